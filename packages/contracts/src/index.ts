@@ -1,1 +1,141 @@
-export {};
+export { AppData, appDataLimits, appDataProblems, mergePatch } from "./app-data.ts";
+export { Addressee, batchLimits, DeliverBatchV1, DueV1, ExpandedV1, ExpandV1, OpensV1, SendV1 } from "./commands.ts";
+export type { DataOf, MessageContract, QuestionContract } from "./envelope.ts";
+export { defineMessage, defineQuestion, headerNames } from "./envelope.ts";
+export type { DeliveryReason, ErrorCode, LogLevel, Retry } from "./errors.ts";
+export { deliveryReasons, errors } from "./errors.ts";
+export type { EventContract, EventData, EventName, OutboxEvent } from "./events.ts";
+export {
+  DeliveryAcceptedV1,
+  DeliveryFailedV1,
+  DeviceDeactivatedV1,
+  DeviceDeletedV1,
+  DeviceRegisteredV1,
+  DeviceSubscribedV1,
+  DeviceUnsubscribedV1,
+  DeviceUpdatedV1,
+  events,
+  NotificationAcceptedV1,
+  NotificationCancelledV1,
+  NotificationCompletedV1,
+  NotificationExpiredV1,
+  NotificationOpenedV1,
+  ProjectDeletedV1,
+  ProviderPausedV1,
+  ProviderResumedV1,
+  TopicCreatedV1,
+  TopicDeletedV1,
+} from "./events.ts";
+export {
+  ApnsSettings,
+  allScopes,
+  ChangeProject,
+  CreateProject,
+  CreateToken,
+  FcmSettings,
+  Project,
+  ProjectToken,
+  ProviderView,
+  providerSettings,
+  Scope,
+  WebPushSettings,
+} from "./http/v1/admin.ts";
+export {
+  ChangeDevice,
+  ChangeMetadata,
+  Device,
+  DeviceStatus,
+  DeviceSummary,
+  Identification,
+  PushToken,
+  RegisterDevice,
+  tokenProblems,
+} from "./http/v1/devices.ts";
+export {
+  Delivery,
+  DeliveryStatus,
+  maxScheduleDays,
+  maxTtlSeconds,
+  Notification,
+  NotificationContent,
+  NotificationCounts,
+  NotificationStatus,
+  OpenNotification,
+  SendNotification,
+} from "./http/v1/notifications.ts";
+export type { PageOf } from "./http/v1/pagination.ts";
+export { PageRequest, Pagination, pageOf, pageQuery, toPageRequest } from "./http/v1/pagination.ts";
+export { Problem } from "./http/v1/problem.ts";
+export { CreateTopic, SubscriptionResult, Topic, TopicDevices, TopicName, TopicReference } from "./http/v1/topics.ts";
+export {
+  bucketCount,
+  DeviceId,
+  deviceBucket,
+  NotificationId,
+  newDeviceId,
+  newNotificationId,
+  newProjectId,
+  newTokenId,
+  newTopicId,
+  ProjectId,
+  TokenId,
+  TopicId,
+} from "./ids.ts";
+export { ApnsEnvironment, FcmTokenKind, Lane, Platform, Provider, providerOf, WebPushKeys } from "./platforms.ts";
+export { CountOpens, OpensOfDevices } from "./questions/analytics.ts";
+export {
+  CancelNotification,
+  DeleteProvider,
+  GetNotification,
+  GetProvider,
+  ListDeliveries,
+  ListNotifications,
+  PutProvider,
+} from "./questions/dispatch.ts";
+export {
+  AuthenticateDevice,
+  ChangeDeviceQuestion,
+  ChangeMetadataByToken,
+  ChangeProjectQuestion,
+  CreateProjectQuestion,
+  CreateTokenQuestion,
+  CreateTopicQuestion,
+  DeleteDevice,
+  DeleteProject,
+  DeleteTopic,
+  GetDevice,
+  GetProject,
+  GetTopic,
+  IdentifyDevice,
+  ListDevices,
+  ListProjects,
+  ListTokens,
+  ListTopics,
+  RegisterDeviceQuestion,
+  RevokeToken,
+  SubscribeDevices,
+  UnsubscribeDevices,
+} from "./questions/registry.ts";
+export {
+  IdempotencyRecord,
+  ProjectRecord,
+  ProvidersRecord,
+  projectProvidersKey,
+  projectSettingsKey,
+  TokenRecord,
+  tokenKey,
+} from "./records.ts";
+export type { Reply } from "./reply.ts";
+export { ReplyError } from "./reply.ts";
+export {
+  isProjectToken,
+  newDeviceCredential,
+  newProjectToken,
+  parseDeviceCredential,
+  pushTokenHash,
+  secretHash,
+} from "./secrets.ts";
+export type { BucketName, DurableName, StreamName } from "./streams.ts";
+export { buckets, deliveryGuard, durables, streams } from "./streams.ts";
+export type { Target } from "./targets.ts";
+export { laneOf, parseTarget } from "./targets.ts";

@@ -1,0 +1,58 @@
+import { z } from "zod";
+
+/** The limits of `metadata` and `identifiers`; the outermost object is depth 1. */
+export const appDataLimits = { bytes: 16_384, depth: 5, keysPerLevel: 64 } as const;
+
+type Path = (string | number)[];
+
+/** Everything that is wrong with a would-be `metadata` object, each with the path to it. */
+export const appDataProblems = (value: Record<string, unknown>): { path: Path; message: string }[] => {
+  const problems: { path: Path; message: string }[] = [];
+  const visit = (node: unknown, path: Path, depth: number): void => {
+    if (typeof node !== "object" || node === null) return;
+    if (depth > appDataLimits.depth) {
+      problems.push({ path, message: `may be nested at most ${appDataLimits.depth} deep` });
+      return;
+    }
+    if (Array.isArray(node)) {
+      for (const [index, item] of node.entries()) visit(item, [...path, index], depth + 1);
+      return;
+    }
+    const keys = Object.keys(node);
+    if (keys.length > appDataLimits.keysPerLevel)
+      problems.push({ path, message: `may have at most ${appDataLimits.keysPerLevel} keys` });
+    for (const key of keys) {
+      if (key === "") problems.push({ path, message: "keys may not be empty" });
+      else if (key.startsWith("$")) problems.push({ path: [...path, key], message: "keys may not start with `$`" });
+      else if (key.includes(".") || key.includes("\0"))
+        problems.push({ path: [...path, key], message: "keys may not contain `.` or NUL" });
+      visit((node as Record<string, unknown>)[key], [...path, key], depth + 1);
+    }
+  };
+  visit(value, [], 1);
+  if (Buffer.byteLength(JSON.stringify(value)) > appDataLimits.bytes)
+    problems.push({ path: [], message: `must be at most ${appDataLimits.bytes} bytes of JSON` });
+  return problems;
+};
+
+/** A JSON object of the app's: flat or nested, within {@link appDataLimits}. As a patch, `null` removes a key. */
+export const AppData = z
+  .record(z.string(), z.unknown(), { error: "must be a JSON object" })
+  .superRefine((value, context) => {
+    for (const { path, message } of appDataProblems(value)) context.addIssue({ code: "custom", path, message });
+  })
+  .meta({ id: "AppData", description: "At most 16 KiB of JSON, depth 5, 64 keys a level" });
+export type AppData = z.infer<typeof AppData>;
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** JSON Merge Patch (RFC 7396): `null` removes a key, objects merge, everything else replaces. Neither argument changes. */
+export const mergePatch = (target: unknown, patch: Record<string, unknown>): Record<string, unknown> => {
+  const merged = new Map(Object.entries(isObject(target) ? target : {}));
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) merged.delete(key);
+    else merged.set(key, isObject(value) ? mergePatch(merged.get(key), value) : value);
+  }
+  return Object.fromEntries(merged);
+};

@@ -1,0 +1,128 @@
+import { z } from "zod";
+import { type DataOf, defineMessage } from "./envelope.ts";
+import { NotificationContent } from "./http/v1/notifications.ts";
+import { bucketCount, DeviceId, NotificationId, ProjectId } from "./ids.ts";
+import { ApnsEnvironment, FcmTokenKind, Lane, Platform, WebPushKeys } from "./platforms.ts";
+
+const time = z.iso.datetime();
+
+/** Accepted by the gateway: dispatch inserts it under its id and has it expanded. */
+export const SendV1 = defineMessage(
+  "SendV1",
+  "push.cmd.v1.dispatch.send.:projectId.:notificationId",
+  z.object({
+    projectId: ProjectId,
+    notificationId: NotificationId,
+    content: NotificationContent,
+    acceptedAt: time,
+    /** When it is to be sent; absent or past: now. */
+    sendAt: time.optional(),
+    /** No chunk starts after this. */
+    expiresAt: time,
+  }),
+);
+export type SendV1 = DataOf<typeof SendV1>;
+
+/** One page of a notification's audience: the active devices of the buckets `fromBucket` to `toBucket`, both included. */
+export const ExpandV1 = defineMessage(
+  "ExpandV1",
+  "push.cmd.v1.registry.expand.:projectId.:notificationId.:page",
+  z.object({
+    projectId: ProjectId,
+    notificationId: NotificationId,
+    page: z.number().int().min(0),
+    fromBucket: z
+      .number()
+      .int()
+      .min(0)
+      .max(bucketCount - 1),
+    /** Absent on the first page: registry chooses the width by the audience's size, and every later page has it. */
+    toBucket: z
+      .number()
+      .int()
+      .min(0)
+      .max(bucketCount - 1)
+      .optional(),
+    targets: z.array(z.string()).min(1),
+    lane: Lane,
+    expiresAt: time,
+  }),
+);
+export type ExpandV1 = DataOf<typeof ExpandV1>;
+
+/** Every page is dealt: how many root batches there are, and how many devices are in them. */
+export const ExpandedV1 = defineMessage(
+  "ExpandedV1",
+  "push.cmd.v1.dispatch.expanded.:projectId.:notificationId",
+  z.object({
+    projectId: ProjectId,
+    notificationId: NotificationId,
+    batches: z.number().int().min(0),
+    devices: z.number().int().min(0),
+    /** Targets that matched no active device, as they were sent. */
+    unmatched: z.array(z.string()),
+  }),
+);
+export type ExpandedV1 = DataOf<typeof ExpandedV1>;
+
+/** A device as a delivery carries it: where to send, and which registration a verdict would be about. */
+export const Addressee = z.object({
+  id: DeviceId,
+  token: z.string(),
+  /** Milliseconds since 1970 of the registration that gave the token. */
+  tokenAt: z.number().int(),
+  environment: ApnsEnvironment.optional(),
+  tokenKind: FcmTokenKind.optional(),
+  keys: WebPushKeys.optional(),
+  /** The id of the VAPID key that the subscription was made with. */
+  vapidKeyId: z.string().optional(),
+  /** `identifiers.current_locale`, which chooses among the localizations. */
+  locale: z.string().optional(),
+});
+export type Addressee = z.infer<typeof Addressee>;
+
+/** At most 500 devices and 512 KiB of one platform, sorted by id. The content is read from the ledger. */
+export const DeliverBatchV1 = defineMessage(
+  "DeliverBatchV1",
+  "push.deliver.v1.:lane.:platform.:projectId",
+  z.object({
+    /** `<notification>/<page>/<n>`. */
+    batchId: z.string(),
+    projectId: ProjectId,
+    notificationId: NotificationId,
+    lane: Lane,
+    platform: Platform,
+    devices: z.array(Addressee),
+  }),
+);
+export type DeliverBatchV1 = DataOf<typeof DeliverBatchV1>;
+
+export const batchLimits = { devices: 500, bytes: 524_288 } as const;
+
+/** A stored batch whose time has come. `key` is the batch id as one token of a subject. */
+export const DueV1 = defineMessage(
+  "DueV1",
+  "push.due.v1.:kind.:projectId.:key",
+  z.object({
+    kind: z.enum(["batch", "notification"]),
+    projectId: ProjectId,
+    key: z.string(),
+    /** The batch's or the notification's id. */
+    id: z.string(),
+  }),
+);
+export type DueV1 = DataOf<typeof DueV1>;
+
+/** Verified opens of one project that arrived within a few milliseconds of each other. */
+export const OpensV1 = defineMessage(
+  "OpensV1",
+  "push.cmd.v1.analytics.opens.:projectId",
+  z.object({
+    projectId: ProjectId,
+    opens: z
+      .array(z.object({ notificationId: NotificationId, deviceId: DeviceId, openedAt: time }))
+      .min(1)
+      .max(100),
+  }),
+);
+export type OpensV1 = DataOf<typeof OpensV1>;

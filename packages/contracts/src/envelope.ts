@@ -1,0 +1,101 @@
+import type { z } from "zod";
+
+/** Names of the NATS headers that Herald sets, beside `traceparent` and the CloudEvents ones. */
+export const headerNames = {
+  /** Correlates everything that one HTTP request caused. */
+  requestId: "Herald-Request-Id",
+  ceId: "ce-id",
+  ceSource: "ce-source",
+  ceSpecVersion: "ce-specversion",
+  ceSubject: "ce-subject",
+  ceTime: "ce-time",
+  ceType: "ce-type",
+  contentType: "content-type",
+  /** On a dead letter: where the message came from and why it is here. */
+  deadSubject: "Herald-Dead-Subject",
+  deadStream: "Herald-Dead-Stream",
+  deadSequence: "Herald-Dead-Sequence",
+  deadReason: "Herald-Dead-Reason",
+  deadDetail: "Herald-Dead-Detail",
+  deadDeliveries: "Herald-Dead-Deliveries",
+  deadAt: "Herald-Dead-At",
+} as const;
+
+/** The field names behind the colons of a subject pattern such as `push.cmd.v1.dispatch.send.:projectId`. */
+type PatternFields<Pattern extends string> = Pattern extends `${infer Head}.${infer Rest}`
+  ? PatternFields<Head> | PatternFields<Rest>
+  : Pattern extends `:${infer Field}`
+    ? Field
+    : never;
+
+/** What one subject carries: its wire name, its pattern and the schema of its data. */
+export type MessageContract<Schema extends z.ZodType = z.ZodType> = {
+  /** PascalCase with the version, such as `SendV1`: the name in outboxes, logs and fixtures. */
+  readonly name: string;
+  /** The subject with `:field` where data decides: low in cardinality, so it names spans and metrics. */
+  readonly pattern: string;
+  /** The subject that matches every message of this contract. */
+  readonly filter: string;
+  readonly schema: Schema;
+  /** The subject of one message. Throws where a field would not be exactly one token of a subject. */
+  readonly subject: (data: z.output<Schema>) => string;
+};
+
+/** The data of a contract's messages. */
+export type DataOf<Contract extends { schema: z.ZodType }> = z.output<Contract["schema"]>;
+
+/** One token of a subject: a stranger's dot, star, `>` or space would publish somewhere else. */
+const token = /^[A-Za-z0-9_-]+$/;
+
+/** Declares what a subject carries. Every `:field` of the pattern must be a string field of the data. */
+export const defineMessage = <
+  Pattern extends string,
+  Schema extends z.ZodType<Record<PatternFields<Pattern>, string | number>>,
+>(
+  name: string,
+  pattern: Pattern,
+  schema: Schema,
+): MessageContract<Schema> => {
+  const parts = pattern.split(".");
+  return {
+    name,
+    pattern,
+    filter: parts.map((part) => (part.startsWith(":") ? "*" : part)).join("."),
+    schema,
+    subject: (data) =>
+      parts
+        .map((part) => {
+          if (!part.startsWith(":")) return part;
+          const value = String((data as Record<string, unknown>)[part.slice(1)]);
+          if (!token.test(value)) throw new TypeError(`${name}: ${part.slice(1)} cannot be part of a subject`);
+          return value;
+        })
+        .join("."),
+  };
+};
+
+/** A question on core NATS: one service answers it, within the time given or the asker is told that it is away. */
+export type QuestionContract<Request extends z.ZodType = z.ZodType, Answer extends z.ZodType = z.ZodType> = {
+  readonly name: string;
+  /** `push.req.v1.<service>.<resource>.<verb>`. */
+  readonly subject: string;
+  /** The queue group: the service that answers. */
+  readonly service: string;
+  readonly request: Request;
+  readonly answer: Answer;
+};
+
+/** Declares a question: `defineQuestion("registry", "devices", "list", request, answer)`. */
+export const defineQuestion = <Request extends z.ZodType, Answer extends z.ZodType>(
+  service: "registry" | "dispatch" | "analytics",
+  resource: string,
+  verb: string,
+  request: Request,
+  answer: Answer,
+): QuestionContract<Request, Answer> => ({
+  name: `${service}.${resource}.${verb}`,
+  subject: `push.req.v1.${service}.${resource}.${verb}`,
+  service,
+  request,
+  answer,
+});

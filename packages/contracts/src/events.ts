@@ -1,0 +1,182 @@
+import { z } from "zod";
+import { type DataOf, defineMessage, type MessageContract } from "./envelope.ts";
+import { DeviceId, NotificationId, ProjectId, TopicId } from "./ids.ts";
+import { Platform, Provider } from "./platforms.ts";
+
+/** A fact on `PUSH_EVENTS`: CloudEvents 1.0 in binary mode, so this is its data and the rest is headers. */
+export type EventContract<Schema extends z.ZodType = z.ZodType> = MessageContract<Schema> & {
+  /** CloudEvents type, such as `herald.notification.opened.v1`. */
+  readonly ceType: string;
+};
+
+const defineEvent = <Schema extends z.ZodType<{ projectId: string }>>(
+  name: string,
+  entity: string,
+  verb: string,
+  schema: Schema,
+): EventContract<Schema> => ({
+  ...(defineMessage(
+    name,
+    `push.evt.v1.:projectId.${entity}.${verb}`,
+    schema as never,
+  ) as unknown as MessageContract<Schema>),
+  ceType: `herald.${entity}.${verb}.v1`,
+});
+
+const time = z.iso.datetime();
+const device = { projectId: ProjectId, deviceId: DeviceId };
+const hash = z.string().regex(/^[0-9a-f]{64}$/);
+
+export const DeviceRegisteredV1 = defineEvent(
+  "DeviceRegisteredV1",
+  "device",
+  "registered",
+  z.object({ ...device, platform: Platform, tokenHash: hash, at: time }),
+);
+export const DeviceUpdatedV1 = defineEvent(
+  "DeviceUpdatedV1",
+  "device",
+  "updated",
+  z.object({
+    ...device,
+    changed: z.array(z.string()).meta({ description: "Names of the fields that changed" }),
+    at: time,
+  }),
+);
+export const DeviceDeactivatedV1 = defineEvent(
+  "DeviceDeactivatedV1",
+  "device",
+  "deactivated",
+  z.object({ ...device, reason: z.enum(["unregistered", "requested"]), at: time }),
+);
+export const DeviceDeletedV1 = defineEvent("DeviceDeletedV1", "device", "deleted", z.object({ ...device, at: time }));
+
+const subscription = z.object({ ...device, topicId: TopicId, topic: z.string(), at: time });
+export const DeviceSubscribedV1 = defineEvent("DeviceSubscribedV1", "device", "subscribed", subscription);
+export const DeviceUnsubscribedV1 = defineEvent("DeviceUnsubscribedV1", "device", "unsubscribed", subscription);
+
+const topic = z.object({ projectId: ProjectId, topicId: TopicId, topic: z.string(), at: time });
+export const TopicCreatedV1 = defineEvent("TopicCreatedV1", "topic", "created", topic);
+export const TopicDeletedV1 = defineEvent("TopicDeletedV1", "topic", "deleted", topic);
+
+const notification = { projectId: ProjectId, notificationId: NotificationId, at: time };
+const count = z.number().int().min(0);
+const totals = z.object({ devices: count, accepted: count, failed: count, expired: count, cancelled: count });
+export const NotificationAcceptedV1 = defineEvent(
+  "NotificationAcceptedV1",
+  "notification",
+  "accepted",
+  z.object({ ...notification, sendAt: time.optional() }),
+);
+export const NotificationCompletedV1 = defineEvent(
+  "NotificationCompletedV1",
+  "notification",
+  "completed",
+  z.object({ ...notification, counts: totals, failures: z.record(z.string(), count) }),
+);
+export const NotificationCancelledV1 = defineEvent(
+  "NotificationCancelledV1",
+  "notification",
+  "cancelled",
+  z.object({ ...notification, counts: totals }),
+);
+export const NotificationExpiredV1 = defineEvent(
+  "NotificationExpiredV1",
+  "notification",
+  "expired",
+  z.object({ ...notification, counts: totals }),
+);
+
+/** An open, once for a device and notification. */
+export const NotificationOpenedV1 = defineEvent(
+  "NotificationOpenedV1",
+  "notification",
+  "opened",
+  z.object({ projectId: ProjectId, notificationId: NotificationId, deviceId: DeviceId, openedAt: time }),
+);
+
+const batch = { ...notification, batchId: z.string(), platform: Platform };
+/** Devices of one batch that the provider accepted. */
+export const DeliveryAcceptedV1 = defineEvent(
+  "DeliveryAcceptedV1",
+  "delivery",
+  "accepted",
+  z.object({ ...batch, devices: z.array(DeviceId) }),
+);
+/** Devices of one batch that failed, were too late or cancelled; `unregistered` ones are retired by registry. */
+export const DeliveryFailedV1 = defineEvent(
+  "DeliveryFailedV1",
+  "delivery",
+  "failed",
+  z.object({
+    ...batch,
+    failures: z.array(
+      z.object({
+        deviceId: DeviceId,
+        status: z.enum(["failed", "expired", "cancelled"]),
+        reason: z.string().meta({ description: "A slug of the table of delivery reasons" }),
+        providerReason: z.string().optional(),
+      }),
+    ),
+    unregistered: z.array(
+      z.object({
+        deviceId: DeviceId,
+        tokenHash: hash,
+        /** The provider's time of the verdict, else the start of the attempt: only an older registration is retired. */
+        at: time,
+      }),
+    ),
+  }),
+);
+
+const provider = z.object({ projectId: ProjectId, provider: Provider, at: time });
+export const ProviderPausedV1 = defineEvent(
+  "ProviderPausedV1",
+  "provider",
+  "paused",
+  provider.extend({ reason: z.string(), providerReason: z.string() }),
+);
+export const ProviderResumedV1 = defineEvent("ProviderResumedV1", "provider", "resumed", provider);
+
+export const ProjectDeletedV1 = defineEvent(
+  "ProjectDeletedV1",
+  "project",
+  "deleted",
+  z.object({ projectId: ProjectId, at: time }),
+);
+
+/** Every event there is, by the name that outboxes store. */
+export const events = {
+  DeviceRegisteredV1,
+  DeviceUpdatedV1,
+  DeviceDeactivatedV1,
+  DeviceDeletedV1,
+  DeviceSubscribedV1,
+  DeviceUnsubscribedV1,
+  TopicCreatedV1,
+  TopicDeletedV1,
+  NotificationAcceptedV1,
+  NotificationCompletedV1,
+  NotificationCancelledV1,
+  NotificationExpiredV1,
+  NotificationOpenedV1,
+  DeliveryAcceptedV1,
+  DeliveryFailedV1,
+  ProviderPausedV1,
+  ProviderResumedV1,
+  ProjectDeletedV1,
+} as const;
+
+export type EventName = keyof typeof events;
+export type EventData<Name extends EventName> = DataOf<(typeof events)[Name]>;
+
+/** An event as a document's outbox holds it until the bus has it. */
+export type OutboxEvent<Name extends EventName = EventName> = {
+  /** `ce-id`: the id of the fact, the same however often it is published. */
+  readonly id: string;
+  readonly event: Name;
+  /** `ce-subject`: the id of what it is about. */
+  readonly subject: string;
+  readonly at: Date;
+  readonly data: EventData<Name>;
+};

@@ -1,0 +1,129 @@
+import { z } from "zod";
+import { ProjectId, TokenId } from "../../ids.ts";
+import { Provider } from "../../platforms.ts";
+
+const Name = z
+  .string()
+  .min(1, "may not be empty")
+  .max(100, "must be at most 100 characters")
+  .refine((name) => !/\p{Cc}/u.test(name), "may not contain control characters");
+
+export const Project = z
+  .object({ id: ProjectId, name: z.string(), open_registration: z.boolean(), created_at: z.iso.datetime() })
+  .meta({ id: "Project" });
+export type Project = z.infer<typeof Project>;
+
+/** Body of `POST /admin/v1/projects`. */
+export const CreateProject = z
+  .strictObject({ project: z.strictObject({ name: Name, open_registration: z.boolean().optional() }) })
+  .meta({ id: "CreateProject" });
+export type CreateProject = z.infer<typeof CreateProject>;
+
+/** Body of `PATCH /admin/v1/projects/{id}`. */
+export const ChangeProject = z
+  .strictObject({
+    project: z
+      .strictObject({ name: Name.optional(), open_registration: z.boolean().optional() })
+      .refine((project) => Object.keys(project).length > 0, "at least one field is required"),
+  })
+  .meta({ id: "ChangeProject" });
+export type ChangeProject = z.infer<typeof ChangeProject>;
+
+export const Scope = z.enum(["send", "read", "devices"]).meta({ id: "Scope" });
+export type Scope = z.infer<typeof Scope>;
+export const allScopes: readonly Scope[] = ["send", "read", "devices"];
+
+/** A project token as it is listed: the secret itself is shown once, when it is made. */
+export const ProjectToken = z
+  .object({
+    id: TokenId,
+    name: z.string(),
+    scopes: z.array(Scope),
+    expires_at: z.iso.datetime().optional(),
+    created_at: z.iso.datetime(),
+  })
+  .meta({ id: "ProjectToken" });
+export type ProjectToken = z.infer<typeof ProjectToken>;
+
+/** Body of `POST /admin/v1/projects/{id}/tokens`. */
+export const CreateToken = z
+  .strictObject({
+    token: z.strictObject({
+      name: Name,
+      scopes: z.array(Scope).min(1, "at least one scope is required").optional(),
+      expires_at: z.iso.datetime({ offset: true, error: "must be an RFC 3339 time with offset" }).optional(),
+    }),
+  })
+  .meta({ id: "CreateToken" });
+export type CreateToken = z.infer<typeof CreateToken>;
+
+const Pem = z.string().min(1).max(32_768);
+/** Where to send instead of the provider's own host, and whom to trust there: only where the operator allows it. */
+const elsewhere = {
+  endpoint: z.url({ protocol: /^https$/, error: "must be an https URL" }).optional(),
+  ca: Pem.optional(),
+};
+const ApnsEnvironmentSetting = z.enum(["production", "sandbox"]);
+const BundleId = z.string().regex(/^[A-Za-z0-9.-]{1,255}$/, "must be a bundle id such as com.example.app");
+
+/** Settings of `PUT …/providers/apns`: a .p8 key, or a certificate with its key. Whether they parse is checked by dispatch. */
+export const ApnsSettings = z
+  .union(
+    [
+      z.strictObject({
+        key_id: z.string().regex(/^[A-Za-z0-9]{10}$/, "must be the key's 10 characters"),
+        team_id: z.string().regex(/^[A-Za-z0-9]{10}$/, "must be the team's 10 characters"),
+        private_key: Pem,
+        bundle_id: BundleId,
+        environment: ApnsEnvironmentSetting,
+        ...elsewhere,
+      }),
+      z.strictObject({
+        certificate: Pem,
+        private_key: Pem,
+        bundle_id: BundleId,
+        environment: ApnsEnvironmentSetting,
+        ...elsewhere,
+      }),
+    ],
+    {
+      error:
+        "must be { key_id, team_id, private_key, bundle_id, environment } or { certificate, private_key, bundle_id, environment }",
+    },
+  )
+  .meta({ id: "ApnsSettings" });
+export type ApnsSettings = z.infer<typeof ApnsSettings>;
+
+export const FcmSettings = z
+  .strictObject({
+    service_account: z.record(z.string(), z.unknown(), { error: "must be the JSON that Firebase gives" }),
+    ...elsewhere,
+  })
+  .meta({ id: "FcmSettings" });
+export type FcmSettings = z.infer<typeof FcmSettings>;
+
+export const WebPushSettings = z
+  .strictObject({
+    subject: z.string().regex(/^(mailto:.+@.+|https:\/\/.+)$/, "must be a mailto: or https: URL of whom to contact"),
+    public_key: z.string().max(200).optional(),
+    private_key: z.string().max(200).optional(),
+    ...elsewhere,
+  })
+  .meta({ id: "WebPushSettings" });
+export type WebPushSettings = z.infer<typeof WebPushSettings>;
+
+export const providerSettings = { apns: ApnsSettings, fcm: FcmSettings, webpush: WebPushSettings } as const;
+
+/** What is shown of a provider's settings: never a secret. */
+export const ProviderView = z
+  .object({
+    provider: Provider,
+    settings: z
+      .record(z.string(), z.unknown())
+      .meta({ description: "Key id, team, bundle, expiry, public key: never a secret" }),
+    status: z.enum(["active", "paused"]),
+    paused_reason: z.string().optional(),
+    updated_at: z.iso.datetime(),
+  })
+  .meta({ id: "ProviderView" });
+export type ProviderView = z.infer<typeof ProviderView>;

@@ -1,0 +1,132 @@
+import { z } from "zod";
+import { AppData } from "../../app-data.ts";
+import { DeviceId, ProjectId } from "../../ids.ts";
+import { ApnsEnvironment, FcmTokenKind, Platform, WebPushKeys } from "../../platforms.ts";
+import { TopicName } from "./topics.ts";
+
+/** A push token as the platform gave it: APNs device token, FCM token or Installation ID, or a Web Push endpoint. */
+export const PushToken = z
+  .string()
+  .min(1, "may not be empty")
+  .max(2048, "must be at most 2048 characters")
+  .refine((token) => !/[\p{Cc}\s]/u.test(token), "may not contain spaces or control characters")
+  .meta({ id: "PushToken" });
+
+export const DeviceStatus = z.enum(["active", "inactive"]).meta({ id: "DeviceStatus" });
+export type DeviceStatus = z.infer<typeof DeviceStatus>;
+
+/** A device as the interface shows it. `topics` are names. */
+export const Device = z
+  .object({
+    id: DeviceId,
+    token: PushToken,
+    platform: Platform,
+    metadata: AppData,
+    identifiers: AppData,
+    status: DeviceStatus,
+    topics: z.array(z.string()),
+    environment: ApnsEnvironment.optional(),
+    token_kind: FcmTokenKind.optional(),
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+  })
+  .meta({ id: "Device" });
+export type Device = z.infer<typeof Device>;
+
+/** What an unauthenticated client learns of a device. */
+export const DeviceSummary = Device.pick({ id: true, status: true }).meta({ id: "DeviceSummary" });
+export type DeviceSummary = z.infer<typeof DeviceSummary>;
+
+type TokenShape = {
+  platform: Platform;
+  token: string;
+  environment?: unknown;
+  token_kind?: unknown;
+  keys?: unknown;
+};
+
+/** What a token must look like on its platform, and which fields belong to which. One sentence per problem. */
+export const tokenProblems = (device: TokenShape, tokenField: string): { path: string[]; message: string }[] => {
+  const problems: { path: string[]; message: string }[] = [];
+  if (device.platform === "ios" && !/^([0-9a-fA-F]{2}){8,100}$/.test(device.token))
+    problems.push({ path: [tokenField], message: "must be an APNs device token: 16 to 200 hexadecimal digits" });
+  if (device.platform === "web" && !URL.canParse(device.token))
+    problems.push({ path: [tokenField], message: "must be the subscription's endpoint, an https URL" });
+  if (device.platform === "web" && device.keys === undefined)
+    problems.push({ path: ["keys"], message: "is required for web: the subscription's `p256dh` and `auth`" });
+  if (device.platform !== "web" && device.keys !== undefined)
+    problems.push({ path: ["keys"], message: "is only for platform web" });
+  if (device.platform !== "ios" && device.environment !== undefined)
+    problems.push({ path: ["environment"], message: "is only for platform ios" });
+  if (device.platform !== "android" && device.token_kind !== undefined)
+    problems.push({ path: ["token_kind"], message: "is only for platform android" });
+  return problems;
+};
+
+const registration = {
+  platform: Platform,
+  metadata: AppData.optional(),
+  identifiers: AppData.optional(),
+  environment: ApnsEnvironment.optional(),
+  token_kind: FcmTokenKind.optional(),
+  keys: WebPushKeys.optional(),
+};
+
+/** Body of `POST /devices`. */
+export const RegisterDevice = z
+  .strictObject({
+    device: z
+      .strictObject({ token: PushToken, ...registration, topics: z.array(TopicName).max(100).optional() })
+      .superRefine((device, context) => {
+        for (const { path, message } of tokenProblems(device, "token"))
+          context.addIssue({ code: "custom", path, message });
+      }),
+  })
+  .meta({ id: "RegisterDevice" });
+export type RegisterDevice = z.infer<typeof RegisterDevice>;
+
+/** Body of `PUT /identification`: `identifier` is the push token, `previous_identifier` the one it replaces. */
+export const Identification = z
+  .strictObject({
+    project_id: ProjectId,
+    identifier: PushToken,
+    previous_identifier: PushToken.optional(),
+    ...registration,
+  })
+  .superRefine((device, context) => {
+    const shape = { ...device, token: device.identifier };
+    for (const { path, message } of tokenProblems(shape, "identifier"))
+      context.addIssue({ code: "custom", path, message });
+  })
+  .meta({ id: "Identification" });
+export type Identification = z.infer<typeof Identification>;
+
+/** Body of `PATCH /devices/{id}`: `metadata` and `identifiers` are merge patches. */
+export const ChangeDevice = z
+  .strictObject({
+    device: z
+      .strictObject({
+        token: PushToken.optional(),
+        metadata: AppData.optional(),
+        identifiers: AppData.optional(),
+        status: DeviceStatus.optional(),
+      })
+      .refine((device) => Object.keys(device).length > 0, "at least one field is required"),
+  })
+  .meta({ id: "ChangeDevice" });
+export type ChangeDevice = z.infer<typeof ChangeDevice>;
+
+/**
+ * Body of `PATCH /metadata`. Beside the metadata: nothing (a device credential names the device), `device_id` (a project
+ * token), or `project_id` and `identifier` (client identity), with `platform` where one token is registered on two.
+ */
+export const ChangeMetadata = z
+  .strictObject({
+    metadata: AppData,
+    device_id: DeviceId.optional(),
+    project_id: ProjectId.optional(),
+    identifier: PushToken.optional(),
+    platform: Platform.optional(),
+  })
+  .meta({ id: "ChangeMetadata" });
+export type ChangeMetadata = z.infer<typeof ChangeMetadata>;

@@ -1,0 +1,170 @@
+import { z } from "zod";
+import { DeviceId, NotificationId, ProjectId } from "../../ids.ts";
+import { Platform } from "../../platforms.ts";
+import { parseTarget } from "../../targets.ts";
+
+const dayInSeconds = 86_400;
+/** FCM and most push services store a message at most four weeks. */
+export const maxTtlSeconds = 28 * dayInSeconds;
+export const maxScheduleDays = 30;
+
+const text = (most: number) => z.string().min(1, "may not be empty").max(most, `must be at most ${most} characters`);
+
+const bytes = (value: string) => Buffer.byteLength(value);
+
+/** Where a tap leads: an absolute URL, or a path inside the app. */
+const LinkTo = z
+  .string()
+  .max(2048, "must be at most 2048 characters")
+  .refine(
+    (link) => link.startsWith("/") || URL.canParse(link),
+    "must be an absolute URL or an in-app path such as /news/42",
+  );
+
+const Image = z
+  .url({ protocol: /^https$/, error: "must be an https URL" })
+  .max(2048, "must be at most 2048 characters");
+
+/** A whole provider payload's worth of JSON, merged over what Herald renders. */
+const Override = z.record(z.string(), z.unknown(), { error: "must be a JSON object" });
+
+const Localization = z.strictObject({
+  title: text(256).optional(),
+  body: text(4000).optional(),
+  link_to: LinkTo.optional(),
+  image: Image.optional(),
+});
+
+const TargetEntry = z
+  .string()
+  .min(1, "may not be empty")
+  .max(4096, "must be at most 4096 characters")
+  .superRefine((source, context) => {
+    const parsed = parseTarget(source);
+    if ("problem" in parsed) context.addIssue({ code: "custom", message: parsed.problem });
+  });
+
+const content = {
+  title: text(256)
+    .optional()
+    .meta({ examples: ["Hello"] }),
+  body: text(4000)
+    .optional()
+    .meta({ examples: ["Your order has shipped"] }),
+  targets: z
+    .array(TargetEntry)
+    .min(1, "at least one target is required")
+    .max(1000, "at most 1000 targets are accepted")
+    .meta({ examples: [["topic:news"]] }),
+  link_to: LinkTo.optional(),
+  data: z.record(z.string().min(1).max(256), z.string()).optional(),
+  image: Image.optional(),
+  badge: z.number().int().min(0).max(999_999).optional(),
+  sound: text(128).optional(),
+  category: text(128).optional(),
+  silent: z.boolean().optional(),
+  priority: z.enum(["high", "normal"]).optional(),
+  ttl: z.number().int().min(0).max(maxTtlSeconds, `must be at most ${maxTtlSeconds} seconds (28 days)`).optional(),
+  collapse_id: z
+    .string()
+    .min(1)
+    .refine((id) => bytes(id) <= 64, "must be at most 64 bytes")
+    .refine((id) => /^[\x21-\x7e]+$/.test(id), "must be visible ASCII without spaces: it travels in a header")
+    .optional(),
+  send_at: z.iso
+    .datetime({ offset: true, error: "must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00+01:00" })
+    .optional(),
+  localizations: z
+    .record(
+      z.string().regex(/^[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*$/, "must be a locale such as `de` or `pt-BR`"),
+      Localization,
+    )
+    .optional(),
+  ios: Override.optional(),
+  android: Override.optional(),
+  web: Override.optional(),
+};
+
+/** What the backend asked to be sent, in the words of the interface: the same shape on the bus and in the ledger. */
+export const NotificationContent = z.strictObject(content).meta({ id: "NotificationContent" });
+export type NotificationContent = z.infer<typeof NotificationContent>;
+
+/** Body of `POST /notifications`. */
+export const SendNotification = z
+  .strictObject({
+    notification: z
+      .strictObject({ ...content, dry_run: z.boolean().optional() })
+      .superRefine((notification, context) => {
+        if (notification.title === undefined && notification.body === undefined && notification.silent !== true)
+          context.addIssue({
+            code: "custom",
+            path: [],
+            message: "a `title` or a `body` is required unless `silent` is true",
+          });
+      }),
+  })
+  .meta({ id: "SendNotification" });
+export type SendNotification = z.infer<typeof SendNotification>;
+
+export const NotificationStatus = z
+  .enum(["scheduled", "accepted", "sending", "completed", "cancelled", "expired"])
+  .meta({ id: "NotificationStatus" });
+export type NotificationStatus = z.infer<typeof NotificationStatus>;
+
+const count = z.number().int().min(0);
+
+/** devices = accepted + failed + expired + cancelled + pending, always. */
+export const NotificationCounts = z
+  .object({
+    devices: count,
+    accepted: count,
+    failed: count,
+    expired: count,
+    cancelled: count,
+    pending: count,
+    opened: count,
+  })
+  .meta({ id: "NotificationCounts" });
+export type NotificationCounts = z.infer<typeof NotificationCounts>;
+
+export const Notification = z
+  .object({
+    id: NotificationId,
+    status: NotificationStatus,
+    ...content,
+    counts: NotificationCounts,
+    failures: z.record(z.string(), count).meta({ description: "Failed devices by reason" }),
+    unmatched: z.array(z.string()).meta({ description: "Targets that matched no active device" }),
+    created_at: z.iso.datetime(),
+    completed_at: z.iso.datetime().optional(),
+  })
+  .meta({ id: "Notification" });
+export type Notification = z.infer<typeof Notification>;
+
+export const DeliveryStatus = z
+  .enum(["pending", "accepted", "failed", "expired", "cancelled"])
+  .meta({ id: "DeliveryStatus" });
+export type DeliveryStatus = z.infer<typeof DeliveryStatus>;
+
+/** What became of one notification on one device. */
+export const Delivery = z
+  .object({
+    device_id: DeviceId,
+    platform: Platform,
+    status: DeliveryStatus,
+    reason: z.string().optional(),
+    provider_reason: z.string().optional(),
+    provider_id: z.string().optional(),
+    attempts: count,
+    possible_repeat: z.boolean(),
+    at: z.iso.datetime(),
+    opened_at: z.iso.datetime().optional(),
+  })
+  .meta({ id: "Delivery" });
+export type Delivery = z.infer<typeof Delivery>;
+
+/** Body of `PUT /notifications/{id}/open`: the open token is in the payload that the device received. */
+export const OpenNotification = z
+  .strictObject({ project_id: ProjectId, token: z.string().min(1).max(512) })
+  .meta({ id: "OpenNotification" });
+export type OpenNotification = z.infer<typeof OpenNotification>;

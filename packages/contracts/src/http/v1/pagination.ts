@@ -1,0 +1,76 @@
+import { z } from "zod";
+
+const wholeNumber = (name: string, minimum: number, maximum: number) =>
+  z
+    .string()
+    .regex(/^[0-9]{1,9}$/, `must be a whole number from ${minimum} to ${maximum}`)
+    .transform(Number)
+    .pipe(
+      z
+        .number()
+        .min(minimum, `must be a whole number from ${minimum} to ${maximum}`)
+        .max(maximum, `must be a whole number from ${minimum} to ${maximum}`),
+    )
+    .meta({ id: name });
+
+/** Highest page that is answered: far past any list, and still a safe number of rows to skip over. */
+const lastPage = 1_000_000;
+
+const PageNumber = wholeNumber("PageNumber", 1, lastPage);
+const PerPage = wholeNumber("PerPage", 1, 100);
+
+/** The query parameters of every list. `items` and `limit` are other names of `per_page`. */
+export const pageQuery = {
+  page: PageNumber.optional(),
+  per_page: PerPage.optional(),
+  items: PerPage.optional(),
+  limit: PerPage.optional(),
+  after: z.string().max(200).optional(),
+};
+
+/** What a list is asked for: a page by number, or the rows after a key. */
+export const PageRequest = z.discriminatedUnion("by", [
+  z.object({ by: z.literal("page"), page: z.number().int().min(1), perPage: z.number().int().min(1).max(100) }),
+  z.object({ by: z.literal("key"), after: z.string(), perPage: z.number().int().min(1).max(100) }),
+]);
+export type PageRequest = z.infer<typeof PageRequest>;
+
+/** The Pagy gem's fields: `from` and `to` are 1-based positions of the first and last row shown, 0 when there are none. */
+export const Pagination = z
+  .object({
+    count: z.number().int().min(0).meta({ description: "All matching rows" }),
+    page: z.number().int().min(1),
+    pages: z.number().int().min(1),
+    from: z.number().int().min(0),
+    to: z.number().int().min(0),
+    last: z.number().int().min(1),
+  })
+  .meta({ id: "Pagination" });
+export type Pagination = z.infer<typeof Pagination>;
+
+/** The answer of a list: numbered pages, or a walk by key whose `next` is null at its end. */
+export const pageOf = <Row extends z.ZodType>(row: Row) =>
+  z.union([
+    z.object({ data: z.array(row), pagination: Pagination }),
+    z.object({ data: z.array(row), next: z.string().nullable() }),
+  ]);
+export type PageOf<Row> = { data: Row[]; pagination: Pagination } | { data: Row[]; next: string | null };
+
+/** Turns a list's query parameters into what to ask for, or into what is wrong with them. */
+export const toPageRequest = (query: {
+  page?: number | undefined;
+  per_page?: number | undefined;
+  items?: number | undefined;
+  limit?: number | undefined;
+  after?: string | undefined;
+}): { request: PageRequest } | { problems: string[] } => {
+  const sizes = [query.per_page, query.items, query.limit].filter((size) => size !== undefined);
+  const problems: string[] = [];
+  if (sizes.length > 1) problems.push("per_page: `items` and `limit` are other names of it: send one of the three");
+  if (query.after !== undefined && query.page !== undefined) problems.push("after: cannot be combined with page");
+  if (problems.length > 0) return { problems };
+  const perPage = sizes[0] ?? 20;
+  return query.after === undefined
+    ? { request: { by: "page", page: query.page ?? 1, perPage } }
+    : { request: { by: "key", after: query.after, perPage } };
+};

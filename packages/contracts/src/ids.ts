@@ -1,0 +1,101 @@
+import { randomFillSync } from "node:crypto";
+import { z } from "zod";
+
+/** Crockford's base32 in lower case: no i, l, o, u; its order is ASCII's, so ids sort by time. */
+const alphabet = "0123456789abcdefghjkmnpqrstvwxyz";
+const values = new Map([...alphabet].map((character, value) => [character, value]));
+
+const prefixes = { project: "prj", device: "dev", topic: "top", notification: "ntf", token: "tok" } as const;
+type Kind = keyof typeof prefixes;
+
+export type ProjectId = `prj_${string}`;
+export type DeviceId = `dev_${string}`;
+export type TopicId = `top_${string}`;
+export type NotificationId = `ntf_${string}`;
+export type TokenId = `tok_${string}`;
+
+const idSchema = <Id extends string>(kind: Kind, example: string) =>
+  z
+    .custom<Id>((value) => typeof value === "string" && isId(kind, value), {
+      error: `must be a ${kind} id: ${prefixes[kind]}_ and 26 characters`,
+    })
+    .meta({ type: "string", pattern: `^${prefixes[kind]}_[0-7][0-9a-hjkmnp-tv-z]{25}$`, examples: [example] });
+
+const patterns = new Map(
+  Object.values(prefixes).map((prefix) => [prefix, new RegExp(`^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}$`)]),
+);
+const isId = (kind: Kind, value: string) => patterns.get(prefixes[kind])?.test(value) ?? false;
+
+export const ProjectId = idSchema<ProjectId>("project", "prj_06bq4ghm31tz5d2ns8y7k9w0ac");
+export const DeviceId = idSchema<DeviceId>("device", "dev_06bq4ghm31tz5d2ns8y7k9w0ac");
+export const TopicId = idSchema<TopicId>("topic", "top_06bq4ghm31tz5d2ns8y7k9w0ac");
+export const NotificationId = idSchema<NotificationId>("notification", "ntf_06bq4ghm31tz5d2ns8y7k9w0ac");
+export const TokenId = idSchema<TokenId>("token", "tok_06bq4ghm31tz5d2ns8y7k9w0ac");
+
+/** 16 bytes as 26 characters: 128 bits behind two zero bits, so the first character is 0 to 7. */
+export const encodeBase32 = (bytes: Uint8Array): string => {
+  let text = "";
+  let buffer = 0;
+  let bits = 2;
+  for (const byte of bytes) {
+    buffer = (buffer << 8) | byte;
+    bits += 8;
+    while (bits >= 5) {
+      bits -= 5;
+      text += alphabet[(buffer >> bits) & 31];
+    }
+    buffer &= (1 << bits) - 1;
+  }
+  return text;
+};
+
+/** The inverse of {@link encodeBase32}: 26 characters as 16 bytes. */
+export const decodeBase32 = (text: string): Uint8Array => {
+  const bytes = new Uint8Array(16);
+  let buffer = 0;
+  let bits = -2;
+  let at = 0;
+  for (const character of text) {
+    buffer = (buffer << 5) | (values.get(character) ?? 0);
+    bits += 5;
+    if (bits >= 8) {
+      bits -= 8;
+      bytes[at++] = (buffer >> bits) & 255;
+      buffer &= (1 << bits) - 1;
+    }
+  }
+  return bytes;
+};
+
+/** A UUIDv7 (RFC 9562): 48 bits of milliseconds since 1970, then version, variant and 74 random bits. */
+const uuidV7 = (now: number): Uint8Array => {
+  const bytes = randomFillSync(new Uint8Array(16));
+  for (let index = 5, rest = now; index >= 0; index--, rest = Math.floor(rest / 256)) bytes[index] = rest % 256;
+  bytes[6] = 0x70 | ((bytes[6] ?? 0) & 0x0f);
+  bytes[8] = 0x80 | ((bytes[8] ?? 0) & 0x3f);
+  return bytes;
+};
+
+const newId =
+  <Id extends string>(kind: Kind) =>
+  (now: Date): Id =>
+    `${prefixes[kind]}_${encodeBase32(uuidV7(now.getTime()))}` as Id;
+
+export const newProjectId = newId<ProjectId>("project");
+export const newDeviceId = newId<DeviceId>("device");
+export const newTopicId = newId<TopicId>("topic");
+export const newNotificationId = newId<NotificationId>("notification");
+export const newTokenId = newId<TokenId>("token");
+
+/** The 16 bytes behind an id's prefix. */
+export const idBytes = (id: string): Uint8Array => decodeBase32(id.slice(4));
+
+/** How many buckets a project's devices are dealt into: a page of an expansion is a range of them. */
+export const bucketCount = 4096;
+
+/** The bucket of a device, 0 to 4095: FNV-1a of its id, so that devices registered together spread evenly. */
+export const deviceBucket = (id: DeviceId): number => {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < id.length; index++) hash = Math.imul(hash ^ id.charCodeAt(index), 0x01000193);
+  return ((hash >>> 16) ^ hash) & (bucketCount - 1);
+};

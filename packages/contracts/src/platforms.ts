@@ -1,0 +1,30 @@
+import { z } from "zod";
+
+export const Platform = z.enum(["ios", "android", "web"]).meta({ id: "Platform" });
+export type Platform = z.infer<typeof Platform>;
+
+/** Which provider serves a platform. */
+export const Provider = z.enum(["apns", "fcm", "webpush"]).meta({ id: "Provider" });
+export type Provider = z.infer<typeof Provider>;
+
+export const providerOf = { ios: "apns", android: "fcm", web: "webpush" } as const satisfies Record<Platform, Provider>;
+
+/** `direct` when every target of a notification is a device or a token: such sends do not wait behind broadcasts. */
+export const Lane = z.enum(["direct", "broadcast"]);
+export type Lane = z.infer<typeof Lane>;
+
+export const ApnsEnvironment = z.enum(["production", "sandbox"]).meta({ id: "ApnsEnvironment" });
+export type ApnsEnvironment = z.infer<typeof ApnsEnvironment>;
+
+/** What an FCM device's `token` is: a registration token or a Firebase Installation ID. */
+export const FcmTokenKind = z.enum(["token", "fid"]).meta({ id: "FcmTokenKind" });
+export type FcmTokenKind = z.infer<typeof FcmTokenKind>;
+
+/** The keys of a Web Push subscription (RFC 8291), base64url: an uncompressed P-256 point and 16 bytes. */
+export const WebPushKeys = z
+  .strictObject({
+    p256dh: z.string().regex(/^[A-Za-z0-9_-]{87}=?$/, "must be a P-256 public key: 65 bytes as base64url"),
+    auth: z.string().regex(/^[A-Za-z0-9_-]{22}(==)?$/, "must be 16 bytes as base64url"),
+  })
+  .meta({ id: "WebPushKeys" });
+export type WebPushKeys = z.infer<typeof WebPushKeys>;

@@ -1,0 +1,21 @@
+import { z } from "zod";
+import { defineQuestion } from "../envelope.ts";
+import { DeviceId, NotificationId, ProjectId } from "../ids.ts";
+
+/** How many devices opened each of up to 100 notifications. */
+export const CountOpens = defineQuestion(
+  "analytics",
+  "opens",
+  "count",
+  z.object({ projectId: ProjectId, notificationIds: z.array(NotificationId).min(1).max(100) }),
+  z.object({ counts: z.record(z.string(), z.number().int().min(0)) }),
+);
+
+/** When each of up to 1,000 devices opened one notification; devices that did not are absent. */
+export const OpensOfDevices = defineQuestion(
+  "analytics",
+  "opens",
+  "of-devices",
+  z.object({ projectId: ProjectId, notificationId: NotificationId, deviceIds: z.array(DeviceId).min(1).max(1000) }),
+  z.object({ openedAt: z.record(z.string(), z.iso.datetime()) }),
+);

@@ -1,0 +1,47 @@
+import { z } from "zod";
+import { defineQuestion } from "../envelope.ts";
+import { ProviderView } from "../http/v1/admin.ts";
+import { Delivery, DeliveryStatus, Notification } from "../http/v1/notifications.ts";
+import { PageRequest, pageOf } from "../http/v1/pagination.ts";
+import { NotificationId, ProjectId } from "../ids.ts";
+import { Provider } from "../platforms.ts";
+
+const project = { projectId: ProjectId };
+const notification = { ...project, notificationId: NotificationId };
+
+/** Notifications as dispatch knows them: `counts.opened` is 0 here, analytics has it. */
+export const ListNotifications = defineQuestion(
+  "dispatch",
+  "notifications",
+  "list",
+  z.object({ ...project, page: PageRequest }),
+  pageOf(Notification),
+);
+export const GetNotification = defineQuestion("dispatch", "notifications", "get", z.object(notification), Notification);
+export const CancelNotification = defineQuestion(
+  "dispatch",
+  "notifications",
+  "cancel",
+  z.object(notification),
+  Notification,
+);
+/** One row per device; `opened_at` is absent here, analytics has it. */
+export const ListDeliveries = defineQuestion(
+  "dispatch",
+  "deliveries",
+  "list",
+  z.object({ ...notification, status: DeliveryStatus.optional(), page: PageRequest }),
+  pageOf(Delivery),
+);
+
+const provider = { ...project, provider: Provider };
+/** Settings as they were put; dispatch checks that keys parse, and answers in words when one does not. */
+export const PutProvider = defineQuestion(
+  "dispatch",
+  "providers",
+  "put",
+  z.object({ ...provider, settings: z.unknown() }),
+  ProviderView,
+);
+export const GetProvider = defineQuestion("dispatch", "providers", "get", z.object(provider), ProviderView);
+export const DeleteProvider = defineQuestion("dispatch", "providers", "delete", z.object(provider), z.object({}));

@@ -1,0 +1,166 @@
+import { z } from "zod";
+import { AppData } from "../app-data.ts";
+import { defineQuestion } from "../envelope.ts";
+import { Project, ProjectToken, Scope } from "../http/v1/admin.ts";
+import { ChangeDevice, Device, DeviceStatus, DeviceSummary, PushToken } from "../http/v1/devices.ts";
+import { PageRequest, pageOf } from "../http/v1/pagination.ts";
+import { SubscriptionResult, Topic, TopicName, TopicReference } from "../http/v1/topics.ts";
+import { DeviceId, ProjectId, TokenId } from "../ids.ts";
+import { ApnsEnvironment, FcmTokenKind, Platform, WebPushKeys } from "../platforms.ts";
+
+const project = { projectId: ProjectId };
+const device = { ...project, deviceId: DeviceId };
+const done = z.object({});
+
+export const CreateProjectQuestion = defineQuestion(
+  "registry",
+  "projects",
+  "create",
+  /** The gateway makes the id and the token, so that a repeated request makes the same project. */
+  z.object({ ...project, name: z.string(), openRegistration: z.boolean(), tokenId: TokenId, tokenHash: z.string() }),
+  z.object({ project: Project, created: z.boolean() }),
+);
+export const ListProjects = defineQuestion(
+  "registry",
+  "projects",
+  "list",
+  z.object({ page: PageRequest }),
+  pageOf(Project),
+);
+export const GetProject = defineQuestion("registry", "projects", "get", z.object(project), Project);
+export const ChangeProjectQuestion = defineQuestion(
+  "registry",
+  "projects",
+  "change",
+  z.object({ ...project, name: z.string().optional(), openRegistration: z.boolean().optional() }),
+  Project,
+);
+export const DeleteProject = defineQuestion("registry", "projects", "delete", z.object(project), done);
+
+export const CreateTokenQuestion = defineQuestion(
+  "registry",
+  "tokens",
+  "create",
+  z.object({
+    ...project,
+    tokenId: TokenId,
+    tokenHash: z.string(),
+    name: z.string(),
+    scopes: z.array(Scope),
+    expiresAt: z.iso.datetime().optional(),
+  }),
+  ProjectToken,
+);
+export const ListTokens = defineQuestion(
+  "registry",
+  "tokens",
+  "list",
+  z.object({ ...project, page: PageRequest }),
+  pageOf(ProjectToken),
+);
+export const RevokeToken = defineQuestion(
+  "registry",
+  "tokens",
+  "revoke",
+  z.object({ ...project, tokenId: TokenId }),
+  done,
+);
+
+const registration = {
+  ...project,
+  platform: Platform,
+  token: PushToken,
+  metadata: AppData.optional(),
+  identifiers: AppData.optional(),
+  environment: ApnsEnvironment.optional(),
+  tokenKind: FcmTokenKind.optional(),
+  keys: WebPushKeys.optional(),
+};
+
+/** Upsert by (project, platform, token). Always rotates the credential. */
+export const RegisterDeviceQuestion = defineQuestion(
+  "registry",
+  "devices",
+  "register",
+  z.object({ ...registration, topics: z.array(TopicName) }),
+  z.object({ device: Device, credential: z.string(), created: z.boolean() }),
+);
+/** The same for an unauthenticated client: a known device answers no credential. */
+export const IdentifyDevice = defineQuestion(
+  "registry",
+  "devices",
+  "identify",
+  z.object({ ...registration, previousToken: PushToken.optional() }),
+  z.object({ device: DeviceSummary, credential: z.string().optional(), created: z.boolean() }),
+);
+export const ListDevices = defineQuestion(
+  "registry",
+  "devices",
+  "list",
+  z.object({ ...project, status: DeviceStatus.optional(), page: PageRequest }),
+  pageOf(Device),
+);
+export const GetDevice = defineQuestion("registry", "devices", "get", z.object(device), Device);
+export const ChangeDeviceQuestion = defineQuestion(
+  "registry",
+  "devices",
+  "change",
+  z.object({ ...device, change: ChangeDevice.shape.device }),
+  Device,
+);
+/** By client identity: the device that holds the token, with `platform` where two do. */
+export const ChangeMetadataByToken = defineQuestion(
+  "registry",
+  "devices",
+  "change-by-token",
+  z.object({ ...project, token: PushToken, platform: Platform.optional(), metadata: AppData }),
+  DeviceSummary,
+);
+export const DeleteDevice = defineQuestion("registry", "devices", "delete", z.object(device), done);
+/** Whether a device credential is the current one of its device. */
+export const AuthenticateDevice = defineQuestion(
+  "registry",
+  "devices",
+  "authenticate",
+  z.object({ ...device, credentialHash: z.string() }),
+  z.object({ valid: z.boolean() }),
+);
+
+export const ListTopics = defineQuestion(
+  "registry",
+  "topics",
+  "list",
+  z.object({ ...project, page: PageRequest }),
+  pageOf(Topic),
+);
+export const GetTopic = defineQuestion(
+  "registry",
+  "topics",
+  "get",
+  z.object({ ...project, topic: TopicReference }),
+  Topic,
+);
+export const CreateTopicQuestion = defineQuestion(
+  "registry",
+  "topics",
+  "create",
+  z.object({ ...project, topicId: z.string(), name: TopicName }),
+  z.object({ topic: Topic, created: z.boolean() }),
+);
+export const DeleteTopic = defineQuestion(
+  "registry",
+  "topics",
+  "delete",
+  z.object({ ...project, topic: TopicReference }),
+  done,
+);
+
+const subscription = z.object({
+  ...project,
+  topic: TopicReference,
+  devices: z.array(DeviceId).min(1).max(1000),
+  /** A project token that names a topic which does not exist creates it; a device may not. */
+  create: z.boolean(),
+});
+export const SubscribeDevices = defineQuestion("registry", "topics", "subscribe", subscription, SubscriptionResult);
+export const UnsubscribeDevices = defineQuestion("registry", "topics", "unsubscribe", subscription, SubscriptionResult);

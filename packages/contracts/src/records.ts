@@ -1,0 +1,37 @@
+import { z } from "zod";
+import { Scope } from "./http/v1/admin.ts";
+import { ProjectId, TokenId } from "./ids.ts";
+import { Provider } from "./platforms.ts";
+
+/** `push_tokens`, by the token's hash: what the gateway must know to authenticate without asking anyone. */
+export const TokenRecord = z.object({
+  id: TokenId,
+  projectId: ProjectId,
+  scopes: z.array(Scope),
+  expiresAt: z.iso.datetime().optional(),
+});
+export type TokenRecord = z.infer<typeof TokenRecord>;
+
+/** `push_projects`, `<project>.settings`: written by registry. */
+export const ProjectRecord = z.object({ id: ProjectId, openRegistration: z.boolean() });
+export type ProjectRecord = z.infer<typeof ProjectRecord>;
+
+/** `push_projects`, `<project>.providers`: written by dispatch. */
+export const ProvidersRecord = z.object({ providers: z.array(Provider) });
+export type ProvidersRecord = z.infer<typeof ProvidersRecord>;
+
+/** `push_idempotency`: written before the request is carried out, completed with its answer. */
+export const IdempotencyRecord = z.object({
+  bodyHash: z.string(),
+  /** The id that the request gives out, so that a repeat gives out the same. */
+  id: z.string(),
+  startedAt: z.iso.datetime(),
+  answer: z
+    .object({ status: z.number().int(), body: z.unknown().meta({ description: "Without any secret that was shown" }) })
+    .optional(),
+});
+export type IdempotencyRecord = z.infer<typeof IdempotencyRecord>;
+
+export const tokenKey = (hash: string): string => hash;
+export const projectSettingsKey = (id: ProjectId): string => `${id}.settings`;
+export const projectProvidersKey = (id: ProjectId): string => `${id}.providers`;

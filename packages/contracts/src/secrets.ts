@@ -1,0 +1,52 @@
+import { hash, randomBytes } from "node:crypto";
+import { type DeviceId, encodeBase32, idBytes, type ProjectId } from "./ids.ts";
+
+const secretBytes = 32;
+/** Enough to tell a mistyped or cut-off secret from an unknown one without a look-up. */
+const checksumBytes = 3;
+
+const sha256 = (text: string): string => hash("sha256", text, "hex");
+
+/** SHA-256 of a secret as 64 hex digits: the only form in which one is stored. */
+export const secretHash = sha256;
+
+/** SHA-256 of a push token as 64 hex digits: what indexes and events carry instead of the token. */
+export const pushTokenHash = sha256;
+
+const checksum = (prefix: string, body: Uint8Array): Buffer =>
+  hash("sha256", Buffer.concat([Buffer.from(prefix), body]), "buffer").subarray(0, checksumBytes);
+
+const seal = (prefix: string, body: Uint8Array): string =>
+  prefix + Buffer.concat([body, checksum(prefix, body)]).toString("base64url");
+
+const unseal = (prefix: string, bodyBytes: number, secret: string): Buffer | undefined => {
+  if (!secret.startsWith(prefix)) return undefined;
+  const bytes = Buffer.from(secret.slice(prefix.length), "base64url");
+  if (bytes.length !== bodyBytes + checksumBytes) return undefined;
+  const body = bytes.subarray(0, bodyBytes);
+  // A second spelling of the same bytes must not be a second secret.
+  return seal(prefix, body) === secret ? body : undefined;
+};
+
+/** A new project token, `hpt_…`: 32 random bytes and a checksum. */
+export const newProjectToken = (): string => seal("hpt_", randomBytes(secretBytes));
+
+/** Whether a text has the form and the checksum of a project token; says nothing about whether it is known. */
+export const isProjectToken = (text: string): boolean => unseal("hpt_", secretBytes, text) !== undefined;
+
+/** A new device credential, `hdc_…`: it names its project and device, so that verifying it is one point read. */
+export const newDeviceCredential = (projectId: ProjectId, deviceId: DeviceId): string =>
+  seal("hdc_", Buffer.concat([idBytes(projectId), idBytes(deviceId), randomBytes(secretBytes)]));
+
+/** Whose credential this claims to be, or undefined where form or checksum is wrong. Not yet verified. */
+export const parseDeviceCredential = (
+  text: string,
+): { projectId: ProjectId; deviceId: DeviceId; hash: string } | undefined => {
+  const body = unseal("hdc_", 32 + secretBytes, text);
+  if (!body) return undefined;
+  return {
+    projectId: `prj_${encodeBase32(body.subarray(0, 16))}`,
+    deviceId: `dev_${encodeBase32(body.subarray(16, 32))}`,
+    hash: sha256(text),
+  };
+};

@@ -1,0 +1,175 @@
+/**
+ * Streams, buckets and durables as data. One bootstrap step creates them with an admin credential; services create none.
+ * Durations are milliseconds, sizes bytes.
+ */
+
+const day = 86_400_000;
+const mebibyte = 1_048_576;
+
+type StreamDefinition = {
+  readonly subjects: readonly string[];
+  readonly retention: "workqueue" | "limits";
+  /** What happens when the stream is full: a work queue refuses, a log forgets its oldest. */
+  readonly discard: "new" | "old";
+  readonly maxBytes: number;
+  readonly maxAgeMs?: number;
+  readonly maxMessagesPerSubject?: number;
+  /** Refuse a message when only its own subject is full. */
+  readonly discardNewPerSubject?: boolean;
+  readonly allowDirect?: boolean;
+  readonly allowAtomicPublish?: boolean;
+  readonly allowSchedules?: boolean;
+  readonly allowMessageTtl?: boolean;
+  /** How long an id is remembered. A convenience: exactness rests on ids in the database. */
+  readonly duplicateWindowMs: number;
+};
+
+export const streams = {
+  /** Commands. Direct gets answer for a notification that is accepted but not yet in the database. */
+  PUSH_CMD: {
+    subjects: ["push.cmd.v1.>"],
+    retention: "workqueue",
+    discard: "new",
+    maxBytes: 4096 * mebibyte,
+    allowDirect: true,
+    allowAtomicPublish: true,
+    duplicateWindowMs: 120_000,
+  },
+  /** Delivery batches. Eight waiting batches of one lane, platform and project are enough to keep it busy and few enough to be fair. */
+  PUSH_DELIVER: {
+    subjects: ["push.deliver.v1.>"],
+    retention: "workqueue",
+    discard: "new",
+    maxBytes: 4096 * mebibyte,
+    maxMessagesPerSubject: 8,
+    discardNewPerSubject: true,
+    duplicateWindowMs: 120_000,
+  },
+  /** The clock: scheduled messages and what they turn into when they are due. Discard new is refused with schedules. */
+  PUSH_SCHEDULE: {
+    subjects: ["push.sched.v1.>", "push.due.v1.>"],
+    retention: "limits",
+    discard: "old",
+    maxBytes: 1024 * mebibyte,
+    maxAgeMs: 35 * day,
+    allowSchedules: true,
+    allowMessageTtl: true,
+    duplicateWindowMs: 120_000,
+  },
+  /** What happened, for everyone who may read it, and replayable. */
+  PUSH_EVENTS: {
+    subjects: ["push.evt.v1.>"],
+    retention: "limits",
+    discard: "old",
+    maxBytes: 8192 * mebibyte,
+    maxAgeMs: 30 * day,
+    allowDirect: true,
+    allowAtomicPublish: true,
+    duplicateWindowMs: 120_000,
+  },
+  /** What could not be processed, with its reason. */
+  PUSH_DLQ: {
+    subjects: ["push.dlq.v1.>"],
+    retention: "limits",
+    discard: "old",
+    maxBytes: 1024 * mebibyte,
+    maxAgeMs: 30 * day,
+    allowDirect: true,
+    duplicateWindowMs: 120_000,
+  },
+  /** Advisories are core messages, lost while nobody listens: this stream listens always. */
+  PUSH_ADVISORY: {
+    subjects: [
+      "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.PUSH_*.*",
+      "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.PUSH_*.*",
+    ],
+    retention: "limits",
+    discard: "old",
+    maxBytes: 64 * mebibyte,
+    maxAgeMs: 30 * day,
+    duplicateWindowMs: 120_000,
+  },
+} as const satisfies Record<string, StreamDefinition>;
+
+export type StreamName = keyof typeof streams;
+
+type BucketDefinition = {
+  readonly history: number;
+  readonly maxBytes: number;
+  /** Entries vanish after this; absent: they stay. */
+  readonly ttlMs?: number;
+  /** A TTL for a single key needs the bucket's limit markers (their lifetime in ms). */
+  readonly markerTtlMs?: number;
+};
+
+export const buckets = {
+  /** Key: hash of a project token, value: TokenRecord. What the gateway authenticates with, by a watch. */
+  push_tokens: { history: 1, maxBytes: 256 * mebibyte },
+  /** Keys `<project>.settings` and `<project>.providers`: what the gateway must know with the database away. */
+  push_projects: { history: 1, maxBytes: 256 * mebibyte },
+  /** Key: hash of project, route and Idempotency-Key, value: IdempotencyRecord. Kept a little over 24 h. */
+  push_idempotency: { history: 1, maxBytes: 1024 * mebibyte, ttlMs: day + 3_600_000, markerTtlMs: 60_000 },
+} as const satisfies Record<string, BucketDefinition>;
+
+export type BucketName = keyof typeof buckets;
+
+type DurableDefinition = {
+  readonly stream: StreamName;
+  readonly filters: readonly string[];
+  /** Redelivered when neither settled nor `working()` for so long. Exceeds the slowest provider timeout by 5 s where one is waited for. */
+  readonly ackWaitMs: number;
+  /** Large, because held messages count: a small one would let one project's full queue block every other. */
+  readonly maxAckPending: number;
+  /** Where a new durable begins. */
+  readonly from: "all" | "new";
+};
+
+const command = (filter: string) =>
+  ({ stream: "PUSH_CMD", filters: [filter], ackWaitMs: 30_000, maxAckPending: 20_000, from: "all" }) as const;
+
+const delivery = (lane: "direct" | "broadcast", platform: "ios" | "android" | "web") =>
+  ({
+    stream: "PUSH_DELIVER",
+    filters: [`push.deliver.v1.${lane}.${platform}.*`],
+    ackWaitMs: 30_000,
+    maxAckPending: 20_000,
+    from: "all",
+  }) as const;
+
+const event = (...filters: string[]) =>
+  ({ stream: "PUSH_EVENTS", filters, ackWaitMs: 30_000, maxAckPending: 20_000, from: "all" }) as const;
+
+/** Every durable consumer. The name is state: a renamed durable replays its stream, so a rename is a migration. */
+export const durables = {
+  "dispatch-start": command("push.cmd.v1.dispatch.send.*.*"),
+  "dispatch-finish": command("push.cmd.v1.dispatch.expanded.*.*"),
+  "registry-expand": command("push.cmd.v1.registry.expand.*.*.*"),
+  "analytics-record-opens": command("push.cmd.v1.analytics.opens.*"),
+  "dispatch-direct-ios": delivery("direct", "ios"),
+  "dispatch-direct-android": delivery("direct", "android"),
+  "dispatch-direct-web": delivery("direct", "web"),
+  "dispatch-broadcast-ios": delivery("broadcast", "ios"),
+  "dispatch-broadcast-android": delivery("broadcast", "android"),
+  "dispatch-broadcast-web": delivery("broadcast", "web"),
+  "dispatch-due": {
+    stream: "PUSH_SCHEDULE",
+    filters: ["push.due.v1.>"],
+    ackWaitMs: 30_000,
+    maxAckPending: 20_000,
+    from: "all",
+  },
+  "dispatch-bury": {
+    stream: "PUSH_DLQ",
+    filters: ["push.dlq.v1.>"],
+    ackWaitMs: 30_000,
+    maxAckPending: 1_000,
+    from: "all",
+  },
+  "dispatch-drop-project": event("push.evt.v1.*.project.deleted"),
+  "registry-retire-device": event("push.evt.v1.*.delivery.failed"),
+} as const satisfies Record<string, DurableDefinition>;
+
+export type DurableName = keyof typeof durables;
+
+/** A message that was given up on this often is dead-lettered: only crashes and unclassified errors count. */
+export const deliveryGuard = 100;

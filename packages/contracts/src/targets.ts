@@ -1,0 +1,66 @@
+import { TopicName } from "./http/v1/topics.ts";
+import { DeviceId } from "./ids.ts";
+import type { Lane } from "./platforms.ts";
+
+/** One entry of `targets`, understood. `source` is the entry as it was sent. */
+export type Target = { readonly source: string } & (
+  | { readonly kind: "all" }
+  | { readonly kind: "device"; readonly id: DeviceId }
+  | { readonly kind: "topic"; readonly name: string }
+  | { readonly kind: "token"; readonly token: string }
+  | { readonly kind: "pair"; readonly of: "metadata" | "identifiers"; readonly path: string; readonly value: string }
+);
+
+type Parsed = { target: Target } | { problem: string };
+
+const topic = (source: string, name: string): Parsed => {
+  const parsed = TopicName.safeParse(name);
+  if (parsed.success) return { target: { source, kind: "topic", name } };
+  return { problem: `is not a target: as a topic's name it ${parsed.error.issues[0]?.message ?? "is not valid"}` };
+};
+
+const device = (source: string, id: string): Parsed => {
+  const parsed = DeviceId.safeParse(id);
+  if (parsed.success) return { target: { source, kind: "device", id: parsed.data } };
+  return { problem: `is not a target: a device id is \`dev_\` and 26 characters` };
+};
+
+const pair = (source: string, of: "metadata" | "identifiers", rest: string): Parsed => {
+  const split = rest.indexOf("=");
+  if (split < 1) return { problem: `is not a target: write \`${of}:<path>=<value>\`` };
+  return { target: { source, kind: "pair", of, path: rest.slice(0, split), value: rest.slice(split + 1) } };
+};
+
+/** Understands one entry of `targets`, or says in words what is wrong with it. */
+export const parseTarget = (source: string): Parsed => {
+  if (source === "all") return { target: { source, kind: "all" } };
+  if (source.startsWith("dev_")) return device(source, source);
+  const colon = source.indexOf(":");
+  if (colon < 0) return topic(source, source);
+  const rest = source.slice(colon + 1);
+  switch (source.slice(0, colon)) {
+    case "device":
+      return device(source, rest);
+    case "topic":
+      return topic(source, rest);
+    case "token":
+      return rest === ""
+        ? { problem: "is not a target: write `token:<push token>`" }
+        : { target: { source, kind: "token", token: rest } };
+    case "metadata":
+      return pair(source, "metadata", rest);
+    case "identifiers":
+      return pair(source, "identifiers", rest);
+    default:
+      return { problem: "is not a target: known prefixes are device:, topic:, token:, metadata:, identifiers:" };
+  }
+};
+
+/** The lane of a notification: direct when every target is a device or a token. */
+export const laneOf = (targets: readonly string[]): Lane =>
+  targets.every((source) => {
+    const parsed = parseTarget(source);
+    return "target" in parsed && (parsed.target.kind === "device" || parsed.target.kind === "token");
+  })
+    ? "direct"
+    : "broadcast";
