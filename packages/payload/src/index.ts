@@ -1,1 +1,10 @@
-export {};
+export type { ApnsRendering } from "./apns.ts";
+export { apnsMaxBytes, renderApns } from "./apns.ts";
+export type { FcmRendering } from "./fcm.ts";
+export { fcmMaxBytes, renderFcm } from "./fcm.ts";
+export type { OpenClaim, OpenKey, OpenTokenFault, OpenTokens } from "./open-token.ts";
+export { createOpenTokens, openTokenLifetimeMs, parseOpenKeys } from "./open-token.ts";
+export type { Origin } from "./render.ts";
+export type { WebPushRendering } from "./webpush.ts";
+export { renderWebPush, webPushMaxBytes } from "./webpush.ts";
+export { weigh } from "./weigh.ts";

@@ -1,0 +1,120 @@
+import { hash, hkdfSync, timingSafeEqual } from "node:crypto";
+import { DeviceId, type NotificationId, type ProjectId } from "@herald/contracts";
+
+/** How long an open is taken after the push, in milliseconds: 30 days. */
+export const openTokenLifetimeMs = 30 * 86_400_000;
+
+/** A master key of open tokens. The first of a ring signs, all of them verify, so a key can be rotated. */
+export type OpenKey = { readonly id: string; readonly secret: Uint8Array };
+
+/** What an open token proves: this device got this notification of this project. */
+export type OpenClaim = {
+  readonly projectId: ProjectId;
+  readonly notificationId: NotificationId;
+  readonly deviceId: DeviceId;
+};
+
+/** Why a token opens nothing: not one of ours, of another project or notification (or forged), or too old. */
+export type OpenTokenFault = "malformed" | "unknown-key" | "forged" | "expired";
+
+/** Signs and verifies open tokens: `v1.<key id>.<device>.<expiry in s>.<mac>`. */
+export type OpenTokens = {
+  readonly sign: (claim: OpenClaim, now: Date) => string;
+  readonly verify: (
+    claim: Omit<OpenClaim, "deviceId">,
+    token: string,
+    now: Date,
+  ) => { deviceId: DeviceId } | { fault: OpenTokenFault };
+  /** Bytes of every token that is signed now. */
+  readonly length: number;
+};
+
+const blockBytes = 64;
+const macBytes = 32;
+
+/**
+ * HMAC-SHA-256 (RFC 2104) as unpadded base64url. Written over the one-shot hash because one is made for every push and
+ * `createHmac` costs four times as much.
+ */
+const hmacWith = (key: Uint8Array): ((message: string) => string) => {
+  const inner = Buffer.alloc(blockBytes + 512);
+  const outer = Buffer.alloc(blockBytes + macBytes);
+  for (let index = 0; index < blockBytes; index++) {
+    const byte = key[index] ?? 0;
+    inner[index] = byte ^ 0x36;
+    outer[index] = byte ^ 0x5c;
+  }
+  return (message) => {
+    const bytes = inner.write(message, blockBytes, "latin1");
+    hash("sha256", inner.subarray(0, blockBytes + bytes), "buffer").copy(outer, blockBytes);
+    return hash("sha256", outer, "base64url");
+  };
+};
+
+/** Enough for every project of a busy service; past it the oldest is derived again, at 5 µs. */
+const cachedProjects = 4096;
+
+/** One key per project, so that no project's tokens say anything about another's (HKDF, RFC 5869). */
+const perProject = (secret: Uint8Array): ((projectId: ProjectId) => (message: string) => string) => {
+  const known = new Map<ProjectId, (message: string) => string>();
+  return (projectId) => {
+    const found = known.get(projectId);
+    if (found) return found;
+    const derived = hmacWith(
+      new Uint8Array(hkdfSync("sha256", secret, "", `herald open token ${projectId}`, macBytes)),
+    );
+    const [oldest] = known.keys();
+    if (known.size >= cachedProjects && oldest !== undefined) known.delete(oldest);
+    known.set(projectId, derived);
+    return derived;
+  };
+};
+
+const form = /^v1\.([A-Za-z0-9_-]{1,16})\.(dev_[0-9a-z]{26})\.([0-9]{10})\.([A-Za-z0-9_-]{43})$/;
+
+const same = (one: string, other: string): boolean => timingSafeEqual(Buffer.from(one), Buffer.from(other));
+
+/** Open tokens under a ring of at least one key. */
+export const createOpenTokens = (keys: readonly [OpenKey, ...OpenKey[]]): OpenTokens => {
+  const ring = new Map(keys.map((key) => [key.id, perProject(key.secret)]));
+  const [signer] = keys;
+  const signing = perProject(signer.secret);
+  return {
+    sign: ({ projectId, notificationId, deviceId }, now) => {
+      const expiry = Math.floor((now.getTime() + openTokenLifetimeMs) / 1000);
+      const open = `v1.${signer.id}.${deviceId}.${expiry}`;
+      return `${open}.${signing(projectId)(`${open}.${projectId}.${notificationId}`)}`;
+    },
+    verify: ({ projectId, notificationId }, token, now) => {
+      const [, keyId = "", deviceId = "", expiry = "", mac = ""] = form.exec(token) ?? [];
+      const device = DeviceId.safeParse(deviceId);
+      if (!device.success) return { fault: "malformed" };
+      const project = ring.get(keyId);
+      if (project === undefined) return { fault: "unknown-key" };
+      const signed = token.slice(0, -(mac.length + 1));
+      if (!same(mac, project(projectId)(`${signed}.${projectId}.${notificationId}`))) return { fault: "forged" };
+      if (Number(expiry) * 1000 <= now.getTime()) return { fault: "expired" };
+      return { deviceId: device.data };
+    },
+    length: `v1.${signer.id}.`.length + 30 + 1 + 10 + 1 + 43,
+  };
+};
+
+/**
+ * Reads a key ring as it stands in the configuration: `<id>:<base64 of 32 bytes or more>`, several joined by commas, the
+ * signing one first. Says in words what is wrong with it.
+ */
+export const parseOpenKeys = (text: string): { keys: [OpenKey, ...OpenKey[]] } | { problem: string } => {
+  const keys: OpenKey[] = [];
+  for (const entry of text.split(",")) {
+    const [, id = "", secret = ""] = /^([A-Za-z0-9_-]{1,16}):([A-Za-z0-9+/_-]+={0,2})$/.exec(entry.trim()) ?? [];
+    if (id === "") return { problem: "each key must be <id>:<base64>, the id of 1 to 16 letters and digits" };
+    const bytes = Buffer.from(secret, "base64");
+    // HKDF gains nothing from more than it is given: a short key stays a weak key.
+    if (bytes.length < macBytes) return { problem: `the key ${id} must be at least 32 bytes of base64` };
+    if (keys.some((key) => key.id === id)) return { problem: `the key id ${id} stands twice` };
+    keys.push({ id, secret: bytes });
+  }
+  const [first, ...rest] = keys;
+  return first === undefined ? { problem: "at least one key is required" } : { keys: [first, ...rest] };
+};

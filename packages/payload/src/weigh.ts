@@ -1,0 +1,48 @@
+import type { NotificationContent, Platform } from "@herald/contracts";
+import { apnsMaxBytes, renderApns } from "./apns.ts";
+import { fcmMaxBytes, fcmWeight, renderFcm } from "./fcm.ts";
+import type { Origin } from "./render.ts";
+import { renderWebPush, webPushMaxBytes } from "./webpush.ts";
+
+type Scale = { readonly most: number; readonly bytes: (openToken: string, locale: string | undefined) => number };
+
+const scales = {
+  ios: (content, origin) => {
+    const rendering = renderApns(content, origin);
+    return { most: apnsMaxBytes, bytes: (token, locale) => Buffer.byteLength(rendering.body(token, locale)) };
+  },
+  android: (content, origin) => {
+    const rendering = renderFcm(content, origin, content.ttl ?? 0);
+    const target = { token: "", kind: "token" } as const;
+    return { most: fcmMaxBytes, bytes: (token, locale) => fcmWeight(rendering.body(target, token, locale)) };
+  },
+  web: (content, origin) => {
+    const rendering = renderWebPush(content, origin);
+    return { most: webPushMaxBytes, bytes: (token, locale) => Buffer.byteLength(rendering.body(token, locale)) };
+  },
+} satisfies Record<Platform, (content: NotificationContent, origin: Origin) => Scale>;
+
+/**
+ * What is too heavy about a notification, in words, for the platforms given and in each of its localizations; empty when
+ * everything fits. `openTokenBytes` is the length of the tokens that will be signed.
+ */
+export const weigh = (
+  content: NotificationContent,
+  origin: Origin,
+  platforms: readonly Platform[],
+  openTokenBytes: number,
+): string[] => {
+  const openToken = "x".repeat(openTokenBytes);
+  const locales = [undefined, ...Object.keys(content.localizations ?? {})];
+  return platforms.flatMap((platform) => {
+    const { most, bytes } = scales[platform](content, origin);
+    return locales.flatMap((locale) => {
+      const weight = bytes(openToken, locale);
+      if (weight <= most) return [];
+      const words = locale === undefined ? "" : ` in ${locale}`;
+      return [
+        `notification: renders to ${weight} bytes for ${platform}${words}, at most ${most} fit: shorten body or data`,
+      ];
+    });
+  });
+};
