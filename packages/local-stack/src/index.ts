@@ -1,1 +1,10 @@
-export {};
+export type { Attempt, Resolution, Source, Step } from "./chain.ts";
+export type { DockerService, DockerStarter } from "./docker.ts";
+export { resolveMongo } from "./mongo/resolve-mongo.ts";
+export { type MongoOptions, startMongo } from "./mongo/start-mongo.ts";
+export { resolveNats } from "./nats/resolve-nats.ts";
+export { type NatsOptions, startNats, startNatsServer } from "./nats/start-nats.ts";
+export { freePort } from "./processes/free-port.ts";
+export type { RunningProcess } from "./processes/start-process.ts";
+export { removeAtExit } from "./processes/watchdog.ts";
+export type { RunningServer, StackOptions } from "./stack-options.ts";

@@ -1,0 +1,102 @@
+import { join } from "node:path";
+import { type Answer, firstThatAnswers, type Resolution } from "../chain.ts";
+import { askDocker, type DockerService } from "../docker.ts";
+import { binaryVersion, findBinary, isAtLeast } from "../processes/find-binary.ts";
+import { cacheFolder } from "../provision/cache-folder.ts";
+import { unpackDebianPackages, whyNoDebian } from "../provision/debian.ts";
+import { libraryFolder, wrapProgram } from "../provision/debian-wrapper.ts";
+import { goInstall } from "../provision/go-install.ts";
+import { exists, provision } from "../provision/provision.ts";
+import type { ResolveOptions } from "../stack-options.ts";
+
+/** Scheduled messages and `allow_atomic` came with 2.12. */
+const MINIMUM = "2.12";
+const PINNED = "2.15.2";
+const MODULE = `github.com/nats-io/nats-server/v2@v${PINNED}`;
+
+export const NATS_REMEDY = `This helps: go install ${MODULE}   (or set HERALD_NATS_URL to a nats-server ≥ ${MINIMUM} with JetStream)`;
+
+export type NatsChoice =
+  | { kind: "url"; url: string }
+  | { kind: "container"; service: DockerService }
+  | { kind: "binary"; path: string };
+
+/** Which nats-server is used here, and what each step of the chain said. Fetches it when nothing else answers. */
+export function resolveNats(options: ResolveOptions): Promise<Resolution<NatsChoice>> {
+  const { env, progress, docker, onlyTell = false } = options;
+  return firstThatAnswers<NatsChoice>([
+    {
+      step: "environment",
+      ask: async () =>
+        env.HERALD_NATS_URL
+          ? { found: { kind: "url", url: env.HERALD_NATS_URL }, why: "HERALD_NATS_URL is set" }
+          : { why: "HERALD_NATS_URL is not set" },
+    },
+    {
+      step: "docker",
+      ask: async () => {
+        const { found, why } = await askDocker(docker, { env, progress, onlyTell });
+        return found ? { found: { kind: "container", service: found }, why } : { why };
+      },
+    },
+    { step: "path", ask: () => onPath(env) },
+    { step: "cache", ask: () => fetched({ env, progress, onlyTell }) },
+  ]);
+}
+
+async function onPath(env: NodeJS.ProcessEnv): Promise<Answer<NatsChoice>> {
+  const path = await findBinary("nats-server", env.PATH);
+  if (!path) return { why: "nats-server is not on PATH" };
+  const version = await binaryVersion(path);
+  if (!version) return { why: `${path} names no version` };
+  if (!isAtLeast(version, MINIMUM)) return { why: `${path} is ${version}, and ≥ ${MINIMUM} is needed` };
+  return { found: { kind: "binary", path }, why: `${path} ${version}` };
+}
+
+type FetchOptions = { env: NodeJS.ProcessEnv; progress: (line: string) => void; onlyTell: boolean };
+
+async function fetched(options: FetchOptions): Promise<Answer<NatsChoice>> {
+  const cache = cacheFolder(options.env);
+  const fromGo = join(cache, `nats-server-${PINNED}`, "nats-server");
+  const fromDebian = join(cache, "nats-server-debian", "root/usr/sbin/nats-server");
+  for (const path of [fromGo, fromDebian]) {
+    if (await exists(path)) return { found: { kind: "binary", path }, why: `fetched earlier: ${path}` };
+  }
+  if (options.onlyTell) {
+    return { found: { kind: "binary", path: fromGo }, why: `would be fetched: go install ${MODULE}, else from Debian` };
+  }
+  const go = await fetchWithGo(cache, options);
+  if (go.found) return go;
+  const debian = await fetchFromDebian(cache, options).catch((error: Error) => ({ why: error.message }));
+  return "found" in debian ? debian : { why: `${go.why}; ${debian.why}` };
+}
+
+async function fetchWithGo(cache: string, { env, progress }: FetchOptions): Promise<Answer<NatsChoice>> {
+  const name = `nats-server-${PINNED}`;
+  try {
+    const folder = await provision({ cache, name, progress }, async (building) => {
+      progress(`nats-server ${PINNED}: go install, about half a minute, this once`);
+      const { ok, why } = await goInstall(MODULE, building, env);
+      if (!ok) throw new Error(why);
+    });
+    return { found: { kind: "binary", path: join(folder, "nats-server") }, why: `fetched: go install ${MODULE}` };
+  } catch (error) {
+    return { why: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+async function fetchFromDebian(cache: string, { env, progress }: FetchOptions): Promise<Answer<NatsChoice>> {
+  const missing = await whyNoDebian(env);
+  if (missing) return { why: missing };
+  const program = "usr/sbin/nats-server";
+  const folder = await provision({ cache, name: "nats-server-debian", progress }, async (building) => {
+    const root = await unpackDebianPackages(building, ["nats-server"], {
+      env,
+      progress: (line) => progress(`nats-server: ${line}`),
+    });
+    await wrapProgram(root, program, [libraryFolder()]);
+    const version = await binaryVersion(join(root, program));
+    if (!version || !isAtLeast(version, MINIMUM)) throw new Error(`Debian's nats-server is ${version ?? "unusable"}`);
+  });
+  return { found: { kind: "binary", path: join(folder, "root", program) }, why: "fetched: Debian package nats-server" };
+}
