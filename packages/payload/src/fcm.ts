@@ -40,10 +40,11 @@ const template = (content: NotificationContent, origin: Origin, ttlSeconds: numb
   );
   const own = { notification_id: origin.notificationId, project_id: origin.projectId };
   const fields = { ...(typeof data === "object" ? data : {}), ...own };
+  // A target in an override would send to a device that the ledger does not know.
+  const rest = JSON.stringify({ ...message, token: undefined, fid: undefined, topic: undefined, condition: undefined });
   return {
     head: `{"message":{"data":${JSON.stringify(fields).slice(0, -1)},"token":"`,
-    // A target in an override would send to a device that the ledger does not know.
-    tail: `"},${JSON.stringify({ ...message, token: undefined, fid: undefined, topic: undefined, condition: undefined }).slice(1, -1)},`,
+    tail: rest === "{}" ? '"},' : `"},${rest.slice(1, -1)},`,
   };
 };
 

@@ -1,0 +1,86 @@
+import { createHmac, hkdfSync, randomBytes } from "node:crypto";
+import { newDeviceId, newNotificationId, newProjectId } from "@herald/contracts";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { createOpenTokens, openTokenLifetimeMs, parseOpenKeys } from "./open-token.ts";
+
+const now = new Date("2030-01-01T00:00:00Z");
+const claim = { projectId: newProjectId(now), notificationId: newNotificationId(now), deviceId: newDeviceId(now) };
+const key = { id: "k1", secret: randomBytes(32) };
+const tokens = createOpenTokens([key]);
+const token = tokens.sign(claim, now);
+
+describe("an open token", () => {
+  test("names the device it was signed for", () => {
+    expect(tokens.verify(claim, token, now)).toEqual({ deviceId: claim.deviceId });
+  });
+
+  test("is HMAC-SHA-256 under the project's derived key, as the standard library computes it", () => {
+    const derived = Buffer.from(hkdfSync("sha256", key.secret, "", `herald open token ${claim.projectId}`, 32));
+    const signed = token.slice(0, token.lastIndexOf("."));
+    const mac = createHmac("sha256", derived)
+      .update(`${signed}.${claim.projectId}.${claim.notificationId}`)
+      .digest("base64url");
+    expect(token).toBe(`${signed}.${mac}`);
+  });
+
+  test("has the length that payloads are weighed with", () => {
+    expect(token).toHaveLength(tokens.length);
+  });
+
+  test("is good for thirty days and not a second longer", () => {
+    const end = now.getTime() + openTokenLifetimeMs;
+    expect(tokens.verify(claim, token, new Date(end - 1))).toHaveProperty("deviceId");
+    expect(tokens.verify(claim, token, new Date(end))).toEqual({ fault: "expired" });
+  });
+
+  test.each([
+    ["another project", { ...claim, projectId: newProjectId(now) }, token, "forged"],
+    ["another notification", { ...claim, notificationId: newNotificationId(now) }, token, "forged"],
+    ["another device", claim, token.replace(claim.deviceId, newDeviceId(now)), "forged"],
+    ["a later expiry", claim, token.replace(/\.(\d{10})\./, (_, at: string) => `.${Number(at) + 1}.`), "forged"],
+    ["a key that is not in the ring", claim, token.replace("v1.k1.", "v1.k2."), "unknown-key"],
+    ["another version", claim, token.replace("v1.", "v2."), "malformed"],
+    ["nothing", claim, "", "malformed"],
+    ["a tail", claim, `${token}.`, "malformed"],
+  ])("does not open for %s", (_, of, text, fault) => {
+    expect(tokens.verify(of, text, now)).toEqual({ fault });
+  });
+
+  test("survives the rotation of the signing key", () => {
+    const rotated = createOpenTokens([{ id: "k2", secret: randomBytes(32) }, key]);
+    expect(rotated.verify(claim, token, now)).toEqual({ deviceId: claim.deviceId });
+    expect(rotated.sign(claim, now)).toMatch(/^v1\.k2\./);
+  });
+
+  test("no other text is one, whatever a stranger sends", () => {
+    const changed = fc.tuple(fc.nat(token.length - 1), fc.constantFrom(..."0aA._-")).map(([at, character]) => {
+      return token.slice(0, at) + character + token.slice(at + 1);
+    });
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), changed), (text) => {
+        fc.pre(text !== token);
+        expect(tokens.verify(claim, text, now)).toHaveProperty("fault");
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
+
+describe("a key ring", () => {
+  const good = `a:${randomBytes(32).toString("base64")}`;
+  test("is read in order", () => {
+    const parsed = parseOpenKeys(`${good}, b:${randomBytes(48).toString("base64url")}`);
+    expect("keys" in parsed && parsed.keys.map(({ id }) => id)).toEqual(["a", "b"]);
+  });
+
+  test.each([
+    ["", /each key must be/],
+    ["a", /each key must be/],
+    ["a:!!", /each key must be/],
+    [`a:${randomBytes(31).toString("base64")}`, /at least 32 bytes/],
+    [`${good},${good}`, /stands twice/],
+  ])("%j is refused with a reason", (text, reason) => {
+    expect(parseOpenKeys(text)).toEqual({ problem: expect.stringMatching(reason) });
+  });
+});

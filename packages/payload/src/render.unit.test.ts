@@ -1,0 +1,185 @@
+import { type NotificationContent, newNotificationId, newProjectId } from "@herald/contracts";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { renderApns } from "./apns.ts";
+import { renderFcm } from "./fcm.ts";
+import { chooseLocalization } from "./localize.ts";
+import { renderWebPush } from "./webpush.ts";
+import { weigh } from "./weigh.ts";
+
+const now = new Date();
+const origin = { projectId: newProjectId(now), notificationId: newNotificationId(now) };
+const own = { notification_id: origin.notificationId, project_id: origin.projectId, token: "T" };
+const hello: NotificationContent = { targets: ["all"], title: "Hello", body: "World", link_to: "/news" };
+const target = { token: 'a"b', kind: "token" } as const;
+
+const apns = (content: NotificationContent, locale?: string) =>
+  JSON.parse(renderApns(content, origin).body("T", locale));
+const fcm = (content: NotificationContent, locale?: string) =>
+  JSON.parse(renderFcm(content, origin, 60).body(target, "T", locale));
+const web = (content: NotificationContent, locale?: string) =>
+  JSON.parse(renderWebPush(content, origin).body("T", locale));
+
+describe("APNs", () => {
+  test("shows the words and carries what an open needs beside `aps`", () => {
+    expect(apns(hello)).toEqual({ aps: { alert: { title: "Hello", body: "World" } }, link_to: "/news", ...own });
+  });
+
+  test("maps every field", () => {
+    const content: NotificationContent = {
+      ...hello,
+      badge: 0,
+      sound: "ping.caf",
+      category: "ORDER",
+      image: "https://example.com/i.png",
+      data: { order: "42" },
+    };
+    expect(apns(content)).toEqual({
+      aps: {
+        alert: { title: "Hello", body: "World" },
+        badge: 0,
+        sound: "ping.caf",
+        category: "ORDER",
+        "mutable-content": 1,
+      },
+      link_to: "/news",
+      image: "https://example.com/i.png",
+      data: { order: "42" },
+      ...own,
+    });
+  });
+
+  test.each([
+    [{}, "alert", 10],
+    [{ priority: "high" }, "alert", 10],
+    [{ priority: "normal" }, "alert", 5],
+    [{ silent: true }, "background", 5],
+    [{ silent: true, priority: "high" }, "background", 5],
+  ] as const)("%j is pushed as %s with priority %i", (fields, pushType, priority) => {
+    expect(renderApns({ ...hello, ...fields }, origin)).toMatchObject({ pushType, priority });
+  });
+
+  test("a silent push wakes the app and shows nothing", () => {
+    expect(apns({ ...hello, silent: true }).aps).toEqual({ "content-available": 1 });
+  });
+
+  test("an override is merged over it, `null` removes, and the notification's identity stays", () => {
+    const ios = { aps: { alert: { title: null, subtitle: "S" }, "thread-id": "t" }, project_id: "x", token: "x" };
+    expect(apns({ ...hello, ios })).toEqual({
+      aps: { alert: { body: "World", subtitle: "S" }, "thread-id": "t" },
+      link_to: "/news",
+      ...own,
+    });
+  });
+});
+
+describe("FCM", () => {
+  test("shows the words, and hands the app what an open needs as data", () => {
+    expect(fcm({ ...hello, data: { order: "42" }, collapse_id: "c", sound: "s", category: "OPEN", badge: 3 })).toEqual({
+      message: {
+        notification: { title: "Hello", body: "World" },
+        android: {
+          priority: "HIGH",
+          ttl: "60s",
+          collapse_key: "c",
+          notification: { sound: "s", click_action: "OPEN", notification_count: 3, tag: "c" },
+        },
+        data: { order: "42", link_to: "/news", ...own },
+        token: 'a"b',
+      },
+    });
+  });
+
+  test("a silent one is data alone", () => {
+    const { message } = fcm({ ...hello, silent: true });
+    expect(message.notification).toBeUndefined();
+    expect(message.android).toEqual({ priority: "NORMAL", ttl: "60s" });
+  });
+
+  test("an override cannot change who gets it, nor leave the JSON broken", () => {
+    const { message } = fcm({
+      ...hello,
+      android: { android: null, notification: null, topic: "all", fid: "x", token: "x" },
+    });
+    expect(message).toEqual({ data: { link_to: "/news", ...own }, token: 'a"b' });
+  });
+
+  test("an Installation ID goes into its own field", () => {
+    const body = renderFcm(hello, origin, 60).body({ token: "f", kind: "fid" }, "T");
+    expect(JSON.parse(body).message).toMatchObject({ fid: "f" });
+  });
+});
+
+test("Web Push carries the same for the service worker", () => {
+  expect(web({ ...hello, collapse_id: "c", web: { notification: { requireInteraction: true } } })).toEqual({
+    notification: { title: "Hello", body: "World", tag: "c", requireInteraction: true },
+    link_to: "/news",
+    ...own,
+  });
+});
+
+describe("localizations", () => {
+  const content: NotificationContent = {
+    ...hello,
+    localizations: { de: { title: "Hallo" }, "pt-BR": { title: "Olá", body: "Mundo", link_to: "/noticias" } },
+  };
+  test.each([
+    [undefined, undefined],
+    ["de", "de"],
+    ["de-AT", "de"],
+    ["de_AT", "de"],
+    ["DE", "de"],
+    ["pt-br", "pt-BR"],
+    ["pt", undefined],
+    ["fr", undefined],
+    ["", undefined],
+  ])("a device with locale %j reads %j", (locale, key) => {
+    expect(chooseLocalization(content, locale)).toBe(key);
+  });
+
+  test("replace only what they name, on every platform", () => {
+    expect(apns(content, "de-CH").aps.alert).toEqual({ title: "Hallo", body: "World" });
+    expect(fcm(content, "de").message.notification).toEqual({ title: "Hallo", body: "World" });
+    expect(web(content, "pt-BR")).toMatchObject({
+      notification: { title: "Olá", body: "Mundo" },
+      link_to: "/noticias",
+    });
+    expect(apns(content).aps.alert.title).toBe("Hello");
+  });
+});
+
+test("whatever the words are, the body is JSON that says them", () => {
+  fc.assert(
+    fc.property(fc.string({ unit: "binary" }), fc.dictionary(fc.string(), fc.string()), (body, data) => {
+      fc.pre(!("__proto__" in data) || !Object.hasOwn(data, "__proto__"));
+      const content: NotificationContent = { targets: ["all"], body, data };
+      expect(apns(content)).toMatchObject({ aps: { alert: { body } }, data });
+      expect(fcm(content).message.data).toMatchObject({ notification_id: origin.notificationId });
+      expect(web(content)).toMatchObject({ notification: { body }, data });
+    }),
+  );
+});
+
+describe("weight", () => {
+  const platforms = ["ios", "android", "web"] as const;
+  const sized = (bytes: number): NotificationContent => ({ targets: ["all"], title: "t", body: "x".repeat(bytes) });
+
+  test("the last byte that fits is taken and the next is not, on each platform", () => {
+    const room = { ios: 0, android: 0, web: 0 };
+    for (const platform of platforms) {
+      let fits = 0;
+      while (weigh(sized(fits + 1), origin, [platform], 100).length === 0) fits++;
+      room[platform] = fits;
+    }
+    expect(Buffer.byteLength(renderApns(sized(room.ios), origin).body("x".repeat(100)))).toBe(4096);
+    expect(Buffer.byteLength(renderWebPush(sized(room.web), origin).body("x".repeat(100)))).toBe(3993);
+    expect(room.android).toBeGreaterThan(3500);
+  });
+
+  test("names the platform, the locale and both figures", () => {
+    const problems = weigh({ ...sized(10), localizations: { de: { body: "ü".repeat(3000) } } }, origin, ["ios"], 100);
+    expect(problems).toEqual([
+      expect.stringMatching(/^notification: renders to 6\d{3} bytes for ios in de, at most 4096 fit/),
+    ]);
+  });
+});
