@@ -1,4 +1,5 @@
 export { AppData, appDataLimits, appDataProblems, mergePatch } from "./app-data.ts";
+export { messages } from "./catalogue.ts";
 export { Addressee, batchLimits, DeliverBatchV1, DueV1, ExpandedV1, ExpandV1, OpensV1, SendV1 } from "./commands.ts";
 export type { DataOf, MessageContract, QuestionContract } from "./envelope.ts";
 export { defineMessage, defineQuestion, headerNames } from "./envelope.ts";
