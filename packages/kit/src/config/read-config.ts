@@ -1,0 +1,83 @@
+import type { z } from "zod";
+import { nearestName } from "../nearest-name.ts";
+import { type VariableInfo, variableInfo } from "./variables.ts";
+
+/** The configuration cannot be used. The message lists every problem and is meant for a terminal. */
+export class ConfigError extends Error {
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    const count = problems.length === 1 ? "1 problem" : `${problems.length} problems`;
+    super(`The configuration has ${count}:\n${problems.map((problem) => `  ${problem}`).join("\n")}`);
+    this.name = "ConfigError";
+    this.problems = problems;
+  }
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+type Shape = Readonly<Record<string, z.core.$ZodType>>;
+
+/** The variables of a schema, also of one that is refined or turned into something else. */
+const shapeOf = (schema: z.core.$ZodType): Shape => {
+  const def = schema._zod.def as { shape?: Shape; in?: z.core.$ZodType; innerType?: z.core.$ZodType };
+  const inner = def.in ?? def.innerType;
+  return def.shape ?? (inner ? shapeOf(inner) : {});
+};
+
+/** Other services share these areas, so an unknown name there is only a typo when it almost is a known one. */
+const sharedAreas = new Set(["HERALD_NATS_", "HERALD_MONGO_", "HERALD_LOG_"]);
+const areaOf = (name: string): string | undefined => /^HERALD_[A-Z0-9]+_/.exec(name)?.[0];
+
+/** As many slips as a typo has. */
+const slips = 2;
+
+const typos = (shape: Shape, env: Environment): string[] => {
+  const known = Object.keys(shape);
+  const own = new Set(known.map(areaOf).filter((area) => area !== undefined && !sharedAreas.has(area)));
+  return Object.keys(env)
+    .filter((name) => name.startsWith("HERALD_") && !(name in shape))
+    .flatMap((name) => {
+      const near = nearestName(name, known, slips);
+      if (near !== undefined) return [`${name}: is not a variable of this service; probably ${near} is meant`];
+      if (!own.has(areaOf(name))) return [];
+      const guess = nearestName(name, known);
+      return [
+        `${name}: is not a variable of this service${guess === undefined ? "; take it away" : `; is ${guess} meant?`}`,
+      ];
+    })
+    .sort();
+};
+
+const shown = (value: string, info: VariableInfo | undefined): string =>
+  info === undefined || info.secret ? "" : ` (it is ${JSON.stringify(value.slice(0, 60))})`;
+
+const accepted = (info: VariableInfo | undefined): string =>
+  info === undefined ? "" : `; accepted: ${info.accepts}; for example ${info.example}`;
+
+const describe = (issue: z.core.$ZodIssue, shape: Shape, values: Environment): string => {
+  const name = issue.path.map(String).join(".");
+  if (name === "") return issue.message;
+  const schema = shape[name];
+  const info = schema && variableInfo(schema);
+  const value = values[name];
+  if (value === undefined && issue.code === "invalid_type") return `${name}: is not set${accepted(info)}`;
+  return `${name}: ${issue.message}${value === undefined ? "" : shown(value, info)}${accepted(info)}`;
+};
+
+/**
+ * Parses environment variables with a zod object that is keyed by their names. An empty variable counts as unset, as
+ * compose files pass them.
+ * @throws ConfigError with every problem at once; values of secrets are never in it.
+ */
+export const readConfig = <Schema extends z.ZodType>(schema: Schema, env: Environment): z.output<Schema> => {
+  const shape = shapeOf(schema);
+  const values: Record<string, string | undefined> = {};
+  for (const name of Object.keys(shape)) values[name] = env[name] === "" ? undefined : env[name];
+  const result = schema.safeParse(values);
+  const problems = [
+    ...(result.success ? [] : result.error.issues.map((issue) => describe(issue, shape, values))),
+    ...typos(shape, env),
+  ];
+  if (problems.length > 0 || !result.success) throw new ConfigError(problems);
+  return result.data;
+};

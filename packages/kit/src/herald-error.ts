@@ -1,0 +1,71 @@
+import { type ErrorCode, errors, type Problem } from "@herald/contracts";
+
+type HeraldErrorOptions = {
+  readonly cause?: unknown;
+  /** When it is worth trying again, in seconds. */
+  readonly retryAfterSeconds?: number;
+  /** What the answer's header must say beside the usual ones, such as `Allow`. */
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+/** A failure with a code of the table in contracts. Its messages reach the caller, so they hold no secret and no content. */
+export class HeraldError extends Error {
+  readonly code: ErrorCode;
+  readonly messages: readonly string[];
+  readonly retryAfterSeconds: number | undefined;
+  readonly headers: Readonly<Record<string, string>> | undefined;
+
+  constructor(code: ErrorCode, messages: string | readonly string[], options: HeraldErrorOptions = {}) {
+    const list = typeof messages === "string" ? [messages] : messages;
+    super(list.join("; "), options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = "HeraldError";
+    this.code = code;
+    this.messages = list.length > 0 ? list : [errors[code].title];
+    this.retryAfterSeconds = options.retryAfterSeconds;
+    this.headers = options.headers;
+  }
+}
+
+/** A broker or a database that restarts is back after about this long. */
+const awayRetrySeconds = 5;
+/** Shortest wait that the header can say. */
+const busyRetrySeconds = 1;
+
+const retryAfter = (error: HeraldError): number | undefined => {
+  const { status } = errors[error.code];
+  if (status === 503) return error.retryAfterSeconds ?? awayRetrySeconds;
+  if (status === 429) return error.retryAfterSeconds ?? busyRetrySeconds;
+  return error.retryAfterSeconds;
+};
+
+/**
+ * The RFC 9457 answer to any error. One that is not Herald's becomes `internal` and says nothing of itself.
+ * `headers` are lower-case names.
+ */
+export const toProblem = (
+  error: unknown,
+  requestId: string,
+): { status: number; headers: Record<string, string>; body: Problem } => {
+  const known =
+    error instanceof HeraldError
+      ? error
+      : new HeraldError("internal", "Herald failed; the log has the reason under this request id");
+  const { status, title } = errors[known.code];
+  const seconds = retryAfter(known);
+  return {
+    status,
+    headers: {
+      "content-type": "application/problem+json; charset=utf-8",
+      ...(seconds === undefined ? {} : { "retry-after": String(Math.max(0, Math.ceil(seconds))) }),
+      ...(status === 401 ? { "www-authenticate": "Bearer" } : {}),
+      ...known.headers,
+    },
+    body: {
+      errors: [...known.messages],
+      type: `urn:herald:error:${known.code}`,
+      title,
+      status,
+      instance: requestId,
+    },
+  };
+};

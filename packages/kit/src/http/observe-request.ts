@@ -1,0 +1,76 @@
+import { context, type Histogram, propagation, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
+import type { RequestHandler } from "express";
+import type { Logger } from "pino";
+import { acceptRequestId, withRequestId } from "../request-context.ts";
+import { meter, tracer } from "../telemetry/spans.ts";
+import { answeredWith } from "./answer-error.ts";
+import { patternOf, type Stack } from "./routes-of.ts";
+
+/** Seconds, from a probe's answer to a slow client's timeout. */
+const boundaries = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
+
+/**
+ * One span, one log line and one measurement for every request, by its route's pattern; and its request id, taken over or
+ * made, in the answer, in the logs and for everything that the request causes. No query, no body, no token.
+ */
+export const observeRequest = ({ log, router }: { log: Logger; router: () => Stack }): RequestHandler => {
+  let durations: Histogram | undefined;
+  return (request, response, next) => {
+    const begin = performance.now();
+    const requestId = acceptRequestId(request.get("x-request-id"));
+    response.setHeader("x-request-id", requestId);
+    const method = knownMethods.has(request.method) ? request.method : "_OTHER";
+    const parent = propagation.extract(context.active(), request.headers);
+    const span = tracer().startSpan(method, { kind: SpanKind.SERVER }, parent);
+    const active = trace.setSpan(parent, span);
+
+    response.once("close", () => {
+      const ms = performance.now() - begin;
+      const route = patternOf(request, router());
+      const aborted = !response.writableFinished;
+      const { statusCode: status } = response;
+      span.updateName(`${method} ${route}`);
+      span.setAttributes({
+        "http.request.method": method,
+        "http.route": route,
+        "http.response.status_code": status,
+        "herald.request_id": requestId,
+      });
+      if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
+      span.end();
+      durations ??= meter().createHistogram("http.server.request.duration", {
+        unit: "s",
+        description: "From the first header to the end of the answer",
+        advice: { explicitBucketBoundaries: boundaries },
+      });
+      durations.record(ms / 1000, {
+        "http.request.method": method,
+        "http.route": route,
+        "http.response.status_code": status,
+      });
+      const code = answeredWith(response);
+      const probe = route === "/livez" || route === "/readyz";
+      const level =
+        status >= 500 && status !== 503 ? "error" : status === 503 && !probe ? "warn" : probe ? "debug" : "info";
+      withRequestId(requestId, () =>
+        context.with(active, () =>
+          log[level](
+            {
+              method,
+              route,
+              status,
+              ms: Math.round(ms * 10) / 10,
+              ...(code ? { code } : {}),
+              ...(aborted ? { aborted } : {}),
+            },
+            "request",
+          ),
+        ),
+      );
+    });
+
+    withRequestId(requestId, () => context.with(active, next));
+  };
+};

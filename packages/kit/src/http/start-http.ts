@@ -1,0 +1,107 @@
+import { randomUUID } from "node:crypto";
+import { createServer, type RequestListener, STATUS_CODES } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { HeraldError, toProblem } from "../herald-error.ts";
+
+export type HttpTimeouts = {
+  /** To receive all headers. */
+  readonly headersMs: number;
+  /** To receive the whole request. */
+  readonly requestMs: number;
+  /** An idle connection is kept so long. Longer than a load balancer keeps it, or it would send into a closed one. */
+  readonly keepAliveMs: number;
+};
+
+export const defaultHttpTimeouts: HttpTimeouts = { headersMs: 10_000, requestMs: 30_000, keepAliveMs: 65_000 };
+
+/** Room for a long credential, a trace and a proxy's additions; Node's own default. */
+const maxHeaderBytes = 16_384;
+/** How often slow requests are looked for, and idle connections during a stop. */
+const timeoutCheckMs = 1_000;
+const idleCheckMs = 50;
+
+export type HttpServer = {
+  /** Where it listens, as a base URL. */
+  readonly address: string;
+  readonly port: number;
+  /** Takes nothing new, finishes what is in flight within the deadline, then cuts off the rest. */
+  readonly stop: (deadlineMs: number) => Promise<void>;
+};
+
+/** What was sent is not HTTP, so there is no response object to answer with. */
+const refuse = (error: Error & { code?: string }, socket: Socket): void => {
+  if (error.code === "ECONNRESET" || !socket.writable || socket.bytesWritten > 0) {
+    socket.destroy();
+    return;
+  }
+  const [status, problem] =
+    error.code === "HPE_HEADER_OVERFLOW"
+      ? [431, `headers: are larger than ${maxHeaderBytes} bytes`]
+      : error.code === "ERR_HTTP_REQUEST_TIMEOUT"
+        ? [408, "request: took too long to arrive"]
+        : [400, "request: is not HTTP/1.1 as RFC 9112 describes it"];
+  const requestId = randomUUID();
+  const { body } = toProblem(new HeraldError("malformed-request", String(problem)), requestId);
+  const text = JSON.stringify({ ...body, status });
+  socket.end(
+    [
+      `HTTP/1.1 ${status} ${STATUS_CODES[Number(status)]}`,
+      "Connection: close",
+      "Content-Type: application/problem+json; charset=utf-8",
+      `Content-Length: ${Buffer.byteLength(text)}`,
+      `X-Request-Id: ${requestId}`,
+      "",
+      text,
+    ].join("\r\n"),
+    // Whoever does not read the answer does not keep the socket either.
+    () => socket.destroy(),
+  );
+};
+
+/** Serves an app. Port 0 takes any free port; `address` says which. Rejects when the port is taken. */
+export const startHttp = async (
+  app: RequestListener,
+  { host, port, timeouts = defaultHttpTimeouts }: { host: string; port: number; timeouts?: HttpTimeouts },
+): Promise<HttpServer> => {
+  let stopping = false;
+  const server = createServer(
+    {
+      headersTimeout: timeouts.headersMs,
+      requestTimeout: timeouts.requestMs,
+      keepAliveTimeout: timeouts.keepAliveMs,
+      maxHeaderSize: maxHeaderBytes,
+      connectionsCheckingInterval: timeoutCheckMs,
+      // The app checks it, and answers with problem details.
+      requireHostHeader: false,
+      noDelay: true,
+    },
+    (request, response) => {
+      if (stopping) response.setHeader("connection", "close");
+      app(request, response);
+    },
+  );
+  server.on("clientError", (error: Error, socket) => refuse(error, socket as Socket));
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, host, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+  const { port: actual } = server.address() as AddressInfo;
+  const name = host.includes(":") ? `[${host}]` : host;
+
+  const stop = (deadlineMs: number): Promise<void> =>
+    new Promise((resolve) => {
+      stopping = true;
+      const idle = setInterval(() => server.closeIdleConnections(), idleCheckMs);
+      const deadline = setTimeout(() => server.closeAllConnections(), deadlineMs);
+      server.close(() => {
+        clearInterval(idle);
+        clearTimeout(deadline);
+        resolve();
+      });
+    });
+
+  return { address: `http://${name}:${actual}`, port: actual, stop };
+};

@@ -1,0 +1,62 @@
+import {
+  type Attributes,
+  type Context,
+  context,
+  type Link,
+  metrics,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from "@opentelemetry/api";
+
+const scope = "herald";
+
+/** Herald's tracer. Works before telemetry starts too: its spans then go nowhere. */
+export const tracer = () => trace.getTracer(scope);
+
+/** Herald's meter. Instruments made before telemetry starts count nothing: make them in `createApp`, or lazily. */
+export const meter = () => metrics.getMeter(scope);
+
+export type SpanOptions = {
+  readonly kind?: "internal" | "server" | "client" | "producer" | "consumer";
+  /** Low in cardinality, and never a token, a title, a body or a query. */
+  readonly attributes?: Attributes;
+  readonly links?: Link[];
+  /** The context that it continues; the active one by default. */
+  readonly parent?: Context;
+};
+
+const kinds = {
+  internal: SpanKind.INTERNAL,
+  server: SpanKind.SERVER,
+  client: SpanKind.CLIENT,
+  producer: SpanKind.PRODUCER,
+  consumer: SpanKind.CONSUMER,
+} as const;
+
+/** Marks a span as failed. Says the kind of error, not its words: those may quote what a stranger sent. */
+export const failSpan = (span: Span, error: unknown): void => {
+  const code =
+    error instanceof Error ? ("code" in error && typeof error.code === "string" ? error.code : error.name) : "unknown";
+  span.setAttribute("error.type", code);
+  span.setStatus({ code: SpanStatusCode.ERROR });
+};
+
+/** Runs a function inside a span of that name, which ends with it; what it throws marks the span and is thrown on. */
+export const inSpan = async <T>(name: string, options: SpanOptions, fn: (span: Span) => T | Promise<T>): Promise<T> => {
+  const { kind = "internal", attributes, links, parent = context.active() } = options;
+  const span = tracer().startSpan(
+    name,
+    { kind: kinds[kind], ...(attributes ? { attributes } : {}), ...(links ? { links } : {}) },
+    parent,
+  );
+  try {
+    return await context.with(trace.setSpan(parent, span), () => fn(span));
+  } catch (error) {
+    failSpan(span, error);
+    throw error;
+  } finally {
+    span.end();
+  }
+};

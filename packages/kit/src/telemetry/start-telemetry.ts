@@ -1,0 +1,117 @@
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { context, metrics, propagation, trace } from "@opentelemetry/api";
+import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
+import { CompositePropagator, W3CBaggagePropagator, W3CTraceContextPropagator } from "@opentelemetry/core";
+import { PrometheusExporter } from "@opentelemetry/exporter-prometheus";
+import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
+import { defaultResource, resourceFromAttributes } from "@opentelemetry/resources";
+import { MeterProvider } from "@opentelemetry/sdk-metrics";
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  TracerProvider,
+} from "@opentelemetry/sdk-trace";
+import { observeProcess } from "./process-metrics.ts";
+import { meter } from "./spans.ts";
+
+export type TelemetryOptions = {
+  readonly service: string;
+  readonly version: string;
+  readonly metricsHost: string;
+  /** 0 takes any free port. */
+  readonly metricsPort: number;
+  /** The collector's base URL, as in OTEL_EXPORTER_OTLP_ENDPOINT: `/v1/traces` is added. */
+  readonly otlpEndpoint?: string | undefined;
+};
+
+type Providers = { readonly exporter: PrometheusExporter; readonly stop: () => Promise<void> };
+
+/**
+ * The SDK's parts, put together here rather than by its Node bundle: that one reads settings of its own from the
+ * environment, sends logs to a collector unless told not to, and brings gRPC.
+ */
+const startProviders = ({ service, version, otlpEndpoint }: TelemetryOptions): Providers => {
+  const resource = defaultResource().merge(
+    resourceFromAttributes({ "service.name": `herald-${service}`, "service.version": version }),
+  );
+  const exporter = new PrometheusExporter({ preventServerStart: true, withoutScopeInfo: true });
+  const meterProvider = new MeterProvider({ resource, readers: [exporter] });
+  const tracerProvider = new TracerProvider({
+    resource,
+    // Without a collector spans cost next to nothing and still carry ids on; a caller that records is followed.
+    sampler: new ParentBasedSampler({ root: otlpEndpoint ? new AlwaysOnSampler() : new AlwaysOffSampler() }),
+    spanProcessors: otlpEndpoint
+      ? [
+          new BatchSpanProcessor({
+            exporter: new OTLPTraceExporter({ url: `${otlpEndpoint.replace(/\/+$/, "")}/v1/traces` }),
+          }),
+        ]
+      : [],
+  });
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  propagation.setGlobalPropagator(
+    new CompositePropagator({ propagators: [new W3CTraceContextPropagator(), new W3CBaggagePropagator()] }),
+  );
+  metrics.setGlobalMeterProvider(meterProvider);
+  trace.setGlobalTracerProvider(tracerProvider);
+  const unobserve = observeProcess(meter());
+  return {
+    exporter,
+    stop: async () => {
+      unobserve();
+      // A collector that is away must not hold up a stop.
+      await Promise.allSettled([tracerProvider.shutdown(), meterProvider.shutdown()]);
+      for (const api of [trace, metrics, propagation, context]) api.disable();
+    },
+  };
+};
+
+/** OpenTelemetry's globals belong to the process, so services that share one, as in tests, share its providers. */
+let shared: { providers: Providers; users: number } | undefined;
+
+const listen = (server: Server, host: string, port: number): Promise<void> =>
+  new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, host, () => resolve());
+  });
+
+/**
+ * Starts traces and metrics, and serves `/metrics` for Prometheus on a port of its own. Traces leave the process only
+ * where an endpoint is given; incoming ones are continued in any case.
+ */
+export const startTelemetry = async (
+  options: TelemetryOptions,
+): Promise<{ metricsPort: number; stop: () => Promise<void> }> => {
+  shared ??= { providers: startProviders(options), users: 0 };
+  const { providers } = shared;
+  shared.users++;
+  const release = async () => {
+    if (!shared || --shared.users > 0) return;
+    shared = undefined;
+    await providers.stop();
+  };
+  const server = createServer((request, response) => {
+    if (request.method === "GET" && request.url?.split("?", 1)[0] === "/metrics")
+      providers.exporter.getMetricsRequestHandler(request, response);
+    else response.writeHead(404).end();
+  });
+  try {
+    await listen(server, options.metricsHost, options.metricsPort);
+  } catch (error) {
+    await release();
+    throw error;
+  }
+  return {
+    metricsPort: (server.address() as AddressInfo).port,
+    stop: async () => {
+      await new Promise((resolve) => {
+        server.close(resolve);
+        server.closeAllConnections();
+      });
+      await release();
+    },
+  };
+};
