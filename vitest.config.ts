@@ -2,16 +2,45 @@ import { defineConfig } from "vitest/config";
 
 const resolve = { conditions: ["@herald/source"] };
 const ssr = { resolve: { conditions: ["@herald/source"] } };
+const globalSetup = ["packages/testing/src/global-setup.ts"];
+
+const report = process.env.HERALD_TEST_REPORT;
 
 /** The suffix of a test file decides its tier: pure, on a real broker and database, or the whole system over HTTP. */
 export default defineConfig({
   test: {
-    reporters: ["default"],
+    // Whoever counts the results reads the runner's own report, not its screen.
+    reporters: report ? ["default", ["json", { outputFile: report }]] : ["default"],
     projects: [
       {
         resolve,
         ssr,
         test: { name: "unit", include: ["{packages,services}/*/src/**/*.unit.test.ts"] },
+      },
+      {
+        resolve,
+        ssr,
+        test: {
+          name: "int",
+          include: ["{packages,services}/*/{src,test}/**/*.int.test.ts"],
+          globalSetup,
+          testTimeout: 30_000, // a dependency that is away and comes back takes its retries with it
+          hookTimeout: 60_000,
+          maxWorkers: 2, // each file has its own broker, and the database has two cores on most machines
+          fileParallelism: !process.env.HERALD_NATS_URL, // one broker for all files, and streams have fixed names
+        },
+      },
+      {
+        resolve,
+        ssr,
+        test: {
+          name: "e2e",
+          include: ["e2e/**/*.e2e.test.ts"],
+          globalSetup,
+          testTimeout: 120_000,
+          hookTimeout: 180_000, // may be the first to fetch the programs
+          fileParallelism: false, // each file is a whole system, which needs the machine
+        },
       },
     ],
   },

@@ -1,0 +1,113 @@
+/** The dependency rule: contracts ← { payload, kit } ← { bus, mongo } ← services. Each rule says what breaks when it is broken. */
+const tests = "\\.(unit|int|e2e)\\.test\\.ts$|\\.suite\\.ts$|/test/";
+const only = (name, comment, who, what) => ({
+  name,
+  comment,
+  severity: "error",
+  from: { path: who, pathNot: tests },
+  to: { path: what },
+});
+
+module.exports = {
+  forbidden: [
+    {
+      name: "no-circles",
+      comment: "A circle of imports has no layer.",
+      severity: "error",
+      from: {},
+      to: { circular: true },
+    },
+    only(
+      "contracts-stand-alone",
+      "Contracts depend on zod alone: every service and package reads them.",
+      "^packages/contracts/src",
+      "^(packages/(?!contracts/)|services/)|node_modules/(?!zod/)",
+    ),
+    only(
+      "payload-and-kit-know-contracts",
+      "Payload and kit are below the bus and the database.",
+      "^packages/(payload|kit)/src",
+      "^(packages/(bus|mongo|testing|simulators|local-stack)/|services/)",
+    ),
+    only(
+      "payload-is-pure",
+      "The gateway weighs what dispatch renders: no input, no output.",
+      "^packages/payload/src",
+      "^packages/kit/",
+    ),
+    only(
+      "bus-and-mongo-know-kit",
+      "The bus and the database do not know of each other, nor of a service.",
+      "^packages/(bus|mongo)/src",
+      "^(packages/(payload|testing|simulators|local-stack)/|services/)",
+    ),
+    { ...only("bus-without-mongo", "The bus stores nothing.", "^packages/bus/src", "^packages/mongo/") },
+    {
+      ...only(
+        "mongo-without-bus",
+        "The outbox gets its publisher as a function.",
+        "^packages/mongo/src",
+        "^packages/bus/",
+      ),
+    },
+    {
+      name: "services-meet-on-the-bus",
+      comment: "A service never imports a service: they are deployed apart.",
+      severity: "error",
+      from: { path: "^services/([^/]+)/", pathNot: tests },
+      to: { path: "^services/", pathNot: "^services/$1/" },
+    },
+    {
+      name: "test-parts-stay-in-tests",
+      comment: "Simulators, local stack and test fixtures never ship.",
+      severity: "error",
+      from: { path: "^(services|packages/(contracts|payload|kit|bus|mongo))/", pathNot: tests },
+      to: { path: "^packages/(testing|simulators|local-stack)/" },
+    },
+    {
+      name: "nats-only-in-bus",
+      comment: "Ack, nak and consumer traps are handled in one place.",
+      severity: "error",
+      from: { path: "^(packages/(?!bus/|testing/)|services/|e2e/|bench/)" },
+      to: { path: "node_modules/@nats-io/|^@nats-io/" },
+    },
+    {
+      name: "mongodb-only-in-stores",
+      comment: "Queries stand beside the indexes that serve them.",
+      severity: "error",
+      from: {
+        path: "^(packages|services)/",
+        pathNot: `^packages/(mongo|testing|local-stack)/|^services/[^/]+/src/(stores/|app\\.ts)|${tests}`,
+      },
+      to: { path: "node_modules/mongodb/|^mongodb$" },
+    },
+    {
+      name: "domain-is-pure",
+      comment: "The domain decides; it neither asks nor tells anyone.",
+      severity: "error",
+      from: { path: "^services/[^/]+/src/domain/", pathNot: tests },
+      to: {
+        pathNot:
+          "^services/[^/]+/src/domain/|^packages/contracts/|node_modules/(zod|vitest|fast-check)/|^crypto$|^node:crypto$",
+      },
+    },
+    {
+      name: "one-door-per-package",
+      comment: "What a package exports is what its index lists.",
+      severity: "error",
+      from: { path: "^(packages|services|e2e|bench|examples)/([^/]+)/", pathNot: "^packages/local-stack/" },
+      to: { path: "^packages/([^/]+)/src/", pathNot: "^packages/[^/]+/src/index\\.ts$|^$1/$2/" },
+    },
+  ],
+  options: {
+    doNotFollow: { path: "node_modules" },
+    exclude: { path: "/dist/" },
+    tsConfig: { fileName: "tsconfig.base.json" },
+    tsPreCompilationDeps: true,
+    enhancedResolveOptions: {
+      exportsFields: ["exports"],
+      conditionNames: ["@herald/source", "import", "node", "default"],
+    },
+    parser: "swc",
+  },
+};
