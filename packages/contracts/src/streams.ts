@@ -166,6 +166,7 @@ export const durables = {
     from: "all",
   },
   "dispatch-drop-project": event("push.evt.v1.*.project.deleted"),
+  "analytics-drop-project": event("push.evt.v1.*.project.deleted"),
   "registry-retire-device": event("push.evt.v1.*.delivery.failed"),
 } as const satisfies Record<string, DurableDefinition>;
 
