@@ -1,4 +1,6 @@
 export { AppData, appDataLimits, appDataProblems, mergePatch } from "./app-data.ts";
+export type { BusPermissions } from "./bus-users.ts";
+export { consumerPermissions } from "./bus-users.ts";
 export { messages } from "./catalogue.ts";
 export { Addressee, batchLimits, DeliverBatchV1, DueV1, ExpandedV1, ExpandV1, OpensV1, SendV1 } from "./commands.ts";
 export type { DataOf, MessageContract, QuestionContract } from "./envelope.ts";
