@@ -1,7 +1,10 @@
 import { defineConfig } from "vitest/config";
 
-const resolve = { conditions: ["@herald/source"] };
-const ssr = { resolve: { conditions: ["@herald/source"] } };
+const conditions = ["@herald/source"];
+const resolve = { conditions };
+const ssr = { resolve: { conditions } };
+/** Where vitest runs the global setup; it does not take over what is set for the tests. */
+const environments = { __vitest__: { resolve: { conditions } } };
 const globalSetup = ["packages/testing/src/global-setup.ts"];
 
 const report = process.env.HERALD_TEST_REPORT;
@@ -20,6 +23,7 @@ export default defineConfig({
       {
         resolve,
         ssr,
+        environments,
         test: {
           name: "int",
           include: ["{packages,services}/*/{src,test}/**/*.int.test.ts"],
@@ -33,6 +37,7 @@ export default defineConfig({
       {
         resolve,
         ssr,
+        environments,
         test: {
           name: "e2e",
           include: ["e2e/**/*.e2e.test.ts"],

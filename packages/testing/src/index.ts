@@ -1,1 +1,5 @@
-export {};
+export { eventually } from "./eventually.ts";
+export { type FaultyProxy, faultyProxy } from "./faulty-proxy.ts";
+export { type FreshDatabase, freshDatabase } from "./fresh-database.ts";
+export { leakCheck } from "./leak-check.ts";
+export { type Broker, type BrokerOptions, startBroker } from "./start-broker.ts";

@@ -1,0 +1,41 @@
+import type { DockerStarter } from "@herald/local-stack";
+import { freePort } from "@herald/local-stack";
+
+const MONGO_IMAGE = "mongo:8";
+const NATS_IMAGE = "nats:2.14-alpine";
+
+/** Imported when needed only: the library costs every test file a second, and most machines have other sources. */
+const testcontainers = () => import("testcontainers");
+
+export const mongoContainer: DockerStarter = {
+  what: `testcontainers start ${MONGO_IMAGE}`,
+  start: async (progress) => {
+    const { GenericContainer, Wait } = await testcontainers();
+    progress(`starting ${MONGO_IMAGE} in a container`);
+    const container = await new GenericContainer(MONGO_IMAGE)
+      .withExposedPorts(27017)
+      .withTmpFs({ "/data/db": "rw" })
+      .withWaitStrategy(Wait.forLogMessage(/Waiting for connections/))
+      .start();
+    return {
+      url: `mongodb://${container.getHost()}:${container.getMappedPort(27017)}/`,
+      stop: async () => {
+        await container.stop();
+      },
+    };
+  },
+};
+
+/** A port of the host that stays the same, so that clients find the broker again after a restart. */
+export async function natsContainer(config: string) {
+  const { GenericContainer, Wait, getContainerRuntimeClient } = await testcontainers();
+  const port = await freePort();
+  const container = await new GenericContainer(NATS_IMAGE)
+    .withExposedPorts({ container: 4222, host: port })
+    .withCopyContentToContainer([{ content: config, target: "/etc/nats/herald.conf" }])
+    .withCommand(["-c", "/etc/nats/herald.conf"])
+    .withWaitStrategy(Wait.forLogMessage(/Server is ready/))
+    .start();
+  const client = await getContainerRuntimeClient();
+  return { container, engine: client.container.getById(container.getId()), port };
+}

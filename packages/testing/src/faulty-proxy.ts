@@ -1,0 +1,66 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+
+export type FaultyProxy = {
+  /** The target's URL with the proxy's address in it. */
+  url: string;
+  /** The dependency is away: open connections break, new ones are refused. */
+  cut: () => Promise<void>;
+  /** It answers again, on the same port. */
+  heal: () => Promise<void>;
+  stop: () => Promise<void>;
+};
+
+/**
+ * Stands between a client and a broker or a database, so that a test can take the dependency away from one client
+ * without touching the server that others use.
+ */
+export async function faultyProxy(targetUrl: string): Promise<FaultyProxy> {
+  const target = new URL(targetUrl);
+  const defaultPort = target.protocol === "nats:" ? 4222 : 27017;
+  const sockets = new Set<Socket>();
+
+  const server = createServer((client) => {
+    const upstream = connect(Number(target.port) || defaultPort, target.hostname);
+    for (const [socket, peer] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      sockets.add(socket);
+      socket.setNoDelay(true);
+      socket.on("error", () => peer.destroy());
+      socket.on("close", () => {
+        sockets.delete(socket);
+        peer.destroy();
+      });
+      socket.pipe(peer);
+    }
+  });
+  const listen = async (port: number) => {
+    server.listen(port, "127.0.0.1");
+    await once(server, "listening");
+  };
+  const cut = async () => {
+    if (!server.listening) return;
+    const closed = once(server, "close");
+    server.close();
+    for (const socket of sockets) socket.resetAndDestroy();
+    await closed;
+  };
+
+  await listen(0);
+  const { port } = server.address() as AddressInfo;
+  const url = new URL(targetUrl);
+  url.hostname = "127.0.0.1";
+  url.port = String(port);
+  // A member of a replica set tells its clients its own address, and they would go around the proxy.
+  if (url.protocol === "mongodb:") url.searchParams.set("directConnection", "true");
+  return {
+    url: url.href,
+    cut,
+    heal: async () => {
+      if (!server.listening) await listen(port);
+    },
+    stop: cut,
+  };
+}

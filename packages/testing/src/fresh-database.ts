@@ -1,0 +1,28 @@
+import { randomBytes } from "node:crypto";
+import { MongoClient } from "mongodb";
+import { inject } from "vitest";
+
+export type FreshDatabase = {
+  /** The server, without the database's name. */
+  url: string;
+  name: string;
+  client: MongoClient;
+  /** Removes the database and closes the client. */
+  drop: () => Promise<void>;
+};
+
+/** A database that nobody else uses, on the server of this run. Several may be asked for in one file. */
+export async function freshDatabase(): Promise<FreshDatabase> {
+  const url = inject("heraldMongoUrl");
+  const name = `test_${randomBytes(8).toString("hex")}`;
+  const client = await new MongoClient(url).connect();
+  return {
+    url,
+    name,
+    client,
+    drop: async () => {
+      await client.db(name).dropDatabase();
+      await client.close();
+    },
+  };
+}

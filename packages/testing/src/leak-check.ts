@@ -1,0 +1,32 @@
+import { eventually } from "./eventually.ts";
+
+/** What a test leaves behind when something was not stopped; names are Node's. */
+const WATCHED = ["TCPServerWrap", "TCPSocketWrap", "ProcessWrap"] as const;
+
+/**
+ * Counts the open servers, connections and child processes of this process; the returned function fails when there are
+ * more of them now. Call it before the first fixture of a test, and what it gave after the last was stopped.
+ */
+export function leakCheck(): () => Promise<void> {
+  const before = countWatched();
+  return () =>
+    eventually(
+      () => {
+        const now = countWatched();
+        const leaked = WATCHED.filter((kind) => now[kind] > before[kind]);
+        if (leaked.length === 0) return;
+        throw new Error(`left open: ${leaked.map((kind) => `${now[kind] - before[kind]} ${kind}`).join(", ")}`);
+      },
+      { timeoutMs: 2_000 }, // a socket that was closed may need a moment for its last packet
+    );
+}
+
+function countWatched(): Record<(typeof WATCHED)[number], number> {
+  const active = process.getActiveResourcesInfo();
+  const count = (kind: string) => active.filter((resource) => resource === kind).length;
+  return {
+    TCPServerWrap: count("TCPServerWrap"),
+    TCPSocketWrap: count("TCPSocketWrap"),
+    ProcessWrap: count("ProcessWrap"),
+  };
+}

@@ -1,0 +1,98 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { removeAtExit, startNatsServer } from "@herald/local-stack";
+import { inject } from "vitest";
+import { natsContainer } from "./containers.ts";
+
+export type Broker = {
+  url: string;
+  /** Where its store is; empty when it is not a process of ours. */
+  dataDir: string;
+  /** As a crash: SIGKILL. What was acknowledged is still on disk. */
+  kill: () => Promise<void>;
+  /** Ends it in good order when it runs, and starts it on the same port with the same store. */
+  restart: () => Promise<void>;
+  /** Stops it from running without closing its connections, as an overloaded machine does. */
+  freeze: () => Promise<void>;
+  thaw: () => Promise<void>;
+  /** For good; removes the store. */
+  stop: () => Promise<void>;
+};
+
+export type BrokerOptions = {
+  /** Added to the server's configuration, for users and permissions. */
+  extraConfig?: string;
+  /** fsync before each acknowledgement, as production does; tests that survive no power failure do without. */
+  syncAlways?: boolean;
+};
+
+/**
+ * A broker of this test file's own: streams have fixed names, so two files on one broker would read each other's
+ * messages. With HERALD_NATS_URL it is that server for all files, which then run one after another.
+ */
+export async function startBroker(options: BrokerOptions = {}): Promise<Broker> {
+  const source = inject("heraldBrokerSource");
+  switch (source.kind) {
+    case "shared":
+      return sharedBroker(source.url);
+    case "container":
+      return containerBroker(options);
+    case "binary":
+      return processBroker(source.path, options);
+  }
+}
+
+async function processBroker(binary: string, { extraConfig = "", syncAlways = false }: BrokerOptions): Promise<Broker> {
+  const dataDir = await mkdtemp(join(tmpdir(), "herald-test-nats-"));
+  removeAtExit(dataDir);
+  const start = (port: number) => startNatsServer(binary, { dataDir, port, extraConfig, syncAlways });
+  let running = await start(0);
+  const { port } = running;
+  return {
+    url: `nats://127.0.0.1:${port}`,
+    dataDir,
+    kill: async () => {
+      running.process.signal("SIGKILL");
+      await running.process.exited;
+    },
+    restart: async () => {
+      await running.process.stop();
+      running = await start(port);
+    },
+    freeze: async () => running.process.signal("SIGSTOP"),
+    thaw: async () => running.process.signal("SIGCONT"),
+    stop: async () => {
+      await running.process.stop();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function containerBroker({ extraConfig = "", syncAlways = false }: BrokerOptions): Promise<Broker> {
+  const sync = syncAlways ? "always" : '"2m"';
+  const jetstream = `jetstream { store_dir: "/tmp/store", sync_interval: ${sync} }`;
+  const { container, engine, port } = await natsContainer(`${jetstream}\n${extraConfig}\n`);
+  return {
+    url: `nats://${container.getHost()}:${port}`,
+    dataDir: "",
+    kill: () => engine.kill(),
+    restart: async () => {
+      const { State } = await engine.inspect();
+      if (State.Running) await engine.stop();
+      await engine.start();
+    },
+    freeze: () => engine.pause(),
+    thaw: () => engine.unpause(),
+    stop: async () => {
+      await container.stop();
+    },
+  };
+}
+
+function sharedBroker(url: string): Broker {
+  const refuse = async () => {
+    throw new Error("This test takes its broker down, so it needs one of its own: run it without HERALD_NATS_URL");
+  };
+  return { url, dataDir: "", kill: refuse, restart: refuse, freeze: refuse, thaw: refuse, stop: async () => {} };
+}
