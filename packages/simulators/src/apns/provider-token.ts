@@ -1,0 +1,148 @@
+import { createPublicKey, type KeyObject, verify } from "node:crypto";
+import { decodeJwt, decodeProtectedHeader } from "jose";
+import type { Refusal } from "./refusal.ts";
+import { refuse } from "./refusal.ts";
+
+/** A signing key that Apple would know, with the public half of the .p8 as PEM. */
+export interface ApnsKey {
+  readonly keyId: string;
+  readonly teamId: string;
+  readonly publicKey: string;
+}
+
+/** What a connection's first authenticated request binds it to. */
+export interface Authentication {
+  teamId?: string;
+  keyId?: string;
+  /** The header that passed last, and until when (ms) it passes without another look. */
+  authorization?: string;
+  until?: number;
+}
+
+interface ProviderTokensOptions {
+  /** With none, any signature is accepted and only the token's form is checked. */
+  readonly keys: readonly ApnsKey[];
+  /** Refuse a second new token of a key within 20 minutes. */
+  readonly limitUpdates: boolean;
+  readonly now: () => number;
+}
+
+interface Token {
+  readonly keyId: string;
+  readonly teamId: string;
+  readonly issuedAt: number;
+}
+
+const minute = 60_000;
+/** "Refresh your token no more than once every 20 minutes and no less than once every 60 minutes." */
+const maxAge = 60 * minute;
+const minUpdate = 20 * minute;
+/** Clocks differ a little; a token from further ahead is wrong. */
+const maxSkew = minute;
+/** Tokens whose signature is remembered; a sender has a few at a time. */
+const maxRemembered = 1000;
+
+/** Judges the `authorization` header of token-based connections. */
+export function createProviderTokens({ keys, limitUpdates, now }: ProviderTokensOptions) {
+  const known = new Map<string, { teamId: string; key: KeyObject }>();
+  const remembered = new Map<string, Token | Refusal>();
+  const updates = new Map<string, { tokens: Set<string>; lastAt: number }>();
+
+  const setKeys = (next: readonly ApnsKey[]) => {
+    known.clear();
+    remembered.clear();
+    for (const { keyId, teamId, publicKey } of next) known.set(keyId, { teamId, key: createPublicKey(publicKey) });
+  };
+  setKeys(keys);
+
+  const signed = (jwt: string, key: KeyObject) => {
+    const end = jwt.lastIndexOf(".");
+    const signature = Buffer.from(jwt.slice(end + 1), "base64url");
+    // JWS wants r and s side by side (RFC 7518, 3.4), not DER.
+    return verify("sha256", Buffer.from(jwt.slice(0, end)), { key, dsaEncoding: "ieee-p1363" }, signature);
+  };
+
+  const parse = (jwt: string): Token | Refusal => {
+    try {
+      const header = decodeProtectedHeader(jwt);
+      const claims = decodeJwt(jwt);
+      if (header.alg !== "ES256")
+        return refuse("InvalidProviderToken", `authorization: alg is ${header.alg}, not ES256`);
+      if (!header.kid) return refuse("InvalidProviderToken", "authorization: the token's header has no kid");
+      if (!claims.iss) return refuse("InvalidProviderToken", "authorization: the token has no iss (the team id)");
+      if (!Number.isInteger(claims.iat))
+        return refuse("InvalidProviderToken", "authorization: the token has no iat in whole seconds");
+      const token = { keyId: header.kid, teamId: claims.iss, issuedAt: Number(claims.iat) * 1000 };
+      if (known.size === 0) return token;
+      const owner = known.get(token.keyId);
+      if (owner === undefined) return refuse("InvalidProviderToken", `authorization: no key ${token.keyId}`);
+      if (owner.teamId !== token.teamId)
+        return refuse("InvalidProviderToken", `authorization: key ${token.keyId} is of another team`);
+      if (!signed(jwt, owner.key))
+        return refuse("InvalidProviderToken", "authorization: the signature does not verify");
+      return token;
+    } catch {
+      return refuse("InvalidProviderToken", "authorization: not a JWT");
+    }
+  };
+
+  const recall = (jwt: string): Token | Refusal => {
+    const before = remembered.get(jwt);
+    if (before !== undefined) return before;
+    const judged = parse(jwt);
+    if (remembered.size >= maxRemembered) remembered.clear();
+    remembered.set(jwt, judged);
+    return judged;
+  };
+
+  const tooManyUpdates = ({ teamId, keyId }: Token, jwt: string, at: number) => {
+    if (!limitUpdates) return false;
+    const id = `${teamId}/${keyId}`;
+    const update = updates.get(id);
+    if (update === undefined) {
+      updates.set(id, { tokens: new Set([jwt]), lastAt: at });
+      return false;
+    }
+    if (update.tokens.has(jwt)) return false;
+    if (at - update.lastAt < minUpdate) return true;
+    update.tokens.add(jwt);
+    update.lastAt = at;
+    return false;
+  };
+
+  return {
+    setKeys,
+
+    /** Undefined when the request is authenticated; `connection` then remembers by whom. */
+    check(authorization: string | undefined, connection: Authentication): Refusal | undefined {
+      const at = now();
+      if (authorization !== undefined && authorization === connection.authorization && at < (connection.until ?? 0))
+        return undefined;
+      if (authorization === undefined)
+        return refuse("MissingProviderToken", "authorization: missing, and no client certificate");
+      const jwt = /^bearer +(\S+)$/i.exec(authorization)?.[1];
+      if (jwt === undefined) return refuse("InvalidProviderToken", "authorization: not `bearer <token>`");
+      const token = recall(jwt);
+      if ("reason" in token) return token;
+      const age = at - token.issuedAt;
+      if (age > maxAge) return refuse("ExpiredProviderToken", "authorization: the token is older than 60 minutes");
+      if (age < -maxSkew) return refuse("InvalidProviderToken", "authorization: the token's iat is in the future");
+      if (connection.teamId !== undefined && connection.teamId !== token.teamId) {
+        return refuse("Forbidden", "authorization: this connection belongs to another team");
+      }
+      if (connection.keyId !== undefined && connection.keyId !== token.keyId) {
+        return refuse("UnrelatedKeyIdInToken", "authorization: this connection began with another key");
+      }
+      if (tooManyUpdates(token, jwt, at)) {
+        return refuse("TooManyProviderTokenUpdates", "authorization: a second new token within 20 minutes");
+      }
+      connection.teamId = token.teamId;
+      connection.keyId = token.keyId;
+      connection.authorization = authorization;
+      connection.until = token.issuedAt + maxAge;
+      return undefined;
+    },
+  };
+}
+
+export type ProviderTokens = ReturnType<typeof createProviderTokens>;

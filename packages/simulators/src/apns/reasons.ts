@@ -1,0 +1,67 @@
+/**
+ * The answers that Apple documents for a device request, reason → status
+ * ("Handling notification responses from APNs").
+ */
+const statuses = {
+  BadCollapseId: 400,
+  BadDeviceToken: 400,
+  BadExpirationDate: 400,
+  BadMessageId: 400,
+  BadPriority: 400,
+  BadTopic: 400,
+  DeviceTokenNotForTopic: 400,
+  DuplicateHeaders: 400,
+  IdleTimeout: 400,
+  InvalidPushType: 400,
+  MissingDeviceToken: 400,
+  MissingTopic: 400,
+  PayloadEmpty: 400,
+  TopicDisallowed: 400,
+  BadCertificate: 403,
+  BadCertificateEnvironment: 403,
+  BadEnvironmentKeyIdInToken: 403,
+  // What the real servers were seen to send where the page says …KeyIdInToken.
+  BadEnvironmentKeyInToken: 403,
+  ExpiredProviderToken: 403,
+  Forbidden: 403,
+  InvalidProviderToken: 403,
+  MissingProviderToken: 403,
+  UnrelatedKeyIdInToken: 403,
+  BadPath: 404,
+  MethodNotAllowed: 405,
+  ExpiredToken: 410,
+  Unregistered: 410,
+  PayloadTooLarge: 413,
+  TooManyProviderTokenUpdates: 429,
+  TooManyRequests: 429,
+  InternalServerError: 500,
+  ServiceUnavailable: 503,
+  Shutdown: 503,
+} as const;
+
+export type ApnsReason = keyof typeof statuses;
+
+/** What a status means when a script names no reason. */
+const usual: Readonly<Record<number, ApnsReason>> = {
+  400: "BadDeviceToken",
+  403: "InvalidProviderToken",
+  404: "BadPath",
+  405: "MethodNotAllowed",
+  410: "Unregistered",
+  413: "PayloadTooLarge",
+  429: "TooManyRequests",
+  500: "InternalServerError",
+  503: "ServiceUnavailable",
+};
+
+export const statusOf = (reason: ApnsReason): number => statuses[reason];
+
+export const usualReason = (status: number): ApnsReason | undefined => usual[status];
+
+export const reasonsOf = (status: number): readonly string[] =>
+  Object.entries(statuses)
+    .filter(([, of]) => of === status)
+    .map(([reason]) => reason);
+
+/** 200 and every status that Apple answers with. */
+export const apnsStatuses: readonly number[] = [...new Set<number>([200, ...Object.values(statuses)])].sort();

@@ -1,0 +1,150 @@
+import { constants } from "node:http2";
+import { z } from "zod";
+import { apnsStatuses, reasonsOf } from "../apns/reasons.ts";
+import { providers } from "../simulator.ts";
+
+/** The error codes of RFC 9113, section 7. */
+const resetCodes = {
+  NO_ERROR: constants.NGHTTP2_NO_ERROR,
+  PROTOCOL_ERROR: constants.NGHTTP2_PROTOCOL_ERROR,
+  INTERNAL_ERROR: constants.NGHTTP2_INTERNAL_ERROR,
+  FLOW_CONTROL_ERROR: constants.NGHTTP2_FLOW_CONTROL_ERROR,
+  SETTINGS_TIMEOUT: constants.NGHTTP2_SETTINGS_TIMEOUT,
+  STREAM_CLOSED: constants.NGHTTP2_STREAM_CLOSED,
+  FRAME_SIZE_ERROR: constants.NGHTTP2_FRAME_SIZE_ERROR,
+  REFUSED_STREAM: constants.NGHTTP2_REFUSED_STREAM,
+  CANCEL: constants.NGHTTP2_CANCEL,
+  COMPRESSION_ERROR: constants.NGHTTP2_COMPRESSION_ERROR,
+  CONNECT_ERROR: constants.NGHTTP2_CONNECT_ERROR,
+  ENHANCE_YOUR_CALM: constants.NGHTTP2_ENHANCE_YOUR_CALM,
+  INADEQUATE_SECURITY: constants.NGHTTP2_INADEQUATE_SECURITY,
+  HTTP_1_1_REQUIRED: constants.NGHTTP2_HTTP_1_1_REQUIRED,
+} as const;
+type ResetName = keyof typeof resetCodes;
+const resetNames = Object.keys(resetCodes) as [ResetName, ...ResetName[]];
+
+/** Longer waits than any client's timeout serve no test, and would keep a timer for nothing. */
+const maxDelayMs = 600_000;
+
+/** RFC 9110's token, in the lower case that HTTP/2 asks for. */
+const headerName = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
+
+const shape = z.strictObject({
+  provider: z.enum(providers).optional(),
+  tokenPrefix: z.string().min(1).max(2048).optional(),
+  share: z.number().min(0).max(1).optional(),
+  times: z.int().min(1).optional(),
+  status: z.int().min(200).max(599).optional(),
+  reason: z.string().min(1).max(200).optional(),
+  headers: z
+    .record(z.string(), z.string())
+    .refine(
+      (headers) => Object.keys(headers).every((name) => headerName.test(name)),
+      "names are lower-case, without pseudo-headers",
+    )
+    .optional(),
+  body: z.string().max(1_000_000).optional(),
+  timestamp: z.int().min(0).optional(),
+  delayMs: z.int().min(0).max(maxDelayMs).optional(),
+  goaway: z.int().min(1).optional(),
+  rst: z.union([z.int().min(0).max(0xffff_ffff), z.enum(resetNames)]).optional(),
+  hang: z.boolean().optional(),
+  closeSocket: z.boolean().optional(),
+  oneStreamStart: z.boolean().optional(),
+});
+type Shape = z.infer<typeof shape>;
+type Field = keyof Shape;
+
+const given = (rule: Shape, field: Field) => rule[field] !== undefined && rule[field] !== false;
+const anyGiven = (rule: Shape, fields: readonly Field[]) => fields.some((field) => given(rule, field));
+
+/** The fields that say what becomes of one request; the others choose requests or speak of the connection. */
+const answerFields = ["status", "delayMs", "rst", "hang", "closeSocket"] as const satisfies readonly Field[];
+
+/** True if the rule decides about single requests; a rule of the connection alone is passed over when one is matched. */
+export const decidesRequests = (rule: Shape): boolean => anyGiven(rule, answerFields);
+
+/** What no single field can tell: [the field to blame, what would be right, true if it is so]. */
+const together: readonly (readonly [Field, string, (rule: Shape) => boolean])[] = [
+  [
+    "hang",
+    "cannot be together with status, rst or closeSocket",
+    (r) => given(r, "hang") && anyGiven(r, ["status", "rst", "closeSocket"]),
+  ],
+  ["rst", "cannot be together with closeSocket", (r) => given(r, "rst") && given(r, "closeSocket")],
+  ["reason", "needs a status, or goaway", (r) => given(r, "reason") && !anyGiven(r, ["status", "goaway"])],
+  ["headers", "needs a status", (r) => given(r, "headers") && !given(r, "status")],
+  ["body", "needs a status", (r) => given(r, "body") && !given(r, "status")],
+  ["timestamp", "needs status 410", (r) => given(r, "timestamp") && r.status !== 410],
+  [
+    "goaway",
+    "speaks of a whole connection: give no tokenPrefix or share with it",
+    (r) => given(r, "goaway") && anyGiven(r, ["tokenPrefix", "share"]),
+  ],
+  [
+    "oneStreamStart",
+    "speaks of a whole connection: give no tokenPrefix, share or times with it",
+    (r) => given(r, "oneStreamStart") && anyGiven(r, ["tokenPrefix", "share", "times"]),
+  ],
+];
+
+/** Only what Apple really answers, so that no test rests on an answer that never comes; a `body` lifts that. */
+const unlikeApple = (rule: Shape): { field: Field; message: string } | undefined => {
+  if (rule.provider !== "apns" || rule.status === undefined || rule.body !== undefined) return undefined;
+  if (!apnsStatuses.includes(rule.status))
+    return { field: "status", message: `APNs answers one of ${apnsStatuses.join(", ")}` };
+  if (rule.reason === undefined || reasonsOf(rule.status).includes(rule.reason)) return undefined;
+  const reasons = reasonsOf(rule.status).join(", ") || "none";
+  return { field: "reason", message: `APNs gives these reasons with ${rule.status}: ${reasons}` };
+};
+
+/**
+ * One rule of a script.
+ *
+ * Which requests: `provider` (all when absent), `tokenPrefix`, `share` of them (0..1, drawn from the seed), the first `times`.
+ * What they get, once they are found correct: `status` with `reason`, `headers`, `timestamp` (ms, APNs 410) or a raw `body`;
+ * after `delayMs`; or `rst` (an RFC 9113 code or its name), `closeSocket`, `hang` (no answer, ever). With a `status`, `rst` and
+ * `closeSocket` break the answer in its middle.
+ * Connections: `goaway` after every so many streams, with the last of them as the last one processed; `oneStreamStart`: one
+ * stream at a time until the first authenticated request.
+ */
+export const Rule = shape.superRefine((rule, context) => {
+  for (const [field, message, wrong] of together) {
+    if (wrong(rule)) context.addIssue({ code: "custom", path: [field], message });
+  }
+  if (!anyGiven(rule, [...answerFields, "goaway", "oneStreamStart"])) {
+    context.addIssue({
+      code: "custom",
+      message: `says nothing to do: give one of ${answerFields.join(", ")}, goaway, oneStreamStart`,
+    });
+  }
+  const odd = unlikeApple(rule);
+  if (odd) context.addIssue({ code: "custom", path: [odd.field], message: odd.message });
+});
+export type Rule = Shape;
+
+export const resetCode = (rst: number | ResetName): number => (typeof rst === "number" ? rst : resetCodes[rst]);
+
+/** `[rule, …]`, or `{ rules, seed }` to draw another sample for `share`. */
+const ScriptDocument = z.preprocess(
+  (body) => (Array.isArray(body) ? { rules: body } : body),
+  z.strictObject({ rules: z.array(Rule).max(1000), seed: z.int().min(0).optional() }),
+);
+export type ScriptDocument = z.infer<typeof ScriptDocument>;
+
+/** Every problem of a script, one a line: `rules.0.share: …`. */
+export class InvalidScript extends Error {
+  readonly errors: readonly string[];
+  constructor(errors: readonly string[]) {
+    super(errors.join("; "));
+    this.name = "InvalidScript";
+    this.errors = errors;
+  }
+}
+
+/** @throws InvalidScript with every problem at once */
+export function parseScript(body: unknown): ScriptDocument {
+  const parsed = ScriptDocument.safeParse(body);
+  if (parsed.success) return parsed.data;
+  throw new InvalidScript(parsed.error.issues.map(({ path, message }) => `${path.join(".") || "script"}: ${message}`));
+}
