@@ -1,0 +1,73 @@
+import { type QuestionContract, ReplyError } from "@herald/contracts";
+import { HeraldError, inSpan } from "@herald/kit";
+import type { z } from "zod";
+import { notConnected } from "./bus-error.ts";
+import { type Bus, type Connection, connectionOf } from "./connect.ts";
+import { outgoingHeaders } from "./message-headers.ts";
+import { codeOf } from "./settle.ts";
+
+/** A list at its slowest takes a second or two; after five nobody waits any more. */
+const askTimeoutMs = 5_000;
+
+/**
+ * Asks the service that answers `question`. What it throws there as HeraldError is thrown here with the same code and messages;
+ * service-away when nobody answers in time, bus-away when the bus is not connected.
+ */
+export const ask = async <Request extends z.ZodType, Answer extends z.ZodType>(
+  bus: Bus,
+  question: QuestionContract<Request, Answer>,
+  data: z.input<Request>,
+  options: { readonly timeoutMs?: number } = {},
+): Promise<z.output<Answer>> => {
+  const connection = connectionOf(bus);
+  const request = question.request.parse(data);
+  const startedAt = performance.now();
+  const observe = (outcome: string) =>
+    connection.telemetry.asking.record((performance.now() - startedAt) / 1000, { question: question.name, outcome });
+  const attributes = { "rpc.system": "nats", "rpc.service": question.service, "rpc.method": question.name };
+  try {
+    const answer = await inSpan(`ask ${question.name}`, { kind: "client", attributes }, async () =>
+      unwrap(
+        question,
+        await roundTrip(connection, question, JSON.stringify(request), options.timeoutMs ?? askTimeoutMs),
+      ),
+    );
+    observe("answered");
+    return answer;
+  } catch (error) {
+    observe(codeOf(error));
+    throw error;
+  }
+};
+
+const roundTrip = async (
+  connection: Connection,
+  question: QuestionContract,
+  body: string,
+  timeout: number,
+): Promise<unknown> => {
+  if (!connection.connected) throw notConnected();
+  try {
+    return (await connection.nc.request(question.subject, body, { headers: outgoingHeaders(), timeout })).json();
+  } catch (cause) {
+    throw new HeraldError("service-away", `${question.service} does not answer`, { cause });
+  }
+};
+
+const unwrap = <Answer extends z.ZodType>(
+  question: QuestionContract<z.ZodType, Answer>,
+  reply: unknown,
+): z.output<Answer> => {
+  if (typeof reply === "object" && reply !== null && "error" in reply) {
+    const { code, messages, retryAfterSeconds } = ReplyError.parse(reply.error);
+    throw new HeraldError(code, messages, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
+  }
+  const answer = typeof reply === "object" && reply !== null && "answer" in reply ? reply.answer : undefined;
+  const parsed = question.answer.safeParse(answer);
+  if (!parsed.success) {
+    throw new HeraldError("internal", `${question.name}: the answer is not what its contract says`, {
+      cause: parsed.error,
+    });
+  }
+  return parsed.data as z.output<Answer>;
+};

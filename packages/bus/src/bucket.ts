@@ -1,0 +1,135 @@
+import { type BucketName, buckets } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { JetStreamApiError, type StoredMsg } from "@nats-io/jetstream";
+import type { MsgHdrs } from "@nats-io/transport-node";
+import type { z } from "zod";
+import { apiCodes, notConnected, toBusError } from "./bus-error.ts";
+import { type Bus, type Connection, connectionOf } from "./connect.ts";
+import { brokerHeaders, outgoingHeaders } from "./message-headers.ts";
+import { requestAck } from "./stream-request.ts";
+import { type Watching, watchBucket } from "./watch-bucket.ts";
+
+export type Entry<Value> = {
+  readonly key: string;
+  readonly value: Value;
+  readonly revision: number;
+  readonly at: Date;
+};
+
+export type WriteOptions = {
+  /** When the entry vanishes, in whole seconds' worth of milliseconds, at least 1,000. The bucket must be declared with `markerTtlMs`. */
+  readonly ttlMs?: number;
+};
+
+/** A bucket of JSON values. Keys are tokens of letters, digits, `_`, `-`, `=` and `/`, joined by dots. All throw HeraldError bus-away. */
+export type Bucket<Value> = {
+  get(key: string): Promise<Entry<Value> | undefined>;
+  /** Resolves to the revision. */
+  put(key: string, value: Value, options?: WriteOptions): Promise<number>;
+  /** Writes only where nothing is. False when something is. */
+  create(key: string, value: Value, options?: WriteOptions): Promise<boolean>;
+  /** Writes only onto this revision. False when it is no longer the last. An entry's earlier TTL ends with the earlier revision. */
+  update(key: string, value: Value, revision: number, options?: WriteOptions): Promise<boolean>;
+  delete(key: string): Promise<void>;
+  /**
+   * Calls `onEntry` for every entry there is, then `onReady`, then `onEntry` for every change; a deleted entry has no value.
+   * After a reconnect all entries come again, and those that vanished meanwhile come as deleted. `keys` may hold wildcards.
+   */
+  watch(
+    onEntry: (entry: { readonly key: string; readonly value: Value | undefined }) => void,
+    onReady?: () => void,
+    options?: { readonly keys?: string },
+  ): Watching;
+};
+
+const validKey = /^[A-Za-z0-9_=/-]+(\.[A-Za-z0-9_=/-]+)*$/;
+
+/** A message that says that its key has no value any more. */
+export const isDeletion = (headers: MsgHdrs | undefined): boolean =>
+  headers !== undefined && (headers.has("KV-Operation") || headers.has("Nats-Marker-Reason"));
+
+/** Opens a bucket that the bootstrap has made; nothing is asked of the broker yet. */
+export const openBucket = <Schema extends z.ZodType>(
+  bus: Bus,
+  name: BucketName,
+  schema: Schema,
+): Bucket<z.output<Schema>> => {
+  type Value = z.output<Schema>;
+  const connection = connectionOf(bus);
+  const stream = `KV_${name}`;
+  const subjectOf = (key: string) => {
+    if (!validKey.test(key)) throw new TypeError(`${name}: a key is not one that a bucket takes`);
+    return `$KV.${name}.${key}`;
+  };
+  const parse = (key: string, text: string): Value => {
+    const parsed = schema.safeParse(JSON.parse(text));
+    if (!parsed.success)
+      throw new HeraldError("schema", `${name}: the entry ${key} does not parse`, { cause: parsed.error });
+    return parsed.data as Value;
+  };
+
+  const write = async (key: string, value: Value, headers: Record<string, string>, { ttlMs }: WriteOptions = {}) => {
+    if (ttlMs !== undefined && !("markerTtlMs" in buckets[name])) {
+      throw new TypeError(`${name}: a TTL of one key needs markerTtlMs`);
+    }
+    const ttl: Record<string, string> =
+      ttlMs === undefined ? {} : { [brokerHeaders.ttl]: `${Math.max(1, Math.ceil(ttlMs / 1000))}s` };
+    const body = JSON.stringify(schema.parse(value));
+    return (await requestAck(connection, subjectOf(key), body, outgoingHeaders({ ...headers, ...ttl }))).seq;
+  };
+  const writeOnto = async (key: string, value: Value, revision: number, options?: WriteOptions): Promise<boolean> => {
+    try {
+      await write(key, value, { "Nats-Expected-Last-Subject-Sequence": String(revision) }, options);
+      return true;
+    } catch (error) {
+      if (isWrongRevision(error)) return false;
+      throw error;
+    }
+  };
+
+  return {
+    async get(key) {
+      const found = await lastOf(connection, stream, subjectOf(key));
+      if (found === undefined || isDeletion(found.header)) return undefined;
+      return { key, value: parse(key, found.string()), revision: found.seq, at: found.time };
+    },
+    put: (key, value, options) => write(key, value, {}, options),
+    async create(key, value, options) {
+      if (await writeOnto(key, value, 0, options)) return true;
+      const found = await lastOf(connection, stream, subjectOf(key));
+      if (found !== undefined && !isDeletion(found.header)) return false;
+      return writeOnto(key, value, found?.seq ?? 0, options);
+    },
+    update: writeOnto,
+    async delete(key) {
+      await requestAck(connection, subjectOf(key), "", outgoingHeaders({ "KV-Operation": "DEL" }));
+    },
+    watch: (onEntry, onReady = () => {}, options = {}) =>
+      watchBucket(connection, name, options.keys ?? ">", {
+        entry(key, text) {
+          try {
+            onEntry({ key, value: text === undefined ? undefined : parse(key, text) });
+          } catch (err) {
+            connection.log.error({ err, bucket: name }, "an entry is left out");
+          }
+        },
+        ready: onReady,
+      }),
+  };
+};
+
+const lastOf = async (
+  { connected, jsm }: Connection,
+  stream: string,
+  subject: string,
+): Promise<StoredMsg | undefined> => {
+  if (!connected) throw notConnected();
+  try {
+    return (await jsm.direct.getMessage(stream, { last_by_subj: subject })) ?? undefined;
+  } catch (error) {
+    throw toBusError(error, stream);
+  }
+};
+
+const isWrongRevision = (error: unknown): boolean =>
+  error instanceof JetStreamApiError && error.code === apiCodes.wrongLastSequence;

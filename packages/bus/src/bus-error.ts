@@ -1,0 +1,62 @@
+import { HeraldError } from "@herald/kit";
+import { JetStreamApiError } from "@nats-io/jetstream";
+import {
+  ClosedConnectionError,
+  DrainingConnectionError,
+  NoRespondersError,
+  RequestError,
+  TimeoutError,
+} from "@nats-io/transport-node";
+
+/** JetStream's own numbers for what the bus has to tell apart. */
+export const apiCodes = {
+  insufficientResources: 10023,
+  storageExceeded: 10047,
+  wrongLastSequence: 10071,
+  storeFailed: 10077,
+  consumerNotFound: 10014,
+  streamNotFound: 10059,
+  duplicateInBatch: 10201,
+  tooManyBatches: 10211,
+} as const;
+
+/** What `storeFailed` says when a stream, or one of its subjects, is full. */
+const full = /^maximum (bytes|messages|messages per subject) exceeded/;
+
+const isFull = (error: JetStreamApiError): boolean =>
+  error.code === apiCodes.storageExceeded ||
+  error.code === apiCodes.insufficientResources ||
+  (error.code === apiCodes.storeFailed && full.test(error.message));
+
+const isNoResponders = (error: unknown): boolean =>
+  error instanceof NoRespondersError || (error instanceof RequestError && error.isNoResponders());
+
+/** Whether the broker, and not what was asked of it, is the reason. */
+const isAway = (error: unknown): boolean =>
+  error instanceof TimeoutError ||
+  error instanceof RequestError ||
+  error instanceof NoRespondersError ||
+  error instanceof ClosedConnectionError ||
+  error instanceof DrainingConnectionError ||
+  (error instanceof JetStreamApiError && (error.status === 503 || error.code === apiCodes.tooManyBatches));
+
+export const notConnected = (): HeraldError => new HeraldError("bus-away", "the message bus is not connected");
+
+/**
+ * A broker's error in Herald's words: queue-full, bus-away, or the error itself where it is a fault of ours.
+ * No responders means that no stream takes the subject, which is also so while JetStream starts.
+ */
+export const toBusError = (error: unknown, subject: string): unknown => {
+  if (error instanceof HeraldError) return error;
+  if (error instanceof JetStreamApiError && isFull(error)) {
+    return new HeraldError("queue-full", `${subject}: ${error.message}`, { cause: error });
+  }
+  if (isNoResponders(error)) {
+    return new HeraldError("bus-away", `no stream takes ${subject}`, { cause: error });
+  }
+  if (isAway(error)) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return new HeraldError("bus-away", `the message bus does not answer: ${reason}`, { cause: error });
+  }
+  return error;
+};

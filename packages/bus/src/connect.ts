@@ -1,0 +1,146 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { HeraldError, type Logger } from "@herald/kit";
+import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { AuthorizationError, connect, type NatsConnection } from "@nats-io/transport-node";
+import { createTelemetry, type Telemetry } from "./telemetry.ts";
+
+declare const opaque: unique symbol;
+
+/** A connection to NATS. What it is made of is the bus's own affair. */
+export type Bus = { readonly [opaque]: true };
+
+/** What a {@link Bus} is inside this package. */
+export type Connection = {
+  readonly nc: NatsConnection;
+  readonly js: JetStreamClient;
+  readonly jsm: JetStreamManager;
+  readonly log: Logger;
+  readonly telemetry: Telemetry;
+  readonly inboxPrefix: string | undefined;
+  connected: boolean;
+  /** Called on every loss and every return of the connection. */
+  readonly listeners: Set<(connected: boolean) => void>;
+};
+
+export const connectionOf = (bus: Bus): Connection => bus as unknown as Connection;
+
+export type ConnectOptions = {
+  /** `nats://host:port`, or several servers of one cluster. */
+  readonly url: string | readonly string[];
+  /** Shown by the server's monitoring, such as `herald-registry`. */
+  readonly name: string;
+  readonly user?: string | undefined;
+  readonly password?: string | undefined;
+  /** The prefix that the user may subscribe to; `_INBOX` when absent. */
+  readonly inboxPrefix?: string | undefined;
+  readonly log: Logger;
+  /** Wait for a server that is not there yet (default), or throw bus-away. A refused user throws in both cases. */
+  readonly waitOnFirstConnect?: boolean;
+};
+
+/** A dial that takes longer than this has met a server that does not answer. */
+const dialTimeoutMs = 2_000;
+/** A frozen server is noticed after two unanswered pings: 3 s. */
+const pings = { pingInterval: 1_000, maxPingOut: 2 };
+const reconnectEveryMs = 250;
+
+/** Connects, and from then on reconnects for ever. Throws HeraldError bus-away, or an Error for a refused user. */
+export const connectBus = async (options: ConnectOptions): Promise<Bus> => {
+  const nc = await firstConnection(options);
+  const connection: Connection = {
+    nc,
+    js: jetstream(nc, { timeout: 5_000 }),
+    // The check asks for an account-wide permission that a service does not have.
+    jsm: await jetstreamManager(nc, { checkAPI: false, timeout: 5_000 }),
+    log: options.log,
+    inboxPrefix: options.inboxPrefix,
+    telemetry: createTelemetry(),
+    connected: true,
+    listeners: new Set(),
+  };
+  void followStatus(connection);
+  return connection as unknown as Bus;
+};
+
+const firstConnection = async (options: ConnectOptions): Promise<NatsConnection> => {
+  let announced = false;
+  for (;;) {
+    try {
+      return await connect({
+        servers: typeof options.url === "string" ? options.url : [...options.url],
+        name: options.name,
+        ...(options.user === undefined ? {} : { user: options.user, pass: options.password ?? "" }),
+        ...(options.inboxPrefix === undefined ? {} : { inboxPrefix: options.inboxPrefix }),
+        timeout: dialTimeoutMs,
+        ...pings,
+        maxReconnectAttempts: -1,
+        reconnectTimeWait: reconnectEveryMs,
+        reconnectJitter: reconnectEveryMs,
+        // A server that restarts with its users not yet loaded must not end the service.
+        ignoreAuthErrorAbort: true,
+        // Traces of every request cost more than the request.
+        noAsyncTraces: true,
+      });
+    } catch (cause) {
+      if (cause instanceof AuthorizationError) {
+        throw new Error(`NATS refuses the user "${options.user ?? ""}": check user and password`, { cause });
+      }
+      if (options.waitOnFirstConnect === false) throw new HeraldError("bus-away", "NATS cannot be reached", { cause });
+      if (!announced) options.log.warn({ err: cause }, "NATS cannot be reached, waiting for it");
+      announced = true;
+      await sleep(reconnectEveryMs);
+    }
+  }
+};
+
+const followStatus = async (connection: Connection): Promise<void> => {
+  const { log, nc } = connection;
+  const change = (connected: boolean) => {
+    if (connection.connected === connected) return;
+    connection.connected = connected;
+    for (const listener of connection.listeners) listener(connected);
+  };
+  for await (const status of nc.status()) {
+    if (status.type === "disconnect" || status.type === "staleConnection") {
+      if (connection.connected) log.warn({ server: nc.getServer() }, "NATS is away");
+      change(false);
+    } else if (status.type === "reconnect") {
+      log.info({ server: nc.getServer() }, "NATS is back");
+      change(true);
+    } else if (status.type === "error") {
+      log.error({ err: status.error }, "NATS reports an error");
+    }
+  }
+  change(false);
+};
+
+/** Resolves when the connection is up, at once if it is; or when `signal` is aborted. */
+export const whenConnected = (connection: Connection, signal: AbortSignal): Promise<void> =>
+  connection.connected || signal.aborted
+    ? Promise.resolve()
+    : new Promise((resolve) => {
+        const end = () => {
+          connection.listeners.delete(onConnection);
+          signal.removeEventListener("abort", end);
+          resolve();
+        };
+        const onConnection = (connected: boolean) => {
+          if (connected) end();
+        };
+        connection.listeners.add(onConnection);
+        signal.addEventListener("abort", end);
+      });
+
+/** For readiness: whether the connection is up, and to which server. */
+export const busStatus = (bus: Bus): { connected: boolean; server?: string } => {
+  const { connected, nc } = connectionOf(bus);
+  return connected && !nc.isClosed() ? { connected: true, server: nc.getServer() } : { connected: false };
+};
+
+/** Sends what is still to be sent, then closes. With the server away it closes at once. */
+export const closeBus = async (bus: Bus): Promise<void> => {
+  const connection = connectionOf(bus);
+  if (connection.nc.isClosed()) return;
+  if (connection.connected) await connection.nc.drain().catch(() => connection.nc.close());
+  else await connection.nc.close();
+};

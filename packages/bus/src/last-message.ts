@@ -1,0 +1,28 @@
+import type { MessageContract, StreamName } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import type { z } from "zod";
+import { notConnected, toBusError } from "./bus-error.ts";
+import { type Bus, connectionOf } from "./connect.ts";
+
+/**
+ * The last message of a subject that the stream still has, also one that is being processed right now; undefined when there is none.
+ * It is read by a direct get, which any replica may answer: one that lags by milliseconds may not have it yet.
+ * Throws HeraldError bus-away, or schema when the message is not what the contract says.
+ */
+export const lastMessage = async <Schema extends z.ZodType>(
+  bus: Bus,
+  stream: StreamName,
+  subject: string,
+  contract: MessageContract<Schema>,
+): Promise<{ data: z.output<Schema>; at: Date } | undefined> => {
+  const { connected, jsm } = connectionOf(bus);
+  if (!connected) throw notConnected();
+  const found = await jsm.direct.getMessage(stream, { last_by_subj: subject }).catch((error: unknown) => {
+    throw toBusError(error, subject);
+  });
+  if (found === null) return undefined;
+  const parsed = contract.schema.safeParse(JSON.parse(found.string()));
+  if (!parsed.success)
+    throw new HeraldError("schema", `${contract.name}: the stored message does not parse`, { cause: parsed.error });
+  return { data: parsed.data as z.output<Schema>, at: found.time };
+};

@@ -1,0 +1,27 @@
+import { headerNames } from "@herald/contracts";
+import { currentRequestId } from "@herald/kit";
+import { headers, type MsgHdrs } from "@nats-io/transport-node";
+import { context, propagation } from "@opentelemetry/api";
+
+/** Names that the broker acts on: never taken over from a message that is published again. */
+export const brokerHeaders = {
+  messageId: "Nats-Msg-Id",
+  batchId: "Nats-Batch-Id",
+  batchSequence: "Nats-Batch-Sequence",
+  batchCommit: "Nats-Batch-Commit",
+  schedule: "Nats-Schedule",
+  scheduleTarget: "Nats-Schedule-Target",
+  ttl: "Nats-TTL",
+} as const;
+
+const carry = { set: (carrier: MsgHdrs, key: string, value: string) => carrier.set(key, value) };
+
+/** Headers of an outgoing message: the request it belongs to, and the active span as its origin. */
+export const outgoingHeaders = (more: Readonly<Record<string, string>> = {}): MsgHdrs => {
+  const all = headers();
+  const requestId = currentRequestId();
+  if (requestId !== undefined) all.set(headerNames.requestId, requestId);
+  propagation.inject(context.active(), all, carry);
+  for (const [name, value] of Object.entries(more)) all.set(name, value);
+  return all;
+};

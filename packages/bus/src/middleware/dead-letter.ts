@@ -1,0 +1,60 @@
+import { headerNames } from "@herald/contracts";
+import { InvalidArgumentError } from "@nats-io/transport-node";
+import { streamOf } from "../define-handler.ts";
+import { type Job, readsDeadLetters, type Step, type Task } from "../job.ts";
+import { brokerHeaders, outgoingHeaders } from "../message-headers.ts";
+import type { Received } from "../received.ts";
+import { againDelayMs, type Verdict } from "../settle.ts";
+import { requestAck } from "../stream-request.ts";
+
+type Dead = Extract<Verdict, { kind: "dead" }>;
+
+/** Puts a message that can never succeed into the dead letters. Until that is done it is not given up: it comes again. */
+export const deadLettered: Step = async (job, next) => {
+  const verdict = await next();
+  if (verdict.kind !== "dead" || readsDeadLetters(job.handler)) return verdict;
+  try {
+    for (const task of job.tasks) await bury(job, task, verdict);
+    return verdict;
+  } catch (error) {
+    return { kind: "again", delayMs: againDelayMs(5), error };
+  }
+};
+
+const bury = async ({ connection, handler }: Job, { received }: Task, verdict: Dead): Promise<void> => {
+  const subject = `push.dlq.v1.${handler.durable}`;
+  const facts = {
+    // The same for every delivery, so that a crash before the term makes no second letter.
+    [brokerHeaders.messageId]: `${handler.durable}/${received.key}`,
+    [headerNames.deadSubject]: received.subject,
+    [headerNames.deadStream]: streamOf(handler),
+    [headerNames.deadSequence]: String(received.sequence),
+    [headerNames.deadReason]: verdict.reason,
+    [headerNames.deadDetail]: oneLine(verdict.detail),
+    [headerNames.deadDeliveries]: String(received.deliveryCount),
+    [headerNames.deadAt]: new Date().toISOString(),
+  };
+  try {
+    await requestAck(connection, subject, received.body, outgoingHeaders({ ...originals(received), ...facts }));
+  } catch (error) {
+    if (!(error instanceof InvalidArgumentError)) throw error;
+    // As large as the broker takes, so with these headers it no longer fits.
+    const detail = `${facts[headerNames.deadDetail]} (a body of ${received.body.length} bytes, left out)`;
+    await requestAck(connection, subject, "", outgoingHeaders({ ...facts, [headerNames.deadDetail]: detail }));
+  }
+};
+
+/** Before the names that the broker would act on again. */
+const keptPrefix = "Herald-Original-";
+
+/** The message's own headers. Those of the broker, such as its id, are kept where they do nothing. */
+const originals = ({ headers }: Received): Record<string, string> => {
+  const kept: Record<string, string> = {};
+  for (const name of headers?.keys() ?? []) {
+    kept[name.startsWith("Nats-") ? `${keptPrefix}${name}` : name] = headers?.get(name) ?? "";
+  }
+  return kept;
+};
+
+/** A header is one line, and what explains a failure fits one. */
+const oneLine = (text: string): string => text.replaceAll(/[\r\n]+/g, " ").slice(0, 500);

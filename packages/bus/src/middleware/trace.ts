@@ -1,0 +1,52 @@
+import { failSpan, inSpan } from "@herald/kit";
+import type { MsgHdrs } from "@nats-io/transport-node";
+import { propagation, ROOT_CONTEXT, type Span, trace } from "@opentelemetry/api";
+import type { Step } from "../job.ts";
+
+const read = {
+  keys: (carrier: MsgHdrs) => carrier.keys(),
+  get: (carrier: MsgHdrs, key: string) => carrier.get(key) || undefined,
+};
+
+/**
+ * Runs `work` in a span that links every message's producer. One message's span continues its trace too, so that one trace
+ * goes from the HTTP request to the provider; a batch belongs to many and begins its own.
+ */
+export const withRemoteSpan = <Result>(
+  name: string,
+  kind: "consumer" | "server",
+  messages: readonly (MsgHdrs | undefined)[],
+  work: (span: Span) => Promise<Result>,
+): Promise<Result> => {
+  const origins = messages.map((headers) =>
+    headers === undefined ? ROOT_CONTEXT : propagation.extract(ROOT_CONTEXT, headers, read),
+  );
+  const links = origins.flatMap((origin) => {
+    const producer = trace.getSpanContext(origin);
+    return producer === undefined ? [] : [{ context: producer }];
+  });
+  const [first = ROOT_CONTEXT, ...more] = origins;
+  return inSpan(name, { kind, links, parent: more.length === 0 ? first : ROOT_CONTEXT }, work);
+};
+
+/** A consumer span for each job, from its start to its settlement. */
+export const traced: Step = ({ handler, tasks, place }, next) =>
+  withRemoteSpan(
+    `process ${handler.pattern}`,
+    "consumer",
+    tasks.map(({ received }) => received.headers),
+    async (span) => {
+      const verdict = await next();
+      span.setAttributes({
+        "messaging.system": "nats",
+        "messaging.destination.template": handler.pattern,
+        "messaging.consumer.group.name": handler.durable,
+        "messaging.batch.message_count": tasks.length,
+        "herald.outcome": verdict.kind,
+        "herald.holds": place.holds(),
+      });
+      if (verdict.kind === "dead" || verdict.kind === "again")
+        failSpan(span, "error" in verdict ? verdict.error : undefined);
+      return verdict;
+    },
+  );

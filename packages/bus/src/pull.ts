@@ -1,0 +1,180 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { DurableName, StreamName } from "@herald/contracts";
+import { JetStreamApiError } from "@nats-io/jetstream";
+import { createInbox, type Msg, nanos } from "@nats-io/transport-node";
+import { apiCodes } from "./bus-error.ts";
+import type { Connection } from "./connect.ts";
+import { type Received, toReceived } from "./received.ts";
+import { within } from "./within.ts";
+
+export type Room = { readonly messages: number; readonly bytes: number };
+
+export type Pulling = {
+  /** The durable exists and is being asked for messages. */
+  ready(): boolean;
+  /** Asks for as many messages as there is room for, unless a request is open. */
+  ask(): void;
+  /** Asks for nothing more; messages that are on their way still reach `receive` until it resolves. */
+  stop(): Promise<void>;
+};
+
+type PullOptions = {
+  readonly stream: StreamName;
+  readonly durable: DurableName;
+  /** How much may be asked for now. */
+  readonly room: () => Room;
+  readonly receive: (received: Received) => void;
+  /** The durable was found, with the ack wait that the broker has for it. */
+  readonly attached: (ackWaitMs: number) => void;
+};
+
+/** A request is renewed after this even when nothing came. */
+const expiresMs = 30_000;
+/** The broker says so often that it still knows the request; two missed ones and it is asked anew. */
+const heartbeatMs = 5_000;
+const retryMs = { first: 100, longest: 2_000 };
+/** Beyond the payload: subject, reply and what the broker counts. */
+const overheadBytes = 8_192;
+
+/**
+ * Pulls a durable's messages as there is room for them, through reconnects, leader changes and a durable that is not there (yet).
+ * Not the client's own loop, because that one bounds either messages or bytes, and keeps what it has fetched to itself, so that
+ * nobody can signal that a message is being waited with.
+ */
+export const pull = (connection: Connection, options: PullOptions): Pulling => {
+  const { nc, jsm, log } = connection;
+  const { stream, durable, room, receive } = options;
+  const inbox = createInbox(connection.inboxPrefix);
+  const api = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${durable}`;
+  const stopping = new AbortController();
+  let request: { id: number; messages: number; left: number } | undefined;
+  let requests = 0;
+  let attached = false;
+  let attaching = false;
+  let lastHeard = Date.now();
+
+  const pause = (ms: number) => sleep(ms, undefined, { signal: stopping.signal }).catch(() => {});
+
+  const ask = () => {
+    if (!attached || request !== undefined || stopping.signal.aborted) return;
+    const { messages, bytes } = room();
+    // With less the broker could not deliver the largest message, and would say so at once, for ever.
+    if (messages < 1 || bytes < (nc.info?.max_payload ?? 0) + overheadBytes) return;
+    request = { id: ++requests, messages, left: messages };
+    lastHeard = Date.now();
+    const terms = { batch: messages, max_bytes: bytes, expires: nanos(expiresMs), idle_heartbeat: nanos(heartbeatMs) };
+    nc.publish(api, JSON.stringify(terms), { reply: `${inbox}.${requests}` });
+  };
+
+  const detach = () => {
+    attached = false;
+    request = undefined;
+    void attach(retryMs.first);
+  };
+
+  const attach = async (waitMs = 0) => {
+    if (attaching) return;
+    attaching = true;
+    let announced = false;
+    if (waitMs > 0) await pause(waitMs);
+    for (
+      let delay = retryMs.first;
+      !attached && !stopping.signal.aborted;
+      delay = Math.min(delay * 2, retryMs.longest)
+    ) {
+      try {
+        if (connection.connected) {
+          const info = await jsm.consumers.info(stream, durable);
+          attached = connection.connected;
+          if (attached) options.attached((info.config.ack_wait ?? 0) / 1e6);
+        }
+      } catch (error) {
+        if (!announced && isMissing(error))
+          log.warn({ durable, stream }, "the durable does not exist yet, waiting for it");
+        else if (!announced && connection.connected)
+          log.warn({ err: error, durable }, "the durable cannot be read, trying again");
+        announced = true;
+      }
+      if (!attached) await pause(delay);
+    }
+    attaching = false;
+    if (announced && attached) log.info({ durable, stream }, "the durable is there");
+    ask();
+  };
+
+  const onStatus = (msg: Msg) => {
+    if (request === undefined || msg.subject !== `${inbox}.${request.id}`) return;
+    const code = msg.headers?.code ?? 0;
+    if (code === 100) return;
+    const { left, messages } = request;
+    request = undefined;
+    // 408 and most of 409 end a request in the ordinary way; the rest says that the durable is not there to be asked.
+    const ordinary = code === 408 || (code === 409 && !lost.test(msg.headers?.description ?? ""));
+    if (!ordinary) detach();
+    else if (code === 408 || left < messages) ask();
+    else void pause(retryMs.first).then(ask);
+  };
+
+  const onMessage = (error: Error | null, msg: Msg) => {
+    if (error) {
+      log.error({ err: error, durable }, "messages are not received");
+      return;
+    }
+    lastHeard = Date.now();
+    if (msg.subject.startsWith(inbox)) {
+      onStatus(msg);
+      return;
+    }
+    if (request !== undefined && --request.left === 0) request = undefined;
+    receive(toReceived(msg));
+    ask();
+  };
+
+  const subscription = nc.subscribe(`${inbox}.*`, {
+    // The client's reader ends with what a callback throws.
+    callback: (error, msg) => {
+      try {
+        onMessage(error, msg);
+      } catch (err) {
+        log.error({ err, durable }, "a message could not be received");
+      }
+    },
+  });
+
+  const watchdog = setInterval(() => {
+    if (request === undefined) {
+      ask();
+    } else if (connection.connected && Date.now() - lastHeard > 2 * heartbeatMs + 1_000) {
+      log.warn({ durable }, "the broker forgot a request, asking anew");
+      detach();
+    }
+  }, heartbeatMs);
+
+  const onConnection = (connected: boolean) => {
+    attached = false;
+    request = undefined;
+    if (connected) void attach();
+  };
+  connection.listeners.add(onConnection);
+  void attach();
+
+  return {
+    ready: () => attached && connection.connected,
+    ask,
+    async stop() {
+      stopping.abort();
+      clearInterval(watchdog);
+      connection.listeners.delete(onConnection);
+      attached = false;
+      if (connection.connected) await within(1_000, subscription.drain());
+      subscription.unsubscribe();
+    },
+  };
+};
+
+/** 409s after which the request has nobody to serve it. */
+const lost = /consumer deleted|consumer is push based|leadership change|server shutdown|stream deleted/i;
+
+const isMissing = (error: unknown): boolean =>
+  error instanceof JetStreamApiError &&
+  (error.code === apiCodes.consumerNotFound || error.code === apiCodes.streamNotFound);

@@ -1,0 +1,51 @@
+import type { Msg, MsgHdrs } from "@nats-io/transport-node";
+
+/** A message of a stream with what the broker said about it, and the ways to settle it. */
+export type Received = {
+  readonly subject: string;
+  readonly body: Uint8Array;
+  readonly headers: MsgHdrs | undefined;
+  readonly stream: string;
+  readonly sequence: number;
+  readonly deliveryCount: number;
+  readonly publishedAt: Date;
+  /** Tells the message from every other, also after a stream was made anew; the same for each delivery. */
+  readonly key: string;
+  /** What it takes of memory, in bytes. */
+  readonly bytes: number;
+  ack(): void;
+  /** Never without a delay: a bare nak comes back at once and spends the deliveries in milliseconds. */
+  nak(delayMs: number): void;
+  /** Starts the ack wait anew. */
+  working(): void;
+  term(reason: string): void;
+};
+
+/**
+ * Reads a delivery's facts from its reply subject, in the form `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<time>.<pending>`
+ * or the one that servers since 2.15 send, with domain and account before the stream. The client has this only inside its own loops.
+ */
+export const toReceived = (msg: Msg): Received => {
+  const tokens = (msg.reply ?? "").split(".");
+  const offset = tokens.length >= 11 ? 2 : 0;
+  const [stream = "", , deliveries = "", sequence = "", , time = ""] = tokens.slice(2 + offset);
+  if (tokens[0] !== "$JS" || tokens[1] !== "ACK" || time === "") {
+    throw new TypeError(`not a delivery of a stream: ${msg.subject}`);
+  }
+  return {
+    subject: msg.subject,
+    body: msg.data,
+    headers: msg.headers,
+    stream,
+    sequence: Number(sequence),
+    deliveryCount: Number(deliveries),
+    // Nanoseconds do not fit a number exactly, but a millisecond's worth of them does.
+    publishedAt: new Date(Number(time) / 1e6),
+    key: `${sequence}/${time}`,
+    bytes: msg.data.length + msg.subject.length + 256,
+    ack: () => msg.respond("+ACK"),
+    nak: (delayMs) => msg.respond(`-NAK ${JSON.stringify({ delay: Math.round(delayMs * 1e6) })}`),
+    working: () => msg.respond("+WPI"),
+    term: (reason) => msg.respond(`+TERM ${reason}`),
+  };
+};

@@ -1,0 +1,75 @@
+import { deliveryGuard, type ErrorCode, errors } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { whenConnected } from "./connect.ts";
+import type { Step, Task } from "./job.ts";
+
+/** What becomes of a message that was tried. */
+export type Verdict =
+  /** Handled: ack. */
+  | { readonly kind: "done" }
+  /** It can never succeed: dead letter, then term(reason). */
+  | {
+      readonly kind: "dead";
+      readonly reason: ErrorCode | "exhausted";
+      readonly detail: string;
+      readonly error?: unknown;
+    }
+  /** Tried again later: nak with a delay. */
+  | { readonly kind: "again"; readonly delayMs: number; readonly error?: unknown }
+  /** A batch failed: each of its messages is tried alone. */
+  | { readonly kind: "split" };
+
+/** Something is away: the message is held and tried again here, and nothing is used up. */
+export type Hold = { readonly kind: "hold"; readonly code: ErrorCode };
+
+/** The code that counts for an error: Herald's own, or `internal`. */
+export const codeOf = (error: unknown): ErrorCode => (error instanceof HeraldError ? error.code : "internal");
+
+/** What a handler's error means for its message: the settle table. */
+export const verdictOf = (error: unknown, deliveryCount: number): Verdict | Hold => {
+  const code = codeOf(error);
+  const { retry } = errors[code];
+  if (retry === "never") return { kind: "dead", reason: code, detail: detailOf(error), error };
+  if (retry === "away") return { kind: "hold", code };
+  if (deliveryCount >= deliveryGuard) return { kind: "dead", reason: "exhausted", detail: detailOf(error), error };
+  return { kind: "again", delayMs: againDelayMs(deliveryCount), error };
+};
+
+/** Herald's messages are made to be shown; anybody else's words may quote the content, so only the error's name is kept. */
+const detailOf = (error: unknown): string => {
+  if (error instanceof HeraldError) return error.message;
+  return error instanceof Error ? error.name : "unknown error";
+};
+
+/** A quarter to 30 s, doubling, plus as much again at random: a hundred deliveries last for over an hour. */
+export const againDelayMs = (deliveryCount: number, random = Math.random): number => {
+  const base = Math.min(30_000, 250 * 2 ** Math.min(deliveryCount - 1, 10));
+  return base + base * random();
+};
+
+/** A full queue drains within milliseconds; a database or a service takes seconds to come back. */
+export const holdDelayMs = (code: ErrorCode, tries: number, random = Math.random): number => {
+  const longest = code === "queue-full" ? 1_000 : 5_000;
+  const base = Math.min(longest, 25 * 2 ** Math.min(tries, 10));
+  return base * (0.75 + 0.5 * random());
+};
+
+/**
+ * Tells the broker. While the connection is away that waits, because the client drops what is sent then, and the message would come
+ * again although it is done.
+ */
+export const settled: Step = async (job, next) => {
+  const verdict = await next();
+  if (verdict.kind === "split") return verdict;
+  await whenConnected(job.connection, job.place.signal);
+  for (const task of job.tasks) if (!task.settled) tell(task, verdict);
+  return verdict;
+};
+
+const tell = (task: Task, verdict: Exclude<Verdict, { kind: "split" }>): void => {
+  task.settled = true;
+  const { received } = task;
+  if (verdict.kind === "done") received.ack();
+  else if (verdict.kind === "dead") received.term(verdict.reason);
+  else received.nak(verdict.delayMs);
+};

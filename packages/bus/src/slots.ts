@@ -1,0 +1,30 @@
+/** A limit on how many do something at a time. */
+export type Slots = {
+  /** Takes a slot if one is free and nobody waits for it. */
+  tryAcquire(): boolean;
+  /** Waits for a slot, first come, first served. */
+  acquire(): Promise<void>;
+  release(): void;
+  waiting(): number;
+};
+
+export const createSlots = (limit: number): Slots => {
+  const waiters: (() => void)[] = [];
+  let taken = 0;
+  const tryAcquire = () => {
+    if (taken >= limit) return false;
+    taken++;
+    return true;
+  };
+  return {
+    tryAcquire,
+    acquire: () => (tryAcquire() ? Promise.resolve() : new Promise((resolve) => waiters.push(resolve))),
+    release() {
+      // A slot goes from hand to hand, so that nobody overtakes who waits.
+      const next = waiters.shift();
+      if (next === undefined) taken--;
+      else next();
+    },
+    waiting: () => waiters.length,
+  };
+};

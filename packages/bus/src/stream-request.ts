@@ -1,0 +1,31 @@
+import { JetStreamApiError } from "@nats-io/jetstream";
+import type { MsgHdrs } from "@nats-io/transport-node";
+import { notConnected, toBusError } from "./bus-error.ts";
+import type { Connection } from "./connect.ts";
+
+/** A stream answers in milliseconds; a caller must know within three seconds that the bus is away. */
+export const publishTimeoutMs = 2_500;
+
+type StreamAck = { readonly seq: number; readonly duplicate?: boolean; readonly count?: number };
+type StreamReply = StreamAck | { readonly error: { code: number; description: string; err_code: number } };
+
+/**
+ * Sends one message to a stream and resolves with the stream's ack.
+ * Nothing is sent while the connection is down: the client would keep it and publish it after its sender gave up.
+ */
+export const requestAck = async (
+  connection: Connection,
+  subject: string,
+  payload: Uint8Array | string,
+  headers: MsgHdrs,
+  timeout = publishTimeoutMs,
+): Promise<StreamAck> => {
+  if (!connection.connected) throw notConnected();
+  try {
+    const reply: StreamReply = (await connection.nc.request(subject, payload, { headers, timeout })).json();
+    if ("error" in reply) throw new JetStreamApiError(reply.error);
+    return reply;
+  } catch (error) {
+    throw toBusError(error, subject);
+  }
+};
