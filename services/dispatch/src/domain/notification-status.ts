@@ -1,0 +1,41 @@
+import type { NotificationStatus } from "@herald/contracts";
+import type { Tally } from "./counts.ts";
+
+/** The states that a notification never leaves. */
+export type FinalStatus = Extract<NotificationStatus, "completed" | "cancelled" | "expired">;
+
+/** What a notification ends as. One that reached nobody because nobody was addressed is completed. */
+export const finalStatus = (cancelled: boolean, { devices, expired }: Tally): FinalStatus => {
+  if (cancelled) return "cancelled";
+  return devices > 0 && expired === devices ? "expired" : "completed";
+};
+
+/** What is known of a notification that has not ended. */
+export type Progress = {
+  /** Its `send_at` has not come. */
+  readonly scheduled: boolean;
+  readonly cancelled: boolean;
+  /** Registry has dealt all of its batches. */
+  readonly expanded: boolean;
+  /** A batch has reached the ledger. */
+  readonly begun: boolean;
+};
+
+/** The status that is shown before the end. Cancelling shows at once, though what is being sent still has to be counted. */
+export const currentStatus = ({ scheduled, cancelled, expanded, begun }: Progress): NotificationStatus => {
+  if (cancelled) return "cancelled";
+  if (scheduled) return "scheduled";
+  return expanded || begun ? "sending" : "accepted";
+};
+
+/** What the finish check looks at: the ledger's rows of one notification against what registry dealt. */
+export type LedgerState = {
+  readonly expandedBatches: number;
+  readonly finalRoots: number;
+  /** Rows that are being sent, wait, or still have a child to be stored. */
+  readonly open: number;
+};
+
+/** Whether every device of an expanded notification has its final state. */
+export const isFinished = ({ expandedBatches, finalRoots, open }: LedgerState): boolean =>
+  open === 0 && finalRoots >= expandedBatches;

@@ -1,0 +1,13 @@
+import type { DeliveryReason } from "@herald/contracts";
+
+/** What a provider said about one device, or that it said nothing. `providerReason` is the provider's own word for it. */
+export type Outcome =
+  /** `providerId` is the provider's id of the message where Herald did not choose it. */
+  | { readonly kind: "accepted"; readonly providerId?: string | undefined }
+  /** `at`: since when the token is dead, where the provider says so. */
+  | { readonly kind: "unregistered"; readonly at?: Date | undefined; readonly providerReason: string }
+  | { readonly kind: "rejected"; readonly reason: DeliveryReason; readonly providerReason: string }
+  | { readonly kind: "misconfigured"; readonly providerReason: string }
+  | { readonly kind: "deferred"; readonly retryAfterMs?: number | undefined; readonly providerReason: string }
+  /** It was written and no answer came. */
+  | { readonly kind: "unknown"; readonly providerReason: string };

@@ -1,0 +1,61 @@
+import type { DeliveryReason, DeliveryStatus } from "@herald/contracts";
+import type { Failures, Tally } from "./counts.ts";
+
+/** What became of a device in one row of the ledger. `deferred` ones go on in the row's child, and are counted there. */
+export type DeviceResult = {
+  readonly status: Exclude<DeliveryStatus, "pending"> | "deferred";
+  readonly reason?: DeliveryReason | undefined;
+  readonly providerReason?: string | undefined;
+  /** Attempts that ended, this row's included. */
+  readonly attempts: number;
+  readonly possibleRepeat: boolean;
+};
+
+/** One byte holds an index. No provider has so many answers: past it their words are left out. */
+const mostResults = 200;
+
+/** The distinct results of a row and who got which: five hundred devices rarely have more than a handful. */
+export const createResultTable = (devices: number) => {
+  const results: DeviceResult[] = [];
+  const sizes: number[] = [];
+  const known = new Map<string, number>();
+  /** For each device the index of its result. */
+  const resultOf = new Uint8Array(devices);
+
+  const indexOf = (result: DeviceResult): number => {
+    const { status, reason, providerReason, attempts, possibleRepeat } = result;
+    const key = `${status} ${reason} ${attempts} ${possibleRepeat} ${providerReason}`;
+    const found = known.get(key);
+    if (found !== undefined) return found;
+    if (results.length >= mostResults && providerReason !== undefined)
+      return indexOf({ ...result, providerReason: undefined });
+    known.set(key, results.length);
+    sizes.push(0);
+    return results.push(result) - 1;
+  };
+
+  const sums = (): { tally: Tally; failures: Failures } => {
+    const tally = { devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0 };
+    const failures: Record<string, number> = {};
+    for (const [index, { status, reason }] of results.entries()) {
+      const size = sizes[index] ?? 0;
+      if (status === "deferred") continue;
+      tally.devices += size;
+      tally[status] += size;
+      if (status === "failed" && reason !== undefined) failures[reason] = (failures[reason] ?? 0) + size;
+    }
+    return { tally, failures };
+  };
+
+  return {
+    results,
+    resultOf,
+    sums,
+    /** Called once for each device. */
+    put: (device: number, result: DeviceResult) => {
+      const index = indexOf(result);
+      resultOf[device] = index;
+      sizes[index] = (sizes[index] ?? 0) + 1;
+    },
+  };
+};

@@ -1,0 +1,184 @@
+import { type Addressee, type DeliveryReason, pushTokenHash } from "@herald/contracts";
+import type { Failures, Tally } from "./counts.ts";
+import type { Outcome } from "./outcome.ts";
+import { createResultTable, type DeviceResult } from "./result-table.ts";
+import { maxAttempts, nextAttemptAt } from "./retry.ts";
+
+/** A device of a batch with what happened to it in earlier rows. */
+export type Sendable = Addressee & {
+  /** Attempts that ended before this row. */
+  readonly attempts: number;
+  /** An earlier attempt may have reached the device. */
+  readonly repeat: boolean;
+};
+
+/** Why the devices without an outcome were not sent to. */
+export type Stop =
+  | { readonly kind: "cancelled" | "abandoned" | "not-configured" | "paused" }
+  /** `whilePaused`: it would have been sent in time, had the provider taken the credential. */
+  | { readonly kind: "expired"; readonly whilePaused: boolean }
+  /** The provider asked for silence until then. */
+  | { readonly kind: "blocked"; readonly until: Date };
+
+/** The devices of a row that go on in a child. */
+export type Waiting = {
+  readonly devices: readonly Sendable[];
+  /** When somebody must look at it again. */
+  readonly dueAt: Date;
+  /** Nothing is sent earlier. */
+  readonly notBefore: Date;
+  /** It waits for the provider's settings rather than for a moment. */
+  readonly paused: boolean;
+};
+
+/** A device whose token the provider calls dead, and since when. */
+export type Unregistered = { readonly deviceId: Addressee["id"]; readonly tokenHash: string; readonly at: Date };
+
+export type Settlement = {
+  readonly results: readonly DeviceResult[];
+  /** For each device the index of its result. */
+  readonly resultOf: Uint8Array;
+  readonly tally: Tally;
+  readonly failures: Failures;
+  readonly unregistered: readonly Unregistered[];
+  readonly waiting?: Waiting;
+};
+
+export type BatchRun = {
+  readonly devices: readonly Sendable[];
+  /** By device; undefined where none was sent, and then `stop` says why. */
+  readonly outcomes: readonly (Outcome | undefined)[];
+  readonly stop?: Stop | undefined;
+  /** When sending began: what a verdict without a time of its own is dated. */
+  readonly startedAt: Date;
+  readonly now: Date;
+  readonly expiresAt: Date;
+  readonly cancelled: boolean;
+  /** The spike guard: no verdict retires a device. */
+  readonly keepDevices: boolean;
+  /** In [0, 1). */
+  readonly random: number;
+};
+
+/** While a provider is paused its batches are looked at so often; new settings wake them at once. */
+export const pauseCheckMs = 300_000;
+
+/** What a device waits for: its next attempt, the provider's settings, or the end of the silence that the provider asked for. */
+type Wait = {
+  readonly index: number;
+  readonly device: Sendable;
+  readonly for: "attempt" | "settings" | "silence";
+  readonly providerReason?: string | undefined;
+  readonly retryAfterMs?: number | undefined;
+};
+type Decision = DeviceResult | Omit<Wait, "index">;
+
+/** Decides for every device of a row: its final state, or that it goes on in a child. */
+export const settleBatch = (run: BatchRun): Settlement => {
+  const table = createResultTable(run.devices.length);
+  const unregistered: Unregistered[] = [];
+  const waits: Wait[] = [];
+  for (const [index, device] of run.devices.entries()) {
+    const outcome = run.outcomes[index];
+    const decision = outcome ? judge(run, device, outcome) : stopped(run.stop ?? { kind: "abandoned" }, device);
+    if ("for" in decision) {
+      waits.push({ ...decision, index });
+      continue;
+    }
+    table.put(index, decision);
+    if (outcome?.kind === "unregistered" && decision.reason === "unregistered")
+      unregistered.push({
+        deviceId: device.id,
+        tokenHash: pushTokenHash(device.token),
+        at: outcome.at ?? run.startedAt,
+      });
+  }
+  const waiting = plan(run, waits);
+  for (const wait of waits) table.put(wait.index, waiting ? deferred(wait) : tooLate(run, wait));
+  const { results, resultOf } = table;
+  return { results, resultOf, ...table.sums(), unregistered, ...(waiting ? { waiting } : {}) };
+};
+
+const judge = (run: BatchRun, device: Sendable, outcome: Outcome): Decision => {
+  const attempts = device.attempts + 1;
+  if (outcome.kind === "accepted") return { status: "accepted", attempts, possibleRepeat: device.repeat };
+  const { providerReason } = outcome;
+  const failed = (reason: DeliveryReason): DeviceResult => ({
+    status: "failed",
+    reason,
+    providerReason,
+    attempts,
+    possibleRepeat: device.repeat || outcome.kind === "unknown",
+  });
+  switch (outcome.kind) {
+    case "unregistered": {
+      // A verdict about an earlier registration says nothing about the token that the device has now.
+      const late = (outcome.at ?? run.startedAt).getTime() <= device.tokenAt;
+      return failed(late || run.keepDevices ? "unregistered-kept" : "unregistered");
+    }
+    case "rejected":
+      return failed(outcome.reason);
+    case "misconfigured":
+      // Not an attempt: the provider did not look at the device.
+      return { device, for: "settings", providerReason };
+    case "deferred":
+    case "unknown": {
+      if (attempts >= maxAttempts) return failed("attempts-exhausted");
+      const retryAfterMs = outcome.kind === "deferred" ? outcome.retryAfterMs : undefined;
+      const repeat = device.repeat || outcome.kind === "unknown";
+      return { device: { ...device, attempts, repeat }, for: "attempt", providerReason, retryAfterMs };
+    }
+  }
+};
+
+const stopped = (stop: Stop, device: Sendable): Decision => {
+  const { attempts, repeat } = device;
+  const untried = { attempts, possibleRepeat: repeat };
+  switch (stop.kind) {
+    case "cancelled":
+      return { status: "cancelled", reason: "cancelled", ...untried };
+    case "expired":
+      return { status: "expired", reason: stop.whilePaused ? "provider-misconfigured" : "expired", ...untried };
+    case "abandoned":
+      return { status: "failed", reason: "internal", ...untried };
+    case "not-configured":
+      return { status: "failed", reason: "provider-not-configured", ...untried };
+    case "paused":
+      return { device, for: "settings" };
+    case "blocked":
+      return { device, for: "silence" };
+  }
+};
+
+/** When those that wait go on; undefined when they do not, because the notification ends before. */
+const plan = (run: BatchRun, waits: readonly Wait[]): Waiting | undefined => {
+  const { now, expiresAt } = run;
+  if (waits.length === 0 || run.cancelled || now >= expiresAt) return undefined;
+  let notBefore = run.stop?.kind === "blocked" && run.stop.until > now ? run.stop.until : now;
+  const again = waits.filter((wait) => wait.for === "attempt");
+  if (again.length > 0) {
+    const attempts = Math.max(...again.map(({ device }) => device.attempts));
+    const retryAfterMs = Math.max(...again.map((wait) => wait.retryAfterMs ?? 0));
+    const next = nextAttemptAt({ attempts, now, retryAfterMs, expiresAt, random: run.random });
+    if (next === undefined) return undefined;
+    if (next > notBefore) notBefore = next;
+  }
+  if (notBefore >= expiresAt) return undefined;
+  const paused = waits.some((wait) => wait.for === "settings");
+  const check = new Date(Math.min(Math.max(now.getTime() + pauseCheckMs, notBefore.getTime()), expiresAt.getTime()));
+  return { devices: waits.map(({ device }) => device), dueAt: paused ? check : notBefore, notBefore, paused };
+};
+
+const deferred = ({ device, providerReason }: Wait): DeviceResult => ({
+  status: "deferred",
+  providerReason,
+  attempts: device.attempts,
+  possibleRepeat: device.repeat,
+});
+
+const tooLate = (run: BatchRun, wait: Wait): DeviceResult => ({
+  ...deferred(wait),
+  ...(run.cancelled
+    ? { status: "cancelled", reason: "cancelled" }
+    : { status: "expired", reason: wait.for === "settings" ? "provider-misconfigured" : "expired" }),
+});

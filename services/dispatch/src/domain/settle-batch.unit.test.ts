@@ -1,0 +1,247 @@
+import { newDeviceId, pushTokenHash } from "@herald/contracts";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { addFailures, addTallies, noDevices, shownCounts } from "./counts.ts";
+import type { Outcome } from "./outcome.ts";
+import { type BatchRun, pauseCheckMs, type Sendable, type Stop, settleBatch } from "./settle-batch.ts";
+
+const startedAt = new Date("2030-01-01T00:00:00Z");
+const now = new Date("2030-01-01T00:00:01Z");
+const registered = new Date("2029-06-01T00:00:00Z").getTime();
+const after = (ms: number) => new Date(now.getTime() + ms);
+
+const device = (change: Partial<Sendable> = {}): Sendable => ({
+  id: newDeviceId(startedAt),
+  token: "abc",
+  tokenAt: registered,
+  attempts: 0,
+  repeat: false,
+  ...change,
+});
+
+const settle = (outcomes: (Outcome | undefined)[], change: Partial<BatchRun> = {}) =>
+  settleBatch({
+    devices: outcomes.map(() => device()),
+    outcomes,
+    startedAt,
+    now,
+    expiresAt: after(86_400_000),
+    cancelled: false,
+    keepDevices: false,
+    random: 0.5,
+    ...change,
+  });
+
+const only = (outcome: Outcome | undefined, change: Partial<BatchRun> = {}) => {
+  const settlement = settle([outcome], change);
+  return { ...settlement, result: settlement.results[settlement.resultOf[0] ?? 0] };
+};
+
+const deferred: Outcome = { kind: "deferred", providerReason: "503 ServiceUnavailable" };
+const unknown: Outcome = { kind: "unknown", providerReason: "no answer" };
+const misconfigured: Outcome = { kind: "misconfigured", providerReason: "403 InvalidProviderToken" };
+const dead = (at?: Date): Outcome => ({ kind: "unregistered", at, providerReason: "410 Unregistered" });
+
+describe("an outcome", () => {
+  test("accepted is final", () => {
+    expect(only({ kind: "accepted" }).result).toEqual({ status: "accepted", attempts: 1, possibleRepeat: false });
+  });
+
+  test("rejected is final and leaves the device alone", () => {
+    const { result, failures, unregistered } = only({
+      kind: "rejected",
+      reason: "payload-too-large",
+      providerReason: "413 PayloadTooLarge",
+    });
+    expect(result).toMatchObject({
+      status: "failed",
+      reason: "payload-too-large",
+      providerReason: "413 PayloadTooLarge",
+    });
+    expect(failures).toEqual({ "payload-too-large": 1 });
+    expect(unregistered).toEqual([]);
+  });
+
+  test("unregistered retires the registration that the verdict is about", () => {
+    const at = new Date(registered + 1);
+    const { result, unregistered } = only(dead(at));
+    expect(result).toMatchObject({ status: "failed", reason: "unregistered" });
+    expect(unregistered).toMatchObject([{ tokenHash: pushTokenHash("abc"), at }]);
+  });
+
+  test("unregistered without a time is dated by the start of the attempt", () => {
+    expect(only(dead()).unregistered).toMatchObject([{ at: startedAt }]);
+  });
+
+  test.each([
+    ["an older verdict", dead(new Date(registered - 1)), {}],
+    ["a verdict of the same moment", dead(new Date(registered)), {}],
+    ["a registration during the attempt", dead(), { devices: [device({ tokenAt: startedAt.getTime() + 1 })] }],
+    ["a spike", dead(new Date(registered + 1)), { keepDevices: true }],
+  ])("unregistered keeps the device: %s", (_, outcome, change) => {
+    const { result, unregistered } = only(outcome, change);
+    expect(result).toMatchObject({ status: "failed", reason: "unregistered-kept" });
+    expect(unregistered).toEqual([]);
+  });
+
+  test("deferred goes on in a child, with one attempt used", () => {
+    const { result, waiting, tally } = only({ ...deferred, retryAfterMs: 30_000 });
+    expect(result).toMatchObject({ status: "deferred", attempts: 1, possibleRepeat: false });
+    expect(waiting).toMatchObject({
+      devices: [{ attempts: 1, repeat: false }],
+      notBefore: after(35_000),
+      paused: false,
+    });
+    expect(tally).toEqual(noDevices);
+  });
+
+  test("unknown goes on in a child, marked as a possible repeat", () => {
+    const { result, waiting } = only(unknown);
+    expect(result).toMatchObject({ status: "deferred", possibleRepeat: true });
+    expect(waiting?.devices).toMatchObject([{ attempts: 1, repeat: true }]);
+  });
+
+  test.each([deferred, unknown])("the eighth attempt is the last: $kind", (outcome) => {
+    const { result, waiting } = only(outcome, { devices: [device({ attempts: 7 })] });
+    expect(result).toMatchObject({ status: "failed", reason: "attempts-exhausted", attempts: 8 });
+    expect(result?.possibleRepeat).toBe(outcome.kind === "unknown");
+    expect(waiting).toBeUndefined();
+  });
+
+  test("misconfigured uses no attempt and waits for settings", () => {
+    const { waiting } = only(misconfigured);
+    expect(waiting).toMatchObject({
+      devices: [{ attempts: 0 }],
+      paused: true,
+      notBefore: now,
+      dueAt: after(pauseCheckMs),
+    });
+  });
+
+  test.each([
+    [{ ...deferred, retryAfterMs: 60_000 } as Outcome, "expired"],
+    [misconfigured, "provider-misconfigured"],
+  ])("what cannot be sent before the end is expired: $kind", (outcome, reason) => {
+    const expiresAt = outcome.kind === "misconfigured" ? now : after(60_000);
+    const { result, waiting, tally } = only(outcome, { expiresAt });
+    expect(result).toMatchObject({ status: "expired", reason });
+    expect(waiting).toBeUndefined();
+    expect(tally).toMatchObject({ devices: 1, expired: 1 });
+  });
+
+  test.each([deferred, unknown, misconfigured])("nothing waits for a cancelled notification: $kind", (outcome) => {
+    const { result, waiting } = only(outcome, { cancelled: true });
+    expect(result).toMatchObject({ status: "cancelled", reason: "cancelled" });
+    expect(waiting).toBeUndefined();
+  });
+
+  test("an earlier attempt that may have arrived stays marked", () => {
+    expect(only({ kind: "accepted" }, { devices: [device({ repeat: true, attempts: 2 })] }).result).toEqual({
+      status: "accepted",
+      attempts: 3,
+      possibleRepeat: true,
+    });
+  });
+});
+
+describe("a device that was not sent to", () => {
+  test.each<[Stop, string, string]>([
+    [{ kind: "cancelled" }, "cancelled", "cancelled"],
+    [{ kind: "expired", whilePaused: false }, "expired", "expired"],
+    [{ kind: "expired", whilePaused: true }, "expired", "provider-misconfigured"],
+    [{ kind: "abandoned" }, "failed", "internal"],
+    [{ kind: "not-configured" }, "failed", "provider-not-configured"],
+  ])("%o", (stop, status, reason) => {
+    expect(only(undefined, { stop }).result).toEqual({ status, reason, attempts: 0, possibleRepeat: false });
+  });
+
+  test("waits while the provider is paused", () => {
+    expect(only(undefined, { stop: { kind: "paused" } }).waiting).toMatchObject({ paused: true, notBefore: now });
+  });
+
+  test("waits out the silence that the provider asked for", () => {
+    const until = after(30_000);
+    expect(only(undefined, { stop: { kind: "blocked", until } }).waiting).toMatchObject({
+      paused: false,
+      notBefore: until,
+      dueAt: until,
+      devices: [{ attempts: 0 }],
+    });
+  });
+});
+
+test("distinct results are held once", () => {
+  const { results, resultOf } = settle([{ kind: "accepted" }, deferred, { kind: "accepted" }, deferred]);
+  expect(results).toHaveLength(2);
+  expect([...resultOf]).toEqual([0, 1, 0, 1]);
+});
+
+test("a provider that says something else each time does not overflow the table", () => {
+  const outcomes = Array.from(
+    { length: 500 },
+    (_, index): Outcome => ({
+      kind: "rejected",
+      reason: "provider-rejected",
+      providerReason: `strange ${index}`,
+    }),
+  );
+  const { results, tally } = settle(outcomes);
+  expect(results.length).toBeLessThan(256);
+  expect(tally.failed).toBe(500);
+});
+
+const anyOutcome: fc.Arbitrary<Outcome | undefined> = fc.oneof(
+  fc.constant<Outcome>({ kind: "accepted" }),
+  fc.constantFrom<Outcome>(dead(), dead(new Date(registered - 1)), misconfigured, unknown, deferred),
+  fc.integer({ min: 0, max: 2_000_000 }).map((retryAfterMs): Outcome => ({ ...deferred, retryAfterMs })),
+  fc.constant<Outcome>({ kind: "rejected", reason: "payload-invalid", providerReason: "400" }),
+  fc.constant(undefined),
+);
+const anyStop = fc.constantFrom<Stop>(
+  { kind: "cancelled" },
+  { kind: "expired", whilePaused: false },
+  { kind: "abandoned" },
+  { kind: "not-configured" },
+  { kind: "paused" },
+  { kind: "blocked", until: after(60_000) },
+);
+
+test("no device is lost or counted twice, through any chain of rows", () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.array(anyOutcome, { minLength: 1, maxLength: 8 }), { minLength: 1, maxLength: 12 }),
+      anyStop,
+      fc.boolean(),
+      fc.integer({ min: 0, max: 3_600_000 }),
+      (rounds, stop, cancelled, ttl) => {
+        const all = Array.from({ length: 20 }, () => device());
+        let devices: readonly Sendable[] = all;
+        let total = noDevices;
+        let failures = {};
+        for (const outcomes of rounds) {
+          if (devices.length === 0) break;
+          const settlement = settle([], {
+            devices,
+            outcomes: devices.map((_, index) => outcomes[index % outcomes.length]),
+            stop,
+            cancelled,
+            expiresAt: after(ttl),
+          });
+          total = addTallies(total, settlement.tally);
+          failures = addFailures(failures, settlement.failures);
+          devices = settlement.waiting?.devices ?? [];
+          if (settlement.waiting) {
+            expect(settlement.waiting.dueAt.getTime()).toBeLessThanOrEqual(after(ttl).getTime());
+            expect(settlement.waiting.notBefore >= now).toBe(true);
+          }
+          // What waits has its row in the ledger too, with nothing settled.
+          const counts = shownCounts({ ...total, devices: total.devices + devices.length });
+          expect(counts.devices).toBe(all.length);
+          expect(counts.pending).toBe(devices.length);
+        }
+        const counted = Object.values<number>(failures).reduce((sum, count) => sum + count, 0);
+        expect(counted).toBe(total.failed);
+      },
+    ),
+  );
+});

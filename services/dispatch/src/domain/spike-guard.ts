@@ -1,0 +1,13 @@
+/** Verdicts of one notification so far: answers that said something about the device itself. */
+export type Verdicts = { readonly judged: number; readonly unregistered: number };
+
+/** Fewer verdicts say nothing about a share. */
+const leastJudged = 50;
+const mostUnregistered = 0.2;
+
+/**
+ * Whether so many devices of a notification are said to be dead that the verdict itself is doubtful: a wrong environment or
+ * credential looks just like that. Then none is retired.
+ */
+export const isSpike = ({ judged, unregistered }: Verdicts): boolean =>
+  judged >= leastJudged && unregistered > judged * mostUnregistered;
