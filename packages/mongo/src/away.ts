@@ -1,0 +1,91 @@
+import { HeraldError } from "@herald/kit";
+import {
+  MongoClientClosedError,
+  MongoError,
+  MongoNetworkError,
+  MongoNotConnectedError,
+  MongoOperationTimeoutError,
+  MongoServerClosedError,
+  MongoServerError,
+  MongoServerSelectionError,
+  MongoTopologyClosedError,
+} from "mongodb";
+
+/** What the driver throws itself when it reaches nobody, or nobody who may write. */
+const awayClasses = [
+  MongoNetworkError,
+  MongoServerSelectionError,
+  MongoNotConnectedError,
+  MongoTopologyClosedError,
+  MongoServerClosedError,
+  MongoClientClosedError,
+  MongoOperationTimeoutError,
+];
+
+/** Not exported by the driver: the pool was closed, or nobody got a connection from it in time. */
+const awayNames = new Set(["MongoPoolClosedError", "MongoPoolClearedError", "MongoWaitQueueTimeoutError"]);
+
+/** What a server answers while it is going, coming or no longer the one that writes. */
+const awayCodes = new Set<number | string | undefined>([
+  6, // HostUnreachable
+  7, // HostNotFound
+  64, // WriteConcernTimeout
+  89, // NetworkTimeout
+  91, // ShutdownInProgress
+  100, // UnsatisfiableWriteConcern
+  133, // FailedToSatisfyReadPreference
+  134, // ReadConcernMajorityNotAvailableYet
+  189, // PrimarySteppedDown
+  262, // ExceededTimeLimit
+  9001, // SocketException
+  10058, // NotPrimary, of old servers
+  10107, // NotWritablePrimary
+  11600, // InterruptedAtShutdown
+  11602, // InterruptedDueToReplStateChange
+  13435, // NotPrimaryNoSecondaryOk
+  13436, // NotPrimaryOrSecondary
+  14031, // OutOfDiskSpace
+]);
+
+/**
+ * FerretDB passes on what its PostgreSQL says, as an internal error: it is unreachable, starting, stopping, out of
+ * connections, or its disk is full.
+ */
+const awayWords =
+  /SQLSTATE (?:08|53|57P)|failed to connect to|connection (?:refused|reset)|closed pool|conn closed|unexpected EOF|No space left on device/i;
+
+/** Whether the database could not do it because it is away, so that the same call may succeed later. */
+export const isAway = (error: unknown): boolean => {
+  if (!(error instanceof MongoError)) return false;
+  if (awayClasses.some((kind) => error instanceof kind) || awayNames.has(error.name)) return true;
+  return error instanceof MongoServerError && (awayCodes.has(error.code) || awayWords.test(error.message));
+};
+
+/** About how long the database needs to come back, in seconds: what a caller is told to wait. */
+const retryAfterSeconds = 5;
+
+const translate = (error: unknown): unknown =>
+  isAway(error)
+    ? new HeraldError("database-away", "the database is away; try again", { cause: error, retryAfterSeconds })
+    : error;
+
+/** Runs a function; when it fails because the database is away, throws HeraldError `database-away`, else what it threw. */
+export const awayAsError = async <T>(fn: () => T | Promise<T>): Promise<T> => {
+  try {
+    return await fn();
+  } catch (error) {
+    throw translate(error);
+  }
+};
+
+/**
+ * The same store, each of whose functions throws HeraldError `database-away` when that is why it failed. Its functions
+ * return promises of data: a cursor that is read later would fail outside of the guard.
+ */
+export const guardStore = <Store extends Readonly<Record<string, unknown>>>(store: Store): Store =>
+  Object.fromEntries(
+    Object.entries(store).map(([name, value]) => {
+      if (typeof value !== "function") return [name, value];
+      return [name, (...args: unknown[]) => awayAsError(() => value.apply(store, args))];
+    }),
+  ) as Store;

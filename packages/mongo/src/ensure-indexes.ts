@@ -1,0 +1,75 @@
+import { isDeepStrictEqual } from "node:util";
+import {
+  type Collection,
+  type CreateIndexesOptions,
+  type Document,
+  type IndexDescription,
+  MongoServerError,
+} from "mongodb";
+
+export type IndexSpec = {
+  /** In the order of the index; 1 ascending, -1 descending. */
+  readonly fields: Readonly<Record<string, 1 | -1>>;
+  /** What it is there for, one word: `list`, `unique`, `sweep`. */
+  readonly purpose: string;
+  readonly unique?: boolean;
+  /** Only documents that match are in the index; a query must say the same to use it. */
+  readonly partial?: Document;
+  readonly expireAfterSeconds?: number;
+};
+
+/** The index's name, for `hint`: `<fields joined by _>__<purpose>`. */
+export const indexName = ({ fields, purpose }: Pick<IndexSpec, "fields" | "purpose">): string =>
+  `${Object.keys(fields).join("_")}__${purpose}`;
+
+const namespaceNotFound = 26;
+
+const stored = async (collection: Collection<never>): Promise<Document[]> => {
+  try {
+    return await collection.listIndexes().toArray();
+  } catch (error) {
+    // A collection comes into being with its first index or document.
+    if (error instanceof MongoServerError && error.code === namespaceNotFound) return [];
+    throw error;
+  }
+};
+
+/** What of an index's definition decides what it does, in one form for wanted and stored ones. */
+const essence = (index: Document) => ({
+  key: Object.entries(index.key as Record<string, number>).map(([field, direction]) => [field, Number(direction)]),
+  unique: index.unique === true,
+  partial: index.partialFilterExpression ?? null,
+  expireAfterSeconds: index.expireAfterSeconds === undefined ? null : Number(index.expireAfterSeconds),
+});
+
+const description = (spec: IndexSpec): IndexDescription & { name: string; key: Record<string, 1 | -1> } => ({
+  name: indexName(spec),
+  key: { ...spec.fields },
+  ...(spec.unique ? { unique: true } : {}),
+  ...(spec.partial ? { partialFilterExpression: spec.partial } : {}),
+  ...(spec.expireAfterSeconds === undefined ? {} : { expireAfterSeconds: spec.expireAfterSeconds }),
+});
+
+/**
+ * Makes the indexes that are missing, and drops none: an older version that still runs may need it.
+ * @throws Error when an index of that name is there with another definition: give the new one another purpose.
+ */
+export const ensureIndexes = async <Doc extends Document>(
+  collection: Collection<Doc>,
+  indexes: readonly IndexSpec[],
+): Promise<void> => {
+  const wanted = indexes.map(description);
+  const there = new Map((await stored(collection as unknown as Collection<never>)).map((index) => [index.name, index]));
+  for (const index of wanted) {
+    const existing = there.get(index.name);
+    if (existing && !isDeepStrictEqual(essence(existing), essence(index)))
+      throw new Error(
+        `the index ${collection.collectionName}.${index.name} has another definition in the database: ` +
+          `${JSON.stringify(essence(existing))} instead of ${JSON.stringify(essence(index))}; ` +
+          "give the new one another purpose, so that both can be there during an update",
+      );
+  }
+  const missing = wanted.filter((index) => !there.has(index.name));
+  const options: CreateIndexesOptions = {};
+  if (missing.length > 0) await collection.createIndexes(missing, options);
+};

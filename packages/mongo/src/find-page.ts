@@ -1,0 +1,72 @@
+import type { PageOf, PageRequest } from "@herald/contracts";
+import type { Collection, Document, Filter, WithId } from "mongodb";
+import { decodeAfter, encodeAfter } from "./after-key.ts";
+import type { Counts } from "./counts.ts";
+
+export type FindPageOptions<Doc extends Document> = {
+  /** Names the project. Every field is one that the index begins with. */
+  readonly filter: Filter<Doc>;
+  /** The field that orders the rows: a string, unique among those that the filter lets through. `_id` by default. */
+  readonly sort?: string;
+  /** `asc` by default: ids grow with time, so that is oldest first. */
+  readonly order?: "asc" | "desc";
+  readonly request: PageRequest;
+  /** Name of the index that serves filter and sort: before statistics exist, an unhinted page sorts everything. */
+  readonly hint: string;
+  readonly projection?: Document;
+  /** A row's value of the sort field; `_id` as it is by default. */
+  readonly key?: (doc: WithId<Doc>) => string;
+  /** One for a store. */
+  readonly counts: Counts;
+};
+
+/**
+ * One page of a list, as the interface numbers pages: by number with its counts, or the rows after a key. A page past the
+ * end is empty.
+ * @throws HeraldError `validation-failed` when `after` is not one that was given out.
+ */
+export const findPage = async <Doc extends Document>(
+  collection: Collection<Doc>,
+  options: FindPageOptions<Doc>,
+): Promise<PageOf<WithId<Doc>>> => {
+  const { filter, sort = "_id", order = "asc", request, hint, projection, counts } = options;
+  const rows = (where: Filter<Doc>, skip: number, limit: number) =>
+    collection
+      .find(where, { hint, ...(projection ? { projection } : {}) })
+      .sort({ [sort]: order === "asc" ? 1 : -1 })
+      .skip(skip)
+      .limit(limit)
+      // All in one answer: a second would cost as much as the first.
+      .batchSize(limit + 1)
+      .toArray();
+
+  const { perPage } = request;
+  if (request.by === "key") {
+    const after = decodeAfter(request.after);
+    const from = after === undefined ? undefined : { [sort]: order === "asc" ? { $gt: after } : { $lt: after } };
+    // One more than asked for says whether there is a next.
+    const found = await rows(from ? ({ $and: [filter, from] } as Filter<Doc>) : filter, 0, perPage + 1);
+    const data = found.slice(0, perPage);
+    const last = data.at(-1);
+    const { key = (doc: WithId<Doc>) => String(doc[sort]) } = options;
+    return { data, next: found.length > perPage && last ? encodeAfter(key(last)) : null };
+  }
+
+  const { page } = request;
+  const skip = (page - 1) * perPage;
+  const [data, counted] = await Promise.all([rows(filter, skip, perPage), counts.count({ collection, filter, hint })]);
+  // A count that is a little old must not contradict the rows beside it.
+  const count = data.length > 0 ? Math.max(counted, skip + data.length) : counted;
+  const pages = Math.max(1, Math.ceil(count / perPage));
+  return {
+    data,
+    pagination: {
+      count,
+      page,
+      pages,
+      from: data.length === 0 ? 0 : skip + 1,
+      to: data.length === 0 ? 0 : skip + data.length,
+      last: pages,
+    },
+  };
+};
