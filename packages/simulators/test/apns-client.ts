@@ -6,7 +6,6 @@ import {
   type SecureClientSessionOptions,
 } from "node:http2";
 import { importPKCS8, SignJWT } from "jose";
-import type { Simulators } from "../src/index.ts";
 
 export interface Answer {
   /** 0 when there was none. */
@@ -62,7 +61,7 @@ export interface RequestParts {
 
 /** One HTTP/2 connection to the APNs simulator. */
 export async function connectApns(
-  { apns, ca }: Pick<Simulators, "apns" | "ca">,
+  { apns, ca }: { readonly apns: { readonly url: string }; readonly ca: string },
   options: SecureClientSessionOptions | ClientSessionOptions = {},
 ) {
   const session: ClientHttp2Session = connect(apns.url, { ca, ...options });

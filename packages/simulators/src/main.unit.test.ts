@@ -1,0 +1,63 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { connectApns } from "../test/apns-client.ts";
+
+let folder: string;
+let child: ChildProcess | undefined;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "herald-simulators-"));
+});
+afterEach(async () => {
+  child?.kill("SIGKILL");
+  await rm(folder, { recursive: true });
+});
+
+const run = (environment: Record<string, string>) => {
+  const main = join(import.meta.dirname, "main.ts");
+  const started = spawn(process.execPath, ["--conditions=@herald/source", main], {
+    env: { ...process.env, ...environment },
+  });
+  child = started;
+  return started;
+};
+const firstLine = async (stream: NodeJS.ReadableStream) => {
+  let text = "";
+  for await (const chunk of stream) {
+    text += chunk;
+    if (text.includes("\n")) break;
+  }
+  return text.slice(0, text.indexOf("\n"));
+};
+
+it("says where it is in one line and in the state file, serves, and stops on SIGTERM", async () => {
+  const stateFile = join(folder, "state.json");
+  const started = run({
+    HERALD_SIMULATORS_STATE_FILE: stateFile,
+    HERALD_SIMULATORS_IDENTITY_FILE: join(folder, "identity.json"),
+  });
+  const exit = once(started, "exit");
+  const state = JSON.parse(await firstLine(started.stdout));
+  expect(JSON.parse(await readFile(stateFile, "utf8"))).toEqual(state);
+
+  const client = await connectApns({ apns: { url: state.apns }, ca: state.ca });
+  expect(await client.send()).toMatchObject({ status: 200 });
+  const pushes = await fetch(`${state.control}/pushes`);
+  expect(await pushes.json()).toMatchObject({ data: [{ provider: "apns", status: 200 }] });
+
+  started.kill("SIGTERM");
+  expect(await exit).toEqual([0, null]);
+});
+
+it("names every wrong variable and ends", async () => {
+  const started = run({ HERALD_SIMULATORS_APNS_PORT: "http", HERALD_SIMULATORS_RECORD: "some" });
+  let text = "";
+  started.stderr.on("data", (chunk) => {
+    text += chunk;
+  });
+  expect(await once(started, "exit")).toEqual([1, null]);
+  expect(text).toMatch(/HERALD_SIMULATORS_APNS_PORT: [^]*HERALD_SIMULATORS_RECORD: /);
+});
