@@ -18,13 +18,9 @@ export async function cachedMongod(cache: string): Promise<string | undefined> {
 
 /** A real mongod from its maker's site, which verifies its checksum. Throws with the reason, soon when out of reach. */
 export async function fetchMongod(cache: string, progress: (line: string) => void): Promise<string> {
-  const url = new URL(
-    await new MongoBinaryDownloadUrl({
-      version: VERSION,
-      platform: process.platform,
-      arch: process.arch,
-    }).getDownloadUrl(),
-  );
+  const { os, arch } = await DryMongoBinary.generateOptions({ version: VERSION });
+  const source = new MongoBinaryDownloadUrl({ version: VERSION, platform: process.platform, arch, os });
+  const url = new URL(await source.getDownloadUrl());
   const answer = await fetch(url, { method: "HEAD", signal: AbortSignal.timeout(SITE_ANSWERS_WITHIN_MS) }).catch(
     (error: Error) => error,
   );
