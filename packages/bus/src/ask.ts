@@ -1,10 +1,9 @@
 import { type QuestionContract, ReplyError } from "@herald/contracts";
 import { HeraldError, inSpan } from "@herald/kit";
 import type { z } from "zod";
-import { notConnected } from "./bus-error.ts";
+import { codeOf, notConnected } from "./bus-error.ts";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
 import { outgoingHeaders } from "./message-headers.ts";
-import { codeOf } from "./settle.ts";
 
 /** A list at its slowest takes a second or two; after five nobody waits any more. */
 const askTimeoutMs = 5_000;

@@ -1,6 +1,6 @@
 import { deliveryGuard } from "@herald/contracts";
-import { deliveryOf, type Job } from "./job.ts";
-import { againDelayMs, holdDelayMs, type Verdict, verdictOf } from "./settle.ts";
+import { deliveryOf, type Job, type Verdict } from "./job.ts";
+import { againDelayMs, holdDelayMs, verdictOf } from "./settle.ts";
 
 /** Runs the handler, and runs it again while something is away: the innermost step. */
 export const attempt = async ({ handler, tasks, place }: Job): Promise<Verdict> => {

@@ -1,11 +1,10 @@
 import { type BucketName, buckets } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { JetStreamApiError, type StoredMsg } from "@nats-io/jetstream";
-import type { MsgHdrs } from "@nats-io/transport-node";
 import type { z } from "zod";
 import { apiCodes, notConnected, toBusError } from "./bus-error.ts";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
-import { brokerHeaders, outgoingHeaders } from "./message-headers.ts";
+import { brokerHeaders, isDeletion, outgoingHeaders } from "./message-headers.ts";
 import { requestAck } from "./stream-request.ts";
 import { type Watching, watchBucket } from "./watch-bucket.ts";
 
@@ -43,10 +42,6 @@ export type Bucket<Value> = {
 };
 
 const validKey = /^[A-Za-z0-9_=/-]+(\.[A-Za-z0-9_=/-]+)*$/;
-
-/** A message that says that its key has no value any more. */
-export const isDeletion = (headers: MsgHdrs | undefined): boolean =>
-  headers !== undefined && (headers.has("KV-Operation") || headers.has("Nats-Marker-Reason"));
 
 /** Opens a bucket that the bootstrap has made; nothing is asked of the broker yet. */
 export const openBucket = <Schema extends z.ZodType>(

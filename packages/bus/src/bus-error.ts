@@ -1,3 +1,4 @@
+import type { ErrorCode } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { JetStreamApiError } from "@nats-io/jetstream";
 import {
@@ -60,3 +61,6 @@ export const toBusError = (error: unknown, subject: string): unknown => {
   }
   return error;
 };
+
+/** The code that counts for an error: Herald's own, or `internal`. */
+export const codeOf = (error: unknown): ErrorCode => (error instanceof HeraldError ? error.code : "internal");

@@ -1,5 +1,7 @@
-import { type DurableName, durables, type MessageContract } from "@herald/contracts";
+import { type DurableName, durables, headerNames, type MessageContract } from "@herald/contracts";
+import { describeIssues } from "@herald/kit";
 import type { z } from "zod";
+import type { Received } from "./received.ts";
 
 /** One message as a handler sees it: no broker word in it. */
 export type Delivery<Data> = {
@@ -27,13 +29,18 @@ export type Handler = {
   readonly durable: DurableName;
   /** The subject pattern: names spans and metrics. */
   readonly pattern: string;
-  readonly schema: z.ZodType;
+  readonly parse: (received: Received) => Parsed;
   /** How many jobs run at a time. */
   readonly concurrency: number;
   /** How many messages a job takes at most, and how long it waits for them. */
   readonly batch: { readonly size: number; readonly waitMs: number };
   readonly handle: (deliveries: readonly Delivery<unknown>[]) => Promise<void>;
 };
+
+export type Parsed =
+  | { readonly ok: true; readonly data: unknown }
+  /** Not JSON, or not what the contract says. */
+  | { readonly ok: false; readonly detail: string };
 
 /** Enough to cover the waits of a database that answers in milliseconds; a handler that needs more says so. */
 const defaultConcurrency = 16;
@@ -51,7 +58,7 @@ export const defineHandler = <Schema extends z.ZodType>(definition: {
 }): Handler => ({
   durable: definition.durable,
   pattern: definition.message.pattern,
-  schema: definition.message.schema,
+  parse: (received) => parseBody(definition.message.schema, received),
   concurrency: definition.concurrency ?? defaultConcurrency,
   batch: { size: 1, waitMs: 0 },
   async handle([delivery]) {
@@ -76,11 +83,72 @@ export const defineBatchHandler = <Schema extends z.ZodType>(definition: {
 }): Handler => ({
   durable: definition.durable,
   pattern: definition.message.pattern,
-  schema: definition.message.schema,
+  parse: (received) => parseBody(definition.message.schema, received),
   concurrency: definition.concurrency ?? 1,
   batch: { size: definition.size, waitMs: definition.waitMs },
   handle: (deliveries) => definition.handle(deliveries as readonly Delivery<z.output<Schema>>[]),
 });
+
+/** A message that could not be processed, as the dead letters hold it. */
+export type DeadLetter = {
+  /** Whose handler gave it up. */
+  readonly durable: string;
+  /** Where it was, and where a replay would go. */
+  readonly subject: string;
+  readonly reason: string;
+  readonly detail: string;
+  /** The body as it was; undefined when it is not JSON. Not checked: that may be why it is here. */
+  readonly body: unknown;
+};
+
+/**
+ * Declares what happens with each dead letter. As {@link defineHandler}, but what can never succeed here is logged and given up:
+ * a dead letter does not become another one.
+ */
+export const defineDeadLetterHandler = (definition: {
+  readonly durable: DurableName;
+  readonly concurrency?: number;
+  handle(delivery: Delivery<DeadLetter>): Promise<void>;
+}): Handler => ({
+  durable: definition.durable,
+  pattern: "push.dlq.v1.:durable",
+  parse: (received) => ({ ok: true, data: deadLetterOf(received) }),
+  concurrency: definition.concurrency ?? defaultConcurrency,
+  batch: { size: 1, waitMs: 0 },
+  async handle([delivery]) {
+    if (delivery !== undefined) await definition.handle(delivery as Delivery<DeadLetter>);
+  },
+});
+
+const deadLetterOf = ({ subject, headers, body }: Received): DeadLetter => {
+  const json = parseJson(body);
+  return {
+    durable: subject.slice("push.dlq.v1.".length),
+    subject: headers?.get(headerNames.deadSubject) ?? "",
+    reason: headers?.get(headerNames.deadReason) ?? "",
+    detail: headers?.get(headerNames.deadDetail) ?? "",
+    body: json.ok ? json.data : undefined,
+  };
+};
+
+/** Throws nothing: what a stranger's bytes are not is said in the result. */
+const parseJson = (body: Uint8Array): Parsed => {
+  try {
+    return { ok: true, data: JSON.parse(utf8.decode(body)) };
+  } catch {
+    return { ok: false, detail: "the body is not JSON" };
+  }
+};
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+const parseBody = (schema: z.ZodType, received: Received): Parsed => {
+  const json = parseJson(received.body);
+  if (!json.ok) return json;
+  const parsed = schema.safeParse(json.data);
+  return parsed.success
+    ? { ok: true, data: parsed.data }
+    : { ok: false, detail: describeIssues(parsed.error).join("; ") };
+};
 
 /** The stream that a handler's durable reads. */
 export const streamOf = ({ durable }: Pick<Handler, "durable">) => durables[durable].stream;

@@ -1,10 +1,8 @@
-import { headerNames } from "@herald/contracts";
-import { describeIssues } from "@herald/kit";
+import { type ErrorCode, headerNames } from "@herald/contracts";
 import type { Connection } from "./connect.ts";
-import { type Delivery, type Handler, streamOf } from "./define-handler.ts";
+import { type Delivery, type Handler, type Parsed, streamOf } from "./define-handler.ts";
 import { brokerHeaders } from "./message-headers.ts";
 import type { Received } from "./received.ts";
-import type { Verdict } from "./settle.ts";
 
 /** A message in this process, from its receipt until the broker was told what became of it. */
 export type Task = {
@@ -15,11 +13,6 @@ export type Task = {
   settled: boolean;
   held: boolean;
 };
-
-export type Parsed =
-  | { readonly ok: true; readonly data: unknown }
-  /** Not JSON, or not what the contract says. */
-  | { readonly ok: false; readonly detail: string };
 
 /** What is handled together: one message, or a batch of those whose bodies are good. */
 export type Job = {
@@ -40,21 +33,24 @@ export type Place = {
   readonly signal: AbortSignal;
 };
 
+/** What becomes of a message that was tried. */
+export type Verdict =
+  /** Handled: ack. */
+  | { readonly kind: "done" }
+  /** It can never succeed: dead letter, then term(reason). */
+  | {
+      readonly kind: "dead";
+      readonly reason: ErrorCode | "exhausted";
+      readonly detail: string;
+      readonly error?: unknown;
+    }
+  /** Tried again later: nak with a delay. */
+  | { readonly kind: "again"; readonly delayMs: number; readonly error?: unknown }
+  /** A batch failed: each of its messages is tried alone. */
+  | { readonly kind: "split" };
+
 /** One behaviour around the handling of a job. */
 export type Step = (job: Job, next: () => Promise<Verdict>) => Promise<Verdict>;
-
-export const parseBody = (handler: Handler, received: Received): Parsed => {
-  let json: unknown;
-  try {
-    json = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(received.body));
-  } catch {
-    return { ok: false, detail: "the body is not JSON" };
-  }
-  const parsed = handler.schema.safeParse(json);
-  return parsed.success
-    ? { ok: true, data: parsed.data }
-    : { ok: false, detail: describeIssues(parsed.error).join("; ") };
-};
 
 export const messageId = ({ headers, stream, sequence }: Received): string =>
   headers?.get(headerNames.ceId) || headers?.get(brokerHeaders.messageId) || `${stream}/${sequence}`;

@@ -1,7 +1,7 @@
 import { attempt } from "./attempt.ts";
 import type { Connection } from "./connect.ts";
 import { type Handler, streamOf } from "./define-handler.ts";
-import { type Job, parseBody, type Step, type Task } from "./job.ts";
+import type { Job, Step, Task, Verdict } from "./job.ts";
 import { correlated } from "./middleware/correlate.ts";
 import { deadLettered } from "./middleware/dead-letter.ts";
 import { createProgress } from "./middleware/progress.ts";
@@ -10,7 +10,7 @@ import { traced } from "./middleware/trace.ts";
 import { createPlace, type Floor } from "./place.ts";
 import { pull } from "./pull.ts";
 import type { Received } from "./received.ts";
-import { settled, type Verdict } from "./settle.ts";
+import { settled } from "./settle.ts";
 import { createSlots } from "./slots.ts";
 import { within } from "./within.ts";
 
@@ -102,7 +102,7 @@ export const startLane = (connection: Connection, handler: Handler): Lane => {
     const task: Task = {
       received,
       receivedAt: performance.now(),
-      parsed: parseBody(handler, received),
+      parsed: handler.parse(received),
       settled: false,
       held: false,
     };

@@ -25,3 +25,7 @@ export const outgoingHeaders = (more: Readonly<Record<string, string>> = {}): Ms
   for (const [name, value] of Object.entries(more)) all.set(name, value);
   return all;
 };
+
+/** A message of a bucket that says that its key has no value any more. */
+export const isDeletion = (headers: MsgHdrs | undefined): boolean =>
+  headers !== undefined && (headers.has("KV-Operation") || headers.has("Nats-Marker-Reason"));

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { errors } from "@herald/contracts";
+import { codeOf } from "./bus-error.ts";
 import type { Place, Task } from "./job.ts";
-import { codeOf, holdDelayMs } from "./settle.ts";
+import { holdDelayMs } from "./settle.ts";
 import type { Slots } from "./slots.ts";
 
 /** What the places of one durable share. */

@@ -2,10 +2,9 @@ import type { MessageContract } from "@herald/contracts";
 import { inSpan } from "@herald/kit";
 import { nuid } from "@nats-io/transport-node";
 import type { z } from "zod";
-import { apiCodes, notConnected } from "./bus-error.ts";
+import { apiCodes, codeOf, notConnected } from "./bus-error.ts";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
 import { brokerHeaders, outgoingHeaders } from "./message-headers.ts";
-import { codeOf } from "./settle.ts";
 import { requestAck } from "./stream-request.ts";
 
 export type PublishOptions = {

@@ -1,29 +1,11 @@
 import { deliveryGuard, type ErrorCode, errors } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
+import { codeOf } from "./bus-error.ts";
 import { whenConnected } from "./connect.ts";
-import type { Step, Task } from "./job.ts";
-
-/** What becomes of a message that was tried. */
-export type Verdict =
-  /** Handled: ack. */
-  | { readonly kind: "done" }
-  /** It can never succeed: dead letter, then term(reason). */
-  | {
-      readonly kind: "dead";
-      readonly reason: ErrorCode | "exhausted";
-      readonly detail: string;
-      readonly error?: unknown;
-    }
-  /** Tried again later: nak with a delay. */
-  | { readonly kind: "again"; readonly delayMs: number; readonly error?: unknown }
-  /** A batch failed: each of its messages is tried alone. */
-  | { readonly kind: "split" };
+import type { Step, Task, Verdict } from "./job.ts";
 
 /** Something is away: the message is held and tried again here, and nothing is used up. */
 export type Hold = { readonly kind: "hold"; readonly code: ErrorCode };
-
-/** The code that counts for an error: Herald's own, or `internal`. */
-export const codeOf = (error: unknown): ErrorCode => (error instanceof HeraldError ? error.code : "internal");
 
 /** What a handler's error means for its message: the settle table. */
 export const verdictOf = (error: unknown, deliveryCount: number): Verdict | Hold => {

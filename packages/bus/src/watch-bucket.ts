@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BucketName } from "@herald/contracts";
 import { type ConsumerMessages, DeliverPolicy, type JsMsg } from "@nats-io/jetstream";
-import { isDeletion } from "./bucket.ts";
 import { type Connection, whenConnected } from "./connect.ts";
+import { isDeletion } from "./message-headers.ts";
 
 export type Watching = {
   /** Everything there was has been seen, and the connection is up. */
@@ -66,7 +66,8 @@ export const watchBucket = (connection: Connection, name: BucketName, keys: stri
     if (left === 0) caughtUp();
     for await (const message of current) {
       take(message, complete ? undefined : seen);
-      if (!complete && --left === 0) caughtUp();
+      // The count shrinks when a key vanishes meanwhile, and only the broker knows then.
+      if (!complete && (--left === 0 || message.info.pending === 0)) caughtUp();
     }
   };
 

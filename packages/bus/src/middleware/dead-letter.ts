@@ -1,10 +1,10 @@
 import { headerNames } from "@herald/contracts";
 import { InvalidArgumentError } from "@nats-io/transport-node";
 import { streamOf } from "../define-handler.ts";
-import { type Job, readsDeadLetters, type Step, type Task } from "../job.ts";
+import { type Job, readsDeadLetters, type Step, type Task, type Verdict } from "../job.ts";
 import { brokerHeaders, outgoingHeaders } from "../message-headers.ts";
 import type { Received } from "../received.ts";
-import { againDelayMs, type Verdict } from "../settle.ts";
+import { againDelayMs } from "../settle.ts";
 import { requestAck } from "../stream-request.ts";
 
 type Dead = Extract<Verdict, { kind: "dead" }>;

@@ -1,6 +1,6 @@
 import { errors } from "@herald/contracts";
-import { type Job, messageId, projectOf, type Step, type Task } from "../job.ts";
-import { codeOf, type Verdict } from "../settle.ts";
+import { codeOf } from "../bus-error.ts";
+import { type Job, messageId, projectOf, type Step, type Task, type Verdict } from "../job.ts";
 
 /** One log line and one count for each settled message: its ids and what became of it, never what it says. */
 export const recorded: Step = async (job, next) => {
@@ -22,7 +22,6 @@ const record = ({ connection, handler, place }: Job, task: Task, verdict: Verdic
       ms: Math.round(ms),
       messageId: messageId(received),
       projectId: projectOf(task),
-      subject: received.subject,
       ...(received.deliveryCount > 1 ? { deliveries: received.deliveryCount } : {}),
       ...(place.holds() > 0 ? { holds: place.holds() } : {}),
       ...(verdict.kind === "dead" ? { reason: verdict.reason, detail: verdict.detail } : {}),
