@@ -1,0 +1,191 @@
+import { createBackoff } from "./backoff.ts";
+import { createDeadlines } from "./deadlines.ts";
+import { type Connection, openConnection } from "./http2-connection.ts";
+import type { Exchange } from "./http2-exchange.ts";
+import {
+  assertSendable,
+  type Transport,
+  type TransportAnswer,
+  type TransportOptions,
+  type TransportRequest,
+  transportDefaults,
+} from "./transport.ts";
+import { createWaitingLine } from "./waiting-line.ts";
+
+/** One `send` on its way; it may travel on several connections, one after the other. */
+type Job = {
+  readonly request: TransportRequest;
+  /** Order of arrival: what is sent again goes before what came later. */
+  readonly order: number;
+  readonly resolve: (answer: TransportAnswer) => void;
+  done: boolean;
+  resends: number;
+  connection: Connection<Job> | undefined;
+  exchange: Exchange<Job> | undefined;
+  group: Set<Job> | undefined;
+};
+
+const FAILURES_UNTIL_DOWN = 3; // connects in a row, after which whoever waits is told instead of kept
+
+/**
+ * A transport over `node:http2` with a few connections to one origin, opened when there is work and filled one after
+ * the other, so that frames of many requests share a write.
+ *
+ * While the origin cannot be reached, attempts are spaced by a growing pause. After three in a row whoever waits gets
+ * `unprocessed`, and until the next attempt is due so does whoever comes.
+ */
+export function createHttp2Pool(options: TransportOptions): Transport {
+  if (!options.origin.startsWith("https://")) throw new TypeError("the origin must be https");
+  const limits = { ...transportDefaults, ...defined(options) };
+  const connections = new Set<Connection<Job>>();
+  const line = createWaitingLine<Job>();
+  const backoff = createBackoff({ firstMs: 100, maxMs: 10_000 });
+  const deadlines = createDeadlines<Job>(limits.requestTimeoutMs, onDeadlines);
+  let order = 0;
+  let closing = false;
+  let retry: NodeJS.Timeout | undefined;
+  let emptied: (() => void) | undefined;
+
+  const events = {
+    changed: pump,
+    finished(job: Job, answer: TransportAnswer) {
+      job.connection = undefined;
+      job.exchange = undefined;
+      if (answer.kind === "answered") backoff.succeeded();
+      if (job.done) return;
+      if (answer.kind === "unprocessed" && !closing && job.resends++ < limits.maxResends) line.putBack(job);
+      else settle(job, answer);
+    },
+    closed(connection: Connection<Job>, served: boolean, reason: string) {
+      connections.delete(connection);
+      if (!served && !closing) backoff.failed(performance.now(), reason);
+      if (backoff.failures() >= FAILURES_UNTIL_DOWN && !anyUsable()) giveUp(backoff.reason());
+      pump();
+      if (connections.size === 0) emptied?.();
+    },
+  };
+
+  function settle(job: Job, answer: TransportAnswer): void {
+    job.done = true;
+    deadlines.remove(job);
+    job.resolve(answer);
+  }
+
+  function giveUp(reason: string): void {
+    for (let job = line.take(); job !== undefined; job = line.take()) settle(job, { kind: "unprocessed", reason });
+  }
+
+  function anyUsable(): boolean {
+    for (const connection of connections) if (connection.usable()) return true;
+    return false;
+  }
+
+  /** Writes what waits to where there is room, and opens a connection where there is not enough. */
+  function pump(): void {
+    if (line.size() === 0) return;
+    for (const connection of connections) {
+      for (let room = connection.room(); room > 0; room = connection.room()) {
+        const job = line.take();
+        if (job === undefined) return;
+        write(job, connection);
+      }
+    }
+    if (closing) return;
+    const pause = backoff.nextAt() - performance.now();
+    if (pause <= 0) open();
+    else
+      retry ??= setTimeout(() => {
+        retry = undefined;
+        pump();
+      }, pause);
+  }
+
+  function write(job: Job, connection: Connection<Job>): void {
+    try {
+      job.exchange = connection.send(job, job.request);
+      job.connection = connection;
+    } catch (error) {
+      // Checked before, so this is Node refusing a session that is ending.
+      connection.drain();
+      settle(job, { kind: "unprocessed", reason: error instanceof Error ? error.message : "the stream did not open" });
+    }
+  }
+
+  /** One at a time: a further one only once the last is full, so that a burst does not open them all. */
+  function open(): void {
+    let usable = 0;
+    for (const connection of connections) {
+      if (connection.connecting()) return;
+      if (connection.usable()) usable++;
+    }
+    // Those that are draining or under suspicion do not count, up to as many again.
+    if (usable < limits.connections && connections.size < 2 * limits.connections)
+      connections.add(openConnection<Job>(options, limits, events));
+  }
+
+  function onDeadlines(late: readonly Job[]): void {
+    for (const job of late) {
+      const { connection, exchange } = job;
+      if (connection === undefined || exchange === undefined) {
+        const reason = backoff.reason() || "no stream became free";
+        settle(job, { kind: "unprocessed", reason: `${reason} (waited ${limits.requestTimeoutMs} ms)` });
+      } else {
+        settle(job, { kind: "unknown", reason: `no answer within ${limits.requestTimeoutMs} ms` });
+        connection.abandon(exchange);
+      }
+    }
+    line.removeDone();
+    pump();
+  }
+
+  return {
+    send(request) {
+      return new Promise((resolve) => {
+        assertSendable(request);
+        if (closing) return resolve({ kind: "unprocessed", reason: "the transport is closed" });
+        if (backoff.failures() >= FAILURES_UNTIL_DOWN && performance.now() < backoff.nextAt() && !anyUsable())
+          return resolve({ kind: "unprocessed", reason: backoff.reason() });
+        const job: Job = {
+          request,
+          order: order++,
+          resolve,
+          done: false,
+          resends: 0,
+          connection: undefined,
+          exchange: undefined,
+          group: undefined,
+        };
+        deadlines.add(job);
+        line.add(job);
+        pump();
+      });
+    },
+    async close() {
+      if (!closing) {
+        closing = true;
+        giveUp("the transport is closed");
+        for (const connection of connections) connection.drain();
+      }
+      if (connections.size > 0) {
+        const deadline = setTimeout(() => {
+          for (const connection of connections) connection.destroy("closed before its answer");
+        }, limits.closeTimeoutMs);
+        await new Promise<void>((resolve) => {
+          const earlier = emptied;
+          emptied = () => {
+            earlier?.();
+            resolve();
+          };
+        });
+        clearTimeout(deadline);
+      }
+      clearTimeout(retry);
+      deadlines.stop();
+    },
+  };
+}
+
+/** Without the keys whose value is undefined, so that they do not hide a default. */
+function defined<T extends object>(options: T): T {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as T;
+}
