@@ -29,6 +29,9 @@ async function findBrokerSource(): Promise<BrokerSource> {
   const docker = { what: "testcontainers would start nats", start: async () => ({ url: "", stop: async () => {} }) };
   const { choice, attempts } = await resolveNats({ env: process.env, progress, docker });
   if (!choice) throw new Error(attempts.map(({ step, why }) => `${step}: ${why}`).join("\n"));
-  if (choice.kind === "url") return { kind: "shared", url: choice.url };
+  if (choice.kind === "url") {
+    const { HERALD_NATS_USER: user, HERALD_NATS_PASSWORD: password } = process.env;
+    return { kind: "shared", url: choice.url, ...(user && { user }), ...(password && { password }) };
+  }
   return choice.kind === "container" ? { kind: "container" } : choice;
 }

@@ -1,5 +1,8 @@
 /** How a test file gets its broker. */
-export type BrokerSource = { kind: "shared"; url: string } | { kind: "container" } | { kind: "binary"; path: string };
+export type BrokerSource =
+  | { kind: "shared"; url: string; user?: string; password?: string }
+  | { kind: "container" }
+  | { kind: "binary"; path: string };
 
 declare module "vitest" {
   export interface ProvidedContext {

@@ -2,11 +2,16 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { removeAtExit, startNatsServer } from "@herald/local-stack";
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
 import { inject } from "vitest";
 import { natsContainer } from "./containers.ts";
 
 export type Broker = {
   url: string;
+  /** What a shared server asks for; a broker of one's own asks for nothing unless its `extraConfig` says so. */
+  user?: string;
+  password?: string;
   /** Where its store is; empty when it is not a process of ours. */
   dataDir: string;
   /** As a crash: SIGKILL. What was acknowledged is still on disk. */
@@ -35,7 +40,7 @@ export async function startBroker(options: BrokerOptions = {}): Promise<Broker> 
   const source = inject("heraldBrokerSource");
   switch (source.kind) {
     case "shared":
-      return sharedBroker(source.url);
+      return sharedBroker(source);
     case "container":
       return containerBroker(options);
     case "binary":
@@ -90,9 +95,17 @@ async function containerBroker({ extraConfig = "", syncAlways = false }: BrokerO
   };
 }
 
-function sharedBroker(url: string): Broker {
+/** Emptied first: what the file before left would be read by this one. */
+async function sharedBroker(server: { url: string; user?: string; password?: string }): Promise<Broker> {
+  const { url, user, password } = server;
+  const connection = await connect({ servers: url, ...(user && { user, pass: password ?? "" }) });
+  const manager = await jetstreamManager(connection);
+  for await (const name of manager.streams.names()) await manager.streams.delete(name);
+  await connection.close();
+
   const refuse = async () => {
     throw new Error("This test takes its broker down, so it needs one of its own: run it without HERALD_NATS_URL");
   };
-  return { url, dataDir: "", kill: refuse, restart: refuse, freeze: refuse, thaw: refuse, stop: async () => {} };
+  const faults = { kill: refuse, restart: refuse, freeze: refuse, thaw: refuse };
+  return { url, ...(user && { user }), ...(password && { password }), dataDir: "", ...faults, stop: async () => {} };
 }
