@@ -77,12 +77,9 @@ export const streams = {
     allowDirect: true,
     duplicateWindowMs: 120_000,
   },
-  /** Advisories are core messages, lost while nobody listens: this stream listens always. */
+  /** Advisories are core messages, lost while nobody listens: this stream listens always. A wildcard is a whole token, so it takes every stream's. */
   PUSH_ADVISORY: {
-    subjects: [
-      "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.PUSH_*.*",
-      "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.PUSH_*.*",
-    ],
+    subjects: ["$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.*.*", "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.*.*"],
     retention: "limits",
     discard: "old",
     maxBytes: 64 * mebibyte,
