@@ -16,11 +16,16 @@ export type StackOptions = {
 /** What `resolve…` needs of that. `onlyTell` fetches and starts nothing. */
 export type ResolveOptions = Pick<StackOptions, "env" | "progress" | "docker"> & { onlyTell?: boolean };
 
+/** For a server that somebody else runs: it is not ours to notice its end. */
+export const neverEnds: Promise<never> = new Promise(() => {});
+
 export type RunningServer = {
   url: string;
   source: Source;
   /** Of what was started here, the one that serves first; empty when the server is somewhere else. */
   pids: number[];
+  /** Settles with what happened when a process of it ends, also when it was stopped; never when it is somewhere else. */
+  ended: Promise<string>;
   /** Repeatable. */
   stop: () => Promise<void>;
 };

@@ -4,19 +4,18 @@ import { freePort } from "../processes/free-port.ts";
 import { type RunningProcess, startProcess } from "../processes/start-process.ts";
 import { waitUntilReady } from "../processes/wait-until-ready.ts";
 import { exists } from "../provision/provision.ts";
+import type { RunningServer } from "../stack-options.ts";
 import type { FerretPrograms } from "./fetch-ferretdb.ts";
 import { ping } from "./ping.ts";
 import { type RunningPostgres, startPostgres } from "./start-postgres.ts";
 
 const READY_WITHIN_MS = 30_000;
 
-export type RunningMongo = { url: string; pids: number[]; stop: () => Promise<void> };
-
 /** FerretDB on a PostgreSQL of its own; FerretDB stops first, so that no query is cut off from below. */
 export async function startFerretdb(
   programs: FerretPrograms,
   options: { dataDir: string; port: number; durable: boolean; env: NodeJS.ProcessEnv },
-): Promise<RunningMongo> {
+): Promise<Omit<RunningServer, "source">> {
   const { dataDir, port, durable, env } = options;
   const dataFolder = join(dataDir, "postgres");
   await copyTemplate(programs.template, dataFolder);
@@ -32,6 +31,7 @@ export async function startFerretdb(
     return {
       url: ferretdb.url,
       pids: [ferretdb.process.pid, postgres.process.pid],
+      ended: Promise.race([ferretdb.process.ended, postgres.process.ended]),
       stop: async () => {
         await ferretdb.process.stop();
         await postgres.stop();

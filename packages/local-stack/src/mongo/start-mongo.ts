@@ -1,5 +1,5 @@
 import { nothingAnswered, sourceOf } from "../chain.ts";
-import type { RunningServer, StackOptions } from "../stack-options.ts";
+import { neverEnds, type RunningServer, type StackOptions } from "../stack-options.ts";
 import { MONGO_REMEDY, resolveMongo } from "./resolve-mongo.ts";
 import { startFerretdb } from "./start-ferretdb.ts";
 import { startMongod } from "./start-mongod.ts";
@@ -17,9 +17,9 @@ export async function startMongo(options: MongoOptions): Promise<RunningServer> 
   const source = sourceOf(attempts);
   switch (choice.kind) {
     case "url":
-      return { url: choice.url, source, pids: [], stop: async () => {} };
+      return { url: choice.url, source, pids: [], ended: neverEnds, stop: async () => {} };
     case "container":
-      return { ...choice.service, source, pids: [] };
+      return { ...choice.service, source, pids: [], ended: neverEnds };
     case "mongod":
       return { source, ...(await startMongod(choice.path, { dataDir, port, env })) };
     case "ferretdb":

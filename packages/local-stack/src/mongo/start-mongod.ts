@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { freePort } from "../processes/free-port.ts";
 import { startProcess } from "../processes/start-process.ts";
 import { waitUntilReady } from "../processes/wait-until-ready.ts";
+import type { RunningServer } from "../stack-options.ts";
 import { ping } from "./ping.ts";
-import type { RunningMongo } from "./start-ferretdb.ts";
 
 const READY_WITHIN_MS = 60_000;
 
@@ -12,7 +12,7 @@ const READY_WITHIN_MS = 60_000;
 export async function startMongod(
   binary: string,
   options: { dataDir: string; port: number; env: NodeJS.ProcessEnv },
-): Promise<RunningMongo> {
+): Promise<Omit<RunningServer, "source">> {
   const dataFolder = join(options.dataDir, "mongod");
   await mkdir(dataFolder, { recursive: true, mode: 0o700 });
   const port = options.port || (await freePort());
@@ -30,6 +30,7 @@ export async function startMongod(
   return {
     url,
     pids: [process.pid],
+    ended: process.ended,
     stop: async () => {
       await process.stop();
     },

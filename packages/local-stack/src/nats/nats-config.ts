@@ -10,6 +10,8 @@ server_name: herald-local
 ports_file_dir: ${JSON.stringify(folder)}
 jetstream {
   store_dir: ${JSON.stringify(folder)}
+  # Streams reserve their limits, 20 GB in all, and use little of them; a small disk must not refuse them.
+  max_file_store: 64GB
   sync_interval: ${syncAlways ? "always" : '"2m"'}
 }
 ${extra}

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { nothingAnswered, sourceOf } from "../chain.ts";
 import { type RunningProcess, startProcess } from "../processes/start-process.ts";
 import { waitUntilReady } from "../processes/wait-until-ready.ts";
-import type { RunningServer, StackOptions } from "../stack-options.ts";
+import { neverEnds, type RunningServer, type StackOptions } from "../stack-options.ts";
 import { natsConfig } from "./nats-config.ts";
 import { NATS_REMEDY, resolveNats } from "./resolve-nats.ts";
 
@@ -24,13 +24,14 @@ export async function startNats(options: NatsOptions): Promise<RunningServer> {
   const { choice, attempts } = await resolveNats(options);
   if (!choice) throw nothingAnswered("A nats-server", attempts, NATS_REMEDY);
   const source = sourceOf(attempts);
-  if (choice.kind === "url") return { url: choice.url, source, pids: [], stop: async () => {} };
-  if (choice.kind === "container") return { ...choice.service, source, pids: [] };
+  if (choice.kind === "url") return { url: choice.url, source, pids: [], ended: neverEnds, stop: async () => {} };
+  if (choice.kind === "container") return { ...choice.service, source, pids: [], ended: neverEnds };
   const running = await startNatsServer(choice.path, options);
   return {
     url: `nats://127.0.0.1:${running.port}`,
     source,
     pids: [running.process.pid],
+    ended: running.process.ended,
     stop: async () => {
       await running.process.stop();
     },

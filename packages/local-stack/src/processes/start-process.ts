@@ -12,6 +12,8 @@ export type RunningProcess = {
   pid: number;
   /** Settles when the process has ended; never rejects. */
   exited: Promise<ExitInfo>;
+  /** The same in words. */
+  ended: Promise<string>;
   hasExited: () => boolean;
   /** Sends a signal to the process alone. */
   signal: (signal: NodeJS.Signals) => void;
@@ -70,6 +72,7 @@ export async function startProcess(options: ProcessOptions): Promise<RunningProc
     name,
     pid,
     exited,
+    ended: exited.then(({ code, signal }) => `${name} ended with ${signal ?? `exit code ${code}`}`),
     hasExited: () => ended,
     signal: (signal) => {
       if (!ended) kill(pid, signal);

@@ -1,0 +1,81 @@
+import type { DockerService, DockerStarter } from "./docker.ts";
+import { runCommand } from "./processes/run-command.ts";
+
+/** Apart from a stack that the same file runs for its user. */
+const PROJECT = "herald-start";
+/** A registry that is out of reach says nothing for minutes; one that is in reach shows progress at once. */
+const PULL_SAYS_SOMETHING_WITHIN_MS = 10_000;
+const PULL_TIMEOUT_MS = 600_000;
+const UP_TIMEOUT_MS = 120_000;
+
+export type ComposeSettings = {
+  /** The repository's root, where the compose file is. */
+  root: string;
+  env: NodeJS.ProcessEnv;
+  natsPort: number;
+  mongoPort: number;
+  natsPassword: string;
+  analyticsPassword: string;
+};
+
+/** Starts one service of the project's compose file on the given port of this machine; its data stays in a volume. */
+export function composeStarter(service: "nats" | "mongo", settings: ComposeSettings): DockerStarter {
+  const url =
+    service === "nats" ? `nats://127.0.0.1:${settings.natsPort}` : `mongodb://127.0.0.1:${settings.mongoPort}/`;
+  return {
+    what: `docker compose starts ${service}`,
+    start: async (progress): Promise<DockerService> => {
+      await pull(service, settings, progress);
+      const up = await compose(["up", "--detach", "--wait", service], settings, UP_TIMEOUT_MS);
+      if (!up.ok) throw new Error(`docker compose up ${service}: ${up.why}`);
+      return {
+        url,
+        stop: async () => {
+          await compose(["stop", service], settings, UP_TIMEOUT_MS);
+        },
+      };
+    },
+  };
+}
+
+/** Removes the containers and their data. */
+export async function removeComposeData(settings: ComposeSettings): Promise<void> {
+  await compose(["down", "--volumes"], settings, UP_TIMEOUT_MS);
+}
+
+async function pull(service: string, settings: ComposeSettings, progress: (line: string) => void): Promise<void> {
+  const images = await compose(["config", "--images", service], settings, UP_TIMEOUT_MS);
+  const image = images.stdout.trim().split("\n").at(-1);
+  if (!images.ok || !image) throw new Error(`docker compose does not work here: ${images.why}`);
+  const { env } = settings;
+  const present = await runCommand("docker", ["image", "inspect", image], { env, timeoutMs: 10_000 });
+  if (present.ok) return;
+  progress(`docker pull ${image}`);
+  const pulled = await runCommand("docker", ["pull", image], {
+    env,
+    timeoutMs: PULL_TIMEOUT_MS,
+    firstOutputWithinMs: PULL_SAYS_SOMETHING_WITHIN_MS,
+  });
+  if (!pulled.ok) throw new Error(`the image ${image} is out of reach: ${pulled.why}`);
+}
+
+/** The file names secrets of services that are not started here; it is read as a whole, so each needs a value. */
+function compose(args: string[], settings: ComposeSettings, timeoutMs: number) {
+  const unused = "not-used-by-this-project";
+  const env = {
+    HERALD_ADMIN_TOKEN: unused,
+    HERALD_OPEN_KEYS: unused,
+    HERALD_OPEN_TOKEN_KEYS: unused,
+    HERALD_DISPATCH_MASTER_KEYS: unused,
+    ...settings.env,
+    HERALD_NATS_PORT: String(settings.natsPort),
+    HERALD_MONGO_PORT: String(settings.mongoPort),
+    HERALD_NATS_PASSWORD: settings.natsPassword,
+    HERALD_NATS_ANALYTICS_PASSWORD: settings.analyticsPassword,
+  };
+  return runCommand("docker", ["compose", "--project-name", PROJECT, ...args], {
+    env,
+    cwd: settings.root,
+    timeoutMs,
+  });
+}

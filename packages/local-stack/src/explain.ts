@@ -1,0 +1,23 @@
+import { join } from "node:path";
+import type { Attempt } from "./chain.ts";
+import { composeStarter } from "./docker-compose.ts";
+import { MONGO_REMEDY, resolveMongo } from "./mongo/resolve-mongo.ts";
+import { NATS_REMEDY, resolveNats } from "./nats/resolve-nats.ts";
+
+/** `npm run stack`: where the broker and the database of `npm start` come from on this machine, and why. Starts nothing. */
+
+const root = join(import.meta.dirname, "../../..");
+const compose = { root, env: process.env, natsPort: 0, mongoPort: 0, natsPassword: "", analyticsPassword: "" };
+const options = { env: process.env, progress: () => {}, onlyTell: true };
+
+const nats = await resolveNats({ ...options, docker: composeStarter("nats", compose) });
+const mongo = await resolveMongo({ ...options, docker: composeStarter("mongo", compose) });
+show("NATS", nats.attempts, NATS_REMEDY);
+show("MongoDB protocol", mongo.attempts, MONGO_REMEDY);
+if (!nats.choice || !mongo.choice) process.exitCode = 1;
+
+function show(what: string, attempts: readonly Attempt[], remedy: string): void {
+  console.log(what);
+  for (const { step, chosen, why } of attempts) console.log(`  ${chosen ? "→" : " "} ${step.padEnd(11)} ${why}`);
+  if (!attempts.some(({ chosen }) => chosen)) console.log(`  ${remedy}`);
+}
