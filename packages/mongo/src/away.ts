@@ -1,5 +1,6 @@
 import { HeraldError } from "@herald/kit";
 import {
+  MongoBulkWriteError,
   MongoClientClosedError,
   MongoError,
   MongoNetworkError,
@@ -57,6 +58,9 @@ const awayWords =
 /** Whether the database could not do it because it is away, so that the same call may succeed later. */
 export const isAway = (error: unknown): boolean => {
   if (!(error instanceof MongoError)) return false;
+  // A bulk write wraps what broke it off, as the answer of a server that never answered.
+  if (error instanceof MongoBulkWriteError && error.errorResponse instanceof MongoError)
+    return isAway(error.errorResponse);
   if (awayClasses.some((kind) => error instanceof kind) || awayNames.has(error.name)) return true;
   return error instanceof MongoServerError && (awayCodes.has(error.code) || awayWords.test(error.message));
 };

@@ -1,7 +1,7 @@
 export { awayAsError, guardStore, isAway } from "./away.ts";
 export { connectMongo, type MongoHandle, type MongoOptions } from "./connect-mongo.ts";
 export { type Counts, createCounts } from "./counts.ts";
-export { isDuplicateKey, upsertOnce } from "./duplicate-key.ts";
+export { areDuplicateKeys, isDuplicateKey, upsertOnce } from "./duplicate-key.ts";
 export { ensureIndexes, type IndexSpec, indexName } from "./ensure-indexes.ts";
 export { type FindPageOptions, findPage } from "./find-page.ts";
 export { createOutbox, type Outbox, type OutboxEntry, type OutboxOptions, outboxIndex } from "./outbox.ts";

@@ -1,1 +1,82 @@
-export {};
+import { busStatus, closeBus, connectBus, consume, consumersReady } from "@herald/bus";
+import { createHealth, createLifecycle, createLogger, startHealthServer, startTelemetry } from "@herald/kit";
+import { connectMongo } from "@herald/mongo";
+import { answerOpens } from "./answers/opens.ts";
+import type { AnalyticsConfig } from "./config.ts";
+import { emitOpens } from "./emit-opens.ts";
+import { dropProject } from "./handlers/drop-project.ts";
+import { recordOpens } from "./handlers/record-opens.ts";
+import { createOpenStore } from "./stores/open-store.ts";
+import { sweepOpens } from "./sweep-opens.ts";
+
+/** How long a stop may take in all; consumers get the greater part of it. */
+const stopDeadlineMs = 30_000;
+const drainMs = 20_000;
+
+/** Analytics, put together. `start` resolves when it takes messages; it waits for a broker and a database that are away. */
+export const createApp = (config: AnalyticsConfig, { now = () => new Date() } = {}) => {
+  const log = createLogger({ service: "analytics", level: config.HERALD_LOG_LEVEL });
+  const lifecycle = createLifecycle({ log, deadlineMs: stopDeadlineMs });
+  let address = "";
+  return {
+    start: async (): Promise<void> => {
+      const telemetry = await startTelemetry({
+        service: "analytics",
+        version: "0.1.0",
+        metricsHost: config.HERALD_ANALYTICS_HOST,
+        metricsPort: config.HERALD_ANALYTICS_METRICS_PORT,
+        otlpEndpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT,
+      });
+      const mongo = connectMongo({
+        url: config.HERALD_MONGO_URL,
+        database: config.HERALD_ANALYTICS_DATABASE,
+        appName: "herald-analytics",
+        log,
+      });
+      const opens = createOpenStore(mongo.db);
+      let consumers: Awaited<ReturnType<typeof consume>> | undefined;
+      let bus: Awaited<ReturnType<typeof connectBus>> | undefined;
+      const health = createHealth({
+        bus: () => bus !== undefined && busStatus(bus).connected,
+        consumers: () => consumers !== undefined && consumersReady(consumers),
+        database: mongo.ping,
+        indexes: mongo.prepared,
+      });
+      const http = await startHealthServer({
+        health,
+        log,
+        host: config.HERALD_ANALYTICS_HOST,
+        port: config.HERALD_ANALYTICS_PORT,
+      });
+      address = http.address;
+
+      bus = await connectBus({
+        url: config.HERALD_NATS_URL,
+        user: config.HERALD_NATS_USER,
+        password: config.HERALD_NATS_PASSWORD,
+        name: "herald-analytics",
+        log,
+      });
+      const connected = bus;
+      void mongo.prepare("indexes", () => opens.ensureIndexes());
+      const emit = emitOpens(connected, opens);
+      const sweep = sweepOpens(opens, emit, log, now);
+      const answers = answerOpens(connected, opens);
+      const consuming = await consume(connected, [recordOpens(opens, emit), dropProject(opens)]);
+      consumers = consuming;
+
+      lifecycle.onStop("readiness", health.shuttingDown);
+      lifecycle.onStop("consumers", () => consuming.stop(drainMs));
+      lifecycle.onStop("answers", async () => {
+        await Promise.all(answers.map((answering) => answering.stop()));
+      });
+      lifecycle.onStop("sweep", sweep.stop);
+      lifecycle.onStop("http", () => http.stop(1_000));
+      lifecycle.onStop("bus", () => closeBus(connected));
+      lifecycle.onStop("database", mongo.close);
+      lifecycle.onStop("telemetry", telemetry.stop);
+    },
+    stop: (): Promise<boolean> => lifecycle.stop("asked to"),
+    address: (): string => address,
+  };
+};

@@ -1,0 +1,228 @@
+import {
+  ask,
+  type Bus,
+  closeBus,
+  connectBus,
+  consume,
+  type DeadLetter,
+  type Delivery,
+  defineDeadLetterHandler,
+  defineHandler,
+  ensureStreams,
+  publish,
+} from "@herald/bus";
+import {
+  CountOpens,
+  type DataOf,
+  NotificationOpenedV1,
+  newDeviceId,
+  newNotificationId,
+  newProjectId,
+  OpensOfDevices,
+  OpensV1,
+  ProjectDeletedV1,
+} from "@herald/contracts";
+import { createLogger } from "@herald/kit";
+import {
+  type Broker,
+  eventually,
+  type FaultyProxy,
+  type FreshDatabase,
+  faultyProxy,
+  freshDatabase,
+  startBroker,
+} from "@herald/testing";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createApp } from "./app.ts";
+import { openedEvent } from "./domain/open.ts";
+
+const log = createLogger({ service: "test", level: "silent" });
+let broker: Broker;
+let database: FreshDatabase;
+let proxy: FaultyProxy;
+let bus: Bus;
+let app: ReturnType<typeof createApp>;
+let listening: Awaited<ReturnType<typeof consume>>;
+/** Every `notification.opened` that a consumer outside of Herald gets, by notification. */
+const heard: { id: string; data: DataOf<typeof NotificationOpenedV1> }[] = [];
+
+/** What analytics gave up on. */
+const buried: DeadLetter[] = [];
+
+const configFor = (mongoUrl: string) => ({
+  HERALD_NATS_URL: [broker.url],
+  HERALD_MONGO_URL: mongoUrl,
+  HERALD_LOG_LEVEL: "silent" as const,
+  HERALD_ANALYTICS_HOST: "127.0.0.1",
+  HERALD_ANALYTICS_PORT: 0,
+  HERALD_ANALYTICS_METRICS_PORT: 0,
+  HERALD_ANALYTICS_DATABASE: database.name,
+});
+
+beforeAll(async () => {
+  [broker, database] = await Promise.all([startBroker(), freshDatabase()]);
+  proxy = await faultyProxy(database.url);
+  bus = await connectBus({ url: broker.url, name: "test", log });
+  await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
+  app = createApp(configFor(proxy.url));
+  await app.start();
+  const listener = defineHandler({
+    durable: "consumers-opens",
+    message: NotificationOpenedV1,
+    async handle({ id, data }: Delivery<DataOf<typeof NotificationOpenedV1>>) {
+      heard.push({ id, data });
+    },
+  });
+  const burier = defineDeadLetterHandler({
+    durable: "dispatch-bury",
+    async handle({ data }) {
+      buried.push(data);
+    },
+  });
+  listening = await consume(bus, [listener, burier]);
+});
+
+afterAll(async () => {
+  await listening?.stop(1_000);
+  await app?.stop();
+  await closeBus(bus);
+  await proxy?.stop();
+  await database?.drop();
+  await broker?.stop();
+});
+
+const now = () => new Date();
+const sample = (devices = 1) => {
+  const projectId = newProjectId(now());
+  const notificationId = newNotificationId(now());
+  const openedAt = "2030-01-01T00:00:00.000Z";
+  const opens = Array.from({ length: devices }, () => ({ notificationId, deviceId: newDeviceId(now()), openedAt }));
+  return { projectId, notificationId, opens };
+};
+let messages = 0;
+const report = (data: DataOf<typeof OpensV1>) => publish(bus, OpensV1, data, { id: `m${messages++}` });
+const count = async (projectId: string, notificationId: string) => {
+  const { counts } = await ask(bus, CountOpens, { projectId, notificationIds: [notificationId] } as never);
+  return counts[notificationId];
+};
+const heardOf = (notificationId: string) => heard.filter(({ data }) => data.notificationId === notificationId);
+
+describe("an open", () => {
+  test("is stored, counted, and told to the consumers of events", async () => {
+    const { projectId, notificationId, opens } = sample(3);
+    await report({ projectId, opens });
+    await eventually(async () => expect(await count(projectId, notificationId)).toBe(3));
+    await eventually(() => expect(heardOf(notificationId)).toHaveLength(3));
+    const [open] = opens;
+    if (open === undefined) throw new Error("no open");
+    const told = heardOf(notificationId).find(({ data }) => data.deviceId === open.deviceId);
+    expect(told).toEqual({
+      id: openedEvent({ ...open, projectId, openedAt: new Date(open.openedAt) }).id,
+      data: { projectId, ...open },
+    });
+    const asked = { projectId, notificationId, deviceIds: [open.deviceId, newDeviceId(now())] };
+    expect(await ask(bus, OpensOfDevices, asked)).toEqual({ openedAt: { [open.deviceId]: open.openedAt } });
+  });
+
+  test("reported again counts once, keeps its first time and is told once", async () => {
+    const { projectId, notificationId, opens } = sample(2);
+    const later = opens.map((open) => ({ ...open, openedAt: "2030-01-02T00:00:00.000Z" }));
+    await report({ projectId, opens });
+    await eventually(async () => expect(await count(projectId, notificationId)).toBe(2));
+    await report({ projectId, opens: later });
+    const after = sample();
+    await report(after);
+    await eventually(() => expect(heardOf(after.notificationId)).toHaveLength(1));
+    expect(await count(projectId, notificationId)).toBe(2);
+    expect(heardOf(notificationId)).toHaveLength(2);
+    const { openedAt } = await ask(bus, OpensOfDevices, {
+      projectId,
+      notificationId,
+      deviceIds: opens.map(({ deviceId }) => deviceId),
+    });
+    expect(Object.values(openedAt)).toEqual(opens.map((open) => open.openedAt));
+  });
+
+  test("twice in one message counts once", async () => {
+    const { projectId, notificationId, opens } = sample(1);
+    await report({ projectId, opens: [...opens, ...opens] });
+    await eventually(() => expect(heardOf(notificationId)).toHaveLength(1));
+    expect(await count(projectId, notificationId)).toBe(1);
+  });
+
+  test("of a hundred messages at once is counted, each device once", async () => {
+    const { projectId, notificationId, opens } = sample(1000);
+    const parts = Array.from({ length: 100 }, (_, index) => opens.slice(index * 10, index * 10 + 10));
+    await Promise.all([...parts, ...parts].map((part) => report({ projectId, opens: part })));
+    await eventually(async () => expect(await count(projectId, notificationId)).toBe(1000));
+    await eventually(() => expect(heardOf(notificationId)).toHaveLength(1000));
+  });
+
+  test("is told by the sweep when a crash came between storing and telling", async () => {
+    const { projectId, notificationId, opens } = sample(2);
+    const collection = database.client.db(database.name).collection<{ _id: string }>("opens");
+    await collection.insertMany(
+      opens.map((open) => ({
+        ...open,
+        projectId,
+        openedAt: new Date("2026-01-01T00:00:00Z"),
+        _id: `${notificationId}/${open.deviceId}`,
+        emitted: false,
+      })),
+    );
+    await eventually(() => expect(heardOf(notificationId)).toHaveLength(2), { timeoutMs: 20_000 });
+    await eventually(async () => expect(await collection.countDocuments({ notificationId, emitted: false })).toBe(0));
+  });
+
+  test("waits for a database that is away, and is lost by nothing", async () => {
+    const { projectId, notificationId, opens } = sample(5);
+    await proxy.cut();
+    await report({ projectId, opens });
+    await expect(count(projectId, notificationId)).rejects.toMatchObject({ code: "database-away" });
+    await proxy.heal();
+    await eventually(async () => expect(await count(projectId, notificationId)).toBe(5), { timeoutMs: 20_000 });
+    await eventually(() => expect(heardOf(notificationId)).toHaveLength(5));
+  });
+});
+
+test("a message that is no report of opens goes to the dead letters and holds up nothing", async () => {
+  const { projectId, notificationId, opens } = sample(1);
+  const poison = { ...OpensV1, schema: { parse: (data: unknown) => data } } as unknown as typeof OpensV1;
+  await publish(bus, poison, { projectId, opens: [{ deviceId: "x" }] } as never, { id: "poison" });
+  await report({ projectId, opens });
+  await eventually(async () => expect(await count(projectId, notificationId)).toBe(1));
+  await eventually(() => expect(buried).toHaveLength(1));
+  expect(buried[0]).toMatchObject({
+    durable: "analytics-record-opens",
+    reason: "schema",
+    subject: OpensV1.subject({ projectId, opens: [] }),
+    body: { projectId, opens: [{ deviceId: "x" }] },
+  });
+});
+
+test("a deleted project's opens go with it, and no other's", async () => {
+  const gone = sample(3);
+  const stays = sample(2);
+  await report(gone);
+  await report(stays);
+  await eventually(async () => expect(await count(stays.projectId, stays.notificationId)).toBe(2));
+  await eventually(async () => expect(await count(gone.projectId, gone.notificationId)).toBe(3));
+  const at = now().toISOString();
+  await publish(bus, ProjectDeletedV1, { projectId: gone.projectId, at }, { id: "gone" });
+  await eventually(async () => expect(await count(gone.projectId, gone.notificationId)).toBe(0));
+  expect(await count(stays.projectId, stays.notificationId)).toBe(2);
+});
+
+test("tells its probes the truth", async () => {
+  await eventually(async () => expect((await fetch(`${app.address()}/readyz`)).status).toBe(200));
+  await proxy.cut();
+  const answer = await eventually(async () => {
+    const response = await fetch(`${app.address()}/readyz`);
+    expect(response.status).toBe(503);
+    return (await response.json()) as { failing: { check: string }[] };
+  });
+  expect(answer.failing.map(({ check }) => check)).toEqual(["database"]);
+  expect((await fetch(`${app.address()}/livez`)).status).toBe(200);
+  await proxy.heal();
+  await eventually(async () => expect((await fetch(`${app.address()}/readyz`)).status).toBe(200));
+});

@@ -1,0 +1,28 @@
+import { createHash } from "node:crypto";
+import type { DeviceId, NotificationId, OutboxEvent, ProjectId } from "@herald/contracts";
+
+/** One open of one notification on one device. */
+export type Open = {
+  readonly projectId: ProjectId;
+  readonly notificationId: NotificationId;
+  readonly deviceId: DeviceId;
+  readonly openedAt: Date;
+};
+
+/** What makes an open the same open, however often it is reported. */
+export const openId = ({ notificationId, deviceId }: Pick<Open, "notificationId" | "deviceId">): string =>
+  `${notificationId}/${deviceId}`;
+
+/** The event of an open. Its id comes from the open alone, so that whoever publishes it again says the same fact. */
+export const openedEvent = (open: Open): OutboxEvent<"NotificationOpenedV1"> => ({
+  id: createHash("sha256").update(openId(open)).digest("base64url"),
+  event: "NotificationOpenedV1",
+  subject: open.notificationId,
+  at: open.openedAt,
+  data: {
+    projectId: open.projectId,
+    notificationId: open.notificationId,
+    deviceId: open.deviceId,
+    openedAt: open.openedAt.toISOString(),
+  },
+});

@@ -1,0 +1,99 @@
+import type { DeviceId, NotificationId, ProjectId } from "@herald/contracts";
+import { areDuplicateKeys, ensureIndexes, guardStore, type IndexSpec, indexName } from "@herald/mongo";
+import type { Collection, Db } from "mongodb";
+import { type Open, openId } from "../domain/open.ts";
+
+/** An open as it is stored. `emitted` is there, and false, until the bus has its event. */
+type OpenDocument = Open & {
+  /** `<notification>/<device>`: the id that makes an open count once. */
+  readonly _id: string;
+  readonly emitted?: false;
+};
+
+const byTime = { fields: { projectId: 1, openedAt: 1 }, purpose: "statistics" } as const satisfies IndexSpec;
+const notEmitted = {
+  fields: { emitted: 1, openedAt: 1 },
+  purpose: "sweep",
+  partial: { emitted: false },
+} as const satisfies IndexSpec;
+
+/** The character after `/`: the ids of one notification's opens lie between the two. */
+const afterSlash = "0";
+
+/** A page of a deletion: small enough to let other writes through between two. */
+const deletionPage = 2_000;
+
+/** Stores opens, each once. Dates in, dates out; every function throws `database-away` when the database is. */
+export const createOpenStore = (db: Db) => {
+  const opens: Collection<OpenDocument> = db.collection("opens");
+  return guardStore({
+    ensureIndexes: () => ensureIndexes(opens, [byTime, notEmitted]),
+
+    /** Stores opens; one that is there already stays as it is. Gives those whose event the bus may not have yet. */
+    record: async (batch: readonly Open[]): Promise<Open[]> => {
+      const documents = batch.map((open) => ({ ...open, _id: openId(open), emitted: false as const }));
+      try {
+        await opens.insertMany(documents, { ordered: false });
+        return [...batch];
+      } catch (error) {
+        if (!areDuplicateKeys(error)) throw error;
+      }
+      const projectIds = [...new Set(batch.map(({ projectId }) => projectId))];
+      const ids = documents.map(({ _id }) => _id);
+      return opens
+        .find({ projectId: { $in: projectIds }, _id: { $in: ids }, emitted: false }, { hint: "_id_" })
+        .toArray();
+    },
+
+    /** The bus has their events. */
+    markEmitted: async (emitted: readonly Open[]): Promise<void> => {
+      const projectIds = [...new Set(emitted.map(({ projectId }) => projectId))];
+      await opens.updateMany(
+        { projectId: { $in: projectIds }, _id: { $in: emitted.map(openId) } },
+        { $unset: { emitted: "" } },
+        { hint: "_id_" },
+      );
+    },
+
+    /** Opens from before `before` whose event a crash may have kept from the bus, oldest first. */
+    findNotEmitted: (before: Date, limit: number): Promise<Open[]> =>
+      opens
+        .find({ emitted: false, openedAt: { $lt: before } }, { hint: indexName(notEmitted) })
+        .sort({ emitted: 1, openedAt: 1 })
+        .limit(limit)
+        .toArray(),
+
+    /** How many devices opened a notification. */
+    count: (projectId: ProjectId, notificationId: NotificationId): Promise<number> =>
+      opens.countDocuments(
+        { projectId, _id: { $gte: `${notificationId}/`, $lt: `${notificationId}${afterSlash}` } },
+        { hint: "_id_" },
+      ),
+
+    /** The opens of some devices of one notification. */
+    findOfDevices: (
+      projectId: ProjectId,
+      notificationId: NotificationId,
+      deviceIds: readonly DeviceId[],
+    ): Promise<Open[]> =>
+      opens
+        .find(
+          { projectId, _id: { $in: deviceIds.map((deviceId) => openId({ notificationId, deviceId })) } },
+          { hint: "_id_" },
+        )
+        .toArray(),
+
+    /** Removes opens of a project, a page at a time. False when none is left. */
+    removePage: async (projectId: ProjectId): Promise<boolean> => {
+      const page = await opens
+        .find({ projectId }, { hint: indexName(byTime), projection: { _id: 1 } })
+        .limit(deletionPage)
+        .toArray();
+      if (page.length === 0) return false;
+      await opens.deleteMany({ projectId, _id: { $in: page.map(({ _id }) => _id) } });
+      return true;
+    },
+  });
+};
+
+export type OpenStore = ReturnType<typeof createOpenStore>;
