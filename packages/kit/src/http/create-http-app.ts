@@ -22,9 +22,9 @@ export type HttpAppOptions = {
 };
 
 /** Query parameters as plain strings; one that is given twice becomes a list, which no schema of a string accepts. */
-const parseQueryString = (text: string): Record<string, unknown> => {
+const parseQueryString = (text: string | null): Record<string, unknown> => {
   const query = new Map<string, string | string[]>();
-  for (const [name, value] of new URLSearchParams(text)) {
+  for (const [name, value] of new URLSearchParams(text ?? "")) {
     const before = query.get(name);
     query.set(name, before === undefined ? value : [before, value].flat());
   }
