@@ -26,6 +26,10 @@ export const IdempotencyRecord = z.object({
   /** The id that the request gives out, so that a repeat gives out the same. */
   id: z.string(),
   startedAt: z.iso.datetime(),
+  /** When it was taken up again, after a crash or a failure. */
+  triedAt: z.iso.datetime().optional(),
+  /** It failed, and whoever repeats it need not wait. */
+  released: z.boolean().optional(),
   answer: z
     .object({ status: z.number().int(), body: z.unknown().meta({ description: "Without any secret that was shown" }) })
     .optional(),

@@ -1,1 +1,135 @@
-export {};
+import { randomUUID } from "node:crypto";
+import { ask, type Bus, connectBus, openBucket, publish } from "@herald/bus";
+import { IdempotencyRecord, OpensV1, ProjectRecord, ProvidersRecord, SendV1, TokenRecord } from "@herald/contracts";
+import {
+  createHealth,
+  createHttpApp,
+  createLifecycle,
+  createLogger,
+  type HttpServer,
+  type Logger,
+  startHttp,
+  startTelemetry,
+} from "@herald/kit";
+import { createOpenTokens } from "@herald/payload";
+import { z } from "zod";
+import { createAuthenticate } from "./auth/authenticate.ts";
+import { createBusLink } from "./bus-link.ts";
+import type { GatewayConfig } from "./config.ts";
+import { mountDocs } from "./docs/mount-docs.ts";
+import type { Ask, Gateway } from "./gateway.ts";
+import { allowBrowsers, mountPreflights } from "./http/cors.ts";
+import { mountRoutes } from "./http/mount-routes.ts";
+import { createOnce } from "./idempotency/once.ts";
+import { createRateLimits } from "./limits/rate-limits.ts";
+import { createGroupOpens } from "./opens/group-opens.ts";
+import { mirrorBucket } from "./records/mirror-bucket.ts";
+import { createProjectDirectory } from "./records/project-directory.ts";
+import { createTokenDirectory } from "./records/token-directory.ts";
+import { allRoutes } from "./routes/all-routes.ts";
+import { version } from "./version.ts";
+
+/** Requests in flight get this long to end, and the stop as a whole a little longer: Kubernetes kills after 30 s. */
+const finishRequestsMs = 15_000;
+const stopDeadlineMs = 25_000;
+
+type Overrides = { readonly log?: Logger; readonly now?: () => Date };
+
+/** The gateway: HTTP in front, the bus behind, nothing stored. */
+export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
+  const log = overrides.log ?? createLogger({ service: "gateway", level: config.HERALD_LOG_LEVEL });
+  const now = overrides.now ?? (() => new Date());
+  const lifecycle = createLifecycle({ log, deadlineMs: stopDeadlineMs });
+
+  const link = createBusLink(
+    () =>
+      connectBus({
+        url: config.HERALD_NATS_URL,
+        name: "herald-gateway",
+        user: config.HERALD_NATS_USER,
+        password: config.HERALD_NATS_PASSWORD,
+        log,
+        waitOnFirstConnect: false,
+      }),
+    log,
+  );
+  const tokenMirror = mirrorBucket("push_tokens", TokenRecord, link.bus);
+  const projectMirror = mirrorBucket("push_projects", z.union([ProjectRecord, ProvidersRecord]), link.bus);
+
+  const limits = createRateLimits({
+    failures: config.HERALD_GATEWAY_LIMIT_FAILURES,
+    clients: config.HERALD_GATEWAY_LIMIT_CLIENTS,
+  });
+  const askBus: Ask = async (question, data) => ask(link.bus(), question, data);
+  const opens = createGroupOpens(async (group) => {
+    await publish(link.bus(), OpensV1, group, { id: randomUUID() });
+  });
+  const gateway: Gateway = {
+    now,
+    limits,
+    ask: askBus,
+    authenticate: createAuthenticate({
+      adminToken: config.HERALD_ADMIN_TOKEN,
+      tokens: createTokenDirectory(tokenMirror, limits, now),
+      ask: askBus,
+      limits,
+    }),
+    projects: createProjectDirectory(projectMirror, limits),
+    once: createOnce({ bucket: () => openBucket(link.bus(), "push_idempotency", IdempotencyRecord), now, log }),
+    send: async (command) => {
+      await publish(link.bus(), SendV1, command, { id: command.notificationId });
+    },
+    openTokens: createOpenTokens(config.HERALD_OPEN_KEYS),
+    recordOpen: opens.record,
+  };
+
+  const health = createHealth({
+    bus: () => link.connected() || "NATS is away",
+    tokens: () => tokenMirror.ready() || "the project tokens are not all known yet",
+    projects: () => projectMirror.ready() || "the projects are not all known yet",
+  });
+  const http = createHttpApp({ log, trustProxy: config.HERALD_GATEWAY_TRUST_PROXY }, (router) => {
+    health.routes(router);
+    mountDocs(router, allRoutes);
+    mountPreflights(router, allRoutes);
+    mountRoutes(router, allRoutes, gateway);
+  });
+  const watch = (bus: Bus) => {
+    tokenMirror.start(bus);
+    projectMirror.start(bus);
+  };
+
+  let server: HttpServer | undefined;
+  return {
+    start: async (): Promise<void> => {
+      const telemetry = await startTelemetry({
+        service: "gateway",
+        version,
+        metricsHost: config.HERALD_GATEWAY_HOST,
+        metricsPort: config.HERALD_GATEWAY_METRICS_PORT,
+        otlpEndpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT,
+      });
+      const listening = await startHttp(allowBrowsers(allRoutes, http), {
+        host: config.HERALD_GATEWAY_HOST,
+        port: config.HERALD_GATEWAY_PORT,
+      });
+      server = listening;
+      link.start(watch);
+      lifecycle.onStop("readiness", health.shuttingDown);
+      lifecycle.onStop("http", () => listening.stop(finishRequestsMs));
+      lifecycle.onStop("opens", opens.flush);
+      lifecycle.onStop("watches", async () => {
+        await Promise.all([tokenMirror.stop(), projectMirror.stop()]);
+      });
+      lifecycle.onStop("bus", link.stop);
+      lifecycle.onStop("telemetry", telemetry.stop);
+      log.info({ address: listening.address }, "listening");
+    },
+    stop: () => lifecycle.stop("asked to stop"),
+    /** Where it listens, as a base URL. Throws before it was started. */
+    address: (): string => {
+      if (server === undefined) throw new Error("the gateway is not started");
+      return server.address;
+    },
+  };
+};

@@ -1,0 +1,87 @@
+import { hash, timingSafeEqual } from "node:crypto";
+import { AuthenticateDevice, parseDeviceCredential } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import type { Ask } from "../gateway.ts";
+import type { RateLimits } from "../limits/rate-limits.ts";
+import type { TokenDirectory } from "../records/token-directory.ts";
+import type { Access, Caller, CallerKind } from "./caller.ts";
+
+type Needs = {
+  readonly adminToken: string;
+  readonly tokens: TokenDirectory;
+  readonly ask: Ask;
+  readonly limits: RateLimits;
+};
+
+const wanted: Record<CallerKind, string> = {
+  project: "a project token (hpt_…)",
+  device: "a device credential (hdc_…)",
+  client: "`project_id` and `identifier` in the body, without this header",
+  admin: "the admin token",
+};
+
+const names = (access: Access): string => access.by.map((kind) => wanted[kind]).join(" or ");
+
+const unauthenticated = (message: string, challenge: string): HeraldError =>
+  new HeraldError("unauthenticated", `authorization: ${message}`, { headers: { "www-authenticate": challenge } });
+
+const forbidden = (message: string, challenge?: string): HeraldError =>
+  new HeraldError(
+    "forbidden",
+    `authorization: ${message}`,
+    challenge === undefined ? {} : { headers: { "www-authenticate": challenge } },
+  );
+
+/** RFC 6750: a bearer token is visible ASCII; the longest of ours has 140 characters. */
+const bearer = /^Bearer +([\x21-\x7e]{1,512}) *$/i;
+
+const digest = (text: string): Buffer => hash("sha256", text, "buffer");
+
+/** Tells who is asking, or refuses. Refusals are counted against the address; valid credentials never are. */
+export const createAuthenticate = ({ adminToken, tokens, ask, limits }: Needs) => {
+  const adminDigest = digest(adminToken);
+
+  /** The caller that a credential proves, undefined for one that proves nothing. */
+  const recognise = async (credential: string, access: Access, address: string): Promise<Caller | undefined> => {
+    if (access.by.includes("admin")) {
+      return timingSafeEqual(digest(credential), adminDigest) ? { kind: "admin" } : undefined;
+    }
+    const device = parseDeviceCredential(credential);
+    if (device === undefined) {
+      const record = await tokens.find(credential, address);
+      return record && { kind: "project", projectId: record.projectId, scopes: record.scopes };
+    }
+    if (!access.by.includes("device")) throw forbidden(`a device credential cannot do this; send ${names(access)}`);
+    // Verifying asks another service, so whoever guesses is stopped before.
+    await limits.barred(address);
+    const { projectId, deviceId, hash: credentialHash } = device;
+    const { valid } = await ask(AuthenticateDevice, { projectId, deviceId, credentialHash });
+    return valid ? { kind: "device", projectId, deviceId } : undefined;
+  };
+
+  return async (access: Access, authorization: string | undefined, address: string): Promise<Caller> => {
+    const onlyClient = access.by.every((kind) => kind === "client");
+    if (onlyClient || (authorization === undefined && access.by.includes("client"))) return { kind: "client" };
+    if (authorization === undefined) {
+      await limits.failure(address);
+      throw unauthenticated(`send \`Bearer\` and ${names(access)}`, 'Bearer realm="herald"');
+    }
+    const credential = bearer.exec(authorization)?.[1];
+    const caller = credential === undefined ? undefined : await recognise(credential, access, address);
+    if (caller === undefined) {
+      await limits.failure(address);
+      throw unauthenticated(
+        `it is not known; send \`Bearer\` and ${names(access)}`,
+        'Bearer realm="herald", error="invalid_token"',
+      );
+    }
+    if (!access.by.includes(caller.kind)) throw forbidden(`it cannot do this; send ${names(access)}`);
+    if (caller.kind === "project" && access.scope !== undefined && !caller.scopes.includes(access.scope)) {
+      throw forbidden(
+        `the project token lacks the scope \`${access.scope}\`; it has ${caller.scopes.map((scope) => `\`${scope}\``).join(", ")}`,
+        `Bearer realm="herald", error="insufficient_scope", scope="${access.scope}"`,
+      );
+    }
+    return caller;
+  };
+};

@@ -1,0 +1,27 @@
+import type { DeviceId, ProjectId, Scope } from "@herald/contracts";
+
+/** Who is asking, proven. `client` has sent no credential: what it may do rests on what is in its body. */
+export type Caller =
+  | { readonly kind: "project"; readonly projectId: ProjectId; readonly scopes: readonly Scope[] }
+  | { readonly kind: "device"; readonly projectId: ProjectId; readonly deviceId: DeviceId }
+  | { readonly kind: "client" }
+  | { readonly kind: "admin" };
+
+export type CallerKind = Caller["kind"];
+export type CallerOf<Kind extends CallerKind> = Extract<Caller, { kind: Kind }>;
+
+/** Who may use a route; a project token needs the scope too. */
+export type Access<Kind extends CallerKind = CallerKind> = {
+  readonly by: readonly Kind[];
+  readonly scope?: Scope;
+};
+
+export const project = (scope: Scope): Access<"project"> => ({ by: ["project"], scope });
+export const projectOrDevice = (scope: Scope): Access<"project" | "device"> => ({ by: ["project", "device"], scope });
+export const anyClient = (scope: Scope): Access<"project" | "device" | "client"> => ({
+  by: ["project", "device", "client"],
+  scope,
+});
+/** What is in the body is the credential. */
+export const noCredential: Access<"client"> = { by: ["client"] };
+export const admin: Access<"admin"> = { by: ["admin"] };

@@ -1,0 +1,57 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Bus, busStatus, closeBus } from "@herald/bus";
+import { HeraldError, type Logger } from "@herald/kit";
+
+/** The bus reconnects by itself; only the first connection is sought here. */
+const seekEveryMs = 500;
+const retryAfterSeconds = 2;
+
+export type BusLink = {
+  /** The bus. Throws bus-away before the first connection. */
+  readonly bus: () => Bus;
+  readonly connected: () => boolean;
+  /** Seeks the first connection in the background: a gateway without a bus lives, answers 503 and is not ready. */
+  readonly start: (onConnected: (bus: Bus) => void) => void;
+  readonly stop: () => Promise<void>;
+};
+
+/** Holds the connection to the bus from before there is one. `connect` throws while the bus cannot be reached. */
+export const createBusLink = (connect: () => Promise<Bus>, log: Logger): BusLink => {
+  const stopping = new AbortController();
+  let bus: Bus | undefined;
+  let seeking: Promise<void> | undefined;
+
+  const seek = async (onConnected: (bus: Bus) => void): Promise<void> => {
+    let announced = "";
+    while (!stopping.signal.aborted) {
+      try {
+        bus = await connect();
+        onConnected(bus);
+        return;
+      } catch (err) {
+        const reason = err instanceof Error ? err.message : String(err);
+        // A refused password is said once, and again when the reason changes: not twice a second.
+        if (reason !== announced) log.error({ err }, "the message bus cannot be reached yet");
+        announced = reason;
+      }
+      await sleep(seekEveryMs, undefined, { signal: stopping.signal }).catch(() => {});
+    }
+  };
+
+  return {
+    bus: () => {
+      if (bus === undefined)
+        throw new HeraldError("bus-away", "the message bus is not connected", { retryAfterSeconds });
+      return bus;
+    },
+    connected: () => bus !== undefined && busStatus(bus).connected,
+    start: (onConnected) => {
+      seeking = seek(onConnected);
+    },
+    stop: async () => {
+      stopping.abort();
+      await seeking;
+      if (bus !== undefined) await closeBus(bus);
+    },
+  };
+};

@@ -1,0 +1,44 @@
+import { httpConfig, logConfig, natsConfig, telemetryConfig, variable, variables } from "@herald/kit";
+import { type OpenKey, parseOpenKeys } from "@herald/payload";
+import { z } from "zod";
+
+const openKeys = variable(
+  z.string().transform((text, context): [OpenKey, ...OpenKey[]] => {
+    const parsed = parseOpenKeys(text);
+    if ("keys" in parsed) return parsed.keys;
+    context.addIssue({ code: "custom", message: parsed.problem });
+    return z.NEVER;
+  }),
+  {
+    accepts: "<id>:<base64 of 32 random bytes>, several joined by commas, the signing one first",
+    example: "k1:<the output of `openssl rand -base64 32`>",
+    secret: true,
+  },
+);
+
+const mostPerWindow = 10_000_000;
+
+/** The gateway's environment variables. */
+export const GatewayConfig = z.object({
+  ...natsConfig,
+  ...logConfig,
+  ...telemetryConfig,
+  ...httpConfig("gateway", { port: 8080, metricsPort: 9080 }),
+  /** Opens everything under `/admin/v1`, so it is as long as a project token's random part. */
+  HERALD_ADMIN_TOKEN: variables.secret({ least: 24 }),
+  /** The ring that dispatch signs open tokens with: both services get the same value. */
+  HERALD_OPEN_KEYS: openKeys,
+  /** Proxies in front of the gateway, whose `X-Forwarded-For` is believed. None unless said, or anyone could choose an address. */
+  HERALD_GATEWAY_TRUST_PROXY: variables.integer({ least: 0, most: 16 }).default(0),
+  /**
+   * Refused credentials and forged open tokens, per address and 10 seconds. Ten a second are far above a mistyped
+   * configuration that retries and far below a search; valid requests are never counted.
+   */
+  HERALD_GATEWAY_LIMIT_FAILURES: variables.integer({ least: 1, most: mostPerWindow }).default(100),
+  /**
+   * Requests by client identity, which no credential protects, per address and 10 seconds. Sixty a second leave room for
+   * the many phones behind one carrier's address.
+   */
+  HERALD_GATEWAY_LIMIT_CLIENTS: variables.integer({ least: 1, most: mostPerWindow }).default(600),
+});
+export type GatewayConfig = z.infer<typeof GatewayConfig>;

@@ -1,0 +1,29 @@
+import type { OpensV1, ProjectId, QuestionContract, SendV1 } from "@herald/contracts";
+import type { OpenTokens } from "@herald/payload";
+import type { z } from "zod";
+import type { Access, Caller } from "./auth/caller.ts";
+import type { Once } from "./idempotency/once.ts";
+import type { RateLimits } from "./limits/rate-limits.ts";
+import type { ProjectDirectory } from "./records/project-directory.ts";
+
+/** Asks another service. Throws what it answered as an error, service-away or bus-away. */
+export type Ask = <Request extends z.ZodType, Answer extends z.ZodType>(
+  question: QuestionContract<Request, Answer>,
+  data: z.input<Request>,
+) => Promise<z.output<Answer>>;
+
+/** What the routes work with. */
+export type Gateway = {
+  readonly now: () => Date;
+  /** Who is asking. Throws unauthenticated, forbidden or rate-limited. */
+  readonly authenticate: (access: Access, authorization: string | undefined, address: string) => Promise<Caller>;
+  readonly ask: Ask;
+  readonly projects: ProjectDirectory;
+  readonly limits: RateLimits;
+  readonly once: Once;
+  /** Resolves when the command is on disk. */
+  readonly send: (command: SendV1) => Promise<void>;
+  readonly openTokens: OpenTokens;
+  /** Resolves when the open is on disk. */
+  readonly recordOpen: (projectId: ProjectId, open: OpensV1["opens"][number]) => Promise<void>;
+};

@@ -1,0 +1,86 @@
+import { HeraldError, parseBody, parseQuery } from "@herald/kit";
+import type { Request, Response, Router } from "express";
+import { z } from "zod";
+import type { Gateway } from "../gateway.ts";
+import type { PathParam, Reply, Route } from "./route.ts";
+
+const noQuery = z.strictObject({});
+
+/** Visible ASCII, as the draft's examples are; long enough for any id with a prefix. */
+export const IdempotencyKey = z
+  .string()
+  .regex(/^[\x21-\x7e]{1,255}$/, "must be 1 to 255 visible ASCII characters")
+  .meta({ description: "Makes a repeat of the request harmless: same key and body, same answer; kept for 24 hours" });
+
+const parsePath = (params: Readonly<Record<string, PathParam>>, request: Request): Record<string, unknown> => {
+  const parsed = Object.entries(params).map(([name, { schema, otherwise }]) => {
+    const result = schema.safeParse(request.params[name]);
+    if (result.success) return [name, result.data];
+    throw new HeraldError(otherwise, `${name}: ${result.error.issues[0]?.message ?? "is not accepted"}`);
+  });
+  return Object.fromEntries(parsed);
+};
+
+const idempotencyKey = (request: Request): string | undefined => {
+  const sent = request.get("idempotency-key");
+  if (sent === undefined || request.method !== "POST") return undefined;
+  const parsed = IdempotencyKey.safeParse(sent);
+  if (parsed.success) return parsed.data;
+  throw new HeraldError(
+    "validation-failed",
+    `Idempotency-Key: ${parsed.error.issues[0]?.message ?? "is not accepted"}`,
+  );
+};
+
+/** Both problems of a query and those of a body are said at once. */
+const parseBoth = (route: Route, request: Request): { query: unknown; body: unknown } => {
+  const problems: string[] = [];
+  const attempt = <Value>(parse: () => Value): Value | undefined => {
+    try {
+      return parse();
+    } catch (error) {
+      if (!(error instanceof HeraldError) || error.code !== "validation-failed") throw error;
+      problems.push(...error.messages);
+      return undefined;
+    }
+  };
+  const query = attempt(() => parseQuery(route.query ?? noQuery, request));
+  const { body: schema } = route;
+  const body = schema === undefined ? undefined : attempt(() => parseBody(schema, request.body));
+  if (problems.length > 0) throw new HeraldError("validation-failed", problems);
+  return { query, body };
+};
+
+const send = (response: Response, { status, body, headers }: Reply): void => {
+  // Answers name devices and people: no cache on the way keeps them.
+  response.status(status).set({ "cache-control": "no-store", ...headers });
+  if (body === undefined) response.end();
+  else response.json(body);
+};
+
+/** Adds the routes to an express router: authenticate, parse, handle, reply. Errors go on to the app's error handler. */
+export const mountRoutes = (router: Router, routes: readonly Route[], gateway: Gateway): void => {
+  for (const route of routes) {
+    const path = route.path.replaceAll(/\{(\w+)\}/g, ":$1");
+    router[route.method](path, async (request, response) => {
+      const address = request.ip ?? "";
+      const caller = await gateway.authenticate(route.access, request.get("authorization"), address);
+      const params = parsePath(route.params ?? {}, request);
+      const { query, body } = parseBoth(route, request);
+      const url = request.originalUrl;
+      const split = url.indexOf("?");
+      const reply = await route.handle(gateway, {
+        caller,
+        params,
+        query,
+        body,
+        sent: request.body,
+        idempotencyKey: idempotencyKey(request),
+        address,
+        path: split < 0 ? url : url.slice(0, split),
+        search: new URLSearchParams(split < 0 ? "" : url.slice(split)),
+      });
+      send(response, reply);
+    });
+  }
+};

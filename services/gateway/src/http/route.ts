@@ -1,0 +1,92 @@
+import type { ErrorCode } from "@herald/contracts";
+import type { z } from "zod";
+import type { Access, CallerKind, CallerOf } from "../auth/caller.ts";
+import type { Gateway } from "../gateway.ts";
+
+export type Method = "get" | "post" | "put" | "patch" | "delete";
+
+/** A parameter of the path. One that cannot exist is answered like one that does not, unless the route would make it. */
+export type PathParam<Schema extends z.ZodType = z.ZodType> = {
+  readonly schema: Schema;
+  readonly otherwise: ErrorCode;
+};
+
+/** One status that a route answers with. Without a schema the answer has no body. */
+export type Answer = { readonly description: string; readonly schema?: z.ZodType };
+
+type Params = Readonly<Record<string, PathParam>>;
+type Answers = Readonly<Record<number, Answer>>;
+
+type BodyOf<One extends Answer> = One extends { schema: infer Schema extends z.ZodType } ? z.input<Schema> : undefined;
+
+/** An answer that was declared: its status, the body of that status, and headers beside the usual ones. */
+export type Reply<All extends Answers = Answers> = {
+  [Status in keyof All & number]: {
+    readonly status: Status;
+    readonly body: BodyOf<All[Status]>;
+    readonly headers?: Readonly<Record<string, string>>;
+  };
+}[keyof All & number];
+
+/** A request that was authenticated and parsed. */
+export type RouteRequest<Kind extends CallerKind, P extends Params, Q extends z.ZodType, B extends z.ZodType> = {
+  readonly caller: CallerOf<Kind>;
+  readonly params: { readonly [Name in keyof P]: z.output<P[Name]["schema"]> };
+  readonly query: z.output<Q>;
+  readonly body: z.output<B>;
+  /** The body as it was sent, for telling one request from another. */
+  readonly sent: unknown;
+  readonly idempotencyKey: string | undefined;
+  /** Where the request comes from, as limits count it. */
+  readonly address: string;
+  /** The path and the parameters behind it, as they were sent. */
+  readonly path: string;
+  readonly search: URLSearchParams;
+};
+
+type Declaration<
+  Kind extends CallerKind,
+  P extends Params,
+  Q extends z.ZodType,
+  B extends z.ZodType,
+  A extends Answers,
+> = {
+  readonly method: Method;
+  /** Complete, with `{name}` for parameters: `/api/v1/devices/{id}`. */
+  readonly path: `/${string}`;
+  readonly operationId: string;
+  readonly tag: "Devices" | "Topics" | "Notifications" | "Administration";
+  readonly summary: string;
+  readonly description?: string;
+  readonly access: Access<Kind>;
+  /** Browsers call it from other origins. */
+  readonly cors?: boolean;
+  readonly params?: P;
+  readonly query?: Q;
+  readonly body?: B;
+  readonly answers: A;
+  /** Errors of this route; those that follow from credential, parameters and body are added. */
+  readonly errors?: readonly ErrorCode[];
+};
+
+/** What a route is: how it is declared, and what it does. Express and the OpenAPI document are both made from it. */
+export type Route = Omit<Declaration<CallerKind, Params, z.ZodType, z.ZodType, Answers>, "description"> & {
+  readonly description?: string;
+  readonly handle: (
+    gateway: Gateway,
+    request: RouteRequest<CallerKind, Params, z.ZodType, z.ZodType>,
+  ) => Promise<Reply>;
+};
+
+/** Declares a route. The handler gets what the declaration parses, and can answer only what it declares. */
+export const defineRoute = <
+  Kind extends CallerKind,
+  const A extends Answers,
+  P extends Params = Record<never, never>,
+  Q extends z.ZodType = z.ZodUndefined,
+  B extends z.ZodType = z.ZodUndefined,
+>(
+  route: Declaration<Kind, P, Q, B, A> & {
+    handle: (gateway: Gateway, request: RouteRequest<Kind, P, Q, B>) => Promise<Reply<A>>;
+  },
+): Route => route as unknown as Route;

@@ -1,0 +1,116 @@
+import { hash } from "node:crypto";
+import type { Bucket } from "@herald/bus";
+import type { IdempotencyRecord } from "@herald/contracts";
+import { HeraldError, type Logger } from "@herald/kit";
+
+/** What every try of one request shares, so that a repeat does what the first began. */
+export type Attempt = { readonly id: string; readonly at: Date };
+
+type Answered = {
+  readonly status: number;
+  readonly body: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+export type Asked = {
+  /** Absent: every request is one of its own. */
+  readonly key: string | undefined;
+  /** Whose keys these are: a project, or the administration. */
+  readonly owner: string;
+  /** Method and path as they were sent. */
+  readonly route: string;
+  readonly body: unknown;
+};
+
+/**
+ * Carries a request out once for each Idempotency-Key. Throws idempotency-key-reused, request-in-progress, bus-away, and
+ * whatever `perform` throws; a request that failed may be tried again under its key at once.
+ */
+export type Once = <Reply extends Answered>(
+  asked: Asked,
+  work: {
+    readonly newId: (now: Date) => string;
+    readonly perform: (attempt: Attempt) => Promise<Reply>;
+    /** Makes the answer again from the request alone. Without it the answer's `data` is kept, never what stands beside it. */
+    readonly recall?: (attempt: Attempt) => Reply;
+  },
+) => Promise<Reply>;
+
+/** Older than any request that is still running: the HTTP server and every question give up before. */
+const runningMs = 10_000;
+
+const sha256 = (text: string): string => hash("sha256", text, "hex");
+
+/** Only `data` is kept: a secret stands beside it, and is shown once. */
+const withoutSecrets = (body: unknown): unknown =>
+  typeof body === "object" && body !== null && "data" in body ? { data: body.data } : {};
+
+type Needs = {
+  readonly bucket: () => Bucket<IdempotencyRecord>;
+  readonly now: () => Date;
+  readonly log: Logger;
+};
+
+export const createOnce = ({ bucket, now, log }: Needs): Once => {
+  /** Takes the key for this request, or tells what became of the one that has it. */
+  const take = async (
+    key: string,
+    bodyHash: string,
+    newId: (now: Date) => string,
+  ): Promise<{ record: IdempotencyRecord; replay: boolean }> => {
+    const at = now();
+    const fresh: IdempotencyRecord = { bodyHash, id: newId(at), startedAt: at.toISOString() };
+    if (await bucket().create(key, fresh)) return { record: fresh, replay: false };
+    const found = await bucket().get(key);
+    // It vanished in between: its 24 hours ended this very moment.
+    if (found === undefined) throw inProgress();
+    const { value: earlier, revision } = found;
+    if (earlier.bodyHash !== bodyHash) {
+      throw new HeraldError("idempotency-key-reused", "Idempotency-Key: was used with another body; use a new key");
+    }
+    if (earlier.answer !== undefined) return { record: earlier, replay: true };
+    const since = Date.parse(earlier.triedAt ?? earlier.startedAt);
+    if (earlier.released !== true && at.getTime() - since < runningMs) throw inProgress();
+    const { released: _, ...mine } = { ...earlier, triedAt: at.toISOString() };
+    if (!(await bucket().update(key, mine, revision))) throw inProgress();
+    return { record: mine, replay: false };
+  };
+
+  /** What it could not note only costs a repeat its shortcut: the ids make the repeat harmless. */
+  const note = async (key: string, record: IdempotencyRecord): Promise<void> => {
+    await bucket()
+      .put(key, record)
+      .catch((err: unknown) => log.warn({ err }, "an idempotency record could not be completed"));
+  };
+
+  return async ({ key, owner, route, body }, { newId, perform, recall }) => {
+    if (key === undefined) {
+      const at = now();
+      return perform({ id: newId(at), at });
+    }
+    const place = sha256(JSON.stringify([owner, route, key]));
+    const { record, replay } = await take(place, sha256(JSON.stringify(body) ?? ""), newId);
+    const attempt: Attempt = { id: record.id, at: new Date(record.startedAt) };
+    if (replay) {
+      const headers = { "idempotent-replayed": "true" };
+      if (recall !== undefined) return { ...recall(attempt), headers };
+      return { ...record.answer, headers } as Awaited<ReturnType<typeof perform>>;
+    }
+    try {
+      const reply = await perform(attempt);
+      const answer = { status: reply.status, body: recall === undefined ? withoutSecrets(reply.body) : null };
+      await note(place, { ...record, answer });
+      return reply;
+    } catch (error) {
+      const noted = note(place, { ...record, released: true });
+      // With the bus away the note would only hold up the answer.
+      if (!(error instanceof HeraldError && error.code === "bus-away")) await noted;
+      throw error;
+    }
+  };
+};
+
+const inProgress = (): HeraldError =>
+  new HeraldError("request-in-progress", "Idempotency-Key: the first request with this key is still running", {
+    retryAfterSeconds: 1,
+  });

@@ -1,0 +1,153 @@
+import { type ErrorCode, errors, Problem } from "@herald/contracts";
+import { z } from "zod";
+import {
+  type CreateDocumentOptions,
+  createDocument,
+  type ZodOpenApiOperationObject,
+  type ZodOpenApiPathsObject,
+  type ZodOpenApiResponsesObject,
+} from "zod-openapi";
+import type { CallerKind } from "../auth/caller.ts";
+import { IdempotencyKey } from "../http/mount-routes.ts";
+import type { Route } from "../http/route.ts";
+import { version } from "../version.ts";
+
+const securityOf: Record<CallerKind, Record<string, string[]>> = {
+  project: { projectToken: [] },
+  device: { deviceCredential: [] },
+  client: {},
+  admin: { adminToken: [] },
+};
+
+const RequestId = z.string().meta({ description: "Names the request in logs; one that is sent is taken over" });
+const RetryAfter = z.string().meta({ description: "Seconds until it is worth trying again" });
+
+const headersOf: Record<number, Record<string, z.ZodType>> = {
+  401: { "WWW-Authenticate": z.string() },
+  429: {
+    "Retry-After": RetryAfter,
+    RateLimit: z.string().optional(),
+    "RateLimit-Policy": z.string().optional(),
+  },
+  503: { "Retry-After": RetryAfter },
+};
+
+/** The errors that follow from how a route is declared, and its own. */
+export const errorsOf = (route: Route): ErrorCode[] => {
+  const { by, scope } = route.access;
+  const credential = by.some((kind) => kind !== "client");
+  const post = route.method === "post";
+  const codes: ErrorCode[] = [
+    "malformed-request",
+    ...(route.body ? (["malformed-json", "body-too-large", "unsupported-media-type"] as const) : []),
+    ...(credential ? (["unauthenticated"] as const) : []),
+    ...(credential && (scope !== undefined || by.includes("device")) ? (["forbidden"] as const) : []),
+    ...Object.values(route.params ?? {}).map((param) => param.otherwise),
+    "validation-failed",
+    ...(post ? (["request-in-progress", "idempotency-key-reused"] as const) : []),
+    "rate-limited",
+    "bus-away",
+    "service-away",
+    "database-away",
+    "queue-full",
+    ...(route.errors ?? []),
+  ];
+  return [...new Set(codes)];
+};
+
+const errorResponses = (route: Route): ZodOpenApiResponsesObject =>
+  Object.fromEntries(
+    [...Map.groupBy(errorsOf(route), (code) => errors[code].status)].map(([status, codes]) => [
+      `${status}` as `${4 | 5}${string}`,
+      {
+        description: codes.map((code) => `${errors[code].title} (\`${code}\`)`).join("; "),
+        headers: z.object({ "X-Request-Id": RequestId, ...headersOf[status] }),
+        content: { "application/problem+json": { schema: Problem } },
+      },
+    ]),
+  );
+
+const answerResponses = (route: Route): ZodOpenApiResponsesObject =>
+  Object.fromEntries(
+    Object.entries(route.answers).map(([status, { description, schema }]) => [
+      status as `2${string}`,
+      {
+        description,
+        headers: z.object({
+          "X-Request-Id": RequestId,
+          ...(route.query === undefined
+            ? {}
+            : { Link: z.string().optional().meta({ description: "Pages of the list (RFC 8288)" }) }),
+          ...(route.method === "post" ? { "Idempotent-Replayed": z.literal("true").optional() } : {}),
+        }),
+        ...(schema === undefined ? {} : { content: { "application/json": { schema } } }),
+      },
+    ]),
+  );
+
+const operationOf = (route: Route): ZodOpenApiOperationObject => {
+  const path = Object.entries(route.params ?? {}).map(([name, { schema }]) => [name, schema]);
+  return {
+    operationId: route.operationId,
+    tags: [route.tag],
+    summary: route.summary,
+    ...(route.description === undefined ? {} : { description: route.description }),
+    security: route.access.by.map((kind) => securityOf[kind]),
+    requestParams: {
+      ...(path.length === 0 ? {} : { path: z.object(Object.fromEntries(path)) }),
+      ...(route.query === undefined ? {} : { query: route.query as z.ZodObject }),
+      ...(route.method === "post" ? { header: z.object({ "Idempotency-Key": IdempotencyKey.optional() }) } : {}),
+    },
+    ...(route.body === undefined
+      ? {}
+      : { requestBody: { required: true, content: { "application/json": { schema: route.body } } } }),
+    responses: { ...answerResponses(route), ...errorResponses(route) },
+  };
+};
+
+/** What zod cannot say by itself, or says in a way that only zod reads. */
+const override: CreateDocumentOptions["override"] = ({ jsonSchema, zodSchema, io }) => {
+  const { id } = z.globalRegistry.get(zodSchema) ?? {};
+  if (id === "PageNumber" || id === "PerPage") {
+    // A number in a query arrives as text; whoever calls need not know.
+    const most = id === "PerPage" ? 100 : 1_000_000;
+    delete jsonSchema.pattern;
+    Object.assign(jsonSchema, { type: "integer", minimum: 1, maximum: most });
+  }
+  if (jsonSchema.format === "date-time") delete jsonSchema.pattern;
+  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+  // Answers may gain fields, so nobody may rely on there being no more.
+  if (io === "output" && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
+};
+
+const description = `Register devices, send notifications to them, and learn what became of each.
+
+Errors are \`application/problem+json\` with every problem at once in \`errors\`. Fields and query parameters that are not known are refused. Lists take \`page\` and \`per_page\`, or \`after\` for long walks. What each error means: /docs/errors.`;
+
+/** The OpenAPI document of the routes: made from the same declarations as the express app. */
+export const describeRoutes = (routes: readonly Route[]): ReturnType<typeof createDocument> => {
+  const paths: ZodOpenApiPathsObject = {};
+  for (const route of routes) paths[route.path] = { ...paths[route.path], [route.method]: operationOf(route) };
+  return createDocument(
+    {
+      openapi: "3.1.0",
+      info: { title: "Herald", version, description, license: { name: "Apache-2.0", identifier: "Apache-2.0" } },
+      servers: [{ url: "/" }],
+      tags: ["Devices", "Topics", "Notifications", "Administration"].map((name) => ({ name })),
+      paths,
+      components: {
+        securitySchemes: {
+          projectToken: {
+            type: "http",
+            scheme: "bearer",
+            description: "A project token, `hpt_…`, with the route's scope",
+          },
+          deviceCredential: { type: "http", scheme: "bearer", description: "A device's credential, `hdc_…`" },
+          adminToken: { type: "http", scheme: "bearer", description: "HERALD_ADMIN_TOKEN" },
+        },
+      },
+    },
+    { override },
+  );
+};

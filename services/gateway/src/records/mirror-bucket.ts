@@ -1,0 +1,45 @@
+import { type Bucket, type Bus, openBucket } from "@herald/bus";
+import type { BucketName } from "@herald/contracts";
+import type { z } from "zod";
+
+/** A bucket in memory, kept up to date by a watch. */
+export type Mirror<Value> = {
+  readonly get: (key: string) => Value | undefined;
+  /**
+   * Reads one key from the bus: for what memory does not know, so that a record is good from the moment it is written.
+   * `permit` may refuse. Throws bus-away.
+   */
+  readonly look: (key: string, permit: () => Promise<void>) => Promise<Value | undefined>;
+  /** Everything there was has been seen, and the connection is up. */
+  readonly ready: () => boolean;
+  /** Begins to watch. */
+  readonly start: (bus: Bus) => void;
+  readonly stop: () => Promise<void>;
+};
+
+/** Mirrors a bucket. Until it is started it knows nothing, and `bus` throws bus-away. */
+export const mirrorBucket = <Schema extends z.ZodType>(
+  name: BucketName,
+  schema: Schema,
+  bus: () => Bus,
+): Mirror<z.output<Schema>> => {
+  type Value = z.output<Schema>;
+  const known = new Map<string, Value>();
+  let watching: ReturnType<Bucket<Value>["watch"]> | undefined;
+  return {
+    get: (key) => known.get(key),
+    look: async (key, permit) => {
+      const bucket = openBucket(bus(), name, schema);
+      await permit();
+      return (await bucket.get(key))?.value;
+    },
+    ready: () => watching?.ready() ?? false,
+    start: (connected) => {
+      watching = openBucket(connected, name, schema).watch(({ key, value }) => {
+        if (value === undefined) known.delete(key);
+        else known.set(key, value);
+      });
+    },
+    stop: async () => watching?.stop(),
+  };
+};

@@ -1,0 +1,41 @@
+import {
+  type Platform,
+  type ProjectId,
+  type ProjectRecord,
+  type ProvidersRecord,
+  projectProvidersKey,
+  projectSettingsKey,
+  providerOf,
+} from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import type { RateLimits } from "../limits/rate-limits.ts";
+import type { Mirror } from "./mirror-bucket.ts";
+
+const platforms = Object.keys(providerOf) as Platform[];
+
+export type ProjectDirectory = {
+  /** A project's settings. Throws project-not-found. */
+  readonly settings: (id: ProjectId) => Promise<ProjectRecord>;
+  /** The platforms whose provider the project has. */
+  readonly platforms: (id: ProjectId) => Platform[];
+};
+
+/** What the gateway must know of projects with every database away. */
+export const createProjectDirectory = (
+  mirror: Mirror<ProjectRecord | ProvidersRecord>,
+  limits: RateLimits,
+): ProjectDirectory => ({
+  settings: async (id) => {
+    const key = projectSettingsKey(id);
+    const record = mirror.get(key) ?? (await mirror.look(key, limits.lookUp));
+    if (record === undefined || !("openRegistration" in record)) {
+      throw new HeraldError("project-not-found", "project: there is no such project");
+    }
+    return record;
+  },
+  platforms: (id) => {
+    const record = mirror.get(projectProvidersKey(id));
+    const providers = record !== undefined && "providers" in record ? record.providers : [];
+    return platforms.filter((platform) => providers.includes(providerOf[platform]));
+  },
+});

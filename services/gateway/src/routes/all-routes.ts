@@ -1,0 +1,23 @@
+import type { Route } from "../http/route.ts";
+import { deviceRoutes } from "./device-routes.ts";
+import { identificationRoutes } from "./identification-routes.ts";
+import { notificationRoutes } from "./notification-routes.ts";
+import { openRoutes } from "./open-routes.ts";
+import { projectRoutes } from "./project-routes.ts";
+import { providerRoutes } from "./provider-routes.ts";
+import { subscriptionRoutes } from "./subscription-routes.ts";
+import { tokenRoutes } from "./token-routes.ts";
+import { topicRoutes } from "./topic-routes.ts";
+
+/** The whole interface: what express serves and what the OpenAPI document describes. */
+export const allRoutes: readonly Route[] = [
+  ...deviceRoutes,
+  ...identificationRoutes,
+  ...topicRoutes,
+  ...subscriptionRoutes,
+  ...notificationRoutes,
+  ...openRoutes,
+  ...projectRoutes,
+  ...tokenRoutes,
+  ...providerRoutes,
+];

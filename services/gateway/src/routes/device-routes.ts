@@ -1,0 +1,133 @@
+import {
+  ChangeDevice,
+  ChangeDeviceQuestion,
+  DeleteDevice,
+  Device,
+  DeviceStatus,
+  GetDevice,
+  ListDevices,
+  pageOf,
+  pageQuery,
+  RegisterDevice,
+  RegisterDeviceQuestion,
+} from "@herald/contracts";
+import { z } from "zod";
+import { project, projectOrDevice } from "../auth/caller.ts";
+import { ownDevice } from "../auth/own-device.ts";
+import { pageReply, pageRequest } from "../http/page-reply.ts";
+import { created, noContent, ok } from "../http/reply.ts";
+import { defineRoute } from "../http/route.ts";
+import { deviceParam } from "./path-params.ts";
+
+const Registered = z.object({
+  data: Device,
+  credential: z.string().optional().meta({ description: "The device's credential; absent when an answer is replayed" }),
+});
+
+const listDevices = defineRoute({
+  method: "get",
+  path: "/api/v1/devices",
+  operationId: "listDevices",
+  tag: "Devices",
+  summary: "List devices, oldest first",
+  access: project("read"),
+  query: z.strictObject({ ...pageQuery, status: DeviceStatus.optional() }),
+  answers: { 200: { description: "A page of devices", schema: pageOf(Device) } },
+  handle: async ({ ask }, request) => {
+    const { projectId } = request.caller;
+    const { status, ...page } = request.query;
+    return pageReply(
+      request,
+      await ask(ListDevices, { projectId, page: pageRequest(page), ...(status === undefined ? {} : { status }) }),
+    );
+  },
+});
+
+const registerDevice = defineRoute({
+  method: "post",
+  path: "/api/v1/devices",
+  operationId: "registerDevice",
+  tag: "Devices",
+  summary: "Register a device, or register a known one again",
+  description: "A known device keeps its id: metadata is merged, topics are added, the credential is rotated.",
+  access: project("devices"),
+  body: RegisterDevice,
+  answers: {
+    200: { description: "The device was known", schema: Registered },
+    201: { description: "The device is new", schema: Registered },
+  },
+  handle: async ({ ask, once }, { caller: { projectId }, body, sent, path, idempotencyKey }) => {
+    const { token_kind, topics = [], ...device } = body.device;
+    const perform = async () => {
+      const {
+        device: data,
+        credential,
+        created: isNew,
+      } = await ask(RegisterDeviceQuestion, {
+        projectId,
+        ...device,
+        topics,
+        ...(token_kind === undefined ? {} : { tokenKind: token_kind }),
+      });
+      const answer = { data, credential };
+      return isNew ? created(answer) : ok(answer);
+    };
+    // The registry finds the device by its token, so a repeat needs no id to be harmless.
+    return once(
+      { key: idempotencyKey, owner: projectId, route: `POST ${path}`, body: sent },
+      { newId: () => "", perform },
+    );
+  },
+});
+
+const getDevice = defineRoute({
+  method: "get",
+  path: "/api/v1/devices/{id}",
+  operationId: "getDevice",
+  tag: "Devices",
+  summary: "Read a device",
+  access: projectOrDevice("read"),
+  params: { id: deviceParam },
+  answers: { 200: { description: "The device", schema: z.object({ data: Device }) } },
+  errors: ["device-not-found"],
+  handle: async ({ ask }, { caller, params }) =>
+    ok({ data: await ask(GetDevice, { projectId: caller.projectId, deviceId: ownDevice(caller, params.id) }) }),
+});
+
+const changeDevice = defineRoute({
+  method: "patch",
+  path: "/api/v1/devices/{id}",
+  operationId: "changeDevice",
+  tag: "Devices",
+  summary: "Change a device",
+  description:
+    "`metadata` and `identifiers` are JSON Merge Patches (RFC 7396): `null` removes a key, the rest is kept.",
+  access: projectOrDevice("devices"),
+  params: { id: deviceParam },
+  body: ChangeDevice,
+  answers: { 200: { description: "The device as it is now", schema: z.object({ data: Device }) } },
+  errors: ["device-not-found", "token-held"],
+  handle: async ({ ask }, { caller, params, body }) => {
+    const deviceId = ownDevice(caller, params.id);
+    const data = await ask(ChangeDeviceQuestion, { projectId: caller.projectId, deviceId, change: body.device });
+    return ok({ data });
+  },
+});
+
+const deleteDevice = defineRoute({
+  method: "delete",
+  path: "/api/v1/devices/{id}",
+  operationId: "deleteDevice",
+  tag: "Devices",
+  summary: "Delete a device",
+  access: projectOrDevice("devices"),
+  params: { id: deviceParam },
+  answers: { 204: { description: "The device is gone" } },
+  errors: ["device-not-found"],
+  handle: async ({ ask }, { caller, params }) => {
+    await ask(DeleteDevice, { projectId: caller.projectId, deviceId: ownDevice(caller, params.id) });
+    return noContent();
+  },
+});
+
+export const deviceRoutes = [listDevices, registerDevice, getDevice, changeDevice, deleteDevice];

@@ -1,0 +1,179 @@
+import {
+  CancelNotification,
+  CountOpens,
+  Delivery,
+  DeliveryStatus,
+  GetNotification,
+  ListDeliveries,
+  ListNotifications,
+  Notification,
+  NotificationCounts,
+  type NotificationId,
+  newNotificationId,
+  OpensOfDevices,
+  type ProjectId,
+  pageOf,
+  pageQuery,
+  SendNotification,
+} from "@herald/contracts";
+import { z } from "zod";
+import { project } from "../auth/caller.ts";
+import type { Gateway } from "../gateway.ts";
+import { pageReply, pageRequest } from "../http/page-reply.ts";
+import { accepted, ok } from "../http/reply.ts";
+import { defineRoute } from "../http/route.ts";
+import { acceptedView, acceptNotification } from "../sending/accept-notification.ts";
+import { notificationParam } from "./path-params.ts";
+
+const OneNotification = z.object({ data: Notification });
+
+const sendNotification = defineRoute({
+  method: "post",
+  path: "/api/v1/notifications",
+  operationId: "sendNotification",
+  tag: "Notifications",
+  summary: "Send a notification",
+  description:
+    "The 202 means that it is stored safely; what becomes of it is read from its id. Without `ttl` it is kept for 28 days. The rendered payload must fit every platform whose provider the project has: 4,096 bytes, 3,993 for Web Push.",
+  access: project("send"),
+  body: SendNotification,
+  answers: { 202: { description: "The notification is accepted, or scheduled", schema: OneNotification } },
+  handle: async (gateway, { caller: { projectId }, body: { notification }, sent, path, idempotencyKey }) => {
+    const { once, projects, openTokens, send } = gateway;
+    const accept = (attempt: { id: string; at: Date }) =>
+      acceptNotification({
+        projectId,
+        id: attempt.id as NotificationId,
+        at: attempt.at,
+        notification,
+        platforms: projects.platforms(projectId),
+        openTokenBytes: openTokens.length,
+      });
+    // What is refused is refused before a key is used up.
+    accept({ id: newNotificationId(gateway.now()), at: gateway.now() });
+    const reply = (command: ReturnType<typeof accept>) => accepted({ data: acceptedView(command) });
+    return once(
+      { key: idempotencyKey, owner: projectId, route: `POST ${path}`, body: sent },
+      {
+        newId: newNotificationId,
+        perform: async (attempt) => {
+          const command = accept(attempt);
+          await send(command);
+          return reply(command);
+        },
+        recall: (attempt) => reply(accept(attempt)),
+      },
+    );
+  },
+});
+
+/** How many devices opened each of the notifications, by id. */
+const opensOf = async ({ ask }: Gateway, projectId: ProjectId, ids: readonly NotificationId[]) =>
+  ids.length === 0 ? {} : (await ask(CountOpens, { projectId, notificationIds: [...ids] })).counts;
+
+const withOpens = (notification: Notification, counts: Readonly<Record<string, number>>): Notification => ({
+  ...notification,
+  counts: { ...notification.counts, opened: counts[notification.id] ?? 0 },
+});
+
+const listNotifications = defineRoute({
+  method: "get",
+  path: "/api/v1/notifications",
+  operationId: "listNotifications",
+  tag: "Notifications",
+  summary: "List notifications, oldest first",
+  access: project("read"),
+  query: z.strictObject(pageQuery),
+  answers: { 200: { description: "A page of notifications", schema: pageOf(Notification) } },
+  handle: async (gateway, request) => {
+    const { projectId } = request.caller;
+    const page = await gateway.ask(ListNotifications, { projectId, page: pageRequest(request.query) });
+    const counts = await opensOf(
+      gateway,
+      projectId,
+      page.data.map(({ id }) => id),
+    );
+    return pageReply(request, { ...page, data: page.data.map((notification) => withOpens(notification, counts)) });
+  },
+});
+
+const getNotification = defineRoute({
+  method: "get",
+  path: "/api/v1/notifications/{id}",
+  operationId: "getNotification",
+  tag: "Notifications",
+  summary: "Read a notification, with what became of it",
+  access: project("read"),
+  params: { id: notificationParam },
+  answers: { 200: { description: "The notification", schema: OneNotification } },
+  errors: ["notification-not-found"],
+  handle: async (gateway, { caller: { projectId }, params: { id } }) => {
+    const [notification, counts] = await Promise.all([
+      gateway.ask(GetNotification, { projectId, notificationId: id }),
+      opensOf(gateway, projectId, [id]),
+    ]);
+    return ok({ data: withOpens(notification, counts) });
+  },
+});
+
+/** Stopping a send needs nobody but dispatch, so the answer leaves out what analytics would have to add. */
+const Cancelled = Notification.extend({ counts: NotificationCounts.omit({ opened: true }) });
+
+const cancelNotification = defineRoute({
+  method: "delete",
+  path: "/api/v1/notifications/{id}",
+  operationId: "cancelNotification",
+  tag: "Notifications",
+  summary: "Cancel what is not sent yet",
+  access: project("send"),
+  params: { id: notificationParam },
+  answers: { 200: { description: "The notification is cancelled", schema: z.object({ data: Cancelled }) } },
+  errors: ["notification-not-found", "notification-final"],
+  handle: async ({ ask }, { caller: { projectId }, params: { id } }) => {
+    const { counts, ...notification } = await ask(CancelNotification, { projectId, notificationId: id });
+    const { opened: _, ...known } = counts;
+    return ok({ data: { ...notification, counts: known } });
+  },
+});
+
+const listDeliveries = defineRoute({
+  method: "get",
+  path: "/api/v1/notifications/{id}/deliveries",
+  operationId: "listDeliveries",
+  tag: "Notifications",
+  summary: "List what became of a notification on each device",
+  access: project("read"),
+  params: { id: notificationParam },
+  query: z.strictObject({ ...pageQuery, status: DeliveryStatus.optional() }),
+  answers: { 200: { description: "A page of deliveries", schema: pageOf(Delivery) } },
+  errors: ["notification-not-found"],
+  handle: async (gateway, request) => {
+    const { projectId } = request.caller;
+    const notificationId = request.params.id;
+    const { status, ...query } = request.query;
+    const page = await gateway.ask(ListDeliveries, {
+      projectId,
+      notificationId,
+      page: pageRequest(query),
+      ...(status === undefined ? {} : { status }),
+    });
+    const deviceIds = page.data.map(({ device_id }) => device_id);
+    const { openedAt } =
+      deviceIds.length === 0
+        ? { openedAt: {} as Record<string, string> }
+        : await gateway.ask(OpensOfDevices, { projectId, notificationId, deviceIds });
+    const data = page.data.map((delivery) => {
+      const opened = openedAt[delivery.device_id];
+      return opened === undefined ? delivery : { ...delivery, opened_at: opened };
+    });
+    return pageReply(request, { ...page, data });
+  },
+});
+
+export const notificationRoutes = [
+  sendNotification,
+  listNotifications,
+  getNotification,
+  cancelNotification,
+  listDeliveries,
+];

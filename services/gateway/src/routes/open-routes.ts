@@ -1,0 +1,43 @@
+import { OpenNotification } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { noCredential } from "../auth/caller.ts";
+import { noContent } from "../http/reply.ts";
+import { defineRoute } from "../http/route.ts";
+import { notificationParam } from "./path-params.ts";
+
+const faults = {
+  malformed: "is not an open token",
+  "unknown-key": "is not signed by a key that is in use",
+  forged: "does not belong to this project and notification",
+  expired: "has expired: opens are taken for 30 days",
+} as const;
+
+const openNotification = defineRoute({
+  method: "put",
+  path: "/api/v1/notifications/{id}/open",
+  operationId: "openNotification",
+  tag: "Notifications",
+  summary: "Report that a notification was opened",
+  description: "Echo `project_id` and `token` from the payload that the device received. Counted once for each device.",
+  access: noCredential,
+  cors: true,
+  params: { id: notificationParam },
+  body: OpenNotification,
+  answers: { 204: { description: "The open is recorded" } },
+  errors: ["notification-not-found", "open-token-invalid"],
+  handle: async ({ openTokens, recordOpen, limits, now }, { params, body, address }) => {
+    const projectId = body.project_id;
+    const openedAt = now();
+    const verified = openTokens.verify({ projectId, notificationId: params.id }, body.token, openedAt);
+    if ("fault" in verified) {
+      // Only refusals count: however many phones share an address, no valid open is ever held back.
+      await limits.failure(address);
+      throw new HeraldError("open-token-invalid", `token: ${faults[verified.fault]}`);
+    }
+    const { deviceId } = verified;
+    await recordOpen(projectId, { notificationId: params.id, deviceId, openedAt: openedAt.toISOString() });
+    return noContent();
+  },
+});
+
+export const openRoutes = [openNotification];

@@ -1,0 +1,134 @@
+import {
+  allScopes,
+  ChangeProject,
+  ChangeProjectQuestion,
+  CreateProject,
+  CreateProjectQuestion,
+  CreateTokenQuestion,
+  DeleteProject,
+  GetProject,
+  ListProjects,
+  newProjectId,
+  newProjectToken,
+  newTokenId,
+  Project,
+  type ProjectId,
+  pageOf,
+  pageQuery,
+  secretHash,
+} from "@herald/contracts";
+import { z } from "zod";
+import { admin } from "../auth/caller.ts";
+import { pageReply, pageRequest } from "../http/page-reply.ts";
+import { created, noContent, ok } from "../http/reply.ts";
+import { defineRoute } from "../http/route.ts";
+import { projectParam } from "./path-params.ts";
+
+const OneProject = z.object({ data: Project });
+
+const createProject = defineRoute({
+  method: "post",
+  path: "/admin/v1/projects",
+  operationId: "createProject",
+  tag: "Administration",
+  summary: "Create a project",
+  description: "A first token with all scopes comes with it, shown here and never again.",
+  access: admin,
+  body: CreateProject,
+  answers: {
+    201: {
+      description: "The project and its first token",
+      schema: z.object({
+        data: Project,
+        token: z.string().optional().meta({ description: "The project token; absent when an answer is replayed" }),
+      }),
+    },
+  },
+  handle: async ({ ask, once, now }, { body, sent, path, idempotencyKey }) => {
+    const { name, open_registration: openRegistration = true } = body.project;
+    return once(
+      { key: idempotencyKey, owner: "admin", route: `POST ${path}`, body: sent },
+      {
+        newId: newProjectId,
+        perform: async ({ id }) => {
+          const projectId = id as ProjectId;
+          const token = newProjectToken();
+          const first = { tokenId: newTokenId(now()), tokenHash: secretHash(token) };
+          const { project, created: isNew } = await ask(CreateProjectQuestion, {
+            projectId,
+            name,
+            openRegistration,
+            ...first,
+          });
+          // A try that broke off made the project with a token that nobody has seen; this one is for the caller.
+          if (!isNew) await ask(CreateTokenQuestion, { projectId, ...first, name: "first", scopes: [...allScopes] });
+          return created({ data: project, token });
+        },
+      },
+    );
+  },
+});
+
+const listProjects = defineRoute({
+  method: "get",
+  path: "/admin/v1/projects",
+  operationId: "listProjects",
+  tag: "Administration",
+  summary: "List projects, oldest first",
+  access: admin,
+  query: z.strictObject(pageQuery),
+  answers: { 200: { description: "A page of projects", schema: pageOf(Project) } },
+  handle: async ({ ask }, request) => pageReply(request, await ask(ListProjects, { page: pageRequest(request.query) })),
+});
+
+const getProject = defineRoute({
+  method: "get",
+  path: "/admin/v1/projects/{id}",
+  operationId: "getProject",
+  tag: "Administration",
+  summary: "Read a project",
+  access: admin,
+  params: { id: projectParam },
+  answers: { 200: { description: "The project", schema: OneProject } },
+  errors: ["project-not-found"],
+  handle: async ({ ask }, { params }) => ok({ data: await ask(GetProject, { projectId: params.id }) }),
+});
+
+const changeProject = defineRoute({
+  method: "patch",
+  path: "/admin/v1/projects/{id}",
+  operationId: "changeProject",
+  tag: "Administration",
+  summary: "Change a project",
+  access: admin,
+  params: { id: projectParam },
+  body: ChangeProject,
+  answers: { 200: { description: "The project as it is now", schema: OneProject } },
+  errors: ["project-not-found"],
+  handle: async ({ ask }, { params, body: { project } }) => {
+    const data = await ask(ChangeProjectQuestion, {
+      projectId: params.id,
+      ...(project.name === undefined ? {} : { name: project.name }),
+      ...(project.open_registration === undefined ? {} : { openRegistration: project.open_registration }),
+    });
+    return ok({ data });
+  },
+});
+
+const deleteProject = defineRoute({
+  method: "delete",
+  path: "/admin/v1/projects/{id}",
+  operationId: "deleteProject",
+  tag: "Administration",
+  summary: "Delete a project with everything in it",
+  access: admin,
+  params: { id: projectParam },
+  answers: { 204: { description: "The project is gone" } },
+  errors: ["project-not-found"],
+  handle: async ({ ask }, { params }) => {
+    await ask(DeleteProject, { projectId: params.id });
+    return noContent();
+  },
+});
+
+export const projectRoutes = [createProject, listProjects, getProject, changeProject, deleteProject];

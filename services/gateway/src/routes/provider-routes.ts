@@ -1,0 +1,65 @@
+import { DeleteProvider, GetProvider, Provider, ProviderView, PutProvider, providerSettings } from "@herald/contracts";
+import { z } from "zod";
+import { admin } from "../auth/caller.ts";
+import { noContent, ok } from "../http/reply.ts";
+import { defineRoute, type Route } from "../http/route.ts";
+import { projectParam } from "./path-params.ts";
+
+const titles = { apns: "APNs", fcm: "FCM", webpush: "Web Push" } as const satisfies Record<Provider, string>;
+const operations = { apns: "Apns", fcm: "Fcm", webpush: "WebPush" } as const satisfies Record<Provider, string>;
+
+const OneProvider = z.object({ data: ProviderView });
+
+/** The settings of one provider. Dispatch has them, so the project must be known here first. */
+const routesOf = (provider: Provider): Route[] => {
+  const common = {
+    path: `/admin/v1/projects/{id}/providers/${provider}`,
+    tag: "Administration",
+    access: admin,
+    params: { id: projectParam },
+  } as const;
+  const name = titles[provider];
+  return [
+    defineRoute({
+      ...common,
+      method: "put",
+      operationId: `put${operations[provider]}Provider`,
+      summary: `Set a project's ${name} settings`,
+      description: "They are checked at once: a key that does not parse is refused. Secrets are never shown again.",
+      body: providerSettings[provider] as z.ZodType,
+      answers: { 200: { description: "The settings, without secrets", schema: OneProvider } },
+      errors: ["project-not-found"],
+      handle: async ({ ask, projects }, { params, body }) => {
+        const { id: projectId } = await projects.settings(params.id);
+        return ok({ data: await ask(PutProvider, { projectId, provider, settings: body }) });
+      },
+    }),
+    defineRoute({
+      ...common,
+      method: "get",
+      operationId: `get${operations[provider]}Provider`,
+      summary: `Read a project's ${name} settings`,
+      answers: { 200: { description: "The settings, without secrets", schema: OneProvider } },
+      errors: ["project-not-found", "provider-not-found"],
+      handle: async ({ ask, projects }, { params }) => {
+        const { id: projectId } = await projects.settings(params.id);
+        return ok({ data: await ask(GetProvider, { projectId, provider }) });
+      },
+    }),
+    defineRoute({
+      ...common,
+      method: "delete",
+      operationId: `delete${operations[provider]}Provider`,
+      summary: `Delete a project's ${name} settings`,
+      answers: { 204: { description: "The settings are gone" } },
+      errors: ["project-not-found", "provider-not-found"],
+      handle: async ({ ask, projects }, { params }) => {
+        const { id: projectId } = await projects.settings(params.id);
+        await ask(DeleteProvider, { projectId, provider });
+        return noContent();
+      },
+    }),
+  ];
+};
+
+export const providerRoutes = Provider.options.flatMap(routesOf);

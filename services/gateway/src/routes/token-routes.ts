@@ -1,0 +1,102 @@
+import {
+  allScopes,
+  CreateToken,
+  CreateTokenQuestion,
+  ListTokens,
+  newProjectToken,
+  newTokenId,
+  ProjectToken,
+  pageOf,
+  pageQuery,
+  RevokeToken,
+  secretHash,
+  type TokenId,
+} from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { z } from "zod";
+import { admin } from "../auth/caller.ts";
+import { pageReply, pageRequest } from "../http/page-reply.ts";
+import { created, noContent } from "../http/reply.ts";
+import { defineRoute } from "../http/route.ts";
+import { projectParam, tokenParam } from "./path-params.ts";
+
+const createToken = defineRoute({
+  method: "post",
+  path: "/admin/v1/projects/{id}/tokens",
+  operationId: "createToken",
+  tag: "Administration",
+  summary: "Create a project token",
+  description: "The token is shown here and never again. Without `scopes` it has all three.",
+  access: admin,
+  params: { id: projectParam },
+  body: CreateToken,
+  answers: {
+    201: {
+      description: "The token",
+      schema: z.object({
+        data: ProjectToken,
+        token: z.string().optional().meta({ description: "The secret; absent when an answer is replayed" }),
+      }),
+    },
+  },
+  errors: ["project-not-found"],
+  handle: async ({ ask, once, now }, { params, body, sent, path, idempotencyKey }) => {
+    const { name, scopes = [...allScopes], expires_at } = body.token;
+    const expiresAt = expires_at === undefined ? undefined : new Date(expires_at);
+    if (expiresAt !== undefined && expiresAt <= now()) {
+      throw new HeraldError("validation-failed", "token.expires_at: must be in the future");
+    }
+    return once(
+      { key: idempotencyKey, owner: "admin", route: `POST ${path}`, body: sent },
+      {
+        newId: newTokenId,
+        perform: async ({ id }) => {
+          const token = newProjectToken();
+          const data = await ask(CreateTokenQuestion, {
+            projectId: params.id,
+            tokenId: id as TokenId,
+            tokenHash: secretHash(token),
+            name,
+            scopes,
+            ...(expiresAt === undefined ? {} : { expiresAt: expiresAt.toISOString() }),
+          });
+          return created({ data, token });
+        },
+      },
+    );
+  },
+});
+
+const listTokens = defineRoute({
+  method: "get",
+  path: "/admin/v1/projects/{id}/tokens",
+  operationId: "listTokens",
+  tag: "Administration",
+  summary: "List a project's tokens, oldest first",
+  access: admin,
+  params: { id: projectParam },
+  query: z.strictObject(pageQuery),
+  answers: { 200: { description: "A page of tokens, without their secrets", schema: pageOf(ProjectToken) } },
+  errors: ["project-not-found"],
+  handle: async ({ ask }, request) =>
+    pageReply(request, await ask(ListTokens, { projectId: request.params.id, page: pageRequest(request.query) })),
+});
+
+const revokeToken = defineRoute({
+  method: "delete",
+  path: "/admin/v1/projects/{id}/tokens/{token}",
+  operationId: "revokeToken",
+  tag: "Administration",
+  summary: "Revoke a project token",
+  description: "It is refused everywhere within a second.",
+  access: admin,
+  params: { id: projectParam, token: tokenParam },
+  answers: { 204: { description: "The token is revoked" } },
+  errors: ["project-not-found", "token-not-found"],
+  handle: async ({ ask }, { params }) => {
+    await ask(RevokeToken, { projectId: params.id, tokenId: params.token });
+    return noContent();
+  },
+});
+
+export const tokenRoutes = [createToken, listTokens, revokeToken];

@@ -1,0 +1,128 @@
+import {
+  CreateTopic,
+  CreateTopicQuestion,
+  DeleteTopic,
+  GetTopic,
+  ListTopics,
+  newTopicId,
+  pageOf,
+  pageQuery,
+  SubscribeDevices,
+  SubscriptionResult,
+  Topic,
+  TopicDevices,
+  UnsubscribeDevices,
+} from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { z } from "zod";
+import { project } from "../auth/caller.ts";
+import { pageReply, pageRequest } from "../http/page-reply.ts";
+import { created, noContent, ok } from "../http/reply.ts";
+import { defineRoute } from "../http/route.ts";
+import { newTopicParam, topicParam } from "./path-params.ts";
+
+const OneTopic = z.object({ data: Topic });
+
+const listTopics = defineRoute({
+  method: "get",
+  path: "/api/v1/topics",
+  operationId: "listTopics",
+  tag: "Topics",
+  summary: "List topics, oldest first",
+  access: project("read"),
+  query: z.strictObject(pageQuery),
+  answers: { 200: { description: "A page of topics", schema: pageOf(Topic) } },
+  handle: async ({ ask }, request) => {
+    const { projectId } = request.caller;
+    return pageReply(request, await ask(ListTopics, { projectId, page: pageRequest(request.query) }));
+  },
+});
+
+const createTopic = defineRoute({
+  method: "post",
+  path: "/api/v1/topics",
+  operationId: "createTopic",
+  tag: "Topics",
+  summary: "Create a topic",
+  access: project("devices"),
+  body: CreateTopic,
+  answers: { 201: { description: "The topic", schema: OneTopic } },
+  errors: ["topic-exists"],
+  handle: async ({ ask, once }, { caller: { projectId }, body, sent, path, idempotencyKey }) =>
+    once(
+      { key: idempotencyKey, owner: projectId, route: `POST ${path}`, body: sent },
+      {
+        newId: newTopicId,
+        perform: async ({ id }) => {
+          const { name } = body.topic;
+          const { topic } = await ask(CreateTopicQuestion, { projectId, topicId: id, name });
+          if (topic.id !== id)
+            throw new HeraldError("topic-exists", `topic.name: the project has this topic as ${topic.id}`);
+          return created({ data: topic });
+        },
+      },
+    ),
+});
+
+const getTopic = defineRoute({
+  method: "get",
+  path: "/api/v1/topics/{id}",
+  operationId: "getTopic",
+  tag: "Topics",
+  summary: "Read a topic, by id or name",
+  access: project("read"),
+  params: { id: topicParam },
+  answers: { 200: { description: "The topic", schema: OneTopic } },
+  errors: ["topic-not-found"],
+  handle: async ({ ask }, { caller: { projectId }, params }) =>
+    ok({ data: await ask(GetTopic, { projectId, topic: params.id }) }),
+});
+
+const deleteTopic = defineRoute({
+  method: "delete",
+  path: "/api/v1/topics/{id}",
+  operationId: "deleteTopic",
+  tag: "Topics",
+  summary: "Delete a topic and its subscriptions",
+  access: project("devices"),
+  params: { id: topicParam },
+  answers: { 204: { description: "The topic is gone" } },
+  errors: ["topic-not-found"],
+  handle: async ({ ask }, { caller: { projectId }, params }) => {
+    await ask(DeleteTopic, { projectId, topic: params.id });
+    return noContent();
+  },
+});
+
+const subscribeDevices = defineRoute({
+  method: "put",
+  path: "/api/v1/topics/{id}/devices",
+  operationId: "subscribeDevices",
+  tag: "Topics",
+  summary: "Subscribe up to 1,000 devices",
+  description: "A name that does not exist is created.",
+  access: project("devices"),
+  params: { id: newTopicParam },
+  body: TopicDevices,
+  answers: { 200: { description: "What changed", schema: z.object({ data: SubscriptionResult }) } },
+  errors: ["topic-not-found"],
+  handle: async ({ ask }, { caller: { projectId }, params, body }) =>
+    ok({ data: await ask(SubscribeDevices, { projectId, topic: params.id, devices: body.devices, create: true }) }),
+});
+
+const unsubscribeDevices = defineRoute({
+  method: "delete",
+  path: "/api/v1/topics/{id}/devices",
+  operationId: "unsubscribeDevices",
+  tag: "Topics",
+  summary: "Unsubscribe up to 1,000 devices",
+  access: project("devices"),
+  params: { id: topicParam },
+  body: TopicDevices,
+  answers: { 200: { description: "What changed", schema: z.object({ data: SubscriptionResult }) } },
+  errors: ["topic-not-found"],
+  handle: async ({ ask }, { caller: { projectId }, params, body }) =>
+    ok({ data: await ask(UnsubscribeDevices, { projectId, topic: params.id, devices: body.devices, create: false }) }),
+});
+
+export const topicRoutes = [listTopics, createTopic, getTopic, deleteTopic, subscribeDevices, unsubscribeDevices];

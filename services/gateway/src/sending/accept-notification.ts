@@ -1,0 +1,78 @@
+import {
+  maxScheduleDays,
+  maxTtlSeconds,
+  type Notification,
+  type NotificationId,
+  type Platform,
+  type ProjectId,
+  type SendNotification,
+  type SendV1,
+} from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { weigh } from "@herald/payload";
+
+/** What FCM and Expo assume when nothing is said, and about as long as APNs keeps one: a phone that was off still gets it. */
+export const defaultTtlSeconds = maxTtlSeconds;
+
+/**
+ * `ttl: 0` means now or never: no provider may store it. Herald itself takes this long at most to hand it over, or it
+ * would expire in the very moment it was accepted.
+ */
+export const nowOrNeverMs = 10_000;
+
+const dayMs = 86_400_000;
+
+/** The broker's default for one message is 1 MiB; headers and the dead letters' additions need room beside it. */
+const mostCommandBytes = 1_000_000;
+
+type Accepting = {
+  readonly projectId: ProjectId;
+  readonly id: NotificationId;
+  /** When it was accepted: the same for every repeat of the request. */
+  readonly at: Date;
+  readonly notification: SendNotification["notification"];
+  /** The platforms whose provider the project has: only for these must the payload fit. */
+  readonly platforms: readonly Platform[];
+  readonly openTokenBytes: number;
+};
+
+/** The command that sends a notification. Throws validation-failed with every problem that its schema could not see. */
+export const acceptNotification = (accepting: Accepting): SendV1 => {
+  const { projectId, id, at, platforms, openTokenBytes } = accepting;
+  const { dry_run, ...content } = accepting.notification;
+  const sendAt = content.send_at === undefined ? at : new Date(content.send_at);
+  const starts = Math.max(sendAt.getTime(), at.getTime());
+  const ttlMs = (content.ttl ?? defaultTtlSeconds) * 1000;
+  const command: SendV1 = {
+    projectId,
+    notificationId: id,
+    content,
+    acceptedAt: at.toISOString(),
+    ...(starts > at.getTime() ? { sendAt: sendAt.toISOString() } : {}),
+    expiresAt: new Date(starts + Math.max(ttlMs, nowOrNeverMs * Number(ttlMs === 0))).toISOString(),
+  };
+  const problems = weigh(content, { projectId, notificationId: id }, platforms, openTokenBytes);
+  if (dry_run === true)
+    problems.push("notification.dry_run: is not available yet; without it the notification is sent");
+  if (starts > at.getTime() + maxScheduleDays * dayMs) {
+    problems.push(`notification.send_at: must be at most ${maxScheduleDays} days ahead`);
+  }
+  if (Buffer.byteLength(JSON.stringify(command)) > mostCommandBytes) {
+    problems.push(
+      `notification: is larger than ${mostCommandBytes} bytes: name fewer targets, or subscribe them to a topic`,
+    );
+  }
+  if (problems.length > 0) throw new HeraldError("validation-failed", problems);
+  return command;
+};
+
+/** What an accepted notification looks like before anything has become of it. */
+export const acceptedView = ({ notificationId, content, acceptedAt, sendAt }: SendV1): Notification => ({
+  id: notificationId,
+  status: sendAt === undefined ? "accepted" : "scheduled",
+  ...content,
+  counts: { devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0, pending: 0, opened: 0 },
+  failures: {},
+  unmatched: [],
+  created_at: acceptedAt,
+});

@@ -1,0 +1,141 @@
+import { randomBytes } from "node:crypto";
+import { type Bus, closeBus, connectBus, ensureStreams } from "@herald/bus";
+import type { Problem, ProjectId, Scope } from "@herald/contracts";
+import { createLogger, readConfig } from "@herald/kit";
+import {
+  type Broker,
+  type BrokerOptions,
+  eventually,
+  type FaultyProxy,
+  faultyProxy,
+  startBroker,
+} from "@herald/testing";
+import { createApp } from "../src/app.ts";
+import { GatewayConfig } from "../src/config.ts";
+import { type Peers, startPeers } from "./peers.ts";
+
+export const adminToken = "admin-token-of-the-gateway-tests";
+export const openKey = randomBytes(32).toString("base64");
+
+export type Answered = {
+  readonly status: number;
+  readonly headers: Headers;
+  /** The parsed body; undefined where there is none. Tests look at what they expect. */
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads fields of answers that it asserts on
+  readonly body: any;
+  readonly problem: Problem;
+};
+
+export type Call = {
+  readonly token?: string | undefined;
+  readonly body?: unknown;
+  readonly headers?: Record<string, string>;
+};
+
+export type TestProject = { readonly id: ProjectId; readonly token: string };
+
+export type GatewayTest = {
+  readonly broker: Broker;
+  /** Between the gateway and the broker: cut it, and the bus is away for the gateway alone. */
+  readonly proxy: FaultyProxy;
+  /** The tests' own connection, which goes around the proxy. */
+  readonly bus: Bus;
+  readonly peers: Peers;
+  readonly address: () => string;
+  /** `call("POST /api/v1/devices", { token, body })`. */
+  readonly call: (route: string, call?: Call) => Promise<Answered>;
+  readonly project: (name?: string) => Promise<TestProject>;
+  readonly token: (project: TestProject, scopes: Scope[]) => Promise<string>;
+  readonly ready: () => Promise<void>;
+  readonly stop: () => Promise<void>;
+};
+
+export type GatewayTestOptions = {
+  readonly environment?: Record<string, string>;
+  readonly broker?: BrokerOptions;
+  readonly now?: () => Date;
+};
+
+const silent = createLogger({ service: "test", level: "silent" });
+
+export const configOf = (natsUrl: string, environment: Record<string, string> = {}): GatewayConfig =>
+  readConfig(GatewayConfig, {
+    HERALD_NATS_URL: natsUrl,
+    HERALD_ADMIN_TOKEN: adminToken,
+    HERALD_OPEN_KEYS: `k1:${openKey}`,
+    HERALD_GATEWAY_PORT: "0",
+    HERALD_GATEWAY_METRICS_PORT: "0",
+    HERALD_LOG_LEVEL: "silent",
+    ...environment,
+  });
+
+/** One call over HTTP. */
+export const callAt = async (
+  base: string,
+  route: string,
+  { token, body, headers = {} }: Call = {},
+): Promise<Answered> => {
+  const [method = "", path = ""] = route.split(" ");
+  const response = await fetch(base + path, {
+    method,
+    headers: {
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  const json = response.headers.get("content-type")?.includes("json") === true;
+  const parsed = json && text !== "" ? JSON.parse(text) : undefined;
+  return { status: response.status, headers: response.headers, body: parsed, problem: parsed };
+};
+
+/** A gateway on a broker of its own, with peers that answer its questions. */
+export const startGatewayTest = async (options: GatewayTestOptions = {}): Promise<GatewayTest> => {
+  const broker = await startBroker(options.broker);
+  const proxy = await faultyProxy(broker.url);
+  const bus = await connectBus({ url: broker.url, name: "gateway-test", log: silent });
+  await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
+  const peers = startPeers(bus);
+  const app = createApp(
+    configOf(proxy.url, options.environment),
+    options.now === undefined ? {} : { now: options.now },
+  );
+  await app.start();
+  const call = (route: string, one?: Call) => callAt(app.address(), route, one);
+  const ready = () =>
+    eventually(async () => {
+      const { status, body } = await call("GET /readyz");
+      if (status !== 200) throw new Error(JSON.stringify(body));
+    });
+  await ready();
+  return {
+    broker,
+    proxy,
+    bus,
+    peers,
+    address: app.address,
+    call,
+    ready,
+    project: async (name = "Test") => {
+      const { body } = await call("POST /admin/v1/projects", { token: adminToken, body: { project: { name } } });
+      if (body.data === undefined) throw new Error(JSON.stringify(body));
+      return { id: body.data.id, token: body.token };
+    },
+    token: async ({ id }, scopes) => {
+      const body = { token: { name: scopes.join(" and "), scopes } };
+      return (await call(`POST /admin/v1/projects/${id}/tokens`, { token: adminToken, body })).body.token;
+    },
+    stop: async () => {
+      await app.stop();
+      await peers.stop();
+      await closeBus(bus);
+      await proxy.stop();
+      await broker.stop();
+    },
+  };
+};
+
+/** A push token as APNs gives them. */
+export const apnsToken = (): string => randomBytes(32).toString("hex");

@@ -1,0 +1,62 @@
+import { consume, consumersReady, defineHandler } from "@herald/bus";
+import { type OpensV1 as Opens, OpensV1, type SendV1 as Send, SendV1 } from "@herald/contracts";
+import { createOpenTokens, parseOpenKeys } from "@herald/payload";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { apnsToken, type GatewayTest, openKey, startGatewayTest } from "./gateway-fixture.ts";
+
+let system: GatewayTest;
+beforeAll(async () => {
+  system = await startGatewayTest();
+});
+afterAll(() => system.stop());
+
+const signer = () => {
+  const ring = parseOpenKeys(`k1:${openKey}`);
+  if ("problem" in ring) throw new Error(ring.problem);
+  return createOpenTokens(ring.keys);
+};
+
+test("a project, a device, a send and its open go through to the bus", async () => {
+  const { call } = system;
+  const sent: Send[] = [];
+  const opened: Opens[] = [];
+  const consuming = await consume(system.bus, [
+    defineHandler({ durable: "dispatch-start", message: SendV1, handle: async ({ data }) => void sent.push(data) }),
+    defineHandler({
+      durable: "analytics-record-opens",
+      message: OpensV1,
+      handle: async ({ data }) => void opened.push(data),
+    }),
+  ]);
+  await eventually(() => expect(consumersReady(consuming)).toBe(true));
+
+  const project = await system.project();
+  const registered = await call("POST /api/v1/devices", {
+    token: project.token,
+    body: { device: { token: apnsToken(), platform: "ios", topics: ["news"] } },
+  });
+  expect(registered.status).toBe(201);
+  const device = registered.body.data;
+
+  const answer = await call("POST /api/v1/notifications", {
+    token: project.token,
+    body: { notification: { title: "Hello", targets: ["topic:news"] } },
+  });
+  expect(answer.status).toBe(202);
+  expect(answer.body.data).toMatchObject({ status: "accepted", title: "Hello", targets: ["topic:news"] });
+  const command = await eventually(() => {
+    const [first] = sent;
+    if (first === undefined) throw new Error("nothing was sent");
+    return first;
+  });
+  expect(command).toMatchObject({ projectId: project.id, notificationId: answer.body.data.id });
+
+  const { id } = answer.body.data;
+  const token = signer().sign({ projectId: project.id, notificationId: id, deviceId: device.id }, new Date());
+  const open = await call(`PUT /api/v1/notifications/${id}/open`, { body: { project_id: project.id, token } });
+  expect(open.status).toBe(204);
+  await eventually(() => expect(opened).toHaveLength(1));
+  expect(opened[0]).toMatchObject({ projectId: project.id, opens: [{ notificationId: id, deviceId: device.id }] });
+  await consuming.stop(2_000);
+});
