@@ -7,6 +7,8 @@ const Environment = z.object({
   HERALD_SIMULATORS_HOST: z.string().min(1).default("127.0.0.1"),
   HERALD_SIMULATORS_PUBLIC_HOST: z.string().min(1).optional(),
   HERALD_SIMULATORS_APNS_PORT: port,
+  HERALD_SIMULATORS_FCM_PORT: port,
+  HERALD_SIMULATORS_WEBPUSH_PORT: port,
   HERALD_SIMULATORS_CONTROL_PORT: port,
   HERALD_SIMULATORS_RECORD: z.enum(["all", "count"]).default("all"),
   HERALD_SIMULATORS_KEEP: z.coerce.number().int().min(1).default(200_000),
@@ -31,7 +33,12 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     options: {
       host,
       publicHost: values.HERALD_SIMULATORS_PUBLIC_HOST ?? (wildcards.includes(host) ? "127.0.0.1" : host),
-      ports: { apns: values.HERALD_SIMULATORS_APNS_PORT, control: values.HERALD_SIMULATORS_CONTROL_PORT },
+      ports: {
+        apns: values.HERALD_SIMULATORS_APNS_PORT,
+        fcm: values.HERALD_SIMULATORS_FCM_PORT,
+        webpush: values.HERALD_SIMULATORS_WEBPUSH_PORT,
+        control: values.HERALD_SIMULATORS_CONTROL_PORT,
+      },
       record: values.HERALD_SIMULATORS_RECORD,
       keep: values.HERALD_SIMULATORS_KEEP,
       ...(values.HERALD_SIMULATORS_IDENTITY_FILE && { identityFile: values.HERALD_SIMULATORS_IDENTITY_FILE }),

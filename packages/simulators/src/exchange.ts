@@ -1,4 +1,4 @@
-import type { OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
+import type { Http2ServerResponse, OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
 
 /** What a client is told. */
 export interface Reply {
@@ -33,6 +33,20 @@ export const overStream = (stream: ServerHttp2Stream, dropConnection: () => void
     else stream.write(body.slice(0, Math.ceil(body.length / 2)), () => setImmediate(broken));
   },
   reset: (code) => stream.close(code),
+  dropConnection,
+});
+
+/** For HTTP/1.1, where node gives its plain response in the same place. */
+export const overResponse = (response: Http2ServerResponse, dropConnection: () => void): Exchange => ({
+  answer({ status, headers, body }) {
+    response.writeHead(status, headers).end(body ?? "");
+  },
+  begin({ status, headers, body = "" }, broken) {
+    // The whole length is promised, so that the break cannot be taken for the end.
+    response.writeHead(status, { ...headers, "content-length": Buffer.byteLength(body) + 1 });
+    response.write(body.slice(0, Math.ceil(body.length / 2)) || " ", "utf8", () => setImmediate(broken));
+  },
+  reset: dropConnection,
   dropConnection,
 });
 

@@ -7,7 +7,8 @@ try {
   const { options, stateFile } = readConfig(process.env);
   const simulators = await startSimulators(options);
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => void simulators.stop());
-  const state = JSON.stringify({ apns: simulators.apns.url, control: simulators.control.url, ca: simulators.ca });
+  const { apns, fcm, webpush, control, ca } = simulators;
+  const state = JSON.stringify({ apns: apns.url, fcm: fcm.url, webpush: webpush.url, control: control.url, ca });
   if (stateFile !== undefined) await writeFile(stateFile, `${state}\n`);
   process.stdout.write(`${state}\n`);
 } catch (error) {

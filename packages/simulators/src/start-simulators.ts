@@ -1,13 +1,20 @@
 import { type ApnsOptions, type ApnsSimulator, startApns } from "./apns/server.ts";
 import { createIdentity, keepIdentity } from "./certificates.ts";
 import { startControl } from "./control/server.ts";
+import { type FcmOptions, type FcmSimulator, startFcm } from "./fcm/server.ts";
 import { createPushLog, type ProviderStats, type Push, type PushFilter } from "./push-log.ts";
 import { createScript } from "./script/script.ts";
 import type { Provider } from "./simulator.ts";
+import { startWebPush, type WebPushOptions, type WebPushSimulator } from "./webpush/server.ts";
 
 export interface SimulatorsOptions {
   /** 0, the default, takes a free one. */
-  readonly ports?: { readonly apns?: number; readonly control?: number };
+  readonly ports?: {
+    readonly apns?: number;
+    readonly fcm?: number;
+    readonly webpush?: number;
+    readonly control?: number;
+  };
   /** The address to listen on. Default 127.0.0.1. */
   readonly host?: string;
   /** The name that clients use, in the URLs and in the certificate. Default: `host`. */
@@ -21,10 +28,15 @@ export interface SimulatorsOptions {
   /** One line when the simulators are up. */
   readonly log?: (line: string) => void;
   readonly apns?: ApnsOptions;
+  readonly fcm?: FcmOptions;
+  readonly webpush?: WebPushOptions;
 }
 
 export interface Simulators {
   readonly apns: ApnsSimulator;
+  /** Google's token endpoint is its `/token`. */
+  readonly fcm: FcmSimulator;
+  readonly webpush: WebPushSimulator;
   readonly control: { readonly url: string };
   /** PEM of the authority behind the providers' certificates. */
   readonly ca: string;
@@ -56,19 +68,27 @@ export async function startSimulators(options: SimulatorsOptions = {}): Promise<
     const common = { identity, script, log, host, publicHost };
     const apns = await startApns({ ...common, port: ports.apns ?? 0, options: options.apns ?? {} });
     stops.push(apns.stop);
+    const fcm = await startFcm({ ...common, port: ports.fcm ?? 0, options: options.fcm ?? {} });
+    stops.push(fcm.stop);
+    const webpush = await startWebPush({ ...common, port: ports.webpush ?? 0, options: options.webpush ?? {} });
+    stops.push(webpush.stop);
     const control: { url: string; stop(): Promise<void> } = await startControl({
       log,
       script,
       host,
       publicHost,
       port: ports.control ?? 0,
-      addresses: () => ({ apns: apns.url, control: control.url, ca: identity.ca }),
-      connections: () => ({ apns: apns.connectionCount() }),
+      ca: identity.ca,
+      apns,
+      fcm,
+      webpush,
     });
     stops.push(control.stop);
-    options.log?.(`simulators: APNs ${apns.url}, control ${control.url}`);
+    options.log?.(`simulators: APNs ${apns.url}, FCM ${fcm.url}, Web Push ${webpush.url}, control ${control.url}`);
     return {
       apns,
+      fcm,
+      webpush,
       control: { url: control.url },
       ca: identity.ca,
       script: (rules) => script.replace(rules),

@@ -144,5 +144,3 @@ export function createProviderTokens({ keys, limitUpdates, now }: ProviderTokens
     },
   };
 }
-
-export type ProviderTokens = ReturnType<typeof createProviderTokens>;

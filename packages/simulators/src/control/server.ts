@@ -1,22 +1,19 @@
+import { createPublicKey } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import express, { type NextFunction, type Request, type Response } from "express";
 import { z } from "zod";
-import type { Push, PushFilter, PushLog } from "../push-log.ts";
+import type { ApnsSimulator } from "../apns/server.ts";
+import type { FcmSimulator } from "../fcm/server.ts";
+import type { PushFilter, PushLog } from "../push-log.ts";
 import { InvalidScript } from "../script/rule.ts";
 import type { Script } from "../script/script.ts";
 import { providers } from "../simulator.ts";
+import type { WebPushSimulator } from "../webpush/server.ts";
 import { page } from "./page.ts";
 import { streamPushes } from "./stream-pushes.ts";
-
-/** What a client of the simulators must know. */
-export interface Addresses {
-  readonly apns: string;
-  readonly control: string;
-  /** The authority to trust for the providers' certificates, PEM. */
-  readonly ca: string;
-}
+import { writePushes } from "./write-pushes.ts";
 
 interface ControlOptions {
   readonly log: PushLog;
@@ -24,9 +21,11 @@ interface ControlOptions {
   readonly host: string;
   readonly publicHost: string;
   readonly port: number;
-  /** Asked for when somebody looks, as they are known only once everything listens. */
-  readonly addresses: () => Addresses;
-  readonly connections: () => Readonly<Record<string, { accepted: number; open: number }>>;
+  /** The authority to trust for the providers' certificates, PEM. */
+  readonly ca: string;
+  readonly apns: ApnsSimulator;
+  readonly fcm: FcmSimulator;
+  readonly webpush: WebPushSimulator;
 }
 
 /** A page of a script of a thousand rules with bodies. */
@@ -45,38 +44,43 @@ const PushQuery = z.strictObject({
   since: Since.optional(),
 });
 
-/** Long lists are written in pieces: one string of 200,000 pushes would exceed what V8 can hold. */
-const piece = 500;
-
-async function writePushes(response: Response, pushes: Iterable<Push>, tail: object) {
-  response.type("json").write('{"data":[');
-  let separator = "";
-  let batch: string[] = [];
-  const flush = async () => {
-    if (batch.length === 0) return;
-    const more = response.write(separator + batch.join(","));
-    separator = ",";
-    batch = [];
-    if (!more) await Promise.race([once(response, "drain"), once(response, "close")]);
-  };
-  for (const push of pushes) {
-    batch.push(JSON.stringify(push));
-    if (batch.length >= piece) await flush();
-    if (response.destroyed) return;
+const PublicKey = z.string().refine((pem) => {
+  try {
+    return createPublicKey(pem).asymmetricKeyType === "ec";
+  } catch {
+    return false;
   }
-  await flush();
-  response.end(`],${JSON.stringify(tail).slice(1)}`);
-}
+}, "the public half of a .p8 key, PEM");
+
+const Subscribe = z.strictObject({
+  applicationServerKey: z
+    .string()
+    .regex(/^[\w-]{87}=?$/, "an uncompressed P-256 key in base64url")
+    .optional(),
+  prefix: z
+    .string()
+    .regex(/^[\w-]{1,32}$/, "at most 32 characters of base64url")
+    .optional(),
+});
+
+const ApnsKeys = z.array(z.strictObject({ keyId: z.string().min(1), teamId: z.string().min(1), publicKey: PublicKey }));
+
+const refuse = (response: Response, error: z.ZodError) => {
+  const errors = error.issues.map(({ path, message }) => `${path.join(".") || "request"}: ${message}`);
+  response.status(422).json({ errors });
+};
 
 /**
  * The control server, plain HTTP and meant for localhost: it asks for no credential.
  *
  * `GET /pushes?provider=&token=&status=&since=` → `{ data: [push], next, dropped }`, oldest first; `since` is a cursor (what
  * `next` gave: only later ones) or an ISO time (that moment or later). `DELETE /pushes` → 204. `GET /stats`.
- * `GET|PUT|DELETE /script`. `GET /events`: pushes as server-sent events. `GET /info`, `GET /ca.pem`, `GET /livez`, `GET /`: the page.
+ * `GET|PUT|DELETE /script`. `POST /webpush/subscriptions { applicationServerKey?, prefix? }` → 201, a browser's subscription;
+ * `DELETE /webpush/subscriptions/{id}` ends it. `PUT /apns/keys [{ keyId, teamId, publicKey }]`: signatures are verified from now on.
+ * `GET /events`: pushes as server-sent events. `GET /info`, `GET /ca.pem`, `GET /livez`, `GET /`: the page.
  * Errors are `{ errors: [message] }`: 400 not JSON, 404, 422 every problem at once.
  */
-export async function startControl({ log, script, host, publicHost, port, addresses, connections }: ControlOptions) {
+export async function startControl({ log, script, host, publicHost, port, ca, apns, fcm, webpush }: ControlOptions) {
   const app = express();
   app.disable("x-powered-by");
   // The body is JSON whatever it is called: curl says otherwise unless told.
@@ -87,18 +91,17 @@ export async function startControl({ log, script, host, publicHost, port, addres
     response.set("Content-Security-Policy", policy).type("html").send(html);
   });
   app.get("/livez", (_request, response) => void response.send("ok"));
-  app.get("/info", (_request, response) => void response.json(addresses()));
-  app.get("/ca.pem", (_request, response) => void response.type("application/x-pem-file").send(addresses().ca));
+  app.get(
+    "/info",
+    (_request, response) =>
+      void response.json({ apns: apns.url, fcm: fcm.url, webpush: webpush.url, control: url, ca }),
+  );
+  app.get("/ca.pem", (_request, response) => void response.type("application/x-pem-file").send(ca));
   app.get("/events", (request, response) => streamPushes(log, request, response));
 
   app.get("/pushes", async (request, response) => {
     const query = PushQuery.safeParse(request.query);
-    if (!query.success) {
-      response
-        .status(422)
-        .json({ errors: query.error.issues.map(({ path, message }) => `${path.join(".") || "query"}: ${message}`) });
-      return;
-    }
+    if (!query.success) return refuse(response, query.error);
     const filter: PushFilter = query.data;
     const tail = { next: log.cursor(), dropped: log.dropped() };
     await writePushes(response, log.pushes(filter), tail);
@@ -107,7 +110,10 @@ export async function startControl({ log, script, host, publicHost, port, addres
     log.clear();
     response.status(204).end();
   });
-  app.get("/stats", (_request, response) => void response.json({ data: log.stats(), connections: connections() }));
+  app.get("/stats", (_request, response) => {
+    const connections = Object.fromEntries([apns, fcm, webpush].map((each) => [each.name, each.connectionCount()]));
+    response.json({ data: log.stats(), connections, tokensIssued: fcm.tokensIssued() });
+  });
 
   app.get("/script", (_request, response) => void response.json(script.show()));
   app.put("/script", json, (request, response) => {
@@ -116,6 +122,22 @@ export async function startControl({ log, script, host, publicHost, port, addres
   });
   app.delete("/script", (_request, response) => {
     script.replace([]);
+    response.status(204).end();
+  });
+
+  app.post("/webpush/subscriptions", json, (request, response) => {
+    const options = Subscribe.safeParse(request.body ?? {});
+    if (options.success) response.status(201).json(webpush.subscribe(options.data));
+    else refuse(response, options.error);
+  });
+  app.delete("/webpush/subscriptions/:id", (request, response) => {
+    if (webpush.unsubscribe(request.params.id)) response.status(204).end();
+    else response.status(404).json({ errors: ["id: no such subscription; it is the last part of the endpoint"] });
+  });
+  app.put("/apns/keys", json, (request, response) => {
+    const keys = ApnsKeys.safeParse(request.body);
+    if (!keys.success) return refuse(response, keys.error);
+    apns.setKeys(keys.data);
     response.status(204).end();
   });
 
@@ -134,8 +156,9 @@ export async function startControl({ log, script, host, publicHost, port, addres
   const server = createServer(app);
   server.listen(port, host);
   await once(server, "listening");
+  const url = `http://${publicHost}:${(server.address() as AddressInfo).port}`;
   return {
-    url: `http://${publicHost}:${(server.address() as AddressInfo).port}`,
+    url,
     async stop(): Promise<void> {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeAllConnections();

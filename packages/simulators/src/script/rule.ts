@@ -29,8 +29,12 @@ const maxDelayMs = 600_000;
 /** RFC 9110's token, in the lower case that HTTP/2 asks for. */
 const headerName = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
 
+/** What a rule can be about: Google's token endpoint only when it is named. */
+export const scriptTargets = [...providers, "fcm-token"] as const;
+export type ScriptTarget = (typeof scriptTargets)[number];
+
 const shape = z.strictObject({
-  provider: z.enum(providers).optional(),
+  provider: z.enum(scriptTargets).optional(),
   tokenPrefix: z.string().min(1).max(2048).optional(),
   share: z.number().min(0).max(1).optional(),
   times: z.int().min(1).optional(),
@@ -101,7 +105,9 @@ const unlikeApple = (rule: Shape): { field: Field; message: string } | undefined
 /**
  * One rule of a script.
  *
- * Which requests: `provider` (all when absent), `tokenPrefix`, `share` of them (0..1, drawn from the seed), the first `times`.
+ * Which requests: `provider` (all when absent; `fcm-token` is Google's token endpoint, whose tokens are the accounts' e-mail
+ * addresses), `tokenPrefix` (Web Push: of the endpoint or of its last part), `share` of them (0..1, drawn from the seed), the
+ * first `times`.
  * What they get, once they are found correct: `status` with `reason`, `headers`, `timestamp` (ms, APNs 410) or a raw `body`;
  * after `delayMs`; or `rst` (an RFC 9113 code or its name), `closeSocket`, `hang` (no answer, ever). With a `status`, `rst` and
  * `closeSocket` break the answer in its middle.

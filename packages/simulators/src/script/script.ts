@@ -1,5 +1,4 @@
-import type { Provider } from "../simulator.ts";
-import { decidesRequests, parseScript, type Rule } from "./rule.ts";
+import { decidesRequests, parseScript, type Rule, type ScriptTarget } from "./rule.ts";
 
 /** Any fixed number would do: what matters is that two runs draw the same. */
 const defaultSeed = 1;
@@ -23,7 +22,8 @@ const draw = (text: string): number => {
 };
 
 const spent = ({ rule, used }: Entry) => rule.times !== undefined && used >= rule.times;
-const concerns = ({ rule }: Entry, provider: Provider) => rule.provider === undefined || rule.provider === provider;
+const concerns = ({ rule }: Entry, target: ScriptTarget) =>
+  rule.provider === undefined ? target !== "fcm-token" : rule.provider === target;
 
 /** What the simulators were told to answer: none, and every correct request is accepted. */
 export function createScript() {
@@ -63,7 +63,7 @@ export function createScript() {
      * The first rule that matches, counted as used; undefined: answer as the provider would.
      * @param alias another name of the same device that a prefix may match
      */
-    match(provider: Provider, token: string, alias?: string): Rule | undefined {
+    match(provider: ScriptTarget, token: string, alias?: string): Rule | undefined {
       for (const [index, entry] of entries.entries()) {
         if (!entry.decides || spent(entry) || !concerns(entry, provider)) continue;
         const { tokenPrefix } = entry.rule;
@@ -76,7 +76,7 @@ export function createScript() {
     },
 
     /** The rule that wants a GOAWAY after the `streams`th stream of a connection, counted as used. */
-    goaway(provider: Provider, streams: number): Rule | undefined {
+    goaway(provider: ScriptTarget, streams: number): Rule | undefined {
       for (const entry of entries) {
         const { goaway } = entry.rule;
         if (goaway === undefined || spent(entry) || !concerns(entry, provider)) continue;
@@ -88,7 +88,7 @@ export function createScript() {
       return undefined;
     },
 
-    oneStreamStart: (provider: Provider): boolean =>
+    oneStreamStart: (provider: ScriptTarget): boolean =>
       entries.some((entry) => entry.rule.oneStreamStart === true && concerns(entry, provider)),
 
     /** @returns a function that ends the subscription */

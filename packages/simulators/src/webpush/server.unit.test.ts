@@ -1,0 +1,219 @@
+import { createPrivateKey } from "node:crypto";
+import { importPKCS8, SignJWT } from "jose";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import webpush from "web-push";
+import { callH1, callH2, type HttpParts } from "../../test/https-client.ts";
+import { type Simulators, startSimulators } from "../start-simulators.ts";
+import type { WebPushSubscription } from "./subscriptions.ts";
+
+let simulators: Simulators;
+let subscription: WebPushSubscription;
+const vapid = webpush.generateVAPIDKeys();
+const otherVapid = webpush.generateVAPIDKeys();
+
+beforeAll(async () => {
+  simulators = await startSimulators();
+});
+afterAll(() => simulators.stop());
+beforeEach(() => {
+  simulators.clear();
+  subscription = simulators.webpush.subscribe();
+});
+
+const inSeconds = (seconds: number) => Math.floor(Date.now() / 1000) + seconds;
+const privateKeyOf = ({ publicKey, privateKey }: typeof vapid) => {
+  const point = Buffer.from(publicKey, "base64url");
+  const jwk = {
+    kty: "EC",
+    crv: "P-256",
+    d: privateKey,
+    x: point.subarray(1, 33).toString("base64url"),
+    y: point.subarray(33).toString("base64url"),
+  };
+  return createPrivateKey({ key: jwk, format: "jwk" }).export({ type: "pkcs8", format: "pem" }).toString();
+};
+const authorization = async (claims: object = {}, { keys = vapid, k }: { keys?: typeof vapid; k?: string } = {}) => {
+  const jwt = await new SignJWT({
+    aud: simulators.webpush.url,
+    exp: inSeconds(3600),
+    sub: "mailto:ops@example.org",
+    ...claims,
+  })
+    .setProtectedHeader({ alg: "ES256", typ: "JWT" })
+    .sign(await importPKCS8(privateKeyOf(keys), "ES256"));
+  return `vapid t=${jwt}, k=${k ?? keys.publicKey}`;
+};
+const encrypt = (text: string, { keys }: WebPushSubscription = subscription) =>
+  webpush.encrypt(keys.p256dh, keys.auth, text, "aes128gcm").cipherText;
+
+const parts = async ({ headers, ...rest }: Partial<HttpParts> = {}): Promise<HttpParts> => ({
+  path: new URL(subscription.endpoint).pathname,
+  body: encrypt('{"title":"Hello","link_to":"/news/1"}'),
+  ...rest,
+  headers: {
+    ttl: "60",
+    urgency: "high",
+    topic: "news",
+    "content-encoding": "aes128gcm",
+    authorization: await authorization(),
+    ...headers,
+  },
+});
+const push = async (given: Partial<HttpParts> = {}) =>
+  callH2(simulators.webpush.url, simulators.ca, await parts(given));
+
+describe("a correct push", () => {
+  it("is answered 201, decrypted and recorded under its endpoint", async () => {
+    const answer = await push();
+    expect(answer).toMatchObject({ status: 201, body: "", headers: { ttl: "60" } });
+    expect(answer.headers.location).toMatch(/^https:\/\/.*\/message\/[\w-]+$/);
+    expect(simulators.pushes()).toMatchObject([
+      {
+        provider: "webpush",
+        token: subscription.endpoint,
+        payload: { title: "Hello", link_to: "/news/1" },
+        status: 201,
+        headers: { authorization: "vapid ***", ttl: "60", urgency: "high", topic: "news" },
+      },
+    ]);
+  });
+
+  it("may come over HTTP/1.1, without urgency, topic and text", async () => {
+    const request = await parts({
+      body: "",
+      headers: { urgency: undefined, topic: undefined, "content-encoding": undefined },
+    });
+    expect(await callH1(simulators.webpush.url, simulators.ca, request)).toMatchObject({ status: 201 });
+    expect(simulators.pushes()).toMatchObject([{ payload: null }]);
+  });
+
+  it("may be made by the web-push library", async () => {
+    const options = { TTL: 60, vapidDetails: { subject: "https://example.org", ...vapid } };
+    const { headers, body, endpoint } = webpush.generateRequestDetails(subscription, "hello", options);
+    const answer = await callH1(simulators.webpush.url, simulators.ca, {
+      path: new URL(endpoint).pathname,
+      headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)])),
+      body: body ?? "",
+    });
+    expect(answer.status).toBe(201);
+    expect(simulators.pushes()).toMatchObject([{ payload: "hello" }]);
+  });
+
+  it("is kept no longer than the service keeps anything", async () => {
+    expect((await push({ headers: { ttl: "9999999" } })).headers.ttl).toBe("2419200");
+  });
+});
+
+describe("a wrong push", () => {
+  const wrong: [string, () => Promise<Partial<HttpParts>> | Partial<HttpParts>, number][] = [
+    ["GET", () => ({ method: "GET", body: "" }), 405],
+    ["an unknown subscription", () => ({ path: "/push/unknown" }), 404],
+    ["another path", () => ({ path: "/" }), 404],
+    ["no TTL", () => ({ headers: { ttl: undefined } }), 400],
+    ["a negative TTL", () => ({ headers: { ttl: "-1" } }), 400],
+    ["an unknown urgency", () => ({ headers: { urgency: "urgent" } }), 400],
+    ["a topic of 33 characters", () => ({ headers: { topic: "x".repeat(33) } }), 400],
+    ["a topic with a blank", () => ({ headers: { topic: "a b" } }), 400],
+    ["no content encoding", () => ({ headers: { "content-encoding": undefined } }), 415],
+    ["the old encoding", () => ({ headers: { "content-encoding": "aesgcm" } }), 415],
+    ["4,097 bytes", () => ({ body: Buffer.alloc(4097) }), 413],
+    ["another subscription's keys", () => ({ body: encrypt("hello", simulators.webpush.subscribe()) }), 400],
+    ["no authorization", () => ({ headers: { authorization: undefined } }), 401],
+    ["another scheme", () => ({ headers: { authorization: "WebPush abc" } }), 401],
+    ["no key", async () => ({ headers: { authorization: (await authorization()).replace(/, k=.*/, "") } }), 401],
+    ["a key that is none", async () => ({ headers: { authorization: await authorization({}, { k: "abc" }) } }), 403],
+    [
+      "another key's signature",
+      async () => ({ headers: { authorization: await authorization({}, { keys: otherVapid, k: vapid.publicKey }) } }),
+      403,
+    ],
+    [
+      "another audience",
+      async () => ({ headers: { authorization: await authorization({ aud: "https://push.example" }) } }),
+      403,
+    ],
+    ["no expiry", async () => ({ headers: { authorization: await authorization({ exp: undefined }) } }), 403],
+    [
+      "an expiry in the past",
+      async () => ({ headers: { authorization: await authorization({ exp: inSeconds(-120) }) } }),
+      403,
+    ],
+    [
+      "an expiry in two days",
+      async () => ({ headers: { authorization: await authorization({ exp: inSeconds(2 * 86_400) }) } }),
+      403,
+    ],
+    ["no subject", async () => ({ headers: { authorization: await authorization({ sub: undefined }) } }), 403],
+    [
+      "a subject that is no URL",
+      async () => ({ headers: { authorization: await authorization({ sub: "ops@example.org" }) } }),
+      403,
+    ],
+  ];
+  it.each(wrong)("%s", async (_name, given, status) => {
+    const answer = await push(await given());
+    expect(answer.status).toBe(status);
+    expect(answer.body).toBeTruthy();
+  });
+
+  it("is recorded with what was wrong", async () => {
+    await push({ headers: { ttl: undefined } });
+    expect(simulators.pushes()).toMatchObject([{ token: subscription.endpoint, status: 400, problem: "ttl: missing" }]);
+  });
+});
+
+describe("a subscription", () => {
+  const control = (method: string, path: string, body?: unknown) =>
+    fetch(simulators.control.url + path, { method, ...(body !== undefined && { body: JSON.stringify(body) }) });
+
+  it("is made over the control API as a browser would hand it out, and ended", async () => {
+    const response = await control("POST", "/webpush/subscriptions");
+    expect(response.status).toBe(201);
+    subscription = (await response.json()) as WebPushSubscription;
+    expect(subscription).toEqual({
+      endpoint: expect.stringMatching(/^https:\/\/.*\/push\/[\w-]{22}$/),
+      expirationTime: null,
+      keys: { p256dh: expect.stringMatching(/^[\w-]{87}$/), auth: expect.stringMatching(/^[\w-]{22}$/) },
+    });
+    expect(await push()).toMatchObject({ status: 201 });
+
+    const id = subscription.endpoint.split("/").at(-1);
+    expect((await control("DELETE", `/webpush/subscriptions/${id}`)).status).toBe(204);
+    expect(await push()).toMatchObject({ status: 410 });
+    expect((await control("DELETE", `/webpush/subscriptions/${id}`)).status).toBe(404);
+  });
+
+  it("may be bound to one VAPID key", async () => {
+    const response = await control("POST", "/webpush/subscriptions", { applicationServerKey: otherVapid.publicKey });
+    subscription = (await response.json()) as WebPushSubscription;
+    expect(await push()).toMatchObject({ status: 403 });
+    expect(await push({ headers: { authorization: await authorization({}, { keys: otherVapid }) } })).toMatchObject({
+      status: 201,
+    });
+  });
+
+  it("is not made from wrong options", async () => {
+    const response = await control("POST", "/webpush/subscriptions", {
+      applicationServerKey: "abc",
+      prefix: "a/b",
+      speed: 1,
+    });
+    expect(response.status).toBe(422);
+    expect(await response.json()).toMatchObject({ errors: { length: 3 } });
+  });
+});
+
+describe("a scripted answer", () => {
+  it("is found by the beginning of the endpoint's last part, or of the endpoint", async () => {
+    subscription = simulators.webpush.subscribe({ prefix: "dead-" });
+    simulators.script([
+      { provider: "webpush", tokenPrefix: "dead-", times: 1, status: 410 },
+      { tokenPrefix: subscription.endpoint, status: 429, reason: "slow down", headers: { "retry-after": "5" } },
+    ]);
+    expect(await push()).toMatchObject({ status: 410 });
+    expect(await push()).toMatchObject({ status: 429, body: "slow down", headers: { "retry-after": "5" } });
+    subscription = simulators.webpush.subscribe();
+    expect(await push()).toMatchObject({ status: 201 });
+    expect(simulators.pushes().map(({ status }) => status)).toEqual([410, 429, 201]);
+  });
+});

@@ -1,0 +1,70 @@
+import { errors, importJWK, jwtVerify } from "jose";
+
+const maxAgeSeconds = 86_400;
+/** Clocks differ a little. */
+const skewSeconds = 60;
+const pointBytes = 65;
+
+/** Why a push is not authorised: 401 when there is no credential that could be read, 403 when it is not good. */
+export interface VapidRefusal {
+  readonly status: 401 | 403;
+  readonly problem: string;
+}
+
+const refuse = (status: 401 | 403, problem: string): VapidRefusal => ({ status, problem });
+
+/** `vapid t=…, k=…` with its parameters in any order. */
+const parametersOf = (authorization: string) => {
+  const rest = /^vapid +(.+)$/i.exec(authorization)?.[1];
+  return rest === undefined
+    ? undefined
+    : new Map(rest.split(/\s*,\s*/).map((part) => [part.split("=", 1)[0], part.slice(part.indexOf("=") + 1)]));
+};
+
+interface Expected {
+  /** Origin of the push resource. */
+  readonly audience: string;
+  /** The key the subscription is bound to, base64url. */
+  readonly applicationServerKey: string | undefined;
+  /** Milliseconds since 1970. */
+  readonly now: number;
+}
+
+/** Judges the `authorization` of a push by RFC 8292; undefined when it is good. */
+export async function checkVapid(
+  authorization: string | undefined,
+  { audience, applicationServerKey, now }: Expected,
+): Promise<VapidRefusal | undefined> {
+  if (authorization === undefined) return refuse(401, "authorization: missing");
+  const parameters = parametersOf(authorization);
+  const [t, k] = [parameters?.get("t"), parameters?.get("k")];
+  if (!t || !k) return refuse(401, "authorization: not `vapid t=<JWT>, k=<public key>`");
+  const point = Buffer.from(k, "base64url");
+  if (point.length !== pointBytes || point[0] !== 4)
+    return refuse(403, "authorization: k is not an uncompressed P-256 key in base64url");
+  if (applicationServerKey !== undefined && !point.equals(Buffer.from(applicationServerKey, "base64url"))) {
+    return refuse(403, "authorization: k is not the key that this subscription was made for");
+  }
+  try {
+    const x = point.subarray(1, 33).toString("base64url");
+    const y = point.subarray(33).toString("base64url");
+    const key = await importJWK({ kty: "EC", crv: "P-256", x, y }, "ES256");
+    const { payload } = await jwtVerify(t, key, {
+      algorithms: ["ES256"],
+      audience,
+      requiredClaims: ["exp", "sub"],
+      currentDate: new Date(now),
+      clockTolerance: skewSeconds,
+    });
+    if (Number(payload.exp) > now / 1000 + maxAgeSeconds + skewSeconds)
+      return refuse(403, "authorization: exp is more than 24 hours ahead");
+    if (!/^(?:mailto:[^@\s]+@[^@\s]+|https:\/\/\S+)$/.test(payload.sub ?? "")) {
+      return refuse(403, "authorization: sub is not a mailto: or https: URL");
+    }
+    return undefined;
+  } catch (error) {
+    if (error instanceof errors.JOSEError) return refuse(403, `authorization: ${error.message}`);
+    // A point that is not on the curve.
+    return refuse(403, "authorization: k is not a key of P-256");
+  }
+}
