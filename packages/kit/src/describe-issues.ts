@@ -139,13 +139,10 @@ const unionSentence = (issue: Issue & { code: "invalid_union" }, at: readonly z.
     ),
   ];
   if (options.length > 0) return `must be ${options.join(" or ")}`;
-  const values = "discriminator" in issue && issue.discriminator ? discriminators(at, String(issue.discriminator)) : [];
-  return values.length > 0 ? `must be one of ${values.map(quoted).join(", ")}` : "is not accepted";
+  // A discriminated union's path leads to the field that chooses, so these are the schemas of its values.
+  const values = at.flatMap((schema) => [...(schema._zod.values ?? [])].map(quoted));
+  return values.length > 0 ? `must be one of ${values.join(", ")}` : "is not accepted";
 };
-
-/** The values that choose between the alternatives of a discriminated union. */
-const discriminators = (at: readonly z.core.$ZodType[], field: string): string[] =>
-  schemasAt(at, [field]).flatMap((schema) => [...(schema._zod.values ?? [])].map(String));
 
 const unknownField = (key: string, known: readonly string[]): string => {
   const near = nearestName(key, known);
@@ -186,8 +183,7 @@ export const describeIssues = (error: { issues: readonly Issue[] }, options: Des
       const known = knownFields(at);
       for (const key of issue.keys) sentences.add(`${name([...path, key])}: ${unknownField(key, known)}`);
     } else if (issue.code === "invalid_union") {
-      const field = "discriminator" in issue && issue.discriminator ? [...path] : path;
-      sentences.add(`${name(field)}: ${unionSentence(issue, at)}`);
+      sentences.add(`${name(path)}: ${unionSentence(issue, at)}`);
     } else sentences.add(`${name(path)}: ${sentence(issue)}`);
   }
   const all = [...sentences];

@@ -31,6 +31,16 @@ const areaOf = (name: string): string | undefined => /^HERALD_[A-Z0-9]+_/.exec(n
 /** As many slips as a typo has. */
 const slips = 2;
 
+/** The area is right, so only what comes after it is compared. */
+const nearestInArea = (name: string, known: readonly string[]): string | undefined => {
+  const area = areaOf(name) ?? "";
+  const rests = known
+    .filter((candidate) => candidate.startsWith(area))
+    .map((candidate) => candidate.slice(area.length));
+  const near = nearestName(name.slice(area.length), rests);
+  return near === undefined ? undefined : area + near;
+};
+
 const typos = (shape: Shape, env: Environment): string[] => {
   const known = Object.keys(shape);
   const own = new Set(known.map(areaOf).filter((area) => area !== undefined && !sharedAreas.has(area)));
@@ -40,7 +50,7 @@ const typos = (shape: Shape, env: Environment): string[] => {
       const near = nearestName(name, known, slips);
       if (near !== undefined) return [`${name}: is not a variable of this service; probably ${near} is meant`];
       if (!own.has(areaOf(name))) return [];
-      const guess = nearestName(name, known);
+      const guess = nearestInArea(name, known);
       return [
         `${name}: is not a variable of this service${guess === undefined ? "; take it away" : `; is ${guess} meant?`}`,
       ];

@@ -16,7 +16,7 @@ const translate = (error: unknown): unknown =>
 /** The last middleware: every error becomes problem details. What nobody foresaw is logged in full and answered as 500. */
 export const answerError =
   (log: Logger): ErrorRequestHandler =>
-  (thrown: unknown, request, response, next) => {
+  (thrown: unknown, _request, response, next) => {
     const error = translate(thrown);
     const { status, headers, body } = toProblem(
       error,
@@ -29,7 +29,5 @@ export const answerError =
       next(error);
       return;
     }
-    // A body that was refused is not read to its end, so the connection cannot be used again.
-    if (!request.complete) response.set("connection", "close");
     response.status(status).set(headers).send(JSON.stringify(body));
   };

@@ -22,8 +22,18 @@ const shapeProblem = (root: unknown): string | undefined => {
   return undefined;
 };
 
-/** `application/json` or `application/…+json`, in UTF-8, the only one that JSON between systems may have (RFC 8259). */
-const acceptable = /^application\/(?:[a-z0-9.!#$&^_-]+\+)?json\s*(?:;\s*charset\s*=\s*"?utf-?8"?\s*)?(?:;[^;]*)?$/i;
+/** `application/json` or `application/…+json`, in UTF-8, the only charset that JSON between systems may have (RFC 8259). */
+const isJson = (contentType: string): boolean => {
+  const [media = "", ...parameters] = contentType.toLowerCase().split(";");
+  if (!/^application\/(?:[a-z0-9.!#$&^_-]+\+)?json$/.test(media.trim())) return false;
+  return parameters.every((parameter) => {
+    const [name = "", value = ""] = parameter.split("=", 2);
+    return name.trim() !== "charset" || /^"?utf-?8"?$/.test(value.trim());
+  });
+};
+
+const tooLarge = (limitBytes: number) =>
+  new HeraldError("body-too-large", `body: is larger than ${limitBytes} bytes, counted after decompression`);
 
 const notUtf8 = "herald.not-utf8";
 
@@ -36,11 +46,9 @@ const translate = (error: unknown, limitBytes: number): unknown => {
     case notUtf8:
       return new HeraldError("malformed-json", "body: is not UTF-8");
     case "entity.too.large":
-      return new HeraldError("body-too-large", `body: is larger than ${limitBytes} bytes, counted after decompression`);
+      return tooLarge(limitBytes);
     case "encoding.unsupported":
       return new HeraldError("unsupported-media-type", "content-encoding: must be gzip, deflate, br or none");
-    case "charset.unsupported":
-      return new HeraldError("unsupported-media-type", "content-type: the charset must be utf-8");
     default:
       // The rest is a transfer that broke off, a length that does not fit, or compressed data that is none.
       return error instanceof Error && "status" in error && error.status === 400
@@ -69,8 +77,13 @@ export const jsonBody = (limitBytes: number): RequestHandler => {
       next();
       return;
     }
-    if (type === undefined || !acceptable.test(type)) {
+    if (type === undefined || !isJson(type)) {
       next(new HeraldError("unsupported-media-type", "content-type: must be application/json, in UTF-8"));
+      return;
+    }
+    // The reader would answer only after all of it had come.
+    if (Number(length) > limitBytes) {
+      next(tooLarge(limitBytes));
       return;
     }
     read(request, response, (error?: unknown) => {

@@ -40,16 +40,11 @@ export const observeRequest = ({ log, router }: { log: Logger; router: () => Sta
       });
       if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
       span.end();
-      durations ??= meter().createHistogram("http.server.request.duration", {
-        unit: "s",
+      durations ??= meter().createHistogram("http_server_request_seconds", {
         description: "From the first header to the end of the answer",
         advice: { explicitBucketBoundaries: boundaries },
       });
-      durations.record(ms / 1000, {
-        "http.request.method": method,
-        "http.route": route,
-        "http.response.status_code": status,
-      });
+      durations.record(ms / 1000, { method, route, status: String(status) });
       const code = answeredWith(response);
       const probe = route === "/livez" || route === "/readyz";
       const level =

@@ -80,6 +80,11 @@ export const startHttp = async (
       app(request, response);
     },
   );
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
   server.on("clientError", (error: Error, socket) => refuse(error, socket as Socket));
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
@@ -94,7 +99,12 @@ export const startHttp = async (
   const stop = (deadlineMs: number): Promise<void> =>
     new Promise((resolve) => {
       stopping = true;
-      const idle = setInterval(() => server.closeIdleConnections(), idleCheckMs);
+      const closeIdle = () => {
+        server.closeIdleConnections();
+        // Node takes a connection that never said anything for a request that is on its way.
+        for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
+      };
+      const idle = setInterval(closeIdle, idleCheckMs);
       const deadline = setTimeout(() => server.closeAllConnections(), deadlineMs);
       server.close(() => {
         clearInterval(idle);

@@ -11,37 +11,31 @@ export const observeProcess = (meter: Meter): (() => void) => {
   const delay = monitorEventLoopDelay({ resolution: resolutionMs });
   delay.enable();
   let utilization = performance.eventLoopUtilization();
-  const cpu = meter.createObservableCounter("process.cpu.time", {
-    unit: "s",
+  const cpu = meter.createObservableCounter("process_cpu_seconds", {
     description: "CPU seconds, user and system",
   });
-  const memory = meter.createObservableGauge("process.memory.usage", { unit: "By", description: "Resident memory" });
-  const heap = meter.createObservableGauge("nodejs.heap.used", {
-    unit: "By",
+  const memory = meter.createObservableGauge("process_resident_memory_bytes", { description: "Resident memory" });
+  const heap = meter.createObservableGauge("nodejs_heap_used_bytes", {
     description: "Live and dead objects of the JavaScript heap",
   });
-  const external = meter.createObservableGauge("nodejs.external.memory", {
-    unit: "By",
+  const external = meter.createObservableGauge("nodejs_external_memory_bytes", {
     description: "Buffers outside of the heap",
   });
-  const loop = meter.createObservableGauge("nodejs.eventloop.delay", {
-    unit: "s",
+  const loop = meter.createObservableGauge("nodejs_eventloop_delay_seconds", {
     description: "How late timers are, since the last reading",
   });
-  const busy = meter.createObservableGauge("nodejs.eventloop.utilization", {
-    unit: "1",
+  const busy = meter.createObservableGauge("nodejs_eventloop_utilization_ratio", {
     description: "Share of time spent in JavaScript, since the last reading",
   });
-  const uptime = meter.createObservableGauge("process.uptime", {
-    unit: "s",
+  const uptime = meter.createObservableGauge("process_uptime_seconds", {
     description: "Seconds since the process began",
   });
   const observables = [cpu, memory, heap, external, loop, busy, uptime];
   const observe: Parameters<Meter["addBatchObservableCallback"]>[0] = (result) => {
     const used = process.memoryUsage();
     const { user, system } = process.cpuUsage();
-    result.observe(cpu, user / microseconds, { "cpu.mode": "user" });
-    result.observe(cpu, system / microseconds, { "cpu.mode": "system" });
+    result.observe(cpu, user / microseconds, { mode: "user" });
+    result.observe(cpu, system / microseconds, { mode: "system" });
     result.observe(memory, used.rss);
     result.observe(heap, used.heapUsed);
     result.observe(external, used.external);

@@ -15,7 +15,10 @@ const scope = "herald";
 /** Herald's tracer. Works before telemetry starts too: its spans then go nowhere. */
 export const tracer = () => trace.getTracer(scope);
 
-/** Herald's meter. Instruments made before telemetry starts count nothing: make them in `createApp`, or lazily. */
+/**
+ * Herald's meter. Instruments made before telemetry starts count nothing: make them in `createApp`, or lazily. Names are
+ * Prometheus's and carry their unit, such as `herald_push_seconds`: the exporter adds none.
+ */
 export const meter = () => metrics.getMeter(scope);
 
 export type SpanOptions = {

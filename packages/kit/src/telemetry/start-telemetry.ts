@@ -1,5 +1,6 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { context, metrics, propagation, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { CompositePropagator, W3CBaggagePropagator, W3CTraceContextPropagator } from "@opentelemetry/core";
@@ -26,6 +27,9 @@ export type TelemetryOptions = {
   /** The collector's base URL, as in OTEL_EXPORTER_OTLP_ENDPOINT: `/v1/traces` is added. */
   readonly otlpEndpoint?: string | undefined;
 };
+
+/** A collector that is away, and the exporter's patience with it, must not hold up a stop. */
+const flushMs = 2_000;
 
 type Providers = { readonly exporter: PrometheusExporter; readonly stop: () => Promise<void> };
 
@@ -62,8 +66,10 @@ const startProviders = ({ service, version, otlpEndpoint }: TelemetryOptions): P
     exporter,
     stop: async () => {
       unobserve();
-      // A collector that is away must not hold up a stop.
-      await Promise.allSettled([tracerProvider.shutdown(), meterProvider.shutdown()]);
+      await Promise.race([
+        Promise.allSettled([tracerProvider.shutdown(), meterProvider.shutdown()]),
+        sleep(flushMs, undefined, { ref: false }),
+      ]);
       for (const api of [trace, metrics, propagation, context]) api.disable();
     },
   };

@@ -1,0 +1,165 @@
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { ConfigError, readConfig } from "./read-config.ts";
+import { httpConfig, logConfig, mongoConfig, natsConfig, telemetryConfig } from "./shared-blocks.ts";
+import { variables } from "./variables.ts";
+
+const problemsOf = (schema: z.ZodType, env: Record<string, string | undefined>): readonly string[] => {
+  try {
+    readConfig(schema, env);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+  throw new Error("the configuration was accepted");
+};
+
+const read = (schema: z.ZodType, value: string) => readConfig(z.object({ HERALD_X_V: schema }), { HERALD_X_V: value });
+const wrong = (schema: z.ZodType, value: string) => problemsOf(z.object({ HERALD_X_V: schema }), { HERALD_X_V: value });
+
+test.each<[string, string, z.ZodType, unknown]>([
+  ["port", "8080", variables.port(), 8080],
+  ["port", "0", variables.port(), 0],
+  ["integer", "9", variables.integer({ least: 1, most: 9 }), 9],
+  ["url", "https://a.example/x", variables.url("https"), "https://a.example/x"],
+  ["urls", "nats://a:1, tls://b", variables.urls("nats", "tls"), ["nats://a:1", "tls://b"]],
+  ["mongoUrl", "mongodb://u:p@a,b/?replicaSet=r", variables.mongoUrl(), "mongodb://u:p@a,b/?replicaSet=r"],
+  ["secret", "abcd", variables.secret({ least: 4 }), "abcd"],
+  ["key32", "0f".repeat(32), variables.key32(), Buffer.alloc(32, 0x0f)],
+  ["key32", Buffer.alloc(32, 7).toString("base64"), variables.key32(), Buffer.alloc(32, 7)],
+  ["key32", Buffer.alloc(32, 0xfb).toString("base64url"), variables.key32(), Buffer.alloc(32, 0xfb)],
+  ["durationMs", "1.5h", variables.durationMs(), 5_400_000],
+  ["durationMs", "250", variables.durationMs(), 250],
+  ["durationMs", "30 s", variables.durationMs(), 30_000],
+  ["bytes", "64KiB", variables.bytes(), 65_536],
+  ["bytes", "2MB", variables.bytes(), 2_000_000],
+  ["flag", "true", variables.flag(), true],
+  ["flag", "OFF", variables.flag(), false],
+  ["list", " a, b ,,c", variables.list(), ["a", "b", "c"]],
+  ["choice", "b", variables.choice("a", "b"), "b"],
+  ["host", "0.0.0.0", variables.host(), "0.0.0.0"],
+  ["host", "::1", variables.host(), "::1"],
+])("%s reads %j", (_name, text, schema, value) => {
+  expect(read(schema, text)).toEqual({ HERALD_X_V: value });
+});
+
+test.each<[string, string, z.ZodType]>([
+  ["port", "65536", variables.port()],
+  ["port", "-1", variables.port()],
+  ["port", "80a", variables.port()],
+  ["port", "1e3", variables.port()],
+  ["integer", "10", variables.integer({ least: 1, most: 9 })],
+  ["url", "http://a", variables.url("https")],
+  ["url", "a", variables.url("https")],
+  ["urls", "nats://a,b", variables.urls("nats")],
+  ["mongoUrl", "http://a", variables.mongoUrl()],
+  ["secret", "abc", variables.secret({ least: 4 })],
+  ["key32", "0f".repeat(31), variables.key32()],
+  ["key32", "not a key", variables.key32()],
+  ["durationMs", "5 fortnights", variables.durationMs()],
+  ["durationMs", "10ms", variables.durationMs({ least: 1000 })],
+  ["durationMs", "1h", variables.durationMs({ most: 1000 })],
+  ["bytes", "-1", variables.bytes()],
+  ["bytes", "1KiB", variables.bytes({ most: 10 })],
+  ["flag", "maybe", variables.flag()],
+  ["choice", "c", variables.choice("a", "b")],
+  ["host", "a b", variables.host()],
+])("%s refuses %j, and says what would be accepted", (_name, text, schema) => {
+  const [problem, ...rest] = wrong(schema, text);
+  expect(rest).toEqual([]);
+  expect(problem).toMatch(/^HERALD_X_V: is .+; accepted: .+; for example .+$/);
+});
+
+const gateway = z.object({
+  ...natsConfig,
+  ...logConfig,
+  ...telemetryConfig,
+  ...httpConfig("gateway", { port: 8080, metricsPort: 9464 }),
+  HERALD_ADMIN_TOKEN: variables.secret(),
+});
+
+const complete = { HERALD_NATS_URL: "nats://127.0.0.1:4222", HERALD_ADMIN_TOKEN: "0123456789abcdef" };
+
+test("defaults stand in for what is not set, and an empty variable is not set", () => {
+  expect(readConfig(gateway, { ...complete, HERALD_GATEWAY_PORT: "", OTEL_EXPORTER_OTLP_ENDPOINT: "" })).toEqual({
+    HERALD_NATS_URL: ["nats://127.0.0.1:4222"],
+    HERALD_ADMIN_TOKEN: "0123456789abcdef",
+    HERALD_LOG_LEVEL: "info",
+    HERALD_GATEWAY_HOST: "127.0.0.1",
+    HERALD_GATEWAY_PORT: 8080,
+    HERALD_GATEWAY_METRICS_PORT: 9464,
+  });
+});
+
+test("every problem is reported at once, by name, with what would help", () => {
+  expect(
+    problemsOf(gateway, {
+      HERALD_NATS_URL: "http://user:hunter2@nats",
+      HERALD_LOG_LEVEL: "loud",
+      HERALD_GATEWAY_PORT: "eighty",
+      HERALD_GATEWAY_HOTS: "0.0.0.0",
+      HERALD_GATEWAY_FEATURES: "x",
+    }),
+  ).toEqual([
+    "HERALD_NATS_URL: is not a list of URLs that begin with nats:// or tls:// or ws:// or wss://; accepted: one URL, or several with commas between them; for example nats://127.0.0.1:4222",
+    'HERALD_LOG_LEVEL: is not one of trace, debug, info, warn, error, fatal, silent (it is "loud"); accepted: one of trace, debug, info, warn, error, fatal, silent; for example trace',
+    'HERALD_GATEWAY_PORT: is not a port (it is "eighty"); accepted: a whole number from 0 to 65535, 0 for any free port; for example 8080',
+    "HERALD_ADMIN_TOKEN: is not set; accepted: at least 16 characters that nobody can guess; for example the output of `openssl rand -base64 32`",
+    "HERALD_GATEWAY_FEATURES: is not a variable of this service; take it away",
+    "HERALD_GATEWAY_HOTS: is not a variable of this service; probably HERALD_GATEWAY_HOST is meant",
+  ]);
+});
+
+test("a secret is never repeated, however it is wrong", () => {
+  const schema = z.object({
+    ...mongoConfig,
+    HERALD_X_SECRET: variables.secret({ least: 40 }),
+    HERALD_X_KEY: variables.key32(),
+  });
+  const problems = problemsOf(schema, {
+    HERALD_MONGO_URL: "postgres://u:hunter2@a",
+    HERALD_X_SECRET: "hunter2hunter2",
+    HERALD_X_KEY: "hunter2hunter2",
+  });
+  expect(problems).toHaveLength(3);
+  expect(problems.join()).not.toContain("hunter2");
+});
+
+test("variables of other services and of other programs are none of ours", () => {
+  const others = {
+    HERALD_REGISTRY_PORT: "1",
+    HERALD_DISPATCH_MASTER_KEY: "x",
+    HERALD_MONGO_URL: "mongodb://a",
+    HERALD_NATS_ADMIN_USER: "a",
+    PATH: "/",
+  };
+  expect(readConfig(gateway, { ...complete, ...others })).toMatchObject({ HERALD_GATEWAY_PORT: 8080 });
+});
+
+test("a slip in a shared variable is noticed", () => {
+  expect(problemsOf(gateway, { ...complete, HERALD_LOG_LEVLE: "debug" })).toEqual([
+    "HERALD_LOG_LEVLE: is not a variable of this service; probably HERALD_LOG_LEVEL is meant",
+  ]);
+});
+
+test("a schema may check across variables and turn them into something else", () => {
+  const schema = z
+    .object({
+      HERALD_X_LEAST: variables.integer({ least: 0, most: 9 }),
+      HERALD_X_MOST: variables.integer({ least: 0, most: 9 }).default(5),
+    })
+    .superRefine((config, context) => {
+      if (config.HERALD_X_LEAST > config.HERALD_X_MOST)
+        context.addIssue({ code: "custom", path: ["HERALD_X_LEAST"], message: "is larger than HERALD_X_MOST" });
+    })
+    .transform((config) => ({ least: config.HERALD_X_LEAST, most: config.HERALD_X_MOST }));
+  expect(readConfig(schema, { HERALD_X_LEAST: "3" })).toEqual({ least: 3, most: 5 });
+  expect(problemsOf(schema, { HERALD_X_LEAST: "7" })).toEqual([
+    'HERALD_X_LEAST: is larger than HERALD_X_MOST (it is "7"); accepted: a whole number from 0 to 9; for example 0',
+  ]);
+});
+
+test("the message is a list for a terminal", () => {
+  const error = new ConfigError(["A: is wrong", "B: is wrong"]);
+  expect(error.message).toBe("The configuration has 2 problems:\n  A: is wrong\n  B: is wrong");
+});

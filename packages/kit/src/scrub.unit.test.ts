@@ -1,0 +1,24 @@
+import { expect, test } from "vitest";
+import { scrub } from "./scrub.ts";
+
+test.each([
+  ["token hpt_AAAAAAAAAAAA in words", "token hpt_[masked] in words"],
+  ["nats://user:pass@host:4222", "nats://[masked]@host:4222"],
+  ["GET https://a.example/b?c=d#e", "GET https://a.example/b?[masked]#e"],
+  ["Bearer abcdefghijkl", "Bearer [masked]"],
+  ['{"err":"dup key: { a: \\"x\\" }"}', '{"err":"dup key: [masked]"}'],
+  ["https://a.example/b", "https://a.example/b"],
+  ["/api/v1/devices", "/api/v1/devices"],
+  ["the version v1.2.3 of a basic thing", "the version v1.2.3 of a basic thing"],
+])("%j becomes %j", (text, expected) => {
+  expect(scrub(text)).toBe(expected);
+});
+
+test("a line of JSON stays one", () => {
+  const line = JSON.stringify({
+    a: "Bearer abcdefghijkl",
+    b: 'http://x/?q="quoted"',
+    c: "-----BEGIN X-----\n\n-----END X-----",
+  });
+  expect(() => JSON.parse(scrub(line))).not.toThrow();
+});
