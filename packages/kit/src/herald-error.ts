@@ -62,7 +62,7 @@ export const toProblem = (
     },
     body: {
       errors: [...known.messages],
-      type: `urn:herald:error:${known.code}`,
+      type: `/docs/errors#${known.code}`,
       title,
       status,
       instance: requestId,
