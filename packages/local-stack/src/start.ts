@@ -1,0 +1,62 @@
+import { join, resolve } from "node:path";
+import { printedCommands } from "./start/printed-commands.ts";
+import { type RunningHerald, startHerald } from "./start/start-herald.ts";
+
+/** `npm start`: the whole system on this machine until Ctrl-C. */
+
+const root = join(import.meta.dirname, "../../..");
+const dataDir = resolve(process.env.HERALD_DATA_DIR ?? join(root, ".herald"));
+const nameWidth = 10;
+const logLine = (name: string, line: string) => console.log(`${name.padEnd(nameWidth)} | ${line}`);
+const say = (line: string) => logLine("herald", line);
+
+let running: RunningHerald | undefined;
+let stopping = false;
+
+async function end(why: string, exitCode: number): Promise<void> {
+  // Before it is ready, and when asked twice, the watchdog stops what was started.
+  if (stopping || !running) process.exit(exitCode || 130);
+  stopping = true;
+  say(`${why}: stopping services, then simulators, then broker and database`);
+  await running.stop();
+  say("stopped");
+  process.exit(exitCode);
+}
+
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => void end(signal, 0));
+// The terminal or npm may go first; that must not end this process before it has stopped its parts.
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
+if (process.env.npm_lifecycle_event) {
+  const parent = process.ppid;
+  setInterval(() => process.ppid !== parent && void end("npm has ended", 0), 1_000).unref();
+}
+
+try {
+  running = await startHerald({ root, dataDir, env: process.env, say, logLine });
+  console.log(summary(running));
+  void running.failed.then((why) => end(why, 1));
+} catch (error) {
+  console.error(error instanceof Error ? error.message : String(error));
+  process.exit(1);
+}
+
+function summary({ local, sources }: RunningHerald): string {
+  const lines = [
+    "",
+    "Herald is ready.",
+    "",
+    `  gateway      ${local.gateway}   (interface: ${local.gateway}/docs)`,
+    `  pushes       ${local.simulators.control}   (a page that shows them as they arrive)`,
+    `  project      ${local.project.id}, token ${local.project.token}`,
+    `  admin token  ${local.adminToken}`,
+    `  NATS         ${local.nats.url}   (${sources.nats.why})`,
+    `  database     ${local.mongo.url}   (${sources.mongo.why})`,
+    `  data         ${dataDir}   (npm run reset empties it; local.json has all of this for scripts)`,
+    "",
+    "Your first push, in another terminal:",
+  ];
+  for (const { does, command } of printedCommands({ ...local, control: local.simulators.control })) {
+    lines.push("", `# ${does}`, command);
+  }
+  return [...lines, "", "Ctrl-C stops everything.", ""].join("\n");
+}

@@ -1,0 +1,69 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Secrets } from "./secrets.ts";
+
+export type DemoProject = { id: string; token: string };
+export type SimulatorAddresses = { apns: string; control: string; ca: string };
+
+/** A service that has just become ready may still be reconnecting to the broker. */
+const TRY_FOR_MS = 20_000;
+
+/** The project of the printed commands: the one of the last start when it is still known, else a new one. */
+export async function ensureDemoProject(options: {
+  dataDir: string;
+  gateway: string;
+  adminToken: string;
+  secrets: Secrets;
+  simulators: SimulatorAddresses;
+}): Promise<DemoProject> {
+  const { dataDir, gateway, adminToken, secrets, simulators } = options;
+  const file = join(dataDir, "project.json");
+  const admin = `${gateway}/admin/v1/projects`;
+  const kept = await readFile(file, "utf8").then(
+    (text) => JSON.parse(text) as DemoProject,
+    () => undefined,
+  );
+  const known = kept && (await call("GET", `${gateway}/api/v1/devices?per_page=1`, kept.token)).ok;
+  let project = known ? kept : undefined;
+  if (!project) {
+    const made = await expectOk("POST", admin, adminToken, { project: { name: "Demo" } });
+    const { data, token } = made as { data: { id: string }; token: string };
+    project = { id: data.id, token };
+  }
+  // At each start: the simulators' ports may have moved.
+  await expectOk("PUT", `${admin}/${project.id}/providers/apns`, adminToken, {
+    key_id: "HERALDDEMO",
+    team_id: "LOCALSTACK",
+    private_key: secrets.apnsKey,
+    bundle_id: "com.example.herald",
+    environment: "sandbox",
+    endpoint: simulators.apns,
+    ca: simulators.ca,
+  });
+  await writeFile(file, JSON.stringify(project), { mode: 0o600 });
+  return project;
+}
+
+type Answer = { ok: boolean; status: number; text: string };
+
+async function expectOk(method: string, url: string, token: string, body: unknown): Promise<unknown> {
+  const answer = await call(method, url, token, body);
+  if (!answer.ok) throw new Error(`${method} ${url} answered ${answer.status}: ${answer.text}`);
+  return JSON.parse(answer.text);
+}
+
+/** Waits out what passes by itself: a dependency that is just coming up is a 503. */
+async function call(method: string, url: string, token: string, body?: unknown): Promise<Answer> {
+  const deadline = Date.now() + TRY_FOR_MS;
+  for (;;) {
+    const response = await fetch(url, {
+      method,
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const answer = { ok: response.ok, status: response.status, text: await response.text() };
+    if (answer.status !== 503 || Date.now() > deadline) return answer;
+    await delay(250);
+  }
+}

@@ -1,0 +1,42 @@
+import { generateKeyPairSync, randomBytes } from "node:crypto";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+
+/** Made once and kept with the data: what is encrypted or signed with them must be readable at the next start. */
+export type Secrets = {
+  adminToken: string;
+  natsPassword: string;
+  analyticsPassword: string;
+  /** `<id>:<base64>`: signs open tokens. */
+  openKeys: string;
+  /** `<id>:<base64>`: wraps the providers' credentials. */
+  masterKeys: string;
+  /** PEM of a .p8 key, as Apple would give one. */
+  apnsKey: string;
+};
+
+export async function keepSecrets(dataDir: string): Promise<Secrets> {
+  const file = join(dataDir, "secrets.json");
+  const kept = await readFile(file, "utf8").catch(() => "{}");
+  const secrets = { ...makeSecrets(), ...(JSON.parse(kept) as Partial<Secrets>) };
+  await writeFile(file, `${JSON.stringify(secrets, null, 2)}\n`, { mode: 0o600 });
+  return secrets;
+}
+
+function makeSecrets(): Secrets {
+  const { privateKey } = generateKeyPairSync("ec", {
+    namedCurve: "P-256",
+    publicKeyEncoding: { type: "spki", format: "pem" },
+    privateKeyEncoding: { type: "pkcs8", format: "pem" },
+  });
+  const password = () => randomBytes(24).toString("base64url");
+  const keyRing = () => `local:${randomBytes(32).toString("base64")}`;
+  return {
+    adminToken: password(),
+    natsPassword: password(),
+    analyticsPassword: password(),
+    openKeys: keyRing(),
+    masterKeys: keyRing(),
+    apnsKey: privateKey,
+  };
+}

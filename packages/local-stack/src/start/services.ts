@@ -1,0 +1,94 @@
+import { join } from "node:path";
+import { startProcess } from "../processes/start-process.ts";
+import type { Part, Started } from "./keep-running.ts";
+import { plainLine } from "./plain-line.ts";
+import type { Ports } from "./ports.ts";
+import type { Secrets } from "./secrets.ts";
+
+export const serviceNames = ["gateway", "registry", "dispatch", "analytics"] as const;
+export type ServiceName = (typeof serviceNames)[number];
+
+/** A service has 25 s to finish what it holds; then it is killed. */
+const STOP_TIMEOUT_MS = 30_000;
+/** The exit code by which a service says that its configuration is wrong: starting it again will not help. */
+const WRONG_CONFIGURATION = 78;
+/** Requests by client identity and refused credentials, per address and 10 s: 1,000 a second, for load tests on one machine. */
+const LOCAL_LIMIT = "10000";
+
+export type Addresses = { natsUrl: string; natsUser?: string; natsPassword?: string; mongoUrl: string };
+
+/**
+ * The environment of the services: what the caller's own environment says, completed with defaults for one machine, and
+ * with the addresses and ports of this start, which nothing may contradict.
+ */
+export function serviceEnvironment(
+  env: NodeJS.ProcessEnv,
+  { natsUrl, natsUser, natsPassword, mongoUrl }: Addresses,
+  ports: Ports,
+  secrets: Secrets,
+): NodeJS.ProcessEnv {
+  const defaults = {
+    HERALD_ADMIN_TOKEN: secrets.adminToken,
+    HERALD_OPEN_KEYS: secrets.openKeys,
+    HERALD_DISPATCH_MASTER_KEYS: secrets.masterKeys,
+    HERALD_DISPATCH_CUSTOM_ENDPOINTS: "true", // the simulators are not where Apple and Google are
+    HERALD_GATEWAY_LIMIT_FAILURES: LOCAL_LIMIT,
+    HERALD_GATEWAY_LIMIT_CLIENTS: LOCAL_LIMIT,
+  };
+  const fixed: NodeJS.ProcessEnv = {
+    HERALD_NATS_URL: natsUrl,
+    HERALD_MONGO_URL: mongoUrl,
+    ...(natsUser && { HERALD_NATS_USER: natsUser }),
+    ...(natsPassword && { HERALD_NATS_PASSWORD: natsPassword }),
+    HERALD_NATS_REPLICAS: "1",
+  };
+  for (const name of serviceNames) {
+    const variable = `HERALD_${name.toUpperCase()}`;
+    fixed[`${variable}_PORT`] = String(ports[name]);
+    fixed[`${variable}_METRICS_PORT`] = String(ports[`${name}Metrics`]);
+  }
+  return { ...defaults, ...env, ...fixed };
+}
+
+/** Herald's own code runs from its sources: nothing has to be built. */
+const nodeArgs = (root: string, entry: string) => ["--conditions=@herald/source", join(root, entry)];
+
+export type ProgramOptions = {
+  root: string;
+  entry: string;
+  env: NodeJS.ProcessEnv;
+  logLine: (name: string, line: string) => void;
+};
+
+/** One of Herald's programs, as a process of its own with its lines in the common log. */
+export function programPart(name: string, options: ProgramOptions): Part {
+  return { name, start: () => startProgram(name, options) };
+}
+
+async function startProgram(name: string, { root, entry, env, logLine }: ProgramOptions): Promise<Started> {
+  const running = await startProcess({
+    name,
+    command: process.execPath,
+    args: nodeArgs(root, entry),
+    cwd: root,
+    env,
+    stopSignal: "SIGTERM",
+    stopTimeoutMs: STOP_TIMEOUT_MS,
+    output: { onLine: (line) => logLine(name, plainLine(line)) },
+  });
+  return {
+    pids: [running.pid],
+    ended: Promise.all([running.ended, running.exited]).then(([why, { code }]) => ({
+      why,
+      again: code !== WRONG_CONFIGURATION,
+    })),
+    stop: running.stop,
+  };
+}
+
+/** Runs a program to its end, which must be a good one. */
+export async function runProgram(name: string, options: ProgramOptions): Promise<void> {
+  const running = await startProgram(name, options);
+  const { why } = await running.ended;
+  if (!why.endsWith("exit code 0")) throw new Error(why);
+}

@@ -1,0 +1,181 @@
+import { join } from "node:path";
+import { dockerEngine } from "../docker.ts";
+import { composeStarter } from "../docker-compose.ts";
+import { startMongo } from "../mongo/start-mongo.ts";
+import { startNats } from "../nats/start-nats.ts";
+import type { RunningServer } from "../stack-options.ts";
+import { ensureDemoProject } from "./demo-project.ts";
+import { type Kept, keepRunning, type Part, type Started } from "./keep-running.ts";
+import { type LocalFile, removeLocalFile, writeLocalFile } from "./local-file.ts";
+import { analyticsUser, natsUsers } from "./nats-users.ts";
+import { allPorts, expectFree, readPorts } from "./ports.ts";
+import { allReady } from "./readiness.ts";
+import { takeRunLock } from "./run-lock.ts";
+import { keepSecrets } from "./secrets.ts";
+import { programPart, runProgram, serviceEnvironment, serviceNames } from "./services.ts";
+import { simulatorsPart } from "./simulators.ts";
+
+/** Everything that a killed start leaves is stopped by its watchdog, the services' own deadline included. */
+const WAIT_FOR_PREVIOUS_MS = 40_000;
+
+export type StartOptions = {
+  root: string;
+  dataDir: string;
+  env: NodeJS.ProcessEnv;
+  /** What this program itself has to say. */
+  say: (line: string) => void;
+  /** What a part says. */
+  logLine: (name: string, line: string) => void;
+};
+
+export type RunningHerald = {
+  local: LocalFile;
+  /** From where broker and database came. */
+  sources: { nats: RunningServer["source"]; mongo: RunningServer["source"] };
+  /** Settles with the reason when a part has ended that cannot be started again. */
+  failed: Promise<string>;
+  stop: () => Promise<void>;
+};
+
+/** The whole system on this machine: broker and database, bootstrap, simulators, the four services, a demo project. */
+export async function startHerald({ root, dataDir, env, say, logLine }: StartOptions): Promise<RunningHerald> {
+  const ports = await readPorts(env);
+  const { wasKilled } = await takeRunLock(dataDir);
+  await removeLocalFile(dataDir);
+  const withDocker = "version" in (await dockerEngine(env));
+  const ownPorts = allPorts.filter((name) => !(withDocker && (name === "nats" || name === "mongo")));
+  await expectFree(ports, ownPorts, wasKilled ? WAIT_FOR_PREVIOUS_MS : 0);
+  const secrets = await keepSecrets(dataDir);
+  const analytics = analyticsUser(secrets.analyticsPassword);
+
+  const kept: Record<string, Kept> = {};
+  let fail: (why: string) => void = () => {};
+  const failed = new Promise<string>((resolve) => {
+    fail = resolve;
+  });
+  let local: LocalFile | undefined;
+  const writeLocal = async () => {
+    if (!local) return;
+    local.processes = processIds(kept);
+    await writeLocalFile(dataDir, local);
+  };
+  const keep = async (part: Part) => {
+    kept[part.name] = await keepRunning(part, {
+      end: (why) => say(`${why}; starting it again`),
+      start: () => void writeLocal(),
+      hopeless: (why) => fail(`${why}: its configuration is wrong`),
+    });
+  };
+  const stop = async () => {
+    local = undefined;
+    await removeLocalFile(dataDir);
+    const stopAll = (names: readonly string[]) => Promise.all(names.map((name) => kept[name]?.stop()));
+    await stopAll(serviceNames);
+    await stopAll(["simulators"]);
+    await stopAll(["nats", "mongo"]);
+  };
+
+  const compose = { root, env, natsPort: ports.nats, mongoPort: ports.mongo, ...secrets };
+  const common = { env, progress: say };
+  try {
+    const simulators = simulatorsPart({ root, env, logLine, dataDir, ports });
+    const nats = serverPart("nats", () =>
+      startNats({
+        ...common,
+        dataDir: join(dataDir, "nats"),
+        port: ports.nats,
+        docker: composeStarter("nats", compose),
+        extraConfig: natsUsers(secrets.natsPassword, analytics),
+      }),
+    );
+    const mongo = serverPart("mongo", () =>
+      startMongo({
+        ...common,
+        dataDir: join(dataDir, "mongo"),
+        port: ports.mongo,
+        docker: composeStarter("mongo", compose),
+      }),
+    );
+    await allOrThrow([keep(nats.part), keep(mongo.part), keep(simulators.part)]);
+
+    const ownBroker = nats.running().source.step !== "environment";
+    const broker = ownBroker
+      ? { url: nats.running().url, user: "herald", password: secrets.natsPassword, analytics }
+      : { url: nats.running().url, ...userOf(env) };
+    const addresses = {
+      natsUrl: broker.url,
+      mongoUrl: mongo.running().url,
+      ...(broker.user && { natsUser: broker.user }),
+      ...(broker.password && { natsPassword: broker.password }),
+    };
+    const serviceEnv = serviceEnvironment(env, addresses, ports, secrets);
+    const program = { root, env: serviceEnv, logLine };
+    await runProgram("bootstrap", { ...program, entry: "packages/bus/src/main.ts" });
+    await allOrThrow(
+      serviceNames.map((name) => keep(programPart(name, { ...program, entry: `services/${name}/src/main.ts` }))),
+    );
+
+    const urls = Object.fromEntries(serviceNames.map((name) => [name, `http://127.0.0.1:${ports[name]}`]));
+    const hopeless = failed.then((why) => Promise.reject(new Error(why)));
+    await Promise.race([allReady(urls), hopeless]);
+    const gateway = `http://127.0.0.1:${ports.gateway}`;
+    const adminToken = serviceEnv.HERALD_ADMIN_TOKEN ?? secrets.adminToken;
+    const simulatorAddresses = await simulators.addresses();
+    const project = await ensureDemoProject({ dataDir, gateway, adminToken, secrets, simulators: simulatorAddresses });
+    await allReady(urls);
+
+    local = {
+      gateway,
+      adminToken,
+      project,
+      simulators: simulatorAddresses,
+      nats: broker,
+      mongo: { url: mongo.running().url },
+      processes: {},
+    };
+    await writeLocal();
+    return { local, sources: { nats: nats.running().source, mongo: mongo.running().source }, failed, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** A broker or a database that is started again on the same port with the same data when it ends. */
+function serverPart(name: string, start: () => Promise<RunningServer>): { part: Part; running: () => RunningServer } {
+  let latest: RunningServer | undefined;
+  const part: Part = {
+    name,
+    start: async (): Promise<Started> => {
+      const server = await start();
+      latest = server;
+      return { ...server, ended: server.ended.then((why) => ({ why, again: true })) };
+    },
+  };
+  return {
+    part,
+    running: () => {
+      if (!latest) throw new Error(`${name} was not started`);
+      return latest;
+    },
+  };
+}
+
+function userOf({ HERALD_NATS_USER: user, HERALD_NATS_PASSWORD: password }: NodeJS.ProcessEnv) {
+  return { ...(user && { user }), ...(password && { password }) };
+}
+
+function processIds(kept: Readonly<Record<string, Kept>>): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(kept).flatMap(([name, { pids }]) => {
+      const [first] = pids();
+      return first === undefined ? [] : [[name, first] as const];
+    }),
+  );
+}
+
+/** Waits for all, so that what did start can be stopped, then throws the first reason. */
+async function allOrThrow(starting: readonly Promise<void>[]): Promise<void> {
+  const results = await Promise.allSettled(starting);
+  for (const result of results) if (result.status === "rejected") throw result.reason;
+}
