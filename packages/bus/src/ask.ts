@@ -1,9 +1,10 @@
 import { type QuestionContract, ReplyError } from "@herald/contracts";
 import { HeraldError, inSpan } from "@herald/kit";
 import type { z } from "zod";
-import { codeOf, notConnected } from "./bus-error.ts";
+import { codeOf } from "./bus-error.ts";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
 import { outgoingHeaders } from "./message-headers.ts";
+import { request } from "./request.ts";
 
 /** A list at its slowest takes a second or two; after five nobody waits any more. */
 const askTimeoutMs = 5_000;
@@ -19,17 +20,14 @@ export const ask = async <Request extends z.ZodType, Answer extends z.ZodType>(
   options: { readonly timeoutMs?: number } = {},
 ): Promise<z.output<Answer>> => {
   const connection = connectionOf(bus);
-  const request = question.request.parse(data);
+  const body = JSON.stringify(question.request.parse(data));
   const startedAt = performance.now();
   const observe = (outcome: string) =>
     connection.telemetry.asking.record((performance.now() - startedAt) / 1000, { question: question.name, outcome });
   const attributes = { "rpc.system": "nats", "rpc.service": question.service, "rpc.method": question.name };
   try {
     const answer = await inSpan(`ask ${question.name}`, { kind: "client", attributes }, async () =>
-      unwrap(
-        question,
-        await roundTrip(connection, question, JSON.stringify(request), options.timeoutMs ?? askTimeoutMs),
-      ),
+      unwrap(question, await roundTrip(connection, question, body, options.timeoutMs ?? askTimeoutMs)),
     );
     observe("answered");
     return answer;
@@ -45,10 +43,10 @@ const roundTrip = async (
   body: string,
   timeout: number,
 ): Promise<unknown> => {
-  if (!connection.connected) throw notConnected();
   try {
-    return (await connection.nc.request(question.subject, body, { headers: outgoingHeaders(), timeout })).json();
+    return (await request(connection, question.subject, body, outgoingHeaders(), timeout)).json();
   } catch (cause) {
+    if (cause instanceof HeraldError) throw cause;
     throw new HeraldError("service-away", `${question.service} does not answer`, { cause });
   }
 };

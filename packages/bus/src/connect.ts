@@ -20,6 +20,8 @@ export type Connection = {
   connected: boolean;
   /** Called on every loss and every return of the connection. */
   readonly listeners: Set<(connected: boolean) => void>;
+  /** Requests without a reply so far: each is told when the connection is lost, since its reply is lost with it. */
+  readonly waiting: Set<() => void>;
 };
 
 export const connectionOf = (bus: Bus): Connection => bus as unknown as Connection;
@@ -57,6 +59,7 @@ export const connectBus = async (options: ConnectOptions): Promise<Bus> => {
     telemetry: createTelemetry(),
     connected: true,
     listeners: new Set(),
+    waiting: new Set(),
   };
   void followStatus(connection);
   return connection as unknown as Bus;
@@ -98,6 +101,7 @@ const followStatus = async (connection: Connection): Promise<void> => {
   const change = (connected: boolean) => {
     if (connection.connected === connected) return;
     connection.connected = connected;
+    if (!connected) for (const lost of connection.waiting) lost();
     for (const listener of connection.listeners) listener(connected);
   };
   for await (const status of nc.status()) {

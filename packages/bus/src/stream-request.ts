@@ -1,7 +1,8 @@
 import { JetStreamApiError } from "@nats-io/jetstream";
 import type { MsgHdrs } from "@nats-io/transport-node";
-import { notConnected, toBusError } from "./bus-error.ts";
+import { toBusError } from "./bus-error.ts";
 import type { Connection } from "./connect.ts";
+import { request } from "./request.ts";
 
 /** A stream answers in milliseconds; a caller must know within three seconds that the bus is away. */
 export const publishTimeoutMs = 2_500;
@@ -9,10 +10,7 @@ export const publishTimeoutMs = 2_500;
 type StreamAck = { readonly seq: number; readonly duplicate?: boolean; readonly count?: number };
 type StreamReply = StreamAck | { readonly error: { code: number; description: string; err_code: number } };
 
-/**
- * Sends one message to a stream and resolves with the stream's ack.
- * Nothing is sent while the connection is down: the client would keep it and publish it after its sender gave up.
- */
+/** Sends one message to a stream and resolves with the stream's ack. Throws bus-away or queue-full, or what else the broker says. */
 export const requestAck = async (
   connection: Connection,
   subject: string,
@@ -20,9 +18,8 @@ export const requestAck = async (
   headers: MsgHdrs,
   timeout = publishTimeoutMs,
 ): Promise<StreamAck> => {
-  if (!connection.connected) throw notConnected();
   try {
-    const reply: StreamReply = (await connection.nc.request(subject, payload, { headers, timeout })).json();
+    const reply: StreamReply = (await request(connection, subject, payload, headers, timeout)).json();
     if ("error" in reply) throw new JetStreamApiError(reply.error);
     return reply;
   } catch (error) {

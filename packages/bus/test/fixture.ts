@@ -1,8 +1,3 @@
-import { type DurableName, newNotificationId, newProjectId, type ProjectId, SendV1, type ExpandV1 } from "@herald/contracts";
-import { createLogger, type Logger } from "@herald/kit";
-import { type Broker, type BrokerOptions, startBroker } from "@herald/testing";
-import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
-import { connect, nanos, type NatsConnection } from "@nats-io/transport-node";
 import {
   type Bus,
   type Consuming,
@@ -13,7 +8,18 @@ import {
   ensureStreams,
   type Handler,
 } from "@herald/bus";
-import { eventually } from "@herald/testing";
+import {
+  type DurableName,
+  type ExpandV1,
+  newNotificationId,
+  newProjectId,
+  type ProjectId,
+  SendV1,
+} from "@herald/contracts";
+import { createLogger, type Logger } from "@herald/kit";
+import { type Broker, type BrokerOptions, eventually, startBroker } from "@herald/testing";
+import { type JetStreamManager, jetstreamManager, type StoredMsg } from "@nats-io/jetstream";
+import { connect, type NatsConnection, nanos } from "@nats-io/transport-node";
 
 /** Lines that the bus logged, as objects. */
 export type LogLine = Record<string, unknown> & { readonly level: string; readonly msg: string };
@@ -122,3 +128,6 @@ export const readStream = async ({ raw }: BusTest, stream: string) => {
   }
   return found;
 };
+
+export const headersOf = (message: StoredMsg | undefined): Record<string, readonly string[]> =>
+  Object.fromEntries(message?.header ?? []);

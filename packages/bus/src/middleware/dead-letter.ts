@@ -17,7 +17,8 @@ export const deadLettered: Step = async (job, next) => {
     for (const task of job.tasks) await bury(job, task, verdict);
     return verdict;
   } catch (error) {
-    return { kind: "again", delayMs: againDelayMs(5), error };
+    const deliveryCount = job.tasks[0]?.received.deliveryCount ?? 1;
+    return { kind: "again", delayMs: againDelayMs(deliveryCount), error };
   }
 };
 

@@ -1,0 +1,159 @@
+import { type Answering, answer, ask, closeBus, connectBus } from "@herald/bus";
+import { CountOpens, defineQuestion, GetProject, newNotificationId } from "@herald/contracts";
+import { currentRequestId, HeraldError, withRequestId } from "@herald/kit";
+import { eventually } from "@herald/testing";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { type BusTest, newProject, startBusTest } from "./fixture.ts";
+
+let t: BusTest;
+let answering: Answering[] = [];
+beforeAll(async () => {
+  t = await startBusTest();
+});
+afterEach(async () => {
+  await Promise.all(answering.map((one) => one.stop()));
+  answering = [];
+  t.logged.length = 0;
+});
+afterAll(() => t.stop());
+
+const answers: typeof answer = (...args) => {
+  const started = answer(...args);
+  answering.push(started);
+  return started;
+};
+const question = () => ({ projectId: newProject(), notificationIds: [newNotificationId(new Date())] });
+
+describe("ask", () => {
+  test("gets the answer of the service, under the asker's request id", async () => {
+    answers(t.bus, CountOpens, async ({ notificationIds }, { requestId }) => {
+      expect(currentRequestId()).toBe(requestId);
+      return { counts: { [requestId ?? "none"]: notificationIds.length } };
+    });
+    await t.raw.nc.flush();
+    expect(await withRequestId("request-1", () => ask(t.bus, CountOpens, question()))).toEqual({
+      counts: { "request-1": 1 },
+    });
+  });
+
+  test("one of several replicas answers", async () => {
+    const replica = await connectBus({ url: t.broker.url, name: "replica", log: t.log });
+    const calls = { one: 0, two: 0 };
+    answers(t.bus, CountOpens, async () => ({ counts: { n: ++calls.one } }));
+    answers(replica, CountOpens, async () => ({ counts: { n: ++calls.two } }));
+    let asked = 0;
+    await eventually(async () => {
+      await Promise.all(Array.from({ length: 20 }, () => ask(t.bus, CountOpens, question())));
+      asked += 20;
+      expect(Math.min(calls.one, calls.two)).toBeGreaterThan(0);
+    });
+    expect(calls.one + calls.two).toBe(asked);
+    await closeBus(replica);
+  });
+
+  test("nobody answers: service-away", async () => {
+    await expect(ask(t.bus, GetProject, { projectId: newProject() })).rejects.toMatchObject({
+      code: "service-away",
+      messages: ["registry does not answer"],
+    });
+  });
+
+  test("the answer takes too long: service-away", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    answers(t.bus, CountOpens, async () => {
+      await promise;
+      return { counts: {} };
+    });
+    await expect(ask(t.bus, CountOpens, question(), { timeoutMs: 50 })).rejects.toMatchObject({ code: "service-away" });
+    resolve();
+  });
+
+  test("a HeraldError of the other side is thrown here as it was", async () => {
+    answers(t.bus, CountOpens, async () => {
+      throw new HeraldError("notification-not-found", ["first", "second"], { retryAfterSeconds: 7 });
+    });
+    await expect(ask(t.bus, CountOpens, question())).rejects.toMatchObject({
+      name: "HeraldError",
+      code: "notification-not-found",
+      messages: ["first", "second"],
+      retryAfterSeconds: 7,
+    });
+  });
+
+  test("anything else is internal, logged there, and says nothing here", async () => {
+    answers(t.bus, CountOpens, async () => {
+      throw new Error("password=hunter2");
+    });
+    const thrown = await ask(t.bus, CountOpens, question()).catch((error: unknown) => error);
+    expect(thrown).toMatchObject({ code: "internal" });
+    expect(JSON.stringify([thrown, String(thrown)])).not.toContain("hunter2");
+    expect(t.logged.find(({ level }) => level === "error")).toMatchObject({ question: "analytics.opens.count" });
+  });
+
+  test("an answer that is not what the contract says is internal, and never leaves", async () => {
+    answers(t.bus, CountOpens, async () => ({ counts: { n: -1 } }));
+    await expect(ask(t.bus, CountOpens, question())).rejects.toMatchObject({ code: "internal" });
+  });
+
+  test("an answer that is too large for the broker is internal", async () => {
+    const Large = defineQuestion("analytics", "test", "large", z.object({}), z.string());
+    answers(t.bus, Large, async () => "x".repeat(2_000_000));
+    await expect(ask(t.bus, Large, {})).rejects.toMatchObject({ code: "internal" });
+  });
+
+  test("refuses a question that is not what the contract says", async () => {
+    await expect(ask(t.bus, CountOpens, { ...question(), notificationIds: [] })).rejects.toMatchObject({
+      name: "ZodError",
+    });
+  });
+});
+
+describe("answer", () => {
+  const raw = async (body: string | Uint8Array) =>
+    (await t.raw.nc.request(CountOpens.subject, body, { timeout: 2_000 })).json();
+
+  test.each([
+    ["not JSON", "}"],
+    ["an empty body", ""],
+    ["other JSON", "[1]"],
+  ])("%s is answered with schema", async (_, body) => {
+    answers(t.bus, CountOpens, async () => ({ counts: {} }));
+    await t.raw.nc.flush();
+    expect(await raw(body)).toMatchObject({ error: { code: "schema" } });
+  });
+
+  test("works on a bounded number at a time", async () => {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    let inside = 0;
+    let most = 0;
+    answers(t.bus, CountOpens, async () => {
+      most = Math.max(most, ++inside);
+      await released;
+      inside--;
+      return { counts: {} };
+    });
+    const asked = Array.from({ length: 300 }, () => ask(t.bus, CountOpens, question(), { timeoutMs: 10_000 }));
+    await eventually(() => expect(most).toBe(64));
+    release();
+    await Promise.all(asked);
+    expect(most).toBe(64);
+  });
+
+  test("stopped, it answers what it took and nothing more", async () => {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    let taken = 0;
+    const one = answers(t.bus, CountOpens, async () => {
+      taken++;
+      await released;
+      return { counts: { n: 1 } };
+    });
+    const asked = ask(t.bus, CountOpens, question());
+    await eventually(() => expect(taken).toBe(1));
+    const stopped = one.stop();
+    await eventually(() => expect(ask(t.bus, CountOpens, question())).rejects.toMatchObject({ code: "service-away" }));
+    release();
+    expect(await asked).toEqual({ counts: { n: 1 } });
+    await stopped;
+  });
+});

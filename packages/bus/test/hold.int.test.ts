@@ -1,0 +1,281 @@
+import { defineBatchHandler, defineHandler, publish } from "@herald/bus";
+import { ExpandV1, newDeviceId, newNotificationId, OpensV1 } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { eventually } from "@herald/testing";
+import { jetstream } from "@nats-io/jetstream";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { type BusTest, expandOf, messagesIn, newProject, readStream, shortenAckWait, startBusTest } from "./fixture.ts";
+
+let t: BusTest;
+beforeAll(async () => {
+  t = await startBusTest();
+});
+afterEach(() => t.reset());
+afterAll(() => t.stop());
+
+const durable = "registry-expand";
+type Handle = Parameters<typeof defineHandler<typeof ExpandV1.schema>>[0]["handle"];
+const onExpand = (handle: Handle, concurrency?: number) =>
+  defineHandler({ durable, message: ExpandV1, handle, ...(concurrency === undefined ? {} : { concurrency }) });
+
+const expand = async (projectId = newProject()) => {
+  const data = expandOf(projectId);
+  await publish(t.bus, ExpandV1, data, { id: `${data.notificationId}/0` });
+  return data;
+};
+const info = () => t.raw.jsm.consumers.info("PUSH_CMD", durable);
+const allSettled = () => eventually(async () => expect(await messagesIn(t, "PUSH_CMD")).toBe(0));
+
+describe("something is away", () => {
+  test("the message is held and tried again here: nothing is used up", async () => {
+    await shortenAckWait(t, "PUSH_CMD", durable, 600);
+    let away = true;
+    const counts: number[] = [];
+    await t.handle(
+      onExpand(async ({ deliveryCount }) => {
+        counts.push(deliveryCount);
+        if (away) throw new HeraldError("database-away", "the database is away");
+      }),
+    );
+    await expand();
+    await eventually(() => expect(counts.length).toBeGreaterThan(4));
+    expect(await messagesIn(t, "PUSH_CMD")).toBe(1);
+    away = false;
+    await allSettled();
+    expect(new Set(counts)).toEqual(new Set([1]));
+    expect(t.logged.find(({ msg }) => msg === "message settled")).toMatchObject({
+      outcome: "done",
+      holds: counts.length - 1,
+    });
+    expect(await messagesIn(t, "PUSH_DLQ")).toBe(0);
+  });
+
+  test("held messages are outside the concurrency limit: others go by, many more than it", async () => {
+    const stuck = newProject();
+    const done: string[] = [];
+    let away = true;
+    await t.handle(
+      onExpand(async ({ data }) => {
+        if (data.projectId === stuck && away) throw new HeraldError("queue-full", "full");
+        done.push(data.projectId);
+      }, 2),
+    );
+    for (let n = 0; n < 200; n++) await expand(stuck);
+    await eventually(async () => expect((await info()).num_ack_pending).toBe(200));
+    const other = newProject();
+    await expand(other);
+    await eventually(() => expect(done).toEqual([other]));
+    away = false;
+    await allSettled();
+    expect(done).toHaveLength(201);
+  });
+
+  test("with a small max_ack_pending the same messages would block everyone, which is why ours is large", async () => {
+    const { config } = await info();
+    expect(config.max_ack_pending).toBeGreaterThanOrEqual(1_000);
+    await t.raw.jsm.consumers.update("PUSH_CMD", durable, { ...config, max_ack_pending: 10 });
+    try {
+      const stuck = newProject();
+      const done: string[] = [];
+      await t.handle(
+        onExpand(async ({ data }) => {
+          if (data.projectId === stuck) throw new HeraldError("queue-full", "full");
+          done.push(data.projectId);
+        }),
+      );
+      for (let n = 0; n < 10; n++) await expand(stuck);
+      await eventually(async () => expect((await info()).num_ack_pending).toBe(10));
+      const other = newProject();
+      await expand(other);
+      expect((await info()).num_pending).toBe(1);
+      expect(done).toEqual([]);
+      await t.raw.jsm.consumers.update("PUSH_CMD", durable, config);
+      await eventually(() => expect(done).toEqual([other]));
+    } finally {
+      await t.raw.jsm.consumers.update("PUSH_CMD", durable, config);
+    }
+  });
+});
+
+describe("hold inside a handler", () => {
+  test("repeats only the piece that waits, and gives its place away meanwhile", async () => {
+    const stuck = newProject();
+    const log: string[] = [];
+    let full = true;
+    await t.handle(
+      onExpand(async ({ data, hold }) => {
+        log.push(`begin ${data.projectId}`);
+        const result = await hold(async () => {
+          if (data.projectId === stuck && full) throw new HeraldError("queue-full", "full");
+          return "published";
+        });
+        log.push(`${result} ${data.projectId}`);
+      }, 1),
+    );
+    await expand(stuck);
+    await eventually(() => expect(log).toEqual([`begin ${stuck}`]));
+    const other = newProject();
+    await expand(other);
+    await eventually(() => expect(log).toEqual([`begin ${stuck}`, `begin ${other}`, `published ${other}`]));
+    full = false;
+    await allSettled();
+    expect(log).toEqual([`begin ${stuck}`, `begin ${other}`, `published ${other}`, `published ${stuck}`]);
+  });
+
+  test("several pieces at once give one place away, and take one back", async () => {
+    const full = new Set(["a", "b"]);
+    let inside = 0;
+    let most = 0;
+    const stuck = newProject();
+    await t.handle(
+      onExpand(async ({ data, hold }) => {
+        if (data.projectId === stuck) {
+          const piece = (name: string) =>
+            hold(async () => {
+              if (full.has(name)) throw new HeraldError("queue-full", "full");
+            });
+          await Promise.all([piece("a"), piece("b"), piece("c")]);
+        }
+        most = Math.max(most, ++inside);
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        inside--;
+      }, 1),
+    );
+    await expand(stuck);
+    for (let n = 0; n < 10; n++) await expand();
+    await eventually(async () => expect(await messagesIn(t, "PUSH_CMD")).toBe(1));
+    full.delete("a");
+    for (let n = 0; n < 10; n++) await expand();
+    await eventually(async () => expect(await messagesIn(t, "PUSH_CMD")).toBe(1));
+    full.delete("b");
+    for (let n = 0; n < 10; n++) await expand();
+    await allSettled();
+    expect(most).toBe(1);
+  });
+
+  test("another error comes through, and so does an away one when too many wait inside", async () => {
+    const { promise: opened, resolve: open } = Promise.withResolvers<void>();
+    let ready = false;
+    void opened.then(() => {
+      ready = true;
+    });
+    const thrown: unknown[] = [];
+    await t.handle(
+      onExpand(async ({ data, hold }) => {
+        if (data.page === 1) throw new HeraldError("project-not-found", "gone");
+        try {
+          await hold(async () => {
+            if (!ready) throw new HeraldError("queue-full", "full");
+          });
+        } catch (error) {
+          thrown.push(error);
+          throw error;
+        }
+      }),
+    );
+    for (let n = 0; n < 100; n++) await expand();
+    await eventually(() => expect(thrown.length).toBeGreaterThanOrEqual(36));
+    expect(thrown[0]).toMatchObject({ code: "queue-full" });
+    open();
+    await allSettled();
+    expect(await messagesIn(t, "PUSH_DLQ")).toBe(0);
+  });
+});
+
+describe("a batch", () => {
+  const open = (projectId = newProject()) => ({
+    projectId,
+    opens: [
+      {
+        notificationId: newNotificationId(new Date()),
+        deviceId: newDeviceId(new Date()),
+        openedAt: new Date().toISOString(),
+      },
+    ],
+  });
+  const publishOpens = async (count: number) => {
+    const all = Array.from({ length: count }, () => open());
+    await Promise.all(all.map((data) => publish(t.bus, OpensV1, data, { id: crypto.randomUUID() })));
+    return all;
+  };
+  const onOpens = (handle: Parameters<typeof defineBatchHandler<typeof OpensV1.schema>>[0]["handle"], size = 50) =>
+    defineBatchHandler({ durable: "analytics-record-opens", message: OpensV1, size, waitMs: 50, handle });
+
+  test("holds up to its size, and less when nothing more comes", async () => {
+    const sizes: number[] = [];
+    const published = await publishOpens(120);
+    await t.handle(
+      onOpens(async (deliveries) => {
+        sizes.push(deliveries.length);
+      }),
+    );
+    await allSettled();
+    expect(Math.max(...sizes)).toBe(50);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(published.length);
+    await publishOpens(1);
+    await allSettled();
+    expect(sizes.at(-1)).toBe(1);
+  });
+
+  test("settles one by one: a bad message takes no other with it", async () => {
+    const [bad, ...good] = await publishOpens(30);
+    await jetstream(t.raw.nc).publish(OpensV1.subject(open()), "}");
+    const stored = new Set<string>();
+    await t.handle(
+      onOpens(async (deliveries) => {
+        const ids = deliveries.map(({ data }) => data.projectId);
+        if (ids.includes(bad?.projectId as never)) throw new HeraldError("project-not-found", "gone");
+        for (const id of ids) stored.add(id);
+      }),
+    );
+    await allSettled();
+    expect(stored).toEqual(new Set(good.map(({ projectId }) => projectId)));
+    const letters = await readStream(t, "PUSH_DLQ");
+    expect(letters.map(({ header }) => header.get("Herald-Dead-Reason")).toSorted()).toEqual([
+      "project-not-found",
+      "schema",
+    ]);
+  });
+
+  test("is held as a whole while something is away", async () => {
+    let away = true;
+    const sizes: number[] = [];
+    const published = await publishOpens(40);
+    await t.handle(
+      onOpens(async (deliveries) => {
+        if (away) throw new HeraldError("database-away", "away");
+        sizes.push(deliveries.length);
+      }, 100),
+    );
+    await eventually(async () =>
+      expect((await t.raw.jsm.consumers.info("PUSH_CMD", "analytics-record-opens")).num_ack_pending).toBe(40),
+    );
+    away = false;
+    await allSettled();
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(published.length);
+  });
+});
+
+describe("what is in memory", () => {
+  test("is bounded: large messages are pulled as there is room for them", async () => {
+    const payload = "x".repeat(512_000);
+    const big = { ...expandOf(), targets: [payload] };
+    for (let n = 0; n < 60; n++) {
+      await jetstream(t.raw.nc).publish(ExpandV1.subject({ ...big, page: n }), JSON.stringify({ ...big, page: n }));
+    }
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    let running = 0;
+    await t.handle(
+      onExpand(async () => {
+        running++;
+        await released;
+      }, 50),
+    );
+    await eventually(() => expect(running).toBeGreaterThanOrEqual(20));
+    const { num_ack_pending: pulled } = await info();
+    // 16 MiB of bodies hold 32 of these.
+    expect(pulled).toBeLessThanOrEqual(33);
+    release();
+    await allSettled();
+  });
+});

@@ -1,0 +1,216 @@
+import { defineHandler, publish, publishEvent, publishTogether } from "@herald/bus";
+import {
+  type DeliverBatchV1 as DeliverBatch,
+  DeliverBatchV1,
+  newDeviceId,
+  newNotificationId,
+  OpensV1,
+  SendV1,
+} from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { eventually } from "@herald/testing";
+import { jetstream } from "@nats-io/jetstream";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { type BusTest, headersOf, messagesIn, newProject, readStream, sendOf, startBusTest } from "./fixture.ts";
+
+let t: BusTest;
+beforeAll(async () => {
+  t = await startBusTest();
+});
+afterEach(() => t.reset());
+afterAll(() => t.stop());
+
+const batchOf = (n: number, projectId = newProject()): DeliverBatch => ({
+  batchId: `batch/0/${n}`,
+  projectId,
+  notificationId: newNotificationId(new Date()),
+  lane: "broadcast",
+  platform: "ios",
+  devices: [],
+});
+
+describe("publish", () => {
+  test("resolves after the ack, with the message on its subject and its id", async () => {
+    const data = sendOf();
+    const { sequence, duplicate } = await publish(t.bus, SendV1, data, { id: data.notificationId });
+    const [stored] = await readStream(t, "PUSH_CMD");
+    expect(duplicate).toBe(false);
+    expect(stored).toMatchObject({ seq: sequence, subject: SendV1.subject(data) });
+    expect(stored?.json()).toEqual(data);
+    expect(stored?.header.get("Nats-Msg-Id")).toBe(data.notificationId);
+  });
+
+  test("the same id is taken once", async () => {
+    const data = sendOf();
+    const first = await publish(t.bus, SendV1, data, { id: "same" });
+    const second = await publish(t.bus, SendV1, data, { id: "same" });
+    expect(second).toEqual({ sequence: first.sequence, duplicate: true });
+    expect(await messagesIn(t, "PUSH_CMD")).toBe(1);
+  });
+
+  test("refuses data that is not what the contract says, before anything is sent", async () => {
+    const data = { ...sendOf(), expiresAt: "tomorrow" };
+    await expect(publish(t.bus, SendV1, data, { id: "x" })).rejects.toMatchObject({ name: "ZodError" });
+    expect(await messagesIn(t, "PUSH_CMD")).toBe(0);
+  });
+
+  test("a field that is more than one token of a subject never reaches the broker", async () => {
+    const data = { ...batchOf(1), projectId: "prj_a.b" as never };
+    await expect(publish(t.bus, DeliverBatchV1, data, { id: "x" })).rejects.toThrow();
+    expect(await messagesIn(t, "PUSH_DELIVER")).toBe(0);
+  });
+
+  test("many in flight are all stored", async () => {
+    const all = Array.from({ length: 2_000 }, () => sendOf());
+    await Promise.all(all.map((data) => publish(t.bus, SendV1, data, { id: data.notificationId })));
+    expect(await messagesIn(t, "PUSH_CMD")).toBe(2_000);
+  });
+
+  test("no stream for the subject: JetStreamNotEnabled of the client is bus-away here", async () => {
+    const nowhere = { ...SendV1, subject: () => "push.nowhere.v1.x" };
+    await expect(jetstream(t.raw.nc).publish("push.nowhere.v1.x", "{}")).rejects.toMatchObject({
+      name: "JetStreamNotEnabled",
+    });
+    await expect(publish(t.bus, nowhere, sendOf(), { id: "x" })).rejects.toMatchObject({
+      code: "bus-away",
+      messages: ["no stream takes push.nowhere.v1.x"],
+    });
+  });
+
+  test("a full subject is queue-full, others are not, and the same message goes in when there is room", async () => {
+    const projectId = newProject();
+    for (let n = 0; n < 8; n++) await publish(t.bus, DeliverBatchV1, batchOf(n, projectId), { id: `full-${n}` });
+    const ninth = () => publish(t.bus, DeliverBatchV1, batchOf(8, projectId), { id: "full-8" });
+    await expect(ninth()).rejects.toMatchObject({ code: "queue-full" });
+    await expect(ninth()).rejects.toBeInstanceOf(HeraldError);
+    await publish(t.bus, DeliverBatchV1, batchOf(0), { id: "other-0" });
+
+    const handled: string[] = [];
+    await t.handle(
+      defineHandler({
+        durable: "dispatch-broadcast-ios",
+        message: DeliverBatchV1,
+        async handle({ id }) {
+          handled.push(id);
+        },
+      }),
+    );
+    await eventually(() => expect(handled).toHaveLength(9));
+    await eventually(async () => expect(await ninth()).toMatchObject({ duplicate: false }));
+    await eventually(() => expect(handled).toContain("full-8"));
+  });
+
+  test("a full stream is queue-full", async () => {
+    const { config } = await t.raw.jsm.streams.info("PUSH_CMD");
+    await t.raw.jsm.streams.update("PUSH_CMD", { ...config, max_bytes: 4_096 });
+    try {
+      const fill = async () => {
+        for (let n = 0; n < 100; n++) await publish(t.bus, SendV1, sendOf(), { id: `fill-${n}` });
+      };
+      await expect(fill()).rejects.toMatchObject({ code: "queue-full" });
+    } finally {
+      await t.raw.jsm.streams.update("PUSH_CMD", config);
+    }
+  });
+});
+
+describe("publishTogether", () => {
+  const opens = (projectId = newProject()) => ({
+    contract: OpensV1,
+    data: {
+      projectId,
+      opens: [
+        {
+          notificationId: newNotificationId(new Date()),
+          deviceId: newDeviceId(new Date()),
+          openedAt: new Date().toISOString(),
+        },
+      ],
+    },
+    id: crypto.randomUUID(),
+  });
+
+  test("stores every message, of several contracts", async () => {
+    const send = sendOf();
+    await publishTogether(t.bus, [
+      { contract: SendV1, data: send, id: send.notificationId },
+      ...Array.from({ length: 99 }, () => opens()),
+    ]);
+    const stored = await readStream(t, "PUSH_CMD");
+    expect(stored).toHaveLength(100);
+    expect(stored[0]?.header.get("Nats-Msg-Id")).toBe(send.notificationId);
+  });
+
+  test("stores all or none: the batch of a stream that is full by its end leaves nothing", async () => {
+    const { config } = await t.raw.jsm.streams.info("PUSH_CMD");
+    await t.raw.jsm.streams.update("PUSH_CMD", { ...config, max_msgs: 5 });
+    try {
+      await expect(
+        publishTogether(
+          t.bus,
+          Array.from({ length: 10 }, () => opens()),
+        ),
+      ).rejects.toMatchObject({ code: "queue-full" });
+      expect(await messagesIn(t, "PUSH_CMD")).toBe(0);
+      await publishTogether(
+        t.bus,
+        Array.from({ length: 5 }, () => opens()),
+      );
+      expect(await messagesIn(t, "PUSH_CMD")).toBe(5);
+    } finally {
+      await t.raw.jsm.streams.update("PUSH_CMD", config);
+    }
+  });
+
+  test("a repeat of a batch that was stored in part is no error, and stores the rest", async () => {
+    const [first, second, third] = [opens(), opens(), opens()];
+    await publish(t.bus, OpensV1, second.data, { id: second.id });
+    await publishTogether(t.bus, [first, second, third]);
+    expect(await messagesIn(t, "PUSH_CMD")).toBe(3);
+  });
+});
+
+describe("publishEvent", () => {
+  const opened = () => {
+    const projectId = newProject();
+    const notificationId = newNotificationId(new Date());
+    const deviceId = newDeviceId(new Date());
+    const at = new Date("2030-01-31T09:00:00.000Z");
+    return {
+      id: `open-${notificationId}`,
+      event: "NotificationOpenedV1",
+      subject: notificationId,
+      at,
+      data: { projectId, notificationId, deviceId, openedAt: at.toISOString() },
+    } as const;
+  };
+
+  test("is a CloudEvent in binary mode", async () => {
+    const event = opened();
+    await publishEvent(t.bus, event);
+    const [stored] = await readStream(t, "PUSH_EVENTS");
+    expect(stored?.subject).toBe(`push.evt.v1.${event.data.projectId}.notification.opened`);
+    expect(stored?.json()).toEqual(event.data);
+    expect(headersOf(stored)).toMatchObject({
+      "ce-id": [event.id],
+      "ce-source": [`/projects/${event.data.projectId}`],
+      "ce-specversion": ["1.0"],
+      "ce-subject": [event.subject],
+      "ce-time": ["2030-01-31T09:00:00.000Z"],
+      "ce-type": ["herald.notification.opened.v1"],
+      "content-type": ["application/json"],
+      "Nats-Msg-Id": [event.id],
+    });
+  });
+
+  test("published again it is swallowed, unless as a replay, which keeps its ce-id", async () => {
+    const event = opened();
+    await publishEvent(t.bus, event);
+    await publishEvent(t.bus, event);
+    expect(await messagesIn(t, "PUSH_EVENTS")).toBe(1);
+    await publishEvent(t.bus, event, { replay: "1" });
+    const stored = await readStream(t, "PUSH_EVENTS");
+    expect(stored.map(({ header }) => header.get("ce-id"))).toEqual([event.id, event.id]);
+    expect(stored.map(({ header }) => header.get("Nats-Msg-Id"))).toEqual([event.id, `${event.id}/1`]);
+  });
+});

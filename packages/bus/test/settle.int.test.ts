@@ -1,0 +1,313 @@
+import { defineDeadLetterHandler, defineHandler, publish } from "@herald/bus";
+import { deliveryGuard, SendV1 } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { eventually } from "@herald/testing";
+import { jetstream } from "@nats-io/jetstream";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { type BusTest, headersOf, messagesIn, readStream, sendOf, shortenAckWait, startBusTest } from "./fixture.ts";
+
+let t: BusTest;
+beforeAll(async () => {
+  t = await startBusTest();
+});
+afterEach(() => t.reset());
+afterAll(() => t.stop());
+
+const durable = "dispatch-start";
+type Handle = Parameters<typeof defineHandler<typeof SendV1.schema>>[0]["handle"];
+const onSend = (handle: Handle) => defineHandler({ durable, message: SendV1, handle });
+
+const send = async () => {
+  const data = sendOf();
+  await publish(t.bus, SendV1, data, { id: data.notificationId });
+  return data;
+};
+const allSettled = () =>
+  eventually(async () => {
+    const info = await t.raw.jsm.consumers.info("PUSH_CMD", durable);
+    expect({ pending: info.num_pending, unacked: info.num_ack_pending }).toEqual({ pending: 0, unacked: 0 });
+    expect(await messagesIn(t, "PUSH_CMD")).toBe(0);
+  });
+const line = () => t.logged.find(({ msg }) => msg === "message settled");
+
+describe("a handler that returns", () => {
+  test("is acked, after it returned, and gets the message with its facts", async () => {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const seen: unknown[] = [];
+    await t.handle(
+      onSend(async ({ data, id, subject, deliveryCount, publishedAt, header }) => {
+        seen.push({
+          data,
+          id,
+          subject,
+          deliveryCount,
+          age: Date.now() - publishedAt.getTime() < 60_000,
+          none: header("none"),
+        });
+        await released;
+      }),
+    );
+    const data = await send();
+    await eventually(() => expect(seen).toHaveLength(1));
+    expect(await messagesIn(t, "PUSH_CMD")).toBe(1);
+    release();
+    await allSettled();
+    expect(seen).toEqual([
+      { data, id: data.notificationId, subject: SendV1.subject(data), deliveryCount: 1, age: true, none: undefined },
+    ]);
+    expect(line()).toMatchObject({
+      level: "debug",
+      durable,
+      outcome: "done",
+      projectId: data.projectId,
+      messageId: data.notificationId,
+    });
+    expect(JSON.stringify(t.logged)).not.toContain("Hello");
+  });
+
+  test("is given a message a second time when the first was not settled", async () => {
+    await shortenAckWait(t, "PUSH_CMD", durable, 1_000);
+    const consumer = await jetstream(t.raw.nc).consumers.get("PUSH_CMD", durable);
+    await send();
+    expect(await consumer.next({ expires: 1_000 })).not.toBeNull();
+    const counts: number[] = [];
+    await t.handle(
+      onSend(async ({ deliveryCount }) => {
+        counts.push(deliveryCount);
+      }),
+    );
+    await allSettled();
+    expect(counts).toEqual([2]);
+  });
+
+  test("is still running after several ack waits: it is signalled three times in each, and the message comes once", async () => {
+    await shortenAckWait(t, "PUSH_CMD", durable, 600);
+    let signals = 0;
+    const acks = t.raw.nc.subscribe("$JS.ACK.>", {
+      callback: (_, msg) => {
+        if (msg.string() === "+WPI") signals++;
+      },
+    });
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    let runs = 0;
+    await t.handle(
+      onSend(async () => {
+        runs++;
+        await released;
+      }),
+    );
+    await send();
+    await eventually(() => expect(signals).toBeGreaterThanOrEqual(9));
+    release();
+    await allSettled();
+    acks.unsubscribe();
+    expect(runs).toBe(1);
+  });
+});
+
+describe("poison", () => {
+  const bodies = [
+    ["not JSON", new Uint8Array([0xff, 0x00, 0x7b]), "the body is not JSON"],
+    ["an empty body", new Uint8Array(), "the body is not JSON"],
+    ["JSON of something else", new TextEncoder().encode('{"hello":"secret words"}'), "projectId:"],
+  ] as const;
+
+  test.each(bodies)("%s goes to the dead letters with its bytes and the reason", async (_, body, detail) => {
+    let runs = 0;
+    await t.handle(
+      onSend(async () => {
+        runs++;
+      }),
+    );
+    const subject = SendV1.subject(sendOf());
+    await jetstream(t.raw.nc).publish(subject, body, { msgID: subject });
+    await allSettled();
+    const [letter] = await readStream(t, "PUSH_DLQ");
+    expect(runs).toBe(0);
+    expect(letter?.subject).toBe(`push.dlq.v1.${durable}`);
+    expect([...(letter?.data ?? [])]).toEqual([...body]);
+    expect(headersOf(letter)).toMatchObject({
+      "Herald-Dead-Subject": [subject],
+      "Herald-Dead-Stream": ["PUSH_CMD"],
+      "Herald-Dead-Reason": ["schema"],
+      "Herald-Dead-Deliveries": ["1"],
+      "Herald-Dead-Detail": [expect.stringContaining(detail)],
+      "Herald-Original-Nats-Msg-Id": [subject],
+    });
+    expect(line()).toMatchObject({ level: "error", outcome: "dead", reason: "schema" });
+    expect(JSON.stringify(t.logged)).not.toContain("secret words");
+  });
+
+  test("between good messages, with the terminated advisory kept", async () => {
+    const seen: string[] = [];
+    await t.handle(
+      onSend(async ({ id }) => {
+        seen.push(id);
+      }),
+    );
+    const first = await send();
+    await jetstream(t.raw.nc).publish(SendV1.subject(sendOf()), "}");
+    const second = await send();
+    await allSettled();
+    expect(seen.toSorted()).toEqual([first.notificationId, second.notificationId].toSorted());
+    expect(await messagesIn(t, "PUSH_DLQ")).toBe(1);
+    await eventually(async () => expect(await messagesIn(t, "PUSH_ADVISORY")).toBe(1));
+  });
+
+  test("a body as large as the broker takes is given up without the body", async () => {
+    await t.handle(onSend(async () => {}));
+    const subject = SendV1.subject(sendOf());
+    const most = t.raw.nc.info?.max_payload ?? 0;
+    await jetstream(t.raw.nc).publish(subject, new Uint8Array(most));
+    await allSettled();
+    const [letter] = await readStream(t, "PUSH_DLQ");
+    expect(letter?.data).toHaveLength(0);
+    expect(letter?.header.get("Herald-Dead-Detail")).toContain(`a body of ${most} bytes, left out`);
+  });
+
+  test("is not given up while the dead letters take nothing", async () => {
+    const { config } = await t.raw.jsm.streams.info("PUSH_DLQ");
+    await t.raw.jsm.streams.update("PUSH_DLQ", { ...config, subjects: ["push.elsewhere.v1.>"] });
+    try {
+      await t.handle(onSend(async () => {}));
+      await jetstream(t.raw.nc).publish(SendV1.subject(sendOf()), "}");
+      await eventually(() => expect(line()).toMatchObject({ outcome: "again" }));
+      expect(await messagesIn(t, "PUSH_CMD")).toBe(1);
+    } finally {
+      await t.raw.jsm.streams.update("PUSH_DLQ", config);
+    }
+    await allSettled();
+    expect(await messagesIn(t, "PUSH_DLQ")).toBe(1);
+  });
+});
+
+describe("a handler that throws", () => {
+  test("an error that never passes: dead letter with its code, once", async () => {
+    let runs = 0;
+    await t.handle(
+      onSend(async () => {
+        runs++;
+        throw new HeraldError("project-not-found", "there is no such project");
+      }),
+    );
+    await send();
+    await allSettled();
+    const letters = await readStream(t, "PUSH_DLQ");
+    expect(runs).toBe(1);
+    expect(letters).toHaveLength(1);
+    expect(letters[0]?.header.get("Herald-Dead-Reason")).toBe("project-not-found");
+    expect(letters[0]?.header.get("Herald-Dead-Detail")).toBe("there is no such project");
+  });
+
+  test("anything else: again after a delay, and its words reach no header", async () => {
+    const at: number[] = [];
+    await t.handle(
+      onSend(async () => {
+        at.push(Date.now());
+        if (at.length < 3) throw new Error("quoting the title Hello");
+      }),
+    );
+    await send();
+    await allSettled();
+    expect(at).toHaveLength(3);
+    expect(await messagesIn(t, "PUSH_DLQ")).toBe(0);
+    // Not a measure of speed: a nak without its delay would come back in the same millisecond.
+    expect((at[1] ?? 0) - (at[0] ?? 0)).toBeGreaterThanOrEqual(200);
+  });
+
+  test("at the guard the message is dead-lettered as exhausted", async () => {
+    await send();
+    await burnDeliveries(deliveryGuard - 1);
+    const counts: number[] = [];
+    await t.handle(
+      onSend(async ({ deliveryCount }) => {
+        counts.push(deliveryCount);
+        throw new Error("still");
+      }),
+    );
+    await allSettled();
+    const [letter] = await readStream(t, "PUSH_DLQ");
+    expect(counts).toEqual([deliveryGuard]);
+    expect(letter?.header.get("Herald-Dead-Reason")).toBe("exhausted");
+    expect(letter?.header.get("Herald-Dead-Deliveries")).toBe(String(deliveryGuard));
+    expect(letter?.header.get("Herald-Dead-Detail")).toBe("Error");
+  });
+
+  test("a message past the guard, which only crashes explain, is not handled once more", async () => {
+    await send();
+    await burnDeliveries(deliveryGuard);
+    let runs = 0;
+    await t.handle(
+      onSend(async () => {
+        runs++;
+      }),
+    );
+    await allSettled();
+    expect(runs).toBe(0);
+    expect(await messagesIn(t, "PUSH_DLQ")).toBe(1);
+  });
+
+  /** A bare nak comes back at once: a hundred deliveries are gone in milliseconds, which is why the bus never sends one. */
+  const burnDeliveries = async (count: number) => {
+    const consumer = await jetstream(t.raw.nc).consumers.get("PUSH_CMD", durable);
+    for (let n = 1; n <= count; n++) {
+      const message = await consumer.next({ expires: 1_000 });
+      expect(message?.info.deliveryCount).toBe(n);
+      message?.nak();
+    }
+    await t.raw.nc.flush();
+  };
+});
+
+describe("dead letters", () => {
+  test("are handled with where they came from, also when they are not JSON", async () => {
+    const letters: unknown[] = [];
+    await t.handle(
+      onSend(async () => {
+        throw new HeraldError("notification-not-found", "gone");
+      }),
+      defineDeadLetterHandler({
+        durable: "dispatch-bury",
+        async handle({ data }) {
+          letters.push(data);
+        },
+      }),
+    );
+    const data = await send();
+    const subject = SendV1.subject(sendOf());
+    await jetstream(t.raw.nc).publish(subject, "}");
+    await eventually(() => expect(letters).toHaveLength(2));
+    expect(letters).toEqual(
+      expect.arrayContaining([
+        { durable, subject: SendV1.subject(data), reason: "notification-not-found", detail: "gone", body: data },
+        { durable, subject, reason: "schema", detail: "the body is not JSON", body: undefined },
+      ]),
+    );
+  });
+
+  test("that cannot be handled are given up, not dead-lettered again", async () => {
+    let runs = 0;
+    await t.handle(
+      onSend(async () => {
+        throw new HeraldError("notification-not-found", "gone");
+      }),
+      defineDeadLetterHandler({
+        durable: "dispatch-bury",
+        async handle() {
+          runs++;
+          throw new HeraldError("project-not-found", "gone too");
+        },
+      }),
+    );
+    await send();
+    await eventually(async () => {
+      const info = await t.raw.jsm.consumers.info("PUSH_DLQ", "dispatch-bury");
+      expect({ runs, acked: info.ack_floor.stream_seq > 0, unacked: info.num_ack_pending }).toEqual({
+        runs: 1,
+        acked: true,
+        unacked: 0,
+      });
+    });
+    expect(await messagesIn(t, "PUSH_DLQ")).toBe(1);
+  });
+});
