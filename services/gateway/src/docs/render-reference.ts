@@ -1,0 +1,112 @@
+import { escapeHtml, page, prose, table } from "./html.ts";
+import { type JsonSchema, renderSchema, typeOf } from "./render-schema.ts";
+
+type Content = Readonly<Record<string, { readonly schema?: JsonSchema }>>;
+type Operation = {
+  readonly operationId: string;
+  readonly tags: readonly string[];
+  readonly summary: string;
+  readonly description?: string;
+  readonly security: readonly Readonly<Record<string, unknown>>[];
+  readonly parameters?: readonly {
+    name: string;
+    in: string;
+    required?: boolean;
+    description?: string;
+    schema: JsonSchema;
+  }[];
+  readonly requestBody?: { readonly content: Content };
+  readonly responses: Readonly<Record<string, { readonly description: string; readonly content?: Content }>>;
+};
+
+/** The part of an OpenAPI document that the page shows. */
+export type ApiDocument = {
+  readonly info: { readonly title: string; readonly version: string; readonly description: string };
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: {
+    readonly schemas: Readonly<Record<string, JsonSchema>>;
+    readonly securitySchemes: Readonly<Record<string, { readonly description: string }>>;
+  };
+};
+
+type Found = { readonly path: string; readonly method: string; readonly operation: Operation };
+
+const operationsOf = (document: ApiDocument): Found[] =>
+  Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
+  );
+
+const heading = ({ path, method }: Found): string =>
+  `<span class="method">${escapeHtml(method)}</span><code>${escapeHtml(path)}</code>`;
+
+const credentials = ({ security }: Operation, { components }: ApiDocument): string => {
+  const words = security.map((alternative) => {
+    const [name] = Object.keys(alternative);
+    if (name === undefined) return "none: what is in the body";
+    return prose(components.securitySchemes[name]?.description ?? name);
+  });
+  return words.join("; or ");
+};
+
+const bodyOf = (content: Content | undefined): JsonSchema | undefined => Object.values(content ?? {})[0]?.schema;
+
+const renderAnswers = ({ responses }: Operation): string =>
+  table(
+    ["status", "", "body"],
+    Object.entries(responses).map(([status, { description, content }]) => {
+      const schema = bodyOf(content);
+      const fields = Object.entries(schema?.properties ?? {}).map(
+        ([name, field]) => `<code>${escapeHtml(name)}</code>: ${typeOf(field)}`,
+      );
+      const body = schema === undefined ? "" : fields.length > 0 ? fields.join(", ") : typeOf(schema);
+      return [`<code>${status}</code>`, prose(description), body];
+    }),
+  );
+
+const renderOperation = (found: Found, document: ApiDocument): string => {
+  const { operation } = found;
+  const parameters = (operation.parameters ?? []).map(({ name, in: where, required, description, schema }) => [
+    `<code>${escapeHtml(name)}</code> <span class="note">${escapeHtml(where)}</span>`,
+    typeOf(schema),
+    [required === true ? "<strong>required</strong>" : "", prose(description ?? schema.description ?? "")].join(" "),
+  ]);
+  const body = bodyOf(operation.requestBody?.content);
+  return [
+    `<h3 id="${escapeHtml(operation.operationId)}">${heading(found)}</h3>`,
+    `<p>${prose(operation.summary)}. ${prose(operation.description ?? "")}</p>`,
+    `<p class="note">Credential: ${credentials(operation, document)}</p>`,
+    parameters.length === 0 ? "" : table(["parameter", "type", ""], parameters),
+    body === undefined
+      ? ""
+      : `<details open><summary>Body</summary>${body.$ref ? `<p>${typeOf(body)}</p>` : renderSchema(body)}</details>`,
+    `<details><summary>Answers</summary>${renderAnswers(operation)}</details>`,
+  ].join("\n");
+};
+
+/** The reference as one page without scripts: operations by tag, then every named schema. */
+export const renderReference = (document: ApiDocument): string => {
+  const byTag = Map.groupBy(operationsOf(document), ({ operation }) => operation.tags[0] ?? "");
+  const schemas = Object.entries(document.components.schemas).toSorted(([one], [other]) => (one < other ? -1 : 1));
+  const link = (found: Found) =>
+    `<li><a href="#${escapeHtml(found.operation.operationId)}">${escapeHtml(found.operation.summary)}</a></li>`;
+  const { title, version, description } = document.info;
+  return page({
+    title: `${title} reference`,
+    nav: [
+      `<strong>${escapeHtml(title)}</strong> <span class="note">${escapeHtml(version)}</span>`,
+      '<ul><li><a href="/docs/errors">Errors</a></li><li><a href="/openapi.json">OpenAPI document</a></li></ul>',
+      ...[...byTag].map(([tag, found]) => `<strong>${escapeHtml(tag)}</strong><ul>${found.map(link).join("")}</ul>`),
+      '<strong><a href="#schemas">Schemas</a></strong>',
+    ].join("\n"),
+    main: [
+      `<h1>${escapeHtml(title)}</h1><p>${prose(description)}</p>`,
+      ...[...byTag].map(
+        ([tag, found]) => `<h2>${escapeHtml(tag)}</h2>${found.map((one) => renderOperation(one, document)).join("\n")}`,
+      ),
+      '<h2 id="schemas">Schemas</h2>',
+      ...schemas.map(
+        ([name, schema]) => `<h3 id="schema-${escapeHtml(name)}">${escapeHtml(name)}</h3>${renderSchema(schema)}`,
+      ),
+    ].join("\n"),
+  });
+};
