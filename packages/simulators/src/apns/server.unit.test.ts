@@ -1,5 +1,7 @@
 import { generateKeyPairSync } from "node:crypto";
+import { once } from "node:events";
 import { connect } from "node:http2";
+import { connect as connectTls } from "node:tls";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import {
   type ApnsClient,
@@ -228,6 +230,22 @@ describe("the connection", () => {
     const error = await new Promise<NodeJS.ErrnoException>((resolve) => session.once("error", resolve));
     expect(error.code).toMatch(/UNABLE_TO_VERIFY_LEAF_SIGNATURE|SELF_SIGNED/);
     session.destroy();
+  });
+
+  it("is ended with an error when its frames are wrong, and harms nobody else", async () => {
+    const { port } = new URL(simulators.apns.url);
+    const socket = connectTls({ host: "127.0.0.1", port: Number(port), ca: simulators.ca, ALPNProtocols: ["h2"] });
+    const received: Buffer[] = [];
+    socket.on("data", (chunk: Buffer) => received.push(chunk));
+    socket.on("error", () => {});
+    const settings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
+    const dataOnStreamZero = Buffer.from([0, 0, 1, 0, 0, 0, 0, 0, 0, 0x78]);
+    socket.write(Buffer.concat([Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), settings, dataOnStreamZero]));
+    await once(socket, "close");
+    // GOAWAY is frame type 7; its last four bytes before the debug data are the code, 1 for PROTOCOL_ERROR.
+    const goaway = Buffer.from([7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+    expect(Buffer.concat(received).includes(goaway)).toBe(true);
+    expect(await client.send()).toMatchObject({ status: 200 });
   });
 
   it("carries many streams at a time", async () => {

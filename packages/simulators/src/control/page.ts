@@ -12,22 +12,23 @@ html { min-height: 100%; background: var(--back) fixed; }
 body { margin: 0; font: 16px/1.45 system-ui, sans-serif; color: var(--ink); }
 main { max-width: 34rem; margin: 0 auto; padding: 2.5rem 1rem 4rem; }
 header { text-align: center; margin-bottom: 1.5rem; }
-#clock { font-size: 4.5rem; font-weight: 300; line-height: 1; font-variant-numeric: tabular-nums; }
+#clock { font-size: clamp(2.5rem, 16vw, 4.5rem); white-space: nowrap; font-weight: 300; line-height: 1; font-variant-numeric: tabular-nums; }
 #date, #state { color: var(--soft); }
 #state { font-size: .875rem; margin-top: .5rem; }
 nav { display: flex; flex-wrap: wrap; gap: .5rem; justify-content: center; margin-bottom: 1rem; }
 button { font: inherit; font-size: .875rem; color: inherit; background: var(--card); border: 1px solid var(--line); border-radius: 999px; padding: .3rem .9rem; cursor: pointer; }
 button[aria-pressed="true"] { outline: 2px solid currentColor; outline-offset: -1px; }
-ol { list-style: none; margin: 0; padding: 0; display: grid; gap: .6rem; }
+ol { list-style: none; margin: 0; padding: 0; display: grid; grid-template-columns: minmax(0, 1fr); gap: .6rem; }
 li { background: var(--card); border: 1px solid var(--line); border-radius: 1.1rem; padding: .8rem 1rem; }
 @media (prefers-reduced-motion: no-preference) { li.new { animation: drop .35s ease-out; } @keyframes drop { from { opacity: 0; transform: translateY(-.8rem); } } }
-.top { display: flex; gap: .6rem; align-items: baseline; font-size: .8125rem; color: var(--soft); }
+.top { display: flex; flex-wrap: wrap; gap: 0 .6rem; align-items: baseline; font-size: .8125rem; color: var(--soft); }
 .top time { margin-left: auto; }
 .platform { font-weight: 600; letter-spacing: .02em; }
 h2 { font-size: 1rem; margin: .2rem 0 0; overflow-wrap: anywhere; }
 p { margin: .1rem 0 0; overflow-wrap: anywhere; white-space: pre-line; }
 .link, .token { font: .8125rem/1.4 ui-monospace, monospace; color: var(--soft); overflow-wrap: anywhere; }
 .good { color: var(--good); } .bad { color: var(--bad); } .wait { color: var(--wait); }
+.problem { font-size: .8125rem; }
 details { margin-top: .3rem; font-size: .8125rem; color: var(--soft); }
 pre { overflow: auto; max-height: 20rem; margin: .4rem 0 0; color: var(--ink); }
 #empty { text-align: center; color: var(--soft); padding: 2rem 0; }
@@ -81,7 +82,7 @@ const card = (push) => {
   item.append(top, make("h2", "", title ?? (body === undefined ? "Silent push" : "No title")));
   if (body !== undefined) item.append(make("p", "", body));
   if (link !== undefined) item.append(make("div", "link", "→ " + link));
-  if (push.problem) item.append(make("div", "bad", push.problem));
+  if (push.problem) item.append(make("div", "bad problem", push.problem));
   const more = make("details");
   const summary = make("summary", "token", short(push.token));
   more.append(summary);

@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { InvalidScript, parseScript, resetCode } from "./rule.ts";
 
@@ -104,4 +105,10 @@ describe("a script is refused", () => {
 
 it("knows the reset codes by name and number", () => {
   expect([resetCode("REFUSED_STREAM"), resetCode("ENHANCE_YOUR_CALM"), resetCode(5)]).toEqual([7, 11, 5]);
+});
+
+it("is what the README shows", async () => {
+  const readme = await readFile(new URL("../../README.md", import.meta.url), "utf8");
+  const example = /```json\n([^]*?)```/.exec(readme)?.[1];
+  expect(errorsOf(JSON.parse(example ?? ""))).toEqual([]);
 });
