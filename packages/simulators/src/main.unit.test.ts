@@ -59,5 +59,5 @@ it("names every wrong variable and ends", async () => {
     text += chunk;
   });
   expect(await once(started, "exit")).toEqual([1, null]);
-  expect(text).toMatch(/HERALD_SIMULATORS_APNS_PORT: [^]*HERALD_SIMULATORS_RECORD: /);
+  expect(text).toMatch(/HERALD_SIMULATORS_APNS_PORT: [\s\S]*HERALD_SIMULATORS_RECORD: /);
 });

@@ -75,7 +75,7 @@ describe("/pushes", () => {
     const { status, body } = await call("GET", "/pushes?provider=gcm&since=yesterday&speed=1");
     expect(status).toBe(422);
     expect(body.errors).toHaveLength(3);
-    expect(body.errors.join("\n")).toMatch(/provider: [^]*since: [^]*speed/);
+    expect(body.errors.join("\n")).toMatch(/provider: [\s\S]*since: [\s\S]*speed/);
   });
 
   it("is emptied by DELETE", async () => {
@@ -107,7 +107,7 @@ describe("/script", () => {
     await call("PUT", "/script", [{ status: 503 }]);
     const { status, body } = await call("PUT", "/script", [{ share: 2, status: 503 }, { speed: 1 }]);
     expect(status).toBe(422);
-    expect(body.errors.join("\n")).toMatch(/rules\.0\.share: [^]*rules\.1: /);
+    expect(body.errors.join("\n")).toMatch(/rules\.0\.share: [\s\S]*rules\.1: /);
     expect((await client.send()).status).toBe(503);
   });
 

@@ -109,6 +109,6 @@ it("knows the reset codes by name and number", () => {
 
 it("is what the README shows", async () => {
   const readme = await readFile(new URL("../../README.md", import.meta.url), "utf8");
-  const example = /```json\n([^]*?)```/.exec(readme)?.[1];
+  const example = /```json\n([\s\S]*?)```/.exec(readme)?.[1];
   expect(errorsOf(JSON.parse(example ?? ""))).toEqual([]);
 });
