@@ -1,6 +1,7 @@
 import { type ClientHttp2Session, connect } from "node:http2";
 import { isIP } from "node:net";
 import { connect as connectTls } from "node:tls";
+import { failureWords } from "./failure-words.ts";
 import { abandonExchange, type Exchange, type ExchangeOwner, startExchange } from "./http2-exchange.ts";
 import type { TransportAnswer, TransportLimits, TransportOptions, TransportRequest } from "./transport.ts";
 
@@ -149,7 +150,7 @@ export function openConnection<Job>(
 
   socket.on("error", (error) => {
     // Node leaves the session hanging when the peer's TLS refuses this side after its own handshake is done.
-    reason = error.message;
+    reason = failureWords(error);
     socket.destroy();
   });
   session.on("connect", () => {
@@ -170,7 +171,7 @@ export function openConnection<Job>(
     events.changed();
   });
   session.on("error", (error) => {
-    reason = error.message;
+    reason = failureWords(error);
   });
   session.on("close", () => {
     state = "closed";

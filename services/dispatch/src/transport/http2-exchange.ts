@@ -1,4 +1,5 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, constants, type IncomingHttpHeaders } from "node:http2";
+import { failureWords } from "./failure-words.ts";
 import type { TransportAnswer, TransportRequest } from "./transport.ts";
 
 /** What the streams of one connection share. */
@@ -109,7 +110,9 @@ function verdict(stream: Exchange<unknown>): TransportAnswer {
   const status = Number(headers?.[":status"]);
   if (exchange.whole && headers !== undefined && status > 0)
     return { kind: "answered", status, headers: plainHeaders(headers), body: bodyOf(exchange) };
-  const reason = exchange.error?.message ?? `the stream ended with code ${rstCode} before a whole answer`;
+  const reason = exchange.error
+    ? failureWords(exchange.error)
+    : `the stream ended with code ${rstCode} before a whole answer`;
   // A stream without an id was never written. A peer that began to answer has acted, whatever it says later.
   if (headers === undefined && (id === undefined || id > owner.lastProcessed || rstCode === NGHTTP2_REFUSED_STREAM))
     return { kind: "unprocessed", reason };

@@ -1,0 +1,239 @@
+import { generateKeyPairSync } from "node:crypto";
+import { type ApnsSettings, newDeviceId, newNotificationId } from "@herald/contracts";
+import { type Simulators, type SimulatorsOptions, startSimulators } from "@herald/simulators";
+import { generate } from "selfsigned";
+import { afterEach, describe, expect, it } from "vitest";
+import { createHttp2Pool } from "../../transport/http2-pool.ts";
+import type { TransportOptions } from "../../transport/transport.ts";
+import { apnsId } from "./apns-id.ts";
+import { type ApnsClient, type ApnsPush, createApnsClient } from "./client.ts";
+import { createProviderTokens } from "./provider-tokens.ts";
+
+const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+const key = {
+  key_id: "ABCDE12345",
+  team_id: "TEAM123456",
+  private_key: privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
+};
+const known = {
+  keyId: key.key_id,
+  teamId: key.team_id,
+  publicKey: publicKey.export({ type: "spki", format: "pem" }).toString(),
+};
+const common = { bundle_id: "com.example.app", environment: "production" } as const;
+const token = (first: string) => first.padEnd(64, "0");
+
+const push = (over: Partial<ApnsPush> = {}): ApnsPush => ({
+  deviceId: newDeviceId(new Date()),
+  notificationId: newNotificationId(new Date()),
+  token: token("aa"),
+  body: '{"aps":{"alert":{"title":"Hello"}}}',
+  pushType: "alert",
+  priority: 10,
+  expiresAt: new Date(Date.now() + 3_600_000),
+  collapseId: "order-42",
+  ...over,
+});
+
+const cleanups: Array<() => Promise<void>> = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+async function simulate(options: SimulatorsOptions = {}): Promise<Simulators> {
+  const simulators = await startSimulators({ apns: { keys: [known] }, ...options });
+  cleanups.push(simulators.stop);
+  return simulators;
+}
+
+type Extra = { now?: () => Date; createTransport?: (options: TransportOptions) => ReturnType<typeof createHttp2Pool> };
+
+function connect(
+  settings: ApnsSettings,
+  { now = () => new Date(), createTransport = createHttp2Pool }: Extra = {},
+): ApnsClient {
+  const client = createApnsClient({ settings, tokens: createProviderTokens(now), createTransport, now });
+  cleanups.push(client.close);
+  return client;
+}
+
+const custom = ({ apns, ca }: Simulators) => ({ ...key, ...common, endpoint: apns.url, ca });
+
+describe("a push", () => {
+  it("carries every header, and the payload as it was rendered", async () => {
+    const simulators = await simulate();
+    const sent = push();
+    expect(await connect(custom(simulators)).send(sent)).toEqual({ kind: "accepted" });
+    const [seen] = simulators.pushes();
+    expect(seen).toMatchObject({
+      token: sent.token,
+      payload: { aps: { alert: { title: "Hello" } } },
+      headers: {
+        "apns-push-type": "alert",
+        "apns-topic": "com.example.app",
+        "apns-priority": "10",
+        "apns-expiration": String(Math.floor(sent.expiresAt.getTime() / 1_000)),
+        "apns-id": apnsId(sent.notificationId, sent.deviceId),
+        "apns-collapse-id": "order-42",
+        authorization: expect.stringMatching(/^bearer/),
+      },
+    });
+  });
+
+  it("is for now or never when its time is over", async () => {
+    const simulators = await simulate();
+    await connect(custom(simulators)).send(push({ expiresAt: new Date(Date.now() - 1) }));
+    expect(simulators.pushes()[0]?.headers["apns-expiration"]).toBe("0");
+  });
+
+  it("carries the same id when it is sent again", async () => {
+    const simulators = await simulate();
+    simulators.script([{ provider: "apns", status: 503, reason: "Shutdown", times: 1 }]);
+    const client = connect(custom(simulators));
+    const sent = push();
+    expect(await client.send(sent)).toEqual({ kind: "deferred", providerReason: "Shutdown", retryAfterMs: undefined });
+    expect(await client.send(sent)).toEqual({ kind: "accepted" });
+    const [first, second] = simulators.pushes();
+    expect(first?.headers["apns-id"]).toBe(second?.headers["apns-id"]);
+  });
+
+  it("never leaves for a token that is none", async () => {
+    const simulators = await simulate();
+    const client = connect(custom(simulators));
+    for (const wrong of ["", "abc", "zz", "aa/../bb", "aa\r\nx: y", "aa bb"])
+      expect(await client.send(push({ token: wrong }))).toMatchObject({ kind: "rejected", reason: "token-invalid" });
+    expect(simulators.pushes()).toEqual([]);
+  });
+});
+
+describe("answers", () => {
+  it("become outcomes", async () => {
+    const simulators = await simulate();
+    simulators.script([
+      { provider: "apns", tokenPrefix: "01", status: 410, reason: "Unregistered", timestamp: 1_700_000_000_000 },
+      { provider: "apns", tokenPrefix: "02", status: 400, reason: "DeviceTokenNotForTopic" },
+      { provider: "apns", tokenPrefix: "03", status: 403, reason: "InvalidProviderToken" },
+      { provider: "apns", tokenPrefix: "04", status: 429, reason: "TooManyRequests", headers: { "retry-after": "30" } },
+      { provider: "apns", tokenPrefix: "05", status: 500, body: "<html>" },
+      { provider: "apns", tokenPrefix: "06", rst: "INTERNAL_ERROR" },
+    ]);
+    const client = connect(custom(simulators));
+    const outcome = (first: string) => client.send(push({ token: token(first) }));
+    expect(await outcome("01")).toEqual({
+      kind: "unregistered",
+      at: new Date(1_700_000_000_000),
+      providerReason: "Unregistered",
+    });
+    expect(await outcome("02")).toMatchObject({ kind: "rejected", reason: "topic-mismatch" });
+    expect(await outcome("03")).toEqual({ kind: "misconfigured", providerReason: "InvalidProviderToken" });
+    expect(await outcome("04")).toMatchObject({ kind: "deferred", retryAfterMs: 30_000 });
+    expect(await outcome("05")).toMatchObject({ kind: "deferred", providerReason: "HTTP 500" });
+    expect(await outcome("06")).toMatchObject({ kind: "unknown" });
+  });
+
+  it("are deferred when nobody is there to answer", async () => {
+    const simulators = await simulate();
+    const client = connect(custom(simulators));
+    await simulators.stop();
+    expect(await client.send(push())).toMatchObject({
+      kind: "deferred",
+      providerReason: expect.stringMatching(/ECONNREFUSED/),
+    });
+  });
+});
+
+describe("the provider token", () => {
+  it("is one for many pushes, and changes once an hour", async () => {
+    let time = Date.now();
+    const now = () => new Date(time);
+    const simulators = await simulate({ apns: { keys: [known], limitTokenUpdates: true, now: () => time } });
+    const client = connect(custom(simulators), { now });
+    for (let minute = 0; minute < 180; minute += 10) {
+      const outcomes = await Promise.all(Array.from({ length: 20 }, () => client.send(push())));
+      expect(new Set(outcomes.map(({ kind }) => kind))).toEqual(new Set(["accepted"]));
+      time += 10 * 60_000;
+    }
+  });
+
+  it("is signed anew, once, when Apple calls it expired, and the push is sent again", async () => {
+    let ahead = 0;
+    const simulators = await simulate({ apns: { keys: [known], now: () => Date.now() + ahead } });
+    const client = connect(custom(simulators));
+    expect(await client.send(push())).toEqual({ kind: "accepted" });
+    simulators.script([{ provider: "apns", status: 403, reason: "ExpiredProviderToken", times: 1 }]);
+    expect(await client.send(push())).toEqual({ kind: "accepted" });
+    expect(simulators.pushes().map(({ status }) => status)).toEqual([200, 403, 200]);
+    // A clock that is two hours wrong makes every token expired: no use in signing more of them.
+    ahead = 7_200_000;
+    const outcomes = await Promise.all(Array.from({ length: 30 }, () => client.send(push())));
+    for (const outcome of outcomes)
+      expect(outcome).toEqual({ kind: "misconfigured", providerReason: "ExpiredProviderToken" });
+    expect(simulators.pushes()).toHaveLength(33);
+  });
+});
+
+describe("the other environment", () => {
+  /** Two simulators in the places of Apple's two hosts. */
+  async function both() {
+    const [production, sandbox] = [await simulate(), await simulate()];
+    const at: Record<string, Simulators> = {
+      "https://api.push.apple.com": production,
+      "https://api.sandbox.push.apple.com": sandbox,
+    };
+    const client = connect(
+      { ...key, ...common },
+      {
+        createTransport(options) {
+          const simulators = at[options.origin];
+          if (simulators === undefined) throw new Error(`unexpected origin ${options.origin}`);
+          return createHttp2Pool({ ...options, origin: simulators.apns.url, ca: simulators.ca });
+        },
+      },
+    );
+    const bad = (simulators: Simulators) =>
+      simulators.script([{ provider: "apns", status: 400, reason: "BadDeviceToken" }]);
+    return { production, sandbox, client, bad };
+  }
+
+  it("is tried once when a token is bad in the first", async () => {
+    const { production, sandbox, client, bad } = await both();
+    bad(production);
+    expect(await client.send(push())).toEqual({ kind: "accepted" });
+    expect(await client.send(push({ environment: "sandbox" }))).toEqual({ kind: "accepted" });
+    expect([production.pushes().length, sandbox.pushes().length]).toEqual([1, 2]);
+  });
+
+  it("has the last word, unless it only refuses the credential", async () => {
+    const { production, sandbox, client, bad } = await both();
+    bad(production);
+    bad(sandbox);
+    expect(await client.send(push())).toMatchObject({ kind: "rejected", reason: "token-invalid" });
+    sandbox.script([{ provider: "apns", status: 410, reason: "Unregistered", timestamp: 5 }]);
+    expect(await client.send(push())).toMatchObject({ kind: "unregistered" });
+    sandbox.script([{ provider: "apns", status: 403, reason: "BadEnvironmentKeyInToken" }]);
+    expect(await client.send(push())).toMatchObject({ kind: "rejected", reason: "token-invalid" });
+    sandbox.script([{ provider: "apns", status: 503, reason: "Shutdown" }]);
+    expect(await client.send(push())).toMatchObject({ kind: "deferred" });
+  });
+
+  it("is not there when the project sends to an endpoint of its own", async () => {
+    const simulators = await simulate();
+    simulators.script([{ provider: "apns", status: 400, reason: "BadDeviceToken" }]);
+    expect(await connect(custom(simulators)).send(push())).toMatchObject({ kind: "rejected", reason: "token-invalid" });
+    expect(simulators.pushes()).toHaveLength(1);
+  });
+});
+
+it("authenticates with a certificate instead", async () => {
+  const simulators = await simulate();
+  const { cert, private: private_key } = await generate([{ name: "commonName", value: "Apple Push Services" }]);
+  const client = connect({
+    ...common,
+    certificate: cert,
+    private_key,
+    endpoint: simulators.apns.url,
+    ca: simulators.ca,
+  });
+  expect(await client.send(push())).toEqual({ kind: "accepted" });
+  expect(simulators.pushes()[0]?.headers).not.toHaveProperty("authorization");
+});

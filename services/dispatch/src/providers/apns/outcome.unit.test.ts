@@ -1,0 +1,167 @@
+import fc from "fast-check";
+import { describe, expect, it, test } from "vitest";
+import type { Answered } from "../outcome.ts";
+import { apnsOutcome, apnsReasons } from "./outcome.ts";
+
+const now = new Date("2026-03-01T12:00:00Z");
+const answer = (status: number, body: unknown = "", headers: Record<string, string> = {}): Answered => ({
+  kind: "answered",
+  status,
+  headers,
+  body: typeof body === "string" ? body : JSON.stringify(body),
+});
+
+test("every documented answer has its outcome", () => {
+  const outcomes = Object.entries(apnsReasons).flatMap(([status, reasons]) =>
+    Object.keys(reasons).map((reason) => {
+      const outcome = apnsOutcome(answer(Number(status), { reason }), now);
+      expect(outcome).toMatchObject({ providerReason: reason });
+      return `${status} ${reason}: ${outcome.kind}${outcome.kind === "rejected" ? ` ${outcome.reason}` : ""}`;
+    }),
+  );
+  expect(outcomes).toEqual([
+    "400 BadCollapseId: rejected provider-rejected",
+    "400 BadDeviceToken: rejected token-invalid",
+    "400 BadExpirationDate: rejected provider-rejected",
+    "400 BadMessageId: rejected provider-rejected",
+    "400 BadPriority: rejected provider-rejected",
+    "400 BadTopic: misconfigured",
+    "400 DeviceTokenNotForTopic: rejected topic-mismatch",
+    "400 DuplicateHeaders: rejected provider-rejected",
+    "400 IdleTimeout: deferred",
+    "400 InvalidPushType: rejected provider-rejected",
+    "400 MissingDeviceToken: rejected token-invalid",
+    "400 MissingTopic: misconfigured",
+    "400 PayloadEmpty: rejected payload-invalid",
+    "400 TopicDisallowed: misconfigured",
+    "403 BadCertificate: misconfigured",
+    "403 BadCertificateEnvironment: misconfigured",
+    "403 BadEnvironmentKeyIdInToken: misconfigured",
+    "403 BadEnvironmentKeyInToken: misconfigured",
+    "403 ExpiredProviderToken: misconfigured",
+    "403 Forbidden: misconfigured",
+    "403 InvalidProviderToken: misconfigured",
+    "403 MissingProviderToken: misconfigured",
+    "403 UnrelatedKeyIdInToken: misconfigured",
+    "404 BadPath: rejected token-invalid",
+    "405 MethodNotAllowed: rejected provider-rejected",
+    "410 ExpiredToken: unregistered",
+    "410 Unregistered: unregistered",
+    "413 PayloadTooLarge: rejected payload-too-large",
+    "429 TooManyProviderTokenUpdates: deferred",
+    "429 TooManyRequests: deferred",
+    "500 InternalServerError: deferred",
+    "503 ServiceUnavailable: deferred",
+    "503 Shutdown: deferred",
+  ]);
+});
+
+test("200 is accepted, whatever it says", () => {
+  expect(apnsOutcome(answer(200), now)).toEqual({ kind: "accepted" });
+  expect(apnsOutcome(answer(200, { reason: "Unregistered" }), now)).toEqual({ kind: "accepted" });
+});
+
+describe("410", () => {
+  const at = (body: unknown) => apnsOutcome(answer(410, body), now);
+  it("carries Apple's time", () => {
+    expect(at({ reason: "Unregistered", timestamp: 1_700_000_000_123 })).toEqual({
+      kind: "unregistered",
+      at: new Date(1_700_000_000_123),
+      providerReason: "Unregistered",
+    });
+    expect(at({ reason: "Unregistered", timestamp: now.getTime() })).toMatchObject({ at: now });
+  });
+  it.each([undefined, null, "1700000000123", 1.5, -1, 0, Number.MAX_SAFE_INTEGER, now.getTime() + 1, {}])(
+    "has no time when it says %s",
+    (timestamp) => {
+      expect(at({ reason: "ExpiredToken", timestamp })).toEqual({
+        kind: "unregistered",
+        at: undefined,
+        providerReason: "ExpiredToken",
+      });
+    },
+  );
+  it("is a dead token also without a reason", () => {
+    expect(at("")).toEqual({ kind: "unregistered", at: undefined, providerReason: "HTTP 410" });
+  });
+});
+
+test("waits as long as Retry-After says, and a minute for a token that changed too often", () => {
+  const wait = (status: number, reason: string, headers: Record<string, string> = {}) =>
+    apnsOutcome(answer(status, { reason }, headers), now);
+  expect(wait(429, "TooManyRequests", { "retry-after": "30" })).toMatchObject({ retryAfterMs: 30_000 });
+  expect(wait(503, "Shutdown", { "retry-after": "Sun, 01 Mar 2026 12:02:00 GMT" })).toMatchObject({
+    retryAfterMs: 120_000,
+  });
+  expect(wait(429, "TooManyRequests")).toMatchObject({ kind: "deferred", retryAfterMs: undefined });
+  expect(wait(429, "TooManyProviderTokenUpdates")).toMatchObject({ retryAfterMs: 60_000 });
+  expect(wait(429, "TooManyProviderTokenUpdates", { "retry-after": "5" })).toMatchObject({ retryAfterMs: 5_000 });
+});
+
+test.each([
+  [400, "rejected"],
+  [401, "misconfigured"],
+  [403, "misconfigured"],
+  [404, "rejected"],
+  [408, "deferred"],
+  [413, "rejected"],
+  [418, "rejected"],
+  [421, "deferred"],
+  [425, "deferred"],
+  [429, "deferred"],
+  [500, "deferred"],
+  [502, "deferred"],
+  [599, "deferred"],
+  [302, "deferred"],
+  [204, "unknown"],
+  [100, "unknown"],
+  [600, "unknown"],
+  [999, "unknown"],
+])("%i with a reason that Apple never gave is %s", (status, kind) => {
+  expect(apnsOutcome(answer(status, { reason: "Novelty" }), now)).toMatchObject({ kind, providerReason: "Novelty" });
+  // The right reason with another status is no pair of the table either.
+  expect(apnsOutcome(answer(status, { reason: "Unregistered" }), now).kind).toBe(kind);
+});
+
+test("413 and 429 without a body keep their meaning", () => {
+  expect(apnsOutcome(answer(413), now)).toMatchObject({ reason: "payload-too-large", providerReason: "HTTP 413" });
+  expect(apnsOutcome(answer(429, "", { "retry-after": "7" }), now)).toMatchObject({ retryAfterMs: 7_000 });
+});
+
+test("classifies anything, with a reason that is fit to keep", () => {
+  const kinds = ["accepted", "unregistered", "rejected", "misconfigured", "deferred", "unknown"];
+  const body = fc.oneof(
+    fc.string(),
+    fc.json(),
+    fc.record({ reason: fc.anything(), timestamp: fc.anything() }).map((value) => {
+      try {
+        return JSON.stringify(value) ?? "";
+      } catch {
+        return "";
+      }
+    }),
+  );
+  fc.assert(
+    fc.property(
+      fc.oneof(fc.constantFrom(200, 400, 403, 410, 413, 429, 500, 503), fc.integer({ min: 1, max: 999 })),
+      fc.dictionary(fc.string(), fc.string()),
+      fc.option(fc.string(), { nil: undefined }),
+      body,
+      (status, headers, retryAfter, text) => {
+        const outcome = apnsOutcome(
+          { kind: "answered", status, headers: { ...headers, "retry-after": retryAfter }, body: text },
+          now,
+        );
+        expect(kinds).toContain(outcome.kind);
+        if (outcome.kind !== "accepted") expect(outcome.providerReason).toMatch(/^[A-Za-z][A-Za-z0-9_ -]{0,63}$/);
+        if (outcome.kind === "deferred" && outcome.retryAfterMs !== undefined) {
+          expect(outcome.retryAfterMs).toBeGreaterThanOrEqual(0);
+          expect(outcome.retryAfterMs).toBeLessThanOrEqual(86_400_000);
+        }
+        if (outcome.kind === "unregistered" && outcome.at)
+          expect(outcome.at.getTime()).toBeLessThanOrEqual(now.getTime());
+      },
+    ),
+    { numRuns: 10_000 },
+  );
+});

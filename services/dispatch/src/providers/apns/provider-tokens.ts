@@ -1,0 +1,75 @@
+import { createPrivateKey } from "node:crypto";
+import { SignJWT } from "jose";
+
+export type ApnsSigningKey = { readonly key_id: string; readonly team_id: string; readonly private_key: string };
+
+/** The `authorization` of one signing key. */
+export type ProviderToken = {
+  /** A header value; a promise only when a new one must be signed. */
+  current(): string | Promise<string>;
+  /**
+   * Apple calls `stale` expired: a new one, or the one that somebody else had renewed meanwhile. Undefined when the last
+   * renewal is so fresh that another would earn 429 TooManyProviderTokenUpdates, or the clock here is wrong.
+   */
+  renew(stale: string): Promise<string> | undefined;
+};
+
+export type ProviderTokens = { of(key: ApnsSigningKey): ProviderToken };
+
+const MINUTE_MS = 60_000;
+/** Apple takes a token for 60 minutes; ten are left for what waits and for clocks that differ. */
+const REFRESH_MS = 50 * MINUTE_MS;
+/** "Update no more than once every 20 minutes." */
+const RENEWAL_PAUSE_MS = 20 * MINUTE_MS;
+
+/** One token for each key, whatever projects and connections use it, because Apple counts how often a key changes its token. */
+export function createProviderTokens(now: () => Date): ProviderTokens {
+  const known = new Map<string, ProviderToken>();
+  return {
+    of(key) {
+      // The key is part of it: whoever puts a key that is not Apple's must not sign for the project that has the right one.
+      const id = `${key.team_id}/${key.key_id}/${key.private_key}`;
+      const token = known.get(id) ?? createProviderToken(key, now);
+      known.set(id, token);
+      return token;
+    },
+  };
+}
+
+function createProviderToken({ key_id, team_id, private_key }: ApnsSigningKey, now: () => Date): ProviderToken {
+  const key = createPrivateKey(private_key);
+  let token: { readonly header: string; readonly issuedAt: number } | undefined;
+  let signing: Promise<string> | undefined;
+  let renewedAt = Number.NEGATIVE_INFINITY;
+
+  const sign = async (): Promise<string> => {
+    const issuedAt = now().getTime();
+    const jwt = await new SignJWT({ iss: team_id, iat: Math.floor(issuedAt / 1_000) })
+      .setProtectedHeader({ alg: "ES256", kid: key_id })
+      .sign(key);
+    token = { header: `bearer ${jwt}`, issuedAt };
+    return token.header;
+  };
+  const signOnce = (): Promise<string> => {
+    signing ??= sign().finally(() => {
+      signing = undefined;
+    });
+    return signing;
+  };
+
+  return {
+    current() {
+      const age = token === undefined ? Number.POSITIVE_INFINITY : now().getTime() - token.issuedAt;
+      // A clock that was set back leaves a token from the future, which Apple refuses too.
+      return token !== undefined && age < REFRESH_MS && age >= -MINUTE_MS ? token.header : signOnce();
+    },
+    renew(stale) {
+      if (token !== undefined && token.header !== stale) return Promise.resolve(token.header);
+      if (signing !== undefined) return signing;
+      const at = now().getTime();
+      if (at - renewedAt < RENEWAL_PAUSE_MS) return undefined;
+      renewedAt = at;
+      return signOnce();
+    },
+  };
+}

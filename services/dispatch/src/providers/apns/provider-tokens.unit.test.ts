@@ -1,0 +1,83 @@
+import { generateKeyPairSync } from "node:crypto";
+import { jwtVerify } from "jose";
+import { expect, test } from "vitest";
+import { type ApnsSigningKey, createProviderTokens } from "./provider-tokens.ts";
+
+const MINUTE = 60_000;
+
+function setUp(start = Date.parse("2026-03-01T12:00:00Z")) {
+  let time = start;
+  const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const key: ApnsSigningKey = {
+    key_id: "ABCDE12345",
+    team_id: "TEAM123456",
+    private_key: privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
+  };
+  const tokens = createProviderTokens(() => new Date(time));
+  return { key, publicKey, tokens, pass: (ms: number) => (time += ms), at: () => time };
+}
+
+test("signs what Apple asks for", async () => {
+  const { key, publicKey, tokens, at } = setUp();
+  const header = await tokens.of(key).current();
+  expect(header).toMatch(/^bearer /);
+  const { payload, protectedHeader } = await jwtVerify(header.slice("bearer ".length), publicKey, {
+    currentDate: new Date(at()),
+  });
+  expect(protectedHeader).toEqual({ alg: "ES256", kid: "ABCDE12345" });
+  expect(payload).toEqual({ iss: "TEAM123456", iat: at() / 1_000 });
+});
+
+test("uses one token for at least 20 and at most 60 minutes, for every client of the key", async () => {
+  const { key, tokens, pass } = setUp();
+  const first = await tokens.of(key).current();
+  const seen = new Set([first]);
+  for (let minute = 0; minute < 49; minute++) {
+    pass(MINUTE);
+    seen.add(await tokens.of({ ...key }).current());
+  }
+  expect(seen.size).toBe(1);
+  pass(MINUTE);
+  expect(await tokens.of(key).current()).not.toBe(first);
+});
+
+test("signs once for all that ask at the same time", async () => {
+  const { key, tokens } = setUp();
+  const headers = await Promise.all(Array.from({ length: 100 }, () => tokens.of(key).current()));
+  expect(new Set(headers).size).toBe(1);
+});
+
+test("keeps keys apart, also where somebody puts a wrong one under the same ids", async () => {
+  const { key, tokens } = setUp();
+  const other = setUp().key;
+  const first = await tokens.of(key).current();
+  expect(await tokens.of(other).current()).not.toBe(first);
+  expect(await tokens.of({ ...key, key_id: "OTHER12345" }).current()).not.toBe(first);
+  expect(await tokens.of(key).current()).toBe(first);
+});
+
+test("renews an expired token once, whoever finds it, and not again for 20 minutes", async () => {
+  const { key, tokens, pass } = setUp();
+  const token = tokens.of(key);
+  const stale = await token.current();
+  pass(5 * MINUTE);
+  const renewed = await Promise.all([token.renew(stale), token.renew(stale), token.renew(stale)]);
+  expect(new Set(renewed).size).toBe(1);
+  const [fresh] = renewed;
+  expect(fresh).not.toBe(stale);
+  expect(await token.current()).toBe(fresh);
+  expect(await token.renew(stale)).toBe(fresh);
+  expect(token.renew(fresh ?? "")).toBeUndefined();
+  pass(20 * MINUTE);
+  expect(await token.renew(fresh ?? "")).not.toBe(fresh);
+});
+
+test("does not keep a token from the future when the clock is set back", async () => {
+  const { key, tokens, pass } = setUp();
+  const token = tokens.of(key);
+  const before = await token.current();
+  pass(-30_000);
+  expect(await token.current()).toBe(before);
+  pass(-10 * MINUTE);
+  expect(await token.current()).not.toBe(before);
+});

@@ -1,0 +1,48 @@
+import type { Outcome } from "../domain/outcome.ts";
+import type { TransportAnswer } from "../transport/transport.ts";
+
+export type { Outcome } from "../domain/outcome.ts";
+
+/** An answer of a provider, whole, with whatever it holds. */
+export type Answered = Extract<TransportAnswer, { kind: "answered" }>;
+
+/** Without a word of its own: most providers give the message no id that Herald needs. */
+export const accepted: Outcome = Object.freeze({ kind: "accepted" });
+
+const MOST_SHOWN = 120;
+
+/** What never reached the provider waits; what may have reached it may be repeated. */
+export const unanswered = (answer: Exclude<TransportAnswer, Answered>): Outcome =>
+  answer.kind === "unprocessed"
+    ? { kind: "deferred", providerReason: shown(answer.reason) }
+    : { kind: "unknown", providerReason: shown(answer.reason) };
+
+/** What an answer means when only its status can be relied on. Sending again is the doubt's benefit, except for 4xx. */
+export function outcomeOfStatus(status: number, providerReason: string, retryAfterMs?: number): Outcome {
+  if (status === 401 || status === 403) return { kind: "misconfigured", providerReason };
+  if (status === 413) return { kind: "rejected", reason: "payload-too-large", providerReason };
+  const later = status === 408 || status === 421 || status === 425 || status === 429;
+  if (status >= 400 && status < 500 && !later) return { kind: "rejected", reason: "provider-rejected", providerReason };
+  // 3xx: a proxy that wants us elsewhere. Not followed, and no word about the message.
+  if (status >= 300 && status < 600) return { kind: "deferred", retryAfterMs, providerReason };
+  return { kind: "unknown", providerReason };
+}
+
+/** The provider's own word if it is one, else its status: what a mangled answer says is not worth keeping. */
+export const wordOr = (word: unknown, status: number): string =>
+  typeof word === "string" && /^[A-Za-z][A-Za-z0-9_-]{0,63}$/.test(word) ? word : `HTTP ${status}`;
+
+/** A reason from further away, fit for a record that people read. */
+export const shown = (reason: string): string => reason.replace(/[^\x20-\x7e]/g, "?").slice(0, MOST_SHOWN);
+
+/** An object from a body that may be anything. */
+export function parseObject(body: string): Readonly<Record<string, unknown>> {
+  try {
+    const parsed: unknown = JSON.parse(body);
+    return typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)
+      ? (parsed as Record<string, unknown>)
+      : {};
+  } catch {
+    return {};
+  }
+}
