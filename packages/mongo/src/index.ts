@@ -1,3 +1,4 @@
+export { decodeAfter, encodeAfter } from "./after-key.ts";
 export { awayAsError, guardStore, isAway } from "./away.ts";
 export { connectMongo, type MongoHandle, type MongoOptions } from "./connect-mongo.ts";
 export { type Counts, createCounts } from "./counts.ts";
@@ -5,3 +6,4 @@ export { areDuplicateKeys, isDuplicateKey, upsertOnce } from "./duplicate-key.ts
 export { ensureIndexes, type IndexSpec, indexName } from "./ensure-indexes.ts";
 export { type FindPageOptions, findPage } from "./find-page.ts";
 export { createOutbox, type Outbox, type OutboxEntry, type OutboxOptions, outboxIndex } from "./outbox.ts";
+export { pageOfRows } from "./page-of-rows.ts";

@@ -1,0 +1,74 @@
+import { randomUUID } from "node:crypto";
+import { type Answering, answer, type Bus } from "@herald/bus";
+import {
+  allScopes,
+  ChangeProjectQuestion,
+  CreateProjectQuestion,
+  DeleteProject,
+  GetProject,
+  ListProjects,
+  type ProjectId,
+} from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import type { KnownProjects } from "../known-projects.ts";
+import type { Announce } from "../stores/announce.ts";
+import type { ProjectDocument, ProjectStore } from "../stores/project-store.ts";
+import { projectView } from "./views.ts";
+
+export type ProjectParts = {
+  readonly projects: ProjectStore;
+  readonly knownProjects: KnownProjects;
+  readonly announce: Announce;
+  readonly now: () => Date;
+};
+
+export const noProject = (): HeraldError => new HeraldError("project-not-found", "project: there is none of this id");
+
+/** Each tells the gateways before it answers, so that what was answered is true everywhere. */
+export const answerProjects = (bus: Bus, { projects, knownProjects, announce, now }: ProjectParts): Answering[] => {
+  const find = async (id: ProjectId): Promise<ProjectDocument> => {
+    const project = await projects.find(id);
+    if (!project) throw noProject();
+    return project;
+  };
+
+  return [
+    answer(bus, CreateProjectQuestion, async ({ projectId, name, openRegistration, tokenId, tokenHash }) => {
+      const createdAt = now();
+      const token = { id: tokenId, hash: tokenHash, name: "first", scopes: allScopes, createdAt };
+      const created = await projects.insert({ _id: projectId, name, openRegistration, tokens: [token], createdAt });
+      const project = await find(projectId);
+      await knownProjects.tellAll(project);
+      return { project: projectView(project), created };
+    }),
+
+    answer(bus, ListProjects, async ({ page }) => {
+      const { data, ...rest } = await projects.list(page);
+      const rows = data.map(projectView);
+      return { data: rows, ...rest } as { data: typeof rows; next: string | null };
+    }),
+
+    answer(bus, GetProject, async ({ projectId }) => projectView(await find(projectId))),
+
+    answer(bus, ChangeProjectQuestion, async ({ projectId, name, openRegistration }) => {
+      const fields = {
+        ...(name !== undefined && { name }),
+        ...(openRegistration !== undefined && { openRegistration }),
+      };
+      const project = await projects.change(projectId, fields);
+      if (!project) throw noProject();
+      await knownProjects.tellSettings(projectId);
+      return projectView(project);
+    }),
+
+    answer(bus, DeleteProject, async ({ projectId }) => {
+      await projects.markDeleted({ projectId, at: now(), newId: randomUUID });
+      // Also of one that was deleted before: whoever asks again may have had no answer because of a crash in between.
+      const project = await projects.findAny(projectId);
+      if (!project) throw noProject();
+      await knownProjects.tellAll(project);
+      announce.project(projectId);
+      return {};
+    }),
+  ];
+};

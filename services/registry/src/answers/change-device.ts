@@ -1,0 +1,53 @@
+import { randomUUID } from "node:crypto";
+import type { DeviceId, ProjectId } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { type Change, changed } from "../domain/device-change.ts";
+import { eventsOfChange } from "../domain/registry-events.ts";
+import type { InOrder } from "../in-order.ts";
+import type { Announce } from "../stores/announce.ts";
+import type { DeviceDocument } from "../stores/device-document.ts";
+import type { DeviceStore } from "../stores/device-store.ts";
+
+export type ChangeParts = {
+  readonly devices: DeviceStore;
+  readonly announce: Announce;
+  readonly inOrder: InOrder;
+  readonly now: () => Date;
+};
+
+/** Of requests about one device in other processes, one wins each round; a registry has a handful of processes. */
+const mostRounds = 20;
+
+export const noDevice = (): HeraldError =>
+  new HeraldError("device-not-found", "device: the project has none of this id");
+
+/**
+ * Changes a known device; each of two changes at the same time is made to what the other left.
+ * @throws HeraldError `device-not-found`, `token-held`, or `validation-failed` for what merging made of the data.
+ */
+export const changeDevice = (
+  parts: ChangeParts,
+  projectId: ProjectId,
+  id: DeviceId,
+  change: Change,
+): Promise<DeviceDocument> =>
+  parts.inOrder(id, async () => {
+    for (let round = 0; round < mostRounds; round++) {
+      const before = await parts.devices.find(projectId, id);
+      if (!before) throw noDevice();
+      const at = parts.now();
+      const plan = changed(before, change, at);
+      if ("problems" in plan) throw new HeraldError("validation-failed", plan.problems);
+      if (plan.state === before) return before;
+      const occasion = { projectId, at, newId: randomUUID };
+      const { status } = plan.state;
+      const events = eventsOfChange(occasion, id, { changed: plan.changed, status, subscribed: [] });
+      const after = await parts.devices.change(before, plan.state, { at, events });
+      if (after === "token-held")
+        throw new HeraldError("token-held", "device.token: another device holds this push token");
+      if (after === "conflict") continue;
+      parts.announce.devices(projectId, [id]);
+      return after;
+    }
+    throw new HeraldError("internal", "too many requests change this device at the same time");
+  });

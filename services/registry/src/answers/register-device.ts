@@ -1,0 +1,127 @@
+import { randomUUID } from "node:crypto";
+import {
+  newDeviceCredential,
+  newDeviceId,
+  type Platform,
+  type ProjectId,
+  pushTokenHash,
+  secretHash,
+} from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { newDevice, type Registration, registered } from "../domain/device-change.ts";
+import { deviceRegistered, deviceSubscribed, eventsOfChange, type Occasion } from "../domain/registry-events.ts";
+import type { InOrder } from "../in-order.ts";
+import type { Announce } from "../stores/announce.ts";
+import { type DeviceDocument, deviceDocument } from "../stores/device-document.ts";
+import type { DeviceStore } from "../stores/device-store.ts";
+import type { ProjectStore } from "../stores/project-store.ts";
+import type { TopicStore } from "../stores/topic-store.ts";
+import { withTopics } from "./topic-names.ts";
+
+export type RegistrationParts = {
+  readonly devices: DeviceStore;
+  readonly topics: TopicStore;
+  readonly projects: ProjectStore;
+  readonly announce: Announce;
+  readonly inOrder: InOrder;
+  readonly now: () => Date;
+};
+
+type Wanted = Registration & {
+  readonly projectId: ProjectId;
+  readonly platform: Platform;
+  /** The token that the device had until now. */
+  readonly previousToken?: string | undefined;
+};
+
+export type Registered = { readonly device: DeviceDocument; readonly created: boolean; readonly credential?: string };
+
+/** Of requests about one device in other processes, one wins each round; a registry has a handful of processes. */
+const mostRounds = 20;
+
+/** Another request was faster: what this one has read is no longer so. */
+const again = Symbol("again");
+
+/**
+ * Finds or makes the device of a token, in the way that fits what there is. A known device gets a new credential only where
+ * `rotate` says so; a new one always gets one.
+ * @throws HeraldError `project-not-found`, `token-held`, `topic-exists`, or `validation-failed` for what merging made of the data.
+ */
+export const registerDevice = (parts: RegistrationParts, wanted: Wanted, rotate: boolean): Promise<Registered> => {
+  const { projectId, platform, token } = wanted;
+  return parts.inOrder(`${projectId}/${platform}/${pushTokenHash(token)}`, async () => {
+    for (let round = 0; round < mostRounds; round++) {
+      const [device, exists] = await Promise.all([findDevice(parts, wanted), parts.projects.exists(projectId)]);
+      if (!exists) throw new HeraldError("project-not-found", "project: there is none of this id");
+      const occasion = { projectId, at: parts.now(), newId: randomUUID };
+      const result = await (device ? known(parts, wanted, device, occasion, rotate) : unknown(parts, wanted, occasion));
+      if (result === again) continue;
+      parts.announce.devices(projectId, [result.device._id]);
+      return result;
+    }
+    throw new HeraldError("internal", "too many requests change this device at the same time");
+  });
+};
+
+/** The device that the request is about: the one that has the token, else the one that had the token before. */
+const findDevice = async ({ devices }: RegistrationParts, wanted: Wanted): Promise<DeviceDocument | undefined> => {
+  const { projectId, platform, token, previousToken } = wanted;
+  const [holder, previous] = await Promise.all([
+    devices.findByToken(projectId, platform, token),
+    previousToken === undefined || previousToken === token
+      ? undefined
+      : devices.findByToken(projectId, platform, previousToken),
+  ]);
+  if (holder && previous) throw new HeraldError("token-held", "identifier: another device holds this push token");
+  return holder ?? previous;
+};
+
+const known = async (
+  parts: RegistrationParts,
+  wanted: Wanted,
+  before: DeviceDocument,
+  occasion: Occasion,
+  rotate: boolean,
+): Promise<Registered | typeof again> => {
+  const plan = registered(before, wanted, occasion.at);
+  if ("problems" in plan) throw new HeraldError("validation-failed", plan.problems);
+  const credential = rotate ? newDeviceCredential(occasion.projectId, before._id) : undefined;
+  return withTopics(parts, occasion, plan.subscribed, async (subscribed) => {
+    const events = eventsOfChange(occasion, before._id, {
+      changed: plan.changed,
+      status: plan.state.status,
+      subscribed,
+    });
+    const device = await parts.devices.change(before, plan.state, {
+      at: occasion.at,
+      events,
+      ...(credential && { credentialHash: secretHash(credential) }),
+    });
+    if (device === "conflict" || device === "token-held") return again;
+    return { device, created: false, ...(credential && { credential }) };
+  });
+};
+
+const unknown = async (
+  parts: RegistrationParts,
+  wanted: Wanted,
+  occasion: Occasion,
+): Promise<Registered | typeof again> => {
+  const { projectId, at } = occasion;
+  const { platform, token } = wanted;
+  const plan = newDevice(platform, wanted, at);
+  if ("problems" in plan) throw new HeraldError("validation-failed", plan.problems);
+  return withTopics(parts, occasion, plan.subscribed, async (subscribed) => {
+    const id = newDeviceId(at);
+    const credential = newDeviceCredential(projectId, id);
+    const device = deviceDocument(projectId, id, plan.state, {
+      credentialHash: secretHash(credential),
+      at,
+      outbox: [
+        deviceRegistered(occasion, id, { platform, tokenHash: pushTokenHash(token) }),
+        ...subscribed.map((topic) => deviceSubscribed(occasion, id, topic)),
+      ],
+    });
+    return (await parts.devices.insert(device)) ? { device, created: true, credential } : again;
+  });
+};

@@ -1,0 +1,93 @@
+import { type Addressee, batchLimits, type DeviceId, type Platform } from "@herald/contracts";
+
+/** A device of a page. `changedAt` (ms since 1970) tells who came late when a batch is dealt again. */
+export type Dealable = { readonly platform: Platform; readonly addressee: Addressee; readonly changedAt: number };
+
+/** Where a batch begins: its platform and its first device. */
+export type Border = { readonly platform: Platform; readonly from: DeviceId };
+
+/** A batch's devices, sorted by id. */
+export type Batch = { readonly platform: Platform; readonly devices: readonly Addressee[] };
+
+/** A batch's JSON without its devices is some 250 bytes. */
+const envelopeBytes = 512;
+
+const weigh = (addressee: Addressee): number => Buffer.byteLength(JSON.stringify(addressee)) + 1;
+
+const byId = (one: Dealable, other: Dealable): number => (one.addressee.id < other.addressee.id ? -1 : 1);
+
+const byPlatform = (devices: Iterable<Dealable>): Map<Platform, Dealable[]> => {
+  const platforms = new Map<Platform, Dealable[]>();
+  for (const device of devices) {
+    const some = platforms.get(device.platform);
+    if (some) some.push(device);
+    else platforms.set(device.platform, [device]);
+  }
+  for (const some of platforms.values()) some.sort(byId);
+  return platforms;
+};
+
+/** Deals devices, each id once, into batches of one platform within {@link batchLimits}, sorted by id. */
+export const dealBatches = (devices: Iterable<Dealable>): Batch[] => {
+  const batches: Batch[] = [];
+  for (const [platform, sorted] of byPlatform(devices)) {
+    let batch: Addressee[] = [];
+    let bytes = envelopeBytes;
+    for (const { addressee } of sorted) {
+      const weight = weigh(addressee);
+      if (batch.length > 0 && (batch.length >= batchLimits.devices || bytes + weight > batchLimits.bytes)) {
+        batches.push({ platform, devices: batch });
+        batch = [];
+        bytes = envelopeBytes;
+      }
+      batch.push(addressee);
+      bytes += weight;
+    }
+    batches.push({ platform, devices: batch });
+  }
+  return batches;
+};
+
+/** What is stored of a deal: enough to deal the same devices into the same batches again. */
+export const bordersOf = (batches: readonly Batch[]): Border[] =>
+  batches.flatMap(({ platform, devices: [first] }) => (first ? [{ platform, from: first.id }] : []));
+
+/**
+ * Deals a page's devices again, by the borders of its first deal: as many batches, and nobody in another one than then. A batch whose
+ * devices are gone is empty. A device before the first border of its platform came later and is left out. So are, where a
+ * batch has become too large, those that changed last: who was there at the first deal fits.
+ */
+export const redealBatches = (devices: Iterable<Dealable>, borders: readonly Border[]): Batch[] => {
+  const dealt: Dealable[][] = borders.map(() => []);
+  const platforms = byPlatform(devices);
+  for (const [platform, sorted] of platforms) {
+    const own = [...borders.entries()]
+      .filter(([, border]) => border.platform === platform)
+      .sort(([, one], [, other]) => (one.from < other.from ? -1 : 1));
+    let next = 0;
+    for (const device of sorted) {
+      while (next < own.length && (own[next]?.[1].from ?? "") <= device.addressee.id) next++;
+      const at = own[next - 1]?.[0];
+      if (at !== undefined) dealt[at]?.push(device);
+    }
+  }
+  return borders.map(({ platform }, at) => ({ platform, devices: trim(dealt[at] ?? []) }));
+};
+
+const trim = (devices: readonly Dealable[]): Addressee[] => {
+  const weights = devices.map(({ addressee }) => weigh(addressee));
+  let bytes = weights.reduce((sum, weight) => sum + weight, envelopeBytes);
+  let count = devices.length;
+  if (count <= batchLimits.devices && bytes <= batchLimits.bytes) return devices.map(({ addressee }) => addressee);
+  const latest = [...devices.keys()].sort(
+    (one, other) => (devices[other]?.changedAt ?? 0) - (devices[one]?.changedAt ?? 0),
+  );
+  const left = new Set<number>();
+  for (const at of latest) {
+    if (count <= batchLimits.devices && bytes <= batchLimits.bytes) break;
+    left.add(at);
+    count--;
+    bytes -= weights[at] ?? 0;
+  }
+  return devices.filter((_, at) => !left.has(at)).map(({ addressee }) => addressee);
+};

@@ -1,0 +1,53 @@
+import type { AppData } from "@herald/contracts";
+
+/** Longer values are compared in the document: an index is no place for texts. */
+const maxValueBytes = 256;
+
+const prefixes = { metadata: "m:", identifiers: "i:" } as const;
+const topicPrefix = "t:";
+
+/** What the index holds for a subscription. */
+export const topicFacet = (name: string): string => topicPrefix + name;
+
+/** The names of a device's topics, in the order of their subscription. */
+export const topicsOf = (facets: readonly string[]): string[] =>
+  facets.filter((facet) => facet.startsWith(topicPrefix)).map((facet) => facet.slice(topicPrefix.length));
+
+/**
+ * What the index holds for a value, or undefined where it holds nothing: the value is longer than 256 bytes, or a key of the
+ * path has a `=`, which no target can name because it is split at the first one.
+ */
+export const pairFacet = (of: "metadata" | "identifiers", path: string, value: string): string | undefined => {
+  if (path.includes("=") || Buffer.byteLength(value) > maxValueBytes) return undefined;
+  // A lone surrogate is stored as U+FFFD: what is asked for must be what is found.
+  return `${prefixes[of]}${path}=${value}`.toWellFormed();
+};
+
+/** A scalar as targets compare it, or undefined for what is none. */
+export const scalarText = (value: unknown): string | undefined =>
+  typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : undefined;
+
+const collect = (of: "metadata" | "identifiers", data: AppData, path: string, into: string[]): void => {
+  for (const [key, value] of Object.entries(data)) {
+    const here = path === "" ? key : `${path}.${key}`;
+    const text = scalarText(value);
+    if (text !== undefined) {
+      const facet = pairFacet(of, here, text);
+      if (facet !== undefined) into.push(facet);
+    } else if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+      collect(of, value as AppData, here, into);
+    }
+  }
+};
+
+/** The facets of a device: its topics, and each scalar value of its metadata and identifiers. */
+export const facetsOf = (device: {
+  readonly topics: readonly string[];
+  readonly metadata: AppData;
+  readonly identifiers: AppData;
+}): string[] => {
+  const facets = device.topics.map(topicFacet);
+  collect("metadata", device.metadata, "", facets);
+  collect("identifiers", device.identifiers, "", facets);
+  return facets;
+};

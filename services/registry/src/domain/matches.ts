@@ -1,0 +1,40 @@
+import type { AppData, DeviceId, Target } from "@herald/contracts";
+import { pairFacet, scalarText, topicFacet } from "./facets.ts";
+
+/** What a target is compared with. The data is needed only for values that are too long to be facets. */
+export type Candidate = {
+  readonly id: DeviceId;
+  readonly token: string;
+  readonly facets: readonly string[];
+  readonly metadata?: AppData;
+  readonly identifiers?: AppData;
+};
+
+/** The value at a path of keys joined by `.`; arrays are not entered. */
+const valueAt = (data: unknown, path: string): unknown => {
+  let at = data;
+  for (const key of path.split(".")) {
+    if (typeof at !== "object" || at === null || Array.isArray(at) || !Object.hasOwn(at, key)) return undefined;
+    at = (at as Record<string, unknown>)[key];
+  }
+  return at;
+};
+
+/** Whether a target names the device. Says nothing about the device being active. */
+export const matches = (target: Target, device: Candidate): boolean => {
+  switch (target.kind) {
+    case "all":
+      return true;
+    case "device":
+      return device.id === target.id;
+    case "token":
+      return device.token === target.token;
+    case "topic":
+      return device.facets.includes(topicFacet(target.name));
+    case "pair": {
+      const facet = pairFacet(target.of, target.path, target.value);
+      if (facet !== undefined) return device.facets.includes(facet);
+      return scalarText(valueAt(device[target.of], target.path)) === target.value;
+    }
+  }
+};

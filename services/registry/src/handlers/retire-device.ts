@@ -1,0 +1,20 @@
+import { randomUUID } from "node:crypto";
+import { defineHandler } from "@herald/bus";
+import { DeliveryFailedV1 } from "@herald/contracts";
+import type { Announce } from "../stores/announce.ts";
+import type { DeviceStore } from "../stores/device-store.ts";
+
+type Parts = { readonly devices: DeviceStore; readonly announce: Announce; readonly now: () => Date };
+
+/** A provider says the token is dead, so stop sending to that device. */
+export const retireDevice = ({ devices, announce, now }: Parts) =>
+  defineHandler({
+    durable: "registry-retire-device", // renaming a durable replays its stream
+    message: DeliveryFailedV1,
+    async handle({ data: { projectId, unregistered } }) {
+      for (const { deviceId, tokenHash, at } of unregistered) {
+        const occasion = { projectId, at: now(), newId: randomUUID };
+        if (await devices.retire(occasion, deviceId, tokenHash, new Date(at))) announce.devices(projectId, [deviceId]);
+      }
+    },
+  });

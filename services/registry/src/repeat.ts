@@ -1,0 +1,40 @@
+import { HeraldError, type Logger } from "@herald/kit";
+
+export type Repeating = { readonly stop: () => Promise<void> };
+
+/**
+ * Runs a task now and then again and again, `everyMs` after its end. A task that fails is logged and runs the next time; while
+ * something is away it fails quietly. Stopping aborts its signal and waits for it.
+ */
+export const repeat = (
+  what: string,
+  everyMs: number,
+  log: Logger,
+  task: (signal: AbortSignal) => Promise<unknown>,
+): Repeating => {
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  let timer: NodeJS.Timeout | undefined;
+
+  const run = async () => {
+    try {
+      await task(signal);
+    } catch (err) {
+      const away = err instanceof HeraldError && err.code.endsWith("-away");
+      if (!signal.aborted) log[away ? "debug" : "error"]({ err, what }, "a task in the background failed");
+    }
+    if (!signal.aborted)
+      timer = setTimeout(() => {
+        running = run();
+      }, everyMs);
+  };
+  let running = run();
+
+  return {
+    stop: async () => {
+      stopping.abort();
+      clearTimeout(timer);
+      await running;
+    },
+  };
+};

@@ -1,0 +1,154 @@
+import { type Addressee, deviceBucket, type Platform, type ProjectId } from "@herald/contracts";
+import { guardStore, indexName } from "@herald/mongo";
+import type { Db, Document, Filter } from "mongodb";
+import type { Lookup } from "../domain/audience.ts";
+import { type BucketRange, bucketsOf, sampledBuckets, sampleEvery } from "../domain/plan-pages.ts";
+import { type DeviceDocument, deviceIndexes } from "./device-document.ts";
+import { deviceCollection } from "./device-store.ts";
+
+/** What a page reads of a device; `facets` and data only where a lookup's answers have to be told apart by them. */
+export type AudienceRow = Pick<
+  DeviceDocument,
+  | "_id"
+  | "platform"
+  | "token"
+  | "tokenUpdatedAt"
+  | "updatedAt"
+  | "environment"
+  | "tokenKind"
+  | "keys"
+  | "vapidKeyId"
+  | "locale"
+> &
+  Partial<Pick<DeviceDocument, "facets" | "metadata" | "identifiers">>;
+
+const projection = {
+  platform: 1,
+  token: 1,
+  tokenUpdatedAt: 1,
+  updatedAt: 1,
+  environment: 1,
+  tokenKind: 1,
+  keys: 1,
+  vapidKeyId: 1,
+  locale: 1,
+} as const;
+
+const platforms: readonly Platform[] = ["ios", "android", "web"];
+
+/** All of a page in one answer: a second one would cost as much as the first. */
+const batchSize = 10_000;
+
+export const addresseeOf = (row: AudienceRow): Addressee => ({
+  id: row._id,
+  token: row.token,
+  tokenAt: row.tokenUpdatedAt.getTime(),
+  ...(row.environment && { environment: row.environment }),
+  ...(row.tokenKind && { tokenKind: row.tokenKind }),
+  ...(row.keys && { keys: row.keys }),
+  ...(row.vapidKeyId && { vapidKeyId: row.vapidKeyId }),
+  ...(row.locale && { locale: row.locale }),
+});
+
+type Query = { readonly filter: Filter<DeviceDocument>; readonly hint: string; readonly extra?: Document };
+
+/** The buckets go in as a list: with two bounds a multikey index would walk the whole facet. */
+const within = (buckets: readonly number[] | undefined) => (buckets ? { bucket: { $in: [...buckets] } } : {});
+
+const queryOf = (projectId: ProjectId, lookup: Lookup, buckets: readonly number[] | undefined): Query | undefined => {
+  switch (lookup.by) {
+    case "all":
+      return {
+        filter: { projectId, ...within(buckets) },
+        hint: indexName(deviceIndexes.bucket),
+        ...(lookup.targets.length > 1 && { extra: { facets: 1 } }),
+      };
+    case "facets": {
+      const [facet] = lookup.facets;
+      const several = lookup.facets.length > 1;
+      return {
+        filter: { projectId, facets: several ? { $in: [...lookup.facets] } : facet, ...within(buckets) },
+        hint: indexName(deviceIndexes.facets),
+        ...(several && { extra: { facets: 1 } }),
+      };
+    }
+    case "value": {
+      const field = `${lookup.of}.${lookup.path}`;
+      return {
+        filter: { projectId, ...within(buckets), [field]: lookup.value },
+        hint: indexName(deviceIndexes.bucket),
+        extra: { [field]: 1 },
+      };
+    }
+    case "ids": {
+      const wanted = buckets && new Set(buckets);
+      const ids = wanted ? lookup.ids.filter((id) => wanted.has(deviceBucket(id))) : lookup.ids;
+      if (ids.length === 0) return undefined;
+      return { filter: { projectId, _id: { $in: [...ids] } }, hint: indexName(deviceIndexes.list) };
+    }
+    case "tokens":
+      return {
+        filter: {
+          projectId,
+          platform: { $in: [...platforms] },
+          tokenHash: { $in: [...lookup.hashes] },
+          ...within(buckets),
+        },
+        hint: indexName(deviceIndexes.token),
+      };
+  }
+};
+
+export type AudienceStore = ReturnType<typeof createAudienceStore>;
+
+/** The questions of an expansion to the devices: each names its index, and none sorts. */
+export const createAudienceStore = (db: Db) => {
+  const devices = deviceCollection(db);
+
+  return guardStore({
+    /** The active devices of a page that a lookup finds, in no order. */
+    page: async (projectId: ProjectId, lookup: Lookup, range: BucketRange): Promise<AudienceRow[]> => {
+      const query = queryOf(projectId, lookup, bucketsOf(range));
+      if (!query) return [];
+      return devices
+        .find(
+          { ...query.filter, status: "active" },
+          { hint: query.hint, projection: { ...projection, ...query.extra }, batchSize },
+        )
+        .toArray() as Promise<AudienceRow[]>;
+    },
+
+    /** How many devices a lookup may find, exactly up to `limit`, from there on `limit` or more. */
+    countUpTo: async (projectId: ProjectId, lookup: Lookup, limit: number): Promise<number> => {
+      if (lookup.by === "ids") return lookup.ids.length;
+      if (lookup.by === "tokens") return lookup.hashes.length;
+      const { filter, hint } = countable(projectId, lookup, undefined);
+      return devices.countDocuments(filter, { hint, limit });
+    },
+
+    /** About how many devices a lookup may find, from a part of the buckets: its cost is a 64th of counting them. */
+    estimate: async (projectId: ProjectId, lookup: Lookup): Promise<number> => {
+      if (lookup.by === "ids") return lookup.ids.length;
+      if (lookup.by === "tokens") return lookup.hashes.length;
+      const { filter, hint } = countable(projectId, lookup, sampledBuckets());
+      return (await devices.countDocuments(filter, { hint })) * sampleEvery;
+    },
+  });
+};
+
+/** A lookup by a value reads every device, so its pages are those of all. Inactive devices count: the index does not know. */
+const countable = (
+  projectId: ProjectId,
+  lookup: Extract<Lookup, { by: "all" | "facets" | "value" }>,
+  buckets: readonly number[] | undefined,
+): Query => {
+  const hint = lookup.by === "facets" ? deviceIndexes.facets : deviceIndexes.bucket;
+  return {
+    filter: {
+      projectId,
+      ...(lookup.by === "facets" && { facets: { $in: [...lookup.facets] } }),
+      ...within(buckets),
+    },
+    hint: indexName(hint),
+  };
+};

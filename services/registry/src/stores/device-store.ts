@@ -1,0 +1,235 @@
+import type { DeviceId, DeviceStatus, OutboxEvent, PageOf, PageRequest, Platform, ProjectId } from "@herald/contracts";
+import { pushTokenHash } from "@herald/contracts";
+import { type Counts, ensureIndexes, findPage, guardStore, indexName, isDuplicateKey } from "@herald/mongo";
+import type { Collection, Db, Filter } from "mongodb";
+import type { DeviceState } from "../domain/device-change.ts";
+import { topicFacet } from "../domain/facets.ts";
+import { deviceDeactivated, deviceDeleted, type Occasion, type TopicRow } from "../domain/registry-events.ts";
+import { type DeviceDocument, deviceIndexes, stateFields } from "./device-document.ts";
+
+export type DeviceStore = ReturnType<typeof createDeviceStore>;
+
+export const deviceCollection = (db: Db): Collection<DeviceDocument> => db.collection<DeviceDocument>("devices");
+
+const platforms: readonly Platform[] = ["ios", "android", "web"];
+
+const living = { deletedAt: { $exists: false } } as const;
+
+/** Splits fields into what `$set` and what `$unset` takes. */
+const setAndUnset = (fields: Readonly<Record<string, unknown>>) => {
+  const entries = Object.entries(fields);
+  const absent = entries.filter(([, value]) => value === undefined);
+  return {
+    $set: Object.fromEntries(entries.filter(([, value]) => value !== undefined)),
+    ...(absent.length > 0 ? { $unset: Object.fromEntries(absent.map(([field]) => [field, ""])) } : {}),
+  };
+};
+
+export const createDeviceStore = (db: Db, counts: Counts) => {
+  const devices = deviceCollection(db);
+
+  return guardStore({
+    ensureIndexes: () => ensureIndexes(devices, Object.values(deviceIndexes)),
+
+    find: async (projectId: ProjectId, id: DeviceId): Promise<DeviceDocument | undefined> =>
+      (await devices.findOne({ projectId, _id: id, ...living })) ?? undefined,
+
+    findByToken: async (projectId: ProjectId, platform: Platform, token: string): Promise<DeviceDocument | undefined> =>
+      (await devices.findOne(
+        { projectId, platform, tokenHash: pushTokenHash(token) },
+        { hint: indexName(deviceIndexes.token) },
+      )) ?? undefined,
+
+    /** The devices that hold a token: at most one for each platform. */
+    findHolders: (
+      projectId: ProjectId,
+      token: string,
+      on: readonly Platform[] = platforms,
+    ): Promise<DeviceDocument[]> =>
+      devices
+        .find(
+          { projectId, platform: { $in: [...on] }, tokenHash: pushTokenHash(token) },
+          { hint: indexName(deviceIndexes.token) },
+        )
+        .toArray(),
+
+    /** False when another device of the project got the token first. */
+    insert: async (document: DeviceDocument): Promise<boolean> => {
+      try {
+        await devices.insertOne(document);
+        return true;
+      } catch (error) {
+        if (isDuplicateKey(error)) return false;
+        throw error;
+      }
+    },
+
+    /**
+     * Writes a state that was made from `before`: "conflict" when the device is no longer that, "token-held" when another
+     * device has the token.
+     */
+    change: async (
+      before: DeviceDocument,
+      state: DeviceState,
+      {
+        at,
+        events,
+        credentialHash = before.credentialHash,
+      }: { at: Date; events: OutboxEvent[]; credentialHash?: string },
+    ): Promise<DeviceDocument | "conflict" | "token-held"> => {
+      const { _id, projectId, version } = before;
+      const inactiveAt = state.status === "inactive" ? (before.inactiveAt ?? at) : undefined;
+      const fields = { ...stateFields(state, at), inactiveAt, credentialHash, version: version + 1 };
+      try {
+        const { matchedCount } = await devices.updateOne({ projectId, _id, version, ...living }, {
+          ...setAndUnset(fields),
+          ...(events.length > 0 ? { $push: { outbox: { $each: events } } } : {}),
+        } as Parameters<typeof devices.updateOne>[1]);
+        return matchedCount === 0
+          ? "conflict"
+          : { ...before, ...state, updatedAt: at, credentialHash, version: version + 1 };
+      } catch (error) {
+        if (isDuplicateKey(error)) return "token-held";
+        throw error;
+      }
+    },
+
+    /** Only the registration that the verdict was about: a late one must not retire a device that has since re-registered. */
+    retire: async (occasion: Occasion, id: DeviceId, tokenHash: string, at: Date): Promise<boolean> => {
+      const { projectId } = occasion;
+      const { modifiedCount } = await devices.updateOne(
+        { projectId, _id: id, tokenHash, status: "active", tokenUpdatedAt: { $lt: at } },
+        {
+          $set: { status: "inactive", inactiveReason: "unregistered", inactiveAt: occasion.at, updatedAt: occasion.at },
+          $inc: { version: 1 },
+          $push: { outbox: deviceDeactivated(occasion, id, "unregistered") },
+        },
+      );
+      return modifiedCount > 0;
+    },
+
+    /** Leaves a tombstone without token and data until its event is out. False when there is no such device. */
+    remove: async (occasion: Occasion, id: DeviceId): Promise<boolean> => {
+      const { projectId, at } = occasion;
+      const { modifiedCount } = await devices.updateOne(
+        { projectId, _id: id, ...living },
+        {
+          $set: { deletedAt: at, metadata: {}, identifiers: {}, facets: [], token: "", credentialHash: "" },
+          $unset: { status: "", tokenHash: "", keys: "", locale: "" },
+          $inc: { version: 1 },
+          $push: { outbox: deviceDeleted(occasion, id) },
+        },
+      );
+      return modifiedCount > 0;
+    },
+
+    list: (
+      projectId: ProjectId,
+      status: DeviceStatus | undefined,
+      request: PageRequest,
+    ): Promise<PageOf<DeviceDocument>> =>
+      findPage(devices, {
+        // A tombstone has no status.
+        filter: status ? { projectId, status } : { projectId, ...living },
+        hint: indexName(status ? deviceIndexes.status : deviceIndexes.list),
+        request,
+        counts,
+      }),
+
+    /** Which of the ids are devices of the project. */
+    known: async (projectId: ProjectId, ids: readonly DeviceId[]): Promise<Set<DeviceId>> => {
+      const rows = await devices
+        .find(
+          { projectId, _id: { $in: [...ids] }, ...living },
+          { hint: indexName(deviceIndexes.list), projection: { _id: 1 }, batchSize: ids.length + 1 },
+        )
+        .toArray();
+      return new Set(rows.map(({ _id }) => _id));
+    },
+
+    /** Subscribes those devices that are not; resolves to how many they were. Each gets an event of its own. */
+    subscribe: (occasion: Occasion, ids: readonly DeviceId[], topic: TopicRow): Promise<number> =>
+      changeSubscriptions(devices, occasion, ids, topic, "DeviceSubscribedV1"),
+
+    unsubscribe: (occasion: Occasion, ids: readonly DeviceId[], topic: TopicRow): Promise<number> =>
+      changeSubscriptions(devices, occasion, ids, topic, "DeviceUnsubscribedV1"),
+
+    countSubscribers: (projectId: ProjectId, topic: string): Promise<number> =>
+      counts.count({
+        collection: devices,
+        filter: { projectId, facets: topicFacet(topic) },
+        hint: indexName(deviceIndexes.facets),
+      }),
+
+    /** Ends up to `limit` subscriptions to a topic that is deleted; resolves to how many there were. */
+    unsubscribeSome: async (projectId: ProjectId, topic: string, limit: number): Promise<number> => {
+      const facet = topicFacet(topic);
+      const ids = await someIds(devices, { projectId, facets: facet }, indexName(deviceIndexes.facets), limit);
+      if (ids.length > 0)
+        await devices.updateMany(
+          { projectId, _id: { $in: ids }, facets: facet },
+          { $pull: { facets: facet }, $inc: { version: 1 } },
+        );
+      return ids.length;
+    },
+
+    /** Removes up to `limit` devices of a project that is deleted; resolves to how many there were. */
+    removeSome: async (projectId: ProjectId, limit: number): Promise<number> => {
+      const ids = await someIds(devices, { projectId }, indexName(deviceIndexes.list), limit);
+      if (ids.length > 0) await devices.deleteMany({ projectId, _id: { $in: ids } });
+      return ids.length;
+    },
+  });
+};
+
+const someIds = async (
+  devices: Collection<DeviceDocument>,
+  filter: Filter<DeviceDocument>,
+  hint: string,
+  limit: number,
+): Promise<DeviceId[]> => {
+  const rows = await devices.find(filter, { hint, limit, projection: { _id: 1 }, batchSize: limit + 1 }).toArray();
+  return rows.map(({ _id }) => _id);
+};
+
+/** One update for all, whose pipeline makes each device's event from the device: a write for each would take twice as long. */
+const changeSubscriptions = async (
+  devices: Collection<DeviceDocument>,
+  { projectId, at, newId }: Occasion,
+  ids: readonly DeviceId[],
+  topic: TopicRow,
+  event: "DeviceSubscribedV1" | "DeviceUnsubscribedV1",
+): Promise<number> => {
+  if (ids.length === 0) return 0;
+  const facet = topicFacet(topic.name);
+  const subscribe = event === "DeviceSubscribedV1";
+  const fact = {
+    id: { $concat: [{ $literal: `${newId()}/` }, "$_id"] },
+    event: { $literal: event },
+    subject: "$_id",
+    at,
+    data: {
+      projectId: { $literal: projectId },
+      deviceId: "$_id",
+      topicId: { $literal: topic.id },
+      topic: { $literal: topic.name },
+      at: { $literal: at.toISOString() },
+    },
+  };
+  const { modifiedCount } = await devices.updateMany(
+    { projectId, _id: { $in: [...ids] }, facets: subscribe ? { $ne: facet } : facet, ...living },
+    [
+      {
+        $set: {
+          facets: subscribe
+            ? { $concatArrays: ["$facets", [{ $literal: facet }]] }
+            : { $filter: { input: "$facets", cond: { $ne: ["$$this", { $literal: facet }] } } },
+          version: { $add: ["$version", 1] },
+          updatedAt: at,
+          outbox: { $concatArrays: [{ $ifNull: ["$outbox", []] }, [fact]] },
+        },
+      },
+    ],
+  );
+  return modifiedCount;
+};
