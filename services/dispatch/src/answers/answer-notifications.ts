@@ -1,0 +1,101 @@
+import { type Answering, answer, type Bus } from "@herald/bus";
+import {
+  CancelNotification,
+  GetNotification,
+  ListNotifications,
+  type Notification,
+  type NotificationId,
+  type ProjectId,
+  type SendV1,
+} from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { noDevices } from "../domain/counts.ts";
+import type { NotificationWatch } from "../sending/notification-watch.ts";
+import type { Sweeps } from "../sending/sweeps.ts";
+import type { DeliveryStore } from "../stores/delivery-store.ts";
+import type { LedgerReads } from "../stores/ledger-reads.ts";
+import type { NotificationDocument, NotificationStore } from "../stores/notification-store.ts";
+import type { FindNotification } from "./find-notification.ts";
+import { notificationView } from "./notification-view.ts";
+
+type Options = {
+  readonly bus: Bus;
+  readonly find: FindNotification;
+  readonly notifications: NotificationStore;
+  readonly deliveries: Pick<DeliveryStore, "wakeAll">;
+  readonly ledger: LedgerReads;
+  readonly watch: NotificationWatch;
+  readonly sweeps: Pick<Sweeps, "wake">;
+  readonly flush: (document: NotificationDocument) => Promise<void>;
+  readonly now: () => Date;
+};
+
+export const answerNotifications = (options: Options): Answering[] => {
+  const { bus, find, notifications, deliveries, ledger, watch, sweeps, flush, now } = options;
+
+  const view = async (document: NotificationDocument): Promise<Notification> =>
+    document.final || document.dueAt
+      ? notificationView(document)
+      : notificationView(document, await ledger.sums(document.projectId, document._id));
+
+  const cancel = async (projectId: ProjectId, notificationId: NotificationId): Promise<NotificationDocument> => {
+    for (;;) {
+      const found = await find(projectId, notificationId);
+      if ("send" in found) {
+        const cancelled = await notifications.insertCancelled(found.send, now());
+        if (cancelled) return cancelled;
+        continue;
+      }
+      const { document } = found;
+      if (document.final)
+        throw new HeraldError(
+          "notification-final",
+          `the notification is ${document.final.status}: nothing is left to cancel`,
+        );
+      const done = document.dueAt
+        ? await notifications.cancelScheduled(document, now())
+        : await notifications.cancelBegun(projectId, notificationId, now());
+      // False when it went on meanwhile: look where it is now.
+      if (done) return document;
+    }
+  };
+
+  return [
+    answer(bus, GetNotification, async ({ projectId, notificationId }) => {
+      const found = await find(projectId, notificationId);
+      return "document" in found ? view(found.document) : unsentView(found.send, now());
+    }),
+
+    answer(bus, ListNotifications, async ({ projectId, page }) => {
+      const found = await notifications.list(projectId, page);
+      return { ...found, data: await Promise.all(found.data.map(view)) };
+    }),
+
+    answer(bus, CancelNotification, async ({ projectId, notificationId }) => {
+      watch.cancel((await cancel(projectId, notificationId))._id);
+      await deliveries.wakeAll(projectId, notificationId, now());
+      void sweeps.wake();
+      const document = await notifications.get(projectId, notificationId);
+      if (!document)
+        throw new HeraldError("notification-not-found", `the project has no notification ${notificationId}`);
+      await flush(document);
+      return view(document);
+    }),
+  ];
+};
+
+/** One that is accepted and has not reached the database. */
+const unsentView = (send: SendV1, now: Date): Notification => {
+  const sendAt = send.sendAt === undefined ? undefined : new Date(send.sendAt);
+  return notificationView(
+    {
+      _id: send.notificationId,
+      projectId: send.projectId,
+      content: send.content,
+      acceptedAt: new Date(send.acceptedAt),
+      expiresAt: new Date(send.expiresAt),
+      ...(sendAt && sendAt > now ? { dueAt: sendAt } : {}),
+    },
+    { tally: noDevices, failures: {}, rows: 0 },
+  );
+};

@@ -1,0 +1,81 @@
+import { type Answering, answer, type Bus } from "@herald/bus";
+import type { ProviderView } from "@herald/contracts";
+import {
+  DeleteProvider,
+  GetProvider,
+  type Platform,
+  type ProjectId,
+  type Provider,
+  PutProvider,
+  providerOf,
+} from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import type { CheckedProvider } from "../sending/check-settings.ts";
+import type { ProviderPool } from "../sending/provider-pool.ts";
+import type { Sweeps } from "../sending/sweeps.ts";
+import type { CredentialDocument, CredentialStore } from "../stores/credential-store.ts";
+import type { DeliveryStore } from "../stores/delivery-store.ts";
+import type { ProviderRecords } from "./provider-records.ts";
+
+type Options = {
+  readonly bus: Bus;
+  readonly credentials: CredentialStore;
+  readonly deliveries: Pick<DeliveryStore, "resume">;
+  readonly records: ProviderRecords;
+  readonly check: (provider: Provider, settings: unknown) => CheckedProvider;
+  readonly pool: Pick<ProviderPool, "forget">;
+  readonly sweeps: Pick<Sweeps, "wake">;
+  readonly flush: (projectId: string, provider: string) => Promise<void>;
+  readonly now: () => Date;
+};
+
+const platforms = Object.keys(providerOf) as Platform[];
+
+export const answerProviders = (options: Options): Answering[] => {
+  const { bus, credentials, deliveries, records, check, pool, sweeps, flush, now } = options;
+
+  /** What waited for settings goes on, with the new ones or without any. */
+  const changed = async (projectId: ProjectId, provider: Provider) => {
+    await records.update(projectId);
+    pool.forget(projectId, provider);
+    for (const platform of platforms)
+      if (providerOf[platform] === provider) await deliveries.resume(projectId, platform, now());
+    void sweeps.wake();
+    await flush(projectId, provider);
+  };
+
+  return [
+    answer(bus, PutProvider, async ({ projectId, provider, settings }) => {
+      const checked = check(provider, settings);
+      if ("problems" in checked) throw new HeraldError("validation-failed", checked.problems);
+      const document = await credentials.put(projectId, provider, checked, now());
+      await changed(projectId, provider);
+      return providerView(document);
+    }),
+
+    answer(bus, GetProvider, async ({ projectId, provider }) => {
+      const document = await credentials.find(projectId, provider);
+      if (!document) throw notFound(provider);
+      return providerView(document);
+    }),
+
+    answer(bus, DeleteProvider, async ({ projectId, provider }) => {
+      const removed = await credentials.remove(projectId, provider);
+      // Also when it is gone already: an earlier try may have ended between the database and the rest.
+      await changed(projectId, provider);
+      if (!removed) throw notFound(provider);
+      return {};
+    }),
+  ];
+};
+
+const notFound = (provider: Provider) =>
+  new HeraldError("provider-not-found", `the project has no settings for ${provider}`);
+
+const providerView = ({ provider, view, paused, updatedAt }: CredentialDocument): ProviderView => ({
+  provider,
+  settings: view,
+  status: paused ? "paused" : "active",
+  ...(paused ? { paused_reason: paused.providerReason === "" ? paused.reason : paused.providerReason } : {}),
+  updated_at: updatedAt.toISOString(),
+});

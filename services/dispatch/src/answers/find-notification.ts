@@ -1,0 +1,26 @@
+import { type Bus, lastMessage } from "@herald/bus";
+import { type NotificationId, type ProjectId, SendV1 } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import type { NotificationDocument, NotificationStore } from "../stores/notification-store.ts";
+
+/** Where an accepted notification is: in the database, or still in the stream. */
+export type Place = { readonly document: NotificationDocument } | { readonly send: SendV1 };
+
+export type FindNotification = (projectId: ProjectId, id: NotificationId) => Promise<Place>;
+
+/**
+ * Database, then the stream, then the database again: whatever way it goes meanwhile, an id that was given out is found.
+ * Throws HeraldError `notification-not-found` for any other.
+ */
+export const createFindNotification =
+  (bus: Bus, notifications: Pick<NotificationStore, "get">): FindNotification =>
+  async (projectId, notificationId) => {
+    const stored = await notifications.get(projectId, notificationId);
+    if (stored) return { document: stored };
+    const subject = SendV1.subject({ projectId, notificationId } as SendV1);
+    const sent = await lastMessage(bus, "PUSH_CMD", subject, SendV1);
+    if (sent) return { send: sent.data };
+    const document = await notifications.get(projectId, notificationId);
+    if (document) return { document };
+    throw new HeraldError("notification-not-found", `the project has no notification ${notificationId}`);
+  };

@@ -1,0 +1,71 @@
+import { durables } from "@herald/contracts";
+import { httpConfig, logConfig, mongoConfig, natsConfig, telemetryConfig, variable, variables } from "@herald/kit";
+import { type OpenKey, parseOpenKeys } from "@herald/payload";
+import { z } from "zod";
+import { type MasterKeys, parseMasterKeys } from "./credentials/master-keys.ts";
+import { deliverDurables } from "./handlers/deliver-batch.ts";
+
+const keyRing = <Keys>(parse: (text: string) => { keys: Keys } | { problem: string }, first: string) =>
+  variable(
+    z.string().transform((text, context): Keys => {
+      const parsed = parse(text);
+      if ("keys" in parsed) return parsed.keys;
+      context.addIssue({ code: "custom", message: parsed.problem });
+      return z.NEVER;
+    }),
+    {
+      accepts: `<id>:<base64 of 32 random bytes>, several joined by commas, the ${first} one first`,
+      example: "k1:<the output of `openssl rand -base64 32`>",
+      secret: true,
+    },
+  );
+
+/** A message must not be redelivered while its last request may still be answered. */
+const ackMarginMs = 5_000;
+const shortestAckWaitMs = Math.min(...deliverDurables.map((durable) => durables[durable].ackWaitMs));
+
+/** The environment variables of dispatch. */
+export const DispatchConfig = z
+  .object({
+    ...natsConfig,
+    ...mongoConfig,
+    ...logConfig,
+    ...telemetryConfig,
+    ...httpConfig("dispatch", { port: 8082, metricsPort: 9082 }),
+    /** Databases that share a server, as tests do, are told apart by it. */
+    HERALD_DISPATCH_DATABASE: variables.text().default("herald_dispatch"),
+    /** Wraps the data keys of the providers' credentials: without it they cannot be read, with another they are lost. */
+    HERALD_DISPATCH_MASTER_KEYS: keyRing<MasterKeys>(parseMasterKeys, "wrapping"),
+    /** The ring that open tokens are signed with: the gateway, which verifies them, gets the same value. */
+    HERALD_OPEN_KEYS: keyRing<[OpenKey, ...OpenKey[]]>(parseOpenKeys, "signing"),
+    /** Whether a project may send to another host than the provider's: credentials go there, so it is the operator's to allow. */
+    HERALD_DISPATCH_CUSTOM_ENDPOINTS: variables.flag().default(false),
+    /** Batches of one lane and platform that are sent at a time. Each has at most 500 devices: sixteen keep two cores busy. */
+    HERALD_DISPATCH_BATCHES: variables.integer({ least: 1, most: 256 }).default(16),
+    /** How many of those may be one project's: while one is sent, others start or write their outcomes. */
+    HERALD_DISPATCH_BATCHES_PER_PROJECT: variables.integer({ least: 1, most: 256 }).default(4),
+    /** Batches of one lane and platform in memory, those that wait for their turn included: enough for eight projects at their limit. */
+    HERALD_DISPATCH_BATCHES_IN_MEMORY: variables.integer({ least: 1, most: 1_024 }).default(64),
+    /** Requests of one project to one provider that wait for an answer: at 50 ms that is 20,000 pushes a second, and some MB. */
+    HERALD_DISPATCH_IN_FLIGHT: variables.integer({ least: 50, most: 16_000 }).default(1_000),
+    /** Connections of one project to one provider. Apple sees up to about sixteen pay off; one thread feeds them all. */
+    HERALD_DISPATCH_CONNECTIONS: variables.integer({ least: 1, most: 16 }).default(4),
+    /** Projects' clients that are kept open: each holds its connections and about 1 MB. */
+    HERALD_DISPATCH_CLIENTS: variables.integer({ least: 1, most: 10_000 }).default(200),
+    /** How long a provider may take for an answer. */
+    HERALD_DISPATCH_REQUEST_TIMEOUT: variables.durationMs({ least: 1_000, most: 60_000 }).default(20_000),
+  })
+  .superRefine((config, context) => {
+    const problem = (name: keyof typeof config, message: string) =>
+      context.addIssue({ code: "custom", path: [name], message });
+    if (config.HERALD_DISPATCH_REQUEST_TIMEOUT + ackMarginMs > shortestAckWaitMs)
+      problem(
+        "HERALD_DISPATCH_REQUEST_TIMEOUT",
+        `must be ${ackMarginMs / 1_000} s shorter than the ${shortestAckWaitMs / 1_000} s after which a batch is given to somebody else`,
+      );
+    if (config.HERALD_DISPATCH_BATCHES_PER_PROJECT > config.HERALD_DISPATCH_BATCHES)
+      problem("HERALD_DISPATCH_BATCHES_PER_PROJECT", "must not be more than HERALD_DISPATCH_BATCHES");
+    if (config.HERALD_DISPATCH_BATCHES_IN_MEMORY < config.HERALD_DISPATCH_BATCHES)
+      problem("HERALD_DISPATCH_BATCHES_IN_MEMORY", "must not be less than HERALD_DISPATCH_BATCHES");
+  });
+export type DispatchConfig = z.infer<typeof DispatchConfig>;

@@ -1,0 +1,68 @@
+import { defineHandler } from "@herald/bus";
+import { DeliverBatchV1 } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { rootGeneration } from "../domain/batch-ids.ts";
+import type { CarryOut } from "../sending/carry-out.ts";
+import type { FairGate } from "../sending/fair-gate.ts";
+import type { NotificationWatch } from "../sending/notification-watch.ts";
+import type { DeliveryStore } from "../stores/delivery-store.ts";
+
+/** One for each lane and platform, so that no broadcast and no slow provider keeps another lane or platform waiting. */
+export const deliverDurables = [
+  "dispatch-direct-ios",
+  "dispatch-direct-android",
+  "dispatch-direct-web",
+  "dispatch-broadcast-ios",
+  "dispatch-broadcast-android",
+  "dispatch-broadcast-web",
+] as const;
+
+/** Which message a row is sent for: the moment the stream took it, the same for every redelivery. */
+export const claimOf = ({ publishedAt }: { publishedAt: Date }): number => publishedAt.getTime();
+
+/** A batch of devices: ledger row, pushes, outcomes, ack, in this order. */
+export const deliverBatch = ({
+  durable,
+  concurrency,
+  gate,
+  watch,
+  deliveries,
+  carryOut,
+  now,
+}: {
+  durable: (typeof deliverDurables)[number];
+  /** Batches in memory; the gate says how many of them are sent at a time, and whose. */
+  concurrency: number;
+  gate: FairGate;
+  watch: NotificationWatch;
+  deliveries: DeliveryStore;
+  carryOut: CarryOut;
+  now: () => Date;
+}) =>
+  defineHandler({
+    durable, // renaming a durable replays its stream
+    message: DeliverBatchV1,
+    concurrency,
+    async handle({ data, publishedAt, signal }) {
+      const { batchId, projectId, notificationId, platform, lane } = data;
+      const leave = await gate.enter(projectId);
+      try {
+        if (!(await watch.get(projectId, notificationId)))
+          throw new HeraldError("notification-not-found", `the batch ${batchId} belongs to no notification`);
+        const run = await deliveries.start(data, claimOf({ publishedAt }), now());
+        if (run) await carryOut.run(run, signal);
+        // Settled before: what follows from that may have been cut off.
+        else
+          await carryOut.follow({
+            _id: batchId,
+            projectId,
+            notificationId,
+            platform,
+            lane,
+            generation: rootGeneration,
+          });
+      } finally {
+        leave();
+      }
+    },
+  });

@@ -1,0 +1,22 @@
+import { defineHandler } from "@herald/bus";
+import { ExpandedV1 } from "@herald/contracts";
+import type { Finisher } from "../sending/finisher.ts";
+import type { NotificationStore } from "../stores/notification-store.ts";
+
+/** Registry has dealt every batch: now it can be told when all of them are final. */
+export const finishExpansion = ({
+  notifications,
+  finisher,
+}: {
+  notifications: Pick<NotificationStore, "expanded">;
+  finisher: Finisher;
+}) =>
+  defineHandler({
+    durable: "dispatch-finish", // renaming a durable replays its stream
+    message: ExpandedV1,
+    concurrency: 32, // short waits for the database
+    async handle({ data: { projectId, notificationId, batches, devices, unmatched } }) {
+      await notifications.expanded(projectId, notificationId, { batches, devices, unmatched });
+      await finisher.check(projectId, notificationId);
+    },
+  });

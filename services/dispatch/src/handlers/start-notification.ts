@@ -1,0 +1,38 @@
+import { defineHandler } from "@herald/bus";
+import { SendV1 } from "@herald/contracts";
+import type { NotificationWatch } from "../sending/notification-watch.ts";
+import type { NotificationDocument, NotificationStore } from "../stores/notification-store.ts";
+
+/** A notification was accepted: store it under its id and have it expanded, now or when its time comes. */
+export const startNotification = ({
+  notifications,
+  watch,
+  expand,
+  wait,
+  flush,
+  now,
+}: {
+  notifications: NotificationStore;
+  watch: NotificationWatch;
+  /** Commands the expansion of a notification from its first page on. */
+  expand: (document: NotificationDocument) => Promise<void>;
+  /** Has it woken at its `send_at`. */
+  wait: (document: NotificationDocument) => Promise<void>;
+  /** Publishes what is in its outbox. Never throws. */
+  flush: (document: NotificationDocument) => Promise<void>;
+  now: () => Date;
+}) =>
+  defineHandler({
+    durable: "dispatch-start", // renaming a durable replays its stream
+    message: SendV1,
+    concurrency: 64, // a few short waits each, for the database's disk and the broker's
+    async handle({ data }) {
+      const inserted = await notifications.insert(data, now());
+      if (inserted) watch.put(inserted);
+      // Known already: it came twice, or was cancelled before it came and is final.
+      const document = inserted ?? (await notifications.get(data.projectId, data.notificationId));
+      if (!document || document.final || document.expanded) return;
+      await (document.dueAt ? wait(document) : expand(document));
+      await flush(document);
+    },
+  });

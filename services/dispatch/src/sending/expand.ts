@@ -1,0 +1,21 @@
+import { type Bus, publish } from "@herald/bus";
+import { ExpandV1, laneOf } from "@herald/contracts";
+import type { NotificationDocument } from "../stores/notification-store.ts";
+
+/** Commands the expansion of a notification, from its first page on. Repeatable: registry deals every page once. */
+export type Expand = (document: NotificationDocument) => Promise<void>;
+
+export const createExpand =
+  (bus: Bus): Expand =>
+  async ({ _id, projectId, content, expiresAt }) => {
+    const data: ExpandV1 = {
+      projectId,
+      notificationId: _id,
+      page: 0,
+      fromBucket: 0,
+      targets: content.targets,
+      lane: laneOf(content.targets),
+      expiresAt: expiresAt.toISOString(),
+    };
+    await publish(bus, ExpandV1, data, { id: `${_id}/expand/0` });
+  };

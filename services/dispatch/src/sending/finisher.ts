@@ -1,0 +1,53 @@
+import type { NotificationId, ProjectId } from "@herald/contracts";
+import type { Failures, Tally } from "../domain/counts.ts";
+import { isFinished } from "../domain/notification-status.ts";
+import type { LedgerReads } from "../stores/ledger-reads.ts";
+import type { NotificationDocument, NotificationStore } from "../stores/notification-store.ts";
+
+/** A root row that was just made final, with nothing that goes on. */
+export type LastRow = { readonly tally: Tally; readonly failures: Failures };
+
+export type Finisher = {
+  /**
+   * Finishes a notification if every device has its final state. Runs after `expanded` was written and after each row was, so
+   * whichever comes last finishes it. `only`: the row, which is all there is where registry dealt a single batch.
+   */
+  check(projectId: ProjectId, id: NotificationId, only?: LastRow): Promise<void>;
+};
+
+export const createFinisher = ({
+  notifications,
+  ledger,
+  flush,
+  now,
+}: {
+  notifications: NotificationStore;
+  ledger: LedgerReads;
+  /** Publishes the outbox of a notification. Never throws. */
+  flush: (document: NotificationDocument) => Promise<void>;
+  now: () => Date;
+}): Finisher => {
+  const sumsOf = async (document: NotificationDocument, only: LastRow | undefined): Promise<LastRow | undefined> => {
+    const { projectId, _id, expanded } = document;
+    if (!expanded) return undefined;
+    if (only && expanded.batches === 1) return only;
+    const state = await ledger.state(projectId, _id);
+    return isFinished({ ...state, expandedBatches: expanded.batches }) ? ledger.sums(projectId, _id) : undefined;
+  };
+
+  return {
+    check: async (projectId, id, only) => {
+      for (;;) {
+        const document = await notifications.get(projectId, id);
+        if (!document || document.final) return;
+        const sums = await sumsOf(document, only);
+        if (!sums) return;
+        const { tally, failures } = sums;
+        // False when it was cancelled meanwhile, or somebody else has finished it: look again.
+        if (!(await notifications.finish(document, { tally, failures, now: now() }))) continue;
+        await flush(document);
+        return;
+      }
+    },
+  };
+};

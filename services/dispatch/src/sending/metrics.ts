@@ -1,0 +1,38 @@
+import type { Provider } from "@herald/contracts";
+import { meter } from "@herald/kit";
+import type { Outcome } from "../domain/outcome.ts";
+
+/** What dispatch measures. Added up for each batch: a device costs no call. Labels are providers and outcomes, never ids. */
+export type DispatchMetrics = {
+  sent(provider: Provider, outcomes: readonly (Outcome | undefined)[], seconds: number): void;
+  paused(provider: Provider): void;
+  spike(): void;
+};
+
+/** Made when the app is: a meter asked for before telemetry has started records nothing for ever. */
+export const createMetrics = (): DispatchMetrics => {
+  const pushes = meter().createCounter("herald.dispatch.pushes", { description: "Answers of providers, by outcome" });
+  const batches = meter().createHistogram("herald.dispatch.batch.duration", {
+    unit: "s",
+    description: "From a batch's first request to its last answer",
+  });
+  const pauses = meter().createCounter("herald.dispatch.provider.pauses", {
+    description: "Providers paused because they refuse a project's credential",
+  });
+  const spikes = meter().createCounter("herald.dispatch.spikes", {
+    description: "Notifications with so many dead tokens that none was believed",
+  });
+  return {
+    sent: (provider, outcomes, seconds) => {
+      const counts = new Map<string, number>();
+      for (const outcome of outcomes) {
+        const kind = outcome?.kind ?? "unsent";
+        counts.set(kind, (counts.get(kind) ?? 0) + 1);
+      }
+      for (const [outcome, count] of counts) pushes.add(count, { provider, outcome });
+      batches.record(seconds, { provider });
+    },
+    paused: (provider) => pauses.add(1, { provider }),
+    spike: () => spikes.add(1),
+  };
+};

@@ -1,0 +1,102 @@
+import type { NotificationId, ProjectId } from "@herald/contracts";
+import type { NotificationDocument, NotificationStore } from "../stores/notification-store.ts";
+
+/** A notification that is being sent: its content, read once, and whether it still is to be sent. */
+export type Watched = {
+  readonly document: NotificationDocument;
+  /** Verdicts of this process about its devices, for the spike guard. */
+  readonly verdicts: { judged: number; unregistered: number; spike: boolean };
+  cancelled: boolean;
+  abandoned: boolean;
+  /** When its state was read, in milliseconds. */
+  checkedAt: number;
+  checking?: Promise<void> | undefined;
+};
+
+export type NotificationWatch = {
+  /** Undefined when it is not in the database. */
+  get(projectId: ProjectId, id: NotificationId): Promise<Watched | undefined>;
+  /** What was just inserted need not be read. */
+  put(document: NotificationDocument): void;
+  /** Why nothing more may be sent for it, at most a second old; throws when that cannot be known. */
+  stopped(watched: Watched): Promise<"cancelled" | "abandoned" | undefined>;
+  /** This process has cancelled it: seen at once. */
+  cancel(id: NotificationId): void;
+};
+
+/**
+ * A cancel that another process answered is seen after this: a point read a second costs nothing beside fifty pushes, and
+ * needs no message that could be lost.
+ */
+const freshMs = 1_000;
+
+/** Keeps the last `size` notifications in memory; contents are at most some ten kilobytes. */
+export const createNotificationWatch = (
+  notifications: Pick<NotificationStore, "get">,
+  { size, now }: { size: number; now: () => Date },
+): NotificationWatch => {
+  const known = new Map<NotificationId, Watched>();
+  const reading = new Map<NotificationId, Promise<Watched | undefined>>();
+
+  const keep = (document: NotificationDocument): Watched => {
+    const watched: Watched = {
+      document,
+      verdicts: { judged: 0, unregistered: 0, spike: false },
+      cancelled: document.cancelledAt !== undefined,
+      abandoned: document.abandonedAt !== undefined,
+      checkedAt: now().getTime(),
+    };
+    known.set(document._id, watched);
+    const [oldest] = known.keys();
+    if (known.size > size && oldest !== undefined) known.delete(oldest);
+    return watched;
+  };
+
+  const read = async (projectId: ProjectId, id: NotificationId): Promise<Watched | undefined> => {
+    const document = await notifications.get(projectId, id);
+    return document ? (known.get(id) ?? keep(document)) : undefined;
+  };
+
+  const check = async (watched: Watched): Promise<void> => {
+    const { projectId, _id } = watched.document;
+    // Taken before the read: what changes during it is seen by the next one.
+    const at = now().getTime();
+    const document = await notifications.get(projectId, _id);
+    // A project that is deleted takes its notifications with it.
+    watched.cancelled ||= document === null || document.cancelledAt !== undefined;
+    watched.abandoned ||= document?.abandonedAt !== undefined;
+    watched.checkedAt = at;
+  };
+
+  return {
+    get: async (projectId, id) => {
+      const watched = known.get(id);
+      if (watched) {
+        if (watched.document.projectId !== projectId) return undefined;
+        known.delete(id);
+        known.set(id, watched);
+        return watched;
+      }
+      const underWay = reading.get(id) ?? read(projectId, id).finally(() => reading.delete(id));
+      reading.set(id, underWay);
+      return underWay;
+    },
+    put: (document) => {
+      keep(document);
+    },
+    stopped: async (watched) => {
+      if (now().getTime() - watched.checkedAt >= freshMs) {
+        watched.checking ??= check(watched).finally(() => {
+          watched.checking = undefined;
+        });
+        await watched.checking;
+      }
+      if (watched.cancelled) return "cancelled";
+      return watched.abandoned ? "abandoned" : undefined;
+    },
+    cancel: (id) => {
+      const watched = known.get(id);
+      if (watched) watched.cancelled = true;
+    },
+  };
+};

@@ -1,0 +1,18 @@
+import type { Addressee, NotificationContent, NotificationId, ProjectId } from "@herald/contracts";
+import type { Outcome } from "../domain/outcome.ts";
+
+/** What is sent to every device of a batch. */
+export type Message = {
+  readonly projectId: ProjectId;
+  readonly notificationId: NotificationId;
+  readonly content: NotificationContent;
+  readonly expiresAt: Date;
+};
+
+/** A way to send with one version of one project's settings. */
+export type ProviderClient = {
+  /** Does what is the same for all devices; what it returns costs little more than the request, and never rejects for what a provider said. */
+  prepare(message: Message): (device: Addressee, openToken: string) => Promise<Outcome>;
+  /** Ends what is in flight and leaves no socket. */
+  close(): Promise<void>;
+};

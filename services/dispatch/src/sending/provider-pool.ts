@@ -1,0 +1,220 @@
+import type { ProjectId, Provider } from "@herald/contracts";
+import { HeraldError, type Logger } from "@herald/kit";
+import { UnknownMasterKey } from "../credentials/envelope.ts";
+import type { CredentialDocument, CredentialStore } from "../stores/credential-store.ts";
+import type { ProviderClient } from "./provider-client.ts";
+
+/** One version of a project's settings for a provider, ready to send with. */
+export type Channel = {
+  readonly projectId: ProjectId;
+  readonly provider: Provider;
+  readonly version: string;
+  readonly client: ProviderClient;
+  /** Why nothing may be sent with it now. */
+  hindrance(): { readonly kind: "paused" } | { readonly kind: "blocked"; readonly until: Date } | undefined;
+  /** Waits until so many more may be in flight. Each is given back by `landed`. */
+  room(count: number): Promise<void>;
+  landed(count: number): void;
+  /** The provider took the credential, so that it may be used at full width. */
+  prove(): void;
+  /** The provider refuses the credential: nothing more is sent with it from here. */
+  refuse(): void;
+  /** The provider asked for silence: nothing is sent before `until`, from here at once, from other processes within a second. */
+  silence(until: Date): void;
+};
+
+export type Lookup =
+  | { readonly kind: "ready"; readonly channel: Channel }
+  | { readonly kind: "not-configured" }
+  | { readonly kind: "paused" };
+
+export type ProviderPool = {
+  /** At most a second old. Throws database-away. */
+  lookup(projectId: ProjectId, provider: Provider): Promise<Lookup>;
+  /** Settings have changed here: the next look-up reads them. */
+  forget(projectId: ProjectId, provider: Provider): void;
+  close(): Promise<void>;
+};
+
+export type PoolOptions = {
+  readonly credentials: Pick<CredentialStore, "find" | "open" | "block" | "pause">;
+  readonly connect: (provider: Provider, settings: unknown) => ProviderClient;
+  /** Requests of one project to one provider that wait for an answer at a time. */
+  readonly inFlight: number;
+  /** Until the provider has taken a credential, so many are risked with it. */
+  readonly unproven: number;
+  /** Clients that are kept open; beyond it the one that was used longest ago goes. */
+  readonly clients: number;
+  readonly now: () => Date;
+  readonly log: Logger;
+};
+
+const freshMs = 1_000;
+/** Longer than any pause between the batches of one notification. */
+const idleMs = 600_000;
+const idleCheckMs = 60_000;
+
+type Open = {
+  readonly channel: Channel;
+  readonly usage: { flying: number; usedAt: number; blockedUntil: number };
+};
+type Known = { checkedAt: number; lookup: Lookup };
+
+/** The clients of all projects. Settings are looked up at most once a second; a new version gets a new client. */
+export const createProviderPool = (options: PoolOptions): ProviderPool => {
+  const { credentials, now, log } = options;
+  const known = new Map<string, Known>();
+  const looking = new Map<string, Promise<Lookup>>();
+  const open = new Map<string, Open>();
+  const closing = new Set<Promise<void>>();
+
+  const close = (key: string, { channel, usage }: Open) => {
+    open.delete(key);
+    known.delete(key);
+    const done = (async () => {
+      // What was sent gets its answer; each has its own timeout.
+      while (usage.flying > 0) await channel.room(0);
+      await channel.client.close();
+    })()
+      .catch((err: unknown) => log.warn({ err, provider: channel.provider }, "a provider's client did not close"))
+      .finally(() => closing.delete(done));
+    closing.add(done);
+  };
+
+  const evict = () => {
+    const at = now().getTime();
+    const idle = [...open]
+      .filter(([, { usage }]) => usage.flying === 0)
+      .sort(([, a], [, b]) => a.usage.usedAt - b.usage.usedAt);
+    for (const [key, entry] of idle)
+      if (open.size > options.clients || at - entry.usage.usedAt > idleMs) close(key, entry);
+  };
+  const timer = setInterval(evict, idleCheckMs);
+  timer.unref();
+
+  const read = async (key: string, projectId: ProjectId, provider: Provider): Promise<Lookup> => {
+    const at = now().getTime();
+    const document = await credentials.find(projectId, provider);
+    const lookup = await toLookup(key, document);
+    known.set(key, { checkedAt: at, lookup });
+    return lookup;
+  };
+
+  const toLookup = async (key: string, document: CredentialDocument | null): Promise<Lookup> => {
+    const current = open.get(key);
+    if (current && current.channel.version !== document?.version) close(key, current);
+    if (!document) return { kind: "not-configured" };
+    if (document.paused) return { kind: "paused" };
+    const entry = open.get(key) ?? (await connect(document));
+    if (!entry) return { kind: "paused" };
+    open.set(key, entry);
+    entry.usage.usedAt = now().getTime();
+    entry.usage.blockedUntil = Math.max(entry.usage.blockedUntil, document.blockedUntil?.getTime() ?? 0);
+    evict();
+    return { kind: "ready", channel: entry.channel };
+  };
+
+  /** Undefined, and the provider paused, when the settings cannot be used: that is for a person to mend. */
+  const connect = async (document: CredentialDocument): Promise<Open | undefined> => {
+    const { projectId, provider, version } = document;
+    let client: ProviderClient;
+    try {
+      client = options.connect(provider, await credentials.open(document));
+    } catch (err) {
+      // The operator's to mend, not the project's: what is to be sent waits.
+      if (err instanceof UnknownMasterKey) throw new HeraldError("service-away", err.message, { cause: err });
+      log.error({ err, projectId, provider }, "the provider's settings cannot be used, so it is paused");
+      await credentials.pause(document, { reason: "settings-unusable", providerReason: "" }, now());
+      return undefined;
+    }
+    const usage = { flying: 0, usedAt: now().getTime(), blockedUntil: 0 };
+    const channel = createChannel({ projectId, provider, version, client, usage, ...options });
+    return { channel, usage };
+  };
+
+  return {
+    lookup: (projectId, provider) => {
+      const key = `${projectId}/${provider}`;
+      const found = known.get(key);
+      if (found && now().getTime() - found.checkedAt < freshMs) return Promise.resolve(found.lookup);
+      const underWay = looking.get(key) ?? read(key, projectId, provider).finally(() => looking.delete(key));
+      looking.set(key, underWay);
+      return underWay;
+    },
+    forget: (projectId, provider) => {
+      known.delete(`${projectId}/${provider}`);
+    },
+    close: async () => {
+      clearInterval(timer);
+      for (const [key, entry] of [...open]) close(key, entry);
+      await Promise.all(closing);
+    },
+  };
+};
+
+type ChannelOptions = Pick<Channel, "projectId" | "provider" | "version" | "client"> &
+  Pick<PoolOptions, "credentials" | "inFlight" | "unproven" | "now" | "log"> & { readonly usage: Open["usage"] };
+
+const createChannel = (options: ChannelOptions): Channel => {
+  const { projectId, provider, version, client, usage, credentials, now, log } = options;
+  const waiting: { count: number; go: () => void }[] = [];
+  let proven = false;
+  let refused = false;
+  /** The end of the silence that other processes know of. */
+  let told = 0;
+
+  const admit = () => {
+    for (let next = waiting[0]; next; next = waiting[0]) {
+      const limit = proven ? options.inFlight : options.unproven;
+      // Who waits for no room waits for the end of all flights.
+      const fits = next.count === 0 ? usage.flying === 0 : usage.flying === 0 || usage.flying + next.count <= limit;
+      if (!fits) return;
+      waiting.shift();
+      usage.flying += next.count;
+      next.go();
+    }
+  };
+
+  return {
+    projectId,
+    provider,
+    version,
+    client,
+    hindrance: () => {
+      if (refused) return { kind: "paused" };
+      return usage.blockedUntil > now().getTime()
+        ? { kind: "blocked", until: new Date(usage.blockedUntil) }
+        : undefined;
+    },
+    room: (count) =>
+      new Promise((go) => {
+        waiting.push({ count, go });
+        admit();
+      }),
+    landed: (count) => {
+      usage.flying -= count;
+      usage.usedAt = now().getTime();
+      admit();
+    },
+    prove: () => {
+      if (proven) return;
+      proven = true;
+      admit();
+    },
+    refuse: () => {
+      refused = true;
+    },
+    silence: (until) => {
+      if (until.getTime() <= usage.blockedUntil) return;
+      usage.blockedUntil = until.getTime();
+      // Answers to the same burst ask for nearly the same.
+      if (usage.blockedUntil - told < freshMs) return;
+      told = usage.blockedUntil;
+      credentials
+        .block(projectId, provider, until)
+        .catch((err: unknown) =>
+          log.warn({ err, provider }, "only this process knows that the provider asked for silence"),
+        );
+    },
+  };
+};

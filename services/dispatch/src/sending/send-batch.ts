@@ -1,0 +1,121 @@
+import { type Platform, type ProjectId, providerOf } from "@herald/contracts";
+import type { OpenTokens } from "@herald/payload";
+import type { Outcome } from "../domain/outcome.ts";
+import type { Sendable, Stop } from "../domain/settle-batch.ts";
+import { keepTrying } from "./keep-trying.ts";
+import type { NotificationWatch, Watched } from "./notification-watch.ts";
+import type { Channel, ProviderPool } from "./provider-pool.ts";
+
+/** The notification's state is looked at before each of these, so a cancel or the end of its life stops all but fifty. */
+export const chunkSize = 50;
+
+export type SendOptions = {
+  readonly watch: NotificationWatch;
+  readonly pool: ProviderPool;
+  readonly openTokens: Pick<OpenTokens, "sign">;
+  readonly now: () => Date;
+};
+
+export type Sent = {
+  /** By device; undefined where none was sent, and then `stop` says why. */
+  readonly outcomes: readonly (Outcome | undefined)[];
+  readonly stop?: Stop;
+  /** What the request itself could not be made for; Herald's own failure. */
+  readonly faults: readonly unknown[];
+  /** The credential was refused. */
+  readonly refused?: { readonly channel: Channel; readonly providerReason: string };
+};
+
+/** Sends to the devices of a batch, until something stops it, and waits for every answer. Never throws while the database is away: it waits. */
+export const sendBatch = async (
+  { watch, pool, openTokens, now }: SendOptions,
+  { watched, devices, platform }: { watched: Watched; devices: readonly Sendable[]; platform: Platform },
+  signal: AbortSignal,
+): Promise<Sent> => {
+  const { projectId, _id: notificationId, content, expiresAt } = watched.document;
+  const provider = providerOf[platform];
+  const outcomes = new Array<Outcome | undefined>(devices.length).fill(undefined);
+  const flights: Promise<void>[] = [];
+  const faults: unknown[] = [];
+  let refused: Sent["refused"];
+  let stop: Stop | undefined;
+  let prepared: { channel: Channel; push: ReturnType<Channel["client"]["prepare"]> } | undefined;
+
+  const fly = async (channel: Channel, index: number, push: () => Promise<Outcome>) => {
+    try {
+      const outcome = await push();
+      outcomes[index] = outcome;
+      const providerReason = heed(channel, outcome, now);
+      if (providerReason !== undefined) refused ??= { channel, providerReason };
+    } catch (error) {
+      // Not what the provider said: this one request could not be made, and the others can.
+      faults.push(error);
+      outcomes[index] = { kind: "rejected", reason: "internal", providerReason: "" };
+    } finally {
+      channel.landed(1);
+    }
+  };
+
+  for (let from = 0; from < devices.length; from += chunkSize) {
+    const chunk = devices.slice(from, from + chunkSize);
+    const way = await keepTrying(() => findWay(projectId, chunk.length), signal);
+    if ("stop" in way) {
+      stop = way.stop;
+      break;
+    }
+    const { channel } = way;
+    if (prepared?.channel !== channel)
+      prepared = { channel, push: channel.client.prepare({ projectId, notificationId, content, expiresAt }) };
+    const { push } = prepared;
+    const signedAt = now();
+    for (const [offset, device] of chunk.entries()) {
+      const send = () => push(device, openTokens.sign({ projectId, notificationId, deviceId: device.id }, signedAt));
+      flights.push(fly(channel, from + offset, send));
+    }
+  }
+  await Promise.all(flights);
+  return { outcomes, faults, ...(stop ? { stop } : {}), ...(refused ? { refused } : {}) };
+
+  /** A channel with room for a chunk, or why there is none. The last look is after the wait for room. */
+  async function findWay(project: ProjectId, count: number): Promise<{ channel: Channel } | { stop: Stop }> {
+    const state = await watch.stopped(watched);
+    if (state) return { stop: { kind: state } };
+    const lookup = await pool.lookup(project, provider);
+    if (now() >= expiresAt) return { stop: { kind: "expired", whilePaused: lookup.kind === "paused" } };
+    if (lookup.kind !== "ready") return { stop: { kind: lookup.kind } };
+    const { channel } = lookup;
+    const hindered = channel.hindrance();
+    if (hindered) return { stop: hindered };
+    await channel.room(count);
+    const late = await changed(channel).catch((error: unknown) => {
+      channel.landed(count);
+      throw error;
+    });
+    if (late) channel.landed(count);
+    return late ? { stop: late } : { channel };
+  }
+
+  async function changed(channel: Channel): Promise<Stop | undefined> {
+    const state = await watch.stopped(watched);
+    if (state) return { kind: state };
+    if (now() >= expiresAt) return { kind: "expired", whilePaused: false };
+    return channel.hindrance();
+  }
+};
+
+/** What an answer means for those that come after it. Returns the provider's words when it refused the credential. */
+const heed = (channel: Channel, outcome: Outcome, now: () => Date): string | undefined => {
+  switch (outcome.kind) {
+    case "misconfigured":
+      channel.refuse();
+      return outcome.providerReason;
+    case "deferred":
+      if (outcome.retryAfterMs !== undefined) channel.silence(new Date(now().getTime() + outcome.retryAfterMs));
+      return undefined;
+    case "unknown":
+      return undefined;
+    default:
+      channel.prove();
+      return undefined;
+  }
+};

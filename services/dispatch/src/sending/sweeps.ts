@@ -1,0 +1,107 @@
+import type { Logger } from "@herald/kit";
+import { batchKey } from "../domain/batch-ids.ts";
+import type { DeliveryStore } from "../stores/delivery-store.ts";
+import type { LedgerReads } from "../stores/ledger-reads.ts";
+import type { NotificationDocument, NotificationStore } from "../stores/notification-store.ts";
+import type { CarryOut } from "./carry-out.ts";
+import type { Finisher } from "./finisher.ts";
+import type { PublishDue } from "./publish-due.ts";
+
+export type Sweeps = {
+  start(): void;
+  /** Looks for rows that are due, at once: they were just made so. Never throws. */
+  wake(): Promise<void>;
+  /** One round of everything. Throws what failed. */
+  sweep(): Promise<void>;
+  stop(): Promise<void>;
+};
+
+type Options = {
+  readonly deliveries: DeliveryStore;
+  readonly notifications: NotificationStore;
+  readonly ledger: LedgerReads;
+  readonly carryOut: Pick<CarryOut, "follow">;
+  readonly finisher: Finisher;
+  readonly publishDue: PublishDue;
+  readonly everyMs: number;
+  readonly now: () => Date;
+  readonly log: Logger;
+};
+
+/** The clock on the bus comes first; what is later than this was forgotten by it. */
+const graceMs = 3_000;
+/** A wake-up that was published is not published again before. */
+const againMs = 30_000;
+/** After a lost expansion, batches that were dealt before it may still be in the queue. */
+const lostExpansionMs = 60_000;
+
+/** The safety net under the clock and the handlers: finds what is late, and has it done by whoever would have done it. */
+export const createSweeps = (options: Options): Sweeps => {
+  const { deliveries, notifications, ledger, carryOut, finisher, publishDue, now, log } = options;
+  let timer: NodeJS.Timeout | undefined;
+  let running: Promise<void> = Promise.resolve();
+  let stopped = false;
+  let failing = false;
+
+  const sweepRows = async (grace: number) => {
+    const at = now();
+    for (const row of await deliveries.overdue(new Date(at.getTime() - grace))) {
+      if (stopped) return;
+      const { _id, projectId, state, dueAt = at } = row;
+      if (state === "settled") await carryOut.follow(row);
+      if (state !== "waiting") continue;
+      await publishDue({ kind: "batch", projectId, key: batchKey(_id), id: _id }, dueAt);
+      await deliveries.postpone(projectId, _id, new Date(at.getTime() + againMs));
+    }
+  };
+
+  const check = async (document: NotificationDocument) => {
+    const { _id, projectId, dueAt, expanded, expansionLostAt } = document;
+    if (dueAt) return publishDue({ kind: "notification", projectId, key: _id, id: _id }, now());
+    if (expansionLostAt && !expanded && now().getTime() - expansionLostAt.getTime() > lostExpansionMs) {
+      const { finalRoots, open } = await ledger.state(projectId, _id);
+      if (open > 0) return;
+      const { tally } = await ledger.sums(projectId, _id);
+      await notifications.expanded(projectId, _id, { batches: finalRoots, devices: tally.devices, unmatched: [] });
+    }
+    await finisher.check(projectId, _id);
+  };
+
+  const sweep = async () => {
+    await sweepRows(graceMs);
+    for (const document of await notifications.takeUnchecked(now())) {
+      if (stopped) return;
+      await check(document);
+    }
+  };
+
+  const quietly = async (round: () => Promise<void>) => {
+    try {
+      await round();
+      failing = false;
+    } catch (err) {
+      // Once when it begins: while something is away, every round fails.
+      if (!failing) log.warn({ err }, "a sweep failed");
+      failing = true;
+    }
+  };
+
+  const tick = () => {
+    running = quietly(sweep).then(() => {
+      if (!stopped) timer = setTimeout(tick, options.everyMs);
+    });
+  };
+
+  return {
+    start: () => {
+      timer = setTimeout(tick, options.everyMs);
+    },
+    wake: () => quietly(() => sweepRows(0)),
+    sweep,
+    stop: async () => {
+      stopped = true;
+      clearTimeout(timer);
+      await running;
+    },
+  };
+};

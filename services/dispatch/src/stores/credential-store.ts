@@ -1,0 +1,165 @@
+import { randomUUID } from "node:crypto";
+import type { OutboxEvent, ProjectId, Provider } from "@herald/contracts";
+import { ensureIndexes, guardStore, type IndexSpec, indexName, isDuplicateKey, outboxIndex } from "@herald/mongo";
+import type { Collection, Db } from "mongodb";
+import { type Envelope, rewrap, seal, unseal } from "../credentials/envelope.ts";
+import type { MasterKeys } from "../credentials/master-keys.ts";
+
+export type CredentialDocument = {
+  /** `<project>/<provider>`. */
+  _id: string;
+  projectId: ProjectId;
+  provider: Provider;
+  /** A new one with each put: what is sent, paused or cached belongs to one version. */
+  version: string;
+  /** What may be shown of the settings. */
+  view: Record<string, unknown>;
+  secrets: Envelope;
+  updatedAt: Date;
+  /** The provider refused the credential. */
+  paused?: { at: Date; reason: string; providerReason: string };
+  /** The provider asked for silence until then. */
+  blockedUntil?: Date;
+  outbox?: OutboxEvent[];
+};
+
+/** One envelope field holds all settings: which of them are secret is each provider's affair, and all may be. */
+const settingsField = "settings";
+
+const projectIndex: IndexSpec = { fields: { projectId: 1, _id: 1 }, purpose: "list" };
+
+export const credentialCollection = (db: Db): Collection<CredentialDocument> => db.collection("credentials");
+
+const keyOf = (projectId: ProjectId, provider: Provider) => `${projectId}/${provider}`;
+
+/** What projects send with. Settings leave it only to be used; what is shown is its own field. */
+export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
+  const credentials = credentialCollection(db);
+  const find = (projectId: ProjectId, provider: Provider) =>
+    credentials.findOne({ _id: keyOf(projectId, provider), projectId });
+
+  return guardStore({
+    ensureIndexes: () => ensureIndexes(credentials, [projectIndex, outboxIndex]),
+    find,
+
+    /** Replaces the settings and ends a pause. Resolves to what is stored now. */
+    put: async (
+      projectId: ProjectId,
+      provider: Provider,
+      { settings, view }: { settings: Record<string, unknown>; view: Record<string, unknown> },
+      now: Date,
+    ): Promise<CredentialDocument> => {
+      const _id = keyOf(projectId, provider);
+      const secrets = seal(masterKeys, { projectId, provider }, { [settingsField]: JSON.stringify(settings) });
+      const document = { _id, projectId, provider, version: randomUUID(), view, secrets, updatedAt: now };
+      for (;;) {
+        const before = await find(projectId, provider);
+        if (before) {
+          const { version, secrets, view, updatedAt } = document;
+          const { matchedCount } = await credentials.updateOne(
+            { _id, projectId, version: before.version, paused: { $exists: before.paused !== undefined } },
+            {
+              $set: { version, secrets, view, updatedAt },
+              $unset: { paused: "", blockedUntil: "" },
+              ...(before.paused ? { $push: { outbox: resumed(document, now) } } : {}),
+            },
+          );
+          if (matchedCount === 1) return document;
+          continue;
+        }
+        try {
+          await credentials.insertOne({ ...document });
+          return document;
+        } catch (error) {
+          // Two first puts at once: the later one replaces the earlier.
+          if (!isDuplicateKey(error)) throw error;
+        }
+      }
+    },
+
+    /** The settings as they were put. Throws where the master key is missing or the record was tampered with. */
+    open: async ({ projectId, provider, secrets }: CredentialDocument): Promise<unknown> =>
+      JSON.parse(unseal(masterKeys, { projectId, provider }, secrets)[settingsField] ?? "null"),
+
+    remove: async (projectId: ProjectId, provider: Provider): Promise<boolean> => {
+      const { deletedCount } = await credentials.deleteOne({ _id: keyOf(projectId, provider), projectId });
+      return deletedCount === 1;
+    },
+
+    providersOf: async (projectId: ProjectId): Promise<Provider[]> => {
+      const found = await credentials
+        .find({ projectId }, { hint: indexName(projectIndex), projection: { provider: 1 } })
+        .sort({ _id: 1 })
+        .toArray();
+      return found.map(({ provider }) => provider);
+    },
+
+    /** The provider refuses this version. True for the one who notices first. */
+    pause: async (
+      { projectId, provider, version }: Pick<CredentialDocument, "projectId" | "provider" | "version">,
+      why: { reason: string; providerReason: string },
+      now: Date,
+    ): Promise<boolean> => {
+      const { modifiedCount } = await credentials.updateOne(
+        { _id: keyOf(projectId, provider), projectId, version, paused: { $exists: false } },
+        {
+          $set: { paused: { at: now, ...why } },
+          $push: { outbox: paused({ projectId, provider, version }, why, now) },
+        },
+      );
+      return modifiedCount === 1;
+    },
+
+    /** Nothing is sent before `until`, by any process. */
+    block: async (projectId: ProjectId, provider: Provider, until: Date) => {
+      await credentials.updateOne({ _id: keyOf(projectId, provider), projectId }, { $max: { blockedUntil: until } });
+    },
+
+    removeProject: async (projectId: ProjectId) => {
+      await credentials.deleteMany({ projectId }, { hint: indexName(projectIndex) });
+    },
+
+    /** Puts every data key under the first master key. Resolves to how many were moved and which keys are missing. */
+    rotate: async (): Promise<{ moved: number; missing: string[] }> => {
+      const known = new Set(masterKeys.map(({ id }) => id));
+      const missing = new Set<string>();
+      let moved = 0;
+      const others = credentials.find({ "secrets.keyId": { $ne: masterKeys[0].id } });
+      for await (const { _id, projectId, provider, version, secrets } of others) {
+        if (!known.has(secrets.keyId)) {
+          missing.add(secrets.keyId);
+          continue;
+        }
+        const wrapped = rewrap(masterKeys, { projectId, provider }, secrets);
+        if (!wrapped) continue;
+        await credentials.updateOne({ _id, projectId, version }, { $set: { secrets: wrapped } });
+        moved++;
+      }
+      return { moved, missing: [...missing].sort() };
+    },
+  });
+};
+
+export type CredentialStore = ReturnType<typeof createCredentialStore>;
+
+type Facts = Pick<CredentialDocument, "projectId" | "provider" | "version">;
+
+const paused = (
+  { projectId, provider, version }: Facts,
+  { reason, providerReason }: { reason: string; providerReason: string },
+  at: Date,
+): OutboxEvent => ({
+  id: `${projectId}/${provider}/${version}/paused`,
+  event: "ProviderPausedV1",
+  subject: provider,
+  at,
+  data: { projectId, provider, reason, providerReason, at: at.toISOString() },
+});
+
+const resumed = ({ projectId, provider, version }: Facts, at: Date): OutboxEvent => ({
+  id: `${projectId}/${provider}/${version}/resumed`,
+  event: "ProviderResumedV1",
+  subject: provider,
+  at,
+  data: { projectId, provider, at: at.toISOString() },
+});

@@ -1,0 +1,126 @@
+import type {
+  DeliverBatchV1,
+  DeviceId,
+  Lane,
+  NotificationId,
+  OutboxEvent,
+  Platform,
+  ProjectId,
+} from "@herald/contracts";
+import { type IndexSpec, indexName, outboxIndex } from "@herald/mongo";
+import type { Binary, Collection, Db } from "mongodb";
+import { rootGeneration } from "../domain/batch-ids.ts";
+import { type Failures, noDevices, type Tally } from "../domain/counts.ts";
+import type { DeviceResult } from "../domain/result-table.ts";
+import type { Sendable, Waiting } from "../domain/settle-batch.ts";
+import { packIds } from "./packed-ids.ts";
+
+/** What a row says of its batch. */
+export type BatchFacts = {
+  _id: string;
+  projectId: ProjectId;
+  notificationId: NotificationId;
+  platform: Platform;
+  lane: Lane;
+  /** 1 for a batch that registry dealt; each row for what had to wait is one more. */
+  generation: number;
+};
+
+export type DeliveryDocument = BatchFacts & {
+  /**
+   * `started`: being sent, or whoever sent it died; `waiting`: to be sent at `dueAt`; `settled`: its outcomes are written and
+   * its child is still to be stored; `final`.
+   */
+  state: "started" | "waiting" | "settled" | "final";
+  /** Which message the row is being sent for: only a redelivery of that one may send it again. */
+  claim?: number;
+  /** How often it was started: whoever writes outcomes must have been the last to start. */
+  starts: number;
+  startedAt?: Date;
+  /** All of its devices, sorted, in the packed form. */
+  deviceIds: string;
+  firstDeviceId: string;
+  lastDeviceId: string;
+  /** The devices that are counted in this row; before it is settled that is all of them. */
+  tally: Tally;
+  failures?: Failures;
+  results?: DeviceResult[];
+  /** One byte a device: the index of its result. */
+  resultOf?: Binary;
+  /** When the row was made. */
+  storedAt: Date;
+  settledAt?: Date;
+  /** With their tokens, only while they are still to be sent. */
+  devices?: Sendable[];
+  dueAt?: Date;
+  notBefore?: Date;
+  /** It waits for the provider's settings. */
+  paused?: true;
+  /** What goes on, until it has a row of its own. */
+  child?: Waiting;
+  /** Its size, so that nobody has to read it to count. */
+  childSize?: number;
+  outbox?: OutboxEvent[];
+};
+
+/** A row that this process has started, and may settle. */
+export type Run = BatchFacts & {
+  readonly devices: readonly Sendable[];
+  readonly starts: number;
+  readonly startedAt: Date;
+};
+
+const devicesIndex: IndexSpec = { fields: { notificationId: 1, firstDeviceId: 1, _id: 1 }, purpose: "devices" };
+const finishIndex: IndexSpec = { fields: { notificationId: 1, state: 1, generation: 1 }, purpose: "finish" };
+const dueIndex: IndexSpec = { fields: { dueAt: 1 }, purpose: "due", partial: { dueAt: { $exists: true } } };
+const pausedIndex: IndexSpec = {
+  fields: { projectId: 1, platform: 1, paused: 1 },
+  purpose: "resume",
+  partial: { paused: { $exists: true } },
+};
+
+export const deliveryIndexes = [devicesIndex, finishIndex, dueIndex, pausedIndex, outboxIndex];
+
+/** Names of the indexes, for `hint`. */
+export const deliveryHints = {
+  devices: indexName(devicesIndex),
+  finish: indexName(finishIndex),
+  due: indexName(dueIndex),
+  resume: indexName(pausedIndex),
+} as const;
+
+export const deliveryCollection = (db: Db): Collection<DeliveryDocument> => db.collection("deliveries");
+
+export const factsOf = ({ _id, projectId, notificationId, platform, lane, generation }: BatchFacts): BatchFacts => ({
+  _id,
+  projectId,
+  notificationId,
+  platform,
+  lane,
+  generation,
+});
+
+export const packed = (ids: readonly DeviceId[]) => ({
+  deviceIds: packIds(ids),
+  firstDeviceId: ids[0] ?? "",
+  lastDeviceId: ids.at(-1) ?? "",
+});
+
+export const fresh = ({ devices }: DeliverBatchV1, repeat: boolean): Sendable[] =>
+  devices.map((device) => ({ ...device, attempts: 0, repeat }));
+
+export const newRow = (batch: DeliverBatchV1, { claim, now }: { claim: number; now: Date }): DeliveryDocument => ({
+  _id: batch.batchId,
+  projectId: batch.projectId,
+  notificationId: batch.notificationId,
+  platform: batch.platform,
+  lane: batch.lane,
+  generation: rootGeneration,
+  state: "started",
+  claim,
+  starts: 1,
+  startedAt: now,
+  storedAt: now,
+  ...packed(batch.devices.map(({ id }) => id)),
+  tally: { ...noDevices, devices: batch.devices.length },
+});

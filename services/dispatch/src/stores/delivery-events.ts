@@ -1,0 +1,48 @@
+import type { DeliveryReason, DeviceId, EventData, OutboxEvent } from "@herald/contracts";
+import type { Settlement } from "../domain/settle-batch.ts";
+import type { BatchFacts } from "./delivery-document.ts";
+
+/** The facts of a settled row. Devices that go on in a child have none yet. */
+export const deliveryEvents = (
+  batch: BatchFacts,
+  deviceIds: readonly DeviceId[],
+  { results, resultOf, unregistered }: Settlement,
+  at: Date,
+): OutboxEvent[] => {
+  const accepted: DeviceId[] = [];
+  const failures: EventData<"DeliveryFailedV1">["failures"] = [];
+  for (const [index, deviceId] of deviceIds.entries()) {
+    const result = results[resultOf[index] ?? 0];
+    if (result === undefined || result.status === "deferred") continue;
+    if (result.status === "accepted") {
+      accepted.push(deviceId);
+      continue;
+    }
+    const { status, reason = "internal" satisfies DeliveryReason, providerReason } = result;
+    failures.push({ deviceId, status, reason, ...(providerReason === undefined ? {} : { providerReason }) });
+  }
+  const { projectId, notificationId, platform, _id: batchId } = batch;
+  const facts = { projectId, notificationId, at: at.toISOString(), batchId, platform };
+  const events: OutboxEvent[] = [];
+  if (accepted.length > 0)
+    events.push({
+      id: `${batchId}/accepted`,
+      event: "DeliveryAcceptedV1",
+      subject: notificationId,
+      at,
+      data: { ...facts, devices: accepted },
+    });
+  if (failures.length > 0)
+    events.push({
+      id: `${batchId}/failed`,
+      event: "DeliveryFailedV1",
+      subject: notificationId,
+      at,
+      data: {
+        ...facts,
+        failures,
+        unregistered: unregistered.map((each) => ({ ...each, at: each.at.toISOString() })),
+      },
+    });
+  return events;
+};

@@ -1,0 +1,244 @@
+import type { DeliverBatchV1, NotificationId, OutboxEvent, Platform, ProjectId } from "@herald/contracts";
+import { ensureIndexes, guardStore, isDuplicateKey } from "@herald/mongo";
+import { Binary, type Db } from "mongodb";
+import { childId } from "../domain/batch-ids.ts";
+import { noDevices } from "../domain/counts.ts";
+import type { Settlement, Waiting } from "../domain/settle-batch.ts";
+import {
+  type BatchFacts,
+  deliveryCollection,
+  deliveryHints,
+  deliveryIndexes,
+  factsOf,
+  fresh,
+  newRow,
+  packed,
+  type Run,
+} from "./delivery-document.ts";
+import { deliveryEvents } from "./delivery-events.ts";
+
+/** What the sweep takes at a time. */
+const mostDue = 500;
+/** Whoever settled a row stores its child at once; past this, a crash has kept it from doing so. */
+const childGraceMs = 5_000;
+
+/** The ledger: one row for each batch, and one for each part of it that had to wait. */
+export const createDeliveryStore = (db: Db) => {
+  const deliveries = deliveryCollection(db);
+
+  /** The message that started it comes again: nobody knows how far it got, so every device may get it twice. */
+  const restart = async (id: string, projectId: ProjectId, claim: number, now: Date) =>
+    deliveries.findOneAndUpdate(
+      { _id: id, projectId, state: "started", claim },
+      { $inc: { starts: 1 }, $set: { startedAt: now } },
+      { returnDocument: "after", projection: { starts: 1, devices: 1 } },
+    );
+
+  return guardStore({
+    ensureIndexes: () => ensureIndexes(deliveries, deliveryIndexes),
+
+    /** Starts a batch that registry dealt; undefined when it is final, waits, or is another message's to send. */
+    start: async (batch: DeliverBatchV1, claim: number, now: Date): Promise<Run | undefined> => {
+      const row = newRow(batch, { claim, now });
+      const run = { ...factsOf(row), startedAt: now };
+      try {
+        await deliveries.insertOne(row);
+        return { ...run, starts: 1, devices: fresh(batch, false) };
+      } catch (error) {
+        if (!isDuplicateKey(error)) throw error;
+      }
+      const again = await restart(batch.batchId, batch.projectId, claim, now);
+      return again ? { ...run, starts: again.starts, devices: fresh(batch, true) } : undefined;
+    },
+
+    /** What a wake-up must know before it starts a row. */
+    peek: (projectId: ProjectId, id: string) =>
+      deliveries.findOne(
+        { _id: id, projectId },
+        {
+          projection: {
+            projectId: 1,
+            notificationId: 1,
+            platform: 1,
+            lane: 1,
+            generation: 1,
+            state: 1,
+            paused: 1,
+            dueAt: 1,
+          },
+        },
+      ),
+
+    /** Starts a row that waits, once its time has come; undefined when it does not wait, or is another message's to send. */
+    wake: async (projectId: ProjectId, id: string, claim: number, now: Date): Promise<Run | undefined> => {
+      const woken = await deliveries.findOneAndUpdate(
+        { _id: id, projectId, state: "waiting", notBefore: { $lte: now } },
+        {
+          $set: { state: "started", claim, startedAt: now },
+          $inc: { starts: 1 },
+          $unset: { dueAt: "", notBefore: "", paused: "" },
+        },
+        { returnDocument: "after" },
+      );
+      if (woken) return { ...factsOf(woken), startedAt: now, starts: woken.starts, devices: woken.devices ?? [] };
+      if (!(await restart(id, projectId, claim, now))) return undefined;
+      const row = await deliveries.findOne({ _id: id, projectId });
+      const devices = row?.devices?.map((device) => ({ ...device, repeat: true })) ?? [];
+      return row ? { ...factsOf(row), startedAt: now, starts: row.starts, devices } : undefined;
+    },
+
+    /**
+     * Takes a row whose message was given up, in whatever state it is, so that it can be settled; undefined when that is
+     * done already. `batch` makes the row where there is none.
+     */
+    seize: async (
+      key: { projectId: ProjectId; id: string; batch?: DeliverBatchV1 },
+      now: Date,
+    ): Promise<Run | undefined> => {
+      const { projectId, id, batch } = key;
+      if (batch) {
+        try {
+          const row = newRow(batch, { claim: 0, now });
+          await deliveries.insertOne(row);
+          return { ...factsOf(row), startedAt: now, starts: 1, devices: fresh(batch, false) };
+        } catch (error) {
+          if (!isDuplicateKey(error)) throw error;
+        }
+      }
+      // A root that waits went on without its message, which is another's to wake; only its own wake-up is given up.
+      const states = batch ? (["started"] as const) : (["started", "waiting"] as const);
+      const row = await deliveries.findOneAndUpdate(
+        { _id: id, projectId, state: { $in: [...states] } },
+        {
+          $set: { state: "started", claim: 0, startedAt: now },
+          $inc: { starts: 1 },
+          $unset: { dueAt: "", notBefore: "", paused: "" },
+        },
+        { returnDocument: "before" },
+      );
+      if (!row) return undefined;
+      const devices = batch ? fresh(batch, true) : (row.devices ?? []);
+      return {
+        ...factsOf(row),
+        startedAt: now,
+        starts: row.starts + 1,
+        devices: devices.map((device) => ({ ...device, repeat: device.repeat || row.state === "started" })),
+      };
+    },
+
+    /** Writes the outcomes, the events and what goes on in one update. False when somebody started the row after `run` did. */
+    settle: async (run: Run, settlement: Settlement, now: Date): Promise<OutboxEvent[] | undefined> => {
+      const { results, resultOf, tally, failures, waiting } = settlement;
+      const outbox = deliveryEvents(
+        run,
+        run.devices.map(({ id }) => id),
+        settlement,
+        now,
+      );
+      const { matchedCount } = await deliveries.updateOne(
+        { _id: run._id, projectId: run.projectId, state: "started", starts: run.starts },
+        {
+          $set: {
+            state: waiting ? "settled" : "final",
+            results: [...results],
+            resultOf: new Binary(resultOf),
+            tally,
+            failures,
+            settledAt: now,
+            ...(outbox.length > 0 ? { outbox } : {}),
+            // The sweep over `dueAt` finds the child that a crash left behind.
+            ...(waiting
+              ? { child: waiting, childSize: waiting.devices.length, dueAt: new Date(now.getTime() + childGraceMs) }
+              : {}),
+          },
+          $unset: { claim: "", devices: "" },
+        },
+      );
+      return matchedCount === 1 ? outbox : undefined;
+    },
+
+    /** Gives what goes on a row of its own; the parent is final then. Undefined when there is nothing that goes on. */
+    storeChild: async (parent: BatchFacts): Promise<(BatchFacts & Pick<Waiting, "dueAt" | "paused">) | undefined> => {
+      const { _id, projectId } = parent;
+      const settled = await deliveries.findOne(
+        { _id, projectId, state: "settled" },
+        { projection: { child: 1, settledAt: 1 } },
+      );
+      if (!settled?.child) return undefined;
+      const { devices, dueAt, notBefore, paused } = settled.child;
+      const generation = parent.generation + 1;
+      const facts = { ...factsOf(parent), _id: childId(_id, generation), generation };
+      const ids = devices.map(({ id }) => id);
+      try {
+        await deliveries.insertOne({
+          ...facts,
+          state: "waiting",
+          starts: 0,
+          storedAt: settled.settledAt ?? notBefore,
+          ...packed(ids),
+          tally: { ...noDevices, devices: ids.length },
+          devices: [...devices],
+          dueAt,
+          notBefore,
+          ...(paused ? { paused: true as const } : {}),
+        });
+      } catch (error) {
+        if (!isDuplicateKey(error)) throw error;
+      }
+      await deliveries.updateOne(
+        { _id, projectId, state: "settled" },
+        { $set: { state: "final" }, $unset: { child: "", childSize: "", dueAt: "" } },
+      );
+      return { ...facts, dueAt, paused };
+    },
+
+    /** Its events are out. They were written by one update, and nothing is added later. */
+    clearOutbox: async ({ _id, projectId }: Pick<BatchFacts, "_id" | "projectId">) => {
+      await deliveries.updateOne({ _id, projectId }, { $unset: { outbox: "" } });
+    },
+
+    /** Looks at a row that waits later. */
+    postpone: async (projectId: ProjectId, id: string, dueAt: Date) => {
+      await deliveries.updateOne({ _id: id, projectId, state: "waiting" }, { $set: { dueAt } });
+    },
+
+    /** Rows that ought to have been woken, or whose child was left behind. */
+    overdue: (before: Date) =>
+      deliveries
+        .find(
+          { dueAt: { $exists: true, $lte: before } },
+          {
+            hint: deliveryHints.due,
+            projection: { projectId: 1, notificationId: 1, platform: 1, lane: 1, generation: 1, state: 1, dueAt: 1 },
+          },
+        )
+        .sort({ dueAt: 1 })
+        .limit(mostDue)
+        .toArray(),
+
+    /** The provider has settings again: what waits for them is due, though never before what it was asked to wait. */
+    resume: async (projectId: ProjectId, platform: Platform, now: Date): Promise<number> => {
+      const { modifiedCount } = await deliveries.updateMany(
+        { projectId, platform, paused: { $exists: true } },
+        [{ $set: { dueAt: { $max: ["$notBefore", now] } } }, { $unset: "paused" }],
+        { hint: deliveryHints.resume },
+      );
+      return modifiedCount;
+    },
+
+    /** The notification is cancelled: what waits has nothing to wait for. */
+    wakeAll: async (projectId: ProjectId, notificationId: NotificationId, now: Date) => {
+      await deliveries.updateMany(
+        { projectId, notificationId, state: "waiting" },
+        { $set: { dueAt: now, notBefore: now } },
+        { hint: deliveryHints.finish },
+      );
+    },
+
+    remove: async (projectId: ProjectId, notificationId: NotificationId) => {
+      await deliveries.deleteMany({ projectId, notificationId }, { hint: deliveryHints.devices });
+    },
+  });
+};
+
+export type DeliveryStore = ReturnType<typeof createDeliveryStore>;

@@ -1,0 +1,57 @@
+import type { NotificationId, ProjectId } from "@herald/contracts";
+import { guardStore } from "@herald/mongo";
+import type { Db } from "mongodb";
+import { childId, rootGeneration } from "../domain/batch-ids.ts";
+import { addFailures, addTallies, type Failures, noDevices, type Tally } from "../domain/counts.ts";
+import type { LedgerState } from "../domain/notification-status.ts";
+import { deliveryCollection, deliveryHints } from "./delivery-document.ts";
+
+export type Sums = { readonly tally: Tally; readonly failures: Failures; readonly rows: number };
+
+/** What the ledger's rows of a notification say together. */
+export const createLedgerReads = (db: Db) => {
+  const deliveries = deliveryCollection(db);
+  return guardStore({
+    /** What the finish check looks at. */
+    state: async (
+      projectId: ProjectId,
+      notificationId: NotificationId,
+    ): Promise<Omit<LedgerState, "expandedBatches">> => {
+      const hint = deliveryHints.finish;
+      const open = await deliveries.findOne(
+        { projectId, notificationId, state: { $in: ["started", "waiting", "settled"] } },
+        { hint, projection: { _id: 1 } },
+      );
+      if (open) return { open: 1, finalRoots: 0 };
+      const finalRoots = await deliveries.countDocuments(
+        { projectId, notificationId, state: "final", generation: rootGeneration },
+        { hint },
+      );
+      return { open: 0, finalRoots };
+    },
+
+    /** The sums over a notification's rows. */
+    sums: async (projectId: ProjectId, notificationId: NotificationId): Promise<Sums> => {
+      const rows = await deliveries
+        .find(
+          { projectId, notificationId },
+          { hint: deliveryHints.devices, projection: { tally: 1, failures: 1, generation: 1, childSize: 1 } },
+        )
+        .toArray();
+      const ids = new Set(rows.map(({ _id }) => _id));
+      let sums: Sums = { tally: noDevices, failures: {}, rows: rows.length };
+      for (const { _id, tally, failures, childSize = 0, generation } of rows) {
+        // Between the child's row and the parent's update it would be counted twice.
+        const inParent = childSize > 0 && !ids.has(childId(_id, generation + 1)) ? childSize : 0;
+        sums = {
+          ...sums,
+          tally: addTallies(sums.tally, { ...tally, devices: tally.devices + inParent }),
+          failures: failures ? addFailures(sums.failures, failures) : sums.failures,
+        };
+      }
+      return sums;
+    },
+  });
+};
+
+export type LedgerReads = ReturnType<typeof createLedgerReads>;
