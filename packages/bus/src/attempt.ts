@@ -11,7 +11,7 @@ export const attempt = async ({ handler, tasks, place }: Job): Promise<Verdict> 
   if (deliveryCount > deliveryGuard)
     return { kind: "dead", reason: "exhausted", detail: "given up by the process each time" };
 
-  const deliveries = tasks.map((task) => deliveryOf(task, place));
+  const deliveries = tasks.map((task) => deliveryOf(handler, task, place));
   for (let tries = 0; ; tries++) {
     try {
       await handler.handle(deliveries);

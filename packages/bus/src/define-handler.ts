@@ -1,6 +1,7 @@
 import { type DurableName, durables, headerNames, type MessageContract } from "@herald/contracts";
 import { describeIssues } from "@herald/kit";
 import type { z } from "zod";
+import { brokerHeaders, messageIdOf } from "./message-headers.ts";
 import type { Received } from "./received.ts";
 
 /** One message as a handler sees it: no broker word in it. */
@@ -30,6 +31,8 @@ export type Handler = {
   /** The subject pattern: names spans and metrics. */
   readonly pattern: string;
   readonly parse: (received: Received) => Parsed;
+  /** The id of the fact. */
+  readonly idOf: (received: Received) => string;
   /** How many jobs run at a time. */
   readonly concurrency: number;
   /** How many messages a job takes at most, and how long it waits for them. */
@@ -59,6 +62,7 @@ export const defineHandler = <Schema extends z.ZodType>(definition: {
   durable: definition.durable,
   pattern: definition.message.pattern,
   parse: (received) => parseBody(definition.message.schema, received),
+  idOf: (received) => factId(received, messageIdOf(definition.message, "")),
   concurrency: definition.concurrency ?? defaultConcurrency,
   batch: { size: 1, waitMs: 0 },
   async handle([delivery]) {
@@ -84,6 +88,7 @@ export const defineBatchHandler = <Schema extends z.ZodType>(definition: {
   durable: definition.durable,
   pattern: definition.message.pattern,
   parse: (received) => parseBody(definition.message.schema, received),
+  idOf: (received) => factId(received, messageIdOf(definition.message, "")),
   concurrency: definition.concurrency ?? 1,
   batch: { size: definition.size, waitMs: definition.waitMs },
   handle: (deliveries) => definition.handle(deliveries as readonly Delivery<z.output<Schema>>[]),
@@ -113,12 +118,20 @@ export const defineDeadLetterHandler = (definition: {
   durable: definition.durable,
   pattern: "push.dlq.v1.:durable",
   parse: (received) => ({ ok: true, data: deadLetterOf(received) }),
+  idOf: (received) => factId(received, ""),
   concurrency: definition.concurrency ?? defaultConcurrency,
   batch: { size: 1, waitMs: 0 },
   async handle([delivery]) {
     if (delivery !== undefined) await definition.handle(delivery as Delivery<DeadLetter>);
   },
 });
+
+/** `ce-id`, else the id it was published with, which stands behind the contract's name, else its place in the stream. */
+const factId = ({ headers, stream, sequence }: Received, prefix: string): string => {
+  const messageId = headers?.get(brokerHeaders.messageId) ?? "";
+  const id = messageId.startsWith(prefix) ? messageId.slice(prefix.length) : messageId;
+  return headers?.get(headerNames.ceId) || id || `${stream}/${sequence}`;
+};
 
 const deadLetterOf = ({ subject, headers, body }: Received): DeadLetter => {
   const json = parseJson(body);

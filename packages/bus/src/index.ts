@@ -12,9 +12,11 @@ export { defineBatchHandler, defineDeadLetterHandler, defineHandler } from "./de
 export type { EnsureOptions, Report } from "./ensure-streams.ts";
 export { ensureStreams } from "./ensure-streams.ts";
 export { lastMessage } from "./last-message.ts";
-export type { Message, Published, PublishOptions } from "./publish.ts";
-export { publish, publishTogether } from "./publish.ts";
+export type { Published, PublishOptions } from "./publish.ts";
+export { publish } from "./publish.ts";
 export { publishEvent } from "./publish-event.ts";
+export type { Message } from "./publish-together.ts";
+export { publishTogether } from "./publish-together.ts";
 export type { Scheduled } from "./schedule.ts";
 export { schedule } from "./schedule.ts";
 export type { Watching } from "./watch-bucket.ts";

@@ -1,7 +1,6 @@
-import { type ErrorCode, headerNames } from "@herald/contracts";
+import type { ErrorCode } from "@herald/contracts";
 import type { Connection } from "./connect.ts";
 import { type Delivery, type Handler, type Parsed, streamOf } from "./define-handler.ts";
-import { brokerHeaders } from "./message-headers.ts";
 import type { Received } from "./received.ts";
 
 /** A message in this process, from its receipt until the broker was told what became of it. */
@@ -52,18 +51,15 @@ export type Verdict =
 /** One behaviour around the handling of a job. */
 export type Step = (job: Job, next: () => Promise<Verdict>) => Promise<Verdict>;
 
-export const messageId = ({ headers, stream, sequence }: Received): string =>
-  headers?.get(headerNames.ceId) || headers?.get(brokerHeaders.messageId) || `${stream}/${sequence}`;
-
 /** The project of a message, for the log: an id, never content. */
 export const projectOf = ({ parsed }: Task): string | undefined => {
   if (!parsed.ok || typeof parsed.data !== "object" || parsed.data === null) return undefined;
   return "projectId" in parsed.data && typeof parsed.data.projectId === "string" ? parsed.data.projectId : undefined;
 };
 
-export const deliveryOf = ({ received, parsed }: Task, place: Place): Delivery<unknown> => ({
+export const deliveryOf = (handler: Handler, { received, parsed }: Task, place: Place): Delivery<unknown> => ({
   data: parsed.ok ? parsed.data : undefined,
-  id: messageId(received),
+  id: handler.idOf(received),
   subject: received.subject,
   deliveryCount: received.deliveryCount,
   publishedAt: received.publishedAt,

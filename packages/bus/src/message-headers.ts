@@ -14,6 +14,12 @@ export const brokerHeaders = {
   ttl: "Nats-TTL",
 } as const;
 
+/**
+ * The Nats-Msg-Id of a message: its id among those of its contract. A stream remembers ids for all its subjects together, and what
+ * starts a notification may well have the same id as what finishes it: without the name the later one would be swallowed silently.
+ */
+export const messageIdOf = (contract: { readonly name: string }, id: string): string => `${contract.name}/${id}`;
+
 const carry = { set: (carrier: MsgHdrs, key: string, value: string) => carrier.set(key, value) };
 
 /** Headers of an outgoing message: the request it belongs to, and the active span as its origin. */

@@ -1,6 +1,6 @@
 import { type EventContract, type EventName, events, headerNames, type OutboxEvent } from "@herald/contracts";
 import type { Bus } from "./connect.ts";
-import { publish } from "./publish.ts";
+import { publishAs } from "./publish.ts";
 
 /**
  * Publishes a fact as a CloudEvent in NATS binary mode and resolves after the stream's ack.
@@ -14,8 +14,8 @@ export const publishEvent = async <Name extends EventName>(
 ): Promise<void> => {
   const contract = events[event.event] as unknown as EventContract;
   const { projectId } = event.data as { projectId: string };
-  await publish(bus, contract, event.data, {
-    id: options.replay === undefined ? event.id : `${event.id}/${options.replay}`,
+  await publishAs(bus, contract, event.data, {
+    messageId: options.replay === undefined ? event.id : `${event.id}/${options.replay}`,
     headers: {
       [headerNames.ceSpecVersion]: "1.0",
       [headerNames.ceId]: event.id,

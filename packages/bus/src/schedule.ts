@@ -1,7 +1,7 @@
 import type { MessageContract } from "@herald/contracts";
 import type { z } from "zod";
 import { type Bus, connectionOf } from "./connect.ts";
-import { brokerHeaders, outgoingHeaders } from "./message-headers.ts";
+import { brokerHeaders, messageIdOf, outgoingHeaders } from "./message-headers.ts";
 import { publishing } from "./publish.ts";
 import { requestAck } from "./stream-request.ts";
 
@@ -13,7 +13,7 @@ export type Scheduled<Schema extends z.ZodType> = {
   /** What is published then. Its subject must belong to the schedule's stream. */
   readonly contract: MessageContract<Schema>;
   readonly data: z.output<Schema>;
-  /** Nats-Msg-Id of the schedule. The message that it becomes has none. */
+  /** The id of the schedule, as with `publish`. The message that it becomes has none. */
   readonly id: string;
 };
 
@@ -25,7 +25,7 @@ export const schedule = async <Schema extends z.ZodType>(
   const connection = connectionOf(bus);
   const valid = contract.schema.parse(data) as z.output<Schema>;
   const headers = {
-    [brokerHeaders.messageId]: id,
+    [brokerHeaders.messageId]: messageIdOf(contract, id),
     [brokerHeaders.schedule]: `@at ${at.toISOString()}`,
     [brokerHeaders.scheduleTarget]: contract.subject(valid),
   };

@@ -2,6 +2,7 @@ import { defineHandler, publish, publishEvent, publishTogether } from "@herald/b
 import {
   type DeliverBatchV1 as DeliverBatch,
   DeliverBatchV1,
+  ExpandedV1,
   newDeviceId,
   newNotificationId,
   OpensV1,
@@ -37,7 +38,7 @@ describe("publish", () => {
     expect(duplicate).toBe(false);
     expect(stored).toMatchObject({ seq: sequence, subject: SendV1.subject(data) });
     expect(stored?.json()).toEqual(data);
-    expect(stored?.header.get("Nats-Msg-Id")).toBe(data.notificationId);
+    expect(stored?.header.get("Nats-Msg-Id")).toBe(`SendV1/${data.notificationId}`);
   });
 
   test("the same id is taken once", async () => {
@@ -46,6 +47,14 @@ describe("publish", () => {
     const second = await publish(t.bus, SendV1, data, { id: "same" });
     expect(second).toEqual({ sequence: first.sequence, duplicate: true });
     expect(await messagesIn(t, "PUSH_CMD")).toBe(1);
+  });
+
+  test("the same id in another contract of the stream is another fact", async () => {
+    const data = sendOf();
+    await publish(t.bus, SendV1, data, { id: data.notificationId });
+    const { projectId, notificationId } = data;
+    const expanded = { projectId, notificationId, batches: 0, devices: 0, unmatched: [] };
+    expect(await publish(t.bus, ExpandedV1, expanded, { id: notificationId })).toMatchObject({ duplicate: false });
   });
 
   test("refuses data that is not what the contract says, before anything is sent", async () => {
@@ -138,7 +147,7 @@ describe("publishTogether", () => {
     ]);
     const stored = await readStream(t, "PUSH_CMD");
     expect(stored).toHaveLength(100);
-    expect(stored[0]?.header.get("Nats-Msg-Id")).toBe(send.notificationId);
+    expect(stored[0]?.header.get("Nats-Msg-Id")).toBe(`SendV1/${send.notificationId}`);
   });
 
   test("stores all or none: the batch of a stream that is full by its end leaves nothing", async () => {

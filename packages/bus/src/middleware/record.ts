@@ -1,6 +1,6 @@
 import { errors } from "@herald/contracts";
 import { codeOf } from "../bus-error.ts";
-import { type Job, messageId, projectOf, type Step, type Task, type Verdict } from "../job.ts";
+import { type Job, projectOf, type Step, type Task, type Verdict } from "../job.ts";
 
 /** One log line and one count for each settled message: its ids and what became of it, never what it says. */
 export const recorded: Step = async (job, next) => {
@@ -20,7 +20,7 @@ const record = ({ connection, handler, place }: Job, task: Task, verdict: Verdic
       durable,
       outcome: verdict.kind,
       ms: Math.round(ms),
-      messageId: messageId(received),
+      messageId: handler.idOf(received),
       projectId: projectOf(task),
       ...(received.deliveryCount > 1 ? { deliveries: received.deliveryCount } : {}),
       ...(place.holds() > 0 ? { holds: place.holds() } : {}),

@@ -1,0 +1,89 @@
+import type { MessageContract } from "@herald/contracts";
+import { nuid } from "@nats-io/transport-node";
+import type { z } from "zod";
+import { apiCodes, notConnected } from "./bus-error.ts";
+import { type Bus, type Connection, connectionOf } from "./connect.ts";
+import { brokerHeaders, messageIdOf, outgoingHeaders } from "./message-headers.ts";
+import { publish, publishing } from "./publish.ts";
+import { requestAck } from "./stream-request.ts";
+
+/** The broker takes at most 1,000 messages in a batch. */
+const batchLimit = 1000;
+
+export type Message<Schema extends z.ZodType = z.ZodType> = {
+  readonly contract: MessageContract<Schema>;
+  readonly data: z.output<Schema>;
+  readonly id: string;
+  /**
+   * Runs a function where the message came from (`AsyncLocalStorage.snapshot()`), so that each message of a batch that
+   * several requests share carries its own request id and trace. Absent: where the batch is published.
+   */
+  readonly within?: <Result>(fn: () => Result) => Result;
+};
+
+type Messages<Schemas extends readonly z.ZodType[]> = { readonly [Index in keyof Schemas]: Message<Schemas[Index]> };
+
+/**
+ * Publishes up to 1,000 messages of one stream as one atomic batch: all are stored, or none. The stream must allow it.
+ * A batch that holds an id which the stream has already is sent message by message instead, since only a repeat can do that.
+ * Throws as {@link publish} does.
+ */
+export const publishTogether = async <const Schemas extends readonly z.ZodType[]>(
+  bus: Bus,
+  messages: Messages<Schemas>,
+): Promise<void> => {
+  const [first, ...rest] = messages as unknown as Message[];
+  if (first === undefined) return;
+  if (rest.length === 0) {
+    await publishAlone(bus, first);
+    return;
+  }
+  if (rest.length >= batchLimit) throw new RangeError(`a batch holds at most ${batchLimit} messages`);
+  try {
+    await publishBatch(connectionOf(bus), [first, ...rest]);
+  } catch (error) {
+    if (!isDuplicateInBatch(error)) throw error;
+    await Promise.all([first, ...rest].map((message) => publishAlone(bus, message)));
+  }
+};
+
+const here = <Result>(fn: () => Result): Result => fn();
+
+const publishAlone = async (bus: Bus, { contract, data, id, within = here }: Message): Promise<void> => {
+  await within(() => publish(bus, contract, data, { id }));
+};
+
+const isDuplicateInBatch = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && error.code === apiCodes.duplicateInBatch;
+
+/** Only the last message is answered, so a batch costs one round trip. Patterns of a batch count as one. */
+const publishBatch = async (connection: Connection, messages: readonly Message[]): Promise<void> => {
+  const encoded = messages.map(({ contract, data, id, within = here }) => {
+    const valid = contract.schema.parse(data);
+    return {
+      subject: contract.subject(valid),
+      body: JSON.stringify(valid),
+      messageId: messageIdOf(contract, id),
+      within,
+    };
+  });
+  const patterns = new Set(messages.map(({ contract }) => contract.pattern));
+  await publishing(connection, [...patterns].join(" "), async () => {
+    if (!connection.connected) throw notConnected();
+    const batchId = nuid.next();
+    let ack = {};
+    for (const [index, { subject, body, messageId, within }] of encoded.entries()) {
+      const last = index === encoded.length - 1;
+      const more = {
+        [brokerHeaders.messageId]: messageId,
+        [brokerHeaders.batchId]: batchId,
+        [brokerHeaders.batchSequence]: String(index + 1),
+        ...(last ? { [brokerHeaders.batchCommit]: "1" } : {}),
+      };
+      const headers = within(() => outgoingHeaders(more));
+      if (last) ack = await requestAck(connection, subject, body, headers);
+      else connection.nc.publish(subject, body, { headers });
+    }
+    return ack;
+  });
+};

@@ -1,0 +1,162 @@
+import { answer, ask, closeBus, connectBus, consume, defineHandler, publish } from "@herald/bus";
+import { CountOpens, ExpandV1, SendV1 } from "@herald/contracts";
+import { currentRequestId, HeraldError, inSpan, withRequestId } from "@herald/kit";
+import { eventually } from "@herald/testing";
+import { context, metrics, propagation, SpanKind, trace } from "@opentelemetry/api";
+import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
+import { W3CTraceContextPropagator } from "@opentelemetry/core";
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from "@opentelemetry/sdk-metrics";
+import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { type BusTest, expandOf, messagesIn, newProject, sendOf, startBusTest } from "./fixture.ts";
+
+const exporter = new InMemorySpanExporter();
+const metricExporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+const reader = new PeriodicExportingMetricReader({ exporter: metricExporter, exportIntervalMillis: 3_600_000 });
+const tracerProvider = new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] });
+const meterProvider = new MeterProvider({ readers: [reader] });
+
+let t: BusTest;
+beforeAll(async () => {
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  propagation.setGlobalPropagator(new W3CTraceContextPropagator());
+  trace.setGlobalTracerProvider(tracerProvider);
+  metrics.setGlobalMeterProvider(meterProvider);
+  t = await startBusTest();
+});
+afterEach(async () => {
+  await t.reset();
+  exporter.reset();
+});
+afterAll(async () => {
+  await t.stop();
+  await Promise.all([tracerProvider.shutdown(), meterProvider.shutdown()]);
+  for (const api of [trace, metrics, propagation, context]) api.disable();
+});
+
+const spanNamed = (name: string) => {
+  const span = exporter.getFinishedSpans().find((one) => one.name === name);
+  if (span === undefined) throw new Error(`no span ${name} in: ${exporter.getFinishedSpans().map((one) => one.name)}`);
+  return span;
+};
+
+test("one trace and one request id go from the request over two messages and a question", async () => {
+  const ids: (string | undefined)[] = [];
+  const answering = answer(t.bus, CountOpens, async () => {
+    ids.push(currentRequestId());
+    return { counts: {} };
+  });
+  await t.handle(
+    defineHandler({
+      durable: "dispatch-start",
+      message: SendV1,
+      async handle({ data }) {
+        ids.push(currentRequestId());
+        await publish(t.bus, ExpandV1, expandOf(data.projectId), { id: data.notificationId });
+      },
+    }),
+    defineHandler({
+      durable: "registry-expand",
+      message: ExpandV1,
+      async handle({ data }) {
+        ids.push(currentRequestId());
+        await ask(t.bus, CountOpens, { projectId: data.projectId, notificationIds: [data.notificationId] });
+      },
+    }),
+  );
+  const data = sendOf();
+  await withRequestId("request-7", () =>
+    inSpan("POST /notifications", { kind: "server" }, () => publish(t.bus, SendV1, data, { id: data.notificationId })),
+  );
+  const last = await eventually(() => spanNamed(`process ${ExpandV1.pattern}`));
+  await answering.stop();
+
+  const first = spanNamed("POST /notifications");
+  const chain = [
+    ["publish push.cmd.v1.dispatch.send.:projectId.:notificationId", SpanKind.PRODUCER, first],
+    [
+      "process push.cmd.v1.dispatch.send.:projectId.:notificationId",
+      SpanKind.CONSUMER,
+      "publish push.cmd.v1.dispatch.send.:projectId.:notificationId",
+    ],
+    [`publish ${ExpandV1.pattern}`, SpanKind.PRODUCER, `process ${SendV1.pattern}`],
+    [`process ${ExpandV1.pattern}`, SpanKind.CONSUMER, `publish ${ExpandV1.pattern}`],
+    ["ask analytics.opens.count", SpanKind.CLIENT, `process ${ExpandV1.pattern}`],
+    ["answer analytics.opens.count", SpanKind.SERVER, "ask analytics.opens.count"],
+  ] as const;
+  for (const [name, kind, parent] of chain) {
+    const span = spanNamed(name);
+    const above = typeof parent === "string" ? spanNamed(parent) : parent;
+    expect(span.kind, name).toBe(kind);
+    expect(span.spanContext().traceId, name).toBe(first.spanContext().traceId);
+    expect(span.parentSpanContext?.spanId, name).toBe(above.spanContext().spanId);
+  }
+  expect(last.links.map((link) => link.context.spanId)).toEqual([
+    spanNamed(`publish ${ExpandV1.pattern}`).spanContext().spanId,
+  ]);
+  expect(ids).toEqual(["request-7", "request-7", "request-7"]);
+  const lines = t.logged.filter(({ msg }) => msg === "message settled");
+  expect(lines).toHaveLength(2);
+  for (const line of lines)
+    expect(line).toMatchObject({ requestId: "request-7", traceId: first.spanContext().traceId });
+});
+
+test("spans hold no id and no content", async () => {
+  await t.handle(defineHandler({ durable: "dispatch-start", message: SendV1, async handle() {} }));
+  const data = sendOf();
+  await publish(t.bus, SendV1, data, { id: data.notificationId });
+  await eventually(() => spanNamed(`process ${SendV1.pattern}`));
+  const text = JSON.stringify(
+    exporter.getFinishedSpans().map(({ name, attributes, events, status }) => ({ name, attributes, events, status })),
+  );
+  for (const secret of [data.projectId, data.notificationId, "Hello"]) expect(text).not.toContain(secret);
+});
+
+test("counts what is settled, held and published, by low-cardinality labels", async () => {
+  const bus = await connectBus({ url: t.broker.url, name: "metrics", log: t.log });
+  let away = true;
+  const consuming = await consume(bus, [
+    defineHandler({
+      durable: "registry-expand",
+      message: ExpandV1,
+      async handle() {
+        if (away) throw new HeraldError("database-away", "away");
+      },
+    }),
+  ]);
+  const value = async (name: string, labels: Record<string, string>) => {
+    metricExporter.reset();
+    await meterProvider.forceFlush();
+    const points = metricExporter
+      .getMetrics()
+      .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics))
+      .filter(({ descriptor }) => descriptor.name === name)
+      .flatMap(({ dataPoints }) => dataPoints as { attributes: Record<string, unknown>; value: unknown }[]);
+    return points.find(({ attributes }) => Object.entries(labels).every(([key, label]) => attributes[key] === label))
+      ?.value;
+  };
+  const projectId = newProject();
+  await publish(bus, ExpandV1, expandOf(projectId), { id: "held" });
+  const durable = "registry-expand";
+  await eventually(async () => expect(await value("herald.bus.held", { durable })).toBe(1));
+  expect(await value("herald.bus.in_flight", { durable })).toBe(1);
+  expect(await value("herald.bus.publish.duration", { pattern: ExpandV1.pattern, outcome: "stored" })).toMatchObject({
+    count: expect.any(Number),
+  });
+  const before = ((await value("herald.bus.settled", { durable, outcome: "done" })) as number | undefined) ?? 0;
+  away = false;
+  await eventually(async () =>
+    expect(await value("herald.bus.settled", { durable, outcome: "done" })).toBe(before + 1),
+  );
+  expect(await value("herald.bus.held", { durable })).toBe(0);
+  expect(await value("herald.bus.in_flight", { durable })).toBe(0);
+  expect(await value("herald.bus.handling.duration", { durable })).toMatchObject({ count: before + 1 });
+  await consuming.stop(1_000);
+  await closeBus(bus);
+  expect(await messagesIn(t, "PUSH_CMD")).toBe(0);
+});
