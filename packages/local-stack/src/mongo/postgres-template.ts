@@ -1,7 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { runCommand } from "../processes/run-command.ts";
-import { postgresUser } from "./postgres-user.ts";
+import { giveTo, postgresUser } from "./postgres-user.ts";
 import { query, startPostgres } from "./start-postgres.ts";
 
 const INITDB_TIMEOUT_MS = 120_000;
@@ -10,7 +10,9 @@ const INITDB_TIMEOUT_MS = 120_000;
 export async function makeTemplate(options: { bin: string; folder: string; env: NodeJS.ProcessEnv }): Promise<void> {
   const { bin, folder, env } = options;
   await mkdir(folder, { mode: 0o700 });
-  const [command, ...before] = [...(await postgresUser(env)), join(bin, "initdb")];
+  const user = await postgresUser(env);
+  await giveTo(user, folder);
+  const [command = "", ...before] = [...user.before, join(bin, "initdb")];
   const flags = ["-U", "postgres", "-A", "trust", "--locale=C.UTF-8", "-E", "UTF8", "--no-sync"];
   const initdb = await runCommand(command, [...before, "-D", folder, ...flags], { env, timeoutMs: INITDB_TIMEOUT_MS });
   if (!initdb.ok) throw new Error(`initdb: ${initdb.why}`);

@@ -1,18 +1,55 @@
+import { chown, lstat, readdir, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { runCommand } from "../processes/run-command.ts";
 
-const AS_ANOTHER_USER = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"] as const;
+/** `nobody`: initdb wants a user that the system has a name for, and this one every system has. */
+const NOBODY = 65_534;
+
+/** The words to put before a PostgreSQL command, and who must own its data folder when that is not this user. */
+export type PostgresUser = { before: readonly string[]; owner?: number };
+
+const SYSTEM_CACHE = "/var/cache/herald";
+
+const inUserNamespace = ["unshare", "--user", `--map-user=${NOBODY}`, `--map-group=${NOBODY}`, "--"];
+const withRootsReach = [
+  ...["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"],
+  ...["--inh-caps=+dac_override", "--ambient-caps=+dac_override", "--"],
+];
 
 /**
- * The words to put before a PostgreSQL command. PostgreSQL refuses to run as root; in a user namespace root is seen as
- * user 1000, and root's own 0700 folders stay reachable, which they are not for another user.
+ * PostgreSQL refuses to run as root, and another user cannot enter root's 0700 folders. In a user namespace root is seen as
+ * somebody else and keeps its reach. Where those are off, as in most containers, it is another user with the one
+ * capability that opens folders; that serves for its data, but not for its own program (see `programsFor`).
  */
-export async function postgresUser(env: NodeJS.ProcessEnv): Promise<readonly string[]> {
-  if (process.getuid?.() !== 0) return [];
-  const { ok, why } = await runCommand(AS_ANOTHER_USER[0], [...AS_ANOTHER_USER.slice(1), "true"], {
-    env,
-    timeoutMs: 5_000,
-  });
-  if (!ok)
-    throw new Error(`PostgreSQL does not run as root, and there are no user namespaces (${why}): use another user`);
-  return AS_ANOTHER_USER;
+export async function postgresUser(env: NodeJS.ProcessEnv): Promise<PostgresUser> {
+  if (process.getuid?.() !== 0) return { before: [] };
+  const works = async ([command = "", ...args]: readonly string[]) =>
+    (await runCommand(command, [...args, "true"], { env, timeoutMs: 5_000 })).ok;
+  if (await works(inUserNamespace)) return { before: inUserNamespace, owner: 0 };
+  if (await works(withRootsReach)) return { before: withRootsReach, owner: NOBODY };
+  throw new Error("PostgreSQL does not run as root, and neither unshare nor setpriv works here: use another user");
+}
+
+/**
+ * Where PostgreSQL's programs go: into the cache folder, or elsewhere when its user cannot reach that. PostgreSQL looks for
+ * its own executable with `access`, which disregards capabilities.
+ */
+export async function programsFor({ owner }: PostgresUser, cache: string): Promise<string> {
+  return owner !== NOBODY || (await everyoneMayEnter(cache)) ? cache : SYSTEM_CACHE;
+}
+
+async function everyoneMayEnter(folder: string): Promise<boolean> {
+  const mode = await stat(folder).then(
+    (stats) => stats.mode,
+    () => 0o001, // not there yet: it is made so
+  );
+  if ((mode & 0o001) === 0) return false;
+  return dirname(folder) === folder || everyoneMayEnter(dirname(folder));
+}
+
+/** Gives the folder to whom PostgreSQL will run as. */
+export async function giveTo({ owner }: PostgresUser, folder: string): Promise<void> {
+  if (owner === undefined || (await lstat(folder)).uid === owner) return;
+  for (const name of await readdir(folder, { recursive: true })) await chown(join(folder, name), owner, owner);
+  await chown(folder, owner, owner); // last: it is what tells a whole change from one that was cut short
 }

@@ -5,6 +5,7 @@ import { cacheFolder } from "../provision/cache-folder.ts";
 import type { ResolveOptions } from "../stack-options.ts";
 import { cachedFerret, type FerretPrograms, fetchFerret } from "./fetch-ferretdb.ts";
 import { cachedMongod, fetchMongod } from "./fetch-mongod.ts";
+import { postgresUser, programsFor } from "./postgres-user.ts";
 
 const MINIMUM = "7.0";
 
@@ -55,29 +56,27 @@ async function fetched({ env, progress, onlyTell }: FetchOptions): Promise<Answe
   const cache = cacheFolder(env);
   const mongod = await cachedMongod(cache);
   if (mongod) return { found: { kind: "mongod", path: mongod }, why: `fetched earlier: ${mongod}` };
-  const ferret = await cachedFerret(cache);
+  const ferret = await cachedFerret(await ferretFolder(cache, env).catch(() => cache));
   if (ferret) {
-    return {
-      found: { kind: "ferretdb", programs: ferret },
-      why: `fetched earlier: FerretDB on DocumentDB, ${ferret.ferretdb}`,
-    };
+    const why = `fetched earlier: FerretDB on DocumentDB, ${ferret.ferretdb}`;
+    return { found: { kind: "ferretdb", programs: ferret }, why };
   }
   if (onlyTell) {
     const why = "would be fetched: mongod from its maker where that is in reach, else FerretDB 2 on DocumentDB";
     return { found: { kind: "mongod", path: "" }, why };
   }
-  let whyNoMongod: string;
+  const mongodOr = await fetchMongod(cache, progress).catch((error: Error) => error);
+  if (typeof mongodOr === "string") return { found: { kind: "mongod", path: mongodOr }, why: `fetched: ${mongodOr}` };
+  progress(`no mongod (${mongodOr.message}): FerretDB 2 on PostgreSQL with DocumentDB instead`);
   try {
-    const path = await fetchMongod(cache, progress);
-    return { found: { kind: "mongod", path }, why: `fetched: ${path}` };
+    const programs = await fetchFerret({ cache: await ferretFolder(cache, env), env, progress });
+    return {
+      found: { kind: "ferretdb", programs },
+      why: `fetched: FerretDB on DocumentDB, because ${mongodOr.message}`,
+    };
   } catch (error) {
-    whyNoMongod = error instanceof Error ? error.message : String(error);
-  }
-  progress(`no mongod (${whyNoMongod}): FerretDB 2 on PostgreSQL with DocumentDB instead`);
-  try {
-    const programs = await fetchFerret({ cache, env, progress });
-    return { found: { kind: "ferretdb", programs }, why: `fetched: FerretDB on DocumentDB, because ${whyNoMongod}` };
-  } catch (error) {
-    return { why: `${whyNoMongod}; ${error instanceof Error ? error.message : String(error)}` };
+    return { why: `${mongodOr.message}; ${error instanceof Error ? error.message : String(error)}` };
   }
 }
+
+const ferretFolder = async (cache: string, env: NodeJS.ProcessEnv) => programsFor(await postgresUser(env), cache);

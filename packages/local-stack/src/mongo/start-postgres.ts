@@ -5,7 +5,7 @@ import { Client } from "pg";
 import { type RunningProcess, startProcess } from "../processes/start-process.ts";
 import { waitUntilReady } from "../processes/wait-until-ready.ts";
 import { removeAtExit } from "../processes/watchdog.ts";
-import { postgresUser } from "./postgres-user.ts";
+import { giveTo, postgresUser } from "./postgres-user.ts";
 
 /** Reading back after a crash takes longer than a start in good order. */
 const READY_WITHIN_MS = 60_000;
@@ -40,10 +40,13 @@ export async function startPostgres(options: {
   env: NodeJS.ProcessEnv;
 }): Promise<RunningPostgres> {
   const { bin, dataFolder, logFile, durable, env } = options;
-  const [command, ...before] = [...(await postgresUser(env)), join(bin, "postgres")];
+  const user = await postgresUser(env);
+  await giveTo(user, dataFolder);
+  const [command = "", ...before] = [...user.before, join(bin, "postgres")];
   // In the system's temporary folder, because a socket's path is limited to about 100 characters.
   const socketFolder = await mkdtemp(join(tmpdir(), "herald-pg-"));
   removeAtExit(socketFolder);
+  await giveTo(user, socketFolder);
   const settings = {
     ...SETTINGS,
     ...(durable ? {} : NOT_DURABLE),

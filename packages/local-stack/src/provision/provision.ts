@@ -18,14 +18,14 @@ export type Provision = {
 export async function provision(where: Provision, build: (folder: string) => Promise<void>): Promise<string> {
   const target = join(where.cache, where.name);
   if (await exists(target)) return target;
-  await mkdir(where.cache, { recursive: true, mode: 0o700 });
+  await mkdir(where.cache, { recursive: true });
   const unlock = await lock(where);
   try {
     if (await exists(target)) return target;
     await removeLeftovers(where);
     const building = join(where.cache, `${where.name}.building-${process.pid}-${randomBytes(4).toString("hex")}`);
     try {
-      await mkdir(building, { mode: 0o700 });
+      await mkdir(building);
       await build(building);
       await rename(building, target).catch(async (error: unknown) => {
         if (!(await exists(target))) throw error; // else another process was first, and its folder is as good

@@ -31,7 +31,15 @@ export async function takeRunLock(dataDir: string): Promise<{ wasKilled: boolean
     await take();
   }
   process.once("exit", () => {
-    if (readFileSync(file, "utf8") === String(process.pid)) rmSync(file, { force: true });
+    if (holderOf(file) === process.pid) rmSync(file, { force: true });
   });
   return { wasKilled };
+}
+
+function holderOf(file: string): number | undefined {
+  try {
+    return Number(readFileSync(file, "utf8"));
+  } catch {
+    return undefined; // the data folder was removed meanwhile
+  }
 }

@@ -18,6 +18,9 @@ import { simulatorsPart } from "./simulators.ts";
 /** Everything that a killed start leaves is stopped by its watchdog, the services' own deadline included. */
 const WAIT_FOR_PREVIOUS_MS = 40_000;
 
+/** A part that keeps ending while all is being started will not get better by waiting. */
+const ENDS_BEFORE_READY = 4;
+
 export type StartOptions = {
   root: string;
   dataDir: string;
@@ -54,6 +57,7 @@ export async function startHerald({ root, dataDir, env, say, logLine }: StartOpt
     fail = resolve;
   });
   let local: LocalFile | undefined;
+  let ends = 0;
   const writeLocal = async () => {
     if (!local) return;
     local.processes = processIds(kept);
@@ -61,7 +65,11 @@ export async function startHerald({ root, dataDir, env, say, logLine }: StartOpt
   };
   const keep = async (part: Part) => {
     kept[part.name] = await keepRunning(part, {
-      end: (why) => say(`${why}; starting it again`),
+      end: (why) => {
+        say(`${why}; starting it again`);
+        ends += 1;
+        if (!local && ends === ENDS_BEFORE_READY) fail(`${why}, again and again`);
+      },
       start: () => void writeLocal(),
       hopeless: (why) => fail(`${why}: its configuration is wrong`),
     });
