@@ -1,4 +1,5 @@
 import {
+  type Answering,
   type Bus,
   busStatus,
   type Consuming,
@@ -117,16 +118,17 @@ export const createApp = (config: DispatchConfig, overrides: Overrides = {}) => 
       });
       const connected = bus;
       const parts = assemble(config, { bus: connected, mongo, log, ...overrides });
-      // Every query names its index, so nothing is consumed before they are there.
-      const consumers = mongo.prepare("indexes", parts.prepare).then(async () => {
-        consuming = await consume(connected, parts.handlers);
+      let stopping = false;
+      // Every query names its index, so nothing begins before they are there.
+      void mongo.prepare("indexes", parts.prepare).then(async () => {
+        if (stopping) return;
         parts.begin();
+        consuming = await consume(connected, parts.handlers);
       });
 
       lifecycle.onStop("readiness", health.shuttingDown);
       lifecycle.onStop("consumers", async () => {
-        // Not waited for while the database is away: closing it ends the preparation.
-        await Promise.race([consumers, Promise.resolve()]);
+        stopping = true;
         await consuming?.stop(drainMs);
       });
       lifecycle.onStop("parts", parts.stop);
@@ -230,7 +232,7 @@ const assemble = (config: DispatchConfig, ground: Ground) => {
   const concurrency = config.HERALD_DISPATCH_BATCHES_IN_MEMORY;
 
   const find = createFindNotification(bus, notifications);
-  const answering = [
+  const answerAll = () => [
     ...answerNotifications({ bus, find, notifications, deliveries, ledger, watch, sweeps, flush, now }),
     ...answerDeliveries({ bus, find, list: list.list }),
     ...answerProviders({
@@ -246,6 +248,8 @@ const assemble = (config: DispatchConfig, ground: Ground) => {
       now,
     }),
   ];
+
+  let answering: Answering[] = [];
 
   return {
     handlers: [
@@ -277,6 +281,7 @@ const assemble = (config: DispatchConfig, ground: Ground) => {
       if (missing.length > 0) log.error({ missing }, "credentials are under master keys that are not configured");
     },
     begin: () => {
+      answering = answerAll();
       outbox.start();
       sweeps.start();
     },

@@ -1,0 +1,242 @@
+import { generateKeyPairSync, randomBytes } from "node:crypto";
+import { ask, type Bus, closeBus, connectBus, ensureStreams, lastMessage, publish } from "@herald/bus";
+import {
+  type Addressee,
+  CancelNotification,
+  DeliverBatchV1,
+  type Delivery,
+  type EventContract,
+  ExpandedV1,
+  ExpandV1,
+  GetNotification,
+  type Lane,
+  ListDeliveries,
+  type Notification,
+  type NotificationContent,
+  type NotificationId,
+  newDeviceId,
+  newNotificationId,
+  newProjectId,
+  type Platform,
+  type ProjectId,
+  type Provider,
+  PutProvider,
+  SendV1,
+} from "@herald/contracts";
+import { createLogger, readConfig } from "@herald/kit";
+import { type Simulators, startSimulators } from "@herald/simulators";
+import {
+  type Broker,
+  eventually,
+  type FaultyProxy,
+  type FreshDatabase,
+  faultyProxy,
+  freshDatabase,
+  startBroker,
+} from "@herald/testing";
+import { expect } from "vitest";
+import type { z } from "zod";
+import { createApp } from "../src/app.ts";
+import { DispatchConfig } from "../src/config.ts";
+import type { DeliveryDocument } from "../src/stores/delivery-document.ts";
+
+const silent = createLogger({ service: "test", level: "silent" });
+const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+const key = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+
+export const day = 86_400_000;
+
+export type DispatchTest = Awaited<ReturnType<typeof startDispatchTest>>;
+
+/** A device that APNs knows: tokens are hexadecimal. `tag` begins the token, so that a script can name it. */
+export const device = (tag = "", change: Partial<Addressee> = {}): Addressee => ({
+  id: newDeviceId(new Date()),
+  token: (tag + randomBytes(32).toString("hex")).slice(0, 64),
+  tokenAt: Date.parse("2026-01-01"),
+  ...change,
+});
+
+export const devices = (count: number, tag = ""): Addressee[] =>
+  Array.from({ length: count }, () => device(tag)).sort((one, other) => (one.id < other.id ? -1 : 1));
+
+/** Dispatch on a broker and a database of its own, sending to a simulator; the test plays gateway and registry. */
+export const startDispatchTest = async (environment: Record<string, string> = {}) => {
+  const [broker, database, simulators] = await Promise.all([startBroker(), freshDatabase(), startSimulators()]);
+  const [natsProxy, mongoProxy] = await Promise.all([faultyProxy(broker.url), faultyProxy(database.url)]);
+  const bus = await connectBus({ url: broker.url, name: "dispatch-test", log: silent });
+  await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
+  const clock = { ahead: 0 };
+  const now = () => new Date(Date.now() + clock.ahead);
+  const config = readConfig(DispatchConfig, {
+    HERALD_NATS_URL: natsProxy.url,
+    HERALD_MONGO_URL: mongoProxy.url,
+    HERALD_DISPATCH_DATABASE: database.name,
+    HERALD_DISPATCH_MASTER_KEYS: `m1:${randomBytes(32).toString("base64")}`,
+    HERALD_OPEN_KEYS: `o1:${randomBytes(32).toString("base64")}`,
+    HERALD_DISPATCH_CUSTOM_ENDPOINTS: "true",
+    HERALD_DISPATCH_PORT: "0",
+    HERALD_DISPATCH_METRICS_PORT: "0",
+    HERALD_LOG_LEVEL: "silent",
+    ...environment,
+  });
+  const app = createApp(config, { now });
+  await app.start();
+  const parts = { broker, database, simulators, natsProxy, mongoProxy, bus, clock, now, app, config };
+  await ready(parts);
+  return { ...parts, ...actions(parts), stop: () => stop(parts) };
+};
+
+type Parts = {
+  broker: Broker;
+  database: FreshDatabase;
+  simulators: Simulators;
+  natsProxy: FaultyProxy;
+  mongoProxy: FaultyProxy;
+  bus: Bus;
+  clock: { ahead: number };
+  now: () => Date;
+  app: ReturnType<typeof createApp>;
+  config: DispatchConfig;
+};
+
+const ready = ({ app }: Parts) =>
+  eventually(async () => {
+    const response = await fetch(`${app.address()}/readyz`);
+    if (response.status !== 200) throw new Error(await response.text());
+  });
+
+const stop = async ({ app, bus, natsProxy, mongoProxy, simulators, broker, database }: Parts) => {
+  expect(await app.stop()).toBe(true);
+  await closeBus(bus);
+  await Promise.all([natsProxy.stop(), mongoProxy.stop()]);
+  await Promise.all([simulators.stop(), broker.stop(), database.drop()]);
+};
+
+const actions = ({ bus, simulators, database, clock, now, config }: Parts) => {
+  const settings = (change: Record<string, unknown> = {}) => ({
+    key_id: "ABCDEFGHIJ",
+    team_id: "KLMNOPQRST",
+    private_key: key,
+    bundle_id: "com.example.app",
+    environment: "sandbox",
+    endpoint: simulators.apns.url,
+    ca: simulators.ca,
+    ...change,
+  });
+  const putProvider = (projectId: ProjectId, change: Record<string, unknown> = {}, provider: Provider = "apns") =>
+    ask(bus, PutProvider, { projectId, provider, settings: settings(change) });
+
+  const get = (projectId: ProjectId, notificationId: NotificationId): Promise<Notification> =>
+    ask(bus, GetNotification, { projectId, notificationId });
+
+  return {
+    settings,
+    putProvider,
+    get,
+
+    /** A project that can send to iOS. */
+    project: async (): Promise<ProjectId> => {
+      const projectId = newProjectId(new Date());
+      await putProvider(projectId);
+      return projectId;
+    },
+
+    /** As the gateway accepts a notification. */
+    send: async (
+      projectId: ProjectId,
+      change: Partial<SendV1> = {},
+      content: Partial<NotificationContent> = {},
+    ): Promise<NotificationId> => {
+      const notificationId = newNotificationId(new Date());
+      const data: SendV1 = {
+        projectId,
+        notificationId,
+        content: { title: "Hello", targets: ["all"], ...content },
+        acceptedAt: now().toISOString(),
+        expiresAt: new Date(now().getTime() + day).toISOString(),
+        ...change,
+      };
+      await publish(bus, SendV1, data, { id: data.notificationId });
+      return data.notificationId;
+    },
+
+    /** The expansion that dispatch commanded. */
+    expansion: (projectId: ProjectId, notificationId: NotificationId) =>
+      eventually(async () => {
+        const subject = ExpandV1.subject({ projectId, notificationId, page: 0 } as ExpandV1);
+        const found = await lastMessage(bus, "PUSH_CMD", subject, ExpandV1);
+        if (!found) throw new Error("nothing is expanded");
+        return found.data;
+      }),
+
+    /** As registry deals: a batch for each list of devices. */
+    deal: async (
+      projectId: ProjectId,
+      notificationId: NotificationId,
+      batches: readonly (readonly Addressee[])[],
+      { platform = "ios" as Platform, lane = "broadcast" as Lane, from = 0, of = batches.length } = {},
+    ) => {
+      for (const [index, batch] of batches.entries()) {
+        const data: DeliverBatchV1 = {
+          batchId: `${notificationId}/0/${from + index}`,
+          projectId,
+          notificationId,
+          lane,
+          platform,
+          devices: [...batch],
+        };
+        await publish(bus, DeliverBatchV1, data, { id: data.batchId });
+      }
+      if (from + batches.length < of) return;
+      const expanded = { batches: of, devices: batches.flat().length, unmatched: [] };
+      await publish(bus, ExpandedV1, { projectId, notificationId, ...expanded }, { id: `${notificationId}/expanded` });
+    },
+
+    /** The notification once it is final. On the way its counts always add up. */
+    final: (projectId: ProjectId, notificationId: NotificationId): Promise<Notification> =>
+      eventually(async () => {
+        const notification = await get(projectId, notificationId);
+        addsUp(notification);
+        if (notification.completed_at === undefined)
+          throw new Error(`it is ${notification.status}: ${JSON.stringify(notification.counts)}`);
+        expect(notification.counts.pending).toBe(0);
+        return notification;
+      }),
+
+    cancel: (projectId: ProjectId, notificationId: NotificationId): Promise<Notification> =>
+      ask(bus, CancelNotification, { projectId, notificationId }),
+
+    deliveries: async (projectId: ProjectId, notificationId: NotificationId): Promise<Delivery[]> => {
+      const page = { by: "page", page: 1, perPage: 100 } as const;
+      return (await ask(bus, ListDeliveries, { projectId, notificationId, page })).data;
+    },
+
+    /** The ledger's rows, as they are stored. */
+    rows: (notificationId: NotificationId): Promise<DeliveryDocument[]> =>
+      database.client
+        .db(config.HERALD_DISPATCH_DATABASE)
+        .collection<DeliveryDocument>("deliveries")
+        .find({ notificationId })
+        .sort({ _id: 1 })
+        .toArray(),
+
+    /** The last event of a kind in a project. */
+    lastEvent: async <Schema extends z.ZodType>(
+      projectId: ProjectId,
+      contract: EventContract<Schema>,
+    ): Promise<z.output<Schema> | undefined> => {
+      const subject = contract.filter.replace("*", projectId);
+      return (await lastMessage(bus, "PUSH_EVENTS", subject, contract))?.data;
+    },
+
+    /** What dispatch takes for now goes ahead. The broker's clock does not, so what is due then is found by the sweep. */
+    pass: (ms: number) => {
+      clock.ahead += ms;
+    },
+  };
+};
+
+export const addsUp = ({ counts }: Pick<Notification, "counts">) => {
+  const { devices, accepted, failed, expired, cancelled, pending } = counts;
+  expect(accepted + failed + expired + cancelled + pending).toBe(devices);
+};
