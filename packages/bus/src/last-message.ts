@@ -1,5 +1,6 @@
 import type { MessageContract, StreamName } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
+import type { StoredMsg } from "@nats-io/jetstream";
 import type { z } from "zod";
 import { notConnected, toBusError } from "./bus-error.ts";
 import { type Bus, connectionOf } from "./connect.ts";
@@ -21,8 +22,16 @@ export const lastMessage = async <Schema extends z.ZodType>(
     throw toBusError(error, subject);
   });
   if (found === null) return undefined;
-  const parsed = contract.schema.safeParse(JSON.parse(found.string()));
+  const parsed = contract.schema.safeParse(readJson(found));
   if (!parsed.success)
     throw new HeraldError("schema", `${contract.name}: the stored message does not parse`, { cause: parsed.error });
   return { data: parsed.data as z.output<Schema>, at: found.time };
+};
+
+const readJson = (found: StoredMsg): unknown => {
+  try {
+    return found.json();
+  } catch {
+    return undefined;
+  }
 };

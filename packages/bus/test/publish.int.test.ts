@@ -1,4 +1,4 @@
-import { defineHandler, publish, publishEvent, publishTogether } from "@herald/bus";
+import { defineHandler, lastMessage, publish, publishEvent, publishTogether } from "@herald/bus";
 import {
   type DeliverBatchV1 as DeliverBatch,
   DeliverBatchV1,
@@ -221,5 +221,37 @@ describe("publishEvent", () => {
     const stored = await readStream(t, "PUSH_EVENTS");
     expect(stored.map(({ header }) => header.get("ce-id"))).toEqual([event.id, event.id]);
     expect(stored.map(({ header }) => header.get("Nats-Msg-Id"))).toEqual([event.id, `${event.id}/1`]);
+  });
+});
+
+describe("lastMessage", () => {
+  test("finds a message until it is acked, also while it is in work", async () => {
+    const data = sendOf();
+    const find = () => lastMessage(t.bus, "PUSH_CMD", SendV1.subject(data), SendV1);
+    expect(await find()).toBeUndefined();
+    await publish(t.bus, SendV1, data, { id: data.notificationId });
+    expect(await find()).toEqual({ data, at: expect.any(Date) });
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    let running = false;
+    await t.handle(
+      defineHandler({
+        durable: "dispatch-start",
+        message: SendV1,
+        async handle() {
+          running = true;
+          await released;
+        },
+      }),
+    );
+    await eventually(() => expect(running).toBe(true));
+    expect(await find()).toMatchObject({ data });
+    release();
+    await eventually(async () => expect(await find()).toBeUndefined());
+  });
+
+  test("a message that is not what the contract says is an error of its own", async () => {
+    const subject = SendV1.subject(sendOf());
+    await jetstream(t.raw.nc).publish(subject, "}");
+    await expect(lastMessage(t.bus, "PUSH_CMD", subject, SendV1)).rejects.toMatchObject({ code: "schema" });
   });
 });

@@ -1,4 +1,5 @@
-import { answer, ask, closeBus, connectBus, consume, defineHandler, publish } from "@herald/bus";
+import { AsyncLocalStorage } from "node:async_hooks";
+import { answer, ask, closeBus, connectBus, consume, defineHandler, publish, publishTogether } from "@herald/bus";
 import { CountOpens, ExpandV1, SendV1 } from "@herald/contracts";
 import { currentRequestId, HeraldError, inSpan, withRequestId } from "@herald/kit";
 import { eventually } from "@herald/testing";
@@ -13,7 +14,7 @@ import {
 } from "@opentelemetry/sdk-metrics";
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { type BusTest, expandOf, messagesIn, newProject, sendOf, startBusTest } from "./fixture.ts";
+import { type BusTest, expandOf, messagesIn, newProject, readStream, sendOf, startBusTest } from "./fixture.ts";
 
 const exporter = new InMemorySpanExporter();
 const metricExporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
@@ -104,6 +105,18 @@ test("one trace and one request id go from the request over two messages and a q
   expect(lines).toHaveLength(2);
   for (const line of lines)
     expect(line).toMatchObject({ requestId: "request-7", traceId: first.spanContext().traceId });
+});
+
+test("each message of a shared batch carries the request that it came from", async () => {
+  const messages = ["request-a", "request-b"].map((requestId) =>
+    withRequestId(requestId, () => {
+      const data = sendOf();
+      return { contract: SendV1, data, id: data.notificationId, within: AsyncLocalStorage.snapshot() };
+    }),
+  );
+  await publishTogether(t.bus, messages);
+  const stored = await readStream(t, "PUSH_CMD");
+  expect(stored.map(({ header }) => header.get("Herald-Request-Id"))).toEqual(["request-a", "request-b"]);
 });
 
 test("spans hold no id and no content", async () => {

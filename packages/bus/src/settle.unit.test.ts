@@ -1,0 +1,58 @@
+import { deliveryGuard, type ErrorCode, errors } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { describe, expect, test } from "vitest";
+import { againDelayMs, holdDelayMs, verdictOf } from "./settle.ts";
+
+const codes = Object.keys(errors) as ErrorCode[];
+
+describe("verdictOf", () => {
+  test.each(codes)("%s follows its table entry", (code) => {
+    const verdict = verdictOf(new HeraldError(code, "words"), 1);
+    const kinds = { never: "dead", away: "hold", later: "again" } as const;
+    expect(verdict.kind).toBe(kinds[errors[code].retry]);
+    if (verdict.kind === "dead") expect(verdict).toMatchObject({ reason: code, detail: "words" });
+  });
+
+  test.each([new Error("secret"), "secret", undefined, null, { code: "bus-away" }])(
+    "anything else comes again: %s",
+    (thrown) => {
+      expect(verdictOf(thrown, 1)).toMatchObject({ kind: "again" });
+    },
+  );
+
+  test.each([
+    [deliveryGuard - 1, "again"],
+    [deliveryGuard, "dead"],
+    [deliveryGuard + 5, "dead"],
+  ])("anything else at delivery %i: %s", (deliveryCount, kind) => {
+    expect(verdictOf(new Error("secret"), deliveryCount).kind).toBe(kind);
+  });
+
+  test("at the guard it is exhausted, and a stranger's words are not kept", () => {
+    expect(verdictOf(new TypeError("secret"), deliveryGuard)).toMatchObject({
+      reason: "exhausted",
+      detail: "TypeError",
+    });
+  });
+
+  test("what is away is held at the guard too: nothing was used up", () => {
+    expect(verdictOf(new HeraldError("database-away", "away"), deliveryGuard)).toMatchObject({ kind: "hold" });
+  });
+});
+
+describe("delays", () => {
+  const least = () => 0;
+  const most = () => 1;
+
+  test("a nak is never bare, doubles, and ends at 30 s plus as much at random", () => {
+    expect([1, 2, 3, 8, 100].map((count) => againDelayMs(count, least))).toEqual([250, 500, 1_000, 30_000, 30_000]);
+    expect([1, 100].map((count) => againDelayMs(count, most))).toEqual([500, 60_000]);
+  });
+
+  test("a full queue is tried again within a second, what is away within five, give or take a quarter", () => {
+    const even = () => 0.5;
+    expect([0, 1, 2, 20].map((tries) => holdDelayMs("queue-full", tries, even))).toEqual([25, 50, 100, 1_000]);
+    expect([0, 20].map((tries) => holdDelayMs("database-away", tries, even))).toEqual([25, 5_000]);
+    expect([least, most].map((random) => holdDelayMs("database-away", 20, random))).toEqual([3_750, 6_250]);
+  });
+});

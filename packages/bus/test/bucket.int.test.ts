@@ -1,0 +1,204 @@
+import { type Bucket, closeBus, connectBus, openBucket } from "@herald/bus";
+import {
+  IdempotencyRecord,
+  newTokenId,
+  ProjectRecord,
+  ProvidersRecord,
+  projectProvidersKey,
+  projectSettingsKey,
+  TokenRecord,
+} from "@herald/contracts";
+import { eventually, faultyProxy } from "@herald/testing";
+import { Kvm } from "@nats-io/kv";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { type BusTest, newProject, startBusTest } from "./fixture.ts";
+
+let t: BusTest;
+let tokens: Bucket<TokenRecord>;
+let keys: Bucket<IdempotencyRecord>;
+beforeAll(async () => {
+  t = await startBusTest();
+  tokens = openBucket(t.bus, "push_tokens", TokenRecord);
+  keys = openBucket(t.bus, "push_idempotency", IdempotencyRecord);
+});
+afterEach(() => t.reset());
+afterAll(() => t.stop());
+
+const token = (): TokenRecord => ({ id: newTokenId(new Date()), projectId: newProject(), scopes: ["send"] });
+const started = (): IdempotencyRecord => ({ bodyHash: "hash", id: "ntf_1", startedAt: new Date().toISOString() });
+
+describe("a bucket", () => {
+  test("keeps what was put, with its revision, and nothing else", async () => {
+    const value = token();
+    expect(await tokens.get("a")).toBeUndefined();
+    const revision = await tokens.put("a", value);
+    expect(await tokens.get("a")).toEqual({ key: "a", value, revision, at: expect.any(Date) });
+    await tokens.delete("a");
+    expect(await tokens.get("a")).toBeUndefined();
+  });
+
+  test("creates once, also after a deletion", async () => {
+    expect(await keys.create("k", started())).toBe(true);
+    expect(await keys.create("k", started())).toBe(false);
+    await keys.delete("k");
+    expect(await keys.create("k", started())).toBe(true);
+    expect(await keys.create("k", started())).toBe(false);
+  });
+
+  test("one of many creates wins", async () => {
+    const won = await Promise.all(Array.from({ length: 20 }, () => keys.create("race", started())));
+    expect(won.filter(Boolean)).toHaveLength(1);
+  });
+
+  test("updates only the revision that it was", async () => {
+    const revision = await tokens.put("a", token());
+    const newer = token();
+    expect(await tokens.update("a", newer, revision)).toBe(true);
+    expect(await tokens.update("a", token(), revision)).toBe(false);
+    expect((await tokens.get("a"))?.value).toEqual(newer);
+  });
+
+  test("an entry with a TTL of its own vanishes, and can be created again", async () => {
+    expect(await keys.create("brief", started(), { ttlMs: 1_000 })).toBe(true);
+    expect(await keys.get("brief")).toBeDefined();
+    await eventually(async () => expect(await keys.get("brief")).toBeUndefined());
+    expect(await keys.create("brief", started(), { ttlMs: 1_000 })).toBe(true);
+  });
+
+  test("a TTL needs the bucket's marker setting: elsewhere it is refused, here and by the broker", async () => {
+    await expect(tokens.put("a", token(), { ttlMs: 1_000 })).rejects.toThrow(TypeError);
+    const raw = await new Kvm(t.raw.nc).open("push_tokens");
+    await expect(raw.create("brief", "{}", "1s")).rejects.toMatchObject({ code: 10166 });
+  });
+
+  test("refuses keys that would be another subject, and values that are not of its schema", async () => {
+    for (const key of ["", ".", "a.", "a b", "*", ">", "a.*", "a\r\nb"]) {
+      await expect(async () => tokens.put(key, token())).rejects.toThrow(TypeError);
+    }
+    await expect(tokens.put("a", { ...token(), scopes: ["all"] as never })).rejects.toMatchObject({ name: "ZodError" });
+  });
+
+  test("is what every NATS tool takes for one", async () => {
+    const value = token();
+    await tokens.put("tool", value);
+    const raw = await new Kvm(t.raw.nc).open("push_tokens", { allow_direct: true });
+    expect((await raw.get("tool"))?.json()).toEqual(value);
+    await raw.put("other", JSON.stringify(value));
+    expect((await tokens.get("other"))?.value).toEqual(value);
+    await raw.purge("other");
+    expect(await tokens.get("other")).toBeUndefined();
+  });
+});
+
+describe("watch", () => {
+  const follow = <Value>(bucket: Bucket<Value>, only?: string) => {
+    const state = new Map<string, Value>();
+    let ready = 0;
+    const watching = bucket.watch(
+      ({ key, value }) => {
+        if (value === undefined) state.delete(key);
+        else state.set(key, value);
+      },
+      () => {
+        ready++;
+      },
+      only === undefined ? {} : { keys: only },
+    );
+    return { state, watching, ready: () => ready };
+  };
+
+  test("gives everything there is, then ready, then every change", async () => {
+    const [a, b, c] = [token(), token(), token()];
+    await tokens.put("a", a);
+    await tokens.put("b", token());
+    await tokens.put("b", b);
+    await tokens.put("gone", token());
+    await tokens.delete("gone");
+    const watch = follow(tokens);
+    await eventually(() => expect(watch.ready()).toBe(1));
+    expect(watch.state).toEqual(new Map(Object.entries({ a, b })));
+    await tokens.put("c", c);
+    await tokens.delete("a");
+    await eventually(() => expect(watch.state).toEqual(new Map(Object.entries({ b, c }))));
+    await watch.watching.stop();
+    expect(watch.ready()).toBe(1);
+  });
+
+  test("an empty bucket is ready too", async () => {
+    const watch = follow(tokens);
+    await eventually(() => expect(watch.ready()).toBe(1));
+    expect(watch.watching.ready()).toBe(true);
+    await watch.watching.stop();
+  });
+
+  test("two kinds of values share a bucket, each watched by its keys", async () => {
+    const projectId = newProject();
+    const settings = openBucket(t.bus, "push_projects", ProjectRecord);
+    const providers = openBucket(t.bus, "push_projects", ProvidersRecord);
+    const watch = { settings: follow(settings, "*.settings"), providers: follow(providers, "*.providers") };
+    await settings.put(projectSettingsKey(projectId), { id: projectId, openRegistration: true });
+    await providers.put(projectProvidersKey(projectId), { providers: ["apns"] });
+    await eventually(() => {
+      expect([...watch.settings.state.keys()]).toEqual([projectSettingsKey(projectId)]);
+      expect([...watch.providers.state.keys()]).toEqual([projectProvidersKey(projectId)]);
+    });
+    await Promise.all([watch.settings.watching.stop(), watch.providers.watching.stop()]);
+  });
+
+  test("an entry that does not parse is left out and logged", async () => {
+    const raw = await new Kvm(t.raw.nc).open("push_tokens");
+    await raw.put("bad", "}");
+    const value = token();
+    await tokens.put("good", value);
+    const watch = follow(tokens);
+    await eventually(() => expect(watch.ready()).toBe(1));
+    expect([...watch.state.keys()]).toEqual(["good"]);
+    expect(t.logged.some(({ msg }) => msg === "an entry is left out")).toBe(true);
+    await watch.watching.stop();
+  });
+
+  test("goes on after the broker was away", async () => {
+    const watch = follow(tokens);
+    await eventually(() => expect(watch.watching.ready()).toBe(true));
+    await t.broker.kill();
+    await eventually(() => expect(watch.watching.ready()).toBe(false));
+    await t.broker.restart();
+    await eventually(() => tokens.put("new", token()));
+    await eventually(() => expect([...watch.state.keys()]).toEqual(["new"]));
+    expect(watch.watching.ready()).toBe(true);
+    await watch.watching.stop();
+    await eventually(() => t.raw.nc.rtt());
+  });
+
+  test("shows after a reconnect what changed meanwhile, also what vanished without a marker", async () => {
+    const proxy = await faultyProxy(t.broker.url);
+    const bus = await connectBus({ url: proxy.url, name: "behind-proxy", log: t.log });
+    await tokens.put("stays", token());
+    await tokens.put("deleted", token());
+    await tokens.put("purged", token());
+    const watch = follow(openBucket(bus, "push_tokens", TokenRecord));
+    await eventually(() => expect(watch.state.size).toBe(3));
+    await proxy.cut();
+    await eventually(() => expect(watch.watching.ready()).toBe(false));
+    await tokens.delete("deleted");
+    await t.raw.jsm.streams.purge("KV_push_tokens", { filter: "$KV.push_tokens.purged" });
+    await tokens.put("new", token());
+    await proxy.heal();
+    await eventually(() => expect([...watch.state.keys()].toSorted()).toEqual(["new", "stays"]));
+    await watch.watching.stop();
+    await closeBus(bus);
+    await proxy.stop();
+  });
+
+  test("begins anew when the bucket is made again, and waits for one that is not there", async () => {
+    await tokens.put("old", token());
+    const watch = follow(tokens);
+    await eventually(() => expect(watch.state.size).toBe(1));
+    const { config } = await t.raw.jsm.streams.info("KV_push_tokens");
+    await t.raw.jsm.streams.delete("KV_push_tokens");
+    await t.raw.jsm.streams.add(config);
+    await tokens.put("new", token());
+    await eventually(() => expect([...watch.state.keys()]).toEqual(["new"]), { timeoutMs: 20_000 });
+    await watch.watching.stop();
+  });
+});
