@@ -9,7 +9,8 @@ import { type CreateTransport, createSuiteBench } from "./testing/suite-bench.ts
 
 /** What every transport must do. The peers are real sockets, and count at their end how often each request arrived. */
 export function transportSuite(name: string, create: CreateTransport): void {
-  describe(name, () => {
+  // Thousands of requests on a busy machine.
+  describe(name, { timeout: 30_000 }, () => {
     const bench = createSuiteBench(create);
     answersSuite(bench);
     readingSuite(bench);

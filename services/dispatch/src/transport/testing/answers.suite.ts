@@ -10,7 +10,6 @@ export function answersSuite({ serve, connect }: SuiteBench): void {
   const answering = async (answer: Answer) =>
     connect(await serve({ settings: [], onRequest: (peer, { streamId, body }) => answer(peer, streamId, body) }), {
       maxBodyBytes: 10_000,
-      requestTimeoutMs: 2_000,
     });
 
   describe("answers", () => {

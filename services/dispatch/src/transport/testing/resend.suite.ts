@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { TransportAnswer } from "../transport.ts";
 import { Code, Setting } from "./frames.ts";
 import type { StrictPeer } from "./strict-peer.ts";
 import { createCounter } from "./strict-server.ts";
@@ -63,6 +64,35 @@ export function resendSuite({ serve, connect }: SuiteBench): void {
       expect((await early).map((answer) => answer.kind === "answered" && answer.body)).toEqual(
         ids(3).map((id) => `first ${id}`),
       );
+    });
+
+    it("delivers once each where every connection ends politely, with two GOAWAYs, under steady load", async () => {
+      const counter = createCounter();
+      const server = await serve({
+        settings: [],
+        onRequest(peer, { streamId, body }) {
+          counter.act(body);
+          setImmediate(() => peer.answer(streamId));
+        },
+        onHeaders(peer, streamId) {
+          if (peer.opened !== 50) return;
+          peer.goaway(GRACEFUL);
+          // A round trip later it knows what came before the client heard of it.
+          setTimeout(() => peer.goaway(Math.max(streamId, peer.lastStreamId)), 5);
+        },
+      });
+      const transport = connect(server);
+      const bodies = ids(4_000);
+      const answers: TransportAnswer[] = [];
+      let next = 0;
+      const lane = async () => {
+        for (let body = bodies[next++]; body !== undefined; body = bodies[next++])
+          answers.push(await transport.send(push(body)));
+      };
+      await Promise.all(Array.from({ length: 200 }, lane));
+      expect(kinds(answers)).toEqual({ answered: 4_000 });
+      expect(counter.total).toBe(4_000);
+      expect(counter.repeated).toEqual([]);
     });
 
     it("sends again what is above the last stream of a GOAWAY that carries an error, and nothing else", async () => {

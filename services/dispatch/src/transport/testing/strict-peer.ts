@@ -82,6 +82,9 @@ export function createStrictPeer(number: number, socket: TLSSocket, script: Peer
     get opened() {
       return opened;
     },
+    get lastStreamId() {
+      return lastStreamId;
+    },
     get mostOpen() {
       return mostOpen;
     },
