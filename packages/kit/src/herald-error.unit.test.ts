@@ -8,7 +8,7 @@ test.each(codes)("%s becomes a problem of the contract with the table's status",
   const { status, headers, body } = toProblem(new HeraldError(code, ["a: one", "b: two"]), "req-1");
   expect(Problem.parse(body)).toEqual({
     errors: ["a: one", "b: two"],
-    type: `urn:herald:error:${code}`,
+    type: `/docs/errors#${code}`,
     title: errors[code].title,
     status: errors[code].status,
     instance: "req-1",
@@ -29,7 +29,7 @@ test.each([
 ])("an unknown error is an internal one that says nothing of itself: %s", (thrown) => {
   const { status, body } = toProblem(thrown, "req-1");
   expect(status).toBe(500);
-  expect(body.type).toBe("urn:herald:error:internal");
+  expect(body.type).toBe("/docs/errors#internal");
   expect(body.errors).toEqual(["Herald failed; the log has the reason under this request id"]);
 });
 

@@ -11,6 +11,7 @@ import {
   MongoServerSelectionError,
   MongoTopologyClosedError,
 } from "mongodb";
+import { isConflict, retryConflicts } from "./conflicts.ts";
 
 /** What the driver throws itself when it reaches nobody, or nobody who may write. */
 const awayClasses = [
@@ -55,23 +56,46 @@ const awayCodes = new Set<number | string | undefined>([
 const awayWords =
   /SQLSTATE (?:08|53|57P)|failed to connect to|connection (?:refused|reset)|closed pool|conn closed|unexpected EOF|No space left on device/i;
 
+/** The driver lets some of Node's own socket errors through as they are. */
+const socketCodes = new Set<unknown>([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "ECONNABORTED",
+  "EPIPE",
+  "ETIMEDOUT",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+]);
+
 /** Whether the database could not do it because it is away, so that the same call may succeed later. */
 export const isAway = (error: unknown): boolean => {
-  if (!(error instanceof MongoError)) return false;
+  if (!(error instanceof MongoError)) return error instanceof Error && "code" in error && socketCodes.has(error.code);
   // A bulk write wraps what broke it off, as the answer of a server that never answered.
-  if (error instanceof MongoBulkWriteError && error.errorResponse instanceof MongoError)
-    return isAway(error.errorResponse);
+  if (error instanceof MongoBulkWriteError && error.errorResponse instanceof Error) return isAway(error.errorResponse);
   if (awayClasses.some((kind) => error instanceof kind) || awayNames.has(error.name)) return true;
   return error instanceof MongoServerError && (awayCodes.has(error.code) || awayWords.test(error.message));
 };
 
 /** About how long the database needs to come back, in seconds: what a caller is told to wait. */
-const retryAfterSeconds = 5;
+const awaySeconds = 5;
+/** Many write the same at once: over in a moment. */
+const busySeconds = 1;
 
-const translate = (error: unknown): unknown =>
-  isAway(error)
-    ? new HeraldError("database-away", "the database is away; try again", { cause: error, retryAfterSeconds })
-    : error;
+const translate = (error: unknown): unknown => {
+  if (isAway(error))
+    return new HeraldError("database-away", "the database is away; try again", {
+      cause: error,
+      retryAfterSeconds: awaySeconds,
+    });
+  if (isConflict(error))
+    return new HeraldError("database-away", "the database is busy with other writes of the same; try again", {
+      cause: error,
+      retryAfterSeconds: busySeconds,
+    });
+  return error;
+};
 
 /** Runs a function; when it fails because the database is away, throws HeraldError `database-away`, else what it threw. */
 export const awayAsError = async <T>(fn: () => T | Promise<T>): Promise<T> => {
@@ -83,13 +107,14 @@ export const awayAsError = async <T>(fn: () => T | Promise<T>): Promise<T> => {
 };
 
 /**
- * The same store, each of whose functions throws HeraldError `database-away` when that is why it failed. Its functions
- * return promises of data: a cursor that is read later would fail outside of the guard.
+ * The same store, each of whose functions is run again when it lost to another write, and throws HeraldError
+ * `database-away` when the database is why it failed. So its functions are repeatable, as everything in Herald that writes
+ * is, and return promises of data: a cursor that is read later would fail outside of the guard.
  */
 export const guardStore = <Store extends Readonly<Record<string, unknown>>>(store: Store): Store =>
   Object.fromEntries(
     Object.entries(store).map(([name, value]) => {
       if (typeof value !== "function") return [name, value];
-      return [name, (...args: unknown[]) => awayAsError(() => value.apply(store, args))];
+      return [name, (...args: unknown[]) => awayAsError(() => retryConflicts(() => value.apply(store, args)))];
     }),
   ) as Store;

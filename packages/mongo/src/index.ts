@@ -1,8 +1,8 @@
 export { decodeAfter, encodeAfter } from "./after-key.ts";
 export { awayAsError, guardStore, isAway } from "./away.ts";
+export { areDuplicateKeys, isConflict, isDuplicateKey, retryConflicts, upsertOnce } from "./conflicts.ts";
 export { connectMongo, type MongoHandle, type MongoOptions } from "./connect-mongo.ts";
 export { type Counts, createCounts } from "./counts.ts";
-export { areDuplicateKeys, isDuplicateKey, upsertOnce } from "./duplicate-key.ts";
 export { ensureIndexes, type IndexSpec, indexName } from "./ensure-indexes.ts";
 export { type FindPageOptions, findPage } from "./find-page.ts";
 export { createOutbox, type Outbox, type OutboxEntry, type OutboxOptions, outboxIndex } from "./outbox.ts";

@@ -1,5 +1,6 @@
 import { HeraldError, type Logger } from "@herald/kit";
 import type { AnyBulkWriteOperation, Collection, Document, Filter } from "mongodb";
+import { retryConflicts } from "./conflicts.ts";
 import { type IndexSpec, indexName } from "./ensure-indexes.ts";
 
 /** What an outbox needs to know of an event; the rest is between who writes and who publishes it. */
@@ -13,8 +14,8 @@ export const outboxIndex: IndexSpec = {
 };
 
 type OutboxCollection = {
-  // Collections of different documents stand in one list; all the outbox reads of them is `_id`, `projectId` and `outbox`.
-  readonly collection: Pick<Collection<never>, "find" | "bulkWrite" | "collectionName">;
+  // Collections of different documents stand in one list; all the outbox knows of them is a Carrier's fields.
+  readonly collection: { readonly collectionName: string; readonly namespace: string };
   /** The field whose presence says that the document is deleted and stays only until its events are out. */
   readonly tombstone?: string;
 };
@@ -50,33 +51,41 @@ const chunk = 500;
 /** A sweep that was held up does not keep the next ones from looking. */
 const mostChunks = 20;
 
+type Settled = { cleared: number; kept: number; error?: unknown };
+type Opened<Entry> = { readonly collection: Collection<Carrier<Entry>>; readonly tombstone?: string | undefined };
 type Carrier<Entry> = { _id: string; projectId?: string; outbox?: Entry[] } & Document;
 
-/** Empties a document's outbox in one update, unless something was added in the meantime; then only what is out. */
+/** Takes out what is published, and the outbox with its last entry; then the document, if it is a tombstone. */
 const clearing = <Entry extends OutboxEntry>(
   doc: Carrier<Entry>,
   published: readonly Entry[],
   tombstone: string | undefined,
-): AnyBulkWriteOperation<Document>[] => {
-  const entries = doc.outbox ?? [];
-  const last = entries.at(-1);
+): AnyBulkWriteOperation<Carrier<Entry>>[] => {
+  if (published.length === 0) return [];
   // In a sharded collection the project decides where the document is.
   const filter = doc.projectId === undefined ? { _id: doc._id } : { _id: doc._id, projectId: doc.projectId };
-  const pull = {
+  const ids = { $literal: published.map((entry) => entry.id) };
+  const left = { $filter: { input: "$outbox", cond: { $not: { $in: ["$$this.id", ids] } } } };
+  const update = {
     updateOne: {
-      filter,
-      update: { $pull: { outbox: { id: { $in: published.map((entry) => entry.id) } } } },
+      filter: { ...filter, outbox: { $exists: true } },
+      // One update, so that nothing can be added between looking and taking away.
+      update: [
+        { $set: { outbox: left } },
+        { $set: { outbox: { $cond: [{ $eq: ["$outbox", []] }, "$$REMOVE", "$outbox"] } } },
+      ],
     },
-  } as unknown as AnyBulkWriteOperation<Document>;
-  if (published.length < entries.length || !last) return published.length === 0 ? [] : [pull];
-  // Entries are only ever added at the end, so same length and same last entry is the same outbox.
-  const unchanged = { ...filter, outbox: { $size: entries.length }, [`outbox.${entries.length - 1}.id`]: last.id };
-  const all =
-    tombstone !== undefined && doc[tombstone] !== undefined
-      ? { deleteOne: { filter: unchanged } }
-      : { updateOne: { filter: unchanged, update: { $unset: { outbox: "" } } } };
-  return [all as unknown as AnyBulkWriteOperation<Document>, pull];
+  };
+  const remove =
+    tombstone === undefined || doc[tombstone] === undefined
+      ? []
+      : [{ deleteOne: { filter: { ...filter, outbox: { $exists: false }, [tombstone]: { $exists: true } } } }];
+  return [update, ...remove] as AnyBulkWriteOperation<Carrier<Entry>>[];
 };
+
+/** Every writer takes the documents in the same order: two bulks in opposite orders deadlock on PostgreSQL, for minutes. */
+const byId = <Entry>(one: Carrier<Entry>, other: Carrier<Entry>): number =>
+  one._id < other._id ? -1 : one._id > other._id ? 1 : 0;
 
 /**
  * State and event together: a document carries `outbox: [entry]`, written by the same update that made it true. It is
@@ -85,7 +94,6 @@ const clearing = <Entry extends OutboxEntry>(
  */
 export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<Entry>): Outbox => {
   const { collections, publish, log, sweepEveryMs = 2_000, graceMs = 5_000 } = options;
-  const tombstones = new Map(collections.map((each) => [each.collection.collectionName, each.tombstone]));
   const running = new Set<Promise<unknown>>();
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
@@ -111,81 +119,89 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
     return { published };
   };
 
-  /** Publishes and clears some documents; returns how many were cleared, or throws the first error after the rest is done. */
+  /** Publishes and clears some documents. When the bus is away the rest is not tried. */
   const settle = async (
-    collection: OutboxCollection["collection"],
+    { collection, tombstone }: Opened<Entry>,
     docs: readonly Carrier<Entry>[],
-  ): Promise<number> => {
-    const tombstone = tombstones.get(collection.collectionName);
-    const writes: AnyBulkWriteOperation<Document>[] = [];
-    let cleared = 0;
-    let failure: { error: unknown } | undefined;
+  ): Promise<Settled> => {
+    const writes = new Map<Carrier<Entry>, AnyBulkWriteOperation<Carrier<Entry>>[]>();
+    const settled: Settled = { cleared: 0, kept: 0 };
     const queue = [...docs];
     const worker = async () => {
-      for (let doc = queue.shift(); doc && !isBusAway(failure?.error); doc = queue.shift()) {
+      for (let doc = queue.shift(); doc && !isBusAway(settled.error); doc = queue.shift()) {
         const { published, error } = await publishAll(doc);
-        writes.push(...clearing(doc, published, tombstone));
-        if (error === undefined) cleared++;
-        else failure ??= { error };
+        writes.set(doc, clearing(doc, published, tombstone));
+        if (error === undefined) settled.cleared++;
+        else {
+          settled.kept++;
+          settled.error ??= error;
+        }
       }
     };
     await Promise.all(Array.from({ length: Math.min(concurrency, docs.length) }, worker));
-    // In order: the `$pull` is for documents that the write before it did not find unchanged.
-    if (writes.length > 0) await collection.bulkWrite(writes as never, { ordered: true });
-    if (failure) throw failure.error;
-    return cleared;
+    const inOrder = [...writes.keys()].sort(byId).flatMap((doc) => writes.get(doc) ?? []);
+    if (inOrder.length > 0) await retryConflicts(() => collection.bulkWrite(inOrder, { ordered: true }));
+    return settled;
   };
 
-  const projection = (collection: OutboxCollection["collection"]) => {
-    const tombstone = tombstones.get(collection.collectionName);
-    return { outbox: 1, projectId: 1, ...(tombstone === undefined ? {} : { [tombstone]: 1 }) };
-  };
-
-  const find = (collection: OutboxCollection["collection"], filter: Document, findOptions: Document) =>
+  const find = ({ collection, tombstone }: Opened<Entry>, filter: Document, findOptions: Document) =>
     collection
-      .find(filter as never, { ...findOptions, projection: projection(collection), limit: chunk })
-      .toArray() as unknown as Promise<Carrier<Entry>[]>;
+      .find(filter, {
+        ...findOptions,
+        projection: { outbox: 1, projectId: 1, ...(tombstone === undefined ? {} : { [tombstone]: 1 }) },
+        limit: chunk,
+      })
+      .toArray() as Promise<Carrier<Entry>[]>;
 
-  const flushNow = async (collection: OutboxCollection["collection"], filter: Document): Promise<void> => {
+  const flushNow = async (opened: Opened<Entry>, filter: Document): Promise<void> => {
     try {
-      const docs = await find(collection, { $and: [filter, { outbox: { $exists: true } }] }, {});
-      if (docs.length > 0) await settle(collection, docs);
+      for (let more = true; more; ) {
+        const docs = await find(opened, { $and: [filter, { outbox: { $exists: true } }] }, {});
+        const { cleared, error } = await settle(opened, docs);
+        if (error !== undefined) throw error;
+        more = docs.length === chunk && cleared > 0;
+      }
     } catch (error) {
-      log.warn({ err: error, collection: collection.collectionName }, "events stay in the outbox for now");
+      log.warn({ err: error, collection: opened.collection.collectionName }, "events stay in the outbox for now");
     }
   };
 
-  const sweepCollection = async ({ collection }: OutboxCollection): Promise<number> => {
-    let cleared = 0;
+  const sweepCollection = async (opened: Opened<Entry>): Promise<Settled> => {
+    const all: Settled = { cleared: 0, kept: 0 };
     for (let round = 0; round < mostChunks && !stopped; round++) {
-      const before = new Date(Date.now() - graceMs);
       const docs = await find(
-        collection,
+        opened,
         // The partial index is used only if the query says that there is an outbox.
-        { outbox: { $exists: true }, "outbox.at": { $lt: before } },
-        { hint: indexName(outboxIndex), sort: { "outbox.at": 1 } },
+        { outbox: { $exists: true }, "outbox.at": { $lt: new Date(Date.now() - graceMs) } },
+        // What could not be published is still first; it must not stand in the way of the rest.
+        { hint: indexName(outboxIndex), sort: { "outbox.at": 1 }, skip: all.kept },
       );
-      const now = docs.length === 0 ? 0 : await settle(collection, docs);
-      cleared += now;
-      if (docs.length < chunk || now === 0) break;
+      const { cleared, kept, error } = await settle(opened, docs);
+      all.cleared += cleared;
+      all.kept += kept;
+      all.error ??= error;
+      if (docs.length < chunk || isBusAway(error)) break;
     }
-    return cleared;
+    return all;
   };
 
   let failing = false;
   const sweep = async (): Promise<number> => {
     let cleared = 0;
-    let failure: { error: unknown } | undefined;
+    let failure: unknown;
     for (const each of collections) {
       try {
-        cleared += await sweepCollection(each);
+        const settled = await sweepCollection(opened(each));
+        cleared += settled.cleared;
+        failure ??= settled.error;
       } catch (error) {
-        failure ??= { error };
+        failure ??= error;
       }
     }
     if (cleared > 0) log.info({ cleared }, "the sweep published what was left in outboxes");
     // Once when it begins: while a broker is away, every sweep fails.
-    if (failure && !failing) log.warn({ err: failure.error }, "the sweep of the outboxes failed");
+    if (failure !== undefined && !failing)
+      log.warn({ err: failure }, "the sweep could not publish all that was left in outboxes");
     failing = failure !== undefined;
     return cleared;
   };
@@ -198,8 +214,10 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
   };
 
   return {
-    flush: (collection, filter) =>
-      track(flushNow(collection as unknown as OutboxCollection["collection"], filter as Document)),
+    flush: (collection, filter) => {
+      const known = collections.find((each) => each.collection.collectionName === collection.collectionName);
+      return track(flushNow(opened({ ...known, collection }), filter));
+    },
     sweep: () => track(sweep()),
     start: () => {
       if (timer === undefined && !stopped) timer = setTimeout(tick, sweepEveryMs);
@@ -211,5 +229,10 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
     },
   };
 };
+
+const opened = <Entry>({ collection, tombstone }: OutboxCollection): Opened<Entry> => ({
+  collection: collection as unknown as Collection<Carrier<Entry>>,
+  tombstone,
+});
 
 const isBusAway = (error: unknown): boolean => error instanceof HeraldError && error.code === "bus-away";

@@ -166,7 +166,7 @@ test.each<[string, string | Buffer]>([
   const { status, body, headers } = await post(typeof bytes === "string" ? bytes : new Uint8Array(bytes));
   expect(status).toBe(400);
   expect(headers.get("content-type")).toBe("application/problem+json; charset=utf-8");
-  expect(body.type).toBe("urn:herald:error:malformed-json");
+  expect(body.type).toBe("/docs/errors#malformed-json");
   expect(JSON.stringify(body)).not.toContain("planted");
 });
 
@@ -286,7 +286,7 @@ test("what nobody foresaw is a 500 without a leak, and the log has the reason", 
   expect(status).toBe(500);
   expect(body).toEqual({
     errors: ["Herald failed; the log has the reason under this request id"],
-    type: "urn:herald:error:internal",
+    type: "/docs/errors#internal",
     title: "Herald failed",
     status: 500,
     instance: headers.get("x-request-id"),

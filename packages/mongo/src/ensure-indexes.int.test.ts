@@ -1,0 +1,77 @@
+import { type FreshDatabase, freshDatabase } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { ensureIndexes, type IndexSpec, indexName } from "./ensure-indexes.ts";
+import { outboxIndex } from "./outbox.ts";
+
+let database: FreshDatabase;
+beforeAll(async () => {
+  database = await freshDatabase();
+});
+afterAll(() => database.drop());
+
+const collection = (name: string) => database.client.db(database.name).collection(name);
+
+const all: IndexSpec[] = [
+  { fields: { projectId: 1, status: 1, _id: 1 }, purpose: "list" },
+  {
+    fields: { projectId: 1, tokenHash: 1 },
+    purpose: "unique",
+    unique: true,
+    partial: { tokenHash: { $exists: true } },
+  },
+  { fields: { expiresAt: 1 }, purpose: "expire", expireAfterSeconds: 3_600 },
+  { fields: { projectId: 1, openedAt: -1 }, purpose: "recent" },
+  outboxIndex,
+];
+
+test("a name is the fields and the purpose", () => {
+  expect(all.map(indexName)).toEqual([
+    "projectId_status__id__list",
+    "projectId_tokenHash__unique",
+    "expiresAt__expire",
+    "projectId_openedAt__recent",
+    "outbox.at__sweep",
+  ]);
+});
+
+test("makes what is missing, and again changes nothing", async () => {
+  const things = collection("things");
+  await ensureIndexes(things, all);
+  const before = await things.listIndexes().toArray();
+  expect(before.map((index) => index.name).sort()).toEqual([...all.map(indexName), "_id_"].sort());
+  await ensureIndexes(things, all);
+  expect(await things.listIndexes().toArray()).toEqual(before);
+});
+
+test("replicas that start at once do not trip over each other", async () => {
+  const together = collection("together");
+  await Promise.all(Array.from({ length: 5 }, () => ensureIndexes(together, all)));
+  expect(await together.listIndexes().toArray()).toHaveLength(all.length + 1);
+});
+
+test("drops nothing: an older version may need it", async () => {
+  const old = collection("old");
+  await ensureIndexes(old, all);
+  await ensureIndexes(old, all.slice(0, 1));
+  expect(await old.listIndexes().toArray()).toHaveLength(all.length + 1);
+});
+
+test.each<[string, IndexSpec]>([
+  ["unique", { fields: { projectId: 1, status: 1, _id: 1 }, purpose: "list", unique: true }],
+  ["partial", { fields: { projectId: 1, status: 1, _id: 1 }, purpose: "list", partial: { status: { $exists: true } } }],
+  ["direction", { fields: { projectId: 1, status: -1, _id: 1 }, purpose: "list" }],
+  ["time to live", { fields: { expiresAt: 1 }, purpose: "expire", expireAfterSeconds: 60 }],
+])("another definition under the same name is an error that says which: %s", async (_name, changed) => {
+  const things = collection("changed");
+  await ensureIndexes(things, all);
+  await expect(ensureIndexes(things, [changed])).rejects.toThrow(
+    `the index changed.${indexName(changed)} has another definition in the database`,
+  );
+});
+
+test("a unique index is one, but not for documents that it leaves out", async () => {
+  const unique = collection("unique");
+  await ensureIndexes(unique, all);
+  await unique.insertMany([{ projectId: "a" }, { projectId: "a" }, { projectId: "a", tokenHash: "x" }]);
+  await expect(unique.insertOne({ projectId: "a", tokenHash: "x" })).rejects.toMatchObject({ code: 11000 });
+});

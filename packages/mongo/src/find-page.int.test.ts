@@ -1,0 +1,149 @@
+import type { PageRequest } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { eventually, type FreshDatabase, freshDatabase } from "@herald/testing";
+import type { Collection } from "mongodb";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { encodeAfter } from "./after-key.ts";
+import { createCounts } from "./counts.ts";
+import { ensureIndexes, type IndexSpec, indexName } from "./ensure-indexes.ts";
+import { findPage } from "./find-page.ts";
+
+type Row = { _id: string; projectId: string; secret?: string };
+
+const list: IndexSpec = { fields: { projectId: 1, _id: 1 }, purpose: "list" };
+const id = (index: number) => `r${String(index).padStart(6, "0")}`;
+const rows = (projectId: string, from: number, to: number): Row[] =>
+  Array.from({ length: to - from }, (_, index) => ({
+    _id: `${projectId}-${id(from + index)}`,
+    projectId,
+    secret: "x",
+  }));
+
+let database: FreshDatabase;
+let collection: Collection<Row>;
+
+beforeAll(async () => {
+  database = await freshDatabase();
+  collection = database.client.db(database.name).collection<Row>("rows");
+  await ensureIndexes(collection, [list]);
+  await collection.insertMany([...rows("a", 0, 45), ...rows("b", 0, 3)]);
+});
+afterAll(() => database.drop());
+
+const page = (number: number, perPage = 20): PageRequest => ({ by: "page", page: number, perPage });
+const after = (key: string, perPage = 20): PageRequest => ({ by: "key", after: key, perPage });
+const ask = (request: PageRequest, options: { projectId?: string; order?: "asc" | "desc" } = {}) =>
+  findPage(collection, {
+    filter: { projectId: options.projectId ?? "a" },
+    request,
+    hint: indexName(list),
+    projection: { _id: 1 },
+    counts: createCounts(),
+    ...(options.order ? { order: options.order } : {}),
+  });
+
+test.each([
+  [1, 20, { count: 45, page: 1, pages: 3, from: 1, to: 20, last: 3 }],
+  [3, 20, { count: 45, page: 3, pages: 3, from: 41, to: 45, last: 3 }],
+  [4, 20, { count: 45, page: 4, pages: 3, from: 0, to: 0, last: 3 }],
+  [1_000_000, 100, { count: 45, page: 1_000_000, pages: 1, from: 0, to: 0, last: 1 }],
+  [1, 45, { count: 45, page: 1, pages: 1, from: 1, to: 45, last: 1 }],
+  [1, 44, { count: 45, page: 1, pages: 2, from: 1, to: 44, last: 2 }],
+])("page %i of %i a page", async (number, perPage, pagination) => {
+  const answer = await ask(page(number, perPage));
+  expect(answer).toMatchObject({ pagination });
+  expect(answer.data).toEqual(
+    rows("a", pagination.from === 0 ? 0 : pagination.from - 1, pagination.to).map(({ _id }) => ({ _id })),
+  );
+});
+
+test("an empty list has one page with nothing on it", async () => {
+  expect(await ask(page(1), { projectId: "none" })).toEqual({
+    data: [],
+    pagination: { count: 0, page: 1, pages: 1, from: 0, to: 0, last: 1 },
+  });
+});
+
+test.each(["asc", "desc"] as const)("a walk by key meets every row once, in order: %s", async (order) => {
+  const seen: string[] = [];
+  let key: string | null = "";
+  let pages = 0;
+  while (key !== null) {
+    const answer: Awaited<ReturnType<typeof ask>> = await ask(after(key, 10), { order });
+    if (!("next" in answer)) throw new Error("a walk has a next");
+    seen.push(...answer.data.map((row) => row._id));
+    key = answer.next;
+    pages++;
+  }
+  const all = rows("a", 0, 45).map((row) => row._id);
+  expect(seen).toEqual(order === "asc" ? all : all.reverse());
+  expect(pages).toBe(5);
+});
+
+test("a walk ends without an empty page when the rows just fit", async () => {
+  expect(await ask(after("", 45))).toMatchObject({ next: null });
+});
+
+test.each(["x", "AAAAAAAA", `${encodeAfter("a-r000001")}x`, encodeAfter("a-r000001").slice(0, -1), "é", '{"$gt":""}'])(
+  "%j is no key that was given out",
+  async (key) => {
+    const refusal = ask(after(key));
+    await expect(refusal).rejects.toThrow(HeraldError);
+    await expect(refusal).rejects.toMatchObject({
+      code: "validation-failed",
+      messages: ["after: must be empty, to begin, or the `next` of the answer before"],
+    });
+  },
+);
+
+test("a walk survives that its last row was deleted", async () => {
+  await collection.insertMany(rows("c", 0, 6));
+  const first = await ask(after("", 3), { projectId: "c" });
+  if (!("next" in first) || first.next === null) throw new Error("there is more");
+  await collection.deleteOne({ _id: "c-r000002", projectId: "c" });
+  const second = await ask(after(first.next, 3), { projectId: "c" });
+  expect(second.data.map((row) => row._id)).toEqual(["c-r000003", "c-r000004", "c-r000005"]);
+});
+
+test("a page and a walk are served by the index that they name", async () => {
+  await expect(
+    findPage(collection, {
+      filter: { projectId: "a" },
+      request: page(1),
+      hint: "no_such__index",
+      counts: createCounts(),
+    }),
+  ).rejects.toThrow();
+});
+
+test("counts are exact below 10,000, and at most 10 s old above", async () => {
+  let now = 0;
+  const counts = createCounts(() => now);
+  const large = { collection, filter: { projectId: "large" }, hint: indexName(list) };
+  await collection.insertMany(rows("large", 0, 9_999));
+  expect(await counts.count(large)).toBe(9_999);
+  await collection.insertMany(rows("large", 9_999, 10_100));
+  expect(await counts.count(large), "below 10,000 nothing is remembered").toBe(10_100);
+  await collection.insertMany(rows("large", 10_100, 10_200));
+  now = 4_999;
+  expect(await counts.count(large), "young enough to be answered as it is").toBe(10_100);
+  now = 5_000;
+  expect(await counts.count(large), "answered as it is, and counted anew meanwhile").toBe(10_100);
+  await eventually(async () => expect(await counts.count(large)).toBe(10_200));
+  await collection.insertMany(rows("large", 10_200, 10_300));
+  now = 15_000;
+  expect(await counts.count(large), "too old: whoever asks waits").toBe(10_300);
+  const pages = await findPage(collection, { filter: large.filter, request: page(1, 100), hint: large.hint, counts });
+  expect(pages).toMatchObject({ pagination: { count: 10_300, pages: 103 } });
+});
+
+test("a set that shrinks below 10,000 is exact again once its old count is too old", async () => {
+  let now = 0;
+  const counts = createCounts(() => now);
+  await collection.insertMany(rows("shrinks", 0, 10_050));
+  const shrinking = { collection, filter: { projectId: "shrinks" }, hint: indexName(list) };
+  expect(await counts.count(shrinking)).toBe(10_050);
+  await collection.deleteMany({ projectId: "shrinks", _id: { $lt: `shrinks-${id(100)}` } });
+  now = 10_000;
+  expect(await counts.count(shrinking)).toBe(9_950);
+});
