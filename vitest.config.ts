@@ -40,7 +40,7 @@ export default defineConfig({
         environments,
         test: {
           name: "e2e",
-          include: ["e2e/**/*.e2e.test.ts"],
+          include: ["{e2e,packages/*/test}/**/*.e2e.test.ts"],
           globalSetup,
           testTimeout: 120_000,
           hookTimeout: 180_000, // may be the first to fetch the programs

@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Secrets } from "./secrets.ts";
 
 export type DemoProject = { id: string; token: string };
-export type SimulatorAddresses = { apns: string; control: string; ca: string };
+export type SimulatorAddresses = { apns: string; fcm: string; webpush: string; control: string; ca: string };
 
 /** A service that has just become ready may still be reconnecting to the broker. */
 const TRY_FOR_MS = 20_000;

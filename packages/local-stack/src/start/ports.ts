@@ -17,6 +17,8 @@ const table = {
   analyticsMetrics: { variable: "HERALD_ANALYTICS_METRICS_PORT", port: 9083 },
   control: { variable: "HERALD_SIMULATORS_CONTROL_PORT", port: 8090 },
   apns: { variable: "HERALD_SIMULATORS_APNS_PORT", port: 8091 },
+  fcm: { variable: "HERALD_SIMULATORS_FCM_PORT", port: 8092 },
+  webpush: { variable: "HERALD_SIMULATORS_WEBPUSH_PORT", port: 8093 },
   nats: { variable: "HERALD_NATS_PORT", port: 14222 },
   mongo: { variable: "HERALD_MONGO_PORT", port: 37017 },
 } as const;

@@ -21,6 +21,8 @@ export function simulatorsPart(options: Omit<ProgramOptions, "entry"> & { dataDi
     env: {
       ...env,
       HERALD_SIMULATORS_APNS_PORT: String(ports.apns),
+      HERALD_SIMULATORS_FCM_PORT: String(ports.fcm),
+      HERALD_SIMULATORS_WEBPUSH_PORT: String(ports.webpush),
       HERALD_SIMULATORS_CONTROL_PORT: String(ports.control),
       HERALD_SIMULATORS_IDENTITY_FILE: join(dataDir, "simulators-identity.json"),
       HERALD_SIMULATORS_STATE_FILE: stateFile,

@@ -1,0 +1,124 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import type { LocalFile } from "../src/start/local-file.ts";
+
+const run = promisify(execFile);
+const source = (file: string) => ["--conditions=@herald/source", join(import.meta.dirname, "../src", file)];
+/** Seconds: the global setup has fetched the programs. Minutes where the machine has other things to do. */
+const READY_WITHIN_MS = 90_000;
+
+let dataDir: string;
+let env: NodeJS.ProcessEnv;
+let herald: ChildProcess | undefined;
+let printed = "";
+
+beforeAll(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), "herald-start-"));
+  const ports = ["GATEWAY", "REGISTRY", "DISPATCH", "ANALYTICS"].flatMap((name) => [
+    `${name}_PORT`,
+    `${name}_METRICS_PORT`,
+  ]);
+  const others = ["SIMULATORS_CONTROL", "SIMULATORS_APNS", "SIMULATORS_FCM", "SIMULATORS_WEBPUSH", "NATS", "MONGO"];
+  ports.push(...others.map((name) => `${name}_PORT`));
+  env = {
+    ...process.env,
+    ...Object.fromEntries(ports.map((name) => [`HERALD_${name}`, "0"])),
+    HERALD_DATA_DIR: dataDir,
+  };
+});
+afterEach(async () => {
+  if (herald?.exitCode === null && herald.signalCode === null) {
+    herald.kill("SIGKILL");
+    await once(herald, "exit");
+  }
+});
+afterAll(() => rm(dataDir, { recursive: true, force: true }));
+
+const local = async () => JSON.parse(await readFile(join(dataDir, "local.json"), "utf8")) as LocalFile;
+
+async function start(): Promise<LocalFile> {
+  printed = "";
+  const child = spawn(process.execPath, source("start.ts"), { env, stdio: ["ignore", "pipe", "pipe"] });
+  herald = child;
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (printed += text));
+  return vi.waitFor(
+    async () => {
+      if (child.exitCode === null) return local();
+      throw new Error(`it ended with ${child.exitCode}:\n${printed}`);
+    },
+    { timeout: READY_WITHIN_MS, interval: 200 },
+  );
+}
+
+/** The commands as a newcomer copies them: each is the line after its description. */
+const printedCommands = () => [...printed.matchAll(/^# .+\n(.+)$/gm)].map(([, command]) => command ?? "");
+const inShell = async (command = "") => (await run("sh", ["-c", command])).stdout;
+
+/** Of these process ids and of what was started on the data folder: what still runs. */
+async function left(pids: readonly number[]): Promise<string[]> {
+  const { stdout } = await run("ps", ["-eo", "pid=,stat=,args="]);
+  const running = stdout.split("\n").filter((line) => !/^ *\d+ Z/.test(line)); // ended, not yet noticed by its parent
+  return running.filter((line) => pids.includes(Number.parseInt(line, 10)) || line.includes(dataDir));
+}
+const nothingIsLeft = (pids: readonly number[]) =>
+  vi.waitFor(async () => expect(await left(pids)).toEqual([]), { timeout: 60_000, interval: 200 });
+
+test("the printed commands register, send, show and open; a killed service returns; Ctrl-C leaves nothing", async () => {
+  const first = await start();
+  await vi.waitFor(() => expect(printedCommands()).toHaveLength(4), { timeout: 5_000 });
+  const [register, send, see, open] = printedCommands();
+
+  const { data: device } = JSON.parse(await inShell(register)) as { data: { id: string; status: string } };
+  expect(device).toMatchObject({ id: expect.stringMatching(/^dev_/), status: "active" });
+
+  const sendAndOpen = async () => {
+    const { data: notification } = JSON.parse(await inShell(send)) as { data: { id: string } };
+    await vi.waitFor(async () => expect(await inShell(see)).toContain(`"notification_id":"${notification.id}"`), {
+      timeout: 20_000,
+    });
+    expect(await inShell(open)).toBe("204\n");
+    await vi.waitFor(
+      async () => {
+        const response = await fetch(`${first.gateway}/api/v1/notifications/${notification.id}`, {
+          headers: { authorization: `Bearer ${first.project.token}` },
+        });
+        const { data } = (await response.json()) as { data: unknown };
+        expect(data).toMatchObject({ status: "completed", counts: { devices: 1, accepted: 1, opened: 1 } });
+      },
+      { timeout: 20_000, interval: 200 },
+    );
+  };
+  await sendAndOpen();
+
+  const { dispatch = 0 } = first.processes;
+  process.kill(dispatch, "SIGKILL");
+  await vi.waitFor(async () => expect((await local()).processes.dispatch).not.toBe(dispatch), { timeout: 20_000 });
+  await sendAndOpen();
+
+  const pids = Object.values((await local()).processes);
+  expect(pids.length).toBeGreaterThanOrEqual(5); // the services and the simulators; the servers may be elsewhere
+  herald?.kill("SIGINT");
+  expect(await once(herald as ChildProcess, "exit")).toEqual([0, null]);
+  await nothingIsLeft(pids);
+  expect(await readdir(dataDir)).not.toContain("local.json");
+});
+
+test("the next start has the same data, one start holds the folder, and a kill of it leaves nothing", async () => {
+  const { project, gateway, processes } = await start();
+  const devices = await fetch(`${gateway}/api/v1/devices`, { headers: { authorization: `Bearer ${project.token}` } });
+  expect(await devices.json()).toMatchObject({ pagination: { count: 1 } });
+
+  const second = await run(process.execPath, source("start.ts"), { env }).catch((error: unknown) => error);
+  expect(second).toMatchObject({ code: 1, stderr: expect.stringContaining(`Herald runs on ${dataDir} already`) });
+  const reset = await run(process.execPath, source("reset.ts"), { env }).catch((error: unknown) => error);
+  expect(reset).toMatchObject({ code: 1, stderr: expect.stringContaining("stop it first") });
+
+  herald?.kill("SIGKILL");
+  await nothingIsLeft(Object.values(processes));
+  expect((await run(process.execPath, source("reset.ts"), { env })).stdout).toBe(`${dataDir} is empty\n`);
+});
