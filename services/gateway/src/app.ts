@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { ask, type Bus, connectBus, openBucket, publish } from "@herald/bus";
-import { IdempotencyRecord, OpensV1, ProjectRecord, ProvidersRecord, SendV1, TokenRecord } from "@herald/contracts";
+import { IdempotencyRecord, OpensV1, ProjectRecord, ProvidersRecord, TokenRecord } from "@herald/contracts";
 import {
   createHealth,
   createHttpApp,
@@ -27,6 +27,7 @@ import { mirrorBucket } from "./records/mirror-bucket.ts";
 import { createProjectDirectory } from "./records/project-directory.ts";
 import { createTokenDirectory } from "./records/token-directory.ts";
 import { allRoutes } from "./routes/all-routes.ts";
+import { createSendCommands } from "./sending/send-commands.ts";
 import { version } from "./version.ts";
 
 /** Requests in flight get this long to end, and the stop as a whole a little longer: Kubernetes kills after 30 s. */
@@ -76,9 +77,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     }),
     projects: createProjectDirectory(projectMirror, limits),
     once: createOnce({ bucket: () => openBucket(link.bus(), "push_idempotency", IdempotencyRecord), now, log }),
-    send: async (command) => {
-      await publish(link.bus(), SendV1, command, { id: command.notificationId });
-    },
+    send: createSendCommands(link.bus),
     openTokens: createOpenTokens(config.HERALD_OPEN_KEYS),
     recordOpen: opens.record,
   };

@@ -12,6 +12,7 @@ import {
 } from "@herald/testing";
 import { createApp } from "../src/app.ts";
 import { GatewayConfig } from "../src/config.ts";
+import { checkDocumented } from "./documented.ts";
 import { type Peers, startPeers } from "./peers.ts";
 
 export const adminToken = "admin-token-of-the-gateway-tests";
@@ -85,10 +86,12 @@ export const callAt = async (
     },
     ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
   });
+  const { status } = response;
   const text = await response.text();
   const json = response.headers.get("content-type")?.includes("json") === true;
   const parsed = json && text !== "" ? JSON.parse(text) : undefined;
-  return { status: response.status, headers: response.headers, body: parsed, problem: parsed };
+  if (/^\/(api|admin)\//.test(path)) checkDocumented(method, path, { status, headers: response.headers, body: parsed });
+  return { status, headers: response.headers, body: parsed, problem: parsed };
 };
 
 /** A gateway on a broker of its own, with peers that answer its questions. */

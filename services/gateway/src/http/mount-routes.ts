@@ -32,7 +32,11 @@ const idempotencyKey = (request: Request): string | undefined => {
   );
 };
 
-/** Both problems of a query and those of a body are said at once. */
+/** Some clients send `{}` or `null` where they have nothing to say. */
+const isEmpty = (body: unknown): boolean =>
+  body === undefined || body === null || (typeof body === "object" && Object.keys(body).length === 0);
+
+/** The problems of the query and those of the body are said at once. */
 const parseBoth = (route: Route, request: Request): { query: unknown; body: unknown } => {
   const problems: string[] = [];
   const attempt = <Value>(parse: () => Value): Value | undefined => {
@@ -46,6 +50,7 @@ const parseBoth = (route: Route, request: Request): { query: unknown; body: unkn
   };
   const query = attempt(() => parseQuery(route.query ?? noQuery, request));
   const { body: schema } = route;
+  if (schema === undefined && !isEmpty(request.body)) problems.push("body: this route takes none");
   const body = schema === undefined ? undefined : attempt(() => parseBody(schema, request.body));
   if (problems.length > 0) throw new HeraldError("validation-failed", problems);
   return { query, body };

@@ -42,6 +42,8 @@ export const errorsOf = (route: Route): ErrorCode[] => {
     ...(route.body ? (["malformed-json", "body-too-large", "unsupported-media-type"] as const) : []),
     ...(credential ? (["unauthenticated"] as const) : []),
     ...(credential && (scope !== undefined || by.includes("device")) ? (["forbidden"] as const) : []),
+    // A project that is being deleted is gone for registry before its tokens are.
+    ...(by.some((kind) => kind === "project" || kind === "device") ? (["project-not-found"] as const) : []),
     ...Object.values(route.params ?? {}).map((param) => param.otherwise),
     "validation-failed",
     ...(post ? (["request-in-progress", "idempotency-key-reused"] as const) : []),

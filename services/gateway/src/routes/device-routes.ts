@@ -56,6 +56,7 @@ const registerDevice = defineRoute({
     200: { description: "The device was known", schema: Registered },
     201: { description: "The device is new", schema: Registered },
   },
+  errors: ["topic-exists"],
   handle: async ({ ask, once }, { caller: { projectId }, body, sent, path, idempotencyKey }) => {
     const { token_kind, topics = [], ...device } = body.device;
     const perform = async () => {

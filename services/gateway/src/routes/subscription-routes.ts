@@ -21,7 +21,7 @@ const subscribe = defineRoute({
   access: projectOrDevice("devices"),
   params: { id: deviceParam, topic: newTopicParam },
   answers: { 204: { description: "The device is subscribed" } },
-  errors: ["device-not-found", "topic-not-found"],
+  errors: ["device-not-found", "topic-not-found", "topic-exists"],
   handle: async ({ ask }, { caller, params }) => {
     const devices = [ownDevice(caller, params.id)];
     const create = caller.kind === "project";

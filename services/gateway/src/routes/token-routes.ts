@@ -10,7 +10,6 @@ import {
   pageQuery,
   RevokeToken,
   secretHash,
-  type TokenId,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { z } from "zod";
@@ -49,12 +48,13 @@ const createToken = defineRoute({
     return once(
       { key: idempotencyKey, owner: "admin", route: `POST ${path}`, body: sent },
       {
-        newId: newTokenId,
-        perform: async ({ id }) => {
+        // A try that broke off left a token that nobody has seen; its id would give that one back.
+        newId: () => "",
+        perform: async () => {
           const token = newProjectToken();
           const data = await ask(CreateTokenQuestion, {
             projectId: params.id,
-            tokenId: id as TokenId,
+            tokenId: newTokenId(now()),
             tokenHash: secretHash(token),
             name,
             scopes,

@@ -105,7 +105,7 @@ const subscribeDevices = defineRoute({
   params: { id: newTopicParam },
   body: TopicDevices,
   answers: { 200: { description: "What changed", schema: z.object({ data: SubscriptionResult }) } },
-  errors: ["topic-not-found"],
+  errors: ["topic-not-found", "topic-exists"],
   handle: async ({ ask }, { caller: { projectId }, params, body }) =>
     ok({ data: await ask(SubscribeDevices, { projectId, topic: params.id, devices: body.devices, create: true }) }),
 });

@@ -1,0 +1,59 @@
+import { errors, Problem } from "@herald/contracts";
+import type { z } from "zod";
+import type { Route } from "../src/http/route.ts";
+import { errorsOf } from "../src/openapi/describe-routes.ts";
+import { allRoutes } from "../src/routes/all-routes.ts";
+
+const patterns = allRoutes.map((route) => ({
+  route,
+  pattern: new RegExp(`^${route.path.replaceAll(/\{\w+\}/g, "[^/]+")}$`),
+}));
+
+/** The route that answers a request, if it is one of the interface. */
+export const routeOf = (method: string, path: string): Route | undefined =>
+  patterns.find(({ route, pattern }) => route.method === method.toLowerCase() && pattern.test(path))?.route;
+
+const keysOf = (value: unknown): string[] =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? Object.keys(value) : [];
+
+/** A body must parse, and show nothing at its top that its schema does not know. */
+const fits = (schema: z.ZodType, body: unknown, what: string): void => {
+  const parsed = schema.safeParse(body);
+  if (!parsed.success) throw new Error(`${what}: the body is not what is documented: ${parsed.error.message}`);
+  const unknown = keysOf(body).filter((key) => !keysOf(parsed.data).includes(key));
+  if (unknown.length > 0) throw new Error(`${what}: the body has undocumented fields: ${unknown.join(", ")}`);
+};
+
+/**
+ * Fails where an answer is not what the OpenAPI document promises for its route: the status, the schema of the body, the
+ * media type and the headers that go with an error.
+ */
+export const checkDocumented = (
+  method: string,
+  path: string,
+  { status, headers, body }: { status: number; headers: Headers; body: unknown },
+): void => {
+  const what = `${method} ${path} → ${status}`;
+  if (!headers.get("x-request-id")) throw new Error(`${what}: there is no X-Request-Id`);
+  if (status >= 400) {
+    if (headers.get("content-type") !== "application/problem+json; charset=utf-8") {
+      throw new Error(`${what}: the media type is ${headers.get("content-type")}`);
+    }
+    fits(Problem, body, what);
+    if (status === 401 && !headers.get("www-authenticate")) throw new Error(`${what}: WWW-Authenticate is missing`);
+    if ((status === 429 || status === 503) && !headers.get("retry-after")) {
+      throw new Error(`${what}: Retry-After is missing`);
+    }
+  }
+  const route = method === "OPTIONS" ? undefined : routeOf(method, path.split("?", 1)[0] ?? "");
+  if (route === undefined) return;
+  if (status >= 400) {
+    const documented = errorsOf(route).map((code) => errors[code].status as number);
+    if (!documented.includes(status)) throw new Error(`${what}: the status is not documented`);
+    return;
+  }
+  const answer = route.answers[status];
+  if (answer === undefined) throw new Error(`${what}: the status is not documented`);
+  if (answer.schema === undefined && body !== undefined) throw new Error(`${what}: a body where none is documented`);
+  if (answer.schema !== undefined) fits(answer.schema, body, what);
+};
