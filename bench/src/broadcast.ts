@@ -1,0 +1,68 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { System } from "./herald.ts";
+import { cpuSeconds, peakMegabytes, withDescendants } from "./processes.ts";
+
+const own = ["gateway", "registry", "dispatch", "analytics"] as const;
+const others = ["nats", "mongo"] as const;
+
+/** What one send to a topic cost. CPU in microseconds a push. */
+export type Broadcast = {
+  readonly pushesPerSecond: number;
+  readonly cpu: Readonly<Record<string, number>>;
+  readonly ownCpu: number;
+  readonly peakMegabytes: Readonly<Record<string, number>>;
+};
+
+type Counted = { readonly pushes: number; readonly lastAt: number };
+
+/** Often enough to see the end, seldom enough to cost nothing. */
+const pollMs = 100;
+
+/** CPU seconds of each part by now; broker and database with all that they started. */
+const cpuOf = (system: System): Record<string, number> =>
+  Object.fromEntries(
+    [...own, ...others].map((name) => {
+      const pid = system.processes[name];
+      if (pid === undefined) return [name, 0];
+      const pids = name === "mongo" ? withDescendants(pid) : [pid];
+      return [name, pids.reduce((sum, one) => sum + cpuSeconds(one), 0)];
+    }),
+  );
+
+/** Sends to a topic of so many devices, from the POST to the last push at the sink; then checks that each was counted once. */
+export const broadcast = async (
+  system: System,
+  control: string,
+  topic: string,
+  devices: number,
+): Promise<Broadcast> => {
+  await fetch(control, { method: "DELETE" });
+  const before = cpuOf(system);
+  const beginAt = Date.now();
+  const id = await system.send(topic);
+  let counted: Counted;
+  do {
+    await delay(pollMs);
+    counted = (await (await fetch(control)).json()) as Counted;
+  } while (counted.pushes < devices);
+  let progress = await system.progress(id);
+  while (progress.status !== "completed") {
+    await delay(pollMs);
+    progress = await system.progress(id);
+  }
+  const after = cpuOf(system);
+  const { pushes } = (await (await fetch(control)).json()) as Counted;
+  if (pushes !== devices || progress.counts.accepted !== devices)
+    throw new Error(
+      `${devices} devices, ${pushes} pushes, ${progress.counts.accepted} accepted: each must get it once`,
+    );
+  const cpu = Object.fromEntries(
+    Object.entries(after).map(([name, seconds]) => [name, ((seconds - (before[name] ?? 0)) * 1e6) / devices]),
+  );
+  return {
+    pushesPerSecond: devices / ((counted.lastAt - beginAt) / 1000),
+    cpu,
+    ownCpu: own.reduce((sum, name) => sum + (cpu[name] ?? 0), 0),
+    peakMegabytes: Object.fromEntries(own.map((name) => [name, peakMegabytes(system.processes[name] ?? 0)])),
+  };
+};
