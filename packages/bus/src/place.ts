@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { errors } from "@herald/contracts";
 import { codeOf } from "./bus-error.ts";
 import type { Place, Task } from "./job.ts";
@@ -8,20 +7,27 @@ import type { Slots } from "./slots.ts";
 /** What the places of one durable share. */
 export type Floor = {
   readonly slots: Slots;
-  /** Aborted when the service begins to stop: nothing is tried again then. */
-  readonly stopping: AbortSignal;
-  /** Aborted when its deadline has passed. */
+  /** Nothing is tried again any more. */
+  stopping: boolean;
+  /** Aborted when the deadline of a stop has passed. */
   readonly deadline: AbortSignal;
-  /** Handlers that wait inside `hold`, with all that they have read in memory. */
-  waitingInside: number;
   /** A job's tasks begin or end to be held. */
   readonly held: (tasks: readonly Task[], held: boolean) => void;
+  readonly waiting: { messages: number; insideHandlers: number };
+  /** Ends the pauses of those that are held, the longest first; called with false to say that it is no use. */
+  readonly sleepers: Set<(again: boolean) => void>;
+  /** How many held messages of this durable are tried again in a second, all together. */
+  readonly retriesPerSecond: number;
 };
 
 /** More handlers than this do not wait inside: their messages wait without them, and cost only their bytes. */
-const waitingInsideLimit = 64;
+const insideLimit = 64;
 /** A full queue is drained by the next delivery of a batch, which takes about as long. */
 const fullQueueMs = 25;
+/** Pieces that wait inside handlers are tried so often together: a publish each, which a broker hardly notices. */
+const insideRetriesPerSecond = 500;
+/** Whoever got through wakes so many others: when a dependency is back, all are at work within a few rounds. */
+const wakes = 2;
 
 /** A job's place, taken when it begins. It goes back with `leave`. */
 export const createPlace = (floor: Floor, tasks: readonly Task[]): Place & { leave(): void } => {
@@ -32,40 +38,58 @@ export const createPlace = (floor: Floor, tasks: readonly Task[]): Place & { lea
   const give = () => {
     if (waiting++ > 0) return;
     taken = false;
+    floor.waiting.messages += tasks.length;
     floor.held(tasks, true);
     floor.slots.release();
   };
   const take = async () => {
     // While another piece of the same handler waits, the handler as a whole does.
     if (--waiting > 0) return;
-    await floor.slots.acquire();
-    taken = true;
+    // What is given back needs no turn: a stop must not wait behind handlers that do not end.
+    if (!floor.stopping) {
+      await floor.slots.acquire();
+      taken = true;
+    }
+    floor.waiting.messages -= tasks.length;
     floor.held(tasks, false);
   };
-  const pause = (ms: number) => sleep(ms, true, { signal: floor.stopping }).catch(() => false);
+  const pause = (ms: number) =>
+    new Promise<boolean>((resolve) => {
+      const end = (again: boolean) => {
+        clearTimeout(timer);
+        floor.sleepers.delete(end);
+        resolve(again && !floor.stopping);
+      };
+      const timer = setTimeout(end, floor.stopping ? 0 : ms, true);
+      floor.sleepers.add(end);
+    });
 
   const hold = async <Result>(work: () => Promise<Result>): Promise<Result> => {
     let inside = false;
     try {
       for (let tries = 0; ; tries++) {
         try {
-          return await work();
+          const result = await work();
+          if (inside) wake(floor);
+          return result;
         } catch (error) {
           const code = codeOf(error);
           if (errors[code].retry !== "away") throw error;
-          if (!inside && floor.waitingInside >= waitingInsideLimit) throw error;
+          if (!inside && floor.waiting.insideHandlers >= insideLimit) throw error;
           if (!inside) {
             inside = true;
             holds++;
-            floor.waitingInside++;
+            floor.waiting.insideHandlers++;
             give();
           }
-          if (!(await pause(code === "queue-full" ? fullQueueMs : holdDelayMs(code, tries)))) throw error;
+          const least = (1000 * floor.waiting.insideHandlers) / insideRetriesPerSecond;
+          if (!(await pause(Math.max(least, code === "queue-full" ? fullQueueMs : holdDelayMs(code, tries)))))
+            throw error;
         }
       }
     } finally {
       if (inside) {
-        floor.waitingInside--;
+        floor.waiting.insideHandlers--;
         await take();
       }
     }
@@ -78,13 +102,22 @@ export const createPlace = (floor: Floor, tasks: readonly Task[]): Place & { lea
     async wait(ms) {
       holds++;
       give();
-      const again = await pause(ms);
+      const again = await pause(Math.max(ms, (1000 * floor.waiting.messages) / floor.retriesPerSecond));
       await take();
-      return again && !floor.stopping.aborted;
+      return again && !floor.stopping;
     },
     leave() {
       if (taken) floor.slots.release();
       taken = false;
     },
   };
+};
+
+/** What was away for one may be there for others: they are tried now instead of at their time. */
+export const wake = (floor: Floor): void => {
+  let left = wakes;
+  for (const end of floor.sleepers) {
+    if (left-- === 0) return;
+    end(true);
+  }
 };

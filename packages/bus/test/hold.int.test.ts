@@ -70,6 +70,34 @@ describe("something is away", () => {
     expect(done).toHaveLength(201);
   });
 
+  test("thousands of them neither starve what is new nor keep the handler busy, and go through soon after the return", async () => {
+    const stuck = newProject();
+    const done: string[] = [];
+    let away = true;
+    let tries = 0;
+    await t.handle(
+      onExpand(async ({ data }) => {
+        await new Promise((resolve) => setImmediate(resolve));
+        if (data.projectId !== stuck) done.push(data.projectId);
+        else if (away) {
+          tries++;
+          throw new HeraldError("database-away", "away");
+        } else done.push(data.projectId);
+      }, 4),
+    );
+    await Promise.all(Array.from({ length: 3_000 }, () => expand(stuck)));
+    await eventually(async () => expect((await info()).num_ack_pending).toBe(3_000));
+    const triesBefore = tries;
+    const others = Array.from({ length: 50 }, () => newProject());
+    for (const other of others) await expand(other);
+    await eventually(() => expect(done.toSorted()).toEqual(others.toSorted()));
+    expect(tries - triesBefore).toBeLessThan(3_000);
+    away = false;
+    // Their own times are over a minute away: who gets through wakes others.
+    await eventually(() => expect(done).toHaveLength(3_050), { timeoutMs: 15_000 });
+    await allSettled();
+  });
+
   test("with a small max_ack_pending the same messages would block everyone, which is why ours is large", async () => {
     const { config } = await info();
     expect(config.max_ack_pending).toBeGreaterThanOrEqual(1_000);
