@@ -62,9 +62,7 @@ export const answerProjects = (bus: Bus, { projects, knownProjects, announce, no
     }),
 
     answer(bus, DeleteProject, async ({ projectId }) => {
-      await projects.markDeleted({ projectId, at: now(), newId: randomUUID });
-      // Also of one that was deleted before: whoever asks again may have had no answer because of a crash in between.
-      const project = await projects.findAny(projectId);
+      const project = await projects.markDeleted({ projectId, at: now(), newId: randomUUID });
       if (!project) throw noProject();
       await knownProjects.tellAll(project);
       announce.project(projectId);

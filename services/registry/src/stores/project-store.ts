@@ -129,7 +129,10 @@ export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
 
     /** Takes out a token that is void and that no gateway knows any more. */
     forgetToken: async (id: ProjectId, tokenId: TokenId): Promise<void> => {
-      await projects.updateOne({ _id: id }, { $pull: { tokens: { id: { $in: [tokenId] }, revokedAt: { $exists: true } } } });
+      await projects.updateOne(
+        { _id: id },
+        { $pull: { tokens: { id: { $in: [tokenId] }, revokedAt: { $exists: true } } } },
+      );
     },
 
     /** Every project, deleted ones too, in the order of their ids, `limit` after `after`. */

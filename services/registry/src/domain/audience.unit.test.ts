@@ -1,0 +1,73 @@
+import { type DeviceId, parseTarget, pushTokenHash, type Target } from "@herald/contracts";
+import { describe, expect, test } from "vitest";
+import { audienceOf, isDirect } from "./audience.ts";
+import { matchedTargets } from "./matched-targets.ts";
+
+const one = "dev_06bq4ghm31tz5d2ns8y7k9w0ac";
+const two = "dev_06bq4ghm31tz5d2ns8y7k9w0ad";
+const long = "x".repeat(300);
+
+const targets = (...sources: string[]): Target[] =>
+  sources.map((source) => {
+    const parsed = parseTarget(source);
+    if ("problem" in parsed) throw new Error(parsed.problem);
+    return parsed.target;
+  });
+
+describe("lookups of an audience", () => {
+  test("one of each kind of direct target", () => {
+    const lookups = audienceOf(targets(one, `device:${two}`, "token:abc", one));
+    expect(lookups).toEqual([
+      { by: "ids", ids: [one, two], targets: [0, 3, 1] },
+      { by: "tokens", hashes: [pushTokenHash("abc")], targets: [2] },
+    ]);
+    expect(isDirect(lookups)).toBe(true);
+  });
+
+  test("topics and pairs share a lookup, each facet once", () => {
+    const lookups = audienceOf(targets("news", "topic:news", "metadata:plan=pro", "identifiers:os=17"));
+    expect(lookups).toEqual([{ by: "facets", facets: ["t:news", "m:plan=pro", "i:os=17"], targets: [0, 1, 2, 3] }]);
+    expect(isDirect(lookups)).toBe(false);
+  });
+
+  test("a thousand topics are a few lookups, and none is lost", () => {
+    const lookups = audienceOf(targets(...Array.from({ length: 1000 }, (_, at) => `topic:t${at}`)));
+    expect(lookups).toHaveLength(16);
+    expect(lookups.flatMap((lookup) => lookup.targets).sort((a, b) => a - b)).toEqual([...Array(1000).keys()]);
+  });
+
+  test("`all` takes the place of what it finds anyway", () => {
+    expect(audienceOf(targets("news", "all", one, "token:abc"))).toEqual([{ by: "all", targets: [0, 1, 2, 3] }]);
+  });
+
+  test("a value that is too long for a facet is looked up in the documents, beside `all` too", () => {
+    const value = { by: "value", of: "metadata", path: "a.b", value: long, targets: [0] };
+    expect(audienceOf(targets(`metadata:a.b=${long}`))).toEqual([value]);
+    expect(audienceOf(targets(`metadata:a.b=${long}`, "all"))).toEqual([value, { by: "all", targets: [1] }]);
+  });
+
+  test.each(["$where", "a.$gt", "a..b", ".a", "a.", "a\0"])("the path %j is asked of nobody", (path) => {
+    expect(audienceOf(targets(`metadata:${path}=${long}`))).toEqual([]);
+  });
+});
+
+describe("targets that matched", () => {
+  const device = (id: DeviceId, token: string, ...facets: string[]) => ({ id, token, facets });
+  const matched = (sources: string[], ...found: ReturnType<typeof device>[]) => {
+    const list = targets(...sources);
+    return audienceOf(list).flatMap((lookup) => matchedTargets(lookup, list, found));
+  };
+
+  test.each([
+    { sources: ["all", "news", "sport"], found: [device(one, "a", "t:news")], positions: [0, 1] },
+    { sources: ["all", "news"], found: [], positions: [] },
+    { sources: ["all", one, two, "token:a", "token:b"], found: [device(one, "b")], positions: [0, 1, 4] },
+    { sources: ["news", "sport", "metadata:n=1"], found: [device(one, "a", "t:sport", "m:n=1")], positions: [1, 2] },
+    { sources: ["news", "topic:news"], found: [device(one, "a")], positions: [0, 1] },
+    { sources: ["news"], found: [], positions: [] },
+    { sources: [one, two], found: [device(two, "a")], positions: [1] },
+    { sources: [`metadata:a=${long}`], found: [device(two, "a")], positions: [0] },
+  ])("$sources by $found.length devices: $positions", ({ sources, found, positions }) => {
+    expect(matched(sources, ...found)).toEqual(positions);
+  });
+});

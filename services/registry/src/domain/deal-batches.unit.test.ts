@@ -1,0 +1,150 @@
+import { batchLimits, type DeviceId, newDeviceId, type Platform } from "@herald/contracts";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type Batch, bordersOf, type Dealable, dealBatches, redealBatches } from "./deal-batches.ts";
+
+const ids = Array.from({ length: 3_000 }, () => newDeviceId(new Date())).sort();
+const idAt = (at: number): DeviceId => ids[at] ?? "dev_";
+
+const device = (at: number, platform: Platform = "ios", tokenLength = 64, changedAt = 0): Dealable => ({
+  platform,
+  changedAt,
+  addressee: { id: idAt(at), token: "t".repeat(tokenLength), tokenAt: 1_700_000_000_000 },
+});
+
+const platform = fc.constantFrom<Platform>("ios", "android", "web");
+const audience = fc.uniqueArray(fc.nat({ max: ids.length - 1 }), { maxLength: 1_800, size: "max" }).chain((positions) =>
+  fc
+    .array(fc.record({ platform, tokenLength: fc.constantFrom(1, 64, 2_048) }), {
+      minLength: positions.length,
+      maxLength: positions.length,
+      size: "max",
+    })
+    .map((rest) => positions.map((at, n) => device(at, rest[n]?.platform, rest[n]?.tokenLength))),
+);
+
+const placeOf = (batches: readonly Batch[]): Map<string, number> =>
+  new Map(batches.flatMap(({ devices }, n) => devices.map(({ id }) => [id, n] as const)));
+
+const bytesOf = ({ platform, devices }: Batch): number =>
+  Buffer.byteLength(
+    JSON.stringify({
+      batchId: `ntf_06bq4ghm31tz5d2ns8y7k9w0ac/4095/99`,
+      projectId: "prj_06bq4ghm31tz5d2ns8y7k9w0ac",
+      notificationId: "ntf_06bq4ghm31tz5d2ns8y7k9w0ac",
+      lane: "broadcast",
+      platform,
+      devices,
+    }),
+  );
+
+describe("the first deal", () => {
+  test("each device once, in a batch of its platform, sorted, within the limits", () => {
+    let most = 0;
+    fc.assert(
+      fc.property(audience, (devices) => {
+        const batches = dealBatches(devices);
+        most = Math.max(most, batches.length);
+        expect([...placeOf(batches).keys()].sort()).toEqual(devices.map(({ addressee }) => addressee.id).sort());
+        const platforms = new Map(devices.map(({ addressee, platform }) => [addressee.id, platform]));
+        for (const batch of batches) {
+          const members = batch.devices.map(({ id }) => id);
+          expect(members).toEqual([...members].sort());
+          expect(new Set(members.map((id) => platforms.get(id)))).toEqual(new Set([batch.platform]));
+          expect(members.length).toBeGreaterThan(0);
+          expect(members.length).toBeLessThanOrEqual(batchLimits.devices);
+          expect(bytesOf(batch)).toBeLessThanOrEqual(batchLimits.bytes);
+        }
+      }),
+      { numRuns: 30 },
+    );
+    expect(most, "audiences large enough to say something").toBeGreaterThan(4);
+  });
+
+  test("fills batches", () => {
+    expect(
+      dealBatches(Array.from({ length: 1_001 }, (_, at) => device(at))).map((batch) => batch.devices.length),
+    ).toEqual([500, 500, 1]);
+  });
+
+  test("nobody is no batch", () => expect(dealBatches([])).toEqual([]));
+
+  test("a device that alone is too large has a batch of its own", () => {
+    const batches = dealBatches([device(0), device(1, "ios", batchLimits.bytes), device(2)]);
+    expect(batches.map((batch) => batch.devices.length)).toEqual([1, 1, 1]);
+  });
+
+  test("tokens that JSON makes longer count as they are sent", () => {
+    const quoted = Array.from({ length: 400 }, (_, at) => {
+      const { addressee, ...rest } = device(at);
+      return { ...rest, addressee: { ...addressee, token: '"'.repeat(2_048) } };
+    });
+    for (const batch of dealBatches(quoted)) expect(bytesOf(batch)).toBeLessThanOrEqual(batchLimits.bytes);
+  });
+});
+
+describe("a later deal", () => {
+  test("of the same devices is the same deal", () => {
+    fc.assert(
+      fc.property(audience, (devices) => {
+        const batches = dealBatches(devices);
+        expect(redealBatches([...devices].reverse(), bordersOf(batches))).toEqual(batches);
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  test("moves nobody, loses nobody who was there, adds nobody before the first border, and keeps the limits", () => {
+    const later = fc.record({
+      first: audience,
+      stays: fc.func(fc.boolean()),
+      more: fc.uniqueArray(fc.nat({ max: ids.length - 1 }), { maxLength: 1_000, size: "max" }),
+    });
+    fc.assert(
+      fc.property(later, ({ first, stays, more }) => {
+        const batches = dealBatches(first);
+        const borders = bordersOf(batches);
+        const before = placeOf(batches);
+        const staying = first.filter(({ addressee }) => stays(addressee.id));
+        const newcomers = more.filter((at) => !before.has(idAt(at))).map((at) => device(at, "ios", 64, 1));
+        const again = redealBatches([...newcomers, ...staying], borders);
+
+        expect(again.map((batch) => batch.platform)).toEqual(borders.map((border) => border.platform));
+        const after = placeOf(again);
+        for (const { addressee } of staying) expect(after.get(addressee.id)).toBe(before.get(addressee.id));
+        for (const [id, n] of after) expect(id >= (borders[n]?.from ?? "~")).toBe(true);
+        for (const batch of again) {
+          expect(batch.devices.length).toBeLessThanOrEqual(batchLimits.devices);
+          expect(bytesOf(batch)).toBeLessThanOrEqual(batchLimits.bytes);
+          const members = batch.devices.map(({ id }) => id);
+          expect(members).toEqual([...members].sort());
+        }
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  test("a batch whose devices are gone stays, empty", () => {
+    const devices = Array.from({ length: 1_001 }, (_, at) => device(at));
+    const again = redealBatches(devices.slice(500), bordersOf(dealBatches(devices)));
+    expect(again.map((batch) => batch.devices.length)).toEqual([0, 500, 1]);
+  });
+
+  test("another platform's newcomers fit no border", () => {
+    const borders = bordersOf(dealBatches([device(5)]));
+    expect(redealBatches([device(5), device(6, "android")], borders)).toEqual([
+      { platform: "ios", devices: [device(5).addressee] },
+    ]);
+  });
+
+  test("a batch that would be too large leaves out who changed last", () => {
+    const devices = Array.from({ length: 500 }, (_, at) => device(at * 2));
+    const borders = bordersOf(dealBatches(devices));
+    const late = [device(3, "ios", 64, 2), device(1, "ios", 64, 1)];
+    const [batch] = redealBatches([...devices.slice(1), ...late], borders);
+    const members = new Set(batch?.devices.map(({ id }) => id));
+    expect(members.size).toBe(500);
+    expect(members.has(idAt(1))).toBe(true);
+    expect(members.has(idAt(3))).toBe(false);
+  });
+});

@@ -1,0 +1,189 @@
+import { describe, expect, test } from "vitest";
+import { type Change, type Changed, changed, type DeviceState, newDevice, registered } from "./device-change.ts";
+
+const then = new Date("2030-01-01T00:00:00Z");
+const now = new Date("2030-01-02T00:00:00Z");
+
+const stateOf = (result: Changed): DeviceState => {
+  if ("problems" in result) throw new Error(result.problems.join("; "));
+  return result.state;
+};
+
+const known: DeviceState = stateOf(
+  newDevice("ios", { token: "aa".repeat(8), topics: ["news"], metadata: { plan: "pro", n: 1 } }, then),
+);
+
+describe("a new device", () => {
+  test("is active, with its data and what it is found by", () => {
+    expect(known).toEqual({
+      platform: "ios",
+      token: "aa".repeat(8),
+      tokenUpdatedAt: then,
+      status: "active",
+      metadata: { plan: "pro", n: 1 },
+      identifiers: {},
+      facets: ["t:news", "m:plan=pro", "m:n=1"],
+    });
+  });
+
+  test("a null in a patch of nothing is nothing", () => {
+    const state = stateOf(newDevice("ios", { token: "x", topics: [], metadata: { a: null, b: { c: null } } }, now));
+    expect(state.metadata).toEqual({ b: {} });
+  });
+
+  test("a topic named twice is one", () => {
+    expect(newDevice("web", { token: "x", topics: ["a", "a"] }, now)).toMatchObject({ subscribed: ["a"] });
+  });
+});
+
+describe("a known device registers", () => {
+  test("merges its data, adds topics, and keeps what is not said", () => {
+    const result = registered(
+      { ...known, environment: "sandbox" },
+      {
+        token: known.token,
+        topics: ["sport", "news"],
+        metadata: { plan: null, city: "Bonn" },
+        identifiers: { os: 17 },
+      },
+      now,
+    );
+    expect(result).toMatchObject({ subscribed: ["sport"], changed: ["metadata", "identifiers"] });
+    expect(stateOf(result)).toEqual({
+      ...known,
+      environment: "sandbox",
+      tokenUpdatedAt: now,
+      metadata: { n: 1, city: "Bonn" },
+      identifiers: { os: 17 },
+      facets: ["t:news", "t:sport", "m:n=1", "m:city=Bonn", "i:os=17"],
+    });
+  });
+
+  test.each(["requested", "unregistered"] as const)(
+    "is active again, though it was %s to be inactive",
+    (inactiveReason) => {
+      const result = registered(
+        { ...known, status: "inactive", inactiveReason },
+        { token: known.token, topics: [] },
+        now,
+      );
+      expect(result).toMatchObject({ changed: ["status"] });
+      expect(stateOf(result)).toEqual({ ...known, tokenUpdatedAt: now });
+    },
+  );
+
+  test("with another token has that from now on", () => {
+    const result = registered(known, { token: "bb", topics: [] }, now);
+    expect(result).toMatchObject({ changed: ["token"], state: { token: "bb", tokenUpdatedAt: now } });
+  });
+
+  test("with nothing new has changed nothing but the time of its token", () => {
+    expect(registered(known, { token: known.token, topics: ["news"] }, now)).toMatchObject({
+      changed: [],
+      subscribed: [],
+      state: { tokenUpdatedAt: now },
+    });
+  });
+
+  test("may not exceed the limits by merging", () => {
+    const half = "x".repeat(9_000);
+    const before = { ...known, metadata: { a: half }, identifiers: { a: half } };
+    const patch = { token: known.token, topics: [], metadata: { b: half }, identifiers: { b: half } };
+    expect(registered(before, patch, now)).toEqual({
+      problems: ["metadata: must be at most 16384 bytes of JSON", "identifiers: must be at most 16384 bytes of JSON"],
+    });
+  });
+});
+
+describe("a change", () => {
+  const inactive = (inactiveReason: "requested" | "unregistered"): DeviceState => ({
+    ...known,
+    status: "inactive",
+    inactiveReason,
+  });
+  const token = "bb".repeat(8);
+
+  test.each<{ name: string; before: DeviceState; change: Change; names: string[]; after: Partial<DeviceState> }>([
+    {
+      name: "of status",
+      before: known,
+      change: { status: "inactive" },
+      names: ["status"],
+      after: { status: "inactive", inactiveReason: "requested" },
+    },
+    {
+      name: "back",
+      before: inactive("requested"),
+      change: { status: "active" },
+      names: ["status"],
+      after: { status: "active" },
+    },
+    { name: "of token", before: known, change: { token }, names: ["token"], after: { token, tokenUpdatedAt: now } },
+    {
+      name: "of a dead token",
+      before: inactive("unregistered"),
+      change: { token },
+      names: ["token", "status"],
+      after: { token, status: "active" },
+    },
+    {
+      name: "of a token while logged out",
+      before: inactive("requested"),
+      change: { token },
+      names: ["token"],
+      after: { token, status: "inactive" },
+    },
+    {
+      name: "of token and status",
+      before: inactive("unregistered"),
+      change: { token, status: "inactive" },
+      names: ["token"],
+      after: { token, status: "inactive", inactiveReason: "requested" },
+    },
+    {
+      name: "of metadata",
+      before: known,
+      change: { metadata: { n: 2 } },
+      names: ["metadata"],
+      after: { metadata: { plan: "pro", n: 2 }, facets: ["t:news", "m:plan=pro", "m:n=2"] },
+    },
+    {
+      name: "of a reason alone",
+      before: inactive("unregistered"),
+      change: { status: "inactive" },
+      names: [],
+      after: { inactiveReason: "requested" },
+    },
+  ])("$name", ({ before, change, names, after }) => {
+    const result = changed(before, change, now);
+    expect(result).toMatchObject({ changed: names, state: after });
+    expect(stateOf(result)).not.toBe(before);
+  });
+
+  test.each<Change>([
+    {},
+    { metadata: {} },
+    { metadata: { n: 1, gone: null } },
+    { status: "active" },
+    { token: known.token },
+  ])("%j is none: the state is the same object", (change) => {
+    expect(stateOf(changed(known, change, now))).toBe(known);
+  });
+
+  test("says everything that is wrong", () => {
+    const deep = { a: { b: { c: { d: { e: 1 } } } } };
+    expect(changed(known, { token: "no hex", metadata: { x: deep } }, now)).toEqual({
+      problems: [
+        "device.token: must be an APNs device token: 16 to 200 hexadecimal digits",
+        "metadata.x.a.b.c.d: may be nested at most 5 deep",
+      ],
+    });
+  });
+
+  test("keeps the keys of a Web Push subscription whose endpoint moves", () => {
+    const web: DeviceState = { ...known, platform: "web", keys: { p256dh: "p", auth: "a" } };
+    expect(changed(web, { token: "https://push.example/2" }, now)).toMatchObject({
+      state: { token: "https://push.example/2", keys: { p256dh: "p", auth: "a" } },
+    });
+  });
+});

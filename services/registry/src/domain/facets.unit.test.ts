@@ -1,0 +1,93 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { facetsOf, pairFacet, scalarText, topicFacet, topicsOf } from "./facets.ts";
+import { matches } from "./matches.ts";
+
+describe("facets of a device", () => {
+  test.each([
+    { name: "topics", device: { topics: ["news", "a.b"] }, facets: ["t:news", "t:a.b"] },
+    { name: "a string", device: { metadata: { plan: "pro" } }, facets: ["m:plan=pro"] },
+    { name: "a number and its text", device: { metadata: { a: 1, b: "1" } }, facets: ["m:a=1", "m:b=1"] },
+    { name: "a boolean", device: { identifiers: { beta: true } }, facets: ["i:beta=true"] },
+    { name: "nested values", device: { metadata: { a: { b: { c: 1.5 } } } }, facets: ["m:a.b.c=1.5"] },
+    { name: "an empty text", device: { metadata: { a: "" } }, facets: ["m:a="] },
+    { name: "no list, no null, no empty object", device: { metadata: { a: [1], b: null, c: {} } }, facets: [] },
+    { name: "a value with the sign that splits", device: { metadata: { a: "x=y" } }, facets: ["m:a=x=y"] },
+    { name: "no key with the sign that splits", device: { metadata: { "a=b": "c" } }, facets: [] },
+    { name: "256 bytes", device: { metadata: { a: "x".repeat(256) } }, facets: [`m:a=${"x".repeat(256)}`] },
+    { name: "no 257 bytes", device: { metadata: { a: "x".repeat(257) } }, facets: [] },
+    { name: "bytes, not characters", device: { metadata: { a: "é".repeat(129) } }, facets: [] },
+  ])("$name", ({ device, facets }) => {
+    expect(facetsOf({ topics: [], metadata: {}, identifiers: {}, ...device })).toEqual(facets);
+  });
+
+  test("give back the topics", () => {
+    const facets = facetsOf({ topics: ["b", "a"], metadata: { t: "x" }, identifiers: {} });
+    expect(topicsOf(facets)).toEqual(["b", "a"]);
+  });
+
+  test("a key named like a prototype's is a key", () => {
+    const metadata = JSON.parse('{"__proto__":"x","constructor":"y"}');
+    expect(facetsOf({ topics: [], metadata, identifiers: {} })).toEqual(["m:__proto__=x", "m:constructor=y"]);
+  });
+});
+
+const id = "dev_06bq4ghm31tz5d2ns8y7k9w0ac";
+const long = "x".repeat(300);
+
+describe("matches", () => {
+  const device = {
+    id,
+    token: "t1",
+    facets: facetsOf({ topics: ["news"], metadata: { n: 1, plan: "pro" }, identifiers: { os: "17" } }),
+    metadata: { n: 1, plan: "pro", bio: long, list: [long], deep: { bio: long } },
+    identifiers: { os: "17" },
+  } as const;
+  const pair = (of: "metadata" | "identifiers", path: string, value: string) =>
+    ({ kind: "pair", of, path, value, source: "" }) as const;
+
+  test.each([
+    { target: { kind: "all" as const, source: "" }, yes: true },
+    { target: { kind: "device" as const, id, source: "" } as const, yes: true },
+    { target: { kind: "device" as const, id: "dev_06bq4ghm31tz5d2ns8y7k9w0ad", source: "" } as const, yes: false },
+    { target: { kind: "token" as const, token: "t1", source: "" }, yes: true },
+    { target: { kind: "token" as const, token: "t2", source: "" }, yes: false },
+    { target: { kind: "topic" as const, name: "news", source: "" }, yes: true },
+    { target: { kind: "topic" as const, name: "new", source: "" }, yes: false },
+    { target: pair("metadata", "n", "1"), yes: true },
+    { target: pair("metadata", "plan", "pro"), yes: true },
+    { target: pair("metadata", "plan", "free"), yes: false },
+    { target: pair("identifiers", "plan", "pro"), yes: false },
+    { target: pair("identifiers", "os", "17"), yes: true },
+    { target: pair("metadata", "bio", long), yes: true },
+    { target: pair("metadata", "deep.bio", long), yes: true },
+    { target: pair("metadata", "bio", `${long}y`), yes: false },
+    { target: pair("metadata", "list", long), yes: false },
+    { target: pair("metadata", "list.0", long), yes: false },
+    { target: pair("metadata", "constructor.name", long), yes: false },
+  ])("$target.kind $target.path $target.name: $yes", ({ target, yes }) => {
+    expect(matches(target, device)).toBe(yes);
+  });
+
+  test("a pair matches exactly the devices whose scalar at the path has that text", () => {
+    const scalar = fc.oneof(fc.string(), fc.integer(), fc.boolean(), fc.constant("x".repeat(257)));
+    const key = fc.string({ minLength: 1, maxLength: 3 }).filter((text) => !/[.=]|^\$/.test(text));
+    fc.assert(
+      fc.property(fc.dictionary(key, scalar, { maxKeys: 4 }), key, scalar, (metadata, path, value) => {
+        const candidate = {
+          id,
+          token: "",
+          metadata,
+          facets: facetsOf({ topics: [], metadata, identifiers: {} }),
+        } as const;
+        const has = Object.hasOwn(metadata, path) && scalarText(metadata[path]) === String(value);
+        expect(matches(pair("metadata", path, String(value)), candidate)).toBe(has);
+      }),
+    );
+  });
+});
+
+test("a pair and a topic never have the same facet", () => {
+  expect(pairFacet("metadata", "t:news", "x")).not.toBe(topicFacet("news"));
+  expect(pairFacet("metadata", "a", "\ud800")).toBe("m:a=\ufffd");
+});

@@ -1,0 +1,374 @@
+import {
+  AuthenticateDevice,
+  ChangeDeviceQuestion,
+  ChangeMetadataByToken,
+  DeleteDevice,
+  DeviceDeactivatedV1,
+  DeviceDeletedV1,
+  DeviceRegisteredV1,
+  DeviceSubscribedV1,
+  DeviceUpdatedV1,
+  GetDevice,
+  GetTopic,
+  IdentifyDevice,
+  ListDevices,
+  newDeviceId,
+  newProjectId,
+  type ProjectId,
+  parseDeviceCredential,
+  pushTokenHash,
+  secretHash,
+  TopicCreatedV1,
+} from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { seedDevices } from "../src/stores/seed-devices.ts";
+import { apnsToken, failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+
+let registry: RegistryTest;
+let projectId: ProjectId;
+
+beforeAll(async () => {
+  registry = await startRegistryTest();
+});
+afterAll(() => registry.stop());
+beforeEach(async () => {
+  projectId = await registry.project();
+});
+
+const stored = (id: string) => registry.db.collection<{ _id: string }>("devices").findOne({ _id: id });
+const token = apnsToken("one");
+
+describe("registration", () => {
+  test("of a new device answers it with a credential, and tells the world", async () => {
+    const { device, credential, created } = await registry.register(projectId, token, {
+      metadata: { plan: "pro", nested: { a: [1, null] } },
+      identifiers: { current_locale: "de" },
+      topics: ["news"],
+      environment: "sandbox",
+    });
+    expect(created).toBe(true);
+    expect(device).toMatchObject({
+      token,
+      platform: "ios",
+      metadata: { plan: "pro", nested: { a: [1, null] } },
+      identifiers: { current_locale: "de" },
+      status: "active",
+      topics: ["news"],
+      environment: "sandbox",
+    });
+    expect(parseDeviceCredential(credential)).toMatchObject({ projectId, deviceId: device.id });
+    expect(await registry.ask(GetDevice, { projectId, deviceId: device.id })).toEqual(device);
+    expect(await registry.ask(GetTopic, { projectId, topic: "news" })).toMatchObject({ name: "news", devices: 1 });
+
+    await eventually(async () => {
+      expect(await registry.lastEvent(projectId, DeviceRegisteredV1)).toMatchObject({
+        deviceId: device.id,
+        tokenHash: pushTokenHash(token),
+      });
+      expect(await registry.lastEvent(projectId, DeviceSubscribedV1)).toMatchObject({ topic: "news" });
+      expect(await registry.lastEvent(projectId, TopicCreatedV1)).toMatchObject({ topic: "news" });
+      expect(await stored(device.id)).not.toHaveProperty("outbox");
+    });
+  });
+
+  test("stores no credential, only its hash, and keeps the events of the device in order", async () => {
+    const { device, credential } = await registry.register(projectId, token);
+    const document = await stored(device.id);
+    expect(document).toMatchObject({ credentialHash: secretHash(credential), version: 1 });
+    expect(JSON.stringify(document)).not.toContain(credential);
+  });
+
+  test("of a known device merges, adds topics, makes it active and rotates the credential", async () => {
+    const first = await registry.register(projectId, token, { metadata: { a: 1, b: { c: 1, d: 2 } }, topics: ["x"] });
+    const change = { status: "inactive" as const };
+    await registry.ask(ChangeDeviceQuestion, { projectId, deviceId: first.device.id, change });
+    const second = await registry.register(projectId, token, { metadata: { a: null, b: { c: 3 } }, topics: ["y"] });
+
+    expect(second.created).toBe(false);
+    expect(second.credential).not.toBe(first.credential);
+    expect(second.device).toMatchObject({
+      id: first.device.id,
+      status: "active",
+      metadata: { b: { c: 3, d: 2 } },
+      topics: ["x", "y"],
+      created_at: first.device.created_at,
+    });
+    const valid = (credential: string) =>
+      registry.ask(AuthenticateDevice, {
+        projectId,
+        deviceId: first.device.id,
+        credentialHash: secretHash(credential),
+      });
+    expect(await valid(first.credential)).toEqual({ valid: false });
+    expect(await valid(second.credential)).toEqual({ valid: true });
+    await eventually(async () =>
+      expect(await registry.lastEvent(projectId, DeviceUpdatedV1)).toMatchObject({ changed: ["status", "metadata"] }),
+    );
+  });
+
+  test("on each platform is a device of its own", async () => {
+    const ios = await registry.register(projectId, token);
+    const android = await registry.register(projectId, token, { platform: "android", tokenKind: "fid" });
+    expect(android).toMatchObject({ created: true, device: { token_kind: "fid" } });
+    expect(android.device.id).not.toBe(ios.device.id);
+    const other = await registry.register(await registry.project(), token);
+    expect(other.created).toBe(true);
+  });
+
+  test("a hundred times at once is one device", async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, (_, at) =>
+        registry.register(projectId, token, { metadata: { [`k${at % 60}`]: at } }),
+      ),
+    );
+    expect(new Set(answers.map(({ device }) => device.id)).size).toBe(1);
+    expect(answers.filter(({ created }) => created)).toHaveLength(1);
+    const device = await registry.ask(GetDevice, {
+      projectId,
+      deviceId: answers[0]?.device.id ?? newDeviceId(new Date()),
+    });
+    expect(Object.keys(device.metadata)).toHaveLength(60);
+    const rows = await registry.db.collection("devices").countDocuments({ projectId });
+    expect(rows).toBe(1);
+  });
+
+  test("of an unknown project is refused, and leaves nothing", async () => {
+    const stranger = newProjectId(new Date());
+    expect(await failure(registry.register(stranger, token, { topics: ["news"] }))).toMatchObject({
+      code: "project-not-found",
+    });
+    expect(await registry.db.collection("topics").countDocuments({ projectId: stranger })).toBe(0);
+  });
+
+  test("keeps data that only looks like the database's own", async () => {
+    const metadata = JSON.parse(
+      '{"a":{"_bsontype":"ObjectId","id":"x"},"constructor":{"name":"y"},"toJSON":1,"nul":"a\\u0000b","n":1e21,"big":9007199254740991,"f":1.5,"list":[{"_bsontype":"Long"}]}',
+    );
+    const { device } = await registry.register(projectId, token, { metadata });
+    expect((await registry.ask(GetDevice, { projectId, deviceId: device.id })).metadata).toEqual(metadata);
+    const change = { metadata: { more: { _bsontype: "Code" } } };
+    const after = await registry.ask(ChangeDeviceQuestion, { projectId, deviceId: device.id, change });
+    expect(after.metadata).toEqual({ ...metadata, more: { _bsontype: "Code" } });
+  });
+});
+
+describe("identification by a client", () => {
+  const identify = (token: string, rest: object = {}) =>
+    registry.ask(IdentifyDevice, { projectId, platform: "ios", token, ...rest });
+
+  test("of a new device answers a credential, of a known one none, and keeps the one it has", async () => {
+    const first = await identify(token, { metadata: { a: 1 } });
+    expect(first).toMatchObject({
+      created: true,
+      device: { status: "active" },
+      credential: expect.stringMatching(/^hdc_/),
+    });
+    const second = await identify(token, { metadata: { b: 2 } });
+    expect(second).toEqual({ created: false, device: first.device });
+    expect(await stored(first.device.id)).toMatchObject({
+      metadata: { a: 1, b: 2 },
+      credentialHash: secretHash(first.credential ?? ""),
+    });
+  });
+
+  test("with the token before rotates it and keeps the device; again, it is the same", async () => {
+    const { device } = await registry.register(projectId, token, { topics: ["news"] });
+    const next = apnsToken("next");
+    for (const _ of [1, 2]) {
+      expect(await identify(next, { previousToken: token })).toEqual({
+        created: false,
+        device: { id: device.id, status: "active" },
+      });
+    }
+    expect(await registry.ask(GetDevice, { projectId, deviceId: device.id })).toMatchObject({
+      token: next,
+      topics: ["news"],
+    });
+    expect((await identify(token)).created).toBe(true);
+  });
+
+  test("with a token before that nobody knows is a new device", async () => {
+    expect(await identify(token, { previousToken: apnsToken("gone") })).toMatchObject({ created: true });
+  });
+
+  test("onto a token that another device holds is refused, and changes neither", async () => {
+    const one = await registry.register(projectId, token);
+    const other = await registry.register(projectId, apnsToken("other"));
+    expect(await failure(identify(other.device.token, { previousToken: token, metadata: { a: 1 } }))).toEqual({
+      code: "token-held",
+      messages: ["identifier: another device holds this push token"],
+    });
+    for (const { device } of [one, other])
+      expect(await registry.ask(GetDevice, { projectId, deviceId: device.id })).toEqual(device);
+  });
+
+  test("of many who rotate onto one token, one gets it", async () => {
+    const owners = await Promise.all(
+      Array.from({ length: 10 }, (_, at) => registry.register(projectId, apnsToken(`owner ${at}`))),
+    );
+    const results = await Promise.allSettled(
+      owners.map(({ device }) => identify(token, { previousToken: device.token })),
+    );
+    expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+    expect(await registry.db.collection("devices").countDocuments({ projectId, token })).toBe(1);
+    expect(await registry.db.collection("devices").countDocuments({ projectId })).toBe(10);
+  });
+});
+
+describe("a change", () => {
+  test("of many keys at once loses none, from two registries", async () => {
+    const second = registry.newApp();
+    await second.start();
+    const { device } = await registry.register(projectId, token, { topics: ["news"] });
+    const deviceId = device.id;
+    await Promise.all(
+      Array.from({ length: 50 }, (_, at) => {
+        const change = at % 2 ? { metadata: { [`m${at}`]: at } } : { identifiers: { [`i${at}`]: at } };
+        return registry.ask(ChangeDeviceQuestion, { projectId, deviceId, change });
+      }),
+    );
+    await second.stop();
+    const after = await registry.ask(GetDevice, { projectId, deviceId });
+    expect(Object.keys(after.metadata)).toHaveLength(25);
+    expect(Object.keys(after.identifiers)).toHaveLength(25);
+    const document = await registry.db.collection("devices").findOne({ projectId });
+    expect(document?.facets).toHaveLength(51);
+  });
+
+  test("of the token onto another device's is refused", async () => {
+    const { device } = await registry.register(projectId, token);
+    const other = await registry.register(projectId, apnsToken("other"));
+    const change = { token: other.device.token };
+    expect(await failure(registry.ask(ChangeDeviceQuestion, { projectId, deviceId: device.id, change }))).toEqual({
+      code: "token-held",
+      messages: ["device.token: another device holds this push token"],
+    });
+  });
+
+  test("to inactive is told as that", async () => {
+    const { device } = await registry.register(projectId, token);
+    const change = { status: "inactive" as const };
+    const after = await registry.ask(ChangeDeviceQuestion, { projectId, deviceId: device.id, change });
+    expect(after.status).toBe("inactive");
+    await eventually(async () =>
+      expect(await registry.lastEvent(projectId, DeviceDeactivatedV1)).toMatchObject({ reason: "requested" }),
+    );
+    expect(await registry.lastEvent(projectId, DeviceUpdatedV1)).toBeUndefined();
+  });
+
+  test("that changes nothing leaves even the time", async () => {
+    const { device } = await registry.register(projectId, token, { metadata: { a: 1 } });
+    const change = { metadata: { a: 1 } };
+    expect(await registry.ask(ChangeDeviceQuestion, { projectId, deviceId: device.id, change })).toEqual(device);
+  });
+
+  test("beyond the limits names the fields", async () => {
+    const { device } = await registry.register(projectId, token, { metadata: { a: "x".repeat(9_000) } });
+    const change = { metadata: { b: "x".repeat(9_000) } };
+    expect(await failure(registry.ask(ChangeDeviceQuestion, { projectId, deviceId: device.id, change }))).toEqual({
+      code: "validation-failed",
+      messages: ["metadata: must be at most 16384 bytes of JSON"],
+    });
+  });
+
+  test("of metadata by token asks for the platform where two have it", async () => {
+    const { device } = await registry.register(projectId, token);
+    const ask = (rest: object = {}) =>
+      registry.ask(ChangeMetadataByToken, { projectId, token, metadata: { a: 1 }, ...rest });
+    expect(await ask()).toEqual({ id: device.id, status: "active" });
+    await registry.register(projectId, token, { platform: "android" });
+    expect(await failure(ask())).toMatchObject({
+      code: "ambiguous-device",
+      messages: [expect.stringMatching(/^platform:/)],
+    });
+    expect(await ask({ platform: "ios" })).toEqual({ id: device.id, status: "active" });
+    expect(await failure(ask({ platform: "web" }))).toMatchObject({ code: "device-not-found" });
+  });
+});
+
+describe("deletion", () => {
+  test("leaves nothing but the event, and frees the token", async () => {
+    const { device, credential } = await registry.register(projectId, token, { topics: ["news"], metadata: { a: 1 } });
+    const deviceId = device.id;
+    expect(await registry.ask(DeleteDevice, { projectId, deviceId })).toEqual({});
+    for (const question of [GetDevice, DeleteDevice])
+      expect(await failure(registry.ask(question, { projectId, deviceId }))).toMatchObject({
+        code: "device-not-found",
+      });
+    const credentialHash = secretHash(credential);
+    expect(await registry.ask(AuthenticateDevice, { projectId, deviceId, credentialHash })).toEqual({ valid: false });
+    const page = { by: "page" as const, page: 1, perPage: 20 };
+    expect(await registry.ask(ListDevices, { projectId, page })).toMatchObject({ data: [], pagination: { count: 0 } });
+    expect(await registry.ask(GetTopic, { projectId, topic: "news" })).toMatchObject({ devices: 0 });
+    await eventually(async () => {
+      expect(await registry.lastEvent(projectId, DeviceDeletedV1)).toMatchObject({ deviceId });
+      expect(await stored(deviceId)).toBeNull();
+    });
+    expect((await registry.register(projectId, token)).created).toBe(true);
+  });
+
+  test("that crashed before its event was out is hidden, and finished by the sweep", async () => {
+    const { device } = await registry.register(projectId, token);
+    await eventually(async () => expect(await stored(device.id)).not.toHaveProperty("outbox"));
+    const at = new Date(Date.now() - 60_000);
+    const data = { projectId, deviceId: device.id, at: at.toISOString() };
+    const outbox = [{ id: "crashed", event: "DeviceDeletedV1", subject: device.id, at, data }];
+    await registry.db
+      .collection<{ _id: string }>("devices")
+      .updateOne(
+        { _id: device.id },
+        { $set: { deletedAt: at, outbox, facets: [] }, $unset: { tokenHash: "", status: "" } },
+      );
+    expect(await failure(registry.ask(GetDevice, { projectId, deviceId: device.id }))).toMatchObject({
+      code: "device-not-found",
+    });
+    await eventually(async () => {
+      expect(await registry.lastEvent(projectId, DeviceDeletedV1)).toMatchObject({ deviceId: device.id });
+      expect(await stored(device.id)).toBeNull();
+    });
+  });
+
+  test("of another project's device is none", async () => {
+    const { device } = await registry.register(projectId, token);
+    const stranger = await registry.project();
+    expect(await failure(registry.ask(DeleteDevice, { projectId: stranger, deviceId: device.id }))).toMatchObject({
+      code: "device-not-found",
+    });
+    expect(await registry.ask(GetDevice, { projectId, deviceId: device.id })).toEqual(device);
+  });
+});
+
+describe("lists", () => {
+  test("of 10,500 devices: pages, counts, statuses and walks", async () => {
+    const tokens = Array.from({ length: 10_500 }, (_, at) => ({ token: `t${at}`, platform: "android" as const }));
+    for await (const _ of seedDevices(registry.db, projectId, tokens));
+    const inactive = await registry.db
+      .collection("devices")
+      .find({ projectId }, { sort: { _id: 1 }, limit: 7 })
+      .toArray();
+    await registry.db
+      .collection("devices")
+      .updateMany({ projectId, _id: { $in: inactive.map(({ _id }) => _id) } }, { $set: { status: "inactive" } });
+
+    const page = (page: number, status?: "active" | "inactive") =>
+      registry.ask(ListDevices, { projectId, status, page: { by: "page", page, perPage: 100 } });
+    expect(await page(1)).toMatchObject({ pagination: { count: 10_500, pages: 105, from: 1, to: 100 } });
+    expect(await page(105)).toMatchObject({ pagination: { from: 10_401, to: 10_500 } });
+    expect(await page(106)).toMatchObject({ data: [], pagination: { from: 0, to: 0 } });
+    expect(await page(1, "inactive")).toMatchObject({ pagination: { count: 7 } });
+    expect(await page(1, "active")).toMatchObject({ pagination: { count: 10_493 } });
+
+    const seen: string[] = [];
+    for (let after: string | null = ""; after !== null; ) {
+      const walked: { data: { id: string }[]; next?: string | null } = await registry.ask(ListDevices, {
+        projectId,
+        page: { by: "key", after, perPage: 100 },
+      });
+      seen.push(...walked.data.map(({ id }) => id));
+      after = walked.next ?? null;
+    }
+    expect(seen).toHaveLength(10_500);
+    expect(seen).toEqual([...new Set(seen)].sort());
+  });
+});

@@ -1,0 +1,257 @@
+import {
+  allScopes,
+  ChangeProjectQuestion,
+  CreateProjectQuestion,
+  CreateTokenQuestion,
+  CreateTopicQuestion,
+  DeleteProject,
+  GetProject,
+  ListProjects,
+  ListTokens,
+  newProjectId,
+  newTokenId,
+  newTopicId,
+  ProjectDeletedV1,
+  type ProjectId,
+  projectSettingsKey,
+  RevokeToken,
+  secretHash,
+  type TokenId,
+} from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import type { Document } from "mongodb";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { seedDevices } from "../src/stores/seed-devices.ts";
+import { apnsToken, failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+
+let registry: RegistryTest;
+
+beforeAll(async () => {
+  registry = await startRegistryTest({ overrides: { reconcileEveryMs: 300 } });
+});
+afterAll(() => registry.stop());
+
+const firstPage = { by: "page" as const, page: 1, perPage: 20 };
+const projects = () => registry.db.collection<Document & { _id: string }>("projects");
+
+const create = (projectId: ProjectId, tokenId: TokenId = newTokenId(new Date()), secret = "secret") =>
+  registry.ask(CreateProjectQuestion, {
+    projectId,
+    name: "App",
+    openRegistration: true,
+    tokenId,
+    tokenHash: secretHash(secret),
+  });
+
+describe("a project", () => {
+  test("is known to the gateways when its creation is answered, and made once", async () => {
+    const projectId = newProjectId(new Date());
+    const tokenId = newTokenId(new Date());
+    const { project, created } = await create(projectId, tokenId, projectId);
+    expect(created).toBe(true);
+    expect(project).toMatchObject({ id: projectId, name: "App", open_registration: true });
+    expect((await registry.tokens.get(secretHash(projectId)))?.value).toEqual({
+      id: tokenId,
+      projectId,
+      scopes: allScopes,
+    });
+    expect((await registry.settings.get(projectSettingsKey(projectId)))?.value).toEqual({
+      id: projectId,
+      openRegistration: true,
+    });
+    expect(await create(projectId, tokenId, projectId)).toEqual({ project, created: false });
+    expect(await registry.ask(GetProject, { projectId })).toEqual(project);
+  });
+
+  test("is listed until it is deleted", async () => {
+    const projectId = await registry.project();
+    const listed = async () => {
+      const ids: string[] = [];
+      for (let after: string | null = ""; after !== null; ) {
+        const page: { data: { id: string }[]; next?: string | null } = await registry.ask(ListProjects, {
+          page: { by: "key", after, perPage: 2 },
+        });
+        ids.push(...page.data.map(({ id }) => id));
+        after = page.next ?? null;
+      }
+      return ids;
+    };
+    expect(await listed()).toContain(projectId);
+    await registry.ask(DeleteProject, { projectId });
+    expect(await listed()).not.toContain(projectId);
+  });
+
+  test("changes at the gateways when its change is answered; of many changes the last one stands", async () => {
+    const projectId = await registry.project();
+    const change = (openRegistration: boolean) => registry.ask(ChangeProjectQuestion, { projectId, openRegistration });
+    expect(await change(false)).toMatchObject({ open_registration: false, name: "App" });
+    expect((await registry.settings.get(projectSettingsKey(projectId)))?.value.openRegistration).toBe(false);
+    expect(await registry.ask(ChangeProjectQuestion, { projectId, name: "New" })).toMatchObject({ name: "New" });
+
+    const second = registry.newApp();
+    await second.start();
+    await Promise.all(Array.from({ length: 20 }, (_, at) => change(at % 2 === 0)));
+    await second.stop();
+    const { open_registration } = await registry.ask(GetProject, { projectId });
+    expect((await registry.settings.get(projectSettingsKey(projectId)))?.value.openRegistration).toBe(
+      open_registration,
+    );
+  });
+
+  test("that nobody knows is none", async () => {
+    const projectId = newProjectId(new Date());
+    const tokenId = newTokenId(new Date());
+    const nothing = { code: "project-not-found" };
+    expect(await failure(registry.ask(GetProject, { projectId }))).toMatchObject(nothing);
+    expect(await failure(registry.ask(ChangeProjectQuestion, { projectId, name: "x" }))).toMatchObject(nothing);
+    expect(await failure(registry.ask(DeleteProject, { projectId }))).toMatchObject(nothing);
+    expect(await failure(registry.ask(ListTokens, { projectId, page: firstPage }))).toMatchObject(nothing);
+    expect(await failure(registry.ask(RevokeToken, { projectId, tokenId }))).toMatchObject(nothing);
+    const token = { tokenId, tokenHash: secretHash("x"), name: "x", scopes: [...allScopes] };
+    expect(await failure(registry.ask(CreateTokenQuestion, { projectId, ...token }))).toMatchObject(nothing);
+  });
+});
+
+describe("a token", () => {
+  const make = (projectId: ProjectId, secret: string, rest: { tokenId?: TokenId; expiresAt?: string } = {}) =>
+    registry.ask(CreateTokenQuestion, {
+      projectId,
+      tokenId: newTokenId(new Date()),
+      tokenHash: secretHash(secret),
+      name: "ci",
+      scopes: ["send"],
+      ...rest,
+    });
+
+  test("is known to the gateways when its creation is answered, listed, and unknown when its end is", async () => {
+    const projectId = await registry.project();
+    const expiresAt = "2031-01-01T00:00:00.000Z";
+    const token = await make(projectId, "a", { expiresAt });
+    expect(token).toMatchObject({ name: "ci", scopes: ["send"], expires_at: expiresAt });
+    expect((await registry.tokens.get(secretHash("a")))?.value).toEqual({
+      id: token.id,
+      projectId,
+      scopes: ["send"],
+      expiresAt,
+    });
+    const list = () => registry.ask(ListTokens, { projectId, page: firstPage });
+    expect(await list()).toMatchObject({ pagination: { count: 2 }, data: [{ name: "first" }, { id: token.id }] });
+    expect(JSON.stringify(await list())).not.toContain(secretHash("a"));
+
+    expect(await registry.ask(RevokeToken, { projectId, tokenId: token.id })).toEqual({});
+    expect(await registry.tokens.get(secretHash("a"))).toBeUndefined();
+    expect(await list()).toMatchObject({ pagination: { count: 1 }, data: [{ name: "first" }] });
+    expect(await failure(registry.ask(RevokeToken, { projectId, tokenId: token.id }))).toMatchObject({
+      code: "token-not-found",
+    });
+  });
+
+  test("is made once, however often its creation is asked for", async () => {
+    const projectId = await registry.project();
+    const tokenId = newTokenId(new Date());
+    const answers = await Promise.all([1, 2, 3, 4, 5].map(() => make(projectId, "b", { tokenId })));
+    expect(new Set(answers.map((token) => JSON.stringify(token))).size).toBe(1);
+    expect(await registry.ask(ListTokens, { projectId, page: firstPage })).toMatchObject({ pagination: { count: 2 } });
+  });
+});
+
+describe("deletion of a project", () => {
+  test("takes it from the gateways at once, and everything it had after it", async () => {
+    const projectId = await registry.project();
+    const other = await registry.project();
+    const devices = Array.from({ length: 2_500 }, (_, at) => ({
+      token: `t${at}`,
+      platform: "android" as const,
+      topics: ["news"],
+    }));
+    for await (const _ of seedDevices(registry.db, projectId, devices));
+    await registry.register(other, apnsToken("stays"), { topics: ["news"] });
+
+    expect(await registry.ask(DeleteProject, { projectId })).toEqual({});
+    expect(await registry.tokens.get(secretHash(projectId))).toBeUndefined();
+    expect(await registry.settings.get(projectSettingsKey(projectId))).toBeUndefined();
+    expect(await failure(registry.ask(GetProject, { projectId }))).toMatchObject({ code: "project-not-found" });
+    expect(await failure(registry.ask(DeleteProject, { projectId }))).toMatchObject({ code: "project-not-found" });
+
+    await eventually(
+      async () => {
+        expect(await registry.lastEvent(projectId, ProjectDeletedV1)).toMatchObject({ projectId });
+        for (const name of ["devices", "topics"])
+          expect(await registry.db.collection(name).countDocuments({ projectId })).toBe(0);
+        expect(await projects().findOne({ _id: projectId })).toBeNull();
+      },
+      { timeoutMs: 20_000 },
+    );
+    expect(await registry.db.collection("devices").countDocuments({ projectId: other })).toBe(1);
+    expect(await registry.db.collection("topics").countDocuments({ projectId: other })).toBe(1);
+  });
+
+  test("refuses registrations and topics from then on", async () => {
+    const projectId = await registry.project();
+    await registry.register(projectId, apnsToken("a"));
+    await registry.ask(DeleteProject, { projectId });
+    const nothing = { code: "project-not-found" };
+    expect(await failure(registry.register(projectId, apnsToken("b")))).toMatchObject(nothing);
+    const topic = { projectId, topicId: newTopicId(new Date()), name: "news" };
+    expect(await failure(registry.ask(CreateTopicQuestion, topic))).toMatchObject(nothing);
+  });
+
+  test("goes on where a crash ended it, and removes what a request that had begun left behind", async () => {
+    const projectId = await registry.project();
+    const at = new Date();
+    await projects().updateOne({ _id: projectId }, { $set: { deletedAt: at } });
+    for await (const _ of seedDevices(registry.db, projectId, [{ token: "late", platform: "android", topics: ["x"] }]));
+    await eventually(async () => {
+      expect(await registry.tokens.get(secretHash(projectId))).toBeUndefined();
+      expect(await registry.db.collection("devices").countDocuments({ projectId })).toBe(0);
+      expect(await registry.db.collection("topics").countDocuments({ projectId })).toBe(0);
+      expect(await projects().findOne({ _id: projectId })).toBeNull();
+    });
+  });
+});
+
+describe("a crash between database and bucket", () => {
+  test("after a creation: the gateways learn of the project", async () => {
+    const projectId = newProjectId(new Date());
+    const hash = secretHash(`${projectId} token`);
+    const createdAt = new Date();
+    const tokenId = newTokenId(createdAt);
+    const token = { id: tokenId, hash, name: "first", scopes: allScopes, createdAt };
+    await projects().insertOne({ _id: projectId, name: "App", openRegistration: false, tokens: [token], createdAt });
+    await eventually(async () => {
+      expect((await registry.tokens.get(hash))?.value).toEqual({ id: tokenId, projectId, scopes: allScopes });
+      expect((await registry.settings.get(projectSettingsKey(projectId)))?.value.openRegistration).toBe(false);
+    });
+  });
+
+  test("after a revocation: the gateways forget the token, and whoever asks again is answered", async () => {
+    const projectId = await registry.project();
+    const hash = secretHash(projectId);
+    const { data } = await registry.ask(ListTokens, { projectId, page: firstPage });
+    await projects().updateOne({ _id: projectId }, { $set: { "tokens.0.revokedAt": new Date() } });
+    expect(await registry.ask(ListTokens, { projectId, page: firstPage })).toMatchObject({ data: [] });
+    await eventually(async () => {
+      expect(await registry.tokens.get(hash)).toBeUndefined();
+      expect(await projects().findOne({ _id: projectId })).toMatchObject({ tokens: [] });
+    });
+    expect(data).toHaveLength(1);
+  });
+
+  test("entries of nobody are removed, entries that differ are mended, others are left alone", async () => {
+    const projectId = await registry.project();
+    const stranger = newProjectId(new Date());
+    const id = newTokenId(new Date());
+    await registry.tokens.put("f".repeat(64), { id, projectId: stranger, scopes: ["send"] });
+    await registry.tokens.put("e".repeat(64), { id, projectId, scopes: ["send"] });
+    await registry.settings.put(projectSettingsKey(stranger), { id: stranger, openRegistration: true });
+    await registry.settings.put(projectSettingsKey(projectId), { id: projectId, openRegistration: false });
+    const untouched = await registry.tokens.get(secretHash(projectId));
+    await eventually(async () => {
+      expect(await registry.tokens.get("f".repeat(64))).toBeUndefined();
+      expect(await registry.tokens.get("e".repeat(64))).toBeUndefined();
+      expect(await registry.settings.get(projectSettingsKey(stranger))).toBeUndefined();
+      expect((await registry.settings.get(projectSettingsKey(projectId)))?.value.openRegistration).toBe(true);
+    });
+    expect(await registry.tokens.get(secretHash(projectId))).toEqual(untouched);
+  });
+});

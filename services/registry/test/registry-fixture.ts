@@ -1,0 +1,143 @@
+import {
+  ask as askBus,
+  type Bus,
+  type Consuming,
+  closeBus,
+  connectBus,
+  consume,
+  consumersReady,
+  ensureStreams,
+  type Handler,
+  lastMessage,
+  openBucket,
+} from "@herald/bus";
+import {
+  CreateProjectQuestion,
+  type DataOf,
+  type EventContract,
+  newProjectId,
+  newTokenId,
+  type ProjectId,
+  ProjectRecord,
+  type QuestionContract,
+  RegisterDeviceQuestion,
+  secretHash,
+  TokenRecord,
+} from "@herald/contracts";
+import { createLogger, HeraldError, readConfig } from "@herald/kit";
+import { type Broker, eventually, type FreshDatabase, freshDatabase, leakCheck, startBroker } from "@herald/testing";
+import type { Db } from "mongodb";
+import type { z } from "zod";
+import { createApp } from "../src/app.ts";
+import { RegistryConfig } from "../src/config.ts";
+
+type Answer<Question extends QuestionContract> = z.output<Question["answer"]>;
+type Overrides = NonNullable<Parameters<typeof createApp>[1]>;
+
+/** Registry on a broker and a database of its own, and what a gateway and a dispatch would do with it. */
+export type RegistryTest = Awaited<ReturnType<typeof startRegistryTest>>;
+
+const log = createLogger({ service: "test", level: "silent" });
+
+export const startRegistryTest = async (
+  options: { overrides?: Overrides; mongoUrl?: (url: string) => Promise<string> } = {},
+) => {
+  const noLeak = leakCheck();
+  const [broker, database]: [Broker, FreshDatabase] = await Promise.all([startBroker(), freshDatabase()]);
+  const bus: Bus = await connectBus({ url: broker.url, name: "test", log });
+  await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
+  const mongoUrl = (await options.mongoUrl?.(database.url)) ?? database.url;
+  const newApp = (overrides: Overrides = {}) =>
+    createApp(
+      readConfig(RegistryConfig, {
+        HERALD_NATS_URL: broker.url,
+        HERALD_MONGO_URL: mongoUrl,
+        HERALD_REGISTRY_DATABASE: database.name,
+        HERALD_REGISTRY_PORT: "0",
+        HERALD_REGISTRY_METRICS_PORT: "0",
+      }),
+      { log, removeEveryMs: 50, lingerMs: 0, ...options.overrides, ...overrides },
+    );
+  const app = newApp();
+  await app.start();
+  const db: Db = database.client.db(database.name);
+  const consuming: Consuming[] = [];
+
+  const ask = <Request extends z.ZodType, Reply extends z.ZodType>(
+    question: QuestionContract<Request, Reply>,
+    data: z.input<Request>,
+  ): Promise<z.output<Reply>> => askBus(bus, question, data, { timeoutMs: 20_000 });
+
+  const ready = async (address: string) => {
+    const { status } = await fetch(`${address}/readyz`);
+    if (status !== 200) throw new Error(`readyz is ${status}`);
+  };
+  await eventually(() => ready(app.address()), { timeoutMs: 20_000 });
+
+  const project = async (): Promise<ProjectId> => {
+    const projectId = newProjectId(new Date());
+    await ask(CreateProjectQuestion, {
+      projectId,
+      name: "App",
+      openRegistration: true,
+      tokenId: newTokenId(new Date()),
+      tokenHash: secretHash(projectId),
+    });
+    return projectId;
+  };
+
+  return {
+    broker,
+    bus,
+    db,
+    mongoUrl,
+    app,
+    newApp,
+    ask,
+    ready,
+    project,
+    tokens: openBucket(bus, "push_tokens", TokenRecord),
+    settings: openBucket(bus, "push_projects", ProjectRecord),
+    register: (
+      projectId: ProjectId,
+      token: string,
+      rest: Partial<DataOf<{ schema: typeof RegisterDeviceQuestion.request }>> = {},
+    ): Promise<Answer<typeof RegisterDeviceQuestion>> =>
+      ask(RegisterDeviceQuestion, { projectId, platform: "ios", token, topics: [], ...rest }),
+    /** The last event of a kind that the world was told of a project. */
+    lastEvent: async <Schema extends z.ZodType>(projectId: ProjectId, contract: EventContract<Schema>) => {
+      const subject = contract.pattern.replace(":projectId", projectId);
+      return (await lastMessage(bus, "PUSH_EVENTS", subject, contract))?.data;
+    },
+    handle: async (...handlers: Handler[]): Promise<Consuming> => {
+      const started = await consume(bus, handlers);
+      consuming.push(started);
+      await eventually(() => {
+        if (!consumersReady(started)) throw new Error("the consumers are not ready");
+      });
+      return started;
+    },
+    stop: async () => {
+      await Promise.all(consuming.map((one) => one.stop(2_000)));
+      await app.stop();
+      await closeBus(bus);
+      await database.drop();
+      await broker.stop();
+      await noLeak();
+    },
+  };
+};
+
+/** The code and messages of the HeraldError that a promise fails with. */
+export const failure = async (work: Promise<unknown>): Promise<{ code: string; messages: readonly string[] }> => {
+  try {
+    await work;
+  } catch (error) {
+    if (error instanceof HeraldError) return { code: error.code, messages: error.messages };
+    throw error;
+  }
+  throw new Error("it did not fail");
+};
+
+/** A token that APNs could have given. */
+export const apnsToken = (seed: string): string => secretHash(seed);

@@ -1,0 +1,218 @@
+import {
+  CreateTopicQuestion,
+  DeleteTopic,
+  type DeviceId,
+  DeviceSubscribedV1,
+  DeviceUnsubscribedV1,
+  GetDevice,
+  GetTopic,
+  ListTopics,
+  newDeviceId,
+  newTopicId,
+  type ProjectId,
+  SubscribeDevices,
+  TopicCreatedV1,
+  TopicDeletedV1,
+  UnsubscribeDevices,
+} from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { seedDevices } from "../src/stores/seed-devices.ts";
+import { apnsToken, failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+
+let registry: RegistryTest;
+let projectId: ProjectId;
+
+beforeAll(async () => {
+  registry = await startRegistryTest();
+});
+afterAll(() => registry.stop());
+beforeEach(async () => {
+  projectId = await registry.project();
+});
+
+const create = (name: string, topicId = newTopicId(new Date())) =>
+  registry.ask(CreateTopicQuestion, { projectId, topicId, name });
+const get = (topic: string) => registry.ask(GetTopic, { projectId, topic });
+const devicesOf = async (count: number): Promise<DeviceId[]> => {
+  const ids: DeviceId[] = [];
+  const seeds = Array.from({ length: count }, (_, at) => ({ token: `t${at}`, platform: "android" as const }));
+  for await (const some of seedDevices(registry.db, projectId, seeds)) ids.push(...some);
+  return ids;
+};
+const subscribe = (topic: string, devices: DeviceId[], create = true) =>
+  registry.ask(SubscribeDevices, { projectId, topic, devices, create });
+const unsubscribe = (topic: string, devices: DeviceId[]) =>
+  registry.ask(UnsubscribeDevices, { projectId, topic, devices, create: false });
+
+describe("a topic", () => {
+  test("is made once, read by id and by name, and told", async () => {
+    const { topic, created } = await create("news");
+    expect(created).toBe(true);
+    expect(topic).toMatchObject({ name: "news", devices: 0 });
+    expect(await create("news", topic.id)).toEqual({ topic, created: false });
+    expect(await get("news")).toEqual(topic);
+    expect(await get(topic.id)).toEqual(topic);
+    expect(await failure(create("news"))).toMatchObject({ code: "topic-exists" });
+    await eventually(async () =>
+      expect(await registry.lastEvent(projectId, TopicCreatedV1)).toMatchObject({ topicId: topic.id, topic: "news" }),
+    );
+  });
+
+  test("is its project's own", async () => {
+    const { topic } = await create("news");
+    const stranger = await registry.project();
+    for (const reference of ["news", topic.id])
+      expect(await failure(registry.ask(GetTopic, { projectId: stranger, topic: reference }))).toMatchObject({
+        code: "topic-not-found",
+      });
+  });
+
+  test("is listed with the count of its devices", async () => {
+    const ids = await devicesOf(3);
+    for (const name of ["a", "b", "c"]) await create(name);
+    await subscribe("b", ids);
+    const page = { by: "page" as const, page: 1, perPage: 2 };
+    expect(await registry.ask(ListTopics, { projectId, page })).toMatchObject({
+      data: [
+        { name: "a", devices: 0 },
+        { name: "b", devices: 3 },
+      ],
+      pagination: { count: 3, pages: 2 },
+    });
+  });
+
+  test("is counted exactly below 10,000 devices, and at most 10 s late above", async () => {
+    const seeds = Array.from({ length: 10_200 }, (_, at) => ({
+      token: `t${at}`,
+      platform: "android" as const,
+      topics: at < 9_999 ? ["large", "small"] : ["large"],
+    }));
+    for await (const _ of seedDevices(registry.db, projectId, seeds));
+    expect(await get("small")).toMatchObject({ devices: 9_999 });
+    expect(await get("large")).toMatchObject({ devices: 10_200 });
+  });
+});
+
+describe("subscriptions", () => {
+  test("of a thousand devices at once, repeated, with devices that nobody knows", async () => {
+    const ids = await devicesOf(998);
+    const stranger = await registry.project();
+    const foreign = (await registry.register(stranger, apnsToken("x"))).device.id;
+    const unknown = [newDeviceId(new Date()), foreign];
+    const first = await subscribe("news", [...ids, ...unknown]);
+    expect(first).toMatchObject({ topic: { name: "news" }, changed: 998, unknown });
+    expect(await subscribe("news", [...ids, ...unknown])).toEqual({ ...first, changed: 0 });
+    expect(await get("news")).toMatchObject({ devices: 998 });
+    expect((await registry.ask(GetDevice, { projectId: stranger, deviceId: foreign })).topics).toEqual([]);
+    await eventually(async () => {
+      expect(await registry.lastEvent(projectId, DeviceSubscribedV1)).toMatchObject({ topic: "news" });
+      expect(await registry.db.collection("devices").countDocuments({ projectId, outbox: { $exists: true } })).toBe(0);
+    });
+
+    expect(await unsubscribe("news", [...ids.slice(8), ...unknown])).toMatchObject({ changed: 990, unknown });
+    expect(await unsubscribe("news", ids.slice(8))).toMatchObject({ changed: 0 });
+    expect(await get("news")).toMatchObject({ devices: 8 });
+    await eventually(async () =>
+      expect(await registry.lastEvent(projectId, DeviceUnsubscribedV1)).toMatchObject({ topic: "news" }),
+    );
+  });
+
+  test("a device named twice counts once", async () => {
+    const [id] = await devicesOf(1);
+    if (!id) throw new Error("no device");
+    expect(await subscribe("news", [id, id])).toMatchObject({ changed: 1, unknown: [] });
+    expect((await registry.ask(GetDevice, { projectId, deviceId: id })).topics).toEqual(["news"]);
+  });
+
+  test("without the right to create need a topic that exists", async () => {
+    const ids = await devicesOf(1);
+    const none = { code: "topic-not-found" };
+    expect(await failure(subscribe("news", ids, false))).toMatchObject(none);
+    expect(await failure(subscribe(newTopicId(new Date()), ids))).toMatchObject(none);
+    expect(await failure(unsubscribe("news", ids))).toMatchObject(none);
+    expect(await failure(get("news"))).toMatchObject(none);
+    await create("news");
+    expect(await subscribe("news", ids, false)).toMatchObject({ changed: 1 });
+  });
+
+  test("of unknown devices alone make no topic", async () => {
+    expect(await failure(subscribe("news", [newDeviceId(new Date())]))).toMatchObject({ code: "device-not-found" });
+    expect(await failure(get("news"))).toMatchObject({ code: "topic-not-found" });
+  });
+
+  test("at the same time as changes lose nothing", async () => {
+    const { device } = await registry.register(projectId, apnsToken("a"));
+    const names = Array.from({ length: 20 }, (_, at) => `topic${at}`);
+    await Promise.all([
+      ...names.map((name) => subscribe(name, [device.id])),
+      ...names.map((name) => registry.register(projectId, apnsToken("a"), { metadata: { [name]: name } })),
+    ]);
+    const after = await registry.ask(GetDevice, { projectId, deviceId: device.id });
+    expect([...after.topics].sort()).toEqual([...names].sort());
+    expect(Object.keys(after.metadata).sort()).toEqual([...names].sort());
+  });
+
+  test("of many who name a new topic make it once", async () => {
+    const ids = await devicesOf(20);
+    const results = await Promise.all(ids.map((id) => subscribe("news", [id])));
+    expect(new Set(results.map(({ topic }) => topic.id)).size).toBe(1);
+    expect(await get("news")).toMatchObject({ devices: 20 });
+  });
+});
+
+describe("deletion of a topic", () => {
+  test("ends every subscription, and frees the name", async () => {
+    const seeds = Array.from({ length: 2_500 }, (_, at) => ({
+      token: `t${at}`,
+      platform: "android" as const,
+      topics: ["news", "sport"],
+    }));
+    const ids: DeviceId[] = [];
+    for await (const some of seedDevices(registry.db, projectId, seeds)) ids.push(...some);
+    const { id } = await get("news");
+    expect(await registry.ask(DeleteTopic, { projectId, topic: "news" })).toEqual({});
+    for (const reference of ["news", id])
+      expect(await failure(get(reference))).toMatchObject({ code: "topic-not-found" });
+    expect(await failure(registry.ask(DeleteTopic, { projectId, topic: id }))).toMatchObject({
+      code: "topic-not-found",
+    });
+    expect(await registry.db.collection("devices").countDocuments({ projectId, facets: "t:news" })).toBe(0);
+    expect(await get("sport")).toMatchObject({ devices: 2_500 });
+
+    const again = await create("news");
+    expect(again.created).toBe(true);
+    expect(again.topic).toMatchObject({ devices: 0 });
+    expect(again.topic.id).not.toBe(id);
+    await eventually(async () => {
+      expect(await registry.lastEvent(projectId, TopicDeletedV1)).toMatchObject({ topicId: id, topic: "news" });
+      expect(await registry.db.collection<{ _id: string }>("topics").findOne({ _id: id })).toBeNull();
+    });
+  });
+
+  test("goes on where a crash ended it; until then nobody can have the name", async () => {
+    const { topic } = await create("news");
+    const ids = await devicesOf(3);
+    await subscribe("news", ids);
+    const deletedAt = new Date();
+    const busy = registry.db.collection("devices");
+    await registry.db.collection<{ _id: string }>("topics").updateOne({ _id: topic.id }, { $set: { deletedAt } });
+    await eventually(async () => {
+      expect(await busy.countDocuments({ projectId, facets: "t:news" })).toBe(0);
+      expect(await registry.db.collection<{ _id: string }>("topics").findOne({ _id: topic.id })).toBeNull();
+    });
+    expect((await create("news")).created).toBe(true);
+  });
+
+  test("while devices subscribe leaves no subscription without a topic", async () => {
+    const ids = await devicesOf(30);
+    await create("news");
+    await Promise.allSettled([
+      ...ids.map((id, at) => subscribe("news", [id], at % 2 === 0)),
+      registry.ask(DeleteTopic, { projectId, topic: "news" }),
+    ]);
+    const left = await registry.db.collection("devices").countDocuments({ projectId, facets: "t:news" });
+    const topic = await get("news").catch(() => undefined);
+    expect(topic?.devices ?? 0).toBe(left);
+  });
+});
