@@ -5,7 +5,7 @@ import { binaryVersion, findBinary, isAtLeast } from "../processes/find-binary.t
 import { cacheFolder } from "../provision/cache-folder.ts";
 import { unpackDebianPackages, whyNoDebian } from "../provision/debian.ts";
 import { libraryFolder, wrapProgram } from "../provision/debian-wrapper.ts";
-import { goInstall } from "../provision/go-install.ts";
+import { findGo, goInstall } from "../provision/go-install.ts";
 import { exists, provision } from "../provision/provision.ts";
 import type { ResolveOptions } from "../stack-options.ts";
 
@@ -13,6 +13,8 @@ import type { ResolveOptions } from "../stack-options.ts";
 const MINIMUM = "2.12";
 const PINNED = "2.15.2";
 const MODULE = `github.com/nats-io/nats-server/v2@v${PINNED}`;
+/** The number is this recipe's: it rises when a newer version is needed than an earlier one may have fetched. */
+const FROM_DEBIAN = "nats-server-debian-1";
 
 export const NATS_REMEDY = `This helps: go install ${MODULE}   (or set HERALD_NATS_URL to a nats-server ≥ ${MINIMUM} with JetStream)`;
 
@@ -58,7 +60,7 @@ type FetchOptions = { env: NodeJS.ProcessEnv; progress: (line: string) => void; 
 async function fetched(options: FetchOptions): Promise<Answer<NatsChoice>> {
   const cache = cacheFolder(options.env);
   const fromGo = join(cache, `nats-server-${PINNED}`, "nats-server");
-  const fromDebian = join(cache, "nats-server-debian", "root/usr/sbin/nats-server");
+  const fromDebian = join(cache, FROM_DEBIAN, "root/usr/sbin/nats-server");
   for (const path of [fromGo, fromDebian]) {
     if (await exists(path)) return { found: { kind: "binary", path }, why: `fetched earlier: ${path}` };
   }
@@ -72,6 +74,7 @@ async function fetched(options: FetchOptions): Promise<Answer<NatsChoice>> {
 }
 
 async function fetchWithGo(cache: string, { env, progress }: FetchOptions): Promise<Answer<NatsChoice>> {
+  if (!(await findGo(env))) return { why: "go is not installed" };
   const name = `nats-server-${PINNED}`;
   try {
     const folder = await provision({ cache, name, progress }, async (building) => {
@@ -89,7 +92,7 @@ async function fetchFromDebian(cache: string, { env, progress }: FetchOptions): 
   const missing = await whyNoDebian(env);
   if (missing) return { why: missing };
   const program = "usr/sbin/nats-server";
-  const folder = await provision({ cache, name: "nats-server-debian", progress }, async (building) => {
+  const folder = await provision({ cache, name: FROM_DEBIAN, progress }, async (building) => {
     const root = await unpackDebianPackages(building, ["nats-server"], {
       env,
       progress: (line) => progress(`nats-server: ${line}`),

@@ -6,7 +6,6 @@ import type { Ports } from "./ports.ts";
 import type { Secrets } from "./secrets.ts";
 
 export const serviceNames = ["gateway", "registry", "dispatch", "analytics"] as const;
-export type ServiceName = (typeof serviceNames)[number];
 
 /** A service has 25 s to finish what it holds; then it is killed. */
 const STOP_TIMEOUT_MS = 30_000;
