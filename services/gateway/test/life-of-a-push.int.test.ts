@@ -1,21 +1,15 @@
 import { consume, consumersReady, defineHandler } from "@herald/bus";
 import { type OpensV1 as Opens, OpensV1, type SendV1 as Send, SendV1 } from "@herald/contracts";
-import { createOpenTokens, parseOpenKeys } from "@herald/payload";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { apnsToken, type GatewayTest, openKey, startGatewayTest } from "./gateway-fixture.ts";
+import { apnsToken, type GatewayTest, startGatewayTest } from "./gateway-fixture.ts";
+import { openTokens } from "./new-world.ts";
 
 let system: GatewayTest;
 beforeAll(async () => {
   system = await startGatewayTest();
 });
 afterAll(() => system.stop());
-
-const signer = () => {
-  const ring = parseOpenKeys(`k1:${openKey}`);
-  if ("problem" in ring) throw new Error(ring.problem);
-  return createOpenTokens(ring.keys);
-};
 
 test("a project, a device, a send and its open go through to the bus", async () => {
   const { call } = system;
@@ -53,7 +47,7 @@ test("a project, a device, a send and its open go through to the bus", async () 
   expect(command).toMatchObject({ projectId: project.id, notificationId: answer.body.data.id });
 
   const { id } = answer.body.data;
-  const token = signer().sign({ projectId: project.id, notificationId: id, deviceId: device.id }, new Date());
+  const token = openTokens.sign({ projectId: project.id, notificationId: id, deviceId: device.id }, new Date());
   const open = await call(`PUT /api/v1/notifications/${id}/open`, { body: { project_id: project.id, token } });
   expect(open.status).toBe(204);
   await eventually(() => expect(opened).toHaveLength(1));

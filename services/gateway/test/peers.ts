@@ -270,7 +270,8 @@ export const startPeers = (bus: Bus) => {
   const subscribing = (subscribe: boolean) => (data: z.output<typeof SubscribeDevices.request>) => {
     const { projectId, topic: reference, create } = data;
     const exists = rows(topics, projectId).some(({ id, name }) => id === reference || name === reference);
-    if (!exists && create) makeTopic(projectId, newDeviceId(new Date()).replace("dev_", "top_"), reference);
+    if (!exists && create && !reference.startsWith("top_"))
+      makeTopic(projectId, newDeviceId(new Date()).replace("dev_", "top_"), reference);
     const { value: topic } = topicOf(projectId, reference);
     const known = data.devices.filter((id) => devices.get(id)?.projectId === projectId);
     for (const id of known) {

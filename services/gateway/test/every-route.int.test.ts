@@ -1,0 +1,118 @@
+import type { Scope } from "@herald/contracts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Route } from "../src/http/route.ts";
+import { allRoutes } from "../src/routes/all-routes.ts";
+import { routeOf } from "./documented.ts";
+import { adminToken, type Call, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
+import { newWorld } from "./new-world.ts";
+import { type Case, table, type World } from "./route-table.ts";
+
+let system: GatewayTest;
+let stranger: TestProject;
+beforeAll(async () => {
+  system = await startGatewayTest({ environment: { HERALD_GATEWAY_LIMIT_FAILURES: "100000" } });
+  stranger = await system.project("Stranger");
+});
+afterAll(() => system.stop());
+
+const caseOf = (route: Route): Case => {
+  const found = table[route.operationId];
+  if (found === undefined) throw new Error(`${route.operationId} is not in the table`);
+  return found;
+};
+
+/** The credential that a route takes: the admin token, a project token, or none. */
+const credentialFor = (route: Route, { project }: { project: TestProject }): Call => {
+  if (route.access.by.includes("admin")) return { token: adminToken };
+  return route.access.by.includes("project") ? { token: project.token } : {};
+};
+
+const bodyFor = (one: Case, world: World): Call => (one.body === undefined ? {} : { body: one.body(world) });
+
+test("the table has every route, and no other", () => {
+  expect(Object.keys(table).sort()).toEqual(allRoutes.map(({ operationId }) => operationId).sort());
+});
+
+describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.path}`, route] as const))(
+  "%s",
+  (_, route) => {
+    const one = caseOf(route);
+    const { by, scope } = route.access;
+    /** What does not concern a route is no test of it, rather than a skipped one. */
+    const testIf = (concerns: boolean) => (concerns ? test : () => {});
+
+    test("does what it is for", async () => {
+      const world = await newWorld(system);
+      const path = one.route(world);
+      const [method = "", url = ""] = path.split(" ");
+      expect(routeOf(method, url)?.operationId).toBe(route.operationId);
+      const answer = await system.call(path, { ...credentialFor(route, world), ...bodyFor(one, world) });
+      expect(answer.status, JSON.stringify(answer.body)).toBe(one.status);
+    });
+
+    test("refuses a body or a query that it does not know", async () => {
+      const world = await newWorld(system);
+      const call = { ...credentialFor(route, world), ...(one.bad === undefined ? {} : { body: one.bad }) };
+      const answer = await system.call(one.route(world) + (one.badQuery ?? ""), call);
+      expect(answer.status, JSON.stringify(answer.body)).toBe(422);
+      expect(answer.problem.errors.length).toBeGreaterThan(0);
+      for (const message of answer.problem.errors) expect(message).toMatch(/^[A-Za-z_-][\w.$\-[\]]*: ./);
+    });
+
+    testIf(route.body !== undefined)("refuses unknown fields beside the known ones", async () => {
+      const world = await newWorld(system);
+      const body = { ...(one.body?.(world) as object), surplus: 1 };
+      const answer = await system.call(one.route(world), { ...credentialFor(route, world), body });
+      expect(answer.status).toBe(422);
+      expect(answer.problem.errors.join()).toContain("surplus");
+    });
+
+    testIf(!by.every((kind) => kind === "client"))("wants a credential that it knows", async () => {
+      const world = await newWorld(system);
+      const path = one.route(world);
+      const foreign = by.includes("admin") ? world.project.token : adminToken;
+      const wrong = ["Bearer nonsense", "Basic YTpi", "Bearer", `Bearer ${world.project.token}x`, `Bearer ${foreign}`];
+      for (const authorization of wrong) {
+        const answer = await system.call(path, { headers: { authorization }, ...bodyFor(one, world) });
+        expect(answer.status, authorization).toBe(401);
+      }
+      if (!by.includes("client")) expect((await system.call(path, bodyFor(one, world))).status).toBe(401);
+    });
+
+    testIf(scope !== undefined)("wants its scope of a project token", async () => {
+      const world = await newWorld(system);
+      const others = (["send", "read", "devices"] as const).filter((other) => other !== scope) satisfies Scope[];
+      const token = await system.token(world.project, others);
+      const refused = await system.call(one.route(world), { token, ...bodyFor(one, world) });
+      expect(refused.status).toBe(403);
+      expect(refused.problem.errors[0]).toContain(`\`${scope}\``);
+      const enough = await system.token(world.project, [scope ?? "send"]);
+      const allowed = await system.call(one.route(world), { token: enough, ...bodyFor(one, world) });
+      expect(allowed.status).toBe(one.status);
+    });
+
+    testIf(by.includes("project"))("gives nothing of one project to another", async () => {
+      const world = await newWorld(system);
+      const answer = await system.call(one.route(world), { token: stranger.token, ...bodyFor(one, world) });
+      expect(answer.status, JSON.stringify(answer.body)).toBe(one.foreign ?? 404);
+      const shown = JSON.stringify(answer.body ?? {});
+      for (const secret of [world.device.token, world.project.id, world.notification.id])
+        expect(shown).not.toContain(secret);
+    });
+
+    testIf(by.includes("device") && route.path.includes("{id}"))("takes that device's credential alone", async () => {
+      const world = await newWorld(system);
+      const other = await newWorld(system);
+      const path = one.route(world);
+      const body = bodyFor(one, world);
+      expect((await system.call(path, { token: other.credential, ...body })).status).toBe(403);
+      expect((await system.call(path, { token: world.credential, ...body })).status).toBe(one.status);
+    });
+
+    testIf(scope !== undefined && !by.includes("device"))("takes no device credential", async () => {
+      const world = await newWorld(system);
+      const answer = await system.call(one.route(world), { token: world.credential, ...bodyFor(one, world) });
+      expect(answer.status).toBe(403);
+    });
+  },
+);

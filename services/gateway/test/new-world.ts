@@ -1,0 +1,49 @@
+import type { Notification } from "@herald/contracts";
+import { createOpenTokens, parseOpenKeys } from "@herald/payload";
+import { expect } from "vitest";
+import { adminToken, type GatewayTest, openKey } from "./gateway-fixture.ts";
+import { newDevice, table, type World } from "./route-table.ts";
+
+const ring = () => {
+  const parsed = parseOpenKeys(`k1:${openKey}`);
+  if ("problem" in parsed) throw new Error(parsed.problem);
+  return parsed.keys;
+};
+
+/** Signs as dispatch does. */
+export const openTokens = createOpenTokens(ring());
+
+/** A project with one of everything. */
+export const newWorld = async (system: GatewayTest): Promise<World> => {
+  const { call, peers } = system;
+  const project = await system.project();
+  const { token } = project;
+  const registered = await call("POST /api/v1/devices", { token, body: newDevice() });
+  const topic = await call("POST /api/v1/topics", { token, body: { topic: { name: "news" } } });
+  const sent = await call("POST /api/v1/notifications", {
+    token,
+    body: { notification: { title: "Hi", targets: ["all"] } },
+  });
+  const notification: Notification = sent.body.data;
+  peers.notifications.set(notification.id, { projectId: project.id, value: notification });
+  const tokens = await call(`GET /admin/v1/projects/${project.id}/tokens`, { token: adminToken });
+  for (const [provider, settings] of [
+    ["apns", table.putApnsProvider?.body],
+    ["fcm", table.putFcmProvider?.body],
+    ["webpush", table.putWebPushProvider?.body],
+  ] as const) {
+    const body = settings?.({} as World);
+    const put = await call(`PUT /admin/v1/projects/${project.id}/providers/${provider}`, { token: adminToken, body });
+    expect(put.status).toBe(200);
+  }
+  const claim = { projectId: project.id, notificationId: notification.id, deviceId: registered.body.data.id };
+  return {
+    project,
+    tokenId: tokens.body.data[0].id,
+    device: registered.body.data,
+    credential: registered.body.credential,
+    topic: topic.body.data,
+    notification,
+    openToken: openTokens.sign(claim, new Date()),
+  };
+};

@@ -1,0 +1,213 @@
+import type { Device, Notification } from "@herald/contracts";
+import { apnsToken, type TestProject } from "./gateway-fixture.ts";
+
+/** Everything that one project has, for the paths and bodies of the table. */
+export type World = {
+  project: TestProject;
+  tokenId: string;
+  device: Device;
+  credential: string;
+  topic: { id: string; name: string };
+  notification: Notification;
+  openToken: string;
+};
+
+export type Case = {
+  /** Method and path; `{…}` from the world. */
+  readonly route: (world: World) => string;
+  readonly status: number;
+  readonly body?: (world: World) => unknown;
+  /** A body, or a query behind the path, that is refused with 422. */
+  readonly bad?: unknown;
+  readonly badQuery?: string;
+  /** What comes of it with another project's credential: 404 unless the route names nothing. */
+  readonly foreign?: number;
+};
+
+export const newDevice = () => ({ device: { token: apnsToken(), platform: "ios" } });
+const query = "?page=0";
+
+/** Every route once, by its operation id: how it is called as it is meant, and how not. */
+export const table: Record<string, Case> = {
+  listDevices: { route: () => "GET /api/v1/devices", status: 200, badQuery: query, foreign: 200 },
+  registerDevice: {
+    route: () => "POST /api/v1/devices",
+    status: 201,
+    body: newDevice,
+    bad: { device: { token: "no", platform: "ios" } },
+    foreign: 201,
+  },
+  getDevice: { route: ({ device: { id } }) => `GET /api/v1/devices/${id}`, status: 200, badQuery: "?verbose=1" },
+  changeDevice: {
+    route: ({ device: { id } }) => `PATCH /api/v1/devices/${id}`,
+    status: 200,
+    body: () => ({ device: { metadata: { plan: "pro" } } }),
+    bad: { device: { metadata: { $ne: null } } },
+  },
+  deleteDevice: { route: ({ device: { id } }) => `DELETE /api/v1/devices/${id}`, status: 204, bad: { force: true } },
+  identify: {
+    route: () => "PUT /api/v1/identification",
+    status: 201,
+    body: ({ project }) => ({ project_id: project.id, identifier: apnsToken(), platform: "ios" }),
+    bad: { project_id: "prj_1", identifier: { $ne: null } },
+  },
+  changeMetadata: {
+    route: () => "PATCH /api/v1/metadata",
+    status: 200,
+    body: ({ device: { id } }) => ({ metadata: { plan: "pro" }, device_id: id }),
+    bad: { metadata: [] },
+  },
+  putMetadata: {
+    route: () => "PUT /api/v1/metadata",
+    status: 200,
+    body: ({ device: { id } }) => ({ metadata: { plan: null }, device_id: id }),
+    bad: { metadata: "plan" },
+  },
+  listTopics: { route: () => "GET /api/v1/topics", status: 200, badQuery: "?per_page=101", foreign: 200 },
+  createTopic: {
+    route: () => "POST /api/v1/topics",
+    status: 201,
+    body: () => ({ topic: { name: `topic-${apnsToken()}` } }),
+    bad: { topic: { name: "all" } },
+    foreign: 201,
+  },
+  getTopic: { route: ({ topic: { id } }) => `GET /api/v1/topics/${id}`, status: 200, badQuery: "?full" },
+  deleteTopic: { route: ({ topic: { name } }) => `DELETE /api/v1/topics/${name}`, status: 204, bad: { devices: [] } },
+  subscribeDevices: {
+    route: ({ topic: { id } }) => `PUT /api/v1/topics/${id}/devices`,
+    status: 200,
+    body: (world) => ({ devices: [world.device.id] }),
+    bad: { devices: ["dev_1"] },
+  },
+  unsubscribeDevices: {
+    route: ({ topic: { id } }) => `DELETE /api/v1/topics/${id}/devices`,
+    status: 200,
+    body: (world) => ({ devices: [world.device.id] }),
+    bad: { devices: [] },
+  },
+  subscribeDevice: {
+    route: (world) => `PUT /api/v1/devices/${world.device.id}/topics/${world.topic.id}`,
+    status: 204,
+    bad: { devices: [1] },
+  },
+  unsubscribeDevice: {
+    route: (world) => `DELETE /api/v1/devices/${world.device.id}/topics/${world.topic.id}`,
+    status: 204,
+    bad: { devices: [1] },
+  },
+  sendNotification: {
+    route: () => "POST /api/v1/notifications",
+    status: 202,
+    body: () => ({ notification: { title: "Hello", targets: ["all"] } }),
+    bad: { notification: { title: "Hello", targets: [] } },
+    foreign: 202,
+  },
+  listNotifications: {
+    route: () => "GET /api/v1/notifications",
+    status: 200,
+    badQuery: "?page=1&after=",
+    foreign: 200,
+  },
+  getNotification: {
+    route: ({ notification }) => `GET /api/v1/notifications/${notification.id}`,
+    status: 200,
+    badQuery: "?x=1",
+  },
+  cancelNotification: {
+    route: ({ notification }) => `DELETE /api/v1/notifications/${notification.id}`,
+    status: 200,
+    bad: [1],
+  },
+  listDeliveries: {
+    route: ({ notification }) => `GET /api/v1/notifications/${notification.id}/deliveries`,
+    status: 200,
+    badQuery: "?status=sent",
+  },
+  openNotification: {
+    route: ({ notification }) => `PUT /api/v1/notifications/${notification.id}/open`,
+    status: 204,
+    body: ({ project, openToken }) => ({ project_id: project.id, token: openToken }),
+    bad: { project_id: { $ne: null }, token: { $gt: "" } },
+  },
+  createProject: {
+    route: () => "POST /admin/v1/projects",
+    status: 201,
+    body: () => ({ project: { name: "Another" } }),
+    bad: { project: { name: "" } },
+  },
+  listProjects: { route: () => "GET /admin/v1/projects", status: 200, badQuery: "?per_page=x" },
+  getProject: { route: ({ project }) => `GET /admin/v1/projects/${project.id}`, status: 200, badQuery: "?x=1" },
+  changeProject: {
+    route: ({ project }) => `PATCH /admin/v1/projects/${project.id}`,
+    status: 200,
+    body: () => ({ project: { name: "Renamed" } }),
+    bad: { project: {} },
+  },
+  deleteProject: { route: ({ project }) => `DELETE /admin/v1/projects/${project.id}`, status: 204, bad: { all: true } },
+  createToken: {
+    route: ({ project }) => `POST /admin/v1/projects/${project.id}/tokens`,
+    status: 201,
+    body: () => ({ token: { name: "CI", scopes: ["send"], expires_at: "2999-01-01T00:00:00+02:00" } }),
+    bad: { token: { name: "CI", scopes: ["write"] } },
+  },
+  listTokens: { route: ({ project }) => `GET /admin/v1/projects/${project.id}/tokens`, status: 200, badQuery: "?q" },
+  revokeToken: {
+    route: ({ project, tokenId }) => `DELETE /admin/v1/projects/${project.id}/tokens/${tokenId}`,
+    status: 204,
+    bad: { now: true },
+  },
+  putApnsProvider: {
+    route: ({ project }) => `PUT /admin/v1/projects/${project.id}/providers/apns`,
+    status: 200,
+    body: () => ({
+      key_id: "ABCDEFGHIJ",
+      team_id: "ABCDEFGHIJ",
+      private_key: "a key",
+      bundle_id: "com.example.app",
+      environment: "sandbox",
+    }),
+    bad: { key_id: "ABCDEFGHIJ" },
+  },
+  getApnsProvider: {
+    route: ({ project }) => `GET /admin/v1/projects/${project.id}/providers/apns`,
+    status: 200,
+    badQuery: "?x=1",
+  },
+  deleteApnsProvider: {
+    route: ({ project }) => `DELETE /admin/v1/projects/${project.id}/providers/apns`,
+    status: 204,
+    badQuery: "?x=1",
+  },
+  putFcmProvider: {
+    route: ({ project }) => `PUT /admin/v1/projects/${project.id}/providers/fcm`,
+    status: 200,
+    body: () => ({ service_account: { type: "service_account" } }),
+    bad: { service_account: "{}" },
+  },
+  getFcmProvider: {
+    route: ({ project }) => `GET /admin/v1/projects/${project.id}/providers/fcm`,
+    status: 200,
+    badQuery: "?x=1",
+  },
+  deleteFcmProvider: {
+    route: ({ project }) => `DELETE /admin/v1/projects/${project.id}/providers/fcm`,
+    status: 204,
+    badQuery: "?x=1",
+  },
+  putWebPushProvider: {
+    route: ({ project }) => `PUT /admin/v1/projects/${project.id}/providers/webpush`,
+    status: 200,
+    body: () => ({ subject: "mailto:push@example.com" }),
+    bad: { subject: "push@example.com" },
+  },
+  getWebPushProvider: {
+    route: ({ project }) => `GET /admin/v1/projects/${project.id}/providers/webpush`,
+    status: 200,
+    badQuery: "?x=1",
+  },
+  deleteWebPushProvider: {
+    route: ({ project }) => `DELETE /admin/v1/projects/${project.id}/providers/webpush`,
+    status: 204,
+    badQuery: "?x=1",
+  },
+};
