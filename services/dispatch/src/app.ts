@@ -65,13 +65,15 @@ const stopDeadlineMs = 30_000;
 const drainMs = 25_000;
 /** Contents in memory: more than are being sent at a time, at some kilobytes each. */
 const watchedNotifications = 1_000;
-const sweepEveryMs = 2_000;
+/** What the clock on the bus forgot waits this much longer. */
+const usualSweepMs = 2_000;
 
 type Overrides = {
   readonly log?: Logger;
   readonly now?: () => Date;
   /** In [0, 1): the jitter of what is tried again. */
   readonly random?: () => number;
+  readonly sweepEveryMs?: number;
 };
 
 /** Dispatch, put together. `start` resolves when it listens; it waits for a broker and a database that are away. */
@@ -146,7 +148,7 @@ type Ground = Overrides & { readonly bus: Bus; readonly mongo: MongoHandle; read
 
 /** Everything between the bus and the database, readable from the stores up to the handlers. */
 const assemble = (config: DispatchConfig, ground: Ground) => {
-  const { bus, mongo, log, now = () => new Date(), random = Math.random } = ground;
+  const { bus, mongo, log, now = () => new Date(), random = Math.random, sweepEveryMs = usualSweepMs } = ground;
   const { db } = mongo;
 
   const notifications = createNotificationStore(db);

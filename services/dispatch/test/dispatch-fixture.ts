@@ -61,12 +61,16 @@ export const devices = (count: number, tag = ""): Addressee[] =>
 
 /** Dispatch on a broker and a database of its own, sending to a simulator; the test plays gateway and registry. */
 export const startDispatchTest = async (environment: Record<string, string> = {}) => {
-  const [broker, database, simulators] = await Promise.all([startBroker(), freshDatabase(), startSimulators()]);
+  const clock = { ahead: 0 };
+  const now = () => new Date(Date.now() + clock.ahead);
+  const [broker, database, simulators] = await Promise.all([
+    startBroker(),
+    freshDatabase(),
+    startSimulators({ apns: { now: () => now().getTime() } }),
+  ]);
   const [natsProxy, mongoProxy] = await Promise.all([faultyProxy(broker.url), faultyProxy(database.url)]);
   const bus = await connectBus({ url: broker.url, name: "dispatch-test", log: silent });
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
-  const clock = { ahead: 0 };
-  const now = () => new Date(Date.now() + clock.ahead);
   const config = readConfig(DispatchConfig, {
     HERALD_NATS_URL: natsProxy.url,
     HERALD_MONGO_URL: mongoProxy.url,
@@ -79,14 +83,21 @@ export const startDispatchTest = async (environment: Record<string, string> = {}
     HERALD_LOG_LEVEL: "silent",
     ...environment,
   });
-  const app = createApp(config, { now });
+  const fate = { crashes: 0 };
+  const random = () => {
+    if (fate.crashes-- > 0) throw new Error("the process died");
+    return 0.5;
+  };
+  const app = createApp(config, { now, random, sweepEveryMs: 200 });
   await app.start();
-  const parts = { broker, database, simulators, natsProxy, mongoProxy, bus, clock, now, app, config };
+  const parts = { fate, broker, database, simulators, natsProxy, mongoProxy, bus, clock, now, app, config };
   await ready(parts);
   return { ...parts, ...actions(parts), stop: () => stop(parts) };
 };
 
 type Parts = {
+  /** How many of the next batches die after they were sent and before their outcomes are written. */
+  fate: { crashes: number };
   broker: Broker;
   database: FreshDatabase;
   simulators: Simulators;
@@ -129,10 +140,20 @@ const actions = ({ bus, simulators, database, clock, now, config }: Parts) => {
   const get = (projectId: ProjectId, notificationId: NotificationId): Promise<Notification> =>
     ask(bus, GetNotification, { projectId, notificationId });
 
+  /** The expansion that dispatch commanded. */
+  const expansion = (projectId: ProjectId, notificationId: NotificationId) =>
+    eventually(async () => {
+      const subject = ExpandV1.subject({ projectId, notificationId, page: 0 } as ExpandV1);
+      const found = await lastMessage(bus, "PUSH_CMD", subject, ExpandV1);
+      if (!found) throw new Error("nothing is expanded");
+      return found.data;
+    });
+
   return {
     settings,
     putProvider,
     get,
+    expansion,
 
     /** A project that can send to iOS. */
     project: async (): Promise<ProjectId> => {
@@ -160,22 +181,14 @@ const actions = ({ bus, simulators, database, clock, now, config }: Parts) => {
       return data.notificationId;
     },
 
-    /** The expansion that dispatch commanded. */
-    expansion: (projectId: ProjectId, notificationId: NotificationId) =>
-      eventually(async () => {
-        const subject = ExpandV1.subject({ projectId, notificationId, page: 0 } as ExpandV1);
-        const found = await lastMessage(bus, "PUSH_CMD", subject, ExpandV1);
-        if (!found) throw new Error("nothing is expanded");
-        return found.data;
-      }),
-
-    /** As registry deals: a batch for each list of devices. */
+    /** As registry deals, once it was told to: a batch for each list of devices. */
     deal: async (
       projectId: ProjectId,
       notificationId: NotificationId,
       batches: readonly (readonly Addressee[])[],
       { platform = "ios" as Platform, lane = "broadcast" as Lane, from = 0, of = batches.length } = {},
     ) => {
+      await expansion(projectId, notificationId);
       for (const [index, batch] of batches.entries()) {
         const data: DeliverBatchV1 = {
           batchId: `${notificationId}/0/${from + index}`,
