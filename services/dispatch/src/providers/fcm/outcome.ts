@@ -1,0 +1,88 @@
+import { type Answered, accepted, type Outcome, outcomeOfStatus, parseObject, wordOr } from "../outcome.ts";
+import { retryAfterMs } from "../retry-after.ts";
+
+type Verdict = "unregistered" | "misconfigured" | "deferred" | "look-at-the-argument";
+
+/**
+ * FCM's error codes with their statuses (the FcmError detail), and Google's own where no FCM code comes with them: those
+ * are about the project or the sender, so they are the same for every device.
+ */
+export const fcmErrors = {
+  "400 INVALID_ARGUMENT": "look-at-the-argument",
+  "401 THIRD_PARTY_AUTH_ERROR": "misconfigured",
+  "401 UNAUTHENTICATED": "misconfigured",
+  "401 ACCESS_TOKEN_EXPIRED": "misconfigured",
+  "403 SENDER_ID_MISMATCH": "misconfigured",
+  "403 PERMISSION_DENIED": "misconfigured",
+  "404 UNREGISTERED": "unregistered",
+  "404 NOT_FOUND": "misconfigured",
+  "409 ABORTED": "deferred",
+  "429 QUOTA_EXCEEDED": "deferred",
+  "429 RESOURCE_EXHAUSTED": "deferred",
+  "499 CANCELLED": "deferred",
+  "500 INTERNAL": "deferred",
+  "503 UNAVAILABLE": "deferred",
+  "504 DEADLINE_EXCEEDED": "deferred",
+} as const satisfies Record<string, Verdict>;
+
+const verdicts = new Map<string, Verdict>(Object.entries(fcmErrors));
+
+/** "Wait 60 seconds" is what Google asks for where a 429 has no Retry-After: quotas are counted by the minute. */
+const QUOTA_PAUSE_MS = 60_000;
+
+/** Classifies any answer, also one that Google would never give. `now` is when it came. */
+export function fcmOutcome({ status, headers, body }: Answered, now: Date): Outcome {
+  if (status === 200) return acceptedAs(parseObject(body).name);
+  const error = errorOf(body);
+  const providerReason = wordOr(error.word, status);
+  const pause = retryAfterMs(headers["retry-after"], now) ?? (status === 429 ? QUOTA_PAUSE_MS : undefined);
+  switch (verdicts.get(`${status} ${providerReason}`)) {
+    case "unregistered":
+      return { kind: "unregistered", providerReason };
+    case "misconfigured":
+      return { kind: "misconfigured", providerReason };
+    case "deferred":
+      return { kind: "deferred", retryAfterMs: pause, providerReason };
+    case "look-at-the-argument":
+      return { kind: "rejected", reason: argumentFault(error), providerReason };
+    default:
+      return outcomeOfStatus(status, providerReason, pause);
+  }
+}
+
+/** `projects/<project>/messages/<id>`. */
+const acceptedAs = (name: unknown): Outcome =>
+  typeof name === "string" && /^projects\/[\x21-\x7e]{1,200}$/.test(name)
+    ? { kind: "accepted", providerId: name }
+    : accepted;
+
+type FcmError = {
+  /** FCM's code, else the reason that Google gives, else its canonical status. */
+  readonly word: unknown;
+  readonly message: string;
+  readonly fields: readonly string[];
+};
+
+function errorOf(body: string): FcmError {
+  const error = objectOr(parseObject(body).error);
+  const details = arrayOr(error.details).map(objectOr);
+  const detail = (type: string, field: string) =>
+    details.find((each) => String(each["@type"]).endsWith(type) && each[field] !== undefined)?.[field];
+  const violations = arrayOr(detail("google.rpc.BadRequest", "fieldViolations")).map(objectOr);
+  return {
+    word: detail("FcmError", "errorCode") ?? detail("google.rpc.ErrorInfo", "reason") ?? error.status,
+    message: [error.message, ...violations.map(({ description }) => description)].join("\n"),
+    fields: violations.map(({ field }) => String(field)),
+  };
+}
+
+/** INVALID_ARGUMENT says that the request is wrong, and only its details what: the token, its size or its fields. */
+function argumentFault({ message, fields }: FcmError): "token-invalid" | "payload-too-large" | "payload-invalid" {
+  if (fields.some((field) => /^message\.(token|fid)$/.test(field))) return "token-invalid";
+  if (/registration token is not a valid|installation id is not valid/i.test(message)) return "token-invalid";
+  return /too (big|large|long)/i.test(message) ? "payload-too-large" : "payload-invalid";
+}
+
+const objectOr = (value: unknown): Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+const arrayOr = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);

@@ -1,0 +1,139 @@
+import fc from "fast-check";
+import { describe, expect, it, test } from "vitest";
+import type { Answered } from "../outcome.ts";
+import { fcmErrors, fcmOutcome } from "./outcome.ts";
+
+const now = new Date("2026-03-01T12:00:00Z");
+const FCM = "type.googleapis.com/google.firebase.fcm.v1.FcmError";
+
+const answer = (status: number, body: unknown, headers: Record<string, string> = {}): Answered => ({
+  kind: "answered",
+  status,
+  headers,
+  body: typeof body === "string" ? body : JSON.stringify(body),
+});
+const failed = (status: number, code: string, extra: readonly object[] = [], message = "") => ({
+  error: { code: status, message, status: "ANY", details: [{ "@type": FCM, errorCode: code }, ...extra] },
+});
+
+test("every documented error has its outcome", () => {
+  const outcomes = Object.keys(fcmErrors).map((pair) => {
+    const [status, code] = pair.split(" ") as [string, string];
+    const outcome = fcmOutcome(answer(Number(status), failed(Number(status), code)), now);
+    expect(outcome).toMatchObject({ providerReason: code });
+    return `${pair}: ${outcome.kind}`;
+  });
+  expect(outcomes).toEqual([
+    "400 INVALID_ARGUMENT: rejected",
+    "401 THIRD_PARTY_AUTH_ERROR: misconfigured",
+    "401 UNAUTHENTICATED: misconfigured",
+    "401 ACCESS_TOKEN_EXPIRED: misconfigured",
+    "403 SENDER_ID_MISMATCH: misconfigured",
+    "403 PERMISSION_DENIED: misconfigured",
+    "404 UNREGISTERED: unregistered",
+    "404 NOT_FOUND: misconfigured",
+    "409 ABORTED: deferred",
+    "429 QUOTA_EXCEEDED: deferred",
+    "429 RESOURCE_EXHAUSTED: deferred",
+    "499 CANCELLED: deferred",
+    "500 INTERNAL: deferred",
+    "503 UNAVAILABLE: deferred",
+    "504 DEADLINE_EXCEEDED: deferred",
+  ]);
+});
+
+test("200 is accepted, with the message's name where there is one", () => {
+  const name = "projects/demo/messages/0:1500415314455276%31bd1c9631bd1c96";
+  expect(fcmOutcome(answer(200, { name }), now)).toEqual({ kind: "accepted", providerId: name });
+  for (const body of ["", "{}", { name: 5 }, { name: "projects/a b" }, "[]"])
+    expect(fcmOutcome(answer(200, body), now)).toEqual({ kind: "accepted" });
+});
+
+describe("INVALID_ARGUMENT", () => {
+  const violation = (field: string, description = "") => ({
+    "@type": "type.googleapis.com/google.rpc.BadRequest",
+    fieldViolations: [{ field, description }],
+  });
+  it.each([
+    ["the token, by its field", failed(400, "INVALID_ARGUMENT", [violation("message.token")]), "token-invalid"],
+    ["the installation id", failed(400, "INVALID_ARGUMENT", [violation("message.fid")]), "token-invalid"],
+    [
+      "the token, by its words",
+      failed(400, "INVALID_ARGUMENT", [], "The registration token is not a valid FCM registration token"),
+      "token-invalid",
+    ],
+    ["the size", failed(400, "INVALID_ARGUMENT", [], "Android message is too big"), "payload-too-large"],
+    ["a field", failed(400, "INVALID_ARGUMENT", [violation("message.data[0].value")]), "payload-invalid"],
+    ["nothing that is said", failed(400, "INVALID_ARGUMENT"), "payload-invalid"],
+    ["only Google's status", { error: { status: "INVALID_ARGUMENT" } }, "payload-invalid"],
+  ])("is about %s: rejected, and never a dead device", (_, body, reason) => {
+    expect(fcmOutcome(answer(400, body), now)).toEqual({
+      kind: "rejected",
+      reason,
+      providerReason: "INVALID_ARGUMENT",
+    });
+  });
+});
+
+test("waits as long as Retry-After says, and a minute for a quota without", () => {
+  const wait = (status: number, code: string, headers: Record<string, string> = {}) =>
+    fcmOutcome(answer(status, failed(status, code), headers), now);
+  expect(wait(429, "QUOTA_EXCEEDED")).toMatchObject({ kind: "deferred", retryAfterMs: 60_000 });
+  expect(wait(429, "QUOTA_EXCEEDED", { "retry-after": "7" })).toMatchObject({ retryAfterMs: 7_000 });
+  expect(fcmOutcome(answer(429, "busy"), now)).toMatchObject({ kind: "deferred", retryAfterMs: 60_000 });
+  expect(wait(503, "UNAVAILABLE", { "retry-after": "90" })).toMatchObject({ retryAfterMs: 90_000 });
+  expect(wait(503, "UNAVAILABLE")).toMatchObject({ kind: "deferred", retryAfterMs: undefined });
+});
+
+test("FCM's code is preferred to Google's reason, and that to its status", () => {
+  const info = { "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason: "ACCESS_TOKEN_EXPIRED" };
+  expect(fcmOutcome(answer(401, { error: { status: "UNAUTHENTICATED", details: [info] } }), now)).toMatchObject({
+    providerReason: "ACCESS_TOKEN_EXPIRED",
+  });
+  expect(fcmOutcome(answer(401, { error: { status: "UNAUTHENTICATED" } }), now)).toMatchObject({
+    providerReason: "UNAUTHENTICATED",
+  });
+});
+
+test("a dead device needs FCM's own word: another 404 is none", () => {
+  expect(fcmOutcome(answer(404, "<html>"), now)).toMatchObject({ kind: "rejected", reason: "provider-rejected" });
+  expect(fcmOutcome(answer(404, { error: { status: "NOT_FOUND" } }), now).kind).toBe("misconfigured");
+  expect(fcmOutcome(answer(500, failed(500, "UNREGISTERED")), now).kind).toBe("deferred");
+  expect(fcmOutcome(answer(410, failed(410, "UNREGISTERED")), now).kind).toBe("rejected");
+});
+
+test("classifies anything, with a reason that is fit to keep", () => {
+  const details = fc.anything().map((value) => ({ "@type": FCM, errorCode: value }));
+  const error = fc.record({
+    status: fc.anything(),
+    message: fc.anything(),
+    details: fc.oneof(fc.anything(), fc.array(details)),
+  });
+  const body = fc.oneof(
+    fc.string(),
+    fc.json(),
+    fc.record({ error, name: fc.anything() }).map((value) => {
+      try {
+        return JSON.stringify(value);
+      } catch {
+        return "";
+      }
+    }),
+  );
+  fc.assert(
+    fc.property(
+      fc.oneof(fc.constantFrom(200, 400, 401, 403, 404, 429, 500, 503), fc.integer({ min: 1, max: 999 })),
+      fc.option(fc.string(), { nil: undefined }),
+      body,
+      (status, retryAfter, text) => {
+        const outcome = fcmOutcome(
+          { kind: "answered", status, headers: { "retry-after": retryAfter }, body: text },
+          now,
+        );
+        if (outcome.kind !== "accepted") expect(outcome.providerReason).toMatch(/^[A-Za-z][A-Za-z0-9_ -]{0,63}$/);
+        if (outcome.kind === "unregistered") expect(status).toBe(404);
+      },
+    ),
+    { numRuns: 10_000 },
+  );
+});
