@@ -8,3 +8,5 @@ export { freePort } from "./processes/free-port.ts";
 export type { RunningProcess } from "./processes/start-process.ts";
 export { removeAtExit } from "./processes/watchdog.ts";
 export type { RunningServer, StackOptions } from "./stack-options.ts";
+export { analyticsUser, natsUsers } from "./start/nats-users.ts";
+export { type RunningHerald, startHerald } from "./start/start-herald.ts";

@@ -1,4 +1,5 @@
 import { join, resolve } from "node:path";
+import { plainLine } from "./start/plain-line.ts";
 import { printedCommands } from "./start/printed-commands.ts";
 import { type RunningHerald, startHerald } from "./start/start-herald.ts";
 
@@ -7,7 +8,7 @@ import { type RunningHerald, startHerald } from "./start/start-herald.ts";
 const root = join(import.meta.dirname, "../../..");
 const dataDir = resolve(process.env.HERALD_DATA_DIR ?? join(root, ".herald"));
 const nameWidth = 10;
-const logLine = (name: string, line: string) => console.log(`${name.padEnd(nameWidth)} | ${line}`);
+const logLine = (name: string, line: string) => console.log(`${name.padEnd(nameWidth)} | ${plainLine(line)}`);
 const say = (line: string) => logLine("herald", line);
 
 let running: RunningHerald | undefined;

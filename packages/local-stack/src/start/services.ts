@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import { startProcess } from "../processes/start-process.ts";
 import type { Part, Started } from "./keep-running.ts";
-import { plainLine } from "./plain-line.ts";
 import type { Ports } from "./ports.ts";
 import type { Secrets } from "./secrets.ts";
 
@@ -73,7 +72,7 @@ async function startProgram(name: string, { root, entry, env, logLine }: Program
     env,
     stopSignal: "SIGTERM",
     stopTimeoutMs: STOP_TIMEOUT_MS,
-    output: { onLine: (line) => logLine(name, plainLine(line)) },
+    output: { onLine: (line) => logLine(name, line) },
   });
   return {
     pids: [running.pid],

@@ -27,7 +27,7 @@ export type StartOptions = {
   env: NodeJS.ProcessEnv;
   /** What this program itself has to say. */
   say: (line: string) => void;
-  /** What a part says. */
+  /** What a part says, as it says it: services speak JSON. */
   logLine: (name: string, line: string) => void;
 };
 

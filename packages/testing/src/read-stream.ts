@@ -1,0 +1,37 @@
+import { jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import type { Broker } from "./start-broker.ts";
+
+export type StreamMessage = {
+  sequence: number;
+  subject: string;
+  /** Names as they were sent; of several values the first. */
+  headers: Record<string, string>;
+  body: string;
+};
+
+/** Everything a stream holds at this moment, oldest first, read beside whoever consumes it: nothing is acked or taken. */
+export async function readStream(
+  broker: Pick<Broker, "url" | "user" | "password">,
+  stream: string,
+  filter = ">",
+): Promise<StreamMessage[]> {
+  const { url, user, password } = broker;
+  const connection = await connect({ servers: url, ...(user && { user, pass: password ?? "" }) });
+  try {
+    const manager = await jetstreamManager(connection);
+    const { state } = await manager.streams.info(stream, { subjects_filter: filter });
+    const matching = Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
+    const found: StreamMessage[] = [];
+    if (matching === 0) return found;
+    const consumer = await jetstream(connection).consumers.get(stream, { filter_subjects: filter });
+    for await (const message of await consumer.consume()) {
+      const headers = Object.fromEntries([...(message.headers ?? [])].map(([name, [value = ""]]) => [name, value]));
+      found.push({ sequence: message.seq, subject: message.subject, headers, body: message.string() });
+      if (message.info.pending === 0) break;
+    }
+    return found;
+  } finally {
+    await connection.close();
+  }
+}
