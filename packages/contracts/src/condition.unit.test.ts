@@ -1,0 +1,176 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type Condition, candidateClauses, fulfils, type Literal, parseCondition, type Subject } from "./condition.ts";
+
+const parsed = (source: string): Condition => {
+  const result = parseCondition(source);
+  if ("problem" in result) throw new Error(result.problem);
+  return result.condition;
+};
+
+type Facts = { topics?: string[]; metadata?: Record<string, Literal>; identifiers?: Record<string, Literal> };
+const subject = ({ topics = [], metadata = {}, identifiers = {} }: Facts): Subject => ({
+  platform: "ios",
+  inTopic: (name) => topics.includes(name),
+  value: (of, path) => (of === "metadata" ? metadata : identifiers)[path],
+});
+
+describe("a condition", () => {
+  const device = subject({
+    topics: ["news", "sport"],
+    metadata: { plan: "pro", age: 9, "user.id": "u1", vip: true, zip: "0123" },
+    identifiers: { app_version: "2.10", "os.name": "iOS" },
+  });
+  test.each([
+    ["'news' in topics", true],
+    ['"news" in topics', true],
+    ["'muted' in topics", false],
+    ["'news' in topics && !('muted' in topics) && metadata.plan == 'pro'", true],
+    ["'muted' in topics || 'sport' in topics", true],
+    ["'a' in topics || 'b' in topics && 'news' in topics", false],
+    ["('a' in topics || 'news' in topics) && 'sport' in topics", true],
+    ["!!('news' in topics)", true],
+    ["metadata.age == 9", true],
+    ["metadata.age == '9'", true],
+    ["metadata.age < 10", true],
+    ["metadata.age >= 10", false],
+    ["metadata.age > -1", true],
+    ["metadata.zip == '0123'", true],
+    ["metadata.zip == 123", false],
+    ["metadata.zip <= 123", true],
+    ["metadata.plan < 'q'", true],
+    ["metadata.plan > 'pro'", false],
+    ["metadata.vip == true", true],
+    ["metadata.vip != false", true],
+    ["metadata.user.id == 'u1'", true],
+    ["metadata.plan in ['team', 'pro']", true],
+    ["metadata.age in [1, 2]", false],
+    ["identifiers.os.name == 'iOS'", true],
+    ["identifiers.app_version >= '2.9'", false],
+    ["platform == 'ios'", true],
+    ["platform in ['android', 'web']", false],
+    ["metadata.none == 'x'", false],
+    ["metadata.none != 'x'", true],
+    ["metadata.none < 5", false],
+    ["!(metadata.none < 5)", true],
+    ["metadata.plan == 'it\\'s'", false],
+  ])("%s is %s", (source, truth) => {
+    expect(fulfils(parsed(source), device)).toBe(truth);
+  });
+
+  test.each([
+    ["", 1, "expected 'topic' in topics"],
+    ["'news'", 7, "expected `in topics`, found the end"],
+    ["'news' in metadata.x", 11, "expected `topics`"],
+    ["'two words' in topics", 1, "a topic's name must be 1 to 128"],
+    ["'news' in topics &&", 20, "found the end"],
+    ["'news' in topics & 'x' in topics", 18, "`&` is not part of the language"],
+    ["'news in topics", 1, "this quote is not closed"],
+    ["('news' in topics", 18, "expected `)`"],
+    ["'a' in topics 'b' in topics", 15, "expected && or || or the end"],
+    ["plan == 'pro'", 1, "`plan` is not a field"],
+    ["metadata == 'pro'", 1, "`metadata` is not a field"],
+    ["metadata.plan = 'pro'", 15, "`=` is not part of the language"],
+    ["metadata.plan == pro", 18, "expected a value"],
+    ["metadata.plan in 'pro'", 18, "expected `[`"],
+    ["metadata.plan in []", 19, "expected a value"],
+    ["metadata.plan ~ 'pro'", 15, "`~` is not part of the language"],
+    ["!", 2, "found the end"],
+    ["5 == metadata.age", 1, "expected 'topic' in topics"],
+    [`${"(".repeat(51)}'a' in topics`, 52, "nested more than 50 deep"],
+  ])("%s is refused, and the error points at the character", (source, at, message) => {
+    const result = parseCondition(source);
+    expect(result).toEqual({ problem: expect.stringContaining(`at character ${at}: `) });
+    expect(result).toEqual({ problem: expect.stringContaining(message) });
+  });
+
+  test("of ten thousand topics is understood: there is no limit on their number", () => {
+    const names = Array.from({ length: 10_000 }, (_, index) => `t${index}`);
+    const condition = parsed(names.map((name) => `'${name}' in topics`).join(" || "));
+    expect(fulfils(condition, subject({ topics: ["t9999"] }))).toBe(true);
+  });
+
+  test("whatever a stranger writes, the answer is a value", () => {
+    const words = [
+      "'a'",
+      "in",
+      "topics",
+      "&&",
+      "||",
+      "!",
+      "(",
+      ")",
+      "metadata.x",
+      "==",
+      "<",
+      "1",
+      "[",
+      "]",
+      ",",
+      "true",
+    ];
+    const pieces = fc.array(fc.oneof(fc.constantFrom(...words), fc.string()), { maxLength: 12 });
+    fc.assert(
+      fc.property(pieces, (parts) => {
+        const result = parseCondition(parts.join(" "));
+        expect("condition" in result || "problem" in result).toBe(true);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
+
+describe("candidates", () => {
+  const topic = (name: string) => ({ kind: "topic", name });
+  const pair = (path: string, value: string) => ({ kind: "pair", of: "metadata", path, value });
+  test.each([
+    ["'a' in topics", [topic("a")]],
+    ["'a' in topics || 'b' in topics", [topic("a"), topic("b")]],
+    ["('a' in topics || 'b' in topics) && metadata.x == 1", [pair("x", "1")]],
+    ["metadata.x in ['p', 'q']", [pair("x", "p"), pair("x", "q")]],
+    ["'a' in topics && !('b' in topics)", [topic("a")]],
+    ["!('a' in topics)", undefined],
+    ["'a' in topics || metadata.x > 1", undefined],
+    ["platform == 'ios'", undefined],
+    ["metadata.x != 1", undefined],
+  ])("of %s", (source, clauses) => {
+    expect(candidateClauses(parsed(source))).toEqual(clauses);
+  });
+
+  test("hold every device that fulfils the condition", () => {
+    const names = ["a", "b", "c"] as const;
+    const leaf = fc.oneof(
+      fc.constantFrom(...names).map((name): Condition => ({ kind: "topic", name })),
+      fc.tuple(fc.constantFrom("==", "!=", "<"), fc.nat(2)).map(
+        ([operator, value]): Condition => ({
+          kind: "compare",
+          field: { of: "metadata", path: "x" },
+          operator: operator as "==",
+          value,
+        }),
+      ),
+    );
+    const { condition } = fc.letrec<{ condition: Condition }>((tie) => ({
+      condition: fc.oneof(
+        { maxDepth: 4 },
+        leaf,
+        tie("condition").map((part): Condition => ({ kind: "not", part })),
+        fc
+          .tuple(fc.constantFrom("and", "or"), fc.array(tie("condition"), { minLength: 1, maxLength: 3 }))
+          .map(([kind, parts]): Condition => ({ kind: kind as "and", parts })),
+      ),
+    }));
+    fc.assert(
+      fc.property(condition, fc.subarray([...names]), fc.option(fc.nat(2), { nil: undefined }), (one, topics, x) => {
+        const device = subject({ topics, ...(x === undefined ? {} : { metadata: { x } }) });
+        const clauses = candidateClauses(one);
+        fc.pre(clauses !== undefined && fulfils(one, device));
+        const covered = clauses?.some((clause) =>
+          clause.kind === "topic" ? topics.includes(clause.name as "a") : String(x) === clause.value,
+        );
+        expect(covered).toBe(true);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
