@@ -1,0 +1,185 @@
+import { ask, openBucket } from "@herald/bus";
+import {
+  DeleteProvider,
+  type Delivery,
+  GetProvider,
+  ListDeliveries,
+  ListNotifications,
+  newNotificationId,
+  newProjectId,
+  type PageRequest,
+  ProvidersRecord,
+  PutProvider,
+  projectProvidersKey,
+} from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { type DispatchTest, devices, startDispatchTest } from "./dispatch-fixture.ts";
+
+let dispatch: DispatchTest;
+beforeAll(async () => {
+  dispatch = await startDispatchTest();
+});
+afterAll(() => dispatch.stop());
+beforeEach(() => dispatch.simulators.clear());
+
+const page = (number: number, perPage: number): PageRequest => ({ by: "page", page: number, perPage });
+
+test("an id that was given out is found before it is in the database, and no other", async () => {
+  const { project, send, get, mongoProxy } = dispatch;
+  const projectId = await project();
+  await mongoProxy.cut();
+  const id = await send(projectId, {}, { title: "Early" });
+  await mongoProxy.heal();
+  const found = await eventually(() => get(projectId, id));
+  expect(found).toMatchObject({ id, title: "Early", status: "accepted", counts: { devices: 0, pending: 0 } });
+  await expect(get(projectId, newNotificationId(new Date()))).rejects.toMatchObject({ code: "notification-not-found" });
+  await expect(get(await project(), id)).rejects.toMatchObject({ code: "notification-not-found" });
+});
+
+test("notifications are listed oldest first, by page and by key", async () => {
+  const { project, send, expansion, bus } = dispatch;
+  const projectId = await project();
+  const ids: string[] = [];
+  for (const title of ["a", "b", "c"]) {
+    const id = await send(projectId, {}, { title });
+    await expansion(projectId, id);
+    ids.push(id);
+  }
+  const list = (request: PageRequest) => ask(bus, ListNotifications, { projectId, page: request });
+  expect(await list(page(1, 2))).toMatchObject({
+    data: [{ id: ids[0], title: "a" }, { id: ids[1] }],
+    pagination: { count: 3, page: 1, pages: 2, from: 1, to: 2, last: 2 },
+  });
+  const first = await list({ by: "key", after: "", perPage: 2 });
+  const next = "next" in first ? first.next : null;
+  expect(await list({ by: "key", after: next ?? "", perPage: 2 })).toEqual({
+    data: [expect.objectContaining({ id: ids[2] })],
+    next: null,
+  });
+});
+
+describe("deliveries", () => {
+  test("are one row a device, by page, by key and by status, whatever row they are in", async () => {
+    const { project, send, deal, simulators, rows, bus } = dispatch;
+    const projectId = await project();
+    const id = await send(projectId);
+    simulators.script([
+      { provider: "apns", tokenPrefix: "413", status: 413 },
+      { provider: "apns", tokenPrefix: "503", status: 503 },
+    ]);
+    const good = devices(7);
+    const bad = devices(2, "413");
+    const slow = devices(3, "503");
+    await deal(projectId, id, [[...good.slice(0, 4), ...bad], [], [...good.slice(4), ...slow]]);
+    await eventually(async () =>
+      expect((await rows(id)).map(({ state }) => state).sort()).toEqual(["final", "final", "final", "waiting"]),
+    );
+
+    const list = (request: PageRequest, status?: Delivery["status"]) =>
+      ask(bus, ListDeliveries, { projectId, notificationId: id, page: request, ...(status ? { status } : {}) });
+    const all = await list(page(1, 100));
+    expect(all).toMatchObject({ pagination: { count: 12, pages: 1, from: 1, to: 12 } });
+    expect(new Set(all.data.map(({ device_id }) => device_id)).size).toBe(12);
+
+    const byPages = await Promise.all([1, 2, 3].map((number) => list(page(number, 5))));
+    expect(byPages.flatMap(({ data }) => data)).toEqual(all.data);
+    expect(await list(page(9, 5))).toMatchObject({ data: [], pagination: { count: 12, from: 0, to: 0 } });
+
+    const walked: Delivery[] = [];
+    for (let after: string | null = ""; after !== null; ) {
+      const { data, ...rest }: Awaited<ReturnType<typeof list>> = await list({ by: "key", after, perPage: 5 });
+      walked.push(...data);
+      after = "next" in rest ? rest.next : null;
+    }
+    expect(walked).toEqual(all.data);
+
+    expect(await list(page(1, 2), "accepted")).toMatchObject({ pagination: { count: 7, pages: 4 } });
+    expect(await list(page(1, 100), "failed")).toMatchObject({
+      data: bad.map(({ id: device_id }) => ({
+        device_id,
+        status: "failed",
+        reason: "payload-too-large",
+        provider_reason: "PayloadTooLarge",
+      })),
+      pagination: { count: 2 },
+    });
+    const pending = await list({ by: "key", after: "", perPage: 100 }, "pending");
+    expect(pending.data.map(({ device_id }) => device_id).sort()).toEqual(
+      slow.map(({ id: device_id }) => device_id).sort(),
+    );
+    for (const delivery of pending.data) expect(delivery).toMatchObject({ status: "pending", attempts: 1 });
+
+    await expect(list({ by: "key", after: "nonsense", perPage: 5 })).rejects.toMatchObject({
+      code: "validation-failed",
+    });
+  });
+
+  test("of a notification that is not there are not found", async () => {
+    const projectId = await dispatch.project();
+    const question = { projectId, notificationId: newNotificationId(new Date()), page: page(1, 5) };
+    await expect(ask(dispatch.bus, ListDeliveries, question)).rejects.toMatchObject({ code: "notification-not-found" });
+  });
+});
+
+describe("providers", () => {
+  const records = () => openBucket(dispatch.bus, "push_projects", ProvidersRecord);
+
+  test("settings are put, shown without a secret, known to the gateway, and deleted", async () => {
+    const { bus, settings, database, config } = dispatch;
+    const projectId = newProjectId(new Date());
+    const one = { projectId, provider: "apns" } as const;
+    await expect(ask(bus, GetProvider, one)).rejects.toMatchObject({ code: "provider-not-found" });
+
+    const put = await ask(bus, PutProvider, { ...one, settings: settings() });
+    expect(put).toMatchObject({
+      provider: "apns",
+      status: "active",
+      settings: { key_id: "ABCDEFGHIJ", team_id: "KLMNOPQRST" },
+    });
+    expect(await ask(bus, GetProvider, one)).toEqual(put);
+    expect((await records().get(projectProvidersKey(projectId)))?.value).toEqual({ providers: ["apns"] });
+
+    const stored = await database.client
+      .db(config.HERALD_DISPATCH_DATABASE)
+      .collection("credentials")
+      .find({ projectId })
+      .toArray();
+    expect(JSON.stringify([put, stored])).not.toContain("PRIVATE KEY");
+
+    await ask(bus, DeleteProvider, one);
+    expect((await records().get(projectProvidersKey(projectId)))?.value).toEqual({ providers: [] });
+    await expect(ask(bus, DeleteProvider, one)).rejects.toMatchObject({ code: "provider-not-found" });
+  });
+
+  test.each([
+    ["a key that does not parse", { private_key: "-----BEGIN PRIVATE KEY-----\nnonsense" }, /private_key: /],
+    ["a key id that is none", { key_id: "short" }, /key_id: /],
+    ["a field that is not known", { colour: "blue" }, /colour/],
+    ["an endpoint that is none", { endpoint: "https://example.com/path" }, /endpoint: /],
+  ])("%s is refused in words, and changes nothing", async (_, change, message) => {
+    const { bus, settings } = dispatch;
+    const projectId = newProjectId(new Date());
+    const put = ask(bus, PutProvider, { projectId, provider: "apns", settings: settings(change) });
+    await expect(put).rejects.toMatchObject({ code: "validation-failed", messages: [expect.stringMatching(message)] });
+    await expect(ask(bus, GetProvider, { projectId, provider: "apns" })).rejects.toMatchObject({
+      code: "provider-not-found",
+    });
+  });
+
+  test("new settings are used from the next batch on", async () => {
+    const { putProvider, project, send, deal, final, simulators } = dispatch;
+    const projectId = await project();
+    const first = await send(projectId);
+    await deal(projectId, first, [devices(1)]);
+    await final(projectId, first);
+    await putProvider(projectId, { bundle_id: "com.example.other" });
+    const second = await send(projectId);
+    await deal(projectId, second, [devices(1)]);
+    await final(projectId, second);
+    expect(simulators.pushes().map(({ headers }) => headers["apns-topic"])).toEqual([
+      "com.example.app",
+      "com.example.other",
+    ]);
+  });
+});

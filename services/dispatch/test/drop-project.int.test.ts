@@ -1,0 +1,48 @@
+import { ask, openBucket, publishEvent } from "@herald/bus";
+import { GetProvider, ProvidersRecord, projectProvidersKey } from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type DispatchTest, devices, startDispatchTest } from "./dispatch-fixture.ts";
+
+let dispatch: DispatchTest;
+beforeAll(async () => {
+  dispatch = await startDispatchTest();
+});
+afterAll(() => dispatch.stop());
+
+test("a deleted project takes its credentials, notifications and ledger with it, and nobody else's", async () => {
+  const { project, send, deal, final, get, bus, rows } = dispatch;
+  const [gone, kept] = [await project(), await project()];
+  const sent = async (projectId: typeof gone) => {
+    const id = await send(projectId);
+    await deal(projectId, id, [devices(2)]);
+    await final(projectId, id);
+    return id;
+  };
+  const lost = [await sent(gone), await sent(gone)];
+  const other = await sent(kept);
+
+  const at = new Date();
+  for (const copy of ["a", "b"])
+    await publishEvent(bus, {
+      id: `${gone}/deleted/${copy}`,
+      event: "ProjectDeletedV1",
+      subject: gone,
+      at,
+      data: { projectId: gone, at: at.toISOString() },
+    });
+
+  for (const id of lost)
+    await eventually(async () => {
+      await expect(get(gone, id)).rejects.toMatchObject({ code: "notification-not-found" });
+      expect(await rows(id)).toEqual([]);
+    });
+  await expect(ask(bus, GetProvider, { projectId: gone, provider: "apns" })).rejects.toMatchObject({
+    code: "provider-not-found",
+  });
+  expect(await openBucket(bus, "push_projects", ProvidersRecord).get(projectProvidersKey(gone))).toBeUndefined();
+
+  expect(await get(kept, other)).toMatchObject({ counts: { accepted: 2 } });
+  expect(await rows(other)).toHaveLength(1);
+  expect(await ask(bus, GetProvider, { projectId: kept, provider: "apns" })).toMatchObject({ status: "active" });
+});

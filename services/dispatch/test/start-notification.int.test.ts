@@ -1,0 +1,83 @@
+import { lastMessage, publish } from "@herald/bus";
+import { ExpandV1, NotificationAcceptedV1, newNotificationId, SendV1 } from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type DispatchTest, day, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
+
+let dispatch: DispatchTest;
+beforeAll(async () => {
+  dispatch = await startDispatchTest();
+});
+afterAll(() => dispatch.stop());
+
+test("a command that comes three times is one notification", async () => {
+  const { project, bus, now, expansion, deal, final, simulators } = dispatch;
+  const projectId = await project();
+  const notificationId = newNotificationId(now());
+  const data: SendV1 = {
+    projectId,
+    notificationId,
+    content: { title: "Hello", targets: [`dev_${notificationId.slice(4)}`] },
+    acceptedAt: now().toISOString(),
+    expiresAt: new Date(now().getTime() + day).toISOString(),
+  };
+  await publish(bus, SendV1, data, { id: `${notificationId}/a` });
+  await expansion(projectId, notificationId);
+  await publish(bus, SendV1, data, { id: `${notificationId}/b` });
+  const one = device();
+  await deal(projectId, notificationId, [[one]], { lane: "direct" });
+  const first = await final(projectId, notificationId);
+  await publish(bus, SendV1, data, { id: `${notificationId}/c` });
+  await eventually(async () => {
+    expect(await lastMessage(bus, "PUSH_CMD", SendV1.subject(data), SendV1)).toBeUndefined();
+  });
+  expect(await final(projectId, notificationId)).toEqual(first);
+  expect(simulators.pushes({ token: one.token })).toHaveLength(1);
+  expect(await expansion(projectId, notificationId)).toMatchObject({ lane: "direct" });
+});
+
+test("a scheduled one waits for its time, on the broker's clock", async () => {
+  const { project, send, get, now, bus, deal, final, lastEvent } = dispatch;
+  const projectId = await project();
+  const sendAt = new Date(now().getTime() + 1_500).toISOString();
+  const id = await send(projectId, { sendAt });
+  await eventually(async () => expect(await lastEvent(projectId, NotificationAcceptedV1)).toMatchObject({ sendAt }));
+  expect(await get(projectId, id)).toMatchObject({ status: "scheduled", counts: { devices: 0 } });
+  const subject = ExpandV1.subject({ projectId, notificationId: id, page: 0 } as ExpandV1);
+  expect(await lastMessage(bus, "PUSH_CMD", subject, ExpandV1)).toBeUndefined();
+  await deal(projectId, id, [devices(1)]);
+  expect(now().getTime()).toBeGreaterThanOrEqual(Date.parse(sendAt));
+  expect(await final(projectId, id)).toMatchObject({ status: "completed", counts: { accepted: 1 } });
+});
+
+test("a scheduled one whose wake-up was lost is found by the sweep", async () => {
+  const { project, send, get, now, deal, final, pass } = dispatch;
+  const projectId = await project();
+  const id = await send(projectId, {
+    sendAt: new Date(now().getTime() + day).toISOString(),
+    expiresAt: new Date(now().getTime() + 2 * day).toISOString(),
+  });
+  await eventually(async () => expect(await get(projectId, id)).toMatchObject({ status: "scheduled" }));
+  // The broker's clock stays where it is, so it wakes nobody.
+  pass(day + 1_000);
+  await deal(projectId, id, [devices(1)]);
+  expect(await final(projectId, id)).toMatchObject({ status: "completed" });
+});
+
+test("one whose life is over when it comes is expanded, so that each device is counted, and sent to nobody", async () => {
+  const { project, send, now, deal, final, simulators } = dispatch;
+  const projectId = await project();
+  const id = await send(projectId, { expiresAt: now().toISOString() });
+  const one = device();
+  await deal(projectId, id, [[one]]);
+  expect(await final(projectId, id)).toMatchObject({ status: "expired", counts: { devices: 1, expired: 1 } });
+  expect(simulators.pushes({ token: one.token })).toEqual([]);
+});
+
+test("one that nobody is addressed by is completed", async () => {
+  const { project, send, deal, final } = dispatch;
+  const projectId = await project();
+  const id = await send(projectId);
+  await deal(projectId, id, []);
+  expect(await final(projectId, id)).toMatchObject({ status: "completed", counts: { devices: 0 }, failures: {} });
+});
