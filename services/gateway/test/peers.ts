@@ -91,6 +91,9 @@ export const startPeers = (bus: Bus) => {
   const asked: { question: string; data: unknown }[] = [];
   /** By question: thrown instead of the answer. */
   const failures = new Map<string, HeraldError>();
+  /** Questions that are carried out once, and whose answer is then lost. */
+  const late = new Set<string>();
+  let missing: string | undefined;
   const tokenBucket = openBucket(bus, "push_tokens", TokenRecord);
   const projectBucket = openBucket(bus, "push_projects", z.union([ProjectRecord, ProvidersRecord]));
 
@@ -102,9 +105,12 @@ export const startPeers = (bus: Bus) => {
     answering.push(
       answer(bus, question, async (data) => {
         asked.push({ question: question.name, data });
+        if (question.service === missing) throw new HeraldError("service-away", `${missing} does not answer`);
         const failure = failures.get(question.name);
         if (failure !== undefined) throw failure;
-        return handle(data);
+        const result = await handle(data);
+        if (late.delete(question.name)) throw new HeraldError("service-away", "the answer is lost");
+        return result;
       }),
     );
   };
@@ -348,6 +354,14 @@ export const startPeers = (bus: Bus) => {
   return {
     asked,
     failures,
+    late,
+    /** The service answers nothing, as the bus says it for one that is not there. */
+    away: (service: "registry" | "dispatch" | "analytics") => {
+      missing = service;
+    },
+    back: () => {
+      missing = undefined;
+    },
     notifications,
     opens,
     tokenBucket,

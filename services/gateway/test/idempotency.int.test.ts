@@ -1,0 +1,214 @@
+import { randomUUID } from "node:crypto";
+import { consume, consumersReady, defineHandler, openBucket } from "@herald/bus";
+import { IdempotencyRecord, newNotificationId, SendV1 } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { eventually } from "@herald/testing";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { adminToken, apnsToken, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
+
+let system: GatewayTest;
+let project: TestProject;
+let clock: { now: () => Date };
+let sent: SendV1[];
+let stop: () => Promise<void>;
+
+beforeAll(async () => {
+  clock = { now: () => new Date() };
+  system = await startGatewayTest({ now: () => clock.now() });
+  project = await system.project();
+  sent = [];
+  const handler = defineHandler({
+    durable: "dispatch-start",
+    message: SendV1,
+    handle: async ({ data }) => void sent.push(data),
+  });
+  const consuming = await consume(system.bus, [handler]);
+  await eventually(() => expect(consumersReady(consuming)).toBe(true));
+  stop = () => consuming.stop(2_000);
+});
+afterAll(async () => {
+  await stop();
+  await system.stop();
+});
+afterEach(() => {
+  clock.now = () => new Date();
+  system.peers.failures.clear();
+});
+
+const send = (
+  key: string,
+  body: unknown = { notification: { title: "Once", targets: ["all"] } },
+  token = project.token,
+) => system.call("POST /api/v1/notifications", { token, body, headers: { "idempotency-key": key } });
+
+const later = (ms: number) => {
+  clock.now = () => new Date(Date.now() + ms);
+};
+
+const commandsOf = (id: string) => sent.filter(({ notificationId }) => notificationId === id);
+
+describe("a repeated send", () => {
+  test("gets the same answer, and is sent once", async () => {
+    const key = randomUUID();
+    const first = await send(key);
+    expect(first.status).toBe(202);
+    expect(first.headers.get("idempotent-replayed")).toBeNull();
+    const again = await send(key);
+    expect(again.status).toBe(202);
+    expect(again.headers.get("idempotent-replayed")).toBe("true");
+    expect(again.body).toEqual(first.body);
+    const marker = (await send(randomUUID())).body.data.id;
+    await eventually(() => expect(commandsOf(marker)).toHaveLength(1));
+    expect(commandsOf(first.body.data.id)).toHaveLength(1);
+  });
+
+  test("with another body is refused, and so is a key that is none", async () => {
+    const key = randomUUID();
+    await send(key);
+    const other = await send(key, { notification: { title: "Twice", targets: ["all"] } });
+    expect(other.status).toBe(422);
+    expect(other.problem.type).toBe("/docs/errors#idempotency-key-reused");
+    for (const bad of ["", "a b", "x".repeat(256), "ä"]) expect((await send(bad)).status, bad).toBe(422);
+  });
+
+  test("is another one for another project", async () => {
+    const key = randomUUID();
+    const other = await system.project();
+    const [mine, theirs] = await Promise.all([send(key), send(key, undefined, other.token)]);
+    expect([mine.status, theirs.status]).toEqual([202, 202]);
+    expect(theirs.body.data.id).not.toBe(mine.body.data.id);
+  });
+
+  test("at the same time gives one id to all: whoever is too early is told to wait", async () => {
+    const key = randomUUID();
+    const answers = await Promise.all(Array.from({ length: 20 }, () => send(key)));
+    const accepted = answers.filter(({ status }) => status === 202);
+    const waiting = answers.filter(({ status }) => status === 409);
+    expect(accepted.length).toBeGreaterThan(0);
+    expect(accepted.length + waiting.length).toBe(20);
+    for (const { problem, headers } of waiting) {
+      expect(problem.type).toBe("/docs/errors#request-in-progress");
+      expect(headers.get("retry-after")).toBe("1");
+    }
+    expect(new Set(accepted.map(({ body }) => body.data.id)).size).toBe(1);
+    expect(accepted.filter(({ headers }) => headers.get("idempotent-replayed") === null)).toHaveLength(1);
+  });
+
+  test("is not used up by what is refused", async () => {
+    const key = randomUUID();
+    expect((await send(key, { notification: { title: "Once", targets: ["all"], dry_run: true } })).status).toBe(422);
+    expect((await send(key)).status).toBe(202);
+  });
+});
+
+describe("after a crash between the note and the publish", () => {
+  const crash = async (key: string, body: unknown) => {
+    // The gateway notes, then dies: what it noted is all that is left.
+    const first = await send(key, body);
+    const bucket = openBucket(system.bus, "push_idempotency", IdempotencyRecord);
+    const found = await eventually(async () => {
+      const keys: string[] = [];
+      const watching = bucket.watch(({ key: place, value }) => {
+        if (value?.id === first.body.data.id) keys.push(place);
+      });
+      await eventually(() => expect(watching.ready()).toBe(true));
+      await watching.stop();
+      const [place] = keys;
+      if (place === undefined) throw new Error("the record is not there");
+      return place;
+    });
+    const entry = await bucket.get(found);
+    if (entry === undefined) throw new Error("the record is not there");
+    const id = newNotificationId(new Date());
+    const { bodyHash } = entry.value;
+    await bucket.put(found, { bodyHash, id, startedAt: new Date().toISOString() });
+    return id;
+  };
+
+  test("the repeat waits ten seconds, then sends under the id that was noted", async () => {
+    const key = randomUUID();
+    const body = { notification: { title: "Healed", targets: ["all"], ttl: 60 } };
+    const id = await crash(key, body);
+    expect((await send(key, body)).status).toBe(409);
+    expect(commandsOf(id)).toHaveLength(0);
+    later(10_001);
+    const healed = await send(key, body);
+    expect(healed.status).toBe(202);
+    expect(healed.body.data.id).toBe(id);
+    const command = await eventually(() => {
+      const [one] = commandsOf(id);
+      if (one === undefined) throw new Error("it was not sent");
+      return one;
+    });
+    // As if the first try had come through: accepted then, and so expiring then.
+    expect(command.acceptedAt).toBe(healed.body.data.created_at);
+    expect(Date.parse(command.expiresAt) - Date.parse(command.acceptedAt)).toBe(60_000);
+    expect((await send(key, body)).headers.get("idempotent-replayed")).toBe("true");
+  });
+});
+
+describe("a request that failed", () => {
+  test("may be repeated at once, and then does what it was for", async () => {
+    const call = () =>
+      system.call("POST /api/v1/topics", {
+        token: project.token,
+        body: { topic: { name: "after-a-failure" } },
+        headers: { "idempotency-key": "topic-1" },
+      });
+    system.peers.failures.set("registry.topics.create", new HeraldError("database-away", "the database is away"));
+    expect((await call()).status).toBe(503);
+    system.peers.failures.clear();
+    const made = await call();
+    expect(made.status).toBe(201);
+    const again = await call();
+    expect([again.status, again.body]).toEqual([201, made.body]);
+    expect(again.headers.get("idempotent-replayed")).toBe("true");
+  });
+});
+
+describe("secrets are shown once", () => {
+  const twice = async (route: string, token: string, body: unknown) => {
+    const headers = { "idempotency-key": randomUUID() };
+    const first = await system.call(route, { token, body, headers });
+    const again = await system.call(route, { token, body, headers });
+    expect(again.headers.get("idempotent-replayed")).toBe("true");
+    expect(again.status).toBe(first.status);
+    expect(again.body).toEqual({ data: first.body.data });
+    return first.body;
+  };
+
+  test("a device's credential, a project's first token and a further one", async () => {
+    const device = { device: { token: apnsToken(), platform: "ios" } };
+    expect((await twice("POST /api/v1/devices", project.token, device)).credential).toMatch(/^hdc_/);
+    const created = await twice("POST /admin/v1/projects", adminToken, { project: { name: "Once" } });
+    expect(created.token).toMatch(/^hpt_/);
+    const token = { token: { name: "CI" } };
+    const route = `POST /admin/v1/projects/${created.data.id}/tokens`;
+    expect((await twice(route, adminToken, token)).token).toMatch(/^hpt_/);
+  });
+
+  test("and never in what is kept for the repeat", async () => {
+    const values: unknown[] = [];
+    const bucket = openBucket(system.bus, "push_idempotency", IdempotencyRecord);
+    const watching = bucket.watch(({ value }) => values.push(value));
+    await eventually(() => expect(watching.ready()).toBe(true));
+    await watching.stop();
+    expect(values.length).toBeGreaterThan(5);
+    expect(JSON.stringify(values)).not.toMatch(/hpt_|hdc_/);
+  });
+
+  test("a project whose first try broke off comes with a token that works", async () => {
+    const headers = { "idempotency-key": randomUUID() };
+    const call = () =>
+      system.call("POST /admin/v1/projects", { token: adminToken, body: { project: { name: "Broken" } }, headers });
+    const asked = () => system.peers.asked.filter(({ question }) => question === "registry.projects.create").length;
+    const before = asked();
+    system.peers.late.add("registry.projects.create");
+    expect((await call()).status).toBe(503);
+    expect(asked()).toBe(before + 1);
+    const made = await call();
+    expect(made.status).toBe(201);
+    const list = await system.call("GET /api/v1/devices", { token: made.body.token });
+    expect(list.status).toBe(200);
+  });
+});
