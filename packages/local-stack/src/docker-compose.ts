@@ -65,7 +65,6 @@ function compose(args: string[], settings: ComposeSettings, timeoutMs: number) {
   const env = {
     HERALD_ADMIN_TOKEN: unused,
     HERALD_OPEN_KEYS: unused,
-    HERALD_OPEN_TOKEN_KEYS: unused,
     HERALD_DISPATCH_MASTER_KEYS: unused,
     ...settings.env,
     HERALD_NATS_PORT: String(settings.natsPort),

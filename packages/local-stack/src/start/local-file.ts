@@ -1,7 +1,7 @@
 import { rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { DemoProject, SimulatorAddresses } from "./demo-project.ts";
-import type { AnalyticsUser } from "./nats-users.ts";
+import type { AnalyticsAccess } from "./nats-users.ts";
 
 /** `.herald/local.json`: where everything is, for scripts. It exists while Herald is ready, and not otherwise. */
 export type LocalFile = {
@@ -9,8 +9,8 @@ export type LocalFile = {
   adminToken: string;
   project: DemoProject;
   simulators: SimulatorAddresses;
-  /** With a broker that was given by URL, the users are its own: none is named here but what the environment gave. */
-  nats: { url: string; user?: string; password?: string; analytics?: AnalyticsUser };
+  /** With a broker that was given by its URL, the users are what the environment gave, or none. */
+  nats: { url: string; user?: string; password?: string; analytics: AnalyticsAccess };
   mongo: { url: string };
   /** Process ids of what was started here; they change when a part is started again. */
   processes: Record<string, number>;

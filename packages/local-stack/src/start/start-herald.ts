@@ -7,7 +7,7 @@ import type { RunningServer } from "../stack-options.ts";
 import { ensureDemoProject } from "./demo-project.ts";
 import { type Kept, keepRunning, type Part, type Started } from "./keep-running.ts";
 import { type LocalFile, removeLocalFile, writeLocalFile } from "./local-file.ts";
-import { analyticsUser, natsUsers } from "./nats-users.ts";
+import { analyticsAs, analyticsUser, natsUsers } from "./nats-users.ts";
 import { allPorts, expectFree, readPorts } from "./ports.ts";
 import { allReady } from "./readiness.ts";
 import { takeRunLock } from "./run-lock.ts";
@@ -109,7 +109,7 @@ export async function startHerald({ root, dataDir, env, say, logLine }: StartOpt
     const ownBroker = nats.running().source.step !== "environment";
     const broker = ownBroker
       ? { url: nats.running().url, user: "herald", password: secrets.natsPassword, analytics }
-      : { url: nats.running().url, ...userOf(env) };
+      : { url: nats.running().url, ...userOf(env), analytics: analyticsAs(userOf(env)) };
     const addresses = {
       natsUrl: broker.url,
       mongoUrl: mongo.running().url,
