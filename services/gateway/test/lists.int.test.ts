@@ -1,0 +1,96 @@
+import type { Device } from "@herald/contracts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { apnsToken, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
+
+let system: GatewayTest;
+let project: TestProject;
+const devices: Device[] = [];
+
+beforeAll(async () => {
+  system = await startGatewayTest();
+  project = await system.project();
+  for (let index = 0; index < 45; index++) {
+    const body = { device: { token: apnsToken(), platform: "ios" } };
+    devices.push((await system.call("POST /api/v1/devices", { token: project.token, body })).body.data);
+  }
+});
+afterAll(() => system.stop());
+
+const list = (query = "") => system.call(`GET /api/v1/devices${query}`, { token: project.token });
+const ids = (rows: Device[]) => rows.map(({ id }) => id);
+
+/** The `Link` header as relation → target. */
+const links = (header: string | null): Record<string, string> =>
+  Object.fromEntries(
+    (header ?? "").split(", ").map((part) => {
+      const [, target = "", relation = ""] = /^<([^>]*)>; rel="(\w+)"$/.exec(part) ?? [];
+      return [relation, target];
+    }),
+  );
+
+describe("numbered pages", () => {
+  test("are walked by their links from the first to the last", async () => {
+    const seen: string[] = [];
+    let next: string | undefined = "/api/v1/devices?per_page=20";
+    let pages = 0;
+    while (next !== undefined) {
+      const page = await system.call(`GET ${next}`, { token: project.token });
+      seen.push(...ids(page.body.data));
+      const related = links(page.headers.get("link"));
+      expect(related.first).toBe("/api/v1/devices?per_page=20&page=1");
+      expect(related.last).toBe("/api/v1/devices?per_page=20&page=3");
+      next = related.next;
+      pages++;
+    }
+    expect(pages).toBe(3);
+    expect(seen).toEqual(ids(devices));
+  });
+
+  test("say where they stand", async () => {
+    expect((await list()).body.pagination).toEqual({ count: 45, page: 1, pages: 3, from: 1, to: 20, last: 3 });
+    expect((await list("?page=3&limit=20")).body.pagination).toMatchObject({ from: 41, to: 45 });
+    const past = await list("?page=9&items=20");
+    expect(past.body).toMatchObject({ data: [], pagination: { page: 9, from: 0, to: 0, count: 45 } });
+    expect(links(past.headers.get("link")).prev).toBe("/api/v1/devices?items=20&page=3");
+    expect(links(past.headers.get("link"))).not.toHaveProperty("next");
+  });
+
+  test("keep the list's other parameters in their links", async () => {
+    const page = await list("?status=active&per_page=40");
+    expect(links(page.headers.get("link")).next).toBe("/api/v1/devices?status=active&per_page=40&page=2");
+  });
+});
+
+test("a walk by key passes every row once and ends", async () => {
+  const seen: string[] = [];
+  let after: string | null = "";
+  while (after !== null) {
+    const page: { body: { data: Device[]; next: string | null }; headers: Headers } = await list(
+      `?per_page=10&after=${after}`,
+    );
+    expect(page.body).not.toHaveProperty("pagination");
+    seen.push(...ids(page.body.data));
+    after = page.body.next;
+    const related = links(page.headers.get("link"));
+    expect(related.next).toBe(after === null ? undefined : `/api/v1/devices?per_page=10&after=${after}`);
+  }
+  expect(seen).toEqual(ids(devices));
+});
+
+test.each([
+  ["?page=0", ["page: must be a whole number from 1 to 1000000"]],
+  ["?page=-1", ["page: must be a whole number from 1 to 1000000"]],
+  ["?page=1e3", ["page: must be a whole number from 1 to 1000000"]],
+  ["?page=9999999999", ["page: must be a whole number from 1 to 1000000"]],
+  ["?per_page=101", ["per_page: must be a whole number from 1 to 100"]],
+  ["?per_page=", ["per_page: must be a whole number from 1 to 100"]],
+  ["?items=5&limit=5", ["per_page: `items` and `limit` are other names of it: send one of the three"]],
+  ["?page=2&after=", ["after: cannot be combined with page"]],
+  ["?page=1&page=2", ["page: is given more than once"]],
+  ["?status=gone", ["status: must be one of `active`, `inactive`"]],
+  ["?pge=2", ["pge: unknown field; did you mean `page`?"]],
+  ["?page[$gt]=1", ["page[$gt]: unknown field; known here: `page`, `per_page`, `items`, `limit`, `after`, `status`"]],
+])("%s is refused in words", async (query, errors) => {
+  const answer = await list(query);
+  expect([answer.status, answer.problem.errors]).toEqual([422, errors]);
+});
