@@ -102,7 +102,7 @@ test("a dead device needs FCM's own word: another 404 is none", () => {
   expect(fcmOutcome(answer(410, failed(410, "UNREGISTERED")), now).kind).toBe("rejected");
 });
 
-test("classifies anything, with a reason that is fit to keep", () => {
+test("classifies anything, with a reason that is fit to keep", { timeout: 30_000 }, () => {
   const details = fc.anything().map((value) => ({ "@type": FCM, errorCode: value }));
   const error = fc.record({
     status: fc.anything(),

@@ -1,0 +1,271 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
+import { type Simulators, type SimulatorsOptions, startSimulators } from "@herald/simulators";
+import { afterEach, describe, expect, it, test } from "vitest";
+import { createHttp2Pool } from "../../transport/http2-pool.ts";
+import type { TransportOptions } from "../../transport/transport.ts";
+import { createWebPushClient, topicOf, type WebPush, type WebPushClientOptions } from "./client.ts";
+import { newVapidKeys } from "./vapid-keys.ts";
+
+const keys = newVapidKeys();
+const subject = "mailto:ops@example.com";
+
+const cleanups: Array<() => Promise<unknown>> = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+async function simulate(options: SimulatorsOptions = {}): Promise<Simulators> {
+  const simulators = await startSimulators(options);
+  cleanups.push(simulators.stop);
+  return simulators;
+}
+
+function connect(elsewhere: { endpoint?: string; ca?: string }, over: Partial<WebPushClientOptions> = {}) {
+  const client = createWebPushClient({
+    settings: { subject, ...keys, ...elsewhere },
+    createTransport: createHttp2Pool,
+    now: () => new Date(),
+    ...over,
+  });
+  cleanups.push(client.close);
+  return client;
+}
+
+const at = ({ webpush, ca }: Simulators) => ({ endpoint: webpush.url, ca });
+
+function pushTo(simulators: Simulators, prefix = "", over: Partial<WebPush> = {}): WebPush {
+  const subscription = simulators.webpush.subscribe({ applicationServerKey: keys.public_key, prefix });
+  return {
+    endpoint: subscription.endpoint,
+    keys: subscription.keys,
+    body: JSON.stringify({ notification: { title: "Żółw 🐢" } }),
+    urgency: "high",
+    expiresAt: new Date(Date.now() + 3_600_000),
+    collapseId: "ntf_01h455vb4pex5vsknk084sn02q",
+    ...over,
+  };
+}
+
+describe("a push", () => {
+  it("is encrypted so that the browser can read it, and carries its headers", async () => {
+    const simulators = await simulate();
+    const sent = pushTo(simulators);
+    expect(await connect(at(simulators)).send(sent)).toEqual({ kind: "accepted" });
+    const [seen] = simulators.pushes({ provider: "webpush" });
+    expect(seen).toMatchObject({
+      token: sent.endpoint,
+      payload: { notification: { title: "Żółw 🐢" } },
+      headers: {
+        urgency: "high",
+        topic: "ntf_01h455vb4pex5vsknk084sn02q",
+        "content-encoding": "aes128gcm",
+        ttl: expect.stringMatching(/^3(599|600)$/),
+      },
+    });
+  });
+
+  it("is for now or never when its time is over", async () => {
+    const simulators = await simulate();
+    await connect(at(simulators)).send(pushTo(simulators, "", { expiresAt: new Date(0) }));
+    expect(simulators.pushes()[0]?.headers.ttl).toBe("0");
+  });
+
+  it("may fill the record, and not a byte more", async () => {
+    const simulators = await simulate();
+    const client = connect(at(simulators));
+    const full = JSON.stringify({ text: "" });
+    const body = (size: number) => JSON.stringify({ text: "x".repeat(size - full.length) });
+    expect(await client.send(pushTo(simulators, "", { body: body(3_993) }))).toEqual({ kind: "accepted" });
+    expect(await client.send(pushTo(simulators, "", { body: body(3_994) }))).toMatchObject({
+      kind: "rejected",
+      reason: "payload-too-large",
+    });
+    expect(simulators.pushes()).toHaveLength(1);
+  });
+
+  it.each([
+    ["none", undefined],
+    ["a point that is not on the curve", { p256dh: Buffer.alloc(65, 4).toString("base64url"), auth: "A".repeat(22) }],
+    ["a secret that is too short", { p256dh: newVapidKeys().public_key, auth: "AAAA" }],
+    ["nonsense", { p256dh: "x", auth: "y" }],
+  ])("with keys that are %s is refused without a request", async (_, wrong) => {
+    const simulators = await simulate();
+    const outcome = await connect(at(simulators)).send(pushTo(simulators, "", { keys: wrong }));
+    expect(outcome).toMatchObject({ kind: "rejected", reason: "token-invalid" });
+    expect(simulators.pushes()).toEqual([]);
+  });
+});
+
+describe("answers", () => {
+  it("become outcomes", async () => {
+    const simulators = await simulate();
+    const rule = (tokenPrefix: string, status: number, headers?: Record<string, string>) => ({
+      provider: "webpush",
+      tokenPrefix,
+      status,
+      ...(headers ? { headers } : {}),
+    });
+    simulators.script([
+      rule("gone", 410),
+      rule("lost", 404),
+      rule("big", 413),
+      rule("wrong", 403),
+      rule("busy", 429, { "retry-after": "30" }),
+      rule("away", 307, { location: "https://169.254.169.254/" }),
+      { provider: "webpush", tokenPrefix: "silent", rst: "INTERNAL_ERROR" },
+    ]);
+    const client = connect(at(simulators));
+    const outcome = (prefix: string) => client.send(pushTo(simulators, prefix));
+    expect(await outcome("gone")).toMatchObject({ kind: "unregistered" });
+    expect(await outcome("lost")).toMatchObject({ kind: "unregistered" });
+    expect(await outcome("big")).toMatchObject({ kind: "rejected", reason: "payload-too-large" });
+    expect(await outcome("wrong")).toMatchObject({ kind: "misconfigured" });
+    expect(await outcome("busy")).toMatchObject({ kind: "deferred", retryAfterMs: 30_000 });
+    expect(await outcome("away")).toMatchObject({ kind: "rejected", reason: "endpoint-forbidden" });
+    expect(await outcome("silent")).toMatchObject({ kind: "unknown" });
+  });
+
+  it("say so when the subscription has ended or belongs to another key", async () => {
+    const simulators = await simulate();
+    const client = connect(at(simulators));
+    const ended = pushTo(simulators);
+    simulators.webpush.unsubscribe(ended.endpoint.split("/").at(-1) ?? "");
+    expect(await client.send(ended)).toMatchObject({ kind: "unregistered" });
+    const { endpoint, keys: theirs } = simulators.webpush.subscribe({
+      applicationServerKey: newVapidKeys().public_key,
+    });
+    expect(await client.send(pushTo(simulators, "", { endpoint, keys: theirs }))).toMatchObject({
+      kind: "misconfigured",
+    });
+  });
+});
+
+it("signs once for many pushes, and anew before a push service would refuse it", async () => {
+  let ahead = 0;
+  const simulators = await simulate({ webpush: { now: () => Date.now() + ahead } });
+  const seen = new Set<string | undefined>();
+  const client = connect(at(simulators), {
+    now: () => new Date(Date.now() + ahead),
+    createTransport(options) {
+      const transport = createHttp2Pool(options);
+      return {
+        ...transport,
+        send(request) {
+          seen.add(request.headers.authorization);
+          return transport.send(request);
+        },
+      };
+    },
+  });
+  for (let hour = 0; hour < 48; hour++) {
+    expect(await client.send(pushTo(simulators))).toEqual({ kind: "accepted" });
+    ahead += 3_600_000;
+  }
+  expect(seen.size).toBe(5);
+});
+
+describe("the guard", () => {
+  /** A server inside, which must never see a connection. */
+  async function inside() {
+    let connections = 0;
+    const server = createServer((socket) => {
+      connections++;
+      socket.destroy();
+    });
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    cleanups.push(() => once(server.close(), "close"));
+    return { port: (server.address() as AddressInfo).port, count: () => connections };
+  }
+
+  it("refuses what leads inside before any request", async () => {
+    const simulators = await simulate();
+    const opened: string[] = [];
+    const client = connect(at(simulators), {
+      hosts: "any",
+      createTransport(options) {
+        opened.push(options.origin);
+        return createHttp2Pool(options);
+      },
+    });
+    for (const endpoint of [
+      "https://169.254.169.254/",
+      "https://127.0.0.1/",
+      "https://localhost/",
+      "http://a.example/",
+      "x",
+    ])
+      expect(await client.send(pushTo(simulators, "", { endpoint }))).toMatchObject({
+        kind: "rejected",
+        reason: "endpoint-forbidden",
+      });
+    expect(opened).toEqual([]);
+  });
+
+  it("refuses a name that leads inside at connect, also one that changes its mind", async () => {
+    const simulators = await simulate();
+    const { port, count } = await inside();
+    let asked = 0;
+    const client = connect(
+      {},
+      {
+        hosts: "any",
+        // As after a check that saw a public address: the name now leads inside, in part or in whole.
+        resolve(_hostname, _options, callback) {
+          asked++;
+          const addresses = [{ address: "127.0.0.1", family: 4 }];
+          callback(null, asked % 2 === 0 ? addresses : [{ address: "93.184.216.34", family: 4 }, ...addresses]);
+        },
+        createTransport: (options: TransportOptions) =>
+          createHttp2Pool({ ...options, origin: `https://rebinding.example:${port}` }),
+      },
+    );
+    for (let round = 0; round < 5; round++) {
+      const outcome = await client.send(pushTo(simulators, "", { endpoint: "https://rebinding.example/push" }));
+      expect(outcome).toMatchObject({ kind: "rejected", reason: "endpoint-forbidden" });
+    }
+    expect(asked).toBeGreaterThan(0);
+    expect(count()).toBe(0);
+  });
+
+  it("keeps to the browsers' push services unless the operator lets go of that", async () => {
+    const simulators = await simulate();
+    const client = connect({});
+    expect(await client.send(pushTo(simulators, "", { endpoint: "https://push.example.com/x" }))).toEqual({
+      kind: "rejected",
+      reason: "endpoint-forbidden",
+      providerReason: "the endpoint's host is not a known push service",
+    });
+  });
+});
+
+test("keeps connections to a bounded number of push services", async () => {
+  const simulators = await simulate();
+  let open = 0;
+  const client = connect(
+    {},
+    {
+      hosts: "any",
+      createTransport() {
+        open++;
+        return {
+          send: async () => ({ kind: "answered", status: 201, headers: {}, body: "" }),
+          close: async () => void open--,
+        };
+      },
+    },
+  );
+  const sent = pushTo(simulators);
+  for (let index = 0; index < 100; index++) await client.send({ ...sent, endpoint: `https://host-${index}.example/` });
+  expect(open).toBeLessThanOrEqual(32);
+  await client.close();
+  expect(open).toBe(0);
+});
+
+test("a collapse id that is no topic is hashed", () => {
+  expect(topicOf("order-42")).toBe("order-42");
+  expect(topicOf("a".repeat(32))).toBe("a".repeat(32));
+  for (const id of ["a".repeat(33), "a b", "order:42", "żółw", ""]) expect(topicOf(id)).toMatch(/^[A-Za-z0-9_-]{32}$/);
+  expect(topicOf("order:42")).toBe(topicOf("order:42"));
+  expect(topicOf("order:42")).not.toBe(topicOf("order:43"));
+});

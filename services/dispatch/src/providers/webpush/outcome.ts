@@ -1,0 +1,28 @@
+import { type Answered, accepted, type Outcome, outcomeOfStatus, parseObject, wordOr } from "../outcome.ts";
+import { retryAfterMs } from "../retry-after.ts";
+
+/** What RFC 8030 and the push services mean by a status where it is not what it says everywhere. */
+const verdicts = new Map<number, "accepted" | "unregistered" | "forbidden">([
+  [200, "accepted"],
+  [201, "accepted"],
+  [202, "accepted"], // with a receipt to come
+  [204, "accepted"],
+  [301, "forbidden"],
+  [302, "forbidden"],
+  [303, "forbidden"],
+  [307, "forbidden"],
+  [308, "forbidden"],
+  [404, "unregistered"],
+  [410, "unregistered"],
+]);
+
+/** Classifies any answer. Bodies are prose, except Apple's, which has a `reason`. `now` is when it came. */
+export function webPushOutcome({ status, headers, body }: Answered, now: Date): Outcome {
+  const verdict = verdicts.get(status);
+  if (verdict === "accepted") return accepted;
+  const providerReason = wordOr(parseObject(body).reason, status);
+  if (verdict === "unregistered") return { kind: "unregistered", providerReason };
+  // An endpoint that leads elsewhere would lead past the guard.
+  if (verdict === "forbidden") return { kind: "rejected", reason: "endpoint-forbidden", providerReason };
+  return outcomeOfStatus(status, providerReason, retryAfterMs(headers["retry-after"], now));
+}

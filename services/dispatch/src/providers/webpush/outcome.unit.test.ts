@@ -1,0 +1,58 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { webPushOutcome } from "./outcome.ts";
+
+const now = new Date("2026-03-01T12:00:00Z");
+const outcome = (status: number, body = "", headers: Record<string, string> = {}) =>
+  webPushOutcome({ kind: "answered", status, headers, body }, now);
+
+test.each([
+  [200, "accepted"],
+  [201, "accepted"],
+  [202, "accepted"],
+  [204, "accepted"],
+  [205, "unknown"],
+  [301, "rejected endpoint-forbidden"],
+  [302, "rejected endpoint-forbidden"],
+  [303, "rejected endpoint-forbidden"],
+  [307, "rejected endpoint-forbidden"],
+  [308, "rejected endpoint-forbidden"],
+  [400, "rejected provider-rejected"],
+  [401, "misconfigured"],
+  [403, "misconfigured"],
+  [404, "unregistered"],
+  [406, "rejected provider-rejected"],
+  [408, "deferred"],
+  [410, "unregistered"],
+  [413, "rejected payload-too-large"],
+  [429, "deferred"],
+  [500, "deferred"],
+  [502, "deferred"],
+  [503, "deferred"],
+])("%i is %s", (status, expected) => {
+  const got = outcome(status, "<html>");
+  expect(got.kind === "rejected" ? `rejected ${got.reason}` : got.kind).toBe(expected);
+  if (got.kind !== "accepted") expect(got.providerReason).toBe(`HTTP ${status}`);
+});
+
+test("gives Apple's reason, and waits as long as it is asked to", () => {
+  expect(outcome(403, '{"reason":"BadJwtToken"}')).toEqual({ kind: "misconfigured", providerReason: "BadJwtToken" });
+  expect(outcome(429, "", { "retry-after": "120" })).toMatchObject({ kind: "deferred", retryAfterMs: 120_000 });
+  expect(outcome(410)).toEqual({ kind: "unregistered", providerReason: "HTTP 410" });
+});
+
+test("classifies anything, with a reason that is fit to keep", { timeout: 30_000 }, () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 0, max: 1_000 }),
+      fc.oneof(fc.string(), fc.json()),
+      fc.option(fc.string(), { nil: undefined }),
+      (status, body, retryAfter) => {
+        const got = webPushOutcome({ kind: "answered", status, headers: { "retry-after": retryAfter }, body }, now);
+        if (got.kind !== "accepted") expect(got.providerReason).toMatch(/^[A-Za-z][A-Za-z0-9_ -]{0,63}$/);
+        if (got.kind === "unregistered") expect([404, 410]).toContain(status);
+      },
+    ),
+    { numRuns: 10_000 },
+  );
+});
