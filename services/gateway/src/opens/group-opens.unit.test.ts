@@ -1,0 +1,76 @@
+import { newDeviceId, newNotificationId, newProjectId, type OpensV1 } from "@herald/contracts";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { createGroupOpens, groupForMs } from "./group-opens.ts";
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const now = new Date();
+const open = () => ({
+  notificationId: newNotificationId(now),
+  deviceId: newDeviceId(now),
+  openedAt: now.toISOString(),
+});
+
+const recorder = (write: (opens: OpensV1) => Promise<void> = async () => {}) => {
+  const written: OpensV1[] = [];
+  const opens = createGroupOpens(async (group) => {
+    written.push(group);
+    await write(group);
+  });
+  return { written, opens };
+};
+
+describe("opens are grouped", () => {
+  test("by project, for ten milliseconds", async () => {
+    const { written, opens } = recorder();
+    const [one, other] = [newProjectId(now), newProjectId(now)];
+    const recorded = [opens.record(one, open()), opens.record(one, open()), opens.record(other, open())];
+    await vi.advanceTimersByTimeAsync(groupForMs - 1);
+    expect(written).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(written.map((group) => [group.projectId, group.opens.length])).toEqual([
+      [one, 2],
+      [other, 1],
+    ]);
+    await Promise.all(recorded);
+  });
+
+  test("up to a hundred, which go without waiting", async () => {
+    const { written, opens } = recorder();
+    const project = newProjectId(now);
+    const recorded = Array.from({ length: 201 }, () => opens.record(project, open()));
+    expect(written.map((group) => group.opens.length)).toEqual([100, 100]);
+    await vi.advanceTimersByTimeAsync(groupForMs);
+    expect(written.map((group) => group.opens.length)).toEqual([100, 100, 1]);
+    await Promise.all(recorded);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test("and fail with their group alone", async () => {
+    const failing = newProjectId(now);
+    const { opens } = recorder(async ({ projectId }) => {
+      if (projectId === failing) throw new Error("away");
+    });
+    const outcomes = [failing, failing, newProjectId(now)].map((project) =>
+      opens.record(project, open()).then(
+        () => "recorded",
+        (error: Error) => error.message,
+      ),
+    );
+    await vi.advanceTimersByTimeAsync(groupForMs);
+    expect(await Promise.all(outcomes)).toEqual(["away", "away", "recorded"]);
+  });
+
+  test("and are written at once when the gateway stops", async () => {
+    const { written, opens } = recorder();
+    const recorded = opens.record(newProjectId(now), open());
+    await opens.flush();
+    expect(written).toHaveLength(1);
+    await recorded;
+  });
+});

@@ -1,0 +1,96 @@
+import { newNotificationId, newProjectId, type SendNotification, SendV1 } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { describe, expect, test } from "vitest";
+import { acceptedView, acceptNotification, defaultTtlSeconds, nowOrNeverMs } from "./accept-notification.ts";
+
+const at = new Date("2030-01-31T09:00:00.000Z");
+const projectId = newProjectId(at);
+const id = newNotificationId(at);
+const after = (ms: number) => new Date(at.getTime() + ms).toISOString();
+const day = 86_400_000;
+
+const accept = (
+  fields: Partial<SendNotification["notification"]> = {},
+  platforms: ("ios" | "android" | "web")[] = [],
+) =>
+  acceptNotification({
+    projectId,
+    id,
+    at,
+    notification: { title: "Hello", targets: ["all"], ...fields },
+    platforms,
+    openTokenBytes: 120,
+  });
+
+const problemsOf = (work: () => unknown): readonly string[] => {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof HeraldError && error.code === "validation-failed") return error.messages;
+    throw error;
+  }
+  return [];
+};
+
+describe("when a notification is sent and when it expires", () => {
+  test.each<[string, Partial<SendNotification["notification"]>, { sendAt?: string; expiresAt: string }]>([
+    ["at once, and kept as long as FCM would", {}, { expiresAt: after(defaultTtlSeconds * 1000) }],
+    ["with a time to live", { ttl: 60 }, { expiresAt: after(60_000) }],
+    ["now or never", { ttl: 0 }, { expiresAt: after(nowOrNeverMs) }],
+    ["in the past is now", { send_at: "2020-01-01T00:00:00Z", ttl: 60 }, { expiresAt: after(60_000) }],
+    ["this very moment is now", { send_at: at.toISOString(), ttl: 60 }, { expiresAt: after(60_000) }],
+    [
+      "later, with an offset, living from then on",
+      { send_at: "2030-01-31T11:00:00+01:00", ttl: 60 },
+      { sendAt: after(3_600_000), expiresAt: after(3_660_000) },
+    ],
+    [
+      "thirty days ahead",
+      { send_at: after(30 * day), ttl: 1 },
+      { sendAt: after(30 * day), expiresAt: after(30 * day + 1_000) },
+    ],
+  ])("%s", (_, fields, times) => {
+    const command = accept(fields);
+    expect({ sendAt: command.sendAt, expiresAt: command.expiresAt }).toEqual({ sendAt: undefined, ...times });
+    expect(command.acceptedAt).toBe(at.toISOString());
+    expect(SendV1.schema.parse(command)).toEqual(command);
+    expect(acceptedView(command).status).toBe(times.sendAt === undefined ? "accepted" : "scheduled");
+  });
+
+  test("more than thirty days ahead is refused", () => {
+    expect(problemsOf(() => accept({ send_at: after(30 * day + 1) }))).toEqual([
+      "notification.send_at: must be at most 30 days ahead",
+    ]);
+  });
+});
+
+describe("what is sent on", () => {
+  test("is what was asked, without the switch that is not part of the content", () => {
+    const { content } = accept({ dry_run: false, link_to: "/a", data: { a: "b" } });
+    expect(content).toEqual({ title: "Hello", targets: ["all"], link_to: "/a", data: { a: "b" } });
+  });
+
+  test("is refused with all its problems at once", () => {
+    const fields = {
+      body: "x".repeat(4_000),
+      data: { more: "x".repeat(200) },
+      dry_run: true,
+      send_at: after(31 * day),
+    };
+    const problems = problemsOf(() => accept(fields, ["ios", "web"]));
+    expect(problems).toHaveLength(4);
+    expect(problems.map((problem) => problem.split(":")[0])).toEqual([
+      "notification",
+      "notification",
+      "notification.dry_run",
+      "notification.send_at",
+    ]);
+    expect(problems.join()).toMatch(/for ios.*for web/);
+  });
+
+  test("is weighed only for the platforms that the project can reach", () => {
+    const fields = { body: "x".repeat(4_000), data: { more: "x".repeat(200) } };
+    expect(problemsOf(() => accept(fields))).toEqual([]);
+    expect(problemsOf(() => accept(fields, ["ios"]))).toHaveLength(1);
+  });
+});

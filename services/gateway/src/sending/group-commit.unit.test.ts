@@ -1,0 +1,77 @@
+import { HeraldError } from "@herald/kit";
+import { describe, expect, test } from "vitest";
+import { createGroupCommit } from "./group-commit.ts";
+
+/** A writer whose groups the test settles one by one. */
+const writer = (options: Partial<Parameters<typeof createGroupCommit>[1]> = {}) => {
+  const groups: { items: number[]; succeed: () => void; fail: (error: unknown) => void }[] = [];
+  const commit = createGroupCommit<number>(
+    (items) => new Promise<void>((resolve, reject) => groups.push({ items, succeed: resolve, fail: reject })),
+    { most: 3, concurrent: 1, waiting: 10, ...options },
+  );
+  const settle = async (work: () => void) => {
+    work();
+    // The writer takes its next group in the microtasks that follow.
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  return { groups, commit, settle };
+};
+
+describe("a group commit", () => {
+  test("writes the first at once, and what comes meanwhile together, in order and in groups of at most three", async () => {
+    const { groups, commit, settle } = writer();
+    const written = [1, 2, 3, 4, 5].map(commit);
+    expect(groups.map(({ items }) => items)).toEqual([[1]]);
+    await settle(() => groups[0]?.succeed());
+    expect(groups.map(({ items }) => items)).toEqual([[1], [2, 3, 4]]);
+    await settle(() => groups[1]?.succeed());
+    await settle(() => groups[2]?.succeed());
+    await Promise.all(written);
+    expect(groups.map(({ items }) => items)).toEqual([[1], [2, 3, 4], [5]]);
+  });
+
+  test("writes so many groups at a time, and no more", async () => {
+    const { groups, commit, settle } = writer({ concurrent: 2 });
+    const written = [1, 2, 3].map(commit);
+    expect(groups.map(({ items }) => items)).toEqual([[1], [2]]);
+    await settle(() => groups[1]?.succeed());
+    expect(groups.map(({ items }) => items)).toEqual([[1], [2], [3]]);
+    for (const { succeed } of groups) succeed();
+    await Promise.all(written);
+  });
+
+  test("tells a failure to its own group alone, and goes on", async () => {
+    const { groups, commit, settle } = writer();
+    const outcomes = [1, 2].map((item) =>
+      commit(item).then(
+        () => "written",
+        (error: Error) => error.message,
+      ),
+    );
+    await settle(() => groups[0]?.fail(new Error("disk")));
+    await settle(() => groups[1]?.succeed());
+    expect(await Promise.all(outcomes)).toEqual(["disk", "written"]);
+  });
+
+  test("does not let those behind wait for a bus that is away", async () => {
+    const { groups, commit, settle } = writer();
+    const outcomes = [1, 2, 3].map((item) => commit(item).catch((error: HeraldError) => error.code));
+    await settle(() => groups[0]?.fail(new HeraldError("bus-away", "away")));
+    expect(await Promise.all(outcomes)).toEqual(["bus-away", "bus-away", "bus-away"]);
+    expect(groups).toHaveLength(1);
+    const after = commit(4);
+    await settle(() => groups[1]?.succeed());
+    await after;
+  });
+
+  test("refuses what could only be written too late", async () => {
+    const { groups, commit } = writer({ waiting: 2 });
+    const taken = [1, 2, 3].map(commit);
+    await expect(commit(4)).rejects.toMatchObject({ code: "queue-full", retryAfterSeconds: 1 });
+    for (let next = groups.shift(); next; next = groups.shift()) {
+      next.succeed();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await Promise.all(taken);
+  });
+});
