@@ -3,6 +3,8 @@ export type { BusPermissions } from "./bus-users.ts";
 export { consumerPermissions } from "./bus-users.ts";
 export { messages } from "./catalogue.ts";
 export { Addressee, batchLimits, DeliverBatchV1, DueV1, ExpandedV1, ExpandV1, OpensV1, SendV1 } from "./commands.ts";
+export type { Clause, Comparison, Condition, Field, Literal, Subject } from "./condition.ts";
+export { candidateClauses, fulfils, parseCondition } from "./condition.ts";
 export type { DataOf, MessageContract, QuestionContract } from "./envelope.ts";
 export { defineMessage, defineQuestion, headerNames } from "./envelope.ts";
 export type { DeliveryReason, ErrorCode, LogLevel, Retry } from "./errors.ts";
@@ -35,6 +37,7 @@ export {
   ChangeProject,
   CreateProject,
   CreateToken,
+  DeadLetter,
   FcmSettings,
   Project,
   ProjectToken,
@@ -56,7 +59,10 @@ export {
 } from "./http/v1/devices.ts";
 export {
   Delivery,
+  DeliveryAttempt,
   DeliveryStatus,
+  DeviceStory,
+  DryRun,
   maxScheduleDays,
   maxTtlSeconds,
   Notification,
@@ -94,18 +100,21 @@ export {
   ListDeliveries,
   ListNotifications,
   PutProvider,
+  TellDelivery,
 } from "./questions/dispatch.ts";
 export {
   AuthenticateDevice,
   ChangeDeviceQuestion,
   ChangeMetadataByToken,
   ChangeProjectQuestion,
+  CountAudience,
   CreateProjectQuestion,
   CreateTokenQuestion,
   CreateTopicQuestion,
   DeleteDevice,
   DeleteProject,
   DeleteTopic,
+  ExplainDevice,
   GetDevice,
   GetProject,
   GetTopic,

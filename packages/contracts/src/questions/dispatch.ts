@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { defineQuestion } from "../envelope.ts";
 import { ProviderView } from "../http/v1/admin.ts";
-import { Delivery, DeliveryStatus, Notification } from "../http/v1/notifications.ts";
+import { Delivery, DeliveryAttempt, DeliveryStatus, Notification } from "../http/v1/notifications.ts";
 import { PageRequest, pageOf } from "../http/v1/pagination.ts";
-import { NotificationId, ProjectId } from "../ids.ts";
+import { DeviceId, NotificationId, ProjectId } from "../ids.ts";
 import { Provider } from "../platforms.ts";
 
 const project = { projectId: ProjectId };
@@ -32,6 +32,22 @@ export const ListDeliveries = defineQuestion(
   "list",
   z.object({ ...notification, status: DeliveryStatus.optional(), page: PageRequest }),
   pageOf(Delivery),
+);
+
+/** What the ledger knows of one device: its attempts, oldest first; none when it is in no batch. */
+export const TellDelivery = defineQuestion(
+  "dispatch",
+  "deliveries",
+  "tell",
+  z.object({ ...notification, deviceId: DeviceId }),
+  z.object({
+    notification: Notification,
+    /** Whether all devices were dealt to batches: before that, a device without attempts may still get some. */
+    expanded: z.boolean(),
+    delivery: Delivery.optional(),
+    attempts: z.array(DeliveryAttempt),
+    nextAttemptAt: z.iso.datetime().optional(),
+  }),
 );
 
 const provider = { ...project, provider: Provider };

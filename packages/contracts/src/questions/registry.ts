@@ -164,3 +164,28 @@ const subscription = z.object({
 });
 export const SubscribeDevices = defineQuestion("registry", "topics", "subscribe", subscription, SubscriptionResult);
 export const UnsubscribeDevices = defineQuestion("registry", "topics", "unsubscribe", subscription, SubscriptionResult);
+
+const targets = z.array(z.string()).min(1).max(1000);
+const platformCounts = z.object({ ios: z.number().int(), android: z.number().int(), web: z.number().int() });
+
+/** How many active devices targets name, exactly, each once. For a dry run: it costs what an expansion costs. */
+export const CountAudience = defineQuestion(
+  "registry",
+  "audience",
+  "count",
+  z.object({ ...project, targets }),
+  z.object({ devices: platformCounts, unmatched: z.array(z.string()) }),
+);
+
+/** Whether targets name one device as it is now, and by which entry. */
+export const ExplainDevice = defineQuestion(
+  "registry",
+  "audience",
+  "explain",
+  z.object({ ...device, targets }),
+  z.object({
+    device: Device,
+    /** The first entry of the targets that names it, as it was sent; whether or not the device is active. */
+    matched: z.string().optional(),
+  }),
+);

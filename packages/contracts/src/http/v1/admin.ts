@@ -127,3 +127,20 @@ export const ProviderView = z
   })
   .meta({ id: "ProviderView" });
 export type ProviderView = z.infer<typeof ProviderView>;
+
+/** A message that could not be processed. Its content is not shown: it may hold push tokens and what was to be sent. */
+export const DeadLetter = z
+  .object({
+    id: z.string().meta({ description: "Its place among the dead letters" }),
+    durable: z.string().meta({ description: "Whose handler gave it up" }),
+    message: z.string().optional().meta({ description: "Which contract it is of, such as SendV1" }),
+    project_id: z.string().optional(),
+    subject: z.string(),
+    reason: z.string(),
+    detail: z.string(),
+    deliveries: z.number().int().min(0),
+    died_at: z.iso.datetime(),
+    replayed_at: z.iso.datetime().optional(),
+  })
+  .meta({ id: "DeadLetter" });
+export type DeadLetter = z.infer<typeof DeadLetter>;

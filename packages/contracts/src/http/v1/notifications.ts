@@ -163,6 +163,54 @@ export const Delivery = z
   .meta({ id: "Delivery" });
 export type Delivery = z.infer<typeof Delivery>;
 
+/** One attempt to hand a notification to a provider. */
+export const DeliveryAttempt = z
+  .object({
+    attempt: z.number().int().min(1),
+    at: z.iso.datetime(),
+    outcome: z
+      .enum(["accepted", "failed", "deferred", "unknown", "paused", "expired", "cancelled", "sending"])
+      .meta({ description: "`deferred` and `unknown` are tried again; `sending`: no answer is known yet" }),
+    reason: z.string().optional(),
+    provider_reason: z.string().optional(),
+    provider_id: z.string().optional(),
+    possible_repeat: z.boolean(),
+  })
+  .meta({ id: "DeliveryAttempt" });
+export type DeliveryAttempt = z.infer<typeof DeliveryAttempt>;
+
+/** Everything about one notification and one device: why it got it, or why it did not. */
+export const DeviceStory = z
+  .object({
+    notification: z.object({ id: NotificationId, status: NotificationStatus }),
+    device: z.object({ id: DeviceId, platform: Platform, status: z.enum(["active", "inactive"]) }),
+    /** The target that names the device, as it was sent; absent when none does. */
+    matched: z.string().optional(),
+    /** `not_addressed`: the notification was not meant for this device when its targets were expanded. */
+    status: z.enum(["not_addressed", "pending", "accepted", "failed", "expired", "cancelled"]),
+    attempts: z.array(DeliveryAttempt),
+    next_attempt_at: z.iso.datetime().optional(),
+    opened_at: z.iso.datetime().optional(),
+    story: z.array(z.string()).min(1).meta({ description: "The same in sentences, in the order in which it happened" }),
+  })
+  .meta({ id: "DeviceStory" });
+export type DeviceStory = z.infer<typeof DeviceStory>;
+
+/** What `dry_run` answers: who would get it and what they would get, with nothing sent or stored. */
+export const DryRun = z
+  .object({
+    dry_run: z.literal(true),
+    devices: z.object({ total: count, ios: count, android: count, web: count }),
+    unmatched: z.array(z.string()),
+    rendered: z
+      .object({ ios: z.unknown().optional(), android: z.unknown().optional(), web: z.unknown().optional() })
+      .meta({
+        description: "One payload for each platform that has devices, with placeholders for device and open token",
+      }),
+  })
+  .meta({ id: "DryRun" });
+export type DryRun = z.infer<typeof DryRun>;
+
 /** Body of `PUT /notifications/{id}/open`: the open token is in the payload that the device received. */
 export const OpenNotification = z
   .strictObject({ project_id: ProjectId, token: z.string().min(1).max(512) })
