@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 
 /** What a part says when it ends: whether to start it again, and why it ended. */
@@ -24,6 +25,8 @@ export async function keepRunning(
   on: { end: (why: string) => void; start: () => void; hopeless: (why: string) => void },
 ): Promise<Kept> {
   const stopping = new AbortController();
+  // What somebody else runs never ends, so its end cannot be what a stop waits for.
+  const stopped = once(stopping.signal, "abort").then(() => undefined);
   let current: Started | undefined = await part.start();
   const watching = watch();
 
@@ -31,8 +34,9 @@ export async function keepRunning(
     let wait = FIRST_DELAY_MS;
     while (!stopping.signal.aborted) {
       const since = Date.now();
-      const { why, again } = (await current?.ended) ?? { why: "", again: true };
-      if (stopping.signal.aborted) return;
+      const ending = await Promise.race([current?.ended ?? { why: "", again: true }, stopped]);
+      if (!ending || stopping.signal.aborted) return;
+      const { why, again } = ending;
       if (why) on.end(why);
       if (!again) return on.hopeless(why);
       await current?.stop(); // what is left of a part of several processes

@@ -75,3 +75,16 @@ test("a first start that fails is the caller's to know", async () => {
   const { part } = scripted([1]);
   await expect(keepRunning(part, listener().on)).rejects.toThrow("start 1 failed");
 });
+
+test("what somebody else runs never ends, and is left at once", async () => {
+  let stops = 0;
+  const part: Part = {
+    name: "elsewhere",
+    start: async () => ({ pids: [], ended: new Promise<never>(() => {}), stop: async () => void stops++ }),
+  };
+  const { heard, on } = listener();
+  const kept = await keepRunning(part, on);
+  await kept.stop();
+  expect(stops).toBeGreaterThan(0);
+  expect(heard).toEqual([]);
+});
