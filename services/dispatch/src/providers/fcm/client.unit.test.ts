@@ -4,11 +4,12 @@ import { renderFcm } from "@herald/payload";
 import { type Simulators, type SimulatorsOptions, startSimulators } from "@herald/simulators";
 import { afterEach, describe, expect, it } from "vitest";
 import { createHttp2Pool } from "../../transport/http2-pool.ts";
+import { createAccessTokens } from "./access-tokens.ts";
 import { createFcmClient, type FcmClient } from "./client.ts";
 
 const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
 const account = {
-  type: "service_account",
+  type: "service_account" as const,
   project_id: "demo-1234",
   private_key: privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
   client_email: "herald@demo-1234.iam.gserviceaccount.com",
@@ -114,19 +115,24 @@ describe("access tokens", () => {
   });
 
   it("are replaced early, while the old one still serves, and waited for when it is over", async () => {
-    const simulators = await simulate();
+    const { fcm, ca } = await simulate();
+    const transport = createHttp2Pool({ origin: fcm.url, ca });
+    cleanups.push(transport.close);
     let ahead = 0;
-    const client = connect(simulators, account, () => new Date(Date.now() + ahead));
-    await sendMany(client, 10);
+    const tokens = createAccessTokens(account, transport, () => new Date(Date.now() + ahead));
+    const first = await tokens.current();
     ahead = 49 * 60_000;
-    await sendMany(client, 10);
-    expect(simulators.fcm.tokensIssued()).toBe(1);
+    expect(tokens.current()).toBe(first);
+    expect(fcm.tokensIssued()).toBe(1);
     ahead = 51 * 60_000;
-    expect(await sendMany(client, 10)).toEqual(["accepted"]);
-    await expect.poll(() => simulators.fcm.tokensIssued()).toBe(2);
+    expect(tokens.current()).toBe(first);
+    await expect.poll(() => tokens.current()).not.toBe(first);
+    expect(fcm.tokensIssued()).toBe(2);
     ahead += 3_600_000;
-    expect(await sendMany(client, 10)).toEqual(["accepted"]);
-    expect(simulators.fcm.tokensIssued()).toBe(3);
+    const next = tokens.current();
+    expect(next).toBeInstanceOf(Promise);
+    expect(await next).toMatch(/^Bearer /);
+    expect(fcm.tokensIssued()).toBe(3);
   });
 
   it("that Google no longer takes are replaced once, and the push is sent again", async () => {

@@ -67,12 +67,12 @@ function errorOf(body: string): FcmError {
   const error = objectOr(parseObject(body).error);
   const details = arrayOr(error.details).map(objectOr);
   const detail = (type: string, field: string) =>
-    details.find((each) => String(each["@type"]).endsWith(type) && each[field] !== undefined)?.[field];
+    details.find((each) => textOr(each["@type"]).endsWith(type) && each[field] !== undefined)?.[field];
   const violations = arrayOr(detail("google.rpc.BadRequest", "fieldViolations")).map(objectOr);
   return {
     word: detail("FcmError", "errorCode") ?? detail("google.rpc.ErrorInfo", "reason") ?? error.status,
-    message: [error.message, ...violations.map(({ description }) => description)].join("\n"),
-    fields: violations.map(({ field }) => String(field)),
+    message: [error.message, ...violations.map(({ description }) => description)].map(textOr).join("\n"),
+    fields: violations.map(({ field }) => textOr(field)),
   };
 }
 
@@ -85,4 +85,6 @@ function argumentFault({ message, fields }: FcmError): "token-invalid" | "payloa
 
 const objectOr = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+/** Not `String`: that throws for an object whose `toString` the answer chose. */
+const textOr = (value: unknown): string => (typeof value === "string" ? value : "");
 const arrayOr = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);

@@ -102,6 +102,16 @@ test("a dead device needs FCM's own word: another 404 is none", () => {
   expect(fcmOutcome(answer(410, failed(410, "UNREGISTERED")), now).kind).toBe("rejected");
 });
 
+test("is not misled by fields that are no text", () => {
+  const trap = { toString: {} };
+  const details = [
+    { "@type": trap, errorCode: trap },
+    { "@type": "google.rpc.BadRequest", fieldViolations: [trap, null] },
+  ];
+  const error = { status: trap, message: trap, details };
+  expect(fcmOutcome(answer(400, { error }), now)).toMatchObject({ kind: "rejected", providerReason: "HTTP 400" });
+});
+
 test("classifies anything, with a reason that is fit to keep", { timeout: 30_000 }, () => {
   const details = fc.anything().map((value) => ({ "@type": FCM, errorCode: value }));
   const error = fc.record({
