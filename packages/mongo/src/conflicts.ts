@@ -38,9 +38,10 @@ export const areDuplicateKeys = (error: unknown): boolean =>
 export const isConflict = (error: unknown): boolean =>
   refusals(error).some(isCollision) || (error instanceof MongoBulkWriteError && isCollision(error));
 
-/** A deadlock costs PostgreSQL a second to notice; a handful of tries outlasts any crowd that is not a fault. */
-const mostTries = 5;
-const longestWaitMs = 50;
+/** Each deadlock takes PostgreSQL a second to notice; a handful of tries outlasts any crowd that is not a fault. */
+const mostTries = 6;
+/** Spread wide and wider: those that come back together meet again. */
+const waitMs = (tries: number): number => Math.random() * Math.min(250 * 2 ** (tries - 1), 1_000);
 
 /** Runs something repeatable, and again after a short random wait when it lost to another write. */
 export const retryConflicts = async <T>(fn: () => T | Promise<T>): Promise<T> => {
@@ -50,7 +51,7 @@ export const retryConflicts = async <T>(fn: () => T | Promise<T>): Promise<T> =>
     } catch (error) {
       if (tries >= mostTries || !isConflict(error)) throw error;
     }
-    await sleep(Math.random() * longestWaitMs * tries);
+    await sleep(waitMs(tries));
   }
 };
 
