@@ -55,7 +55,7 @@ describe("targets that matched", () => {
   const device = (id: DeviceId, token: string, ...facets: string[]) => ({ id, token, facets });
   const matched = (sources: string[], ...found: ReturnType<typeof device>[]) => {
     const list = targets(...sources);
-    return audienceOf(list).flatMap((lookup) => matchedTargets(lookup, list, found));
+    return audienceOf(list).flatMap((lookup) => matchedTargets(lookup, list, found, (row) => row));
   };
 
   test.each([

@@ -12,7 +12,15 @@ export type Batch = { readonly platform: Platform; readonly devices: readonly Ad
 /** A batch's JSON without its devices is some 250 bytes. */
 const envelopeBytes = 512;
 
-const weigh = (addressee: Addressee): number => Buffer.byteLength(JSON.stringify(addressee)) + 1;
+/** The JSON of a device's id, times and names, and of its longest environment, kind and locale. */
+const fixedBytes = 200;
+const plainAscii = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
+
+/** At least as many bytes as the device takes as JSON, without making that: it is asked for every device of every send. */
+const weigh = ({ token, keys, vapidKeyId }: Addressee): number =>
+  fixedBytes +
+  (plainAscii.test(token) ? token.length : Buffer.byteLength(JSON.stringify(token))) +
+  (keys === undefined && vapidKeyId === undefined ? 0 : JSON.stringify({ keys, vapidKeyId }).length);
 
 const byId = (one: Dealable, other: Dealable): number => (one.addressee.id < other.addressee.id ? -1 : 1);
 

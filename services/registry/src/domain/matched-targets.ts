@@ -10,16 +10,21 @@ const evidenceOf = (devices: readonly Candidate[]) => ({
   facets: new Set(devices.flatMap(({ facets }) => facets)),
 });
 
-/** Which of a lookup's targets, as positions in the notification's list, named one of the devices that it found. */
-export const matchedTargets = (
+/**
+ * Which of a lookup's targets, as positions in the notification's list, named one of the devices that it found. Most lookups are
+ * decided without looking at a device.
+ */
+export const matchedTargets = <Row>(
   lookup: Lookup,
   targets: readonly Target[],
-  found: readonly Candidate[],
+  found: readonly Row[],
+  candidateOf: (row: Row) => Candidate,
 ): readonly number[] => {
   if (found.length === 0) return [];
-  // It asked for one thing only, so whatever it found has that.
+  // It asked for one thing only, so whatever it found is that.
   if (lookup.by === "value" || (lookup.by === "facets" && lookup.facets.length === 1)) return lookup.targets;
-  const evidence = evidenceOf(found);
+  if (lookup.targets.length === 1) return lookup.targets;
+  const evidence = evidenceOf(found.map(candidateOf));
   return lookup.targets.filter((at) => {
     const target = targets[at];
     return target !== undefined && isNamed(target, evidence);

@@ -76,7 +76,7 @@ const readPage = async (
     // The database also finds a value inside of lists, which targets do not enter.
     const found = lookup.by === "value" && target ? rows.filter((row) => matches(target, candidateOf(row))) : rows;
     for (const row of found) devices.set(row._id, dealableOf(row));
-    for (const position of matchedTargets(lookup, targets, found.map(candidateOf))) matched.add(position);
+    for (const position of matchedTargets(lookup, targets, found, candidateOf)) matched.add(position);
   });
   return { devices: [...devices.values()], matched: [...matched].sort((one, other) => one - other) };
 };

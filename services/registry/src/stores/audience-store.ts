@@ -39,16 +39,15 @@ const platforms: readonly Platform[] = ["ios", "android", "web"];
 /** All of a page in one answer: a second one would cost as much as the first. */
 const batchSize = 10_000;
 
-export const addresseeOf = (row: AudienceRow): Addressee => ({
-  id: row._id,
-  token: row.token,
-  tokenAt: row.tokenUpdatedAt.getTime(),
-  ...(row.environment && { environment: row.environment }),
-  ...(row.tokenKind && { tokenKind: row.tokenKind }),
-  ...(row.keys && { keys: row.keys }),
-  ...(row.vapidKeyId && { vapidKeyId: row.vapidKeyId }),
-  ...(row.locale && { locale: row.locale }),
-});
+export const addresseeOf = (row: AudienceRow): Addressee => {
+  const addressee: Addressee = { id: row._id, token: row.token, tokenAt: row.tokenUpdatedAt.getTime() };
+  if (row.environment) addressee.environment = row.environment;
+  if (row.tokenKind) addressee.tokenKind = row.tokenKind;
+  if (row.keys) addressee.keys = row.keys;
+  if (row.vapidKeyId) addressee.vapidKeyId = row.vapidKeyId;
+  if (row.locale) addressee.locale = row.locale;
+  return addressee;
+};
 
 type Query = { readonly filter: Filter<DeviceDocument>; readonly hint: string; readonly extra?: Document };
 

@@ -1,0 +1,123 @@
+import { publish } from "@herald/bus";
+import {
+  ChangeDeviceQuestion,
+  DeliveryFailedV1,
+  type Device,
+  DeviceDeactivatedV1,
+  GetDevice,
+  newDeviceId,
+  newNotificationId,
+  type ProjectId,
+  pushTokenHash,
+} from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { apnsToken, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+
+let registry: RegistryTest;
+let projectId: ProjectId;
+let sent = 0;
+
+beforeAll(async () => {
+  registry = await startRegistryTest();
+});
+afterAll(() => registry.stop());
+beforeEach(async () => {
+  projectId = await registry.project();
+});
+
+const get = (device: Device) => registry.ask(GetDevice, { projectId, deviceId: device.id });
+
+/** Tells of dead tokens, and of one more that is retired last, so that nothing happening can be told from not yet. */
+const tell = async (unregistered: DeliveryFailedV1Data["unregistered"], rest: { projectId?: ProjectId } = {}) => {
+  const { device: last } = await registry.register(projectId, apnsToken(`last ${++sent}`));
+  const at = new Date().toISOString();
+  const fail = (project: ProjectId, dead: DeliveryFailedV1Data["unregistered"]) => {
+    const notificationId = newNotificationId(new Date());
+    const data = {
+      projectId: project,
+      notificationId,
+      batchId: "b",
+      platform: "ios" as const,
+      failures: [],
+      unregistered: dead,
+      at,
+    };
+    return publish(registry.bus, DeliveryFailedV1, data, { id: `test/${++sent}` });
+  };
+  await fail(rest.projectId ?? projectId, unregistered);
+  const later = new Date(Date.now() + 1_000).toISOString();
+  await fail(projectId, [{ deviceId: last.id, tokenHash: pushTokenHash(last.token), at: later }]);
+  await eventually(async () => expect((await get(last)).status).toBe("inactive"));
+};
+type DeliveryFailedV1Data = Parameters<typeof DeliveryFailedV1.subject>[0];
+
+const verdict = (device: Device, offsetMs: number, token = device.token) => ({
+  deviceId: device.id,
+  tokenHash: pushTokenHash(token),
+  at: new Date(Date.now() + offsetMs).toISOString(),
+});
+
+describe("a verdict that a token is dead", () => {
+  test("retires the device, and tells why", async () => {
+    const { device } = await registry.register(projectId, apnsToken("a"), { topics: ["news"] });
+    await tell([verdict(device, 1_000)]);
+    expect(await get(device)).toMatchObject({ status: "inactive", topics: ["news"], token: device.token });
+    await eventually(async () =>
+      expect(await registry.lastEvent(projectId, DeviceDeactivatedV1)).toMatchObject({ reason: "unregistered" }),
+    );
+  });
+
+  test("that comes twice says nothing the second time", async () => {
+    const { device } = await registry.register(projectId, apnsToken("a"));
+    await tell([verdict(device, 1_000)]);
+    const first = await get(device);
+    await tell([verdict(device, 2_000)]);
+    expect(await get(device)).toEqual(first);
+  });
+
+  test("about an older registration retires nobody", async () => {
+    const { device } = await registry.register(projectId, apnsToken("a"));
+    await tell([verdict(device, -60_000)]);
+    expect(await get(device)).toMatchObject({ status: "active" });
+  });
+
+  test("that is late does not reach a device that has registered again", async () => {
+    const { device } = await registry.register(projectId, apnsToken("a"));
+    const late = verdict(device, 0);
+    await eventually(async () => {
+      const { device: again } = await registry.register(projectId, apnsToken("a"));
+      if (again.updated_at <= late.at) throw new Error("the same millisecond");
+    });
+    await tell([late]);
+    expect(await get(device)).toMatchObject({ status: "active" });
+  });
+
+  test("about the token before the present one retires nobody", async () => {
+    const { device } = await registry.register(projectId, apnsToken("a"));
+    const change = { token: apnsToken("b") };
+    await registry.ask(ChangeDeviceQuestion, { projectId, deviceId: device.id, change });
+    await tell([verdict(device, 1_000)]);
+    expect(await get(device)).toMatchObject({ status: "active", token: apnsToken("b") });
+  });
+
+  test("from another project, or about nobody, changes nothing, and the others of the batch are retired", async () => {
+    const { device } = await registry.register(projectId, apnsToken("a"));
+    await tell([verdict(device, 1_000)], { projectId: await registry.project() });
+    expect(await get(device)).toMatchObject({ status: "active" });
+    const nobody = { ...verdict(device, 1_000), deviceId: newDeviceId(new Date()) };
+    await tell([nobody, verdict(device, 1_000), nobody]);
+    expect(await get(device)).toMatchObject({ status: "inactive" });
+  });
+
+  test("is undone by a new token, but not where the app itself had logged out", async () => {
+    const { device } = await registry.register(projectId, apnsToken("a"));
+    const { device: other } = await registry.register(projectId, apnsToken("other"));
+    const change = (id: Device["id"], change: { status?: "inactive"; token?: string }) =>
+      registry.ask(ChangeDeviceQuestion, { projectId, deviceId: id, change });
+    await tell([verdict(device, 1_000), verdict(other, 1_000)]);
+    await change(other.id, { status: "inactive" });
+    expect(await change(device.id, { token: apnsToken("b") })).toMatchObject({ status: "active" });
+    expect(await change(other.id, { token: apnsToken("c") })).toMatchObject({ status: "inactive" });
+  });
+});
