@@ -3,6 +3,7 @@ import { describeIssues, failSpan, HeraldError, withRequestId } from "@herald/ki
 import type { Msg } from "@nats-io/transport-node";
 import type { z } from "zod";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
+import { sendReply } from "./long-reply.ts";
 import { withRemoteSpan } from "./middleware/trace.ts";
 import { createSlots } from "./slots.ts";
 
@@ -54,10 +55,10 @@ export const answer = <Request extends z.ZodType, Answer extends z.ZodType>(
   const serve = (msg: Msg): Promise<void> =>
     withRemoteSpan(`answer ${question.name}`, "server", [msg.headers], async (span) => {
       try {
-        respond(connection, msg, await reply(msg));
+        sendReply(connection, question.service, msg, await reply(msg));
       } catch (error) {
         failSpan(span, error);
-        respond(connection, msg, { error: explain(connection, question, error) });
+        sendReply(connection, question.service, msg, { error: explain(connection, question, error) });
       }
     });
 
@@ -91,10 +92,6 @@ const readJson = (msg: Msg): unknown => {
   } catch (cause) {
     throw new HeraldError("schema", "the request is not JSON", { cause });
   }
-};
-
-const respond = ({ nc }: Connection, msg: Msg, reply: Reply): void => {
-  if (msg.reply !== undefined && msg.reply !== "") nc.publish(msg.reply, JSON.stringify(reply));
 };
 
 const explain = (

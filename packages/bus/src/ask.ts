@@ -3,6 +3,7 @@ import { HeraldError, inSpan } from "@herald/kit";
 import type { z } from "zod";
 import { codeOf } from "./bus-error.ts";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
+import { wholeReply } from "./long-reply.ts";
 import { outgoingHeaders } from "./message-headers.ts";
 import { request } from "./request.ts";
 
@@ -44,7 +45,8 @@ const roundTrip = async (
   timeout: number,
 ): Promise<unknown> => {
   try {
-    return (await request(connection, question.subject, body, outgoingHeaders(), timeout)).json();
+    const first = await request(connection, question.subject, body, outgoingHeaders(), timeout);
+    return await wholeReply(connection, first, timeout);
   } catch (cause) {
     if (cause instanceof HeraldError) throw cause;
     throw new HeraldError("service-away", `${question.service} does not answer`, { cause });

@@ -95,10 +95,20 @@ describe("ask", () => {
     await expect(ask(t.bus, CountOpens, question())).rejects.toMatchObject({ code: "internal" });
   });
 
-  test("an answer that is too large for the broker is internal", async () => {
-    const Large = defineQuestion("analytics", "test", "large", z.object({}), z.string());
-    answers(t.bus, Large, async () => "x".repeat(2_000_000));
-    await expect(ask(t.bus, Large, {})).rejects.toMatchObject({ code: "internal" });
+  test("an answer that is larger than a message comes whole, also when many come at once", async () => {
+    const Large = defineQuestion("analytics", "test", "large", z.object({ of: z.string() }), z.string());
+    answers(t.bus, Large, async ({ of }) => of.repeat(1_500_000));
+    const asked = ["a", "ä", '"', "x", "y"].map(async (of) => ({ of, answer: await ask(t.bus, Large, { of }) }));
+    for (const { of, answer } of await Promise.all(asked)) expect(answer === of.repeat(1_500_000), of).toBe(true);
+  });
+
+  test("an answer that nobody should hold in memory is refused with what to do", async () => {
+    const Huge = defineQuestion("analytics", "test", "huge", z.object({}), z.string());
+    answers(t.bus, Huge, async () => "x".repeat(17_000_000));
+    await expect(ask(t.bus, Huge, {})).rejects.toMatchObject({
+      code: "validation-failed",
+      messages: [expect.stringContaining("per_page: ")],
+    });
   });
 
   test("refuses a question that is not what the contract says", async () => {

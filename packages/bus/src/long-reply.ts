@@ -1,0 +1,87 @@
+import type { Reply } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { headers, type Msg, NoRespondersError, nuid, RequestError } from "@nats-io/transport-node";
+import type { Connection } from "./connect.ts";
+import { outgoingHeaders } from "./message-headers.ts";
+import { request } from "./request.ts";
+
+/** How many parts a reply has. It stands on the first part, whose reply subject gives the others by their number. */
+const partsHeader = "Herald-Parts";
+
+/** Beside a part: subject and headers. */
+const roomBytes = 4_096;
+/** A hundred of the largest devices are 4 MB; more is refused rather than held in the memory of two services at once. */
+const longestBytes = 16 * 1_048_576;
+/** Twice as long as anybody waits for an answer. */
+const keptMs = 10_000;
+
+/**
+ * Sends a reply, in parts where it is longer than the broker's messages may be.
+ * Throws validation-failed when it is longer than 16 MiB: only a list can be.
+ */
+export const sendReply = ({ nc }: Connection, service: string, { reply: to }: Msg, reply: Reply): void => {
+  if (to === undefined || to === "") return;
+  const bytes = Buffer.from(JSON.stringify(reply));
+  const partBytes = (nc.info?.max_payload ?? 1_048_576) - roomBytes;
+  if (bytes.length <= partBytes) {
+    nc.publish(to, bytes);
+    return;
+  }
+  if (bytes.length > longestBytes) {
+    throw new HeraldError(
+      "validation-failed",
+      `per_page: these rows are more than ${longestBytes} bytes: ask for fewer`,
+    );
+  }
+  const parts = Math.ceil(bytes.length / partBytes);
+  const part = (index: number) => bytes.subarray(index * partBytes, (index + 1) * partBytes);
+  // Among the service's own subjects, which it may listen on and whoever asks it may publish to.
+  const rest = `push.req.v1.${service}.rest.${nuid.next()}`;
+  const asked = new Set<number>();
+  const end = () => {
+    clearTimeout(timer);
+    subscription.unsubscribe();
+  };
+  const subscription = nc.subscribe(rest, {
+    callback: (error, msg) => {
+      if (error) return;
+      const index = Number(msg.string());
+      msg.respond(part(index));
+      if (asked.add(index).size === parts - 1) end();
+    },
+  });
+  const timer = setTimeout(end, keptMs).unref();
+  const head = headers();
+  head.set(partsHeader, String(parts));
+  nc.publish(to, part(0), { headers: head, reply: rest });
+};
+
+const isNoResponders = (error: unknown): boolean =>
+  error instanceof NoRespondersError || (error instanceof RequestError && error.isNoResponders());
+
+/** Other servers of a cluster hear of a new subscription a moment later than its first message arrives. */
+const partTries = 3;
+
+const askPart = async (
+  connection: Connection,
+  subject: string,
+  index: number,
+  timeout: number,
+): Promise<Uint8Array> => {
+  for (let tries = 1; ; tries++) {
+    try {
+      return (await request(connection, subject, String(index), outgoingHeaders(), timeout)).data;
+    } catch (error) {
+      if (tries === partTries || !isNoResponders(error)) throw error;
+    }
+  }
+};
+
+/** The JSON of a reply, of which the first part has come. Rejects as `request` does. */
+export const wholeReply = async (connection: Connection, first: Msg, timeout: number): Promise<unknown> => {
+  const parts = Number(first.headers?.get(partsHeader) || 1);
+  const { reply: rest } = first;
+  if (parts === 1 || rest === undefined) return first.json();
+  const others = Array.from({ length: parts - 1 }, (_, index) => askPart(connection, rest, index + 1, timeout));
+  return JSON.parse(Buffer.concat([first.data, ...(await Promise.all(others))]).toString());
+};
