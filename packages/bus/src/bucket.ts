@@ -122,7 +122,7 @@ const lastOf = async (
   try {
     return (await jsm.direct.getMessage(stream, { last_by_subj: subject })) ?? undefined;
   } catch (error) {
-    throw toBusError(error, stream);
+    throw toBusError(error);
   }
 };
 

@@ -29,7 +29,8 @@ const isFull = (error: JetStreamApiError): boolean =>
   error.code === apiCodes.insufficientResources ||
   (error.code === apiCodes.storeFailed && full.test(error.message));
 
-const isNoResponders = (error: unknown): boolean =>
+/** Nobody took a message, so it is stored nowhere: no stream covers its subject, or the stream is choosing a leader. */
+export const isNoResponders = (error: unknown): boolean =>
   error instanceof NoRespondersError || (error instanceof RequestError && error.isNoResponders());
 
 /** Whether the broker, and not what was asked of it, is the reason. */
@@ -45,20 +46,17 @@ export const notConnected = (): HeraldError => new HeraldError("bus-away", "the 
 
 /**
  * A broker's error in Herald's words: queue-full, bus-away, or the error itself where it is a fault of ours.
- * No responders means that no stream takes the subject, which is also so while JetStream starts.
+ * The words may reach a stranger, so subjects stay in the cause.
  */
-export const toBusError = (error: unknown, subject: string): unknown => {
+export const toBusError = (error: unknown): unknown => {
   if (error instanceof HeraldError) return error;
   if (error instanceof JetStreamApiError && isFull(error)) {
-    return new HeraldError("queue-full", `${subject}: ${error.message}`, { cause: error });
+    return new HeraldError("queue-full", "the queue is full", { cause: error });
   }
   if (isNoResponders(error)) {
-    return new HeraldError("bus-away", `no stream takes ${subject}`, { cause: error });
+    return new HeraldError("bus-away", "the message bus takes no messages at the moment", { cause: error });
   }
-  if (isAway(error)) {
-    const reason = error instanceof Error ? error.message : String(error);
-    return new HeraldError("bus-away", `the message bus does not answer: ${reason}`, { cause: error });
-  }
+  if (isAway(error)) return new HeraldError("bus-away", "the message bus does not answer", { cause: error });
   return error;
 };
 

@@ -19,7 +19,7 @@ export const lastMessage = async <Schema extends z.ZodType>(
   const { connected, jsm } = connectionOf(bus);
   if (!connected) throw notConnected();
   const found = await jsm.direct.getMessage(stream, { last_by_subj: subject }).catch((error: unknown) => {
-    throw toBusError(error, subject);
+    throw toBusError(error);
   });
   if (found === null) return undefined;
   const parsed = contract.schema.safeParse(readJson(found));

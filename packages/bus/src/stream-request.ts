@@ -1,11 +1,15 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { JetStreamApiError } from "@nats-io/jetstream";
 import type { MsgHdrs } from "@nats-io/transport-node";
-import { toBusError } from "./bus-error.ts";
+import { isNoResponders, toBusError } from "./bus-error.ts";
 import type { Connection } from "./connect.ts";
 import { request } from "./request.ts";
 
 /** A stream answers in milliseconds; a caller must know within three seconds that the bus is away. */
 export const publishTimeoutMs = 2_500;
+
+/** A stream of three replicas that changes its leader takes nothing for some 100 ms. Nothing was stored, so asking again repeats nothing. */
+const leaderlessMs = [50, 150, 300];
 
 type StreamAck = { readonly seq: number; readonly duplicate?: boolean; readonly count?: number };
 type StreamReply = StreamAck | { readonly error: { code: number; description: string; err_code: number } };
@@ -18,11 +22,15 @@ export const requestAck = async (
   headers: MsgHdrs,
   timeout = publishTimeoutMs,
 ): Promise<StreamAck> => {
-  try {
-    const reply: StreamReply = (await request(connection, subject, payload, headers, timeout)).json();
-    if ("error" in reply) throw new JetStreamApiError(reply.error);
-    return reply;
-  } catch (error) {
-    throw toBusError(error, subject);
+  for (let tries = 0; ; tries++) {
+    try {
+      const reply: StreamReply = (await request(connection, subject, payload, headers, timeout)).json();
+      if ("error" in reply) throw new JetStreamApiError(reply.error);
+      return reply;
+    } catch (error) {
+      const delay = leaderlessMs[tries];
+      if (delay === undefined || !isNoResponders(error)) throw toBusError(error);
+      await sleep(delay);
+    }
   }
 };

@@ -159,11 +159,12 @@ describe("stop", () => {
         }
         await hold(async () => {
           held++;
-          throw new HeraldError("queue-full", "full");
+          throw new HeraldError("database-away", "away");
         });
       }),
     ]);
-    await eventually(() => expect(held).toBeGreaterThan(2));
+    // By then it waits for the better part of a second between its tries.
+    await eventually(() => expect(held).toBeGreaterThan(5));
     await consuming.stop(100);
     expect(signals[0]?.aborted).toBe(true);
     expect(t.logged.find(({ msg }) => msg.includes("given back"))).toMatchObject({ late: 1 });

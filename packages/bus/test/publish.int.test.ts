@@ -82,7 +82,7 @@ describe("publish", () => {
     });
     await expect(publish(t.bus, nowhere, sendOf(), { id: "x" })).rejects.toMatchObject({
       code: "bus-away",
-      messages: ["no stream takes push.nowhere.v1.x"],
+      messages: ["the message bus takes no messages at the moment"],
     });
   });
 

@@ -3,6 +3,7 @@ import { deliveryGuard, SendV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { jetstream } from "@nats-io/jetstream";
+import { headers } from "@nats-io/transport-node";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { type BusTest, headersOf, messagesIn, readStream, sendOf, shortenAckWait, startBusTest } from "./fixture.ts";
 
@@ -257,6 +258,47 @@ describe("a handler that throws", () => {
     }
     await t.raw.nc.flush();
   };
+});
+
+describe("whatever a stranger publishes", () => {
+  const random = (size: number) => crypto.getRandomValues(new Uint8Array(size));
+  const shapes = [
+    () => random(Math.floor(Math.random() * 200)),
+    () => new TextEncoder().encode(JSON.stringify({ ...sendOf(), projectId: ["__proto__"] })),
+    () => new TextEncoder().encode("[".repeat(5_000)),
+    () => new TextEncoder().encode('{"__proto__":{"polluted":true},"projectId":null}'),
+    () =>
+      new TextEncoder().encode(JSON.stringify({ ...sendOf(), content: { title: "x".repeat(10_000), targets: [1] } })),
+  ];
+  const oddHeaders = () => {
+    const odd = headers();
+    odd.set("traceparent", "00-zz-zz-99");
+    odd.set("Herald-Request-Id", "x".repeat(10_000));
+    odd.set("ce-id", "\u0000é☃");
+    odd.set("Nats-Rollup", "");
+    return odd;
+  };
+
+  test("is settled, and good messages among it are handled", async () => {
+    const seen: string[] = [];
+    await t.handle(
+      onSend(async ({ id }) => {
+        seen.push(id);
+      }),
+    );
+    const js = jetstream(t.raw.nc);
+    const good: string[] = [];
+    for (let n = 0; n < 100; n++) {
+      await Promise.all(
+        shapes.map((make) => js.publish(SendV1.subject(sendOf()), make(), n % 2 ? { headers: oddHeaders() } : {})),
+      );
+      good.push((await send()).notificationId);
+    }
+    await allSettled();
+    expect(seen.toSorted()).toEqual(good.toSorted());
+    expect(await messagesIn(t, "PUSH_DLQ")).toBe(500);
+    expect({}).not.toHaveProperty("polluted");
+  });
 });
 
 describe("dead letters", () => {
