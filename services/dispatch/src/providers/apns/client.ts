@@ -51,22 +51,26 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
   const { bundle_id, endpoint, ca } = settings;
   const certificate = "certificate" in settings ? settings : undefined;
   const providerToken = "key_id" in settings ? tokens.of(settings) : undefined;
-  const transports = new Map<string, Transport>();
+  const transports: Partial<Record<ApnsEnvironment, Transport>> = {};
 
+  /** With an endpoint of its own a project has one transport, whatever the environment. */
   function transportTo(environment: ApnsEnvironment): Transport {
-    const origin = endpoint ?? hosts[environment];
-    let transport = transports.get(origin);
-    if (transport === undefined) {
-      transport = createTransport({
-        origin,
-        ca,
-        certificate: certificate?.certificate,
-        privateKey: certificate?.private_key,
-      });
-      transports.set(origin, transport);
-    }
-    return transport;
+    const slot = endpoint === undefined ? environment : settings.environment;
+    transports[slot] ??= createTransport({
+      origin: endpoint ?? hosts[slot],
+      ca,
+      certificate: certificate?.certificate,
+      privateKey: certificate?.private_key,
+    });
+    return transports[slot];
   }
+
+  const post = (push: ApnsPush, environment: ApnsEnvironment, authorization: string | undefined) =>
+    transportTo(environment).send({
+      path: `/3/device/${push.token}`,
+      headers: headersOf(push, authorization),
+      body: push.body,
+    });
 
   function judge(answer: TransportAnswer): Outcome {
     if (answer.kind === "answered") return apnsOutcome(answer, now());
@@ -75,18 +79,14 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
     return unanswered(answer);
   }
 
+  /** One host's word, after a new provider token if that was all that it missed. */
   async function attempt(push: ApnsPush, environment: ApnsEnvironment): Promise<Outcome> {
-    const transport = transportTo(environment);
-    const path = `/3/device/${push.token}`;
-    const post = (authorization: string | undefined) =>
-      transport.send({ path, headers: headersOf(push, authorization), body: push.body });
-    if (providerToken === undefined) return judge(await post(undefined));
-    const current = providerToken.current();
-    const authorization = typeof current === "string" ? current : await current;
-    const outcome = judge(await post(authorization));
-    if (outcome.kind !== "misconfigured" || outcome.providerReason !== "ExpiredProviderToken") return outcome;
-    const renewed = await providerToken.renew(authorization);
-    return renewed === undefined ? outcome : judge(await post(renewed));
+    const current = providerToken?.current();
+    const authorization = current instanceof Promise ? await current : current;
+    const outcome = judge(await post(push, environment, authorization));
+    if (authorization === undefined || !isAbout(outcome, "misconfigured", "ExpiredProviderToken")) return outcome;
+    const renewed = await providerToken?.renew(authorization);
+    return renewed === undefined ? outcome : judge(await post(push, environment, renewed));
   }
 
   function headersOf(push: ApnsPush, authorization: string | undefined): Record<string, string> {
@@ -109,15 +109,17 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
         return { kind: "rejected", reason: "token-invalid", providerReason: "not a device token: not hexadecimal" };
       const first = push.environment ?? settings.environment;
       const outcome = await attempt(push, first);
-      if (outcome.kind !== "rejected" || outcome.providerReason !== "BadDeviceToken" || endpoint !== undefined)
-        return outcome;
+      if (!isAbout(outcome, "rejected", "BadDeviceToken") || endpoint !== undefined) return outcome;
       // A build for the other environment has tokens that are bad here and good there.
       const second = await attempt(push, otherThan[first]);
       // A key or a certificate may be for one environment only: that is no word about the token.
       return second.kind === "misconfigured" ? outcome : second;
     },
     async close() {
-      await Promise.all([...transports.values()].map((transport) => transport.close()));
+      await Promise.all(Object.values(transports).map((transport) => transport.close()));
     },
   };
 }
+
+const isAbout = (outcome: Outcome, kind: "rejected" | "misconfigured", word: string): boolean =>
+  outcome.kind === kind && outcome.providerReason === word;
