@@ -23,6 +23,19 @@ const correlation = (): Record<string, string> => {
   };
 };
 
+/** A line of its own to a pipe costs 20 µs, and a reader that is slow stops the process; a page of lines costs the same. */
+const pageBytes = 4_096;
+/** A line waits at most so long. Fatal lines, exits and crashes flush at once: only a kill -9 loses what waits. */
+const flushMs = 100;
+
+let output: ReturnType<typeof pino.destination> | undefined;
+
+/** One for the process, however many loggers write to it. */
+const standardOutput = () => {
+  output ??= pino.destination({ dest: 1, sync: false, minLength: pageBytes, periodicFlush: flushMs });
+  return output;
+};
+
 /**
  * JSON lines with the service, the request id and the trace. Secrets and contents are masked by name at any depth,
  * and by their look in the finished line.
@@ -39,8 +52,7 @@ export const createLogger = ({ service, level, destination }: LoggerOptions): Lo
       mixin: correlation,
       hooks: { streamWrite: scrub },
     },
-    // Written at once: a line that waits in a buffer is lost with the process that most needs it.
-    destination ?? pino.destination({ dest: 1, sync: true }),
+    destination ?? standardOutput(),
   );
   // pino formats the bindings of the first logger only.
   const { child, setBindings } = log;

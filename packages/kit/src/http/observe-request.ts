@@ -28,7 +28,8 @@ export const observeRequest = ({ log, router }: { log: Logger; router: () => Sta
 
     response.once("close", () => {
       const ms = performance.now() - begin;
-      const route = patternOf(request, router());
+      const code = answeredWith(response);
+      const route = patternOf(request, router(), code !== undefined);
       const aborted = !response.writableFinished;
       const { statusCode: status } = response;
       span.updateName(`${method} ${route}`);
@@ -45,7 +46,6 @@ export const observeRequest = ({ log, router }: { log: Logger; router: () => Sta
         advice: { explicitBucketBoundaries: boundaries },
       });
       durations.record(ms / 1000, { method, route, status: String(status) });
-      const code = answeredWith(response);
       const probe = route === "/livez" || route === "/readyz";
       const level =
         status >= 500 && status !== 503 ? "error" : status === 503 && !probe ? "warn" : probe ? "debug" : "info";

@@ -46,11 +46,11 @@ const unmatched = "unmatched";
  * The pattern of the route that answered, such as `/api/v1/devices/:id`: low in cardinality, for logs, spans and metrics.
  * Routers are mounted on plain paths, so the mount's path is its pattern.
  */
-export const patternOf = (request: Request, router: Stack): string => {
+export const patternOf = (request: Request, router: Stack, failed: boolean): string => {
   const path: unknown = request.route?.path;
   if (typeof path !== "string") return unmatched;
   // An error has left the mounted router, and with it the mount's path was forgotten.
-  if (request.baseUrl !== "") return request.baseUrl + path;
+  if (!failed) return request.baseUrl + path;
   const method = request.method.toLowerCase();
   const found = routesOf(router, request.path).find(
     (route) => route.pattern.endsWith(path) && (route.methods.includes(method) || route.methods.includes("get")),
