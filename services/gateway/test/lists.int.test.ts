@@ -77,6 +77,19 @@ test("a walk by key passes every row once and ends", async () => {
   expect(seen).toEqual(ids(devices));
 });
 
+test("a page of devices with all the metadata they may have is larger than a message, and comes whole", async () => {
+  const full = await system.project();
+  const metadata = Object.fromEntries(Array.from({ length: 16 }, (_, index) => [`k${index}`, "ä".repeat(500)]));
+  for (let index = 0; index < 100; index++) {
+    const body = { device: { token: apnsToken(), platform: "ios", metadata } };
+    expect((await system.call("POST /api/v1/devices", { token: full.token, body })).status).toBe(201);
+  }
+  const page = await system.call("GET /api/v1/devices?per_page=100", { token: full.token });
+  expect(page.status).toBe(200);
+  expect(page.body.data).toHaveLength(100);
+  expect(page.body.data.every((device: Device) => device.metadata.k15 === "ä".repeat(500))).toBe(true);
+});
+
 test.each([
   ["?page=0", ["page: must be a whole number from 1 to 1000000"]],
   ["?page=-1", ["page: must be a whole number from 1 to 1000000"]],

@@ -1,3 +1,7 @@
+import { consume, consumersReady, defineHandler } from "@herald/bus";
+import { SendV1 } from "@herald/contracts";
+import { currentRequestId } from "@herald/kit";
+import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { adminToken, apnsToken, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
 import { newWorld } from "./new-world.ts";
@@ -111,6 +115,30 @@ describe("what is accepted", () => {
     expect(answers.filter(({ status }) => status !== 202)).toEqual([]);
     expect(new Set(answers.map(({ body }) => body.data.id)).size).toBe(1_000);
   });
+});
+
+test("each send of a shared batch travels under the request id of its own request", async () => {
+  const own = await system.project();
+  const ids = new Map<string, string | undefined>();
+  const handler = defineHandler({
+    durable: "dispatch-start",
+    message: SendV1,
+    handle: async ({ data }) => void ids.set(data.content.title ?? "", currentRequestId()),
+  });
+  const consuming = await consume(system.bus, [handler]);
+  await eventually(() => expect(consumersReady(consuming)).toBe(true));
+  const sent = Array.from({ length: 100 }, (_, index) => `request-${index}`);
+  await Promise.all(
+    sent.map((id) =>
+      system.call("POST /api/v1/notifications", {
+        token: own.token,
+        body: { notification: { title: id, targets: ["all"] } },
+        headers: { "x-request-id": id },
+      }),
+    ),
+  );
+  await eventually(() => expect(sent.filter((id) => ids.get(id) !== id)).toEqual([]));
+  await consuming.stop(2_000);
 });
 
 describe("what became of a notification", () => {
