@@ -13,7 +13,7 @@ import { noDevices } from "../domain/counts.ts";
 import type { NotificationWatch } from "../sending/notification-watch.ts";
 import type { Sweeps } from "../sending/sweeps.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
-import type { LedgerReads } from "../stores/ledger-reads.ts";
+import type { Sums } from "../stores/ledger-reads.ts";
 import type { NotificationDocument, NotificationStore } from "../stores/notification-store.ts";
 import type { FindNotification } from "./find-notification.ts";
 import { notificationView } from "./notification-view.ts";
@@ -23,7 +23,7 @@ type Options = {
   readonly find: FindNotification;
   readonly notifications: NotificationStore;
   readonly deliveries: Pick<DeliveryStore, "wakeAll">;
-  readonly ledger: LedgerReads;
+  readonly sumsOf: (projectId: ProjectId, id: NotificationId) => Promise<Sums>;
   readonly watch: NotificationWatch;
   readonly sweeps: Pick<Sweeps, "wake">;
   readonly flush: (document: NotificationDocument) => Promise<void>;
@@ -31,12 +31,12 @@ type Options = {
 };
 
 export const answerNotifications = (options: Options): Answering[] => {
-  const { bus, find, notifications, deliveries, ledger, watch, sweeps, flush, now } = options;
+  const { bus, find, notifications, deliveries, sumsOf, watch, sweeps, flush, now } = options;
 
   const view = async (document: NotificationDocument): Promise<Notification> =>
     document.final || document.dueAt
       ? notificationView(document)
-      : notificationView(document, await ledger.sums(document.projectId, document._id));
+      : notificationView(document, await sumsOf(document.projectId, document._id));
 
   const cancel = async (projectId: ProjectId, notificationId: NotificationId): Promise<NotificationDocument> => {
     for (;;) {

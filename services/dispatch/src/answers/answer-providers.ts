@@ -25,7 +25,7 @@ type Options = {
   readonly check: (provider: Provider, settings: unknown) => CheckedProvider;
   readonly pool: Pick<ProviderPool, "forget">;
   readonly sweeps: Pick<Sweeps, "wake">;
-  readonly flush: (projectId: string, provider: string) => Promise<void>;
+  readonly flush: (projectId: string, provider: Provider) => Promise<void>;
   readonly now: () => Date;
 };
 

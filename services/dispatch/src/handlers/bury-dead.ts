@@ -11,9 +11,10 @@ import {
 } from "@herald/contracts";
 import { z } from "zod";
 import type { CarryOut } from "../sending/carry-out.ts";
+import type { Expand } from "../sending/expand.ts";
 import type { Finisher } from "../sending/finisher.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
-import type { NotificationDocument, NotificationStore } from "../stores/notification-store.ts";
+import type { NotificationStore } from "../stores/notification-store.ts";
 
 /** A dead letter's body is the message that died, so it may be anything. */
 const DeadLetter: MessageContract = {
@@ -31,7 +32,7 @@ type Options = {
   deliveries: DeliveryStore;
   carryOut: CarryOut;
   finisher: Finisher;
-  expand: (document: NotificationDocument) => Promise<void>;
+  expand: Expand;
   now: () => Date;
 };
 

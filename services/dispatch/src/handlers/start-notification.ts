@@ -1,6 +1,9 @@
 import { defineHandler } from "@herald/bus";
 import { SendV1 } from "@herald/contracts";
+import { scheduleSubject } from "../domain/batch-ids.ts";
+import type { Expand } from "../sending/expand.ts";
 import type { NotificationWatch } from "../sending/notification-watch.ts";
+import type { Schedule } from "../sending/schedule.ts";
 import type { NotificationDocument, NotificationStore } from "../stores/notification-store.ts";
 
 /** A notification was accepted: store it under its id and have it expanded, now or when its time comes. */
@@ -8,16 +11,14 @@ export const startNotification = ({
   notifications,
   watch,
   expand,
-  wait,
+  schedule,
   flush,
   now,
 }: {
   notifications: NotificationStore;
   watch: NotificationWatch;
-  /** Commands the expansion of a notification from its first page on. */
-  expand: (document: NotificationDocument) => Promise<void>;
-  /** Has it woken at its `send_at`. */
-  wait: (document: NotificationDocument) => Promise<void>;
+  expand: Expand;
+  schedule: Schedule;
   /** Publishes what is in its outbox. Never throws. */
   flush: (document: NotificationDocument) => Promise<void>;
   now: () => Date;
@@ -32,7 +33,14 @@ export const startNotification = ({
       // Known already: it came twice, or was cancelled before it came and is final.
       const document = inserted ?? (await notifications.get(data.projectId, data.notificationId));
       if (!document || document.final || document.expanded) return;
-      await (document.dueAt ? wait(document) : expand(document));
+      if (document.dueAt) await schedule(wakeUp(document, document.dueAt));
+      else await expand(document);
       await flush(document);
     },
   });
+
+const wakeUp = ({ _id, projectId }: NotificationDocument, at: Date): Parameters<Schedule>[0] => ({
+  subject: scheduleSubject(_id, 0),
+  at,
+  data: { kind: "notification", projectId, key: _id, id: _id },
+});

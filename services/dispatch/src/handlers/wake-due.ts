@@ -3,13 +3,14 @@ import { DueV1, type Lane, type NotificationId, type Platform, type ProjectId, p
 import { batchKey, scheduleSubject } from "../domain/batch-ids.ts";
 import { pauseCheckMs } from "../domain/settle-batch.ts";
 import type { CarryOut } from "../sending/carry-out.ts";
+import type { Expand } from "../sending/expand.ts";
 import type { FairGate } from "../sending/fair-gate.ts";
 import type { NotificationWatch } from "../sending/notification-watch.ts";
 import type { ProviderPool } from "../sending/provider-pool.ts";
 import type { Schedule } from "../sending/schedule.ts";
 import type { BatchFacts } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
-import type { NotificationDocument, NotificationStore } from "../stores/notification-store.ts";
+import type { NotificationStore } from "../stores/notification-store.ts";
 import { claimOf } from "./deliver-batch.ts";
 
 type Options = {
@@ -19,7 +20,7 @@ type Options = {
   pool: ProviderPool;
   carryOut: CarryOut;
   schedule: Schedule;
-  expand: (document: NotificationDocument) => Promise<void>;
+  expand: Expand;
   gateOf: (lane: Lane, platform: Platform) => FairGate;
   /** Batches in memory, of all lanes and platforms. */
   concurrency: number;

@@ -1,4 +1,4 @@
-import { type OutboxEvent, providerOf } from "@herald/contracts";
+import { type OutboxEvent, type Provider, providerOf } from "@herald/contracts";
 import { HeraldError, inSpan, type Logger } from "@herald/kit";
 import { batchKey, rootGeneration, scheduleSubject } from "../domain/batch-ids.ts";
 import { type Settlement, settleBatch } from "../domain/settle-batch.ts";
@@ -20,7 +20,7 @@ export type CarryOutOptions = SendOptions & {
   readonly schedule: Schedule;
   readonly publishEvent: (event: OutboxEvent) => Promise<void>;
   /** Publishes the outbox of a project's provider. Never throws. */
-  readonly flushCredential: (projectId: string, provider: string) => Promise<void>;
+  readonly flushCredential: (projectId: string, provider: Provider) => Promise<void>;
   readonly metrics: DispatchMetrics;
   readonly random: () => number;
   readonly log: Logger;

@@ -28,6 +28,16 @@ test("a key with its share waits, and others pass it", async () => {
   expect(entered, "the place goes to the key whose turn it is").toEqual(["a1", "a2", "b1", "a3", "b2"]);
 });
 
+test("nobody gets in any more when it is closed, and who is inside may leave", async () => {
+  const gate = createFairGate({ total: 1, perKey: 1 });
+  const leave = await gate.enter("a");
+  const waiting = gate.enter("b");
+  gate.close();
+  await expect(waiting).rejects.toMatchObject({ code: "service-away" });
+  await expect(gate.enter("a")).rejects.toMatchObject({ code: "service-away" });
+  leave();
+});
+
 test("never more than allowed, and everybody gets in", async () => {
   await fc.assert(
     fc.asyncProperty(

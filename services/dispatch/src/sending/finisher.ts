@@ -2,7 +2,7 @@ import type { NotificationId, ProjectId } from "@herald/contracts";
 import type { Failures, Tally } from "../domain/counts.ts";
 import { isFinished } from "../domain/notification-status.ts";
 import type { LedgerReads } from "../stores/ledger-reads.ts";
-import type { NotificationDocument, NotificationStore } from "../stores/notification-store.ts";
+import type { NotificationState, NotificationStore } from "../stores/notification-store.ts";
 
 /** A root row that was just made final, with nothing that goes on. */
 export type LastRow = { readonly tally: Tally; readonly failures: Failures };
@@ -24,10 +24,10 @@ export const createFinisher = ({
   notifications: NotificationStore;
   ledger: LedgerReads;
   /** Publishes the outbox of a notification. Never throws. */
-  flush: (document: NotificationDocument) => Promise<void>;
+  flush: (document: NotificationState) => Promise<void>;
   now: () => Date;
 }): Finisher => {
-  const sumsOf = async (document: NotificationDocument, only: LastRow | undefined): Promise<LastRow | undefined> => {
+  const sumsOf = async (document: NotificationState, only: LastRow | undefined): Promise<LastRow | undefined> => {
     const { projectId, _id, expanded } = document;
     if (!expanded) return undefined;
     if (only && expanded.batches === 1) return only;
@@ -38,7 +38,7 @@ export const createFinisher = ({
   return {
     check: async (projectId, id, only) => {
       for (;;) {
-        const document = await notifications.get(projectId, id);
+        const document = await notifications.getState(projectId, id);
         if (!document || document.final) return;
         const sums = await sumsOf(document, only);
         if (!sums) return;

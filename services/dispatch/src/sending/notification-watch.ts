@@ -32,7 +32,7 @@ const freshMs = 1_000;
 
 /** Keeps the last `size` notifications in memory; contents are at most some ten kilobytes. */
 export const createNotificationWatch = (
-  notifications: Pick<NotificationStore, "get">,
+  notifications: Pick<NotificationStore, "get" | "getState">,
   { size, now }: { size: number; now: () => Date },
 ): NotificationWatch => {
   const known = new Map<NotificationId, Watched>();
@@ -61,7 +61,7 @@ export const createNotificationWatch = (
     const { projectId, _id } = watched.document;
     // Taken before the read: what changes during it is seen by the next one.
     const at = now().getTime();
-    const document = await notifications.get(projectId, _id);
+    const document = await notifications.getState(projectId, _id);
     // A project that is deleted takes its notifications with it.
     watched.cancelled ||= document === null || document.cancelledAt !== undefined;
     watched.abandoned ||= document?.abandonedAt !== undefined;

@@ -23,6 +23,9 @@ import { noDevices } from "../domain/counts.ts";
 import { type FinalStatus, finalStatus } from "../domain/notification-status.ts";
 import { notificationAccepted, notificationEnded } from "./notification-events.ts";
 
+/** A notification without its content, which most steps have no use for. */
+export type NotificationState = Omit<NotificationDocument, "content" | "outbox">;
+
 export type NotificationDocument = {
   _id: NotificationId;
   projectId: ProjectId;
@@ -66,9 +69,12 @@ export const createNotificationStore = (db: Db) => {
   const get = (projectId: ProjectId, id: NotificationId): Promise<NotificationDocument | null> =>
     notifications.findOne({ _id: id, projectId });
 
+  const getState = (projectId: ProjectId, id: NotificationId): Promise<NotificationState | null> =>
+    notifications.findOne({ _id: id, projectId }, { projection: { content: 0, outbox: 0 } });
+
   /** Finishes it if it still is as `filter` says. False when it is not. */
   const end = async (
-    document: NotificationDocument,
+    document: NotificationState,
     filter: Filter<NotificationDocument>,
     { tally, failures, now }: { tally: Tally; failures: Failures; now: Date },
   ): Promise<boolean> => {
@@ -87,6 +93,7 @@ export const createNotificationStore = (db: Db) => {
   return guardStore({
     ensureIndexes: () => ensureIndexes(notifications, [listIndex, unfinishedIndex, outboxIndex]),
     get,
+    getState,
 
     /** Inserts it under its id; undefined when it is there already, whoever put it there. */
     insert: async (
@@ -167,11 +174,11 @@ export const createNotificationStore = (db: Db) => {
     },
 
     /** Cancels one that waits for its `send_at`: nobody was addressed. False when it does not wait. */
-    cancelScheduled: (document: NotificationDocument, now: Date): Promise<boolean> =>
+    cancelScheduled: (document: NotificationState, now: Date): Promise<boolean> =>
       end({ ...document, cancelledAt: now }, { dueAt: { $exists: true } }, { tally: noDevices, failures: {}, now }),
 
     /** The end, with its counts. False when somebody changed it since `document` was read. */
-    finish: (document: NotificationDocument, sums: { tally: Tally; failures: Failures; now: Date }): Promise<boolean> =>
+    finish: (document: NotificationState, sums: { tally: Tally; failures: Failures; now: Date }): Promise<boolean> =>
       end(document, { cancelledAt: document.cancelledAt ?? { $exists: false } }, sums),
 
     /** Some that nobody has looked at for long enough, each for whoever asks first. */

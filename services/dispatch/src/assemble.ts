@@ -1,0 +1,187 @@
+import { type Answering, type Bus, openBucket, publishEvent } from "@herald/bus";
+import { type Lane, type OutboxEvent, type Platform, type Provider, ProvidersRecord } from "@herald/contracts";
+import type { Logger } from "@herald/kit";
+import { createOutbox, type MongoHandle } from "@herald/mongo";
+import { createOpenTokens } from "@herald/payload";
+import { answerDeliveries } from "./answers/answer-deliveries.ts";
+import { answerNotifications } from "./answers/answer-notifications.ts";
+import { answerProviders } from "./answers/answer-providers.ts";
+import { createFindNotification } from "./answers/find-notification.ts";
+import { createProviderRecords } from "./answers/provider-records.ts";
+import { createRecentSums } from "./answers/recent-sums.ts";
+import type { DispatchConfig } from "./config.ts";
+import { buryDead } from "./handlers/bury-dead.ts";
+import { deliverBatch, deliverDurables } from "./handlers/deliver-batch.ts";
+import { dropProject } from "./handlers/drop-project.ts";
+import { finishExpansion } from "./handlers/finish-expansion.ts";
+import { startNotification } from "./handlers/start-notification.ts";
+import { wakeDue } from "./handlers/wake-due.ts";
+import { apnsId } from "./providers/apns/apns-id.ts";
+import { createCarryOut } from "./sending/carry-out.ts";
+import { checkSettings } from "./sending/check-settings.ts";
+import { createConnectProvider } from "./sending/connect-provider.ts";
+import { createExpand } from "./sending/expand.ts";
+import { createFairGate } from "./sending/fair-gate.ts";
+import { createFinisher } from "./sending/finisher.ts";
+import { createMetrics } from "./sending/metrics.ts";
+import { createNotificationWatch } from "./sending/notification-watch.ts";
+import { createProviderPool } from "./sending/provider-pool.ts";
+import { createPublishDue } from "./sending/publish-due.ts";
+import { createSchedule } from "./sending/schedule.ts";
+import { chunkSize } from "./sending/send-batch.ts";
+import { createSweeps } from "./sending/sweeps.ts";
+import { createCredentialStore, credentialCollection } from "./stores/credential-store.ts";
+import { deliveryCollection } from "./stores/delivery-document.ts";
+import { createDeliveryList } from "./stores/delivery-list.ts";
+import { createDeliveryStore } from "./stores/delivery-store.ts";
+import { createLedgerReads } from "./stores/ledger-reads.ts";
+import {
+  createNotificationStore,
+  type NotificationState,
+  notificationCollection,
+} from "./stores/notification-store.ts";
+import { createHttp2Pool } from "./transport/http2-pool.ts";
+
+/** Contents in memory: more than are being sent at a time, at some kilobytes each. */
+const watchedNotifications = 1_000;
+/** What the clock on the bus forgot waits this much longer. */
+const usualSweepMs = 2_000;
+
+/** What a test chooses. */
+export type Overrides = {
+  readonly now?: () => Date;
+  /** In [0, 1): the jitter of what is tried again. */
+  readonly random?: () => number;
+  readonly sweepEveryMs?: number;
+};
+
+type Ground = Overrides & { readonly bus: Bus; readonly db: MongoHandle["db"]; readonly log: Logger };
+
+/** Everything between the bus and the database, readable from the stores up to the handlers. */
+export const assemble = (config: DispatchConfig, ground: Ground) => {
+  const { bus, db, log, now = () => new Date(), random = Math.random, sweepEveryMs = usualSweepMs } = ground;
+
+  const notifications = createNotificationStore(db);
+  const deliveries = createDeliveryStore(db);
+  const ledger = createLedgerReads(db);
+  const credentials = createCredentialStore(db, config.HERALD_DISPATCH_MASTER_KEYS);
+  const list = createDeliveryList(db, (platform, notificationId, deviceId) =>
+    platform === "ios" ? apnsId(notificationId, deviceId) : undefined,
+  );
+
+  const publish = (event: OutboxEvent) => publishEvent(bus, event);
+  const outbox = createOutbox<OutboxEvent>({
+    collections: [notificationCollection(db), deliveryCollection(db), credentialCollection(db)].map((collection) => ({
+      // All that the outbox reads of their different documents is what they have in common.
+      collection: collection as never,
+    })),
+    publish,
+    log,
+  });
+  const flush = ({ _id, projectId }: NotificationState) => outbox.flush(notificationCollection(db), { _id, projectId });
+  const flushCredential = (projectId: string, provider: Provider) =>
+    outbox.flush(credentialCollection(db), { _id: `${projectId}/${provider}` });
+
+  const expand = createExpand(bus);
+  const schedule = createSchedule(bus);
+  const watch = createNotificationWatch(notifications, { size: watchedNotifications, now });
+  const finisher = createFinisher({ notifications, ledger, flush, now });
+  const pool = createProviderPool({
+    credentials,
+    connect: createConnectProvider({
+      createTransport: (options) =>
+        createHttp2Pool({
+          ...options,
+          connections: config.HERALD_DISPATCH_CONNECTIONS,
+          requestTimeoutMs: config.HERALD_DISPATCH_REQUEST_TIMEOUT,
+        }),
+      now,
+    }),
+    inFlight: config.HERALD_DISPATCH_IN_FLIGHT,
+    unproven: chunkSize,
+    clients: config.HERALD_DISPATCH_CLIENTS,
+    now,
+    log,
+  });
+  const carryOut = createCarryOut({
+    watch,
+    pool,
+    openTokens: createOpenTokens(config.HERALD_OPEN_KEYS),
+    deliveries,
+    credentials,
+    finisher,
+    schedule,
+    publishEvent: publish,
+    flushCredential,
+    metrics: createMetrics(),
+    now,
+    random,
+    log,
+  });
+  const publishDue = createPublishDue(bus);
+  const everyMs = sweepEveryMs;
+  const sweeps = createSweeps({ deliveries, notifications, ledger, carryOut, finisher, publishDue, everyMs, now, log });
+
+  const shares = {
+    total: config.HERALD_DISPATCH_BATCHES,
+    perKey: config.HERALD_DISPATCH_BATCHES_PER_PROJECT,
+  };
+  const gates = new Map(deliverDurables.map((durable) => [durable, createFairGate(shares)]));
+  const gateOf = (lane: Lane, platform: Platform) => {
+    const gate = gates.get(`dispatch-${lane}-${platform}`);
+    if (!gate) throw new Error(`no gate for ${lane} ${platform}`);
+    return gate;
+  };
+  const concurrency = config.HERALD_DISPATCH_BATCHES_IN_MEMORY;
+  const records = createProviderRecords(openBucket(bus, "push_projects", ProvidersRecord), credentials);
+
+  const answerAll = () => {
+    const find = createFindNotification(bus, notifications);
+    const sumsOf = createRecentSums(ledger, now);
+    const customEndpoints = config.HERALD_DISPATCH_CUSTOM_ENDPOINTS;
+    const check = (provider: Provider, settings: unknown) =>
+      checkSettings(provider, settings, { customEndpoints, now: now() });
+    const changed = { credentials, deliveries, records, check, pool, sweeps, flush: flushCredential, now };
+    return [
+      ...answerNotifications({ bus, find, notifications, deliveries, sumsOf, watch, sweeps, flush, now }),
+      ...answerDeliveries({ bus, find, list: list.list }),
+      ...answerProviders({ bus, ...changed }),
+    ];
+  };
+  let answering: Answering[] = [];
+
+  return {
+    handlers: [
+      startNotification({ notifications, watch, expand, schedule, flush, now }),
+      finishExpansion({ notifications, finisher }),
+      ...[...gates].map(([durable, gate]) =>
+        deliverBatch({ durable, concurrency, gate, watch, deliveries, carryOut, now }),
+      ),
+      wakeDue({ notifications, deliveries, watch, pool, carryOut, schedule, expand, gateOf, concurrency, now }),
+      buryDead({ notifications, deliveries, carryOut, finisher, expand, now }),
+      dropProject({ credentials, notifications, deliveries, records }),
+    ],
+    /** What the database must have before anything begins. Repeatable. */
+    prepare: async () => {
+      for (const store of [notifications, deliveries, credentials]) await store.ensureIndexes();
+      const { moved, missing } = await credentials.rotate();
+      if (moved > 0) log.info({ moved }, "credentials are under the first master key now");
+      if (missing.length > 0) log.error({ missing }, "credentials are under master keys that are not configured");
+    },
+    begin: () => {
+      answering = answerAll();
+      outbox.start();
+      sweeps.start();
+    },
+    /** Whoever waits for a turn does not get one any more. */
+    closeGates: () => {
+      for (const gate of gates.values()) gate.close();
+    },
+    stop: async () => {
+      await Promise.all(answering.map((each) => each.stop()));
+      await sweeps.stop();
+      await pool.close();
+      await outbox.stop();
+    },
+  };
+};

@@ -1,0 +1,53 @@
+import { ConfigError, readConfig } from "@herald/kit";
+import { describe, expect, test } from "vitest";
+import { DispatchConfig } from "./config.ts";
+
+const key = Buffer.alloc(32, 1).toString("base64");
+const complete = {
+  HERALD_NATS_URL: "nats://127.0.0.1:4222",
+  HERALD_MONGO_URL: "mongodb://127.0.0.1:27017",
+  HERALD_DISPATCH_MASTER_KEYS: `m1:${key}`,
+  HERALD_OPEN_KEYS: `o1:${key}`,
+};
+
+const problemsOf = (change: Record<string, string | undefined>): readonly string[] => {
+  try {
+    readConfig(DispatchConfig, { ...complete, ...change });
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+};
+
+describe("the configuration", () => {
+  test("needs addresses and keys, and has a default for the rest", () => {
+    expect(readConfig(DispatchConfig, complete)).toMatchObject({
+      HERALD_DISPATCH_CUSTOM_ENDPOINTS: false,
+      HERALD_DISPATCH_DATABASE: "herald_dispatch",
+    });
+  });
+
+  test.each([
+    ["no master keys", { HERALD_DISPATCH_MASTER_KEYS: undefined }, "HERALD_DISPATCH_MASTER_KEYS: is not set"],
+    ["a short master key", { HERALD_DISPATCH_MASTER_KEYS: "m1:AAAA" }, "the key m1 must be 32 bytes"],
+    ["no open keys", { HERALD_OPEN_KEYS: undefined }, "HERALD_OPEN_KEYS: is not set"],
+    [
+      "an answer that may come after the batch was given to somebody else",
+      { HERALD_DISPATCH_REQUEST_TIMEOUT: "26s" },
+      "HERALD_DISPATCH_REQUEST_TIMEOUT: must be 5 s shorter than the 30 s",
+    ],
+    [
+      "a share above the whole",
+      { HERALD_DISPATCH_BATCHES_PER_PROJECT: "17" },
+      "not be more than HERALD_DISPATCH_BATCHES",
+    ],
+    ["less memory than work", { HERALD_DISPATCH_BATCHES_IN_MEMORY: "15" }, "not be less than HERALD_DISPATCH_BATCHES"],
+  ])("refuses %s", (_, change, problem) => {
+    expect(problemsOf(change)).toEqual([expect.stringContaining(problem)]);
+  });
+
+  test("never repeats a key", () => {
+    expect(problemsOf({ HERALD_DISPATCH_MASTER_KEYS: `m1:${key},m1:${key}` }).join()).not.toContain(key);
+  });
+});

@@ -1,0 +1,126 @@
+import { createLogger } from "@herald/kit";
+import { beforeEach, describe, expect, test } from "vitest";
+import type { CredentialDocument } from "../stores/credential-store.ts";
+import { type Channel, createProviderPool, type ProviderPool } from "./provider-pool.ts";
+
+const projectId = "prj_06bq4ghm31tz5d2ns8y7k9w0ac";
+const start = Date.parse("2030-01-01");
+
+let time: number;
+let stored: Partial<CredentialDocument> | null;
+let blocked: Date[];
+let closed: string[];
+let pool: ProviderPool;
+
+/** Lets everything that is ready to run do so. */
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+beforeEach(() => {
+  time = start;
+  stored = { projectId, provider: "apns", version: "v1" };
+  blocked = [];
+  closed = [];
+  pool = createProviderPool({
+    credentials: {
+      find: async () => (stored ? (stored as CredentialDocument) : null),
+      open: async () => stored?.version,
+      block: async (_, __, until) => void blocked.push(until),
+      pause: async () => true,
+    },
+    connect: (_, version) => ({
+      prepare: () => async () => ({ kind: "accepted" }),
+      close: async () => void closed.push(String(version)),
+    }),
+    inFlight: 100,
+    unproven: 50,
+    clients: 2,
+    now: () => new Date(time),
+    log: createLogger({ service: "test", level: "silent" }),
+  });
+});
+
+const channel = async (id = projectId): Promise<Channel> => {
+  const lookup = await pool.lookup(id as typeof projectId, "apns");
+  if (lookup.kind !== "ready") throw new Error(lookup.kind);
+  return lookup.channel;
+};
+
+describe("a look-up", () => {
+  test("says what there is, for a second", async () => {
+    stored = null;
+    expect(await pool.lookup(projectId, "apns")).toEqual({ kind: "not-configured" });
+    stored = { projectId, provider: "apns", version: "v1" };
+    time += 999;
+    expect(await pool.lookup(projectId, "apns")).toEqual({ kind: "not-configured" });
+    time += 1;
+    expect((await channel()).version).toBe("v1");
+    stored = { ...stored, paused: { at: new Date(), reason: "", providerReason: "" } };
+    pool.forget(projectId, "apns");
+    expect(await pool.lookup(projectId, "apns")).toEqual({ kind: "paused" });
+  });
+
+  test("gives a new version a new client, and closes the old one when its last answer is in", async () => {
+    const old = await channel();
+    await old.room(1);
+    stored = { ...stored, version: "v2" };
+    pool.forget(projectId, "apns");
+    expect((await channel()).version).toBe("v2");
+    await settle();
+    expect(closed).toEqual([]);
+    old.landed(1);
+    await settle();
+    expect(closed).toEqual(["v1"]);
+  });
+
+  test("keeps so many clients, and closes the one that was used longest ago", async () => {
+    for (const version of ["a", "b", "c"]) {
+      stored = { projectId, provider: "apns", version };
+      await channel(`prj_${version}`);
+      time += 10;
+    }
+    await settle();
+    expect(closed).toEqual(["a"]);
+    await pool.close();
+    expect(closed.sort()).toEqual(["a", "b", "c"]);
+  });
+});
+
+describe("a channel", () => {
+  test("risks little with a credential that is not proven, then as much as it may", async () => {
+    const one = await channel();
+    const entered: number[] = [];
+    for (const turn of [1, 2, 3]) void one.room(50).then(() => entered.push(turn));
+    await settle();
+    expect(entered).toEqual([1]);
+    one.prove();
+    await settle();
+    expect(entered).toEqual([1, 2]);
+    one.landed(50);
+    await settle();
+    expect(entered).toEqual([1, 2, 3]);
+  });
+
+  test("is silent for as long as it was asked to, and tells the others once", async () => {
+    const one = await channel();
+    const until = new Date(time + 30_000);
+    one.silence(until);
+    one.silence(new Date(until.getTime() + 10));
+    one.silence(new Date(time + 5));
+    expect(one.hindrance()).toEqual({ kind: "blocked", until: new Date(until.getTime() + 10) });
+    expect(blocked).toEqual([until]);
+    time += 30_010;
+    expect(one.hindrance()).toBeUndefined();
+  });
+
+  test("keeps the silence that another process was asked for", async () => {
+    const blockedUntil = new Date(time + 60_000);
+    stored = { ...stored, blockedUntil };
+    expect((await channel()).hindrance()).toEqual({ kind: "blocked", until: blockedUntil });
+  });
+
+  test("that was refused sends no more", async () => {
+    const one = await channel();
+    one.refuse();
+    expect(one.hindrance()).toEqual({ kind: "paused" });
+  });
+});

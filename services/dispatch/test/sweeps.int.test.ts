@@ -1,0 +1,92 @@
+import { randomBytes } from "node:crypto";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { type MasterKeys, parseMasterKeys } from "../src/credentials/master-keys.ts";
+import { createCredentialStore } from "../src/stores/credential-store.ts";
+import { type DispatchTest, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
+
+let dispatch: DispatchTest;
+beforeAll(async () => {
+  dispatch = await startDispatchTest();
+});
+afterAll(() => dispatch.stop());
+beforeEach(() => dispatch.simulators.clear());
+
+const collection = (name: string) =>
+  dispatch.database.client.db(dispatch.config.HERALD_DISPATCH_DATABASE).collection(name);
+
+test("a notification that was left unfinished is finished", async () => {
+  const { project, send, deal, final } = dispatch;
+  const projectId = await project();
+  const id = await send(projectId);
+  await deal(projectId, id, [devices(2), devices(1)]);
+  const first = await final(projectId, id);
+  // As after a death between the last row and the check: nobody will look at it but the sweep.
+  await collection("notifications").updateOne(
+    { _id: id as never },
+    { $unset: { final: "" }, $set: { checkAt: new Date(0) } },
+  );
+  const second = await final(projectId, id);
+  expect({ ...second, completed_at: "" }).toEqual({ ...first, completed_at: "" });
+});
+
+test("what goes on is stored though the process died before it could be", async () => {
+  const { project, send, deal, final, rows, simulators, pass } = dispatch;
+  const projectId = await project();
+  const id = await send(projectId);
+  simulators.script([{ provider: "apns", tokenPrefix: "503", times: 1, status: 503 }]);
+  await deal(projectId, id, [[device("503")]]);
+  await eventually(async () => expect(await rows(id)).toMatchObject([{ state: "final" }, { state: "waiting" }]));
+  const [, child] = await rows(id);
+  // As it was before the child had its row.
+  const { devices: waiting, dueAt, notBefore } = child ?? {};
+  await collection("deliveries").deleteOne({ _id: child?._id as never });
+  await collection("deliveries").updateOne(
+    { _id: `${id}/0/0` as never },
+    {
+      $set: {
+        state: "settled",
+        child: { devices: waiting, dueAt, notBefore, paused: false },
+        childSize: 1,
+        dueAt: new Date(0),
+      },
+    },
+  );
+  await eventually(async () => expect(await rows(id)).toMatchObject([{ state: "final" }, { state: "waiting" }]));
+  pass(60_000);
+  expect(await final(projectId, id)).toMatchObject({ counts: { devices: 1, accepted: 1 } });
+});
+
+test("a death while what waited is sent again is a possible repeat, counted once", async () => {
+  const { project, send, deal, final, rows, simulators, pass, fate, deliveries } = dispatch;
+  const projectId = await project();
+  const id = await send(projectId);
+  simulators.script([{ provider: "apns", tokenPrefix: "503", times: 1, status: 503 }]);
+  const one = device("503");
+  await deal(projectId, id, [[one]]);
+  await eventually(async () => expect(await rows(id)).toMatchObject([{ state: "final" }, { state: "waiting" }]));
+  fate.crashes = 1;
+  pass(60_000);
+  expect(await final(projectId, id)).toMatchObject({ counts: { devices: 1, accepted: 1 } });
+  expect(await deliveries(projectId, id)).toMatchObject([{ attempts: 2, possible_repeat: true }]);
+  expect(simulators.pushes({ token: one.token, status: 200 })).toHaveLength(2);
+});
+
+test("credentials follow a rotation of the master key", async () => {
+  const { project, database, config } = dispatch;
+  const projectId = await project();
+  const db = database.client.db(config.HERALD_DISPATCH_DATABASE);
+  const [old] = config.HERALD_DISPATCH_MASTER_KEYS;
+  const fresh = parseMasterKeys(`m2:${randomBytes(32).toString("base64")}`);
+  if ("problem" in fresh) throw new Error(fresh.problem);
+  const [second] = fresh.keys;
+  const rotating: MasterKeys = [second, old];
+  const before = await createCredentialStore(db, [old]).find(projectId, "apns");
+  expect(await createCredentialStore(db, rotating).rotate()).toMatchObject({ missing: [] });
+  const rotated = createCredentialStore(db, [second]);
+  const after = await rotated.find(projectId, "apns");
+  expect(after?.secrets.keyId).toBe("m2");
+  expect(after && (await rotated.open(after))).toMatchObject({ key_id: "ABCDEFGHIJ" });
+  expect(after?.version).toBe(before?.version);
+  expect(await createCredentialStore(db, [old]).rotate()).toEqual({ moved: 0, missing: ["m2"] });
+});
