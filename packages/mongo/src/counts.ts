@@ -1,6 +1,6 @@
 import type { Collection, Document, Filter } from "mongodb";
 
-/** Below, counts are exact; from here on they may be a little old. Counting so many costs a few milliseconds. */
+/** Below, counts are exact, and cost a few milliseconds each time; from here on they may be a little old. */
 const exactBelow = 10_000;
 /** Oldest count that is answered. */
 const oldestMs = 10_000;
@@ -36,40 +36,33 @@ export const createCounts = (now: () => number = Date.now): Counts => {
     if (oldest !== undefined) remembered.delete(oldest);
   };
 
-  /** Whoever asks while it is being counted gets the same answer, which is not older than 10 s by then. */
-  const countAll = <Doc extends Document>(key: string, { collection, filter, hint }: CountRequest<Doc>) => {
-    const underWay = running.get(key);
-    if (underWay) return underWay;
+  const countNow = async <Doc extends Document>(key: string, { collection, filter, hint }: CountRequest<Doc>) => {
     const at = now();
-    const counting = collection
-      .countDocuments(filter, { hint })
-      .then((count) => {
-        if (count >= exactBelow) remember(key, { count, at });
-        else remembered.delete(key);
-        return count;
-      })
-      .finally(() => running.delete(key));
-    running.set(key, counting);
-    return counting;
+    const count = await collection.countDocuments(filter, { hint });
+    if (count >= exactBelow) remember(key, { count, at });
+    else remembered.delete(key);
+    return count;
+  };
+
+  /** One count of a large set at a time: whoever asks meanwhile gets its result, which is not older than 10 s by then. */
+  const recount = <Doc extends Document>(key: string, request: CountRequest<Doc>) => {
+    const underWay = running.get(key) ?? countNow(key, request).finally(() => running.delete(key));
+    running.set(key, underWay);
+    return underWay;
   };
 
   return {
     count: async (request) => {
-      const { collection, filter, hint } = request;
-      const key = `${collection.namespace} ${JSON.stringify(filter)}`;
+      const key = `${request.collection.namespace} ${JSON.stringify(request.filter)}`;
       const known = remembered.get(key);
-      if (known) {
-        const age = now() - known.at;
-        if (age < oldestMs) {
-          remember(key, known);
-          // A refresh that fails leaves the old count to age; whoever asks then learns why.
-          if (age >= refreshMs) countAll(key, request).catch(() => undefined);
-          return known.count;
-        }
-        return countAll(key, request);
-      }
-      const few = await collection.countDocuments(filter, { hint, limit: exactBelow });
-      return few < exactBelow ? few : countAll(key, request);
+      // Not shared: a small set's count must see what its asker wrote just before.
+      if (!known) return countNow(key, request);
+      const age = now() - known.at;
+      if (age >= oldestMs) return recount(key, request);
+      remember(key, known);
+      // A refresh that fails leaves the old count to age; whoever asks then learns why.
+      if (age >= refreshMs) recount(key, request).catch(() => undefined);
+      return known.count;
     },
   };
 };
