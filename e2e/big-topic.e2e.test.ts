@@ -1,0 +1,74 @@
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { inParallel } from "./harness/in-parallel.ts";
+import { checkInvariants, nothingBroken } from "./harness/invariants.ts";
+import { seed } from "./harness/seed.ts";
+import { deviceOf, payloadOf } from "./harness/simulators.ts";
+import { type System, startSystem, tellOnFailure } from "./harness/system.ts";
+
+const audience = 10_000;
+const singles = 100;
+
+let system: System;
+beforeAll(async () => {
+  system = await startSystem();
+});
+afterAll(() => system?.stop());
+tellOnFailure(() => system);
+
+test("a topic of 10,000 devices gets its notification, each once, while single sends go through beside it", async () => {
+  const [broadcaster, neighbour] = [await system.project("Broadcaster"), await system.project("Neighbour")];
+  const subscribers = await seed(system, broadcaster, audience, { topics: ["everyone"] });
+  const projects = [
+    { project: broadcaster, devices: await seed(system, broadcaster, singles) },
+    { project: neighbour, devices: await seed(system, neighbour, singles) },
+  ];
+  const news = () => system.simulators.follow();
+  const follow = news();
+
+  const broadcast = await broadcaster.send({ title: "To everyone", targets: ["topic:everyone"] });
+  const arrived = await eventually(
+    async () => {
+      const pushes = await follow();
+      expect(pushes.length).toBeGreaterThan(0);
+      return pushes;
+    },
+    { timeoutMs: 30_000 },
+  );
+  // From here on the broadcast is under way.
+  const sent = await Promise.all(
+    projects.map(({ project, devices }) =>
+      inParallel(devices, 4, async ({ id, token }, index) => {
+        const { id: notificationId } = await project.send({ title: `Single ${index}`, targets: [`token:${token}`] });
+        return { id: notificationId, devices: 1, device: id };
+      }),
+    ),
+  );
+  const [own = [], foreign = []] = sent;
+  const soon = arrived.concat(await follow());
+  expect(soon.filter((push) => payloadOf(push).notification_id === broadcast.id).length).toBeLessThan(audience);
+
+  expect(await checkInvariants(system, broadcaster, [{ id: broadcast.id, devices: audience }, ...own])).toEqual({
+    ...nothingBroken,
+    repeated: 0,
+    deliveries: audience + singles,
+  });
+  expect(await checkInvariants(system, neighbour, foreign)).toEqual({
+    ...nothingBroken,
+    repeated: 0,
+    deliveries: singles,
+  });
+  expect(await broadcaster.final(broadcast.id)).toMatchObject({
+    status: "completed",
+    counts: { devices: audience, accepted: audience, failed: 0, expired: 0, cancelled: 0, pending: 0, opened: 0 },
+    failures: {},
+    unmatched: [],
+  });
+
+  const pushes = await system.simulators.pushes({ status: 200 });
+  expect(pushes).toHaveLength(audience + 2 * singles);
+  const gotBroadcast = pushes.filter((push) => payloadOf(push).notification_id === broadcast.id);
+  expect(new Set(gotBroadcast.map(deviceOf))).toEqual(new Set(subscribers.map(({ id }) => id)));
+  const gotSingle = new Map(pushes.map((push) => [payloadOf(push).notification_id, deviceOf(push)]));
+  for (const { id, device } of [...own, ...foreign]) expect(gotSingle.get(id)).toBe(device);
+});

@@ -1,0 +1,89 @@
+import {
+  DeliveryAcceptedV1,
+  DeliveryFailedV1,
+  type EventContract,
+  headerNames,
+  type Notification,
+  NotificationCancelledV1,
+  NotificationCompletedV1,
+  NotificationExpiredV1,
+  NotificationOpenedV1,
+} from "@herald/contracts";
+import { readStream } from "@herald/testing";
+import type { z } from "zod";
+import { deliveryKey, type Ledger } from "./invariants.ts";
+import type { Project } from "./project.ts";
+import type { System } from "./system.ts";
+
+/** The events of one kind in a project, each once however often it was published. Throws when one is not what its contract says. */
+export async function eventsOf<Schema extends z.ZodType>(
+  { broker }: System,
+  project: Project,
+  contract: EventContract<Schema>,
+): Promise<z.output<Schema>[]> {
+  const messages = await readStream(broker, "PUSH_EVENTS", contract.filter.replace("*", project.id));
+  const byId = new Map(messages.map(({ headers, body }) => [headers[headerNames.ceId], body]));
+  return [...byId.values()].map((body) => contract.schema.parse(JSON.parse(body)));
+}
+
+/** What does not agree between the events on the bus and what the interface says. */
+export async function compareEvents(
+  system: System,
+  project: Project,
+  ledger: Ledger,
+  notifications: ReadonlyMap<string, Notification>,
+): Promise<string[]> {
+  const read = <Schema extends z.ZodType>(contract: EventContract<Schema>) => eventsOf(system, project, contract);
+  const final = [...notifications.values()].filter(({ completed_at }) => completed_at !== undefined);
+  return [
+    ...compareDeliveries(ledger, await read(DeliveryAcceptedV1), await read(DeliveryFailedV1)),
+    ...compareOpens(ledger, await read(NotificationOpenedV1)),
+    ...compareEnds(final, [
+      ...(await read(NotificationCompletedV1)),
+      ...(await read(NotificationCancelledV1)),
+      ...(await read(NotificationExpiredV1)),
+    ]),
+  ];
+}
+
+/** Every delivery is told once, as what it is. */
+function compareDeliveries(
+  ledger: Ledger,
+  accepted: readonly z.output<(typeof DeliveryAcceptedV1)["schema"]>[],
+  failed: readonly z.output<(typeof DeliveryFailedV1)["schema"]>[],
+): string[] {
+  const told = new Map<string, string[]>();
+  const tell = (key: string, status: string) => told.set(key, [...(told.get(key) ?? []), status]);
+  for (const { notificationId, devices } of accepted)
+    for (const id of devices) tell(deliveryKey(notificationId, id), "accepted");
+  for (const { notificationId, failures } of failed)
+    for (const { deviceId, status } of failures) tell(deliveryKey(notificationId, deviceId), status);
+  const problems: string[] = [];
+  for (const [key, { status }] of ledger)
+    if (status !== "pending" && told.get(key)?.join() !== status)
+      problems.push(`${key}: is ${status}, told as ${told.get(key)?.join(" and ") ?? "nothing"}`);
+  return problems;
+}
+
+function compareOpens(ledger: Ledger, opens: readonly z.output<(typeof NotificationOpenedV1)["schema"]>[]): string[] {
+  const told = opens.map(({ notificationId, deviceId }) => deliveryKey(notificationId, deviceId));
+  const twice = told.filter((key, index) => told.indexOf(key) !== index).map((key) => `${key}: opened is told twice`);
+  const untold = [...ledger].flatMap(([key, { opened_at }]) =>
+    (opened_at !== undefined) === told.includes(key) ? [] : [`${key}: opened_at is ${opened_at}, the events disagree`],
+  );
+  return [...twice, ...untold];
+}
+
+type End = { notificationId: string; counts: Record<string, number> };
+
+/** Every notification's end is told once, with its counts. */
+function compareEnds(final: readonly Notification[], ends: readonly End[]): string[] {
+  return final.flatMap(({ id, counts }) => {
+    const told = ends.filter(({ notificationId }) => notificationId === id);
+    if (told.length !== 1) return [`${id}: its end is told ${told.length} times`];
+    const { devices, accepted, failed, expired, cancelled } = counts;
+    const expected = { devices, accepted, failed, expired, cancelled };
+    const differs = Object.entries(expected).some(([name, count]) => told[0]?.counts[name] !== count);
+    return differs ? [`${id}: ended with ${JSON.stringify(expected)}, told ${JSON.stringify(told[0]?.counts)}`] : [];
+  });
+}

@@ -1,0 +1,40 @@
+/** One answer, as it came. */
+export type Answered = {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** The parsed body; undefined where there is none or it is no JSON. Tests look at what they expect. */
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads fields of answers that it asserts on
+  readonly body: any;
+};
+
+export type Request = {
+  readonly token?: string | undefined;
+  /** Sent as JSON; a string is sent as it is. */
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+/** `request("http://127.0.0.1:8080", "POST /api/v1/devices", { token, body })`. Throws only when there is no answer. */
+export async function request(base: string, route: string, { token, body, headers }: Request = {}): Promise<Answered> {
+  const [method = "", path = ""] = route.split(" ");
+  const response = await fetch(base + path, {
+    method,
+    headers: {
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+    signal: AbortSignal.timeout(20_000), // longer than any answer takes, a 503 for a bus that hangs included
+  });
+  const text = await response.text();
+  const json = response.headers.get("content-type")?.includes("json") === true && text !== "";
+  return { status: response.status, headers: response.headers, text, body: json ? JSON.parse(text) : undefined };
+}
+
+/** The answer when its status is the expected one; else throws with what it said. */
+export function expectStatus(answer: Answered, ...statuses: readonly number[]): Answered {
+  if (statuses.includes(answer.status)) return answer;
+  throw new Error(`answered ${answer.status} instead of ${statuses.join(" or ")}: ${answer.text}`);
+}

@@ -1,0 +1,127 @@
+import type { Delivery, Notification } from "@herald/contracts";
+import type { Push } from "@herald/simulators";
+import { eventually } from "@herald/testing";
+import { compareEvents } from "./compare-events.ts";
+import { inParallel } from "./in-parallel.ts";
+import type { Project } from "./project.ts";
+import { deviceOf, payloadOf } from "./simulators.ts";
+import type { System } from "./system.ts";
+
+/** A notification that was answered 202, and how many devices it must have addressed. */
+export type Promised = { readonly id: string; readonly devices?: number };
+
+export type Report = {
+  /** Accepted and without a final state when the time was over. */
+  readonly lost: string[];
+  /** A device that the provider accepted more than once for one notification, while the delivery does not say that it may have. */
+  readonly unmarked: string[];
+  /** Everything else that does not agree: counts, ledger, what the provider saw, events. */
+  readonly wrong: string[];
+  /** Deliveries that the provider accepted more than once. */
+  readonly repeated: number;
+  readonly deliveries: number;
+};
+
+export const nothingBroken = { lost: [], unmarked: [], wrong: [] };
+
+/** A delivery by its notification and its device. */
+export type Ledger = ReadonlyMap<string, Delivery>;
+export const deliveryKey = (notificationId: string, deviceId: string): string => `${notificationId} ${deviceId}`;
+
+/**
+ * Compares what a project was promised with its counts, its ledger, the provider's own log and the events, once everything is
+ * final, or `timeoutMs` have passed.
+ */
+export async function checkInvariants(
+  system: System,
+  project: Project,
+  promised: readonly Promised[],
+  { timeoutMs = 60_000 }: { timeoutMs?: number } = {},
+): Promise<Report> {
+  const notifications = await untilFinal(project, promised, timeoutMs);
+  const lost = promised.filter(({ id }) => notifications.get(id)?.completed_at === undefined).map(({ id }) => id);
+  const promises = new Set(promised.map(({ id }) => id));
+  const wrong = [...notifications.keys()].filter((id) => !promises.has(id)).map((id) => `${id}: nobody was told of it`);
+
+  const final = promised.filter(({ id }) => !lost.includes(id));
+  const rows = await inParallel(final, 8, ({ id }) => project.deliveries(id));
+  const ledger = new Map<string, Delivery>();
+  for (const [index, { id, devices }] of final.entries()) {
+    const notification = notifications.get(id) as Notification;
+    wrong.push(...compareCounts(notification, rows[index] ?? [], devices));
+    for (const row of rows[index] ?? []) ledger.set(deliveryKey(id, row.device_id), row);
+  }
+  const { unmarked, repeated, problems } = compareProvider(ledger, await system.simulators.pushes(), project.id, lost);
+  // An event whose publisher died is published by a sweep, some seconds later.
+  let differences: string[] = [];
+  await eventually(
+    async () => {
+      differences = await compareEvents(system, project, ledger, notifications);
+      if (differences.length > 0) throw new Error("the events do not agree yet");
+    },
+    { timeoutMs: 20_000 },
+  ).catch(() => {});
+  wrong.push(...problems, ...differences, ...project.violations.map((counts) => `did not add up: ${counts}`));
+  return { lost, unmarked, wrong, repeated, deliveries: ledger.size };
+}
+
+async function untilFinal(project: Project, promised: readonly Promised[], timeoutMs: number) {
+  let notifications = new Map<string, Notification>();
+  await eventually(
+    async () => {
+      notifications = new Map((await project.notifications()).map((one) => [one.id, one]));
+      if (promised.some(({ id }) => notifications.get(id)?.completed_at === undefined)) throw new Error("not yet");
+    },
+    { timeoutMs },
+  ).catch(() => {});
+  return notifications;
+}
+
+const statuses = ["accepted", "failed", "expired", "cancelled", "pending"] as const;
+
+/** The notification's counts are those of its deliveries, and each device is there once. */
+function compareCounts({ id, counts }: Notification, rows: readonly Delivery[], devices?: number): string[] {
+  const problems: string[] = [];
+  const distinct = new Set(rows.map(({ device_id }) => device_id)).size;
+  if (distinct !== rows.length) problems.push(`${id}: ${rows.length} deliveries to ${distinct} devices`);
+  if (counts.devices !== rows.length) problems.push(`${id}: counts ${counts.devices} devices, lists ${rows.length}`);
+  if (devices !== undefined && counts.devices !== devices)
+    problems.push(`${id}: addressed ${counts.devices} devices instead of ${devices}`);
+  for (const status of statuses) {
+    const listed = rows.filter((row) => row.status === status).length;
+    if (counts[status] !== listed) problems.push(`${id}: counts ${counts[status]} ${status}, lists ${listed}`);
+  }
+  const opened = rows.filter((row) => row.opened_at !== undefined).length;
+  if (counts.opened !== opened) problems.push(`${id}: counts ${counts.opened} opened, lists ${opened}`);
+  return problems;
+}
+
+/** What the provider accepted is what the ledger says, and every repeat is marked and recognisable as one. */
+function compareProvider(ledger: Ledger, pushes: readonly Push[], projectId: string, lost: readonly string[]) {
+  const accepted = new Map<string, Push[]>();
+  for (const push of pushes) {
+    const { project_id, notification_id } = payloadOf(push);
+    if (push.status !== 200 || project_id !== projectId || lost.includes(notification_id)) continue;
+    const key = deliveryKey(notification_id, deviceOf(push));
+    accepted.set(key, [...(accepted.get(key) ?? []), push]);
+  }
+  const problems: string[] = [];
+  const unmarked: string[] = [];
+  let repeated = 0;
+  for (const [key, all] of accepted) {
+    const row = ledger.get(key);
+    if (!row) problems.push(`${key}: the device got what the ledger does not know`);
+    else if (row.status !== "accepted" && !row.possible_repeat)
+      problems.push(`${key}: the provider accepted it, the ledger says ${row.status}`);
+    if (all.length === 1) continue;
+    repeated++;
+    if (row && !row.possible_repeat) unmarked.push(`${key}: ${all.length} times`);
+    for (const header of ["apns-id", "apns-collapse-id"])
+      if (new Set(all.map((push) => push.headers[header])).size !== 1)
+        problems.push(`${key}: its repeats differ in ${header}`);
+  }
+  for (const [key, row] of ledger)
+    if (row.status === "accepted" && !accepted.has(key))
+      problems.push(`${key}: accepted, and the provider saw nothing`);
+  return { problems, unmarked, repeated };
+}

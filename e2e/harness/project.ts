@@ -1,0 +1,101 @@
+import { randomBytes } from "node:crypto";
+import {
+  Delivery,
+  Device,
+  Notification,
+  type ProjectId,
+  type RegisterDevice,
+  type SendNotification,
+} from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { expect } from "vitest";
+import { type Answered, expectStatus, type Request, request } from "./http.ts";
+
+export type Registered = { readonly device: Device; readonly credential: string; readonly created: boolean };
+
+/** What an app's backend does with its project token. Whatever is read is held to its contract. */
+export type Project = {
+  readonly id: ProjectId;
+  readonly token: string;
+  /** Below `/api/v1`, with the project's token: `call("GET /devices")`. */
+  call(route: string, options?: Request): Promise<Answered>;
+  register(device?: Partial<RegisterDevice["device"]>): Promise<Registered>;
+  /** Answers the accepted notification. Throws for any other answer than 202. */
+  send(notification: Content, headers?: Record<string, string>): Promise<Notification>;
+  notification(id: string): Promise<Notification>;
+  /** Waits until it is final; on the way its counts must always have added up. */
+  final(id: string, timeoutMs?: number): Promise<Notification>;
+  /** One row for each device, walked to the end. */
+  deliveries(id: string): Promise<Delivery[]>;
+  devices(): Promise<Device[]>;
+  /** All notifications there are, oldest first. */
+  notifications(): Promise<Notification[]>;
+  /** Counts that did not add up when somebody looked, however briefly. */
+  readonly violations: string[];
+};
+
+export type Content = SendNotification["notification"];
+
+/** Looks like an APNs device token; `prefix` is hexadecimal, for a script of the simulator to know it by. */
+export const apnsToken = (prefix = ""): string => (prefix + randomBytes(32).toString("hex")).slice(0, 64);
+
+/** devices = accepted + failed + expired + cancelled + pending, always. */
+const addsUp = ({ counts }: Notification): boolean =>
+  counts.accepted + counts.failed + counts.expired + counts.cancelled + counts.pending === counts.devices;
+
+export function projectClient(gateway: string, { id, token }: { id: ProjectId; token: string }): Project {
+  const call = (route: string, options: Request = {}) => {
+    const [method, path] = route.split(" ");
+    return request(gateway, `${method} /api/v1${path}`, { token, ...options });
+  };
+  const walk = async <Row>(path: string, parse: (row: unknown) => Row): Promise<Row[]> => {
+    const rows: Row[] = [];
+    for (let after: string | null = ""; after !== null; ) {
+      const query = new URLSearchParams({ per_page: "100", after });
+      const { body } = expectStatus(await call(`GET ${path}?${query}`), 200);
+      rows.push(...body.data.map(parse));
+      after = body.next;
+    }
+    return rows;
+  };
+  const violations: string[] = [];
+  const checked = (row: unknown): Notification => {
+    const found = Notification.parse(row);
+    if (!addsUp(found)) violations.push(`${found.id} ${found.status} ${JSON.stringify(found.counts)}`);
+    return found;
+  };
+  const notification = async (notificationId: string) =>
+    checked(expectStatus(await call(`GET /notifications/${notificationId}`), 200).body.data);
+  return {
+    id,
+    token,
+    call,
+    register: async (device = {}) => {
+      const body = { device: { token: apnsToken(), platform: "ios", ...device } };
+      const answer = expectStatus(await call("POST /devices", { body }), 200, 201);
+      const created = answer.status === 201;
+      return { device: Device.parse(answer.body.data), credential: answer.body.credential, created };
+    },
+    send: async (content, headers = {}) => {
+      const answer = expectStatus(await call("POST /notifications", { body: { notification: content }, headers }), 202);
+      return Notification.parse(answer.body.data);
+    },
+    notification,
+    final: (notificationId, timeoutMs = 30_000) =>
+      eventually(
+        async () => {
+          const found = await notification(notificationId);
+          if (found.completed_at === undefined)
+            throw new Error(`${notificationId} is ${found.status}: ${JSON.stringify(found.counts)}`);
+          expect(found.counts.pending).toBe(0);
+          expect(violations).toEqual([]);
+          return found;
+        },
+        { timeoutMs },
+      ),
+    deliveries: (notificationId) => walk(`/notifications/${notificationId}/deliveries`, (row) => Delivery.parse(row)),
+    devices: () => walk("/devices", (row) => Device.parse(row)),
+    notifications: () => walk("/notifications", checked),
+    violations,
+  };
+}

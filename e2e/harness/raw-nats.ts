@@ -1,0 +1,29 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+
+/**
+ * What the broker has against one line of its own protocol, such as `SUB push.evt.> 1`, sent by this user; undefined when
+ * it has nothing against it. Below every client library, so that nothing stands between the line and the permission.
+ */
+export async function natsRefusal(
+  { url, user, password }: { url: string; user: string; password: string },
+  line: string,
+): Promise<string | undefined> {
+  const { port, hostname } = new URL(url);
+  const socket = connect(Number(port), hostname).setEncoding("utf8");
+  try {
+    await once(socket, "connect");
+    const credentials = { user, pass: password, verbose: false, pedantic: false, lang: "e2e", version: "1" };
+    socket.write(`CONNECT ${JSON.stringify(credentials)}\r\n${line}\r\nPING\r\n`);
+    let answer = "";
+    for await (const text of socket) {
+      answer += text;
+      const refusal = /-ERR '([^']*(?:'[^'\r\n]+)*)'\r\n/.exec(answer)?.[1];
+      if (refusal !== undefined) return refusal;
+      if (answer.includes("PONG\r\n")) return undefined;
+    }
+    throw new Error(`the broker has hung up: ${answer}`);
+  } finally {
+    socket.destroy();
+  }
+}

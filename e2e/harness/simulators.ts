@@ -1,0 +1,52 @@
+import type { Push, Rule } from "@herald/simulators";
+import { expectStatus, request } from "./http.ts";
+
+export type SimulatorControl = {
+  readonly url: string;
+  /** What arrived, oldest first. */
+  pushes(filter?: { provider?: string; token?: string; status?: number; since?: number }): Promise<Push[]>;
+  /** Only what arrived since the last time it was asked, from its making on. */
+  follow(): () => Promise<Push[]>;
+  /** Replaces what is answered. */
+  script(rules: readonly Rule[]): Promise<void>;
+};
+
+/** The payload as the device sees it. */
+export type Payload = {
+  readonly aps?: Record<string, unknown>;
+  readonly notification_id: string;
+  readonly project_id: string;
+  readonly token: string;
+  readonly link_to?: string;
+  readonly data?: Record<string, string>;
+};
+
+export const payloadOf = (push: Push): Payload => push.payload as Payload;
+
+/** Which device a push was for: the open token beside the payload says it, whatever push token the device has. */
+export const deviceOf = (push: Push): string => payloadOf(push).token.split(".")[2] ?? "";
+
+export function simulatorControl(url: string): SimulatorControl {
+  const read = async (query: Record<string, unknown>) => {
+    const search = new URLSearchParams();
+    for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value));
+    const { body } = expectStatus(await request(url, `GET /pushes?${search}`), 200);
+    if (body.dropped > 0) throw new Error(`the simulator has forgotten ${body.dropped} pushes`);
+    return body as { data: Push[]; next: number };
+  };
+  return {
+    url,
+    pushes: async (filter = {}) => (await read(filter)).data,
+    follow() {
+      let since = 0;
+      return async () => {
+        const { data, next } = await read({ since });
+        since = next;
+        return data;
+      };
+    },
+    async script(rules) {
+      expectStatus(await request(url, "PUT /script", { body: rules }), 200);
+    },
+  };
+}

@@ -1,0 +1,229 @@
+import { generateKeyPairSync } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ApnsSettings, Project as ProjectView } from "@herald/contracts";
+import { analyticsUser, freePort, natsUsers, type RunningHerald, removeAtExit, startHerald } from "@herald/local-stack";
+import {
+  type Broker,
+  eventually,
+  type FaultyProxy,
+  type FreshDatabase,
+  faultyProxy,
+  freshDatabase,
+  startBroker,
+} from "@herald/testing";
+import { afterEach, expect } from "vitest";
+import { type Answered, expectStatus, type Request, request } from "./http.ts";
+import { createLogs, type Logs } from "./logs.ts";
+import { type Project, projectClient } from "./project.ts";
+import { type SimulatorControl, simulatorControl } from "./simulators.ts";
+
+export const serviceNames = ["gateway", "registry", "dispatch", "analytics"] as const;
+export type ServiceName = (typeof serviceNames)[number];
+
+export type Service = {
+  readonly url: string;
+  readonly metrics: string;
+  /** Of the process that runs now; it is another after a restart. */
+  pid(): number;
+  /** SIGKILL. The supervisor starts it again by itself. */
+  kill(): Promise<void>;
+  /** Waits until it is ready. */
+  ready(): Promise<void>;
+};
+
+export type System = {
+  readonly gateway: string;
+  readonly adminToken: string;
+  /** A folder of this system's own, with `.herald/local.json` in it as `npm start` writes it. */
+  readonly folder: string;
+  readonly broker: Broker;
+  /** Reads `notification.opened` and may do nothing else. */
+  readonly analytics: ReturnType<typeof analyticsUser>;
+  /** Between the services and their database: cut it, and the database is away. */
+  readonly database: FaultyProxy;
+  /** Registry's own database, to put devices into. */
+  readonly registryDatabase: FreshDatabase;
+  readonly simulators: SimulatorControl;
+  readonly services: Readonly<Record<ServiceName, Service>>;
+  readonly logs: Logs;
+  /** Below `/admin/v1`, with the admin token. */
+  admin(route: string, options?: Request): Promise<Answered>;
+  /** A project of its own that can send to iOS. */
+  project(name?: string): Promise<Project>;
+  /** Gives a project its provider; `change` is laid over the settings. */
+  putApns(project: Project, change?: Record<string, unknown>): Promise<void>;
+  ready(): Promise<void>;
+  stop(): Promise<void>;
+};
+
+const root = join(import.meta.dirname, "../..");
+const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+const apnsKey = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+
+type Ports = Readonly<Record<ServiceName, { http: number; metrics: number }>>;
+
+/** Of this machine's free ones: several systems may run on it. */
+async function servicePorts(): Promise<Ports> {
+  const taken = new Set<number>();
+  const next = async () => {
+    for (;;) {
+      const port = await freePort();
+      if (!taken.has(port) && taken.add(port)) return port;
+    }
+  };
+  const ports: Partial<Record<ServiceName, { http: number; metrics: number }>> = {};
+  for (const name of serviceNames) ports[name] = { http: await next(), metrics: await next() };
+  return ports as Ports;
+}
+
+function portVariables(ports: Ports): Record<string, string> {
+  const others = ["SIMULATORS_CONTROL", "SIMULATORS_APNS", "SIMULATORS_FCM", "SIMULATORS_WEBPUSH", "NATS", "MONGO"];
+  const variables = Object.fromEntries(others.map((name) => [`HERALD_${name}_PORT`, "0"]));
+  for (const name of serviceNames) {
+    variables[`HERALD_${name.toUpperCase()}_PORT`] = String(ports[name].http);
+    variables[`HERALD_${name.toUpperCase()}_METRICS_PORT`] = String(ports[name].metrics);
+  }
+  return variables;
+}
+
+/** What vitest sets for itself is not for the services. */
+const ownEnvironment = () =>
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(VITEST|NODE_ENV$|NODE_OPTIONS$)/.test(name)));
+
+/**
+ * The whole system as `npm start` runs it: services and simulators as processes of their own, which are started again when
+ * they die; with a broker of this test file's own that can be killed, and a part of the run's database behind a proxy.
+ */
+export async function startSystem({ env = {} }: { env?: Record<string, string> } = {}): Promise<System> {
+  const folder = await mkdtemp(join(tmpdir(), "herald-e2e-"));
+  removeAtExit(folder);
+  const logs = createLogs();
+  const closing: (() => Promise<unknown>)[] = [() => rm(folder, { recursive: true, force: true })];
+  const stop = async () => {
+    for (const close of closing.splice(0).reverse()) await close();
+  };
+  const opened = async <Part>(part: Promise<Part>, close: (part: Part) => Promise<unknown>): Promise<Part> => {
+    const open = await part;
+    closing.push(() => close(open));
+    return open;
+  };
+  try {
+    const analytics = analyticsUser("read-opens-only");
+    const user = { user: "herald", password: "herald-e2e" };
+    const extraConfig = natsUsers(user.password, analytics);
+    const broker = await opened(startBroker({ extraConfig }), (one) => one.stop());
+    const own = { ...user, ...broker };
+    const databases: FreshDatabase[] = [];
+    for (const _ of ["registry", "dispatch", "analytics"])
+      databases.push(await opened(freshDatabase(), (one) => one.drop()));
+    const [registryDatabase, dispatchDatabase, analyticsDatabase] = databases as [
+      FreshDatabase,
+      FreshDatabase,
+      FreshDatabase,
+    ];
+    const database = await opened(faultyProxy(registryDatabase.url), (one) => one.stop());
+    const ports = await servicePorts();
+    const herald = await opened(
+      startHerald({
+        root,
+        dataDir: join(folder, ".herald"),
+        env: {
+          ...ownEnvironment(),
+          ...portVariables(ports),
+          HERALD_NATS_URL: broker.url,
+          HERALD_NATS_USER: own.user,
+          HERALD_NATS_PASSWORD: own.password,
+          HERALD_NATS_STORAGE: "2GiB", // the declared sizes are for production, and every file has its own broker
+          HERALD_MONGO_URL: database.url,
+          HERALD_REGISTRY_DATABASE: registryDatabase.name,
+          HERALD_DISPATCH_DATABASE: dispatchDatabase.name,
+          HERALD_ANALYTICS_DATABASE: analyticsDatabase.name,
+          ...env,
+        },
+        say: (line) => logs.add("herald", line),
+        logLine: logs.add,
+      }),
+      (one) => one.stop(),
+    );
+    const { gateway, adminToken, simulators } = herald.local;
+    const admin = (route: string, options: Request = {}) => {
+      const [method, path] = route.split(" ");
+      return request(gateway, `${method} /admin/v1${path}`, { token: adminToken, ...options });
+    };
+    const putApns = async ({ id }: Pick<Project, "id">, change: Record<string, unknown> = {}) => {
+      const settings = ApnsSettings.parse({
+        key_id: "E2EKEY0001",
+        team_id: "E2ETEAM001",
+        private_key: apnsKey,
+        bundle_id: "com.example.e2e",
+        environment: "sandbox",
+        endpoint: simulators.apns,
+        ca: simulators.ca,
+        ...change,
+      });
+      expectStatus(await admin(`PUT /projects/${id}/providers/apns`, { body: settings }), 200, 201);
+    };
+    const services = Object.fromEntries(serviceNames.map((name) => [name, serviceOf(name, herald, ports)])) as Record<
+      ServiceName,
+      Service
+    >;
+    return {
+      gateway,
+      adminToken,
+      folder,
+      broker: own,
+      analytics,
+      database,
+      registryDatabase,
+      simulators: simulatorControl(simulators.control),
+      services,
+      logs,
+      admin,
+      project: async (name = "E2E") => {
+        const { body } = expectStatus(await admin("POST /projects", { body: { project: { name } } }), 201);
+        const project = projectClient(gateway, { id: ProjectView.parse(body.data).id, token: body.token });
+        await putApns(project);
+        return project;
+      },
+      putApns,
+      ready: async () => {
+        await Promise.all(Object.values(services).map((service) => service.ready()));
+      },
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw new Error(`the system did not start:\n${logs.worth()}`, { cause: error });
+  }
+}
+
+function serviceOf(name: ServiceName, { local }: RunningHerald, ports: Ports): Service {
+  const url = `http://127.0.0.1:${ports[name].http}`;
+  const pid = () => {
+    const found = local.processes[name];
+    if (found === undefined) throw new Error(`${name} does not run`);
+    return found;
+  };
+  return {
+    url,
+    metrics: `http://127.0.0.1:${ports[name].metrics}/metrics`,
+    pid,
+    kill: async () => {
+      const killed = pid();
+      process.kill(killed, "SIGKILL");
+      await eventually(() => expect(local.processes[name]).not.toBe(killed), { timeoutMs: 30_000 });
+    },
+    ready: async () => {
+      await eventually(async () => expectStatus(await request(url, "GET /readyz"), 200), { timeoutMs: 30_000 });
+    },
+  };
+}
+
+/** For a test file: when a test fails, shows what the system complained about. */
+export function tellOnFailure(system: () => System | undefined): void {
+  afterEach(({ task }) => {
+    if (task.result?.state === "fail") process.stderr.write(`\n${system()?.logs.worth() ?? "no system"}\n`);
+  });
+}
