@@ -1,5 +1,5 @@
 import { escapeHtml, page, prose, table } from "./html.ts";
-import { type JsonSchema, renderSchema, typeOf } from "./render-schema.ts";
+import { type JsonSchema, nameOf, renderSchema, typeOf } from "./render-schema.ts";
 
 type Content = Readonly<Record<string, { readonly schema?: JsonSchema }>>;
 type Operation = {
@@ -16,8 +16,9 @@ type Operation = {
     schema: JsonSchema;
   }[];
   readonly requestBody?: { readonly content: Content };
-  readonly responses: Readonly<Record<string, { readonly description: string; readonly content?: Content }>>;
+  readonly responses: Readonly<Record<string, ApiResponse | { readonly $ref: string }>>;
 };
+type ApiResponse = { readonly description: string; readonly content?: Content };
 
 /** The part of an OpenAPI document that the page shows. */
 export type ApiDocument = {
@@ -25,6 +26,7 @@ export type ApiDocument = {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: {
     readonly schemas: Readonly<Record<string, JsonSchema>>;
+    readonly responses: Readonly<Record<string, ApiResponse>>;
     readonly securitySchemes: Readonly<Record<string, { readonly description: string }>>;
   };
 };
@@ -50,10 +52,14 @@ const credentials = ({ security }: Operation, { components }: ApiDocument): stri
 
 const bodyOf = (content: Content | undefined): JsonSchema | undefined => Object.values(content ?? {})[0]?.schema;
 
-const renderAnswers = ({ responses }: Operation): string =>
+const responseOf = (response: Operation["responses"][string], { components }: ApiDocument): ApiResponse =>
+  "$ref" in response ? (components.responses[nameOf(response.$ref)] ?? { description: "" }) : response;
+
+const renderAnswers = ({ responses }: Operation, document: ApiDocument): string =>
   table(
     ["status", "", "body"],
-    Object.entries(responses).map(([status, { description, content }]) => {
+    Object.entries(responses).map(([status, response]) => {
+      const { description, content } = responseOf(response, document);
       const schema = bodyOf(content);
       const fields = Object.entries(schema?.properties ?? {}).map(
         ([name, field]) => `<code>${escapeHtml(name)}</code>: ${typeOf(field)}`,
@@ -79,7 +85,7 @@ const renderOperation = (found: Found, document: ApiDocument): string => {
     body === undefined
       ? ""
       : `<details open><summary>Body</summary>${body.$ref ? `<p>${typeOf(body)}</p>` : renderSchema(body)}</details>`,
-    `<details><summary>Answers</summary>${renderAnswers(operation)}</details>`,
+    `<details><summary>Answers</summary>${renderAnswers(operation, document)}</details>`,
   ].join("\n");
 };
 

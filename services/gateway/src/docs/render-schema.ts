@@ -26,7 +26,8 @@ export type JsonSchema = {
 
 const code = (text: string): string => `<code>${escapeHtml(text)}</code>`;
 
-const nameOf = (reference: string): string => reference.split("/").at(-1) ?? reference;
+/** The last part of a reference: the component's name. */
+export const nameOf = (reference: string): string => reference.split("/").at(-1) ?? reference;
 
 /** A schema's type in a few words, with links to the named ones. */
 export const typeOf = (schema: JsonSchema): string => {

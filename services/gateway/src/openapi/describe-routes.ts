@@ -5,6 +5,7 @@ import {
   createDocument,
   type ZodOpenApiOperationObject,
   type ZodOpenApiPathsObject,
+  type ZodOpenApiResponseObject,
   type ZodOpenApiResponsesObject,
 } from "zod-openapi";
 import type { CallerKind } from "../auth/caller.ts";
@@ -57,16 +58,20 @@ export const errorsOf = (route: Route): ErrorCode[] => {
   return [...new Set(codes)];
 };
 
-const errorResponses = (route: Route): ZodOpenApiResponsesObject =>
+const errorResponses = (route: Route, known: Map<string, ZodOpenApiResponseObject>): ZodOpenApiResponsesObject =>
   Object.fromEntries(
-    [...Map.groupBy(errorsOf(route), (code) => errors[code].status)].map(([status, codes]) => [
-      `${status}` as `${4 | 5}${string}`,
-      {
+    [...Map.groupBy(errorsOf(route), (code) => errors[code].status)].map(([status, codes]) => {
+      // Routes that fail alike share a component: the document would be five times as long.
+      const id = codes.toSorted().join(".");
+      const response = known.get(id) ?? {
+        id,
         description: codes.map((code) => `${errors[code].title} (\`${code}\`)`).join("; "),
         headers: z.object({ "X-Request-Id": RequestId, ...headersOf[status] }),
         content: { "application/problem+json": { schema: Problem } },
-      },
-    ]),
+      };
+      known.set(id, response);
+      return [`${status}` as `${4 | 5}${string}`, response];
+    }),
   );
 
 const answerResponses = (route: Route): ZodOpenApiResponsesObject =>
@@ -87,7 +92,7 @@ const answerResponses = (route: Route): ZodOpenApiResponsesObject =>
     ]),
   );
 
-const operationOf = (route: Route): ZodOpenApiOperationObject => {
+const operationOf = (route: Route, known: Map<string, ZodOpenApiResponseObject>): ZodOpenApiOperationObject => {
   const path = Object.entries(route.params ?? {}).map(([name, { schema }]) => [name, schema]);
   return {
     operationId: route.operationId,
@@ -103,7 +108,7 @@ const operationOf = (route: Route): ZodOpenApiOperationObject => {
     ...(route.body === undefined
       ? {}
       : { requestBody: { required: true, content: { "application/json": { schema: route.body } } } }),
-    responses: { ...answerResponses(route), ...errorResponses(route) },
+    responses: { ...answerResponses(route), ...errorResponses(route, known) },
   };
 };
 
@@ -130,7 +135,9 @@ Errors are \`application/problem+json\` with every problem at once in \`errors\`
 /** The OpenAPI document of the routes: made from the same declarations as the express app. */
 export const describeRoutes = (routes: readonly Route[]): ReturnType<typeof createDocument> => {
   const paths: ZodOpenApiPathsObject = {};
-  for (const route of routes) paths[route.path] = { ...paths[route.path], [route.method]: operationOf(route) };
+  const failures = new Map<string, ZodOpenApiResponseObject>();
+  for (const route of routes)
+    paths[route.path] = { ...paths[route.path], [route.method]: operationOf(route, failures) };
   return createDocument(
     {
       openapi: "3.1.0",

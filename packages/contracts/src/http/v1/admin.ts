@@ -24,7 +24,8 @@ export const ChangeProject = z
   .strictObject({
     project: z
       .strictObject({ name: Name.optional(), open_registration: z.boolean().optional() })
-      .refine((project) => Object.keys(project).length > 0, "at least one field is required"),
+      .refine((project) => Object.keys(project).length > 0, "at least one field is required")
+      .meta({ minProperties: 1 }),
   })
   .meta({ id: "ChangeProject" });
 export type ChangeProject = z.infer<typeof ChangeProject>;

@@ -111,7 +111,8 @@ export const ChangeDevice = z
         identifiers: AppData.optional(),
         status: DeviceStatus.optional(),
       })
-      .refine((device) => Object.keys(device).length > 0, "at least one field is required"),
+      .refine((device) => Object.keys(device).length > 0, "at least one field is required")
+      .meta({ minProperties: 1 }),
   })
   .meta({ id: "ChangeDevice" });
 export type ChangeDevice = z.infer<typeof ChangeDevice>;

@@ -19,7 +19,11 @@ const LinkTo = z
   .refine(
     (link) => link.startsWith("/") || URL.canParse(link),
     "must be an absolute URL or an in-app path such as /news/42",
-  );
+  )
+  .meta({
+    description: "An absolute URL, or a path inside the app such as /news/42",
+    pattern: "^(/|[A-Za-z][A-Za-z0-9+.-]*:.)",
+  });
 
 const Image = z
   .url({ protocol: /^https$/, error: "must be an https URL" })
