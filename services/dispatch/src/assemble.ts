@@ -35,11 +35,8 @@ import { deliveryCollection } from "./stores/delivery-document.ts";
 import { createDeliveryList } from "./stores/delivery-list.ts";
 import { createDeliveryStore } from "./stores/delivery-store.ts";
 import { createLedgerReads } from "./stores/ledger-reads.ts";
-import {
-  createNotificationStore,
-  type NotificationState,
-  notificationCollection,
-} from "./stores/notification-store.ts";
+import { type NotificationState, notificationCollection } from "./stores/notification-document.ts";
+import { createNotificationStore } from "./stores/notification-store.ts";
 import { createHttp2Pool } from "./transport/http2-pool.ts";
 
 /** Contents in memory: more than are being sent at a time, at some kilobytes each. */

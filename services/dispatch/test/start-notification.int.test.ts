@@ -81,3 +81,14 @@ test("one that nobody is addressed by is completed", async () => {
   await deal(projectId, id, []);
   expect(await final(projectId, id)).toMatchObject({ status: "completed", counts: { devices: 0 }, failures: {} });
 });
+
+test("whatever keys an app chooses arrive as they were sent", async () => {
+  const { project, send, deal, final, simulators } = dispatch;
+  const projectId = await project();
+  const data = { "a.b": "1", $where: "2", "n\u0000ul": "3", constructor: "4" };
+  const id = await send(projectId, {}, { data, ios: { "x.y": { $set: [null, 1.5] } } });
+  const one = device();
+  await deal(projectId, id, [[one]]);
+  expect(await final(projectId, id)).toMatchObject({ data, counts: { accepted: 1 } });
+  expect(simulators.pushes({ token: one.token })).toMatchObject([{ payload: { data, "x.y": { $set: [null, 1.5] } } }]);
+});

@@ -14,7 +14,8 @@ import type { NotificationWatch } from "../sending/notification-watch.ts";
 import type { Sweeps } from "../sending/sweeps.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 import type { Sums } from "../stores/ledger-reads.ts";
-import type { NotificationDocument, NotificationStore } from "../stores/notification-store.ts";
+import type { NotificationRecord, NotificationState } from "../stores/notification-document.ts";
+import type { NotificationStore } from "../stores/notification-store.ts";
 import type { FindNotification } from "./find-notification.ts";
 import { notificationView } from "./notification-view.ts";
 
@@ -26,19 +27,19 @@ type Options = {
   readonly sumsOf: (projectId: ProjectId, id: NotificationId) => Promise<Sums>;
   readonly watch: NotificationWatch;
   readonly sweeps: Pick<Sweeps, "wake">;
-  readonly flush: (document: NotificationDocument) => Promise<void>;
+  readonly flush: (document: NotificationState) => Promise<void>;
   readonly now: () => Date;
 };
 
 export const answerNotifications = (options: Options): Answering[] => {
   const { bus, find, notifications, deliveries, sumsOf, watch, sweeps, flush, now } = options;
 
-  const view = async (document: NotificationDocument): Promise<Notification> =>
+  const view = async (document: NotificationRecord): Promise<Notification> =>
     document.final || document.dueAt
       ? notificationView(document)
       : notificationView(document, await sumsOf(document.projectId, document._id));
 
-  const cancel = async (projectId: ProjectId, notificationId: NotificationId): Promise<NotificationDocument> => {
+  const cancel = async (projectId: ProjectId, notificationId: NotificationId): Promise<NotificationRecord> => {
     for (;;) {
       const found = await find(projectId, notificationId);
       if ("send" in found) {

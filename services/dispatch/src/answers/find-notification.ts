@@ -1,10 +1,11 @@
 import { type Bus, lastMessage } from "@herald/bus";
 import { type NotificationId, type ProjectId, SendV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import type { NotificationDocument, NotificationStore } from "../stores/notification-store.ts";
+import type { NotificationRecord } from "../stores/notification-document.ts";
+import type { NotificationStore } from "../stores/notification-store.ts";
 
 /** Where an accepted notification is: in the database, or still in the stream. */
-export type Place = { readonly document: NotificationDocument } | { readonly send: SendV1 };
+export type Place = { readonly document: NotificationRecord } | { readonly send: SendV1 };
 
 export type FindNotification = (projectId: ProjectId, id: NotificationId) => Promise<Place>;
 

@@ -2,10 +2,10 @@ import type { Notification } from "@herald/contracts";
 import { shownCounts } from "../domain/counts.ts";
 import { currentStatus } from "../domain/notification-status.ts";
 import type { Sums } from "../stores/ledger-reads.ts";
-import type { NotificationDocument } from "../stores/notification-store.ts";
+import type { NotificationRecord } from "../stores/notification-document.ts";
 
 /** A notification in the words of the interface. `sums` are its ledger's; a final one has its own. */
-export const notificationView = (document: NotificationDocument, sums?: Sums): Notification => {
+export const notificationView = (document: NotificationRecord, sums?: Sums): Notification => {
   const { _id, content, acceptedAt, expanded, cancelledAt, dueAt, final } = document;
   const common = {
     ...content,

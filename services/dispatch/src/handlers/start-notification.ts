@@ -4,7 +4,8 @@ import { scheduleSubject } from "../domain/batch-ids.ts";
 import type { Expand } from "../sending/expand.ts";
 import type { NotificationWatch } from "../sending/notification-watch.ts";
 import type { Schedule } from "../sending/schedule.ts";
-import type { NotificationDocument, NotificationStore } from "../stores/notification-store.ts";
+import type { NotificationState } from "../stores/notification-document.ts";
+import type { NotificationStore } from "../stores/notification-store.ts";
 
 /** A notification was accepted: store it under its id and have it expanded, now or when its time comes. */
 export const startNotification = ({
@@ -20,7 +21,7 @@ export const startNotification = ({
   expand: Expand;
   schedule: Schedule;
   /** Publishes what is in its outbox. Never throws. */
-  flush: (document: NotificationDocument) => Promise<void>;
+  flush: (document: NotificationState) => Promise<void>;
   now: () => Date;
 }) =>
   defineHandler({
@@ -39,7 +40,7 @@ export const startNotification = ({
     },
   });
 
-const wakeUp = ({ _id, projectId }: NotificationDocument, at: Date): Parameters<Schedule>[0] => ({
+const wakeUp = ({ _id, projectId }: NotificationState, at: Date): Parameters<Schedule>[0] => ({
   subject: scheduleSubject(_id, 0),
   at,
   data: { kind: "notification", projectId, key: _id, id: _id },

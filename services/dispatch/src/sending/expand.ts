@@ -1,9 +1,9 @@
 import { type Bus, publish } from "@herald/bus";
 import { ExpandV1, laneOf } from "@herald/contracts";
-import type { NotificationDocument } from "../stores/notification-store.ts";
+import type { NotificationRecord } from "../stores/notification-document.ts";
 
 /** Commands the expansion of a notification, from its first page on. Repeatable: registry deals every page once. */
-export type Expand = (document: NotificationDocument) => Promise<void>;
+export type Expand = (document: NotificationRecord) => Promise<void>;
 
 export const createExpand =
   (bus: Bus): Expand =>

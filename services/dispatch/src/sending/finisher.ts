@@ -2,7 +2,8 @@ import type { NotificationId, ProjectId } from "@herald/contracts";
 import type { Failures, Tally } from "../domain/counts.ts";
 import { isFinished } from "../domain/notification-status.ts";
 import type { LedgerReads } from "../stores/ledger-reads.ts";
-import type { NotificationState, NotificationStore } from "../stores/notification-store.ts";
+import type { NotificationState } from "../stores/notification-document.ts";
+import type { NotificationStore } from "../stores/notification-store.ts";
 
 /** A root row that was just made final, with nothing that goes on. */
 export type LastRow = { readonly tally: Tally; readonly failures: Failures };

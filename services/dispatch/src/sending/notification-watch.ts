@@ -1,9 +1,11 @@
 import type { NotificationId, ProjectId } from "@herald/contracts";
-import type { NotificationDocument, NotificationStore } from "../stores/notification-store.ts";
+import type { NotificationRecord } from "../stores/notification-document.ts";
+import type { NotificationStore } from "../stores/notification-store.ts";
 
 /** A notification that is being sent: its content, read once, and whether it still is to be sent. */
 export type Watched = {
-  readonly document: NotificationDocument;
+  /** Without its targets, which may be megabytes and are of no use any more. */
+  readonly document: NotificationRecord;
   /** Verdicts of this process about its devices, for the spike guard. */
   readonly verdicts: { judged: number; unregistered: number; spike: boolean };
   cancelled: boolean;
@@ -17,7 +19,7 @@ export type NotificationWatch = {
   /** Undefined when it is not in the database. */
   get(projectId: ProjectId, id: NotificationId): Promise<Watched | undefined>;
   /** What was just inserted need not be read. */
-  put(document: NotificationDocument): void;
+  put(document: NotificationRecord): void;
   /** Why nothing more may be sent for it, at most a second old; throws when that cannot be known. */
   stopped(watched: Watched): Promise<"cancelled" | "abandoned" | undefined>;
   /** This process has cancelled it: seen at once. */
@@ -38,9 +40,9 @@ export const createNotificationWatch = (
   const known = new Map<NotificationId, Watched>();
   const reading = new Map<NotificationId, Promise<Watched | undefined>>();
 
-  const keep = (document: NotificationDocument): Watched => {
+  const keep = (document: NotificationRecord): Watched => {
     const watched: Watched = {
-      document,
+      document: { ...document, content: { ...document.content, targets: [] } },
       verdicts: { judged: 0, unregistered: 0, spike: false },
       cancelled: document.cancelledAt !== undefined,
       abandoned: document.abandonedAt !== undefined,

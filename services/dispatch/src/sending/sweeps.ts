@@ -2,7 +2,8 @@ import type { Logger } from "@herald/kit";
 import { batchKey } from "../domain/batch-ids.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 import type { LedgerReads } from "../stores/ledger-reads.ts";
-import type { NotificationDocument, NotificationStore } from "../stores/notification-store.ts";
+import type { NotificationState } from "../stores/notification-document.ts";
+import type { NotificationStore } from "../stores/notification-store.ts";
 import type { CarryOut } from "./carry-out.ts";
 import type { Finisher } from "./finisher.ts";
 import type { PublishDue } from "./publish-due.ts";
@@ -55,7 +56,7 @@ export const createSweeps = (options: Options): Sweeps => {
     }
   };
 
-  const check = async (document: NotificationDocument) => {
+  const check = async (document: NotificationState) => {
     const { _id, projectId, dueAt, expanded, expansionLostAt } = document;
     if (dueAt) return publishDue({ kind: "notification", projectId, key: _id, id: _id }, now());
     if (expansionLostAt && !expanded && now().getTime() - expansionLostAt.getTime() > lostExpansionMs) {

@@ -1,7 +1,7 @@
 import type { OutboxEvent } from "@herald/contracts";
-import type { NotificationDocument } from "./notification-store.ts";
+import type { NotificationState } from "./notification-document.ts";
 
-type Facts = Pick<NotificationDocument, "_id" | "projectId" | "acceptedAt" | "sendAt">;
+type Facts = Pick<NotificationState, "_id" | "projectId" | "acceptedAt" | "sendAt">;
 
 export const notificationAccepted = ({ _id, projectId, acceptedAt, sendAt }: Facts): OutboxEvent => ({
   id: `${_id}/accepted`,
@@ -24,7 +24,7 @@ const endings = {
 
 export const notificationEnded = (
   { _id, projectId }: Facts,
-  { status, at, tally, failures }: NonNullable<NotificationDocument["final"]>,
+  { status, at, tally, failures }: NonNullable<NotificationState["final"]>,
 ): OutboxEvent => {
   const data = { projectId, notificationId: _id, at: at.toISOString(), counts: tally };
   return {

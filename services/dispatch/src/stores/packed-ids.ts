@@ -10,6 +10,3 @@ export const packedCount = (packed: string): number => packed.length / bodyLengt
 
 export const packedAt = (packed: string, index: number): DeviceId =>
   `${prefix}${packed.slice(index * bodyLength, (index + 1) * bodyLength)}`;
-
-export const unpackIds = (packed: string): DeviceId[] =>
-  Array.from({ length: packedCount(packed) }, (_, index) => packedAt(packed, index));

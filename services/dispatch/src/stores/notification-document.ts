@@ -1,0 +1,54 @@
+import type { NotificationContent, NotificationId, OutboxEvent, ProjectId } from "@herald/contracts";
+import { type IndexSpec, indexName, outboxIndex } from "@herald/mongo";
+import type { Collection, Db } from "mongodb";
+import type { Failures, Tally } from "../domain/counts.ts";
+import type { FinalStatus } from "../domain/notification-status.ts";
+
+/** A notification without its content, which most steps have no use for. */
+export type NotificationState = {
+  _id: NotificationId;
+  projectId: ProjectId;
+  acceptedAt: Date;
+  sendAt?: Date;
+  expiresAt: Date;
+  /** Its expansion is to be commanded then. Absent: that has begun. */
+  dueAt?: Date;
+  /** What registry dealt. */
+  expanded?: { batches: number; devices: number; unmatched: string[] };
+  cancelledAt?: Date;
+  /** The send was dead-lettered: its batches are counted as failed, and nothing is sent. */
+  abandonedAt?: Date;
+  /** An expansion was dead-lettered: no further batch will come. */
+  expansionLostAt?: Date;
+  /** When the sweep looks at it; absent when it is final. */
+  checkAt?: Date;
+  final?: { status: FinalStatus; at: Date; tally: Tally; failures: Failures };
+};
+
+export type NotificationRecord = NotificationState & { readonly content: NotificationContent };
+
+/** As it is stored. */
+export type NotificationDocument = NotificationState & {
+  /** JSON: its keys are the caller's, and a database takes not every key. */
+  content: string;
+  outbox?: OutboxEvent[];
+};
+
+export const toRecord = ({ outbox: _, content, ...state }: NotificationDocument): NotificationRecord => ({
+  ...state,
+  content: JSON.parse(content),
+});
+
+const listIndex: IndexSpec = { fields: { projectId: 1, _id: 1 }, purpose: "list" };
+const unfinishedIndex: IndexSpec = {
+  fields: { checkAt: 1 },
+  purpose: "unfinished",
+  partial: { checkAt: { $exists: true } },
+};
+
+export const notificationIndexes = [listIndex, unfinishedIndex, outboxIndex];
+
+/** Names of the indexes, for `hint`. */
+export const notificationHints = { list: indexName(listIndex), unfinished: indexName(unfinishedIndex) } as const;
+
+export const notificationCollection = (db: Db): Collection<NotificationDocument> => db.collection("notifications");
