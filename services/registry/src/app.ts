@@ -118,9 +118,9 @@ export const createApp = (config: RegistryConfig, overrides: Overrides = {}) => 
     };
     const outbox = createOutbox<OutboxEvent>({
       collections: [
-        { collection: db.collection("projects") },
-        { collection: db.collection("topics"), tombstone: "sweptAt" },
-        { collection: db.collection("devices"), tombstone: "deletedAt" },
+        { collection: collections.projects },
+        { collection: collections.topics, tombstone: "sweptAt" },
+        { collection: collections.devices, tombstone: "deletedAt" },
       ],
       publish: (event) => publishEvent(connected, event),
       log,

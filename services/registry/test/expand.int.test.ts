@@ -340,9 +340,9 @@ describe("a page that is dealt again", () => {
 describe("a full queue", () => {
   test("is waited for, while another project and the direct lane go on; then nothing is missing", async () => {
     const full = projectId;
-    const ids = await seed(many(8_000).map((device) => ({ ...device, platform: "android" as const })));
+    const ids = await seed(many(5_000).map((device) => ({ ...device, platform: "android" as const })));
     await broadcast.stop(2_000);
-    const waiting = Array.from({ length: 20 }, () => message(["news"]));
+    const waiting = Array.from({ length: 6 }, () => message(["news"]));
     for (const data of waiting) await send(data);
     await eventually(async () => {
       const pages = await registry.db.collection("expansions").countDocuments({ projectId: full });

@@ -1,10 +1,11 @@
 import { type Addressee, deviceBucket, type Platform, type ProjectId } from "@herald/contracts";
-import { guardStore, indexName } from "@herald/mongo";
+import { indexName } from "@herald/mongo";
 import type { Db, Document, Filter } from "mongodb";
 import type { Lookup } from "../domain/audience.ts";
 import { type BucketRange, bucketsOf, sampledBuckets, sampleEvery } from "../domain/plan-pages.ts";
 import { type DeviceDocument, deviceIndexes } from "./device-document.ts";
 import { deviceCollection } from "./device-store.ts";
+import { repeatableStore } from "./repeatable-store.ts";
 
 /** What a page reads of a device; `facets` and data only where a lookup's answers have to be told apart by them. */
 export type AudienceRow = Pick<
@@ -104,7 +105,7 @@ export type AudienceStore = ReturnType<typeof createAudienceStore>;
 export const createAudienceStore = (db: Db) => {
   const devices = deviceCollection(db);
 
-  return guardStore({
+  return repeatableStore({
     /** The active devices of a page that a lookup finds, in no order. */
     page: async (projectId: ProjectId, lookup: Lookup, range: BucketRange): Promise<AudienceRow[]> => {
       const query = queryOf(projectId, lookup, bucketsOf(range));

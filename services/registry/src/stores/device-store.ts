@@ -1,11 +1,12 @@
 import type { DeviceId, DeviceStatus, OutboxEvent, PageOf, PageRequest, Platform, ProjectId } from "@herald/contracts";
 import { pushTokenHash } from "@herald/contracts";
-import { type Counts, ensureIndexes, findPage, guardStore, indexName, isDuplicateKey } from "@herald/mongo";
+import { type Counts, ensureIndexes, findPage, indexName, isDuplicateKey } from "@herald/mongo";
 import type { Collection, Db, Filter } from "mongodb";
 import type { DeviceState } from "../domain/device-change.ts";
 import { topicFacet } from "../domain/facets.ts";
 import { deviceDeactivated, deviceDeleted, type Occasion, type TopicRow } from "../domain/registry-events.ts";
 import { type DeviceDocument, deviceIndexes, stateFields } from "./device-document.ts";
+import { repeatableStore } from "./repeatable-store.ts";
 
 export type DeviceStore = ReturnType<typeof createDeviceStore>;
 
@@ -28,7 +29,7 @@ const setAndUnset = (fields: Readonly<Record<string, unknown>>) => {
 export const createDeviceStore = (db: Db, counts: Counts) => {
   const devices = deviceCollection(db);
 
-  return guardStore({
+  return repeatableStore({
     ensureIndexes: () => ensureIndexes(devices, Object.values(deviceIndexes)),
 
     find: async (projectId: ProjectId, id: DeviceId): Promise<DeviceDocument | undefined> =>
@@ -189,7 +190,8 @@ const someIds = async (
   limit: number,
 ): Promise<DeviceId[]> => {
   const rows = await devices.find(filter, { hint, limit, projection: { _id: 1 }, batchSize: limit + 1 }).toArray();
-  return rows.map(({ _id }) => _id);
+  // Writers of many take them in one order, or two of them wait for each other.
+  return rows.map(({ _id }) => _id).sort();
 };
 
 /** One update for all, whose pipeline makes each device's event from the device: a write for each would take twice as long. */
@@ -217,7 +219,7 @@ const changeSubscriptions = async (
     },
   };
   const { modifiedCount } = await devices.updateMany(
-    { projectId, _id: { $in: [...ids] }, facets: subscribe ? { $ne: facet } : facet, ...living },
+    { projectId, _id: { $in: [...ids].sort() }, facets: subscribe ? { $ne: facet } : facet, ...living },
     [
       {
         $set: {

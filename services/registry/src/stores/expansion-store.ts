@@ -1,7 +1,8 @@
 import type { NotificationId, ProjectId } from "@herald/contracts";
-import { ensureIndexes, guardStore, type IndexSpec, isDuplicateKey } from "@herald/mongo";
+import { ensureIndexes, type IndexSpec, isDuplicateKey } from "@herald/mongo";
 import type { Db } from "mongodb";
 import type { Border } from "../domain/deal-batches.ts";
+import { repeatableStore } from "./repeatable-store.ts";
 
 /** How one page of a notification was dealt, for whoever has to deal it again. */
 export type ExpansionDocument = {
@@ -35,7 +36,7 @@ const idOf = (notificationId: NotificationId, page: number): string => `${notifi
 export const createExpansionStore = (db: Db) => {
   const expansions = db.collection<ExpansionDocument>("expansions");
 
-  return guardStore({
+  return repeatableStore({
     ensureIndexes: () => ensureIndexes(expansions, indexes),
 
     /** Stores a page's deal, or gives the one that is stored already: that one counts. */

@@ -3,7 +3,6 @@ import {
   type Counts,
   ensureIndexes,
   findPage,
-  guardStore,
   type IndexSpec,
   indexName,
   isDuplicateKey,
@@ -11,6 +10,7 @@ import {
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
 import { type Occasion, projectDeleted } from "../domain/registry-events.ts";
+import { repeatableStore } from "./repeatable-store.ts";
 
 export type TokenEntry = {
   readonly id: TokenId;
@@ -54,7 +54,7 @@ export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
   const projects = projectCollection(db);
   const seen = new Map<ProjectId, number>();
 
-  return guardStore({
+  return repeatableStore({
     ensureIndexes: () => ensureIndexes(projects, Object.values(indexes)),
 
     /** A deleted one too. */

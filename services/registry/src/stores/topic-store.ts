@@ -11,7 +11,6 @@ import {
   type Counts,
   ensureIndexes,
   findPage,
-  guardStore,
   type IndexSpec,
   indexName,
   isDuplicateKey,
@@ -19,6 +18,7 @@ import {
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
 import { type Occasion, type TopicRow, topicCreated, topicDeleted } from "../domain/registry-events.ts";
+import { repeatableStore } from "./repeatable-store.ts";
 
 export type TopicDocument = {
   readonly _id: TopicId;
@@ -72,7 +72,7 @@ export const createTopicStore = (db: Db, counts: Counts) => {
     }
   };
 
-  return guardStore({
+  return repeatableStore({
     ensureIndexes: () => ensureIndexes(topics, Object.values(indexes)),
 
     find: async (projectId: ProjectId, reference: TopicReference): Promise<TopicDocument | undefined> =>

@@ -1,0 +1,37 @@
+import { createLogger, HeraldError } from "@herald/kit";
+import { eventually } from "@herald/testing";
+import { expect, test } from "vitest";
+import { repeat } from "./repeat.ts";
+
+const logged = () => {
+  const lines: { level: string; msg: string }[] = [];
+  const destination = { write: (line: string) => void lines.push(JSON.parse(line)) };
+  return { lines, log: createLogger({ service: "test", level: "info", destination }) };
+};
+
+test("runs again after a failure, and says so unless something is away", async () => {
+  const { lines, log } = logged();
+  let runs = 0;
+  const repeating = repeat("test", 1, log, async () => {
+    runs++;
+    if (runs === 1) throw new HeraldError("database-away", "away");
+    if (runs === 2) throw new Error("a fault");
+  });
+  await eventually(() => expect(runs).toBeGreaterThan(3));
+  await repeating.stop();
+  expect(lines).toMatchObject([{ level: "error", what: "test", err: { message: "a fault" } }]);
+});
+
+test("a stop aborts what runs, waits for it, and nothing runs afterwards", async () => {
+  const { lines, log } = logged();
+  let ended = false;
+  let runs = 0;
+  const repeating = repeat("test", 1, log, async (signal) => {
+    runs++;
+    await new Promise<void>((resolve) => signal.addEventListener("abort", () => setImmediate(resolve)));
+    ended = true;
+    throw new Error("interrupted");
+  });
+  await repeating.stop();
+  expect([ended, runs, lines]).toEqual([true, 1, []]);
+});

@@ -1,0 +1,134 @@
+import { newDeviceId, newNotificationId, newProjectId, type ProjectId, parseTarget } from "@herald/contracts";
+import { createCounts } from "@herald/mongo";
+import { type FreshDatabase, freshDatabase } from "@herald/testing";
+import { type CommandStartedEvent, type Document, MongoClient } from "mongodb";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { audienceOf } from "../src/domain/audience.ts";
+import { allBuckets } from "../src/domain/plan-pages.ts";
+import { createAudienceStore } from "../src/stores/audience-store.ts";
+import { createDeviceStore } from "../src/stores/device-store.ts";
+import { createExpansionStore } from "../src/stores/expansion-store.ts";
+import { createProjectStore } from "../src/stores/project-store.ts";
+import { seedDevices } from "../src/stores/seed-devices.ts";
+import { createTopicStore } from "../src/stores/topic-store.ts";
+
+let database: FreshDatabase;
+let client: MongoClient;
+let commands: Document[] = [];
+const now = () => new Date();
+const projectId = newProjectId(now());
+const occasion = { projectId, at: now(), newId: () => "id" };
+
+const stores = () => {
+  const db = client.db(database.name);
+  const counts = createCounts();
+  return {
+    devices: createDeviceStore(db, counts),
+    topics: createTopicStore(db, counts),
+    projects: createProjectStore(db, counts, now),
+    audience: createAudienceStore(db),
+    expansions: createExpansionStore(db),
+  };
+};
+
+beforeAll(async () => {
+  database = await freshDatabase();
+  client = await new MongoClient(database.url, { monitorCommands: true, ignoreUndefined: true }).connect();
+  client.on("commandStarted", (event: CommandStartedEvent) => commands.push(event.command));
+  const { devices, topics, projects, expansions } = stores();
+  for (const store of [devices, topics, projects, expansions]) await store.ensureIndexes();
+  const seeds = Array.from({ length: 300 }, (_, at) => ({
+    token: `t${at}`,
+    platform: "ios" as const,
+    topics: ["news"],
+  }));
+  for await (const _ of seedDevices(client.db(database.name), projectId, seeds));
+});
+afterAll(async () => {
+  await client.close();
+  await database.drop();
+});
+beforeEach(() => {
+  commands = [];
+});
+
+const pages = [
+  { by: "page", page: 1, perPage: 20 },
+  { by: "key", after: "", perPage: 20 },
+] as const;
+const lookups = (...sources: string[]) =>
+  audienceOf(
+    sources.map((source) => {
+      const parsed = parseTarget(source);
+      if ("problem" in parsed) throw new Error(parsed.problem);
+      return parsed.target;
+    }),
+  );
+const everyLookup = [
+  ...lookups("news", newDeviceId(now()), "token:t1", `metadata:a=${"x".repeat(300)}`),
+  ...lookups("a", "b"),
+  ...lookups("all"),
+];
+const range = { from: 10, to: 70 };
+
+/** Every question whose answer may be long. */
+const questions: [string, (parts: ReturnType<typeof stores>) => Promise<unknown>][] = [
+  ...pages.flatMap((page): typeof questions => [
+    [`devices by ${page.by}`, ({ devices }) => devices.list(projectId, undefined, page)],
+    [`active devices by ${page.by}`, ({ devices }) => devices.list(projectId, "active", page)],
+    [`topics by ${page.by}`, ({ topics }) => topics.list(projectId, page)],
+    [`projects by ${page.by}`, ({ projects }) => projects.list(page)],
+  ]),
+  ...everyLookup.flatMap((lookup): typeof questions => [
+    [
+      `a page by ${lookup.by}`,
+      ({ audience }) => audience.page(projectId, lookup, lookup.by === "ids" ? allBuckets : range),
+    ],
+    [`a count by ${lookup.by}`, ({ audience }) => audience.countUpTo(projectId, lookup, 100)],
+    [`an estimate by ${lookup.by}`, ({ audience }) => audience.estimate(projectId, lookup)],
+  ]),
+  ["known devices", ({ devices }) => devices.known(projectId, [newDeviceId(now())])],
+  ["holders of a token", ({ devices }) => devices.findHolders(projectId, "t1")],
+  ["the device of a token", ({ devices }) => devices.findByToken(projectId, "ios", "t1")],
+  ["subscribers", ({ devices }) => devices.countSubscribers(projectId, "news")],
+  ["subscriptions of a deleted topic", ({ devices }) => devices.unsubscribeSome(projectId, "none", 10)],
+  ["devices of a deleted project", ({ devices }) => devices.removeSome(newProjectId(now()), 10)],
+  ["topics of a deleted project", ({ topics }) => topics.removeSome(newProjectId(now()), 10)],
+  ["a topic by name", ({ topics }) => topics.find(projectId, "news")],
+  ["topics by name", ({ topics }) => topics.ensure(occasion, ["news"])],
+  ["deleted topics", ({ topics }) => topics.deleting(10)],
+  ["deleted projects", ({ projects }) => projects.deleted(10)],
+  ["all projects", ({ projects }) => projects.after(undefined, 10)],
+  ["the pages of a notification", ({ expansions }) => expansions.totals(projectId, newNotificationId(now()))],
+];
+
+describe("names an index that there is, and the database uses it", () => {
+  test.each(questions)("%s", async (name, ask) => {
+    await ask(stores());
+    const asked = commands.filter((command) => command.find !== undefined || command.aggregate !== undefined);
+    const bounded = /^(a count|an estimate) by (ids|tokens)/.test(name);
+    expect(asked.length > 0).toBe(!bounded);
+    for (const command of asked) {
+      const collection = client.db(database.name).collection(command.find ?? command.aggregate);
+      const names = (await collection.listIndexes().toArray()).map(({ name }) => name);
+      expect(names).toContain(command.hint);
+      const { lsid: _lsid, $db: _db, ...explained } = command;
+      const plan = await client.db(database.name).command({ explain: explained, verbosity: "queryPlanner" });
+      // The explanation repeats the question, and the hint in it.
+      const text = JSON.stringify({ ...plan, command: undefined });
+      expect(text, "the plan").toContain(`"${command.hint}"`);
+      expect(text).not.toMatch(/COLLSCAN|Seq Scan/);
+    }
+  });
+});
+
+test("what asks nobody asks nobody: a page without the device's bucket, a count of ids", async () => {
+  const { audience } = stores();
+  const [lookup] = lookups(newDeviceId(now()));
+  if (!lookup) throw new Error("no lookup");
+  const [device] = lookup.by === "ids" ? lookup.ids : [];
+  expect(device).toBeDefined();
+  expect(await audience.countUpTo(projectId, lookup, 10)).toBe(1);
+  expect(await audience.estimate(projectId as ProjectId, lookup)).toBe(1);
+  expect(commands).toEqual([]);
+});
