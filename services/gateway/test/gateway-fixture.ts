@@ -13,7 +13,7 @@ import {
 import { createApp } from "../src/app.ts";
 import { GatewayConfig } from "../src/config.ts";
 import { checkDocumented } from "./documented.ts";
-import { type Peers, startPeers } from "./peers.ts";
+import { type Peers, startPeers } from "./peers/start-peers.ts";
 
 export const adminToken = "admin-token-of-the-gateway-tests";
 export const openKey = randomBytes(32).toString("base64");

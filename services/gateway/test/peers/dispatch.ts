@@ -1,0 +1,77 @@
+import type { Bucket } from "@herald/bus";
+import {
+  CancelNotification,
+  DeleteProvider,
+  GetNotification,
+  GetProvider,
+  ListDeliveries,
+  ListNotifications,
+  type Notification,
+  type PageOf,
+  type ProjectId,
+  type ProjectRecord,
+  type ProvidersRecord,
+  type ProviderView,
+  PutProvider,
+  projectProvidersKey,
+} from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import type { Devices } from "./registry-devices.ts";
+import { at, type Owned, owned, pageOf, rows, type Serve } from "./rows.ts";
+
+export type Notifications = Map<string, Owned<Notification>>;
+
+/** Dispatch's notifications, where every device of a project has accepted each, and its provider settings. */
+export const serveDispatch = (
+  serve: Serve,
+  {
+    notifications,
+    devices,
+    projectBucket,
+  }: { notifications: Notifications; devices: Devices; projectBucket: Bucket<ProjectRecord | ProvidersRecord> },
+): void => {
+  const providers = new Map<string, Owned<ProviderView>>();
+
+  serve(ListNotifications, ({ projectId, page }) => pageOf(rows(notifications, projectId), page));
+  serve(GetNotification, (data) => owned(notifications, data, data.notificationId, "notification-not-found").value);
+  serve(CancelNotification, (data) => {
+    const found = owned(notifications, data, data.notificationId, "notification-not-found");
+    if (found.value.status === "completed") throw new HeraldError("notification-final", "id: it is completed");
+    found.value = { ...found.value, status: "cancelled" };
+    return found.value;
+  });
+  serve(ListDeliveries, (data) => {
+    owned(notifications, data, data.notificationId, "notification-not-found");
+    const sent = rows(devices, data.projectId).map((device) => ({ ...device, device_id: device.id }));
+    const { data: shown, ...rest } = pageOf(sent, data.page);
+    const all = shown.map(({ device_id, platform }) => ({
+      device_id,
+      platform,
+      status: "accepted" as const,
+      attempts: 1,
+      possible_repeat: false,
+      at: at(),
+    }));
+    const wanted = all.filter(({ status }) => data.status === undefined || status === data.status);
+    return { ...rest, data: wanted } as PageOf<(typeof wanted)[number]>;
+  });
+  const providerKey = (data: { projectId: ProjectId; provider: string }) => `${data.projectId}/${data.provider}`;
+  const saveProviders = async (projectId: ProjectId): Promise<void> => {
+    const all = rows(providers, projectId).map(({ provider }) => provider);
+    await projectBucket.put(projectProvidersKey(projectId), { providers: all });
+  };
+  serve(PutProvider, async (data) => {
+    const { projectId, provider } = data;
+    const view = { provider, settings: { provider }, status: "active" as const, updated_at: at() };
+    providers.set(providerKey(data), { projectId, value: view });
+    await saveProviders(projectId);
+    return view;
+  });
+  serve(GetProvider, (data) => owned(providers, data, providerKey(data), "provider-not-found").value);
+  serve(DeleteProvider, async (data) => {
+    owned(providers, data, providerKey(data), "provider-not-found");
+    providers.delete(providerKey(data));
+    await saveProviders(data.projectId);
+    return {};
+  });
+};

@@ -1,0 +1,93 @@
+import {
+  AuthenticateDevice,
+  ChangeDeviceQuestion,
+  ChangeMetadataByToken,
+  DeleteDevice,
+  type Device,
+  GetDevice,
+  IdentifyDevice,
+  ListDevices,
+  mergePatch,
+  newDeviceCredential,
+  newDeviceId,
+  RegisterDeviceQuestion,
+  secretHash,
+} from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import type { z } from "zod";
+import { at, type Owned, owned, pageOf, rows, type Serve } from "./rows.ts";
+
+export type Devices = Map<string, Owned<Device>>;
+
+/** Registry's devices. */
+export const serveDevices = (serve: Serve, devices: Devices): void => {
+  type Registering = z.output<typeof RegisterDeviceQuestion.request> | z.output<typeof IdentifyDevice.request>;
+  const register = (data: Registering) => {
+    const { projectId, platform, token, metadata = {}, identifiers = {} } = data;
+    const known = [...devices.values()].find(
+      (one) => one.projectId === projectId && one.value.platform === platform && one.value.token === token,
+    );
+    const id = known?.value.id ?? newDeviceId(new Date());
+    const credential = newDeviceCredential(projectId, id);
+    const subscribed = "topics" in data ? data.topics : [];
+    const device: Device = {
+      id,
+      token,
+      platform,
+      metadata: mergePatch(known?.value.metadata ?? {}, metadata),
+      identifiers: mergePatch(known?.value.identifiers ?? {}, identifiers),
+      status: "active",
+      topics: [...new Set([...(known?.value.topics ?? []), ...subscribed])],
+      created_at: known?.value.created_at ?? at(),
+      updated_at: at(),
+    };
+    devices.set(id, { projectId, value: device, credentialHash: secretHash(credential) });
+    return { device, credential, created: known === undefined };
+  };
+  serve(RegisterDeviceQuestion, register);
+  serve(IdentifyDevice, (data) => {
+    const known = [...devices.values()].find(
+      (one) => one.projectId === data.projectId && one.value.token === data.token,
+    );
+    if (known !== undefined) return { device: known.value, created: false };
+    return register(data);
+  });
+  serve(ListDevices, ({ projectId, status, page }) =>
+    pageOf(
+      rows(devices, projectId).filter((device) => status === undefined || device.status === status),
+      page,
+    ),
+  );
+  serve(GetDevice, (data) => owned(devices, data, data.deviceId, "device-not-found").value);
+  serve(ChangeDeviceQuestion, (data) => {
+    const found = owned(devices, data, data.deviceId, "device-not-found");
+    const { metadata = {}, identifiers = {}, ...rest } = data.change;
+    found.value = {
+      ...found.value,
+      ...(rest.token === undefined ? {} : { token: rest.token }),
+      ...(rest.status === undefined ? {} : { status: rest.status }),
+      metadata: mergePatch(found.value.metadata, metadata),
+      identifiers: mergePatch(found.value.identifiers, identifiers),
+    };
+    return found.value;
+  });
+  serve(ChangeMetadataByToken, ({ projectId, token, platform, metadata }) => {
+    const found = [...devices.values()].filter(
+      ({ projectId: owner, value }) =>
+        owner === projectId && value.token === token && (platform === undefined || value.platform === platform),
+    );
+    const [only] = found;
+    if (only === undefined) throw new HeraldError("device-not-found", "identifier: no device has it");
+    if (found.length > 1) throw new HeraldError("ambiguous-device", "platform: is required here");
+    only.value = { ...only.value, metadata: mergePatch(only.value.metadata, metadata) };
+    return only.value;
+  });
+  serve(DeleteDevice, (data) => {
+    devices.delete(owned(devices, data, data.deviceId, "device-not-found").value.id);
+    return {};
+  });
+  serve(AuthenticateDevice, ({ projectId, deviceId, credentialHash }) => {
+    const device = devices.get(deviceId);
+    return { valid: device?.projectId === projectId && device.credentialHash === credentialHash };
+  });
+};

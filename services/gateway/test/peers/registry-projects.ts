@@ -1,0 +1,89 @@
+import { type Bus, openBucket } from "@herald/bus";
+import {
+  allScopes,
+  ChangeProjectQuestion,
+  CreateProjectQuestion,
+  CreateTokenQuestion,
+  DeleteProject,
+  GetProject,
+  ListProjects,
+  ListTokens,
+  type Project,
+  type ProjectId,
+  ProjectRecord,
+  type ProjectToken,
+  ProvidersRecord,
+  projectSettingsKey,
+  RevokeToken,
+  TokenRecord,
+  tokenKey,
+} from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { z } from "zod";
+import { at, type Owned, owned, pageOf, rows, type Serve } from "./rows.ts";
+
+/** Registry's projects and tokens, with the records that gateways watch. */
+export const serveProjects = (serve: Serve, bus: Bus) => {
+  const projects = new Map<string, Project>();
+  const tokens = new Map<string, Owned<ProjectToken> & { hash: string }>();
+  const tokenBucket = openBucket(bus, "push_tokens", TokenRecord);
+  const projectBucket = openBucket(bus, "push_projects", z.union([ProjectRecord, ProvidersRecord]));
+
+  const projectOf = (id: ProjectId): Project => {
+    const found = projects.get(id);
+    if (found === undefined) throw new HeraldError("project-not-found", "id: there is no such project");
+    return found;
+  };
+  const saveSettings = async (project: Project): Promise<void> => {
+    projects.set(project.id, project);
+    const record = { id: project.id, openRegistration: project.open_registration };
+    await projectBucket.put(projectSettingsKey(project.id), record);
+  };
+  const saveToken = async (projectId: ProjectId, hash: string, value: ProjectToken): Promise<void> => {
+    tokens.set(value.id, { projectId, value, hash });
+    const { id, scopes, expires_at: expiresAt } = value;
+    await tokenBucket.put(tokenKey(hash), { id, projectId, scopes, ...(expiresAt === undefined ? {} : { expiresAt }) });
+  };
+
+  serve(CreateProjectQuestion, async ({ projectId, name, openRegistration, tokenId, tokenHash }) => {
+    const known = projects.get(projectId);
+    if (known !== undefined) return { project: known, created: false };
+    const project = { id: projectId, name, open_registration: openRegistration, created_at: at() };
+    await saveSettings(project);
+    await saveToken(projectId, tokenHash, { id: tokenId, name: "first", scopes: [...allScopes], created_at: at() });
+    return { project, created: true };
+  });
+  serve(ListProjects, ({ page }) => pageOf([...projects.values()], page));
+  serve(GetProject, ({ projectId }) => projectOf(projectId));
+  serve(ChangeProjectQuestion, async ({ projectId, name, openRegistration }) => {
+    const project = { ...projectOf(projectId) };
+    if (name !== undefined) project.name = name;
+    if (openRegistration !== undefined) project.open_registration = openRegistration;
+    await saveSettings(project);
+    return project;
+  });
+  serve(DeleteProject, async ({ projectId }) => {
+    projectOf(projectId);
+    projects.delete(projectId);
+    await projectBucket.delete(projectSettingsKey(projectId));
+    for (const { projectId: owner, hash } of tokens.values()) if (owner === projectId) await tokenBucket.delete(hash);
+    return {};
+  });
+  serve(CreateTokenQuestion, async ({ projectId, tokenId, tokenHash, name, scopes, expiresAt }) => {
+    projectOf(projectId);
+    const expires = expiresAt === undefined ? {} : { expires_at: expiresAt };
+    const token = { id: tokenId, name, scopes, ...expires, created_at: at() };
+    await saveToken(projectId, tokenHash, token);
+    return token;
+  });
+  serve(ListTokens, ({ projectId, page }) => pageOf(rows(tokens, projectOf(projectId).id), page));
+  serve(RevokeToken, async ({ projectId, tokenId }) => {
+    projectOf(projectId);
+    owned(tokens, { projectId }, tokenId, "token-not-found");
+    await tokenBucket.delete(tokens.get(tokenId)?.hash ?? "");
+    tokens.delete(tokenId);
+    return {};
+  });
+
+  return { tokenBucket, projectBucket };
+};

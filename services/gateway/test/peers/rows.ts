@@ -1,0 +1,44 @@
+import type { PageOf, PageRequest, ProjectId, QuestionContract } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import type { z } from "zod";
+
+/** Answers a question; what else happens to it is the test's doing. */
+export type Serve = <Request extends z.ZodType, Answer extends z.ZodType>(
+  question: QuestionContract<Request, Answer>,
+  handle: (data: z.output<Request>) => z.input<Answer> | Promise<z.input<Answer>>,
+) => void;
+
+export type Owned<Value> = { readonly projectId: ProjectId; value: Value; readonly credentialHash?: string };
+
+/** A page of rows in the order in which they were made. */
+export const pageOf = <Row extends { id: string }>(rows: Row[], request: PageRequest): PageOf<Row> => {
+  const { perPage } = request;
+  if (request.by === "key") {
+    const data = rows.filter(({ id }) => id > request.after).slice(0, perPage);
+    const last = data.at(-1);
+    return { data, next: data.length === perPage && last !== undefined ? last.id : null };
+  }
+  const begin = (request.page - 1) * perPage;
+  const data = rows.slice(begin, begin + perPage);
+  const last = Math.max(1, Math.ceil(rows.length / perPage));
+  const shown = data.length > 0 ? { from: begin + 1, to: begin + data.length } : { from: 0, to: 0 };
+  return { data, pagination: { count: rows.length, page: request.page, pages: last, last, ...shown } };
+};
+
+/** Now, as the interface writes times. */
+export const at = () => new Date().toISOString();
+
+/** A row of this project, or the error that says that there is none. */
+export const owned = <Value>(
+  map: Map<string, Owned<Value>>,
+  { projectId }: { projectId: ProjectId },
+  id: string,
+  code: "device-not-found" | "topic-not-found" | "notification-not-found" | "token-not-found" | "provider-not-found",
+): Owned<Value> => {
+  const found = map.get(id);
+  if (found?.projectId !== projectId) throw new HeraldError(code, "id: the project has none such");
+  return found;
+};
+/** All rows of a project. */
+export const rows = <Value>(map: Map<string, Owned<Value>>, projectId: ProjectId): Value[] =>
+  [...map.values()].filter((one) => one.projectId === projectId).map(({ value }) => value);

@@ -1,0 +1,67 @@
+import { type Answering, answer, type Bus } from "@herald/bus";
+import { HeraldError } from "@herald/kit";
+import { type Opens, serveAnalytics } from "./analytics.ts";
+import { type Notifications, serveDispatch } from "./dispatch.ts";
+import { type Devices, serveDevices } from "./registry-devices.ts";
+import { serveProjects } from "./registry-projects.ts";
+import { serveTopics } from "./registry-topics.ts";
+import type { Serve } from "./rows.ts";
+
+/**
+ * The other side of the bus: answers what the gateway asks, under the same contracts and with as little behind them as its
+ * tests need. What registry, dispatch and analytics do with a question is tested with them.
+ */
+export const startPeers = (bus: Bus) => {
+  const asked: { question: string; data: unknown }[] = [];
+  /** By question: thrown instead of the answer. */
+  const failures = new Map<string, HeraldError>();
+  /** Questions that are carried out once, and whose answer is then lost. */
+  const late = new Set<string>();
+  let missing: string | undefined;
+
+  const answering: Answering[] = [];
+  const serve: Serve = (question, handle) => {
+    answering.push(
+      answer(bus, question, async (data) => {
+        asked.push({ question: question.name, data });
+        if (question.service === missing) throw new HeraldError("service-away", `${missing} does not answer`);
+        const failure = failures.get(question.name);
+        if (failure !== undefined) throw failure;
+        const result = await handle(data);
+        if (late.delete(question.name)) throw new HeraldError("service-away", "the answer is lost");
+        return result;
+      }),
+    );
+  };
+
+  const devices: Devices = new Map();
+  const notifications: Notifications = new Map();
+  const opens: Opens = new Map();
+  const { tokenBucket, projectBucket } = serveProjects(serve, bus);
+  serveDevices(serve, devices);
+  serveTopics(serve, devices);
+  serveDispatch(serve, { notifications, devices, projectBucket });
+  serveAnalytics(serve, opens);
+
+  return {
+    asked,
+    failures,
+    late,
+    /** The service answers nothing, as the bus says it for one that is not there. */
+    away: (service: "registry" | "dispatch" | "analytics") => {
+      missing = service;
+    },
+    back: () => {
+      missing = undefined;
+    },
+    notifications,
+    opens,
+    tokenBucket,
+    projectBucket,
+    stop: async () => {
+      await Promise.all(answering.map((one) => one.stop()));
+    },
+  };
+};
+
+export type Peers = ReturnType<typeof startPeers>;
