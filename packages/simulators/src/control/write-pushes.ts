@@ -15,7 +15,7 @@ export async function writePushes(response: Response, pushes: Iterable<Push>, ta
     const more = response.write(separator + batch.join(","));
     separator = ",";
     batch = [];
-    if (!more) await Promise.race([once(response, "drain"), once(response, "close")]);
+    if (!more) await drained(response);
   };
   for (const push of pushes) {
     batch.push(JSON.stringify(push));
@@ -24,4 +24,11 @@ export async function writePushes(response: Response, pushes: Iterable<Push>, ta
   }
   await flush();
   response.end(`],${JSON.stringify(tail).slice(1)}`);
+}
+
+/** Resolves when the client has read on, or has gone; leaves no listener behind, for a long list waits many times. */
+async function drained(response: Response) {
+  const done = new AbortController();
+  const event = (name: string) => once(response, name, { signal: done.signal });
+  await Promise.race([event("drain"), event("close")]).finally(() => done.abort());
 }
