@@ -89,6 +89,8 @@ test("/metrics has the process and the requests by pattern, and nothing else is 
   await fetch(`${address}/things/planted?token=planted`);
   await fetch(`${address}/planted`);
   await fetch(`${address}/away`);
+  // Measured when the answer is gone, which its reader may see first.
+  await expect.poll(() => metricsAt(metricsPort)).toContain('route="/away"');
   const text = await metricsAt(metricsPort);
   expect(text).toMatch(/process_cpu_seconds_total\{mode="user"\} [\d.e-]+/);
   expect(text).toMatch(/nodejs_eventloop_delay_seconds\{quantile="0.99"\} [\d.e-]+/);
@@ -115,6 +117,7 @@ test("spans go to the collector: the request's continues the caller's trace, the
     },
   });
   await fetch(`${address}/away`);
+  await expect.poll(() => metricsAt(telemetry.metricsPort)).toContain('route="/away"');
   await telemetry.stop();
   const [request] = spans.filter((span) => span.name === "GET /things/:id");
   const [inner] = spans.filter((span) => span.name === "inner");
