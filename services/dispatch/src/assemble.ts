@@ -92,6 +92,7 @@ export const assemble = (config: DispatchConfig, ground: Ground) => {
           connections: config.HERALD_DISPATCH_CONNECTIONS,
           requestTimeoutMs: config.HERALD_DISPATCH_REQUEST_TIMEOUT,
         }),
+      anyPushService: config.HERALD_DISPATCH_WEBPUSH_ANY_HOST,
       now,
     }),
     inFlight: config.HERALD_DISPATCH_IN_FLIGHT,
@@ -136,8 +137,8 @@ export const assemble = (config: DispatchConfig, ground: Ground) => {
     const find = createFindNotification(bus, notifications);
     const sumsOf = createRecentSums(ledger, now);
     const customEndpoints = config.HERALD_DISPATCH_CUSTOM_ENDPOINTS;
-    const check = (provider: Provider, settings: unknown) =>
-      checkSettings(provider, settings, { customEndpoints, now: now() });
+    const check = (provider: Provider, settings: unknown, previous: unknown) =>
+      checkSettings(provider, settings, { customEndpoints, now: now() }, previous);
     const changed = { credentials, deliveries, records, check, pool, sweeps, flush: flushCredential, now };
     return [
       ...answerNotifications({ bus, find, notifications, deliveries, sumsOf, watch, sweeps, flush, now }),

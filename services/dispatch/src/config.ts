@@ -40,6 +40,11 @@ export const DispatchConfig = z
     HERALD_OPEN_KEYS: keyRing<[OpenKey, ...OpenKey[]]>(parseOpenKeys, "signing"),
     /** Whether a project may send to another host than the provider's: credentials go there, so it is the operator's to allow. */
     HERALD_DISPATCH_CUSTOM_ENDPOINTS: variables.flag().default(false),
+    /**
+     * Whether Web Push subscriptions may name every public host, as UnifiedPush needs, and not only the browsers' push
+     * services: an endpoint is a URL that a stranger gave.
+     */
+    HERALD_DISPATCH_WEBPUSH_ANY_HOST: variables.flag().default(false),
     /** Batches of one lane and platform that are sent at a time. Each has at most 500 devices: sixteen keep two cores busy. */
     HERALD_DISPATCH_BATCHES: variables.integer({ least: 1, most: 256 }).default(16),
     /** How many of those may be one project's: while one is sent, others start or write their outcomes. */

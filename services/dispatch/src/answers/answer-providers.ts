@@ -22,7 +22,7 @@ type Options = {
   readonly credentials: CredentialStore;
   readonly deliveries: Pick<DeliveryStore, "resume">;
   readonly records: ProviderRecords;
-  readonly check: (provider: Provider, settings: unknown) => CheckedProvider;
+  readonly check: (provider: Provider, settings: unknown, previous: unknown) => CheckedProvider;
   readonly pool: Pick<ProviderPool, "forget">;
   readonly sweeps: Pick<Sweeps, "wake">;
   readonly flush: (projectId: string, provider: Provider) => Promise<void>;
@@ -44,9 +44,16 @@ export const answerProviders = (options: Options): Answering[] => {
     await flush(projectId, provider);
   };
 
+  /** Only where something of them may stay: elsewhere new settings must mend those that cannot be opened any more. */
+  const previous = async (projectId: ProjectId, provider: Provider): Promise<unknown> => {
+    if (provider !== "webpush") return undefined;
+    const document = await credentials.find(projectId, provider);
+    return document ? credentials.open(document) : undefined;
+  };
+
   return [
     answer(bus, PutProvider, async ({ projectId, provider, settings }) => {
-      const checked = check(provider, settings);
+      const checked = check(provider, settings, await previous(projectId, provider));
       if ("problems" in checked) throw new HeraldError("validation-failed", checked.problems);
       const document = await credentials.put(projectId, provider, checked, now());
       await changed(projectId, provider);

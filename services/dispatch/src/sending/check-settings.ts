@@ -1,17 +1,46 @@
 import type { Provider } from "@herald/contracts";
 import { apnsPublicView, checkApnsSettings } from "../providers/apns/settings.ts";
-import type { SettingsRules } from "../providers/settings-problems.ts";
+import { checkFcmSettings, fcmPublicView } from "../providers/fcm/settings.ts";
+import type { CheckedSettings, SettingsRules } from "../providers/settings-problems.ts";
+import {
+  type CompleteWebPushSettings,
+  checkWebPushSettings,
+  webPushPublicView,
+} from "../providers/webpush/settings.ts";
 
 /** Settings that can be used and what of them may be shown, or every problem in words. */
 export type CheckedProvider =
   | { readonly settings: Record<string, unknown>; readonly view: Record<string, unknown> }
   | { readonly problems: readonly string[] };
 
-/** Checks what was put for a provider: that it is complete, that keys parse, and that it may be used here. */
-export const checkSettings = (provider: Provider, settings: unknown, rules: SettingsRules): CheckedProvider => {
-  if (provider !== "apns") return { problems: [`${provider} cannot be sent with yet: put settings for apns`] };
-  const checked = checkApnsSettings(settings, rules);
-  return checked.ok
-    ? { settings: { ...checked.settings }, view: apnsPublicView(checked.settings) }
-    : { problems: checked.problems };
+/**
+ * Checks what was put for a provider: that it is complete, that keys parse, and that it may be used here. `previous` are the
+ * settings that it replaces.
+ */
+export const checkSettings = (
+  provider: Provider,
+  settings: unknown,
+  rules: SettingsRules,
+  previous: unknown,
+): CheckedProvider => {
+  switch (provider) {
+    case "apns":
+      return shown(checkApnsSettings(settings, rules), apnsPublicView);
+    case "fcm":
+      return shown(checkFcmSettings(settings, rules), fcmPublicView);
+    case "webpush":
+      // Browsers have subscribed to the key there is, so one that is not replaced stays.
+      return shown(
+        checkWebPushSettings(settings, rules, previous as CompleteWebPushSettings | undefined),
+        webPushPublicView,
+      );
+  }
 };
+
+const shown = <Settings extends object>(
+  checked: CheckedSettings<Settings>,
+  view: (settings: Settings) => Record<string, string>,
+): CheckedProvider =>
+  checked.ok
+    ? { settings: { ...checked.settings } as Record<string, unknown>, view: view(checked.settings) }
+    : { problems: checked.problems };

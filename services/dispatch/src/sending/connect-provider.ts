@@ -1,44 +1,85 @@
-import type { ApnsSettings, Provider } from "@herald/contracts";
-import { renderApns } from "@herald/payload";
+import type { ApnsSettings, FcmSettings, Provider } from "@herald/contracts";
+import { renderApns, renderFcm, renderWebPush } from "@herald/payload";
 import { createApnsClient } from "../providers/apns/client.ts";
 import { createProviderTokens } from "../providers/apns/provider-tokens.ts";
+import { createFcmClient } from "../providers/fcm/client.ts";
+import { createWebPushClient } from "../providers/webpush/client.ts";
+import type { CompleteWebPushSettings } from "../providers/webpush/settings.ts";
 import type { Transport, TransportOptions } from "../transport/transport.ts";
-import type { ProviderClient } from "./provider-client.ts";
+import type { Message, ProviderClient } from "./provider-client.ts";
 
 /** Makes a client for settings that were checked when they were put. */
 export type ConnectProvider = (provider: Provider, settings: unknown) => ProviderClient;
 
-export const createConnectProvider = ({
-  createTransport,
-  now,
-}: {
-  createTransport: (options: TransportOptions) => Transport;
-  now: () => Date;
-}): ConnectProvider => {
+type Options = {
+  readonly createTransport: (options: TransportOptions) => Transport;
+  /** Subscriptions may name every public host, not only the browsers' push services. */
+  readonly anyPushService: boolean;
+  readonly now: () => Date;
+};
+
+const collapseIdOf = ({ content, notificationId }: Message): string => content.collapse_id ?? notificationId;
+
+/** Until when a provider may store it. No time to live means now or never, which a past time says. */
+const storedUntil = ({ content, expiresAt }: Message): Date => (content.ttl === 0 ? new Date(0) : expiresAt);
+
+/** The clients of `providers/`, each with its rendering: what is the same for all devices of a batch is done once. */
+export const createConnectProvider = ({ createTransport, anyPushService, now }: Options): ConnectProvider => {
   const tokens = createProviderTokens(now);
-  return (provider, settings) => {
-    if (provider !== "apns") throw new Error(`${provider} cannot be sent with yet`);
-    const client = createApnsClient({ settings: settings as ApnsSettings, tokens, createTransport, now });
+
+  const apns = (settings: ApnsSettings): ProviderClient => {
+    const client = createApnsClient({ settings, tokens, createTransport, now });
     return {
-      prepare: ({ projectId, notificationId, content, expiresAt }) => {
-        const { pushType, priority, body } = renderApns(content, { projectId, notificationId });
-        const collapseId = content.collapse_id ?? notificationId;
-        // A time that is past tells Apple not to store it: no time to live is "now or never".
-        const storedUntil = content.ttl === 0 ? new Date(0) : expiresAt;
-        return ({ id, token, environment, locale }, openToken) =>
-          client.send({
-            deviceId: id,
-            notificationId,
-            token,
-            environment,
-            body: body(openToken, locale),
-            pushType,
-            priority,
-            expiresAt: storedUntil,
-            collapseId,
-          });
+      prepare: (message) => {
+        const { notificationId } = message;
+        const { pushType, priority, body } = renderApns(message.content, message);
+        const collapseId = collapseIdOf(message);
+        const expiresAt = storedUntil(message);
+        return ({ id: deviceId, token, environment, locale }, openToken) => {
+          const same = { notificationId, pushType, priority, expiresAt, collapseId };
+          return client.send({ ...same, deviceId, token, environment, body: body(openToken, locale) });
+        };
       },
-      close: () => client.close(),
+      close: client.close,
     };
+  };
+
+  const fcm = (settings: FcmSettings): ProviderClient => {
+    const client = createFcmClient({ settings, createTransport, now });
+    return {
+      prepare: (message) => {
+        const ttlSeconds = Math.max(0, Math.floor((storedUntil(message).getTime() - now().getTime()) / 1_000));
+        const { body } = renderFcm(message.content, message, ttlSeconds);
+        return ({ token, tokenKind: kind = "token", locale }, openToken) =>
+          client.send({ body: body({ token, kind }, openToken, locale) });
+      },
+      close: client.close,
+    };
+  };
+
+  const webPush = (settings: CompleteWebPushSettings): ProviderClient => {
+    const hosts = anyPushService ? "any" : undefined;
+    const client = createWebPushClient({ settings, createTransport, now, hosts });
+    return {
+      prepare: (message) => {
+        const { urgency, body } = renderWebPush(message.content, message);
+        const collapseId = collapseIdOf(message);
+        const expiresAt = storedUntil(message);
+        return ({ token: endpoint, keys, locale }, openToken) =>
+          client.send({ endpoint, keys, urgency, expiresAt, collapseId, body: body(openToken, locale) });
+      },
+      close: client.close,
+    };
+  };
+
+  return (provider, settings) => {
+    switch (provider) {
+      case "apns":
+        return apns(settings as ApnsSettings);
+      case "fcm":
+        return fcm(settings as FcmSettings);
+      case "webpush":
+        return webPush(settings as CompleteWebPushSettings);
+    }
   };
 };

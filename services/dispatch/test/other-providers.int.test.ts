@@ -1,0 +1,71 @@
+import { generateKeyPairSync } from "node:crypto";
+import { ask } from "@herald/bus";
+import { type ProjectId, PutProvider } from "@herald/contracts";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { type DispatchTest, device, startDispatchTest } from "./dispatch-fixture.ts";
+
+let dispatch: DispatchTest;
+beforeAll(async () => {
+  dispatch = await startDispatchTest();
+});
+afterAll(() => dispatch.stop());
+beforeEach(() => dispatch.simulators.clear());
+
+const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+const serviceAccount = {
+  type: "service_account",
+  project_id: "herald-tests",
+  client_email: "herald@herald-tests.iam.gserviceaccount.com",
+  private_key: privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
+};
+
+const put = (projectId: ProjectId, provider: "fcm" | "webpush", settings: Record<string, unknown>) => {
+  const { simulators, bus } = dispatch;
+  const endpoint = simulators[provider].url;
+  return ask(bus, PutProvider, { projectId, provider, settings: { endpoint, ca: simulators.ca, ...settings } });
+};
+
+test("FCM: registration tokens and installation ids get it, dead ones are retired", async () => {
+  const { project, send, deal, final, simulators } = dispatch;
+  const projectId = await project();
+  expect(await put(projectId, "fcm", { service_account: serviceAccount })).toMatchObject({
+    settings: { project_id: "herald-tests" },
+    status: "active",
+  });
+  simulators.script([{ provider: "fcm", tokenPrefix: "dead", status: 404, reason: "UNREGISTERED" }]);
+  const byToken = device("", { token: "token-of-one" });
+  const byFid = device("", { token: "fidOfTheOtherDevice012", tokenKind: "fid" });
+  const dead = device("", { token: "dead-token" });
+  const id = await send(projectId, {}, { body: "World", data: { k: "v" } });
+  await deal(projectId, id, [[byToken, byFid, dead]], { platform: "android" });
+  expect(await final(projectId, id)).toMatchObject({
+    counts: { devices: 3, accepted: 2, failed: 1 },
+    failures: { unregistered: 1 },
+  });
+  const arrived = simulators.pushes({ provider: "fcm", status: 200 });
+  expect(arrived.map(({ token }) => token).sort()).toEqual([byFid.token, byToken.token].sort());
+  expect(JSON.stringify(arrived[0]?.payload)).toContain(id);
+});
+
+test("Web Push: a key pair is made and kept, and what arrives can be decrypted", async () => {
+  const { project, send, deal, final, simulators } = dispatch;
+  const projectId = await project();
+  const made = await put(projectId, "webpush", { subject: "mailto:ops@example.com" });
+  const again = await put(projectId, "webpush", { subject: "mailto:other@example.com" });
+  expect(made.settings.public_key).toEqual(expect.any(String));
+  expect(again.settings).toMatchObject({ subject: "mailto:other@example.com", public_key: made.settings.public_key });
+
+  const applicationServerKey = String(made.settings.public_key);
+  const { endpoint, keys } = simulators.webpush.subscribe({ applicationServerKey });
+  const id = await send(projectId, {}, { body: "World" });
+  const browser = device("", { token: endpoint, keys });
+  const stranger = device("", { token: "https://127.0.0.1/internal", keys });
+  await deal(projectId, id, [[browser, stranger]], { platform: "web" });
+  expect(await final(projectId, id)).toMatchObject({
+    counts: { devices: 2, accepted: 1, failed: 1 },
+    failures: { "endpoint-forbidden": 1 },
+  });
+  expect(simulators.pushes({ provider: "webpush" })).toMatchObject([
+    { payload: { notification_id: id, notification: { body: "World" } } },
+  ]);
+});
