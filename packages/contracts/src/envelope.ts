@@ -19,6 +19,10 @@ export const headerNames = {
   deadDetail: "Herald-Dead-Detail",
   deadDeliveries: "Herald-Dead-Deliveries",
   deadAt: "Herald-Dead-At",
+  /** On a dead letter whose body did not fit: how many bytes it had. */
+  deadBodyBytes: "Herald-Dead-Body-Bytes",
+  /** On a message that was published again: the dead letter it comes from. */
+  replayOf: "Herald-Replay-Of",
 } as const;
 
 /** The field names behind the colons of a subject pattern such as `push.cmd.v1.dispatch.send.:projectId`. */

@@ -37,6 +37,7 @@ export const errors = {
   "token-held": { status: 409, title: "Another device holds this push token", retry: "never", log: "info" },
   "topic-exists": { status: 409, title: "The topic exists already", retry: "never", log: "info" },
   "notification-final": { status: 409, title: "The notification is final", retry: "never", log: "info" },
+  "replay-refused": { status: 409, title: "The dead letter cannot be replayed", retry: "never", log: "info" },
   "request-in-progress": { status: 409, title: "The same request is still running", retry: "never", log: "info" },
   "body-too-large": { status: 413, title: "The body is too large", retry: "never", log: "info" },
   "unsupported-media-type": { status: 415, title: "The body must be application/json", retry: "never", log: "info" },

@@ -5,6 +5,7 @@ export { messages } from "./catalogue.ts";
 export { Addressee, batchLimits, DeliverBatchV1, DueV1, ExpandedV1, ExpandV1, OpensV1, SendV1 } from "./commands.ts";
 export type { Clause, Comparison, Condition, Field, Literal, Subject } from "./condition.ts";
 export { candidateClauses, fulfils, parseCondition } from "./condition.ts";
+export { contractOf } from "./contract-of.ts";
 export type { DataOf, MessageContract, QuestionContract } from "./envelope.ts";
 export { defineMessage, defineQuestion, headerNames } from "./envelope.ts";
 export type { DeliveryReason, ErrorCode, LogLevel, Retry } from "./errors.ts";
@@ -38,11 +39,15 @@ export {
   CreateProject,
   CreateToken,
   DeadLetter,
+  DeadLetterId,
+  Durable,
   FcmSettings,
   Project,
   ProjectToken,
   ProviderView,
   providerSettings,
+  Replay,
+  ReplayDeadLetters,
   Scope,
   WebPushSettings,
 } from "./http/v1/admin.ts";
@@ -97,6 +102,7 @@ export {
   DeleteProvider,
   GetNotification,
   GetProvider,
+  JudgeReplay,
   ListDeliveries,
   ListNotifications,
   PutProvider,
@@ -134,6 +140,7 @@ export {
   ProvidersRecord,
   projectProvidersKey,
   projectSettingsKey,
+  ReplayRecord,
   TokenRecord,
   tokenKey,
 } from "./records.ts";

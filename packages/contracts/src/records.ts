@@ -36,6 +36,17 @@ export const IdempotencyRecord = z.object({
 });
 export type IdempotencyRecord = z.infer<typeof IdempotencyRecord>;
 
+/** `push_replays`: that a dead letter was published again. */
+export const ReplayRecord = z.object({
+  /** When the dead letter was stored: a stream that was made anew gives its sequences again. */
+  storedAt: z.iso.datetime(),
+  times: z.number().int().min(1),
+  replayedAt: z.iso.datetime(),
+  /** The last replay, so that one which is repeated after a crash counts once. */
+  attempt: z.string(),
+});
+export type ReplayRecord = z.infer<typeof ReplayRecord>;
+
 export const tokenKey = (hash: string): string => hash;
 export const projectSettingsKey = (id: ProjectId): string => `${id}.settings`;
 export const projectProvidersKey = (id: ProjectId): string => `${id}.providers`;

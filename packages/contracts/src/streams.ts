@@ -106,6 +106,8 @@ export const buckets = {
   push_projects: { history: 1, maxBytes: 256 * mebibyte },
   /** Key: hash of project, route and Idempotency-Key, value: IdempotencyRecord. Kept a little over 24 h. */
   push_idempotency: { history: 1, maxBytes: 1024 * mebibyte, ttlMs: day + 3_600_000, markerTtlMs: 60_000 },
+  /** Key: a dead letter's sequence, value: ReplayRecord. Outlives the dead letter by a day. */
+  push_replays: { history: 1, maxBytes: 64 * mebibyte, ttlMs: 31 * day },
 } as const satisfies Record<string, BucketDefinition>;
 
 export type BucketName = keyof typeof buckets;

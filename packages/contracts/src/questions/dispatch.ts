@@ -50,6 +50,23 @@ export const TellDelivery = defineQuestion(
   }),
 );
 
+/**
+ * Whether a dead message that dispatch understands could still do something if it came again. `settled` says in words why it could
+ * not: what was made final when it died stays final.
+ */
+export const JudgeReplay = defineQuestion(
+  "dispatch",
+  "replays",
+  "judge",
+  z.object({
+    ...notification,
+    message: z.enum(["SendV1", "DeliverBatchV1", "DueV1"]),
+    /** Of a batch, and of the wake-up of one. */
+    batchId: z.string().optional(),
+  }),
+  z.object({ settled: z.string().optional() }),
+);
+
 const provider = { ...project, provider: Provider };
 /** Settings as they were put; dispatch checks that keys parse, and answers in words when one does not. */
 export const PutProvider = defineQuestion(
