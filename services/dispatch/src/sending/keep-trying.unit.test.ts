@@ -1,0 +1,37 @@
+import { HeraldError } from "@herald/kit";
+import { expect, test } from "vitest";
+import { keepTrying } from "./keep-trying.ts";
+
+const away = () => new HeraldError("database-away", "the database is away");
+const never = new AbortController().signal;
+
+/** Fails with each of the errors, then gives 7. */
+const failing = (...failures: Error[]) => {
+  const calls = { count: 0 };
+  const work = async () => {
+    const failure = failures[calls.count++];
+    if (failure) throw failure;
+    return 7;
+  };
+  return { work, calls };
+};
+
+test("what is away is waited for", async () => {
+  const { work, calls } = failing(away(), away());
+  expect(await keepTrying(work, never)).toBe(7);
+  expect(calls.count).toBe(3);
+});
+
+test("anything else is not", async () => {
+  const { work, calls } = failing(new TypeError("wrong"));
+  await expect(keepTrying(work, never)).rejects.toThrow("wrong");
+  expect(calls.count).toBe(1);
+});
+
+test("when the service ends, what was away is thrown", async () => {
+  const ending = new AbortController();
+  const { work } = failing(...Array.from({ length: 100 }, away));
+  const trying = keepTrying(work, ending.signal);
+  ending.abort();
+  await expect(trying).rejects.toMatchObject({ code: "database-away" });
+});

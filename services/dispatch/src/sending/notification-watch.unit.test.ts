@@ -1,0 +1,116 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import type { NotificationRecord } from "../stores/notification-document.ts";
+import { createNotificationWatch, type NotificationWatch, type Watched } from "./notification-watch.ts";
+
+const projectId = "prj_06bq4ghm31tz5d2ns8y7k9w0ac";
+const start = Date.parse("2030-01-01");
+const record = (n: number): NotificationRecord => ({
+  _id: `ntf_${n}`,
+  projectId,
+  content: { title: "Hello", targets: ["topic:news"] },
+  acceptedAt: new Date(start),
+  expiresAt: new Date(start + 60_000),
+});
+
+let time: number;
+let stored: Map<string, NotificationRecord>;
+let reads: string[];
+let watch: NotificationWatch;
+beforeEach(() => {
+  time = start;
+  stored = new Map([1, 2, 3].map((n) => [`ntf_${n}`, record(n)]));
+  reads = [];
+  const read = (what: string) => async (_: string, id: string) => {
+    reads.push(`${what} ${id}`);
+    return stored.get(id) ?? null;
+  };
+  watch = createNotificationWatch(
+    { get: read("all"), getState: read("state") },
+    { size: 2, now: () => new Date(time) },
+  );
+});
+
+const watched = async (n: number): Promise<Watched> => {
+  const found = await watch.get(projectId, `ntf_${n}`);
+  if (!found) throw new Error("not found");
+  return found;
+};
+const change = (n: number, fields: Partial<NotificationRecord>) => stored.set(`ntf_${n}`, { ...record(n), ...fields });
+
+describe("the content", () => {
+  test("is read once, also for batches that come together, and without its targets", async () => {
+    const [one, other] = await Promise.all([watched(1), watched(1)]);
+    expect(one).toBe(other);
+    expect((await watched(1)).document.content).toEqual({ title: "Hello", targets: [] });
+    expect(reads).toEqual(["all ntf_1"]);
+  });
+
+  test("of what was just inserted is not read", async () => {
+    watch.put(record(1));
+    await watched(1);
+    expect(reads).toEqual([]);
+  });
+
+  test("that was used longest ago is forgotten first", async () => {
+    await watched(1);
+    await watched(2);
+    await watched(1);
+    await watched(3);
+    reads = [];
+    await watched(1);
+    await watched(2);
+    expect(reads).toEqual(["all ntf_2"]);
+  });
+
+  test("of another project, or of none, is not there", async () => {
+    await watched(1);
+    expect(await watch.get("prj_other", "ntf_1")).toBeUndefined();
+    expect(await watch.get(projectId, "ntf_9")).toBeUndefined();
+  });
+});
+
+describe("a cancel", () => {
+  test("in another process is seen after a second, with one read", async () => {
+    const one = await watched(1);
+    change(1, { cancelledAt: new Date(time) });
+    time += 999;
+    expect(await watch.stopped(one)).toBeUndefined();
+    time += 1;
+    reads = [];
+    expect(await Promise.all([watch.stopped(one), watch.stopped(one)])).toEqual(["cancelled", "cancelled"]);
+    expect(reads).toEqual(["state ntf_1"]);
+  });
+
+  test("in this process is seen at once", async () => {
+    const one = await watched(1);
+    watch.cancel("ntf_1");
+    expect(await watch.stopped(one)).toBe("cancelled");
+    expect(one.cancelled).toBe(true);
+  });
+
+  test("cannot be missed because the database is away", async () => {
+    const one = await watched(1);
+    time += 1_000;
+    stored.get = () => {
+      throw new Error("away");
+    };
+    await expect(watch.stopped(one)).rejects.toThrow("away");
+    stored = new Map([["ntf_1", { ...record(1), cancelledAt: new Date(time) }]]);
+    expect(await watch.stopped(one)).toBe("cancelled");
+  });
+});
+
+test.each([
+  ["abandoned", { abandonedAt: new Date(start) }],
+  ["cancelled", { cancelledAt: new Date(start), abandonedAt: new Date(start) }],
+] as const)("what was %s from the start is so", async (state, fields) => {
+  change(2, fields);
+  expect(await watch.stopped(await watched(2))).toBe(state);
+});
+
+test("a notification that went with its project is not sent any more", async () => {
+  const one = await watched(1);
+  stored.delete("ntf_1");
+  time += 1_000;
+  expect(await watch.stopped(one)).toBe("cancelled");
+});

@@ -1,0 +1,35 @@
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createApp } from "../src/app.ts";
+import { type DispatchTest, devices, startDispatchTest } from "./dispatch-fixture.ts";
+
+let dispatch: DispatchTest;
+beforeAll(async () => {
+  dispatch = await startDispatchTest({ HERALD_DISPATCH_BATCHES: "2", HERALD_DISPATCH_BATCHES_PER_PROJECT: "2" });
+});
+afterAll(() => dispatch.stop());
+
+test("a stop finishes what is being sent, gives back the rest, and the next start sends that, each once", async () => {
+  const { project, send, deal, final, simulators, rows, app, config, deliveries } = dispatch;
+  const projectId = await project();
+  const id = await send(projectId);
+  simulators.script([{ provider: "apns", status: 200, delayMs: 700 }]);
+  await deal(
+    projectId,
+    id,
+    Array.from({ length: 6 }, () => devices(5)),
+  );
+  await eventually(async () => expect(await rows(id)).toHaveLength(2));
+
+  expect(await app.stop()).toBe(true);
+  const left = await rows(id);
+  expect(left.map(({ state }) => state)).toEqual(["final", "final"]);
+  expect(simulators.stats().apns?.total).toBe(10);
+
+  const next = createApp(config);
+  await next.start();
+  expect(await final(projectId, id)).toMatchObject({ counts: { devices: 30, accepted: 30 } });
+  expect(simulators.stats().apns?.total).toBe(30);
+  for (const delivery of await deliveries(projectId, id)) expect(delivery.possible_repeat).toBe(false);
+  expect(await next.stop()).toBe(true);
+});
