@@ -30,15 +30,15 @@ export const deliveryKey = (notificationId: string, deviceId: string): string =>
 
 /**
  * Compares what a project was promised with its counts, its ledger, the provider's own log and the events, once everything is
- * final, or `timeoutMs` have passed.
+ * final, or `timeoutMs` have passed. `opened` are the deliveries whose open was answered 204: they must be counted, and no other.
  */
 export async function checkInvariants(
   system: System,
   project: Project,
   promised: readonly Promised[],
-  { timeoutMs = 60_000 }: { timeoutMs?: number } = {},
+  { timeoutMs = 60_000, opened }: { timeoutMs?: number; opened?: ReadonlySet<string> } = {},
 ): Promise<Report> {
-  const notifications = await untilFinal(project, promised, timeoutMs);
+  const notifications = await untilFinal(project, promised, { timeoutMs, opens: opened?.size ?? 0 });
   const lost = promised.filter(({ id }) => notifications.get(id)?.completed_at === undefined).map(({ id }) => id);
   const promises = new Set(promised.map(({ id }) => id));
   const wrong = [...notifications.keys()].filter((id) => !promises.has(id)).map((id) => `${id}: nobody was told of it`);
@@ -51,6 +51,7 @@ export async function checkInvariants(
     wrong.push(...compareCounts(notification, rows[index] ?? [], devices));
     for (const row of rows[index] ?? []) ledger.set(deliveryKey(id, row.device_id), row);
   }
+  if (opened) wrong.push(...compareOpened(ledger, opened));
   const { unmarked, repeated, problems } = compareProvider(ledger, await system.simulators.pushes(), project.id, lost);
   // An event whose publisher died is published by a sweep, some seconds later.
   let differences: string[] = [];
@@ -65,12 +66,19 @@ export async function checkInvariants(
   return { lost, unmarked, wrong, repeated, deliveries: ledger.size };
 }
 
-async function untilFinal(project: Project, promised: readonly Promised[], timeoutMs: number) {
+/** The project's notifications, once every promised one is final and so many opens are counted. */
+async function untilFinal(
+  project: Project,
+  promised: readonly Promised[],
+  { timeoutMs, opens }: { timeoutMs: number; opens: number },
+): Promise<Map<string, Notification>> {
   let notifications = new Map<string, Notification>();
   await eventually(
     async () => {
-      notifications = new Map((await project.notifications()).map((one) => [one.id, one]));
+      const all = await project.notifications();
+      notifications = new Map(all.map((one) => [one.id, one]));
       if (promised.some(({ id }) => notifications.get(id)?.completed_at === undefined)) throw new Error("not yet");
+      if (all.reduce((sum, { counts }) => sum + counts.opened, 0) < opens) throw new Error("not all opens yet");
     },
     { timeoutMs },
   ).catch(() => {});
@@ -94,6 +102,15 @@ function compareCounts({ id, counts }: Notification, rows: readonly Delivery[], 
   const opened = rows.filter((row) => row.opened_at !== undefined).length;
   if (counts.opened !== opened) problems.push(`${id}: counts ${counts.opened} opened, lists ${opened}`);
   return problems;
+}
+
+function compareOpened(ledger: Ledger, opened: ReadonlySet<string>): string[] {
+  const uncounted = [...opened].filter((key) => ledger.get(key)?.opened_at === undefined);
+  const invented = [...ledger].filter(([key, { opened_at }]) => opened_at !== undefined && !opened.has(key));
+  return [
+    ...uncounted.map((key) => `${key}: its open was answered 204 and is not counted`),
+    ...invented.map(([key]) => `${key}: an open is counted that nobody sent`),
+  ];
 }
 
 /** What the provider accepted is what the ledger says, and every repeat is marked and recognisable as one. */

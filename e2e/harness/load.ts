@@ -1,0 +1,98 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { eventually } from "@herald/testing";
+import { type Answered, request } from "./http.ts";
+import { deliveryKey, type Promised } from "./invariants.ts";
+import type { Content, Project } from "./project.ts";
+import { deviceOf, payloadOf } from "./simulators.ts";
+import type { System } from "./system.ts";
+
+/** As a backend that does it right: the same key until there is a 202, through dead gateways and 503s. */
+export function sendSurely(
+  project: Project,
+  notification: Content,
+  onAnswer: (status: number) => void = () => {},
+): Promise<string> {
+  const headers = { "idempotency-key": randomUUID() };
+  return eventually(
+    async () => {
+      const answer = await project.call("POST /notifications", { body: { notification }, headers });
+      onAnswer(answer.status);
+      if (answer.status !== 202) throw new Error(`answered ${answer.status}: ${answer.text}`);
+      return answer.body.data.id as string;
+    },
+    { timeoutMs: 60_000 },
+  );
+}
+
+export type Load = {
+  /** What was answered 202 so far. */
+  readonly promised: Promised[];
+  /** Deliveries whose open was answered 204 so far. */
+  readonly opened: ReadonlySet<string>;
+  /** Statuses of all answers to sends so far: how many of each. */
+  readonly answers: ReadonlyMap<number, number>;
+  /** Ends it, and throws what it could not do. */
+  stop(): Promise<void>;
+};
+
+/** A send a tenth of a second to one of the devices, and an open for every tenth push that arrives in the project. */
+export function startLoad(system: System, project: Project, devices: readonly { token: string }[]): Load {
+  const promised: Promised[] = [];
+  const opened = new Set<string>();
+  const answers = new Map<number, number>();
+  let stopping = false;
+  let failure: unknown;
+
+  const count = (status: number) => answers.set(status, (answers.get(status) ?? 0) + 1);
+  const sendOn = async () => {
+    for (let number = 0; !stopping; number++) {
+      const token = devices[number % devices.length]?.token;
+      const id = await sendSurely(project, { title: `Single ${number}`, targets: [`token:${token}`] }, count);
+      promised.push({ id, devices: 1 });
+      await delay(100); // the load's own pace: it waits for nothing
+    }
+  };
+  const openOn = async () => {
+    const follow = system.simulators.follow();
+    let pushes = 0;
+    while (!stopping) {
+      for (const push of await follow()) {
+        const { project_id, notification_id, token } = payloadOf(push);
+        if (push.status !== 200 || project_id !== project.id || pushes++ % 10 !== 0) continue;
+        await openSurely(`${system.gateway}/api/v1`, notification_id, { project_id, token });
+        opened.add(deliveryKey(notification_id, deviceOf(push)));
+      }
+      await delay(100);
+    }
+  };
+  const work = Promise.all(
+    [sendOn, openOn].map((one) =>
+      one().catch((error: unknown) => {
+        failure ??= error;
+        stopping = true;
+      }),
+    ),
+  );
+  return {
+    promised,
+    opened,
+    answers,
+    stop: async () => {
+      stopping = true;
+      await work;
+      if (failure !== undefined) throw failure;
+    },
+  };
+}
+
+/** As an app does: again until it is taken. */
+const openSurely = (api: string, id: string, body: { project_id: string; token: string }): Promise<Answered> =>
+  eventually(
+    async () => {
+      const answer = await request(api, `PUT /notifications/${id}/open`, { body });
+      if (answer.status !== 204) throw new Error(`an open was answered ${answer.status}: ${answer.text}`);
+      return answer;
+    },
+    { timeoutMs: 60_000 },
+  );
