@@ -21,6 +21,8 @@ const SETTINGS = {
   "documentdb.alternate_index_handler_name": "extended_rum",
   jit: "off",
   max_connections: "200",
+  // Two writers of one unique index deadlock at times; the default finds out after a second.
+  deadlock_timeout: "100ms",
 };
 
 /** For data that nobody misses after a crash: tests, and the making of a template. */
