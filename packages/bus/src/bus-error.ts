@@ -5,6 +5,7 @@ import {
   ClosedConnectionError,
   DrainingConnectionError,
   NoRespondersError,
+  PermissionViolationError,
   RequestError,
   TimeoutError,
 } from "@nats-io/transport-node";
@@ -33,14 +34,19 @@ const isFull = (error: JetStreamApiError): boolean =>
 export const isNoResponders = (error: unknown): boolean =>
   error instanceof NoRespondersError || (error instanceof RequestError && error.isNoResponders());
 
+/** The user may not publish there: a fault of the deployment, which waiting does not mend. */
+const isForbidden = (error: unknown): boolean =>
+  error instanceof RequestError && error.cause instanceof PermissionViolationError;
+
 /** Whether the broker, and not what was asked of it, is the reason. */
 const isAway = (error: unknown): boolean =>
-  error instanceof TimeoutError ||
-  error instanceof RequestError ||
-  error instanceof NoRespondersError ||
-  error instanceof ClosedConnectionError ||
-  error instanceof DrainingConnectionError ||
-  (error instanceof JetStreamApiError && (error.status === 503 || error.code === apiCodes.tooManyBatches));
+  !isForbidden(error) &&
+  (error instanceof TimeoutError ||
+    error instanceof RequestError ||
+    error instanceof NoRespondersError ||
+    error instanceof ClosedConnectionError ||
+    error instanceof DrainingConnectionError ||
+    (error instanceof JetStreamApiError && (error.status === 503 || error.code === apiCodes.tooManyBatches)));
 
 export const notConnected = (): HeraldError => new HeraldError("bus-away", "the message bus is not connected");
 

@@ -1,6 +1,7 @@
 import type { Reply } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { headers, type Msg, NoRespondersError, nuid, RequestError } from "@nats-io/transport-node";
+import { headers, type Msg, nuid } from "@nats-io/transport-node";
+import { isNoResponders } from "./bus-error.ts";
 import type { Connection } from "./connect.ts";
 import { outgoingHeaders } from "./message-headers.ts";
 import { request } from "./request.ts";
@@ -55,9 +56,6 @@ export const sendReply = ({ nc }: Connection, service: string, { reply: to }: Ms
   head.set(partsHeader, String(parts));
   nc.publish(to, part(0), { headers: head, reply: rest });
 };
-
-const isNoResponders = (error: unknown): boolean =>
-  error instanceof NoRespondersError || (error instanceof RequestError && error.isNoResponders());
 
 /** Other servers of a cluster hear of a new subscription a moment later than its first message arrives. */
 const partTries = 3;

@@ -73,6 +73,8 @@ export const startBusTest = async (options: BrokerOptions = {}): Promise<BusTest
     async reset() {
       await stopHandlers();
       for await (const { config } of jsm.streams.list()) await jsm.streams.purge(config.name);
+      // Whatever a test changed of a durable is declared otherwise.
+      await ensureStreams(bus, { replicas: 1, sizeFactor });
       logged.length = 0;
     },
     async stop() {
