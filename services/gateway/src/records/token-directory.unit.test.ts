@@ -1,0 +1,90 @@
+import { newProjectId, newProjectToken, newTokenId, secretHash, type TokenRecord } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { describe, expect, test } from "vitest";
+import type { RateLimits } from "../limits/rate-limits.ts";
+import type { Mirror } from "./mirror-bucket.ts";
+import { createTokenDirectory } from "./token-directory.ts";
+
+const now = new Date("2030-01-31T09:00:00.000Z");
+const record = (expiresAt?: string): TokenRecord => ({
+  id: newTokenId(now),
+  projectId: newProjectId(now),
+  scopes: ["read"],
+  ...(expiresAt === undefined ? {} : { expiresAt }),
+});
+
+/** A directory whose mirror has seen some records, and whose bucket has more. */
+const directory = (seen: Record<string, TokenRecord>, stored: Record<string, TokenRecord> = {}) => {
+  const looked: string[] = [];
+  let barred = false;
+  const mirror: Mirror<TokenRecord> = {
+    get: (key) => seen[key],
+    look: async (key, permit) => {
+      await permit();
+      looked.push(key);
+      return stored[key];
+    },
+    ready: () => true,
+    start: () => {},
+    stop: async () => {},
+  };
+  const limits: RateLimits = {
+    failure: async () => {},
+    client: async () => {},
+    lookUp: async () => {},
+    barred: async () => {
+      if (barred) throw new HeraldError("rate-limited", "too many");
+    },
+  };
+  return {
+    ...createTokenDirectory(mirror, limits, () => now),
+    looked,
+    bar: () => {
+      barred = true;
+    },
+  };
+};
+
+describe("a project token", () => {
+  test("that the watch has brought is found without a look at the bus, whoever asks", async () => {
+    const token = newProjectToken();
+    const known = record();
+    const tokens = directory({ [secretHash(token)]: known });
+    tokens.bar();
+    expect(await tokens.find(token, "address")).toEqual(known);
+    expect(tokens.looked).toEqual([]);
+  });
+
+  test("that the watch has not brought yet is read from the bus", async () => {
+    const token = newProjectToken();
+    const fresh = record();
+    const tokens = directory({}, { [secretHash(token)]: fresh });
+    expect(await tokens.find(token, "address")).toEqual(fresh);
+    expect(tokens.looked).toEqual([secretHash(token)]);
+  });
+
+  test("that is mistyped, or none at all, costs no look", async () => {
+    const tokens = directory({});
+    for (const text of ["nonsense", `${newProjectToken()}x`, newProjectToken().slice(0, -1)]) {
+      expect(await tokens.find(text, "address")).toBeUndefined();
+    }
+    expect(tokens.looked).toEqual([]);
+  });
+
+  test("that is unknown costs no look where the address was refused too often", async () => {
+    const tokens = directory({});
+    tokens.bar();
+    await expect(tokens.find(newProjectToken(), "address")).rejects.toMatchObject({ code: "rate-limited" });
+    expect(tokens.looked).toEqual([]);
+  });
+
+  test.each([
+    ["a moment ago", "2030-01-31T08:59:59.999Z", false],
+    ["now", "2030-01-31T09:00:00.000Z", false],
+    ["in a moment", "2030-01-31T09:00:00.001Z", true],
+  ])("that expires %s is good: %s %s", async (_, expiresAt, good) => {
+    const [mirrored, read] = [newProjectToken(), newProjectToken()];
+    const tokens = directory({ [secretHash(mirrored)]: record(expiresAt) }, { [secretHash(read)]: record(expiresAt) });
+    for (const token of [mirrored, read]) expect((await tokens.find(token, "address")) !== undefined).toBe(good);
+  });
+});
