@@ -44,7 +44,11 @@ export async function faultyProxy(targetUrl: string): Promise<FaultyProxy> {
     if (!server.listening) return;
     const closed = once(server, "close");
     server.close();
-    for (const socket of sockets) socket.resetAndDestroy();
+    for (const socket of sockets) {
+      // A socket that is being shut down cannot be reset, and Node would keep its handle for ever.
+      if (socket.writableEnded) socket.destroy();
+      else socket.resetAndDestroy();
+    }
     await closed;
   };
 

@@ -18,9 +18,12 @@ import {
   secretHash,
   type TokenId,
 } from "@herald/contracts";
+import { createCounts } from "@herald/mongo";
 import { eventually } from "@herald/testing";
 import type { Document } from "mongodb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createKnownProjects } from "../src/known-projects.ts";
+import { createProjectStore } from "../src/stores/project-store.ts";
 import { seedDevices } from "../src/stores/seed-devices.ts";
 import { apnsToken, failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
 
@@ -96,6 +99,27 @@ describe("a project", () => {
     expect((await registry.settings.get(projectSettingsKey(projectId)))?.value.openRegistration).toBe(
       open_registration,
     );
+  });
+
+  test("that changes while an older state is on its way to the gateways is not set back", async () => {
+    const projectId = await registry.project();
+    const { db, tokens, settings } = registry;
+    const projects = createProjectStore(db, createCounts(), () => new Date());
+    let overtaken = false;
+    const overtaking = {
+      ...projects,
+      find: async (id: ProjectId) => {
+        const seen = await projects.find(id);
+        if (!overtaken) {
+          overtaken = true;
+          await registry.ask(ChangeProjectQuestion, { projectId, openRegistration: true });
+        }
+        return seen;
+      },
+    };
+    await projects.change(projectId, { openRegistration: false });
+    await createKnownProjects({ projects: overtaking, tokens, settings }).tellSettings(projectId);
+    expect((await settings.get(projectSettingsKey(projectId)))?.value.openRegistration).toBe(true);
   });
 
   test("that nobody knows is none", async () => {
