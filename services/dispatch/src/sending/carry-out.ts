@@ -55,7 +55,7 @@ export const createCarryOut = (options: CarryOutOptions): CarryOut => {
 
   const publishAll = async (run: Run, events: readonly OutboxEvent[]): Promise<void> => {
     try {
-      for (const event of events) await options.publishEvent(event);
+      await Promise.all(events.map(options.publishEvent));
       await deliveries.clearOutbox(run);
     } catch (err) {
       log.warn({ err, batchId: run._id }, "events stay in the outbox for now");

@@ -126,7 +126,10 @@ export const createDeliveryStore = (db: Db) => {
       };
     },
 
-    /** Writes the outcomes, the events and what goes on in one update. False when somebody started the row after `run` did. */
+    /**
+     * Writes the outcomes, the events and what goes on in one update, once, however often it is called. Undefined when
+     * somebody started the row after `run` did: then theirs are the ones that count.
+     */
     settle: async (run: Run, settlement: Settlement, now: Date): Promise<OutboxEvent[] | undefined> => {
       const { results, resultOf, tally, failures, waiting } = settlement;
       const outbox = deliveryEvents(
@@ -154,7 +157,11 @@ export const createDeliveryStore = (db: Db) => {
           $unset: { claim: "", devices: "" },
         },
       );
-      return matchedCount === 1 ? outbox : undefined;
+      if (matchedCount === 1) return outbox;
+      // An earlier try may have been written though its answer was lost.
+      const { _id, projectId, starts } = run;
+      const written = { _id, projectId, starts, state: { $in: ["settled" as const, "final" as const] } };
+      return (await deliveries.countDocuments(written, { limit: 1 })) === 1 ? outbox : undefined;
     },
 
     /** Gives what goes on a row of its own; the parent is final then. Undefined when there is nothing that goes on. */
