@@ -5,6 +5,7 @@ import { HeraldError } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { adminToken, apnsToken, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
+import { table, type World } from "./route-table.ts";
 
 let system: GatewayTest;
 let project: TestProject;
@@ -94,6 +95,21 @@ describe("a repeated send", () => {
     expect(accepted.filter(({ headers }) => headers.get("idempotent-replayed") === null)).toHaveLength(1);
   });
 
+  test("keeps its answer, also where it would be refused by now", async () => {
+    const own = await system.project();
+    const heavy = {
+      notification: { title: "Heavy", body: "ä".repeat(2_000), data: { more: "x".repeat(500) }, targets: ["all"] },
+    };
+    const key = randomUUID();
+    const first = await send(key, heavy, own.token);
+    expect(first.status).toBe(202);
+    const settings = table.putApnsProvider?.body?.({} as World);
+    await system.call(`PUT /admin/v1/projects/${own.id}/providers/apns`, { token: adminToken, body: settings });
+    await eventually(async () => expect((await send(randomUUID(), heavy, own.token)).status).toBe(422));
+    const again = await send(key, heavy, own.token);
+    expect([again.status, again.body]).toEqual([202, first.body]);
+  });
+
   test("is not used up by what is refused", async () => {
     const key = randomUUID();
     expect((await send(key, { notification: { title: "Once", targets: ["all"], dry_run: true } })).status).toBe(422);
@@ -144,6 +160,17 @@ describe("after a crash between the note and the publish", () => {
     expect(command.acceptedAt).toBe(healed.body.data.created_at);
     expect(Date.parse(command.expiresAt) - Date.parse(command.acceptedAt)).toBe(60_000);
     expect((await send(key, body)).headers.get("idempotent-replayed")).toBe("true");
+  });
+
+  test("of many repeats at once, one takes it over", async () => {
+    const key = randomUUID();
+    const body = { notification: { title: "Taken over", targets: ["all"] } };
+    await crash(key, body);
+    later(10_001);
+    const answers = await Promise.all(Array.from({ length: 20 }, () => send(key, body)));
+    const performed = answers.filter(({ status, headers }) => status === 202 && !headers.has("idempotent-replayed"));
+    expect(performed).toHaveLength(1);
+    expect(answers.every(({ status }) => status === 202 || status === 409)).toBe(true);
   });
 });
 

@@ -30,6 +30,8 @@ export type Once = <Reply extends Answered>(
   asked: Asked,
   work: {
     readonly newId: (now: Date) => string;
+    /** Throws what refuses the request, so that it does not use up its key. `perform` throws the same. */
+    readonly check?: (attempt: Attempt) => unknown;
     readonly perform: (attempt: Attempt) => Promise<Reply>;
     /** Makes the answer again from the request alone. Without it the answer's `data` is kept, never what stands beside it. */
     readonly recall?: (attempt: Attempt) => Reply;
@@ -83,13 +85,19 @@ export const createOnce = ({ bucket, now, log }: Needs): Once => {
       .catch((err: unknown) => log.warn({ err }, "an idempotency record could not be completed"));
   };
 
-  return async ({ key, owner, route, body }, { newId, perform, recall }) => {
-    if (key === undefined) {
-      const at = now();
-      return perform({ id: newId(at), at });
-    }
+  return async ({ key, owner, route, body }, { newId, check, perform, recall }) => {
+    const begun = now();
+    if (key === undefined) return perform({ id: newId(begun), at: begun });
     const place = sha256(JSON.stringify([owner, route, key]));
-    const { record, replay } = await take(place, sha256(JSON.stringify(body) ?? ""), newId);
+    const bodyHash = sha256(JSON.stringify(body) ?? "");
+    try {
+      check?.({ id: newId(begun), at: begun });
+    } catch (refusal) {
+      // What was accepted once stays so, even where it would be refused by now.
+      const earlier = await bucket().get(place);
+      if (earlier?.value.bodyHash !== bodyHash || earlier.value.answer === undefined) throw refusal;
+    }
+    const { record, replay } = await take(place, bodyHash, newId);
     const attempt: Attempt = { id: record.id, at: new Date(record.startedAt) };
     if (replay) {
       const headers = { "idempotent-replayed": "true" };

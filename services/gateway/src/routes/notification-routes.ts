@@ -15,6 +15,7 @@ import {
   pageOf,
   pageQuery,
   SendNotification,
+  type SendV1,
 } from "@herald/contracts";
 import { z } from "zod";
 import { project } from "../auth/caller.ts";
@@ -22,7 +23,8 @@ import type { Gateway } from "../gateway.ts";
 import { pageReply, pageRequest } from "../http/page-reply.ts";
 import { accepted, ok } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
-import { acceptedView, acceptNotification } from "../sending/accept-notification.ts";
+import type { Attempt } from "../idempotency/once.ts";
+import { acceptedView, acceptNotification, sendCommand } from "../sending/accept-notification.ts";
 import { notificationParam } from "./path-params.ts";
 
 const OneNotification = z.object({ data: Notification });
@@ -40,28 +42,26 @@ const sendNotification = defineRoute({
   answers: { 202: { description: "The notification is accepted, or scheduled", schema: OneNotification } },
   handle: async (gateway, { caller: { projectId }, body: { notification }, sent, path, idempotencyKey }) => {
     const { once, projects, openTokens, send } = gateway;
-    const accept = (attempt: { id: string; at: Date }) =>
+    const sending = ({ id, at }: Attempt) => ({ projectId, id: id as NotificationId, at, notification });
+    const accept = (attempt: Attempt) =>
       acceptNotification({
-        projectId,
-        id: attempt.id as NotificationId,
-        at: attempt.at,
-        notification,
+        ...sending(attempt),
         platforms: projects.platforms(projectId),
         openTokenBytes: openTokens.length,
       });
-    // What is refused is refused before a key is used up.
-    accept({ id: newNotificationId(gateway.now()), at: gateway.now() });
-    const reply = (command: ReturnType<typeof accept>) => accepted({ data: acceptedView(command) });
+    const reply = (command: SendV1) => accepted({ data: acceptedView(command) });
     return once(
       { key: idempotencyKey, owner: projectId, route: `POST ${path}`, body: sent },
       {
         newId: newNotificationId,
+        check: accept,
         perform: async (attempt) => {
           const command = accept(attempt);
           await send(command);
           return reply(command);
         },
-        recall: (attempt) => reply(accept(attempt)),
+        // Without the checks: a provider that the project got since does not turn an answer that was given.
+        recall: (attempt) => reply(sendCommand(sending(attempt))),
       },
     );
   },

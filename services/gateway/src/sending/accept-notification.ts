@@ -25,36 +25,45 @@ const dayMs = 86_400_000;
 /** The broker's default for one message is 1 MiB; headers and the dead letters' additions need room beside it. */
 const mostCommandBytes = 1_000_000;
 
-type Accepting = {
+type Sending = {
   readonly projectId: ProjectId;
   readonly id: NotificationId;
   /** When it was accepted: the same for every repeat of the request. */
   readonly at: Date;
   readonly notification: SendNotification["notification"];
-  /** The platforms whose provider the project has: only for these must the payload fit. */
-  readonly platforms: readonly Platform[];
-  readonly openTokenBytes: number;
 };
 
-/** The command that sends a notification. Throws validation-failed with every problem that its schema could not see. */
-export const acceptNotification = (accepting: Accepting): SendV1 => {
-  const { projectId, id, at, platforms, openTokenBytes } = accepting;
-  const { dry_run, ...content } = accepting.notification;
+/** The command that sends a notification. It is the same for every repeat of a request. */
+export const sendCommand = ({ projectId, id, at, notification }: Sending): SendV1 => {
+  const { dry_run: _, ...content } = notification;
   const sendAt = content.send_at === undefined ? at : new Date(content.send_at);
   const starts = Math.max(sendAt.getTime(), at.getTime());
   const ttlMs = (content.ttl ?? defaultTtlSeconds) * 1000;
-  const command: SendV1 = {
+  return {
     projectId,
     notificationId: id,
     content,
     acceptedAt: at.toISOString(),
     ...(starts > at.getTime() ? { sendAt: sendAt.toISOString() } : {}),
-    expiresAt: new Date(starts + Math.max(ttlMs, nowOrNeverMs * Number(ttlMs === 0))).toISOString(),
+    expiresAt: new Date(starts + (ttlMs === 0 ? nowOrNeverMs : ttlMs)).toISOString(),
   };
-  const problems = weigh(content, { projectId, notificationId: id }, platforms, openTokenBytes);
-  if (dry_run === true)
+};
+
+type Accepting = Sending & {
+  /** The platforms whose provider the project has: only for these must the payload fit. */
+  readonly platforms: readonly Platform[];
+  readonly openTokenBytes: number;
+};
+
+/** The same command. Throws validation-failed with every problem that the schema could not see. */
+export const acceptNotification = (accepting: Accepting): SendV1 => {
+  const { projectId, id, at, platforms, openTokenBytes } = accepting;
+  const command = sendCommand(accepting);
+  const problems = weigh(command.content, { projectId, notificationId: id }, platforms, openTokenBytes);
+  if (accepting.notification.dry_run === true) {
     problems.push("notification.dry_run: is not available yet; without it the notification is sent");
-  if (starts > at.getTime() + maxScheduleDays * dayMs) {
+  }
+  if (command.sendAt !== undefined && Date.parse(command.sendAt) > at.getTime() + maxScheduleDays * dayMs) {
     problems.push(`notification.send_at: must be at most ${maxScheduleDays} days ahead`);
   }
   if (Buffer.byteLength(JSON.stringify(command)) > mostCommandBytes) {
