@@ -198,7 +198,8 @@ const actions = ({ bus, simulators, database, clock, now, config }: Parts) => {
           platform,
           devices: [...batch],
         };
-        await publish(bus, DeliverBatchV1, data, { id: data.batchId });
+        // The queue takes eight of a project; registry waits likewise.
+        await eventually(() => publish(bus, DeliverBatchV1, data, { id: data.batchId }));
       }
       if (from + batches.length < of) return;
       const expanded = { batches: of, devices: batches.flat().length, unmatched: [] };
