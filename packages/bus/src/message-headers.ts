@@ -14,6 +14,9 @@ export const brokerHeaders = {
   ttl: "Nats-TTL",
 } as const;
 
+/** On a dead letter: before the names that the broker would act on again. */
+export const keptPrefix = "Herald-Original-";
+
 /**
  * The Nats-Msg-Id of a message: its id among those of its contract. A stream remembers ids for all its subjects together, and what
  * starts a notification may well have the same id as what finishes it: without the name the later one would be swallowed silently.

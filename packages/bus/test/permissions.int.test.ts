@@ -4,14 +4,18 @@ import {
   consume,
   consumersReady,
   defineHandler,
+  getDeadLetter,
   lastMessage,
+  listDeadLetters,
   openBucket,
   publish,
+  replayDeadLetter,
 } from "@herald/bus";
 import { ExpandV1, SendV1, TokenRecord } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { writeLetter } from "./dead-letter-fixture.ts";
 import { type BusTest, expandOf, messagesIn, newProject, sendOf, startBusTest } from "./fixture.ts";
 
 /** All that a service which consumes one durable, publishes one command and reads two buckets needs of the broker. */
@@ -30,10 +34,22 @@ const service = [
   "$JS.API.CONSUMER.INFO.KV_push_tokens.*",
   "$JS.API.CONSUMER.MSG.NEXT.KV_push_tokens.*",
 ];
+
+/** What whoever shows and replays dead letters needs, here those of sends alone. */
+const undertaker = [
+  "$JS.API.STREAM.INFO.PUSH_DLQ",
+  "$JS.API.DIRECT.GET.PUSH_DLQ",
+  "$JS.API.DIRECT.GET.KV_push_replays",
+  "$JS.API.DIRECT.GET.KV_push_replays.>",
+  "$KV.push_replays.>",
+  "push.cmd.v1.dispatch.send.>",
+];
 const users = `authorization { users: [
   { user: admin, password: admin },
   { user: service, password: service, permissions: {
       publish: ${JSON.stringify(service)}, subscribe: ["_INBOX_service.>"] } }
+  { user: undertaker, password: undertaker, permissions: {
+      publish: ${JSON.stringify(undertaker)}, subscribe: ["_INBOX_undertaker.>"] } }
 ] }
 no_auth_user: admin`;
 
@@ -103,4 +119,22 @@ describe("a service's own user", () => {
     const refused = connectBus({ url: t.broker.url, name: "service", user: "service", password: "wrong", log: t.log });
     await expect(refused).rejects.toThrow('NATS refuses the user "service"');
   });
+});
+
+test("dead letters are shown and replayed with no more than their stream, the bucket of replays and where they came from", async () => {
+  const bus = await connectBus({
+    url: t.broker.url,
+    name: "undertaker",
+    user: "undertaker",
+    password: "undertaker",
+    inboxPrefix: "_INBOX_undertaker",
+    log: t.log,
+  });
+  const facts = { "Herald-Dead-Subject": SendV1.subject(sendOf()) };
+  const id = await writeLetter(t, "dispatch-start", facts);
+  expect((await replayDeadLetter(bus, id, { attempt: "1" })).letter.replays).toBe(1);
+  expect((await replayDeadLetter(bus, id, { attempt: "2" })).letter.replays).toBe(2);
+  const shown = await listDeadLetters(bus, { by: "page", page: 1, perPage: 100 });
+  expect(shown.data.at(-1)).toEqual(await getDeadLetter(bus, id));
+  await closeBus(bus);
 });

@@ -2,7 +2,7 @@ import { headerNames } from "@herald/contracts";
 import { InvalidArgumentError } from "@nats-io/transport-node";
 import { streamOf } from "../define-handler.ts";
 import { type Job, readsDeadLetters, type Step, type Task, type Verdict } from "../job.ts";
-import { brokerHeaders, outgoingHeaders } from "../message-headers.ts";
+import { brokerHeaders, keptPrefix, outgoingHeaders } from "../message-headers.ts";
 import type { Received } from "../received.ts";
 import { againDelayMs } from "../settle.ts";
 import { requestAck } from "../stream-request.ts";
@@ -40,13 +40,15 @@ const bury = async ({ connection, handler }: Job, { received }: Task, verdict: D
   } catch (error) {
     if (!(error instanceof InvalidArgumentError)) throw error;
     // As large as the broker takes, so with these headers it no longer fits.
-    const detail = `${facts[headerNames.deadDetail]} (a body of ${received.body.length} bytes, left out)`;
-    await requestAck(connection, subject, "", outgoingHeaders({ ...facts, [headerNames.deadDetail]: detail }));
+    const bytes = received.body.length;
+    const without = {
+      ...facts,
+      [headerNames.deadDetail]: `${facts[headerNames.deadDetail]} (a body of ${bytes} bytes, left out)`,
+      [headerNames.deadBodyBytes]: String(bytes),
+    };
+    await requestAck(connection, subject, "", outgoingHeaders(without));
   }
 };
-
-/** Before the names that the broker would act on again. */
-const keptPrefix = "Herald-Original-";
 
 /** The message's own headers. Those of the broker, such as its id, are kept where they do nothing. */
 const originals = ({ headers }: Received): Record<string, string> => {

@@ -1,0 +1,40 @@
+import { contractOf, type DeadLetter, DeadLetterId, headerNames, NotificationId, ProjectId } from "@herald/contracts";
+import { brokerHeaders, keptPrefix } from "../message-headers.ts";
+import type { Stored } from "./direct-read.ts";
+
+export const deadSubjects = "push.dlq.v1.>";
+export const deadSubject = (durable: string): string => `push.dlq.v1.${durable}`;
+const prefix = deadSubject("");
+
+/** What is told of a dead letter: its headers, never its body. Whoever wrote the headers, what comes of them is of its schema. */
+export const describeLetter = ({
+  sequence,
+  subject,
+  headers,
+  storedAt,
+}: Omit<Stored, "body" | "pending">): DeadLetter => {
+  const origin = headers.get(headerNames.deadSubject);
+  const contract = contractOf(origin);
+  const ids = [...origin.split("."), ...headers.get(keptPrefix + brokerHeaders.messageId).split("/")];
+  const projectId = ids.find((part) => ProjectId.safeParse(part).success) as ProjectId | undefined;
+  const notificationId = ids.find((part) => NotificationId.safeParse(part).success) as NotificationId | undefined;
+  const replayOf = DeadLetterId.safeParse(headers.get(headerNames.replayOf)).data;
+  return {
+    id: String(sequence),
+    durable: subject.slice(prefix.length),
+    ...(contract ? { message: contract.name } : {}),
+    ...(projectId ? { project_id: projectId } : {}),
+    ...(notificationId ? { notification_id: notificationId } : {}),
+    subject: origin,
+    reason: headers.get(headerNames.deadReason),
+    detail: headers.get(headerNames.deadDetail),
+    deliveries: Math.max(0, Math.trunc(Number(headers.get(headerNames.deadDeliveries)) || 0)),
+    died_at: timeOf(headers.get(headerNames.deadAt), storedAt).toISOString(),
+    ...(replayOf ? { replay_of: replayOf } : {}),
+  };
+};
+
+const timeOf = (text: string, otherwise: Date): Date => {
+  const time = new Date(text);
+  return Number.isNaN(time.getTime()) ? otherwise : time;
+};

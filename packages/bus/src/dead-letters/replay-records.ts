@@ -1,0 +1,60 @@
+import { type DeadLetter, ReplayRecord } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { openBucket } from "../bucket.ts";
+import type { Bus, Connection } from "../connect.ts";
+import { directRead, type Stored } from "./direct-read.ts";
+
+type Place = Pick<Stored, "sequence" | "storedAt">;
+
+const bucketName = "push_replays";
+const subjectOf = (sequence: number | string) => `$KV.${bucketName}.${sequence}`;
+
+/** Whether a record is about this dead letter, and not about one that had its sequence before the stream was made anew. */
+const isOf = (record: ReplayRecord, { storedAt }: Place): boolean => record.storedAt === storedAt.toISOString();
+
+const shown = ({ times, replayedAt }: ReplayRecord): Pick<DeadLetter, "replays" | "replayed_at"> => ({
+  replays: times,
+  replayed_at: replayedAt,
+});
+
+/** What is remembered of the replays of up to 1,000 dead letters, by sequence: one question for all. */
+export const readReplays = async (
+  connection: Connection,
+  places: readonly Place[],
+): Promise<Map<number, ReturnType<typeof shown>>> => {
+  const known = new Map<number, ReturnType<typeof shown>>();
+  if (places.length === 0) return known;
+  const byKey = new Map(places.map((place) => [subjectOf(place.sequence), place]));
+  await directRead(connection, `KV_${bucketName}`, { multi_last: [...byKey.keys()] }, ({ subject, body }) => {
+    const place = byKey.get(subject);
+    // Empty when somebody deleted the key by hand.
+    const record = body.length === 0 ? undefined : ReplayRecord.safeParse(JSON.parse(new TextDecoder().decode(body)));
+    if (place && record?.success && isOf(record.data, place)) known.set(place.sequence, shown(record.data));
+  });
+  return known;
+};
+
+/** Two who replay the same dead letter at the same time meet here; more than a few times in a row they do not. */
+const tries = 5;
+
+/** Remembers that a dead letter was published again. The same attempt counts once, however often it is noted. */
+export const noteReplay = async (bus: Bus, place: Place, attempt: string): Promise<ReturnType<typeof shown>> => {
+  const bucket = openBucket(bus, bucketName, ReplayRecord);
+  const key = String(place.sequence);
+  for (let tried = 0; tried < tries; tried++) {
+    const found = await bucket.get(key);
+    const earlier = found && isOf(found.value, place) ? found.value : undefined;
+    if (earlier?.attempt === attempt) return shown(earlier);
+    const record: ReplayRecord = {
+      storedAt: place.storedAt.toISOString(),
+      times: (earlier?.times ?? 0) + 1,
+      replayedAt: new Date().toISOString(),
+      attempt,
+    };
+    if (found ? await bucket.update(key, record, found.revision) : await bucket.create(key, record))
+      return shown(record);
+  }
+  throw new HeraldError("bus-away", "the replay is made, but could not be noted: others replay the same dead letter", {
+    retryAfterSeconds: 1,
+  });
+};
