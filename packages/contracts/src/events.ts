@@ -66,7 +66,11 @@ export const NotificationAcceptedV1 = defineEvent(
   "NotificationAcceptedV1",
   "notification",
   "accepted",
-  z.object({ ...notification, sendAt: time.optional() }),
+  z.object({
+    ...notification,
+    sendAt: time.optional(),
+    topics: z.array(z.string()).optional().meta({ description: "Names of the topics among its targets; absent: none" }),
+  }),
 );
 export const NotificationCompletedV1 = defineEvent(
   "NotificationCompletedV1",

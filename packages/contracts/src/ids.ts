@@ -90,6 +90,14 @@ export const newTokenId = newId<TokenId>("token");
 /** The 16 bytes behind an id's prefix. */
 export const idBytes = (id: string): Uint8Array => decodeBase32(id.slice(4));
 
+/** When an id was made. */
+export const idTime = (id: string): Date =>
+  new Date(
+    idBytes(id)
+      .subarray(0, 6)
+      .reduce((time, byte) => time * 256 + byte, 0),
+  );
+
 /** How many buckets a project's devices are dealt into: a page of an expansion is a range of them. */
 export const bucketCount = 4096;
 

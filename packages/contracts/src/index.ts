@@ -80,11 +80,13 @@ export {
 export type { PageOf } from "./http/v1/pagination.ts";
 export { PageRequest, Pagination, pageOf, pageQuery, toPageRequest } from "./http/v1/pagination.ts";
 export { Problem } from "./http/v1/problem.ts";
+export { Stats, StatsQuery, StatsRequest, toStatsRequest } from "./http/v1/stats.ts";
 export { CreateTopic, SubscriptionResult, Topic, TopicDevices, TopicName, TopicReference } from "./http/v1/topics.ts";
 export {
   bucketCount,
   DeviceId,
   deviceBucket,
+  idTime,
   NotificationId,
   newDeviceId,
   newNotificationId,
@@ -96,7 +98,7 @@ export {
   TopicId,
 } from "./ids.ts";
 export { ApnsEnvironment, FcmTokenKind, Lane, Platform, Provider, providerOf, WebPushKeys } from "./platforms.ts";
-export { CountOpens, OpensOfDevices } from "./questions/analytics.ts";
+export { CountOpens, GetStats, OpensOfDevices } from "./questions/analytics.ts";
 export {
   CancelNotification,
   DeleteProvider,

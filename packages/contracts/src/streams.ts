@@ -166,6 +166,8 @@ export const durables = {
   },
   "dispatch-drop-project": event("push.evt.v1.*.project.deleted"),
   "analytics-drop-project": event("push.evt.v1.*.project.deleted"),
+  "analytics-count-deliveries": event("push.evt.v1.*.delivery.accepted", "push.evt.v1.*.delivery.failed"),
+  "analytics-note-notifications": event("push.evt.v1.*.notification.accepted"),
   /** For consumers of open events outside of Herald: read with a credential that can do nothing else. */
   "consumers-opens": event("push.evt.v1.*.notification.opened"),
   "registry-retire-device": event("push.evt.v1.*.delivery.failed"),

@@ -2,11 +2,18 @@ import { busStatus, closeBus, connectBus, consume, consumersReady } from "@heral
 import { createHealth, createLifecycle, createLogger, startHealthServer, startTelemetry } from "@herald/kit";
 import { connectMongo } from "@herald/mongo";
 import { answerOpens } from "./answers/opens.ts";
+import { answerStats } from "./answers/stats.ts";
 import type { AnalyticsConfig } from "./config.ts";
 import { emitOpens } from "./emit-opens.ts";
+import { foldContributions, keepFolding } from "./fold-contributions.ts";
+import { countDeliveries } from "./handlers/count-deliveries.ts";
 import { dropProject } from "./handlers/drop-project.ts";
+import { noteNotification } from "./handlers/note-notification.ts";
 import { recordOpens } from "./handlers/record-opens.ts";
+import { createContributionStore } from "./stores/contribution-store.ts";
+import { createNoticeStore } from "./stores/notice-store.ts";
 import { createOpenStore } from "./stores/open-store.ts";
+import { createRollupStore } from "./stores/rollup-store.ts";
 import { sweepOpens } from "./sweep-opens.ts";
 
 /** How long a stop may take in all; consumers get the greater part of it. */
@@ -34,6 +41,9 @@ export const createApp = (config: AnalyticsConfig, { now = () => new Date() } = 
         log,
       });
       const opens = createOpenStore(mongo.db);
+      const contributions = createContributionStore(mongo.db);
+      const rollups = createRollupStore(mongo.db);
+      const notices = createNoticeStore(mongo.db);
       let consumers: Awaited<ReturnType<typeof consume>> | undefined;
       let bus: Awaited<ReturnType<typeof connectBus>> | undefined;
       const health = createHealth({
@@ -58,11 +68,19 @@ export const createApp = (config: AnalyticsConfig, { now = () => new Date() } = 
         log,
       });
       const connected = bus;
-      void mongo.prepare("indexes", () => opens.ensureIndexes());
+      void mongo.prepare("indexes", async () => {
+        for (const { ensureIndexes } of [opens, contributions, rollups, notices]) await ensureIndexes();
+      });
       const emit = emitOpens(connected, opens);
       const sweep = sweepOpens(opens, emit, log, now);
-      const answers = answerOpens(connected, opens);
-      const consuming = await consume(connected, [recordOpens(opens, emit), dropProject(opens)]);
+      const folding = keepFolding(foldContributions(contributions, rollups, now), log);
+      const answers = [...answerOpens(connected, opens, rollups), answerStats(connected, rollups, notices)];
+      const consuming = await consume(connected, [
+        recordOpens(opens, contributions, notices, emit),
+        countDeliveries(contributions),
+        noteNotification(notices),
+        dropProject([opens, contributions, rollups, notices]),
+      ]);
       consumers = consuming;
 
       lifecycle.onStop("readiness", health.shuttingDown);
@@ -71,6 +89,7 @@ export const createApp = (config: AnalyticsConfig, { now = () => new Date() } = 
         await Promise.all(answers.map((answering) => answering.stop()));
       });
       lifecycle.onStop("sweep", sweep.stop);
+      lifecycle.onStop("folding", folding.stop);
       lifecycle.onStop("http", () => http.stop(1_000));
       lifecycle.onStop("bus", () => closeBus(connected));
       lifecycle.onStop("database", mongo.close);

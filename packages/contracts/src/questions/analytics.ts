@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineQuestion } from "../envelope.ts";
+import { Stats, StatsRequest } from "../http/v1/stats.ts";
 import { DeviceId, NotificationId, ProjectId } from "../ids.ts";
 
 /** How many devices opened each of up to 100 notifications. */
@@ -18,4 +19,13 @@ export const OpensOfDevices = defineQuestion(
   "of-devices",
   z.object({ projectId: ProjectId, notificationId: NotificationId, deviceIds: z.array(DeviceId).min(1).max(1000) }),
   z.object({ openedAt: z.record(z.string(), z.iso.datetime()) }),
+);
+
+/** What was sent, failed and opened in a range of time; at most 10 s behind. Nothing known is zeros, not an error. */
+export const GetStats = defineQuestion(
+  "analytics",
+  "stats",
+  "get",
+  z.object({ projectId: ProjectId, request: StatsRequest }),
+  Stats,
 );

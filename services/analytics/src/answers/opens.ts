@@ -1,12 +1,21 @@
 import { answer, type Bus } from "@herald/bus";
 import { CountOpens, OpensOfDevices } from "@herald/contracts";
 import type { OpenStore } from "../stores/open-store.ts";
+import type { RollupStore } from "../stores/rollup-store.ts";
+
+/** Below, opens are counted as they are; from here on the rollups answer, which are a second or two behind. */
+const exactBelow = 1_000;
 
 /** Answers what others ask about opens. */
-export const answerOpens = (bus: Bus, opens: OpenStore) => [
+export const answerOpens = (bus: Bus, opens: OpenStore, rollups: RollupStore) => [
   answer(bus, CountOpens, async ({ projectId, notificationIds }) => {
+    const known = await rollups.opened(projectId, notificationIds);
     const counted = await Promise.all(
-      notificationIds.map(async (id) => [id, await opens.count(projectId, id)] as const),
+      notificationIds.map(async (id) => {
+        const rolled = known.get(id) ?? 0;
+        if (rolled >= exactBelow) return [id, rolled] as const;
+        return [id, await opens.count(projectId, id, exactBelow)] as const;
+      }),
     );
     return { counts: Object.fromEntries(counted) };
   }),

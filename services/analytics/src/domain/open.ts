@@ -9,6 +9,12 @@ export type Open = {
   readonly openedAt: Date;
 };
 
+/** An open as one message reported it. */
+export type ReportedOpen = Open & {
+  /** The report that it is in: of several, the first one stored has the open. */
+  readonly report: string;
+};
+
 /** What makes an open the same open, however often it is reported. */
 export const openId = ({ notificationId, deviceId }: Pick<Open, "notificationId" | "deviceId">): string =>
   `${notificationId}/${deviceId}`;

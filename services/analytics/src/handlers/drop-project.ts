@@ -1,14 +1,16 @@
 import { defineHandler } from "@herald/bus";
-import { ProjectDeletedV1 } from "@herald/contracts";
-import type { OpenStore } from "../stores/open-store.ts";
+import { ProjectDeletedV1, type ProjectId } from "@herald/contracts";
 
-/** A project is gone, so are its opens. */
-export const dropProject = (opens: OpenStore) =>
+/** Removes a page of what a project has; false when nothing is left. */
+type RemovePage = (projectId: ProjectId) => Promise<boolean>;
+
+/** A project is gone, so are its opens and its statistics. */
+export const dropProject = (stores: readonly { readonly removePage: RemovePage }[]) =>
   defineHandler({
     durable: "analytics-drop-project", // renaming a durable replays its stream
     message: ProjectDeletedV1,
     concurrency: 1,
     async handle({ data, signal }) {
-      while (await opens.removePage(data.projectId)) signal.throwIfAborted();
+      for (const { removePage } of stores) while (await removePage(data.projectId)) signal.throwIfAborted();
     },
   });

@@ -1,11 +1,19 @@
 import { defineBatchHandler } from "@herald/bus";
 import { OpensV1 } from "@herald/contracts";
-import type { Open } from "../domain/open.ts";
+import { type Contribution, openParts, reportId } from "../domain/contribution.ts";
+import type { ReportedOpen } from "../domain/open.ts";
 import type { EmitOpens } from "../emit-opens.ts";
+import type { ContributionStore } from "../stores/contribution-store.ts";
+import type { NoticeStore } from "../stores/notice-store.ts";
 import type { OpenStore } from "../stores/open-store.ts";
 
 /** Devices opened a notification: each counts once, and the bus hears of it. */
-export const recordOpens = (opens: OpenStore, emit: EmitOpens) =>
+export const recordOpens = (
+  opens: OpenStore,
+  contributions: ContributionStore,
+  notices: NoticeStore,
+  emit: EmitOpens,
+) =>
   defineBatchHandler({
     durable: "analytics-record-opens", // renaming a durable replays its stream
     message: OpensV1,
@@ -15,16 +23,26 @@ export const recordOpens = (opens: OpenStore, emit: EmitOpens) =>
     // Inserts overlap with the publishing of what came before them.
     concurrency: 4,
     async handle(deliveries) {
-      const reported = deliveries.flatMap(({ data: { projectId, opens } }) =>
-        opens.map(
-          (open): Open => ({
-            projectId,
+      const reported = deliveries.flatMap(({ data }) => {
+        const report = reportId(data);
+        return data.opens.map(
+          (open): ReportedOpen => ({
+            projectId: data.projectId,
             notificationId: open.notificationId,
             deviceId: open.deviceId,
             openedAt: new Date(open.openedAt),
+            report,
           }),
-        ),
-      );
-      await emit(await opens.record(reported));
+        );
+      });
+      const { added, toEmit } = await opens.record(reported);
+      const since = await notices.sendTimes(added.map(({ notificationId }) => notificationId));
+      // By the rows that a report made: a repeat after a crash finds the same ones, and adds the same under the same id.
+      const counted = [...Map.groupBy(added, ({ report }) => report)].flatMap(([report, rows]): Contribution[] => {
+        const [first] = rows;
+        if (first === undefined) return [];
+        return [{ _id: report, projectId: first.projectId, kind: "opens", parts: openParts(rows, since) }];
+      });
+      await Promise.all([contributions.put(counted), emit(toEmit)]);
     },
   });

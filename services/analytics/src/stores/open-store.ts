@@ -1,13 +1,15 @@
 import type { DeviceId, NotificationId, ProjectId } from "@herald/contracts";
 import { areDuplicateKeys, ensureIndexes, guardStore, type IndexSpec, indexName } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
-import { type Open, openId } from "../domain/open.ts";
+import { type Open, openId, type ReportedOpen } from "../domain/open.ts";
 
 /** An open as it is stored. `emitted` is there, and false, until the bus has its event. */
 type OpenDocument = Open & {
   /** `<notification>/<device>`: the id that makes an open count once. */
   readonly _id: string;
   readonly emitted?: false;
+  /** The report that stored it; absent on what older versions stored. */
+  readonly report?: string;
 };
 
 const byTime = { fields: { projectId: 1, openedAt: 1 }, purpose: "statistics" } as const satisfies IndexSpec;
@@ -29,20 +31,28 @@ export const createOpenStore = (db: Db) => {
   return guardStore({
     ensureIndexes: () => ensureIndexes(opens, [byTime, notEmitted]),
 
-    /** Stores opens; one that is there already stays as it is. Gives those whose event the bus may not have yet. */
-    record: async (batch: readonly Open[]): Promise<Open[]> => {
+    /**
+     * Stores opens; one that is there already stays as it is. Gives those that these reports added, now or before a crash, and
+     * those whose event the bus may not have yet.
+     */
+    record: async (batch: readonly ReportedOpen[]): Promise<{ added: ReportedOpen[]; toEmit: Open[] }> => {
       const documents = batch.map((open) => ({ ...open, _id: openId(open), emitted: false as const }));
       try {
         await opens.insertMany(documents, { ordered: false });
-        return [...batch];
+        return { added: [...batch], toEmit: [...batch] };
       } catch (error) {
         if (!areDuplicateKeys(error)) throw error;
       }
       const projectIds = [...new Set(batch.map(({ projectId }) => projectId))];
       const ids = documents.map(({ _id }) => _id);
-      return opens
-        .find({ projectId: { $in: projectIds }, _id: { $in: ids }, emitted: false }, { hint: "_id_" })
-        .toArray();
+      const rows = await opens.find({ projectId: { $in: projectIds }, _id: { $in: ids } }, { hint: "_id_" }).toArray();
+      const reports = new Set(batch.map(({ report }) => report));
+      return {
+        added: rows.flatMap((row) =>
+          row.report !== undefined && reports.has(row.report) ? [{ ...row, report: row.report }] : [],
+        ),
+        toEmit: rows.filter(({ emitted }) => emitted === false),
+      };
     },
 
     /** The bus has their events. */
@@ -63,12 +73,20 @@ export const createOpenStore = (db: Db) => {
         .limit(limit)
         .toArray(),
 
-    /** How many devices opened a notification. */
-    count: (projectId: ProjectId, notificationId: NotificationId): Promise<number> =>
+    /** How many devices opened a notification, counted up to `most`. */
+    count: (projectId: ProjectId, notificationId: NotificationId, most: number): Promise<number> =>
       opens.countDocuments(
         { projectId, _id: { $gte: `${notificationId}/`, $lt: `${notificationId}${afterSlash}` } },
-        { hint: "_id_" },
+        { hint: "_id_", limit: most },
       ),
+
+    /** The next opens of all projects behind `after`, in the order of their ids: for a rebuild. */
+    scan: (after: string, limit: number): Promise<(Open & { readonly _id: string; readonly report?: string })[]> =>
+      opens
+        .find({ _id: { $gt: after } }, { hint: "_id_" })
+        .sort({ _id: 1 })
+        .limit(limit)
+        .toArray(),
 
     /** The opens of some devices of one notification. */
     findOfDevices: (

@@ -1,20 +1,36 @@
-import type { OutboxEvent } from "@herald/contracts";
+import { type OutboxEvent, parseTarget } from "@herald/contracts";
 import type { NotificationState } from "./notification-document.ts";
 
 type Facts = Pick<NotificationState, "_id" | "projectId" | "acceptedAt" | "sendAt">;
 
-export const notificationAccepted = ({ _id, projectId, acceptedAt, sendAt }: Facts): OutboxEvent => ({
-  id: `${_id}/accepted`,
-  event: "NotificationAcceptedV1",
-  subject: _id,
-  at: acceptedAt,
-  data: {
-    projectId,
-    notificationId: _id,
-    at: acceptedAt.toISOString(),
-    ...(sendAt ? { sendAt: sendAt.toISOString() } : {}),
-  },
-});
+/** The topics that targets name. */
+const topicsOf = (targets: readonly string[]): string[] => {
+  const names = targets.flatMap((source) => {
+    const parsed = parseTarget(source);
+    return "target" in parsed && parsed.target.kind === "topic" ? [parsed.target.name] : [];
+  });
+  return [...new Set(names)];
+};
+
+export const notificationAccepted = (
+  { _id, projectId, acceptedAt, sendAt }: Facts,
+  targets: readonly string[],
+): OutboxEvent => {
+  const topics = topicsOf(targets);
+  return {
+    id: `${_id}/accepted`,
+    event: "NotificationAcceptedV1",
+    subject: _id,
+    at: acceptedAt,
+    data: {
+      projectId,
+      notificationId: _id,
+      at: acceptedAt.toISOString(),
+      ...(sendAt ? { sendAt: sendAt.toISOString() } : {}),
+      ...(topics.length > 0 ? { topics } : {}),
+    },
+  };
+};
 
 const endings = {
   completed: "NotificationCompletedV1",

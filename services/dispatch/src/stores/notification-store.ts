@@ -50,7 +50,10 @@ export const createNotificationStore = (db: Db) => {
   };
 
   const insert = async (state: NotificationState, { content }: SendV1): Promise<NotificationRecord | undefined> => {
-    const outbox = [notificationAccepted(state), ...(state.final ? [notificationEnded(state, state.final)] : [])];
+    const outbox = [
+      notificationAccepted(state, content.targets),
+      ...(state.final ? [notificationEnded(state, state.final)] : []),
+    ];
     try {
       await notifications.insertOne({ ...state, content: JSON.stringify(content), outbox });
       return { ...state, content };

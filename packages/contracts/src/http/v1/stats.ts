@@ -1,0 +1,119 @@
+import { z } from "zod";
+import { NotificationId } from "../../ids.ts";
+import { Platform } from "../../platforms.ts";
+import { TopicName } from "./topics.ts";
+
+const dayMs = 86_400_000;
+const intervalMs = { hour: 3_600_000, day: dayMs } as const;
+/** Six weeks by hour, near three years by day: what a chart can show. */
+const mostIntervals = 1_000;
+
+const instant = z.iso.datetime({
+  offset: true,
+  error: "must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00Z",
+});
+
+const isTimeZone = (name: string): boolean => {
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: name });
+    // Node takes offsets such as +02:00 too, which have no days of their own where clocks change.
+    return /^[A-Za-z]/.test(name);
+  } catch {
+    return false;
+  }
+};
+
+/** The query of `GET /stats`; all optional. */
+export const StatsQuery = z.strictObject({
+  from: instant.optional().meta({ description: "Start; absent: 24 hours before `to`" }),
+  to: instant.optional().meta({ description: "End; absent: now" }),
+  interval: z.enum(["hour", "day"], { error: "must be `hour` or `day`" }).optional(),
+  time_zone: z
+    .string()
+    .max(64)
+    .refine(isTimeZone, "must be an IANA time zone such as Europe/Berlin")
+    .optional()
+    .meta({ description: "Where days and hours begin: an IANA time zone; absent: UTC", examples: ["Europe/Berlin"] }),
+  notification: NotificationId.optional(),
+  topic: TopicName.optional().meta({ description: "Notifications that named this topic as a target" }),
+  platform: Platform.optional().meta({
+    description: "Deliveries of one platform. Opens do not say theirs: `opened` and `open_rate` are null then",
+  }),
+});
+export type StatsQuery = z.infer<typeof StatsQuery>;
+
+/** What analytics is asked for: the range is `from` ≤ t < `to`, widened by it to whole intervals. */
+export const StatsRequest = z.object({
+  from: z.iso.datetime(),
+  to: z.iso.datetime(),
+  interval: z.enum(["hour", "day"]),
+  timeZone: z.string(),
+  notificationId: NotificationId.optional(),
+  topic: TopicName.optional(),
+  platform: Platform.optional(),
+});
+export type StatsRequest = z.infer<typeof StatsRequest>;
+
+/** Turns the query into what to ask for, or into all that is wrong with it. */
+export const toStatsRequest = (query: StatsQuery, now: Date): { request: StatsRequest } | { problems: string[] } => {
+  const { interval = "hour", time_zone: timeZone = "UTC", notification, topic, platform } = query;
+  const to = query.to === undefined ? now : new Date(query.to);
+  const from = query.from === undefined ? new Date(to.getTime() - dayMs) : new Date(query.from);
+  const problems: string[] = [];
+  if (from >= to) problems.push("from: must be before `to`");
+  if (to.getTime() - from.getTime() > mostIntervals * intervalMs[interval])
+    problems.push(`from: at most ${mostIntervals} intervals may lie between \`from\` and \`to\``);
+  if (notification !== undefined && topic !== undefined) problems.push("topic: cannot be combined with notification");
+  if (problems.length > 0) return { problems };
+  return {
+    request: {
+      from: from.toISOString(),
+      to: to.toISOString(),
+      interval,
+      timeZone,
+      ...(notification === undefined ? {} : { notificationId: notification }),
+      ...(topic === undefined ? {} : { topic }),
+      ...(platform === undefined ? {} : { platform }),
+    },
+  };
+};
+
+const count = z.number().int().min(0);
+const figures = {
+  sent: count.meta({ description: "Devices whose provider accepted" }),
+  failed: count.meta({ description: "Devices that failed; expired and cancelled ones are not among them" }),
+  opened: count.nullable().meta({ description: "Devices that opened; null with `platform`" }),
+  open_rate: z
+    .number()
+    .min(0)
+    .nullable()
+    .meta({ description: "`opened` / `sent`; null where nothing was sent, above 1 where earlier sends were opened" }),
+};
+const seconds = z.number().min(0);
+
+/** Answer of `GET /stats`. */
+export const Stats = z
+  .object({
+    from: z.iso.datetime().meta({ description: "Start of the first interval" }),
+    to: z.iso.datetime().meta({ description: "End of the last interval" }),
+    interval: z.enum(["hour", "day"]),
+    time_zone: z.string(),
+    series: z.array(z.object({ at: z.iso.datetime().meta({ description: "Start of the interval" }), ...figures })),
+    totals: z.object({
+      ...figures,
+      failures: z.record(z.string(), count).meta({ description: "`failed` by reason" }),
+    }),
+    notification: z
+      .object({
+        id: NotificationId,
+        first_opened_at: z.iso.datetime().optional(),
+        last_opened_at: z.iso.datetime().optional(),
+        time_to_open: z.object({ p50: seconds, p75: seconds, p90: seconds, p99: seconds }).optional().meta({
+          description: "Seconds from acceptance or `send_at` to the open, by percentile and within 3 %; all opens",
+        }),
+      })
+      .optional()
+      .meta({ description: "With `notification`: what is known of all its opens, whatever the range" }),
+  })
+  .meta({ id: "Stats" });
+export type Stats = z.infer<typeof Stats>;

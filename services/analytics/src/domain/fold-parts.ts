@@ -1,0 +1,56 @@
+import type { NotificationId, ProjectId } from "@herald/contracts";
+import type { Contribution, Part } from "./contribution.ts";
+
+const hourMs = 3_600_000;
+const minuteMs = 60_000;
+
+/** Whose figures a rollup has: the project's, one notification's by hour, or all of one notification's. */
+export type RollupOf = "project" | `${"hours" | "total"}/${NotificationId}`;
+
+/** What a fold adds to one rollup. */
+export type Addition = {
+  readonly _id: string;
+  readonly projectId: ProjectId;
+  readonly what: RollupOf;
+  /** Start of its hour; absent on a total. */
+  readonly hour?: Date;
+  readonly adds: Map<string, number>;
+  first?: Date;
+  last?: Date;
+};
+
+export const rollupId = (projectId: ProjectId, what: RollupOf, hour?: Date): string =>
+  `${projectId}/${what}/${hour === undefined ? "all" : hour.toISOString().slice(0, 13)}`;
+
+const add = (adds: Map<string, number>, path: string, count: number): void => {
+  adds.set(path, (adds.get(path) ?? 0) + count);
+};
+
+/** Adds up contributions by the rollup they belong to. */
+export const foldParts = (contributions: readonly Contribution[]): Addition[] => {
+  const additions = new Map<string, Addition>();
+  const rollup = (projectId: ProjectId, what: RollupOf, hour?: Date): Addition => {
+    const _id = rollupId(projectId, what, hour);
+    const known = additions.get(_id);
+    if (known) return known;
+    const made: Addition = { _id, projectId, what, adds: new Map(), ...(hour === undefined ? {} : { hour }) };
+    additions.set(_id, made);
+    return made;
+  };
+  const foldPart = (projectId: ProjectId, { notificationId, slot, adds, opens }: Part): void => {
+    const hour = new Date(Math.floor(slot.getTime() / hourMs) * hourMs);
+    const quarter = (slot.getTime() - hour.getTime()) / minuteMs;
+    const hourly = [rollup(projectId, "project", hour), rollup(projectId, `hours/${notificationId}`, hour)];
+    const total = rollup(projectId, `total/${notificationId}`);
+    for (const [path, count] of adds) {
+      for (const { adds } of hourly) add(adds, `quarters.${quarter}.${path}`, count);
+      if (path === "opened") add(total.adds, path, count);
+    }
+    if (opens === undefined) return;
+    for (const [bucket, count] of opens.times) add(total.adds, `times.${bucket}`, count);
+    if (total.first === undefined || opens.first < total.first) total.first = opens.first;
+    if (total.last === undefined || opens.last > total.last) total.last = opens.last;
+  };
+  for (const { projectId, parts } of contributions) for (const part of parts) foldPart(projectId, part);
+  return [...additions.values()];
+};

@@ -1,0 +1,52 @@
+import { slotMs } from "./contribution.ts";
+
+const hourMs = 3_600_000;
+/** More than the longest day. */
+const marginMs = 26 * hourMs;
+
+export type Interval = { readonly at: Date; readonly end: Date };
+
+/** Minutes that a zone's clocks are ahead of UTC, as a function of time. */
+const offsetIn = (timeZone: string): ((at: number) => number) => {
+  if (timeZone === "UTC") return () => 0;
+  const format = new Intl.DateTimeFormat("en", { timeZone, timeZoneName: "longOffset", year: "numeric" });
+  const known = new Map<number, number>();
+  return (at) => {
+    const found = known.get(at);
+    if (found !== undefined) return found;
+    const name = format.formatToParts(at).find(({ type }) => type === "timeZoneName")?.value ?? "";
+    const [, sign, hours = "0", minutes = "0"] = /GMT([+-])(\d\d):(\d\d)/.exec(name) ?? [];
+    const offset = (Number(hours) * 60 + Number(minutes)) * (sign === "-" ? -1 : 1);
+    known.set(at, offset);
+    return offset;
+  };
+};
+
+/**
+ * The hours or days of a time zone that a range touches, in order and without gaps. A day is 23 or 25 hours long where the
+ * clocks change, and an hour that the clocks repeat is two intervals. Borders fall on quarters of an hour.
+ */
+export const intervalsOf = (from: Date, to: Date, interval: "hour" | "day", timeZone: string): Interval[] => {
+  const offset = offsetIn(timeZone);
+  const label = (at: number): string => {
+    // Asked once for most hours: a year by day has 35,000 quarters.
+    const hour = Math.floor(at / hourMs) * hourMs;
+    const before = offset(hour);
+    const minutes = before === offset(hour + hourMs) ? before : offset(at);
+    const local = at + minutes * 60_000;
+    return interval === "day" ? `${Math.floor(local / (24 * hourMs))}` : `${Math.floor(local / hourMs)}@${minutes}`;
+  };
+  const first = Math.floor((from.getTime() - marginMs) / hourMs) * hourMs;
+  const last = to.getTime() + marginMs;
+  const borders: number[] = [];
+  let previous: string | undefined;
+  for (let at = first; at <= last; at += slotMs) {
+    const current = label(at);
+    if (current !== previous) borders.push(at);
+    previous = current;
+  }
+  return borders
+    .slice(0, -1)
+    .map((at, index) => ({ at: new Date(at), end: new Date(borders[index + 1] ?? at) }))
+    .filter(({ at, end }) => end > from && at < to);
+};

@@ -1,0 +1,110 @@
+import type { NotificationId, Platform, Stats, StatsRequest } from "@herald/contracts";
+import type { Interval } from "./intervals.ts";
+import { timesToOpen } from "./time-to-open.ts";
+
+/** Figures of one quarter of an hour. */
+export type Quarter = {
+  readonly sent?: Partial<Record<Platform, number>>;
+  readonly failed?: Partial<Record<Platform, Record<string, number>>>;
+  readonly opened?: number;
+};
+
+/** Figures of one hour, by the minute that a quarter begins with. */
+export type HourFigures = { readonly hour: Date; readonly quarters?: Readonly<Record<string, Quarter>> };
+
+/** All opens of one notification. */
+export type OpenFigures = {
+  readonly opened?: number;
+  readonly first?: Date;
+  readonly last?: Date;
+  readonly times?: Readonly<Record<string, number>>;
+};
+
+type Sum = { sent: number; opened: number; failures: Record<string, number> };
+
+const addQuarter = (
+  sum: Sum,
+  { sent = {}, failed = {}, opened = 0 }: Quarter,
+  platform: Platform | undefined,
+): void => {
+  for (const [of, count] of Object.entries(sent)) if (platform === undefined || of === platform) sum.sent += count;
+  for (const [of, reasons] of Object.entries(failed)) {
+    if (platform !== undefined && of !== platform) continue;
+    for (const [reason, count] of Object.entries(reasons)) sum.failures[reason] = (sum.failures[reason] ?? 0) + count;
+  }
+  sum.opened += opened;
+};
+
+const figuresOf = ({ sent, opened, failures }: Sum, platform: Platform | undefined) => ({
+  sent,
+  failed: Object.values(failures).reduce((all, count) => all + count, 0),
+  opened: platform === undefined ? opened : null,
+  open_rate: platform !== undefined || sent === 0 ? null : Math.round((opened / sent) * 10_000) / 10_000,
+});
+
+const nothing = (): Sum => ({ sent: 0, opened: 0, failures: {} });
+
+/** The index of the interval that a time is in; -1 when it is in none. `intervals` are in order and have no gaps. */
+const intervalAt = (intervals: readonly Interval[], at: number): number => {
+  let low = 0;
+  let high = intervals.length - 1;
+  while (low <= high) {
+    const middle = (low + high) >> 1;
+    const interval = intervals[middle];
+    if (interval === undefined) return -1;
+    if (at < interval.at.getTime()) high = middle - 1;
+    else if (at >= interval.end.getTime()) low = middle + 1;
+    else return middle;
+  }
+  return -1;
+};
+
+/** Deals the quarters of hours to intervals. Hours of several notifications may be in one list. */
+export const sumHours = (
+  intervals: readonly Interval[],
+  platform: Platform | undefined,
+): { add: (hour: HourFigures) => void; sums: readonly Sum[]; total: Sum } => {
+  const sums = intervals.map(nothing);
+  const total = nothing();
+  return {
+    sums,
+    total,
+    add: ({ hour, quarters = {} }) => {
+      for (const [minute, quarter] of Object.entries(quarters)) {
+        const sum = sums[intervalAt(intervals, hour.getTime() + Number(minute) * 60_000)];
+        if (sum === undefined) continue;
+        addQuarter(sum, quarter, platform);
+        addQuarter(total, quarter, platform);
+      }
+    },
+  };
+};
+
+const aboutOpens = (id: NotificationId, { first, last, times = {} }: OpenFigures): Stats["notification"] => {
+  const percentiles = timesToOpen(times);
+  return {
+    id,
+    ...(first === undefined ? {} : { first_opened_at: first.toISOString() }),
+    ...(last === undefined ? {} : { last_opened_at: last.toISOString() }),
+    ...(percentiles === undefined ? {} : { time_to_open: percentiles }),
+  };
+};
+
+/** The answer to a question for statistics. */
+export const statsView = (
+  { from, to, interval, timeZone, platform, notificationId }: StatsRequest,
+  intervals: readonly Interval[],
+  { sums, total }: Pick<ReturnType<typeof sumHours>, "sums" | "total">,
+  opens: OpenFigures,
+): Stats => ({
+  from: intervals[0]?.at.toISOString() ?? from,
+  to: intervals.at(-1)?.end.toISOString() ?? to,
+  interval,
+  time_zone: timeZone,
+  series: intervals.map(({ at }, index) => ({
+    at: at.toISOString(),
+    ...figuresOf(sums[index] ?? nothing(), platform),
+  })),
+  totals: { ...figuresOf(total, platform), failures: total.failures },
+  ...(notificationId === undefined ? {} : { notification: aboutOpens(notificationId, opens) }),
+});

@@ -1,0 +1,162 @@
+import type { NotificationId } from "@herald/contracts";
+import { newDeviceId, newNotificationId, newProjectId } from "@herald/contracts";
+import { describe, expect, test } from "vitest";
+import { deliveryContribution, openParts, reportId } from "./contribution.ts";
+import { foldParts } from "./fold-parts.ts";
+import { intervalsOf } from "./intervals.ts";
+import { statsView, sumHours } from "./stats.ts";
+import { timeBucket, timesToOpen } from "./time-to-open.ts";
+
+const at = (text: string) => new Date(text);
+const projectId = newProjectId(at("2030-01-01T00:00:00Z"));
+const notificationId = newNotificationId(at("2030-01-01T00:00:00Z"));
+const device = () => newDeviceId(at("2030-01-01T00:00:00Z"));
+
+describe("intervals", () => {
+  const spans = (from: string, to: string, interval: "hour" | "day", zone: string) =>
+    intervalsOf(at(from), at(to), interval, zone).map(({ at, end }) => [
+      at.toISOString().slice(0, 16),
+      (end.getTime() - at.getTime()) / 3_600_000,
+    ]);
+
+  test.each([
+    ["a range inside one hour is that hour", "2030-01-01T10:20:00Z", "2030-01-01T10:40:00Z", "hour", "UTC"],
+    ["borders that are whole add none", "2030-01-01T10:00:00Z", "2030-01-01T11:00:00Z", "hour", "UTC"],
+  ] as const)("%s", (_, from, to, interval, zone) => {
+    expect(spans(from, to, interval, zone)).toEqual([["2030-01-01T10:00", 1]]);
+  });
+
+  test.each([
+    ["the clocks go forward", "2030-03-30T23:00:00Z", 23],
+    ["the clocks go back", "2030-10-26T22:00:00Z", 25],
+    ["nothing happens", "2030-06-01T22:00:00Z", 24],
+  ])("a day in Berlin when %s", (_, start, hours) => {
+    expect(spans(start, new Date(at(start).getTime() + 1).toISOString(), "day", "Europe/Berlin")).toEqual([
+      [start.slice(0, 16), hours],
+    ]);
+  });
+
+  test("an hour that the clocks repeat is two, and none is missing", () => {
+    expect(spans("2030-10-26T23:30:00Z", "2030-10-27T02:30:00Z", "hour", "Europe/Berlin")).toEqual([
+      ["2030-10-26T23:00", 1],
+      ["2030-10-27T00:00", 1],
+      ["2030-10-27T01:00", 1],
+      ["2030-10-27T02:00", 1],
+    ]);
+  });
+
+  test.each([
+    ["Asia/Kathmandu", "2030-01-01T18:15"],
+    ["Asia/Kolkata", "2030-01-01T18:30"],
+    ["America/St_Johns", "2030-01-02T03:30"],
+    ["Pacific/Chatham", "2030-01-02T10:15"],
+  ])("a day in %s begins at a quarter", (zone, start) => {
+    expect(spans(`${start}:00Z`, `${start}:01Z`, "day", zone)).toEqual([[start, 24]]);
+  });
+});
+
+describe("the time to open", () => {
+  test.each([-5, 0, 99, 100, 1_000, 60_000, 86_400_000, 2_592_000_000])("of %d ms is 3 %% off at most", (ms) => {
+    const p50 = timesToOpen({ [timeBucket(ms)]: 1 })?.p50 ?? Number.NaN;
+    expect(Math.abs(p50 * 1000 - Math.max(ms, 100))).toBeLessThanOrEqual(Math.max(ms, 100) * 0.03);
+  });
+
+  test("has percentiles by the nearest rank, and none without opens", () => {
+    expect(timesToOpen({})).toBeUndefined();
+    const histogram: Record<string, number> = {};
+    for (let second = 1; second <= 100; second++) {
+      const bucket = timeBucket(second * 1000);
+      histogram[bucket] = (histogram[bucket] ?? 0) + 1;
+    }
+    const { p50, p75, p90, p99 } = timesToOpen(histogram) ?? { p50: 0, p75: 0, p90: 0, p99: 0 };
+    for (const [found, wanted] of [
+      [p50, 50],
+      [p75, 75],
+      [p90, 90],
+      [p99, 99],
+    ] as const)
+      expect(Math.abs(found - wanted) / wanted).toBeLessThan(0.05);
+  });
+});
+
+describe("contributions", () => {
+  const facts = { projectId, notificationId, batchId: `${notificationId}/0/0`, platform: "ios" as const };
+
+  test("count what failed by reason, and neither expired nor cancelled; a reason cannot be a path", () => {
+    const failures = [
+      { deviceId: device(), status: "failed" as const, reason: "unregistered" },
+      { deviceId: device(), status: "failed" as const, reason: "unregistered" },
+      { deviceId: device(), status: "failed" as const, reason: "$a.b" },
+      { deviceId: device(), status: "expired" as const, reason: "expired" },
+    ];
+    const data = { ...facts, at: "2030-01-01T10:29:59.999Z", failures, unregistered: [] };
+    const { _id, parts } = deliveryContribution(data);
+    expect(_id).toBe(`${notificationId}/0/0/failed`);
+    expect(parts).toEqual([
+      {
+        notificationId,
+        slot: at("2030-01-01T10:15:00Z"),
+        adds: [
+          ["failed.ios.unregistered", 2],
+          ["failed.ios.other", 1],
+        ],
+      },
+    ]);
+  });
+
+  test("of a report have the report's content as their id", () => {
+    const opens = [{ notificationId, deviceId: device(), openedAt: "2030-01-01T00:00:00.000Z" }];
+    expect(reportId({ projectId, opens })).toBe(reportId({ projectId, opens: structuredClone(opens) }));
+    expect(reportId({ projectId: newProjectId(new Date()), opens })).not.toBe(reportId({ projectId, opens }));
+  });
+
+  test("fold into hours and a total, and come out as they went in", () => {
+    const open = (openedAt: string) => ({ projectId, notificationId, deviceId: device(), openedAt: at(openedAt) });
+    const opens = ["2030-01-01T10:14:59.999Z", "2030-01-01T10:15:00Z", "2030-01-01T11:00:00Z"].map(open);
+    const additions = foldParts([
+      deliveryContribution({ ...facts, at: "2030-01-01T10:00:00Z", devices: [device(), device()] }),
+      deliveryContribution({ ...facts, platform: "web", at: "2030-01-01T10:00:00Z", devices: [device()] }),
+      { _id: "opens", projectId, kind: "opens", parts: openParts(opens, new Map()) },
+    ]);
+    expect(additions).toHaveLength(5);
+    const project = additions.filter(({ what }) => what === "project");
+    expect(project.map(({ hour, adds }) => [hour?.toISOString(), Object.fromEntries(adds)])).toEqual([
+      [
+        "2030-01-01T10:00:00.000Z",
+        { "quarters.0.sent.ios": 2, "quarters.0.sent.web": 1, "quarters.0.opened": 1, "quarters.15.opened": 1 },
+      ],
+      ["2030-01-01T11:00:00.000Z", { "quarters.0.opened": 1 }],
+    ]);
+    const total = additions.find(({ what }) => what === `total/${notificationId}`);
+    expect(total).toMatchObject({ first: opens[0]?.openedAt, last: opens[2]?.openedAt });
+    expect(total?.adds.get("opened")).toBe(3);
+  });
+
+  test("of a scheduled notification measure from when it was to be sent", () => {
+    const openedAt = at("2030-01-02T00:01:00Z");
+    const parts = openParts(
+      [{ projectId, notificationId, deviceId: device(), openedAt }],
+      new Map<NotificationId, Date>([[notificationId, at("2030-01-02T00:00:00Z")]]),
+    );
+    expect(parts[0]?.opens?.times).toEqual([[timeBucket(60_000), 1]]);
+  });
+});
+
+test("the view of a platform knows nothing of opens", () => {
+  const request = {
+    from: "2030-01-01T10:00:00.000Z",
+    to: "2030-01-01T11:00:00.000Z",
+    interval: "hour",
+    timeZone: "UTC",
+  } as const;
+  const intervals = intervalsOf(at(request.from), at(request.to), "hour", "UTC");
+  const quarters = { "45": { sent: { ios: 4, web: 1 }, failed: { web: { internal: 2 } }, opened: 2 } };
+  const view = (platform?: "web") => {
+    const hours = sumHours(intervals, platform);
+    hours.add({ hour: at("2030-01-01T10:00:00Z"), quarters });
+    hours.add({ hour: at("2030-01-01T12:00:00Z"), quarters });
+    return statsView({ ...request, ...(platform ? { platform } : {}) }, intervals, hours, {}).totals;
+  };
+  expect(view()).toEqual({ sent: 5, failed: 2, opened: 2, open_rate: 0.4, failures: { internal: 2 } });
+  expect(view("web")).toEqual({ sent: 1, failed: 2, opened: null, open_rate: null, failures: { internal: 2 } });
+});

@@ -1,0 +1,63 @@
+import { randomUUID } from "node:crypto";
+import type { Logger } from "@herald/kit";
+import { foldParts } from "./domain/fold-parts.ts";
+import type { ContributionStore, Fold } from "./stores/contribution-store.ts";
+import type { RollupStore } from "./stores/rollup-store.ts";
+
+/** Statistics are at most 10 s behind; a fold takes a fraction of a second. */
+const everyMs = 1_000;
+/** Another process that has begun a fold gets so long before this one ends it in its place: both at once is harmless, and waste. */
+const patienceMs = 4_000;
+/** A few hundred kilobytes of contributions, whose ids fit in one document. */
+const page = 500;
+
+/** Brings contributions into the rollups, each once, whoever dies where. */
+export const foldContributions = (contributions: ContributionStore, rollups: RollupStore, now: () => Date) => {
+  const me = randomUUID();
+  const finish = async ({ number, contributions: ids }: Pick<Fold, "number" | "contributions">): Promise<void> => {
+    await rollups.add(number, foldParts(await contributions.get(ids)));
+    await contributions.markFolded(ids);
+    await contributions.endFold(number);
+  };
+  /** One fold. Gives how many contributions it had: 0 when there are none, or another process is at it. */
+  return async (): Promise<number> => {
+    // Before the contributions are looked up: those found then are in no fold up to this one.
+    const last = await contributions.fold();
+    if (!last.done) {
+      if (last.by !== me && now().getTime() - last.at.getTime() < patienceMs) return 0;
+      await finish(last);
+      return last.contributions.length;
+    }
+    const ids = (await contributions.findNotFolded(page)).map(({ _id }) => _id);
+    if (ids.length === 0) return 0;
+    if (!(await contributions.beginFold(last, { contributions: ids, by: me, at: now() }))) return 0;
+    await finish({ number: last.number + 1, contributions: ids });
+    return ids.length;
+  };
+};
+
+export type FoldOnce = ReturnType<typeof foldContributions>;
+
+/** Folds every second until all is in the rollups. */
+export const keepFolding = (foldOnce: FoldOnce, log: Logger) => {
+  let running: Promise<void> | undefined;
+  let stopping = false;
+  const foldAll = async (): Promise<void> => {
+    while (!stopping && (await foldOnce()) > 0);
+  };
+  const timer = setInterval(() => {
+    running ??= foldAll()
+      .catch((error: unknown) => log.warn({ err: error }, "statistics will be brought up to date later"))
+      .finally(() => {
+        running = undefined;
+      });
+  }, everyMs);
+  timer.unref();
+  return {
+    stop: async (): Promise<void> => {
+      stopping = true;
+      clearInterval(timer);
+      await running;
+    },
+  };
+};

@@ -1,0 +1,59 @@
+import type { Contribution } from "../domain/contribution.ts";
+import { openParts } from "../domain/contribution.ts";
+import type { FoldOnce } from "../fold-contributions.ts";
+import type { ContributionStore } from "../stores/contribution-store.ts";
+import type { NoticeStore } from "../stores/notice-store.ts";
+import type { OpenStore } from "../stores/open-store.ts";
+import type { RollupStore } from "../stores/rollup-store.ts";
+
+/** Opens in one contribution of a rebuild. */
+const page = 1_000;
+
+type Stores = {
+  readonly opens: OpenStore;
+  readonly contributions: ContributionStore;
+  readonly rollups: RollupStore;
+  readonly notices: NoticeStore;
+};
+
+/**
+ * Makes every rollup anew, from the opens and from what delivery events said. No analytics may run meanwhile. One that was
+ * broken off leaves statistics incomplete, and is run again from its beginning.
+ */
+export const rebuildStatistics = async (
+  { opens, contributions, rollups, notices }: Stores,
+  foldOnce: FoldOnce,
+  progress: (what: string) => void,
+): Promise<void> => {
+  // A fold that a crash left: its contributions are counted anew below, and its number must not come again.
+  while (!(await contributions.fold()).done) await contributions.endFold((await contributions.fold()).number);
+  await rollups.clear();
+  await contributions.startOver();
+  progress("the rollups are empty");
+
+  let after = "";
+  let counted = 0;
+  for (;;) {
+    const rows = await opens.scan(after, page);
+    const last = rows.at(-1);
+    if (last === undefined) break;
+    const since = await notices.sendTimes(rows.map(({ notificationId }) => notificationId));
+    const ofProjects = Map.groupBy(rows, ({ projectId }) => projectId);
+    const made: Contribution[] = [];
+    for (const [projectId, all] of ofProjects) {
+      const reports = [...new Set(all.flatMap(({ report }) => report ?? []))];
+      const known = await contributions.known(projectId, reports);
+      // An open whose report is not counted yet is still in a message that comes again, and is counted then.
+      const settled = all.filter(({ report }) => report === undefined || known.has(report));
+      counted += settled.length;
+      made.push({ _id: `scan/${last._id}`, projectId, kind: "scan", parts: openParts(settled, since) });
+    }
+    await contributions.put(made);
+    after = last._id;
+  }
+  progress(`${counted} opens are read`);
+
+  let folded = 0;
+  for (let more = await foldOnce(); more > 0; more = await foldOnce()) folded += more;
+  progress(`${folded} contributions are in the rollups`);
+};

@@ -1,0 +1,72 @@
+import type { NotificationId, ProjectId } from "@herald/contracts";
+import { ensureIndexes, guardStore, type IndexSpec, indexName, isDuplicateKey } from "@herald/mongo";
+import type { Collection, Db } from "mongodb";
+
+/** What statistics must know of a notification that its id does not say. One without topics and `sendAt` has none. */
+export type Notice = {
+  readonly _id: NotificationId;
+  readonly projectId: ProjectId;
+  readonly topics: readonly string[];
+  /** When sending begins. */
+  readonly at: Date;
+  readonly sendAt?: Date;
+};
+
+const byTopic = {
+  fields: { projectId: 1, topics: 1, at: 1 },
+  purpose: "statistics",
+} as const satisfies IndexSpec;
+
+const deletionPage = 2_000;
+
+/** Topics and times of notifications. Every function throws `database-away` when the database is. */
+export const createNoticeStore = (db: Db) => {
+  const notices: Collection<Notice> = db.collection("notices");
+  return guardStore({
+    ensureIndexes: () => ensureIndexes(notices, [byTopic]),
+
+    /** Stores it once: what it says never changes. */
+    put: async (notice: Notice): Promise<void> => {
+      try {
+        await notices.insertOne(notice);
+      } catch (error) {
+        if (!isDuplicateKey(error)) throw error;
+      }
+    },
+
+    /** `send_at` of those that have one. */
+    sendTimes: async (ids: readonly NotificationId[]): Promise<Map<NotificationId, Date>> => {
+      const found = await notices
+        .find(
+          { _id: { $in: [...new Set(ids)] }, sendAt: { $exists: true } },
+          { hint: "_id_", projection: { sendAt: 1, at: 1 } },
+        )
+        .toArray();
+      return new Map(found.map(({ _id, at, sendAt }) => [_id, sendAt ?? at]));
+    },
+
+    /** Notifications to a topic whose sending began between two times. */
+    ofTopic: async (projectId: ProjectId, topic: string, from: Date, to: Date): Promise<NotificationId[]> => {
+      const found = await notices
+        .find(
+          { projectId, topics: topic, at: { $gte: from, $lt: to } },
+          { hint: indexName(byTopic), projection: { _id: 1 } },
+        )
+        .toArray();
+      return found.map(({ _id }) => _id);
+    },
+
+    /** Removes notices of a project, a page at a time. False when none is left. */
+    removePage: async (projectId: ProjectId): Promise<boolean> => {
+      const page = await notices
+        .find({ projectId }, { hint: indexName(byTopic), projection: { _id: 1 } })
+        .limit(deletionPage)
+        .toArray();
+      if (page.length === 0) return false;
+      await notices.deleteMany({ projectId, _id: { $in: page.map(({ _id }) => _id) } });
+      return true;
+    },
+  });
+};
+
+export type NoticeStore = ReturnType<typeof createNoticeStore>;

@@ -1,0 +1,112 @@
+import type { NotificationId, ProjectId } from "@herald/contracts";
+import { areDuplicateKeys, ensureIndexes, guardStore, type IndexSpec, indexName, retryConflicts } from "@herald/mongo";
+import type { AnyBulkWriteOperation, Collection, Db } from "mongodb";
+import { type Addition, type RollupOf, rollupId } from "../domain/fold-parts.ts";
+import type { HourFigures, OpenFigures, Quarter } from "../domain/stats.ts";
+
+/** The figures of a project or a notification in one hour, or of all opens of a notification. */
+type RollupDocument = OpenFigures & {
+  /** `<project>/<what>/<hour>`. */
+  readonly _id: string;
+  readonly projectId: ProjectId;
+  readonly what: RollupOf;
+  /** Absent on a total. */
+  readonly hour?: Date;
+  /** The number of the last fold that is in it. */
+  readonly fold: number;
+  readonly quarters?: Readonly<Record<string, Quarter>>;
+};
+
+const byHour = {
+  fields: { projectId: 1, what: 1, hour: 1 },
+  purpose: "statistics",
+} as const satisfies IndexSpec;
+
+const hourMs = 3_600_000;
+const deletionPage = 2_000;
+/** FerretDB refuses more than 25,000 writes a batch; a thousand keep a fold's statements small. */
+const writesPage = 1_000;
+
+const write = (number: number, addition: Addition): AnyBulkWriteOperation<RollupDocument> => {
+  const { _id, projectId, what, hour, adds, first, last } = addition;
+  return {
+    updateOne: {
+      // One that has this fold already does not match, so that the upsert tries to insert it and is refused.
+      filter: { _id, fold: { $lt: number } },
+      update: {
+        $inc: Object.fromEntries(adds),
+        $set: { fold: number },
+        $setOnInsert: { projectId, what, ...(hour === undefined ? {} : { hour }) },
+        ...(first === undefined ? {} : { $min: { first } }),
+        ...(last === undefined ? {} : { $max: { last } }),
+      } as never,
+      upsert: true,
+    },
+  };
+};
+
+/** Sums by the hour, made by folds alone. Every function throws `database-away` when the database is. */
+export const createRollupStore = (db: Db) => {
+  const rollups: Collection<RollupDocument> = db.collection("rollups");
+  return guardStore({
+    ensureIndexes: () => ensureIndexes(rollups, [byHour]),
+
+    /** Adds what fold `number` has to the rollups that do not have it yet. */
+    add: async (number: number, additions: readonly Addition[]): Promise<void> => {
+      for (let at = 0; at < additions.length; at += writesPage) {
+        const writes = additions.slice(at, at + writesPage).map((addition) => write(number, addition));
+        await retryConflicts(async () => {
+          try {
+            await rollups.bulkWrite(writes, { ordered: false });
+          } catch (error) {
+            if (!areDuplicateKeys(error)) throw error;
+          }
+        });
+      }
+    },
+
+    /** The hours of a project or of some notifications that have figures between two times. */
+    hours: (
+      projectId: ProjectId,
+      what: readonly RollupOf[],
+      from: Date,
+      to: Date,
+    ): AsyncIterable<HourFigures & { readonly hour: Date }> => {
+      const start = new Date(Math.floor(from.getTime() / hourMs) * hourMs);
+      return rollups.find(
+        { projectId, what: { $in: [...what] }, hour: { $gte: start, $lt: to } },
+        { hint: indexName(byHour), projection: { hour: 1, quarters: 1 }, batchSize: 1_000 },
+      ) as unknown as AsyncIterable<HourFigures & { readonly hour: Date }>;
+    },
+
+    /** All that is known of the opens of one notification. */
+    total: async (projectId: ProjectId, id: NotificationId): Promise<OpenFigures> =>
+      (await rollups.findOne({ projectId, _id: rollupId(projectId, `total/${id}`) })) ?? {},
+
+    /** Opens of notifications as the rollups have them: behind by what is not folded yet. */
+    opened: async (projectId: ProjectId, ids: readonly NotificationId[]): Promise<Map<string, number>> => {
+      const wanted = new Map(ids.map((id) => [rollupId(projectId, `total/${id}`), id]));
+      const found = await rollups
+        .find({ projectId, _id: { $in: [...wanted.keys()] } }, { hint: "_id_", projection: { opened: 1 } })
+        .toArray();
+      return new Map(found.map(({ _id, opened }) => [wanted.get(_id) ?? "", opened ?? 0]));
+    },
+
+    clear: async (): Promise<void> => {
+      await rollups.deleteMany({});
+    },
+
+    /** Removes rollups of a project, a page at a time. False when none is left. */
+    removePage: async (projectId: ProjectId): Promise<boolean> => {
+      const page = await rollups
+        .find({ projectId }, { hint: indexName(byHour), projection: { _id: 1 } })
+        .limit(deletionPage)
+        .toArray();
+      if (page.length === 0) return false;
+      await rollups.deleteMany({ projectId, _id: { $in: page.map(({ _id }) => _id) } });
+      return true;
+    },
+  });
+};
+
+export type RollupStore = ReturnType<typeof createRollupStore>;
