@@ -53,8 +53,7 @@ const wrap = ([{ id, secret }]: MasterKeys, owner: Owner, dataKey: Buffer) => ({
 
 const unwrap = (keys: MasterKeys, owner: Owner, { keyId, dataKey }: Envelope): Buffer => {
   const key = keys.find(({ id }) => id === keyId);
-  if (!key)
-    throw new Error(`the secrets of ${owner.provider} are under the master key ${keyId}, which is not configured`);
+  if (!key) throw new UnknownMasterKey(keyId);
   return decrypt(key.secret, dataKey, bound(owner, dataKeyField));
 };
 

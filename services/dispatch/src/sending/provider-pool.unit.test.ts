@@ -1,5 +1,6 @@
 import { createLogger } from "@herald/kit";
 import { beforeEach, describe, expect, test } from "vitest";
+import { UnknownMasterKey } from "../credentials/envelope.ts";
 import type { CredentialDocument } from "../stores/credential-store.ts";
 import { type Channel, createProviderPool, type ProviderPool } from "./provider-pool.ts";
 
@@ -8,7 +9,9 @@ const start = Date.parse("2030-01-01");
 
 let time: number;
 let stored: Partial<CredentialDocument> | null;
+let opens: () => Promise<unknown>;
 let blocked: Date[];
+let paused: string[];
 let closed: string[];
 let pool: ProviderPool;
 
@@ -18,14 +21,16 @@ const settle = () => new Promise((resolve) => setImmediate(resolve));
 beforeEach(() => {
   time = start;
   stored = { projectId, provider: "apns", version: "v1" };
+  opens = async () => stored?.version;
   blocked = [];
+  paused = [];
   closed = [];
   pool = createProviderPool({
     credentials: {
       find: async () => (stored ? (stored as CredentialDocument) : null),
-      open: async () => stored?.version,
+      open: () => opens(),
       block: async (_, __, until) => void blocked.push(until),
-      pause: async () => true,
+      pause: async (_, { reason }) => paused.push(reason) > 0,
     },
     connect: (_, version) => ({
       prepare: () => async () => ({ kind: "accepted" }),
@@ -82,6 +87,25 @@ describe("a look-up", () => {
     expect(closed).toEqual(["a"]);
     await pool.close();
     expect(closed.sort()).toEqual(["a", "b", "c"]);
+  });
+});
+
+describe("settings that cannot be opened", () => {
+  const failing = (error: Error) => {
+    opens = async () => {
+      throw error;
+    };
+    return pool.lookup(projectId, "apns");
+  };
+
+  test("for want of a master key are waited for: that is the operator's to mend", async () => {
+    await expect(failing(new UnknownMasterKey("m9"))).rejects.toMatchObject({ code: "service-away" });
+    expect(paused).toEqual([]);
+  });
+
+  test("for any other reason pause the provider", async () => {
+    expect(await failing(new Error("tampered with"))).toEqual({ kind: "paused" });
+    expect(paused).toEqual(["settings-unusable"]);
   });
 });
 
