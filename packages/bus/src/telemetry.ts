@@ -1,4 +1,4 @@
-import { meter } from "@herald/kit";
+import { meter, secondsHistogram } from "@herald/kit";
 import type { Counter, Histogram, UpDownCounter } from "@opentelemetry/api";
 
 /** What the bus measures. Labels are durables, patterns, question names and outcomes: never ids. */
@@ -22,10 +22,10 @@ export const createTelemetry = (): Telemetry => {
   const made = meter();
   return {
     settled: made.createCounter("herald.bus.settled", { description: "Messages settled" }),
-    handling: made.createHistogram("herald.bus.handling.duration", { unit: "s", description: "Receipt to settlement" }),
+    handling: secondsHistogram("herald.bus.handling.seconds", "Receipt to settlement"),
     held: made.createUpDownCounter("herald.bus.held", { description: "Messages held while something is away" }),
     inFlight: made.createUpDownCounter("herald.bus.in_flight", { description: "Messages received and not settled" }),
-    publishing: made.createHistogram("herald.bus.publish.duration", { unit: "s", description: "Publish to ack" }),
-    asking: made.createHistogram("herald.bus.ask.duration", { unit: "s", description: "Question to answer" }),
+    publishing: secondsHistogram("herald.bus.publish.seconds", "Publish to ack"),
+    asking: secondsHistogram("herald.bus.ask.seconds", "Question to answer"),
   };
 };

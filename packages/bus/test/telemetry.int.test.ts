@@ -158,7 +158,7 @@ test("counts what is settled, held and published, by low-cardinality labels", as
   const durable = "registry-expand";
   await eventually(async () => expect(await value("herald.bus.held", { durable })).toBe(1));
   expect(await value("herald.bus.in_flight", { durable })).toBe(1);
-  expect(await value("herald.bus.publish.duration", { pattern: ExpandV1.pattern, outcome: "stored" })).toMatchObject({
+  expect(await value("herald.bus.publish.seconds", { pattern: ExpandV1.pattern, outcome: "stored" })).toMatchObject({
     count: expect.any(Number),
   });
   const before = ((await value("herald.bus.settled", { durable, outcome: "done" })) as number | undefined) ?? 0;
@@ -168,7 +168,7 @@ test("counts what is settled, held and published, by low-cardinality labels", as
   );
   expect(await value("herald.bus.held", { durable })).toBe(0);
   expect(await value("herald.bus.in_flight", { durable })).toBe(0);
-  expect(await value("herald.bus.handling.duration", { durable })).toMatchObject({ count: before + 1 });
+  expect(await value("herald.bus.handling.seconds", { durable })).toMatchObject({ count: before + 1 });
   await consuming.stop(1_000);
   await closeBus(bus);
   expect(await messagesIn(t, "PUSH_CMD")).toBe(0);

@@ -14,5 +14,5 @@ export { parseBody, parseParams, parseQuery } from "./parse-request.ts";
 export { acceptRequestId, currentRequestId, withRequestId } from "./request-context.ts";
 export { type App, runService } from "./run-service.ts";
 export { scrub } from "./scrub.ts";
-export { failSpan, inSpan, meter, type SpanOptions, tracer } from "./telemetry/spans.ts";
+export { failSpan, inSpan, meter, type SpanOptions, secondsHistogram, tracer } from "./telemetry/spans.ts";
 export { startTelemetry, type TelemetryOptions } from "./telemetry/start-telemetry.ts";

@@ -2,12 +2,9 @@ import { context, type Histogram, propagation, SpanKind, SpanStatusCode, trace }
 import type { RequestHandler } from "express";
 import type { Logger } from "pino";
 import { acceptRequestId, withRequestId } from "../request-context.ts";
-import { meter, tracer } from "../telemetry/spans.ts";
+import { secondsHistogram, tracer } from "../telemetry/spans.ts";
 import { answeredWith } from "./answer-error.ts";
 import { patternOf, type Stack } from "./routes-of.ts";
-
-/** Seconds, from a probe's answer to a slow client's timeout. */
-const boundaries = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 
@@ -41,10 +38,7 @@ export const observeRequest = ({ log, router }: { log: Logger; router: () => Sta
       });
       if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
       span.end();
-      durations ??= meter().createHistogram("http_server_request_seconds", {
-        description: "From the first header to the end of the answer",
-        advice: { explicitBucketBoundaries: boundaries },
-      });
+      durations ??= secondsHistogram("http_server_request_seconds", "From the first header to the end of the answer");
       durations.record(ms / 1000, { method, route, status: String(status) });
       const probe = route === "/livez" || route === "/readyz";
       const level =

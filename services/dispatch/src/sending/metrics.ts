@@ -1,5 +1,5 @@
 import type { Provider } from "@herald/contracts";
-import { meter } from "@herald/kit";
+import { meter, secondsHistogram } from "@herald/kit";
 import type { Outcome } from "../domain/outcome.ts";
 
 /** What dispatch measures. Added up for each batch: a device costs no call. Labels are providers and outcomes, never ids. */
@@ -12,10 +12,7 @@ export type DispatchMetrics = {
 /** Made when the app is: a meter asked for before telemetry has started records nothing for ever. */
 export const createMetrics = (): DispatchMetrics => {
   const pushes = meter().createCounter("herald.dispatch.pushes", { description: "Answers of providers, by outcome" });
-  const batches = meter().createHistogram("herald.dispatch.batch.duration", {
-    unit: "s",
-    description: "From a batch's first request to its last answer",
-  });
+  const batches = secondsHistogram("herald.dispatch.batch.seconds", "From a batch's first request to its last answer");
   const pauses = meter().createCounter("herald.dispatch.provider.pauses", {
     description: "Providers paused because they refuse a project's credential",
   });
