@@ -1,17 +1,19 @@
-import { publish } from "@herald/bus";
+import { defineHandler, publish } from "@herald/bus";
 import {
   ChangeDeviceQuestion,
   DeliveryFailedV1,
   type Device,
   DeviceDeactivatedV1,
+  defineMessage,
   GetDevice,
   newDeviceId,
   newNotificationId,
-  type ProjectId,
+  ProjectId,
   pushTokenHash,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { z } from "zod";
 import { apnsToken, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
 
 let registry: RegistryTest;
@@ -107,6 +109,29 @@ describe("a verdict that a token is dead", () => {
     expect(await get(device)).toMatchObject({ status: "active" });
     const nobody = { ...verdict(device, 1_000), deviceId: newDeviceId(new Date()) };
     await tell([nobody, verdict(device, 1_000), nobody]);
+    expect(await get(device)).toMatchObject({ status: "inactive" });
+  });
+
+  test("that is none is a dead letter, and the next one is heard", async () => {
+    const { device } = await registry.register(projectId, apnsToken("a"));
+    const anything = defineMessage(
+      "Any",
+      DeliveryFailedV1.pattern as "push.:projectId",
+      z.looseObject({ projectId: ProjectId }),
+    );
+    const dead: unknown[] = [];
+    const burying = await registry.handle(
+      defineHandler({
+        durable: "dispatch-bury",
+        message: anything,
+        handle: async ({ data }) => void dead.push(data),
+      }),
+    );
+    const poison = { projectId, unregistered: "all of them" };
+    await publish(registry.bus, anything, poison, { id: `poison/${++sent}` });
+    await eventually(() => expect(dead).toEqual([poison]));
+    await burying.stop(1_000);
+    await tell([verdict(device, 1_000)]);
     expect(await get(device)).toMatchObject({ status: "inactive" });
   });
 

@@ -7,6 +7,7 @@ import type { InOrder } from "../in-order.ts";
 import type { Announce } from "../stores/announce.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";
 import type { DeviceStore } from "../stores/device-store.ts";
+import { again, inRounds } from "./in-rounds.ts";
 
 export type ChangeParts = {
   readonly devices: DeviceStore;
@@ -14,9 +15,6 @@ export type ChangeParts = {
   readonly inOrder: InOrder;
   readonly now: () => Date;
 };
-
-/** Of requests about one device in other processes, one wins each round; a registry has a handful of processes. */
-const mostRounds = 20;
 
 export const noDevice = (): HeraldError =>
   new HeraldError("device-not-found", "device: the project has none of this id");
@@ -31,8 +29,8 @@ export const changeDevice = (
   id: DeviceId,
   change: Change,
 ): Promise<DeviceDocument> =>
-  parts.inOrder(id, async () => {
-    for (let round = 0; round < mostRounds; round++) {
+  parts.inOrder(id, () =>
+    inRounds(async () => {
       const before = await parts.devices.find(projectId, id);
       if (!before) throw noDevice();
       const at = parts.now();
@@ -43,11 +41,10 @@ export const changeDevice = (
       const { status } = plan.state;
       const events = eventsOfChange(occasion, id, { changed: plan.changed, status, subscribed: [] });
       const after = await parts.devices.change(before, plan.state, { at, events });
+      if (after === "conflict") return again;
       if (after === "token-held")
         throw new HeraldError("token-held", "device.token: another device holds this push token");
-      if (after === "conflict") continue;
       parts.announce.devices(projectId, [id]);
       return after;
-    }
-    throw new HeraldError("internal", "too many requests change this device at the same time");
-  });
+    }),
+  );

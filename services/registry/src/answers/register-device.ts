@@ -16,6 +16,7 @@ import { type DeviceDocument, deviceDocument } from "../stores/device-document.t
 import type { DeviceStore } from "../stores/device-store.ts";
 import type { ProjectStore } from "../stores/project-store.ts";
 import type { TopicStore } from "../stores/topic-store.ts";
+import { again, inRounds } from "./in-rounds.ts";
 import { withTopics } from "./topic-names.ts";
 
 export type RegistrationParts = {
@@ -36,12 +37,6 @@ type Wanted = Registration & {
 
 export type Registered = { readonly device: DeviceDocument; readonly created: boolean; readonly credential?: string };
 
-/** Of requests about one device in other processes, one wins each round; a registry has a handful of processes. */
-const mostRounds = 20;
-
-/** Another request was faster: what this one has read is no longer so. */
-const again = Symbol("again");
-
 /**
  * Finds or makes the device of a token, in the way that fits what there is. A known device gets a new credential only where
  * `rotate` says so; a new one always gets one.
@@ -49,18 +44,16 @@ const again = Symbol("again");
  */
 export const registerDevice = (parts: RegistrationParts, wanted: Wanted, rotate: boolean): Promise<Registered> => {
   const { projectId, platform, token } = wanted;
-  return parts.inOrder(`${projectId}/${platform}/${pushTokenHash(token)}`, async () => {
-    for (let round = 0; round < mostRounds; round++) {
+  return parts.inOrder(`${projectId}/${platform}/${pushTokenHash(token)}`, () =>
+    inRounds(async () => {
       const [device, exists] = await Promise.all([findDevice(parts, wanted), parts.projects.exists(projectId)]);
       if (!exists) throw new HeraldError("project-not-found", "project: there is none of this id");
       const occasion = { projectId, at: parts.now(), newId: randomUUID };
       const result = await (device ? known(parts, wanted, device, occasion, rotate) : unknown(parts, wanted, occasion));
-      if (result === again) continue;
-      parts.announce.devices(projectId, [result.device._id]);
+      if (result !== again) parts.announce.devices(projectId, [result.device._id]);
       return result;
-    }
-    throw new HeraldError("internal", "too many requests change this device at the same time");
-  });
+    }),
+  );
 };
 
 /** The device that the request is about: the one that has the token, else the one that had the token before. */
