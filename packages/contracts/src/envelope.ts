@@ -19,6 +19,8 @@ export const headerNames = {
   deadDetail: "Herald-Dead-Detail",
   deadDeliveries: "Herald-Dead-Deliveries",
   deadAt: "Herald-Dead-At",
+  /** On a dead letter: when its stream had taken the message, which tells it from its replay. */
+  deadPublishedAt: "Herald-Dead-Published-At",
   /** On a dead letter whose body did not fit: how many bytes it had. */
   deadBodyBytes: "Herald-Dead-Body-Bytes",
   /** On a message that was published again: the dead letter it comes from. */

@@ -6,6 +6,7 @@ import { createOpenTokens } from "@herald/payload";
 import { answerDeliveries } from "./answers/answer-deliveries.ts";
 import { answerNotifications } from "./answers/answer-notifications.ts";
 import { answerProviders } from "./answers/answer-providers.ts";
+import { answerReplays } from "./answers/answer-replays.ts";
 import { createFindNotification } from "./answers/find-notification.ts";
 import { createProviderRecords } from "./answers/provider-records.ts";
 import { createRecentSums } from "./answers/recent-sums.ts";
@@ -144,6 +145,7 @@ export const assemble = (config: DispatchConfig, ground: Ground) => {
       ...answerNotifications({ bus, find, notifications, deliveries, sumsOf, watch, sweeps, flush, now }),
       ...answerDeliveries({ bus, find, list: list.list }),
       ...answerProviders({ bus, ...changed }),
+      ...answerReplays({ bus, notifications, deliveries }),
     ];
   };
   let answering: Answering[] = [];

@@ -34,6 +34,7 @@ const bury = async ({ connection, handler }: Job, { received }: Task, verdict: D
     [headerNames.deadDetail]: oneLine(verdict.detail),
     [headerNames.deadDeliveries]: String(received.deliveryCount),
     [headerNames.deadAt]: new Date().toISOString(),
+    [headerNames.deadPublishedAt]: received.publishedAt.toISOString(),
   };
   try {
     await requestAck(connection, subject, received.body, outgoingHeaders({ ...originals(received), ...facts }));

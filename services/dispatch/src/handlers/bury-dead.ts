@@ -15,6 +15,7 @@ import type { Expand } from "../sending/expand.ts";
 import type { Finisher } from "../sending/finisher.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
+import { claimOf } from "./deliver-batch.ts";
 
 /** A dead letter's body is the message that died, so it may be anything. */
 const DeadLetter: MessageContract = {
@@ -60,15 +61,16 @@ export const buryDead = (options: Options) => {
       await notifications.expanded(projectId, notificationId, { batches, devices, unmatched });
       await finisher.check(projectId, notificationId);
     }),
-    on(DeliverBatchV1, async (batch, { signal }) => {
+    on(DeliverBatchV1, async (batch, { signal, header }) => {
       // A project that is deleted leaves batches of notifications that are gone.
       if (!(await notifications.get(batch.projectId, batch.notificationId))) return;
-      const run = await deliveries.seize({ projectId: batch.projectId, id: batch.batchId, batch }, now());
+      const key = { projectId: batch.projectId, id: batch.batchId, batch, ...claimOfDead(header) };
+      const run = await deliveries.seize(key, now());
       if (run) await carryOut.abandon(run, signal);
     }),
-    on(DueV1, async ({ kind, projectId, id }, { signal }) => {
+    on(DueV1, async ({ kind, projectId, id }, { signal, header }) => {
       if (kind === "notification") return bury(projectId, id as NotificationId);
-      const run = await deliveries.seize({ projectId, id }, now());
+      const run = await deliveries.seize({ projectId, id, ...claimOfDead(header) }, now());
       if (run) await carryOut.abandon(run, signal);
     }),
   ];
@@ -82,6 +84,12 @@ export const buryDead = (options: Options) => {
       for (const attempt of buries) if (await attempt(subject, delivery)) return;
     },
   });
+};
+
+/** The claim that the dead message had on its row, where its letter says when it was published. */
+const claimOfDead = (header: Delivery<unknown>["header"]): { claim?: number } => {
+  const at = Date.parse(header(headerNames.deadPublishedAt) ?? "");
+  return Number.isNaN(at) ? {} : { claim: claimOf({ publishedAt: new Date(at) }) };
 };
 
 /** Handles a dead letter whose message was of one contract; false when it was not. */

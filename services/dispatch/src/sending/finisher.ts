@@ -29,18 +29,26 @@ export const createFinisher = ({
   now: () => Date;
 }): Finisher => {
   const sumsOf = async (document: NotificationState, only: LastRow | undefined): Promise<LastRow | undefined> => {
-    const { projectId, _id, expanded } = document;
+    const { projectId, _id, expanded, expansionLostAt } = document;
     if (!expanded) return undefined;
-    if (only && expanded.batches === 1) return only;
+    // What is left of a lost expansion may be dealt later, when that is replayed.
+    if (only && expanded.batches === 1 && !expansionLostAt) return only;
     const state = await ledger.state(projectId, _id);
     return isFinished({ ...state, expandedBatches: expanded.batches }) ? ledger.sums(projectId, _id) : undefined;
+  };
+
+  /** It ended without the audience that a lost expansion never dealt, and some of that was dealt since: the counts are of all. */
+  const amend = async ({ projectId, _id }: NotificationState): Promise<void> => {
+    const { open } = await ledger.state(projectId, _id);
+    if (open === 0) await notifications.amend(projectId, _id, await ledger.sums(projectId, _id));
   };
 
   return {
     check: async (projectId, id, only) => {
       for (;;) {
         const document = await notifications.getState(projectId, id);
-        if (!document || document.final) return;
+        if (!document) return;
+        if (document.final) return document.expansionLostAt ? amend(document) : undefined;
         const sums = await sumsOf(document, only);
         if (!sums) return;
         const { tally, failures } = sums;

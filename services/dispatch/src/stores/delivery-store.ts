@@ -89,13 +89,15 @@ export const createDeliveryStore = (db: Db) => {
 
     /**
      * Takes a row whose message was given up, in whatever state it is, so that it can be settled; undefined when that is
-     * done already. `batch` makes the row where there is none.
+     * done already, or when another message than that of `claim` has started it. `batch` makes the row where there is none.
      */
     seize: async (
-      key: { projectId: ProjectId; id: string; batch?: DeliverBatchV1 },
+      key: { projectId: ProjectId; id: string; batch?: DeliverBatchV1; claim?: number },
       now: Date,
     ): Promise<Run | undefined> => {
-      const { projectId, id, batch } = key;
+      const { projectId, id, batch, claim } = key;
+      // 0: by an earlier try of the burial.
+      const started = { state: "started" as const, ...(claim === undefined ? {} : { claim: { $in: [claim, 0] } }) };
       if (batch) {
         try {
           const row = newRow(batch, { claim: 0, now });
@@ -106,9 +108,8 @@ export const createDeliveryStore = (db: Db) => {
         }
       }
       // A root that waits went on without its message, which is another's to wake; only its own wake-up is given up.
-      const states = batch ? (["started"] as const) : (["started", "waiting"] as const);
       const row = await deliveries.findOneAndUpdate(
-        { _id: id, projectId, state: { $in: [...states] } },
+        { _id: id, projectId, ...(batch ? started : { $or: [started, { state: "waiting" as const }] }) },
         {
           $set: { state: "started", claim: 0, startedAt: now },
           $inc: { starts: 1 },

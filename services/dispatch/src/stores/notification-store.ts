@@ -137,6 +137,18 @@ export const createNotificationStore = (db: Db) => {
     finish: (document: NotificationState, sums: { tally: Tally; failures: Failures; now: Date }): Promise<boolean> =>
       end(document, { cancelledAt: document.cancelledAt ?? { $exists: false } }, sums),
 
+    /** Takes devices into the final counts that were dealt after the end. Whoever has summed up fewer changes nothing. */
+    amend: async (
+      projectId: ProjectId,
+      id: NotificationId,
+      { tally, failures }: { tally: Tally; failures: Failures },
+    ) => {
+      await notifications.updateOne(
+        { _id: id, projectId, "final.tally.devices": { $lt: tally.devices } },
+        { $set: { "final.tally": tally, "final.failures": failures } },
+      );
+    },
+
     /** Some that nobody has looked at for long enough, each for whoever asks first. */
     takeUnchecked: async (now: Date): Promise<NotificationState[]> => {
       const due = await notifications

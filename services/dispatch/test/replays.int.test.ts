@@ -1,0 +1,259 @@
+import { randomUUID } from "node:crypto";
+import { ask, listDeadLetters, publish, replayDeadLetter } from "@herald/bus";
+import {
+  DeliverBatchV1,
+  DueV1,
+  ExpandedV1,
+  ExpandV1,
+  headerNames,
+  JudgeReplay,
+  type MessageContract,
+  type NotificationId,
+  newNotificationId,
+  type ProjectId,
+  SendV1,
+} from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { addsUp, type DispatchTest, day, devices, startDispatchTest } from "./dispatch-fixture.ts";
+
+let dispatch: DispatchTest;
+beforeAll(async () => {
+  dispatch = await startDispatchTest();
+});
+afterAll(() => dispatch.stop());
+beforeEach(() => dispatch.simulators.clear());
+
+const pushes = () => dispatch.simulators.stats().apns?.total ?? 0;
+
+/** As the bus puts a message into the dead letters. Its id. */
+const die = async <Schema extends z.ZodType>(
+  durable: string,
+  contract: MessageContract<Schema>,
+  data: z.output<Schema>,
+  { reason = "exhausted", publishedAt = new Date(), body = data as unknown } = {},
+): Promise<string> => {
+  const subject = `push.dlq.v1.${durable}`;
+  const letter = { ...contract, name: "Raw", filter: subject, pattern: subject, schema: z.unknown() };
+  const { sequence } = await publish(dispatch.bus, { ...letter, subject: () => subject }, body, {
+    id: randomUUID(),
+    headers: {
+      [headerNames.deadSubject]: contract.subject(data),
+      [headerNames.deadReason]: reason,
+      [headerNames.deadPublishedAt]: publishedAt.toISOString(),
+    },
+  });
+  return String(sequence);
+};
+
+/** Publishes a dead message again, whatever is thought of it. */
+const replay = (id: string) => replayDeadLetter(dispatch.bus, id, { attempt: randomUUID() });
+const judge = (question: z.input<typeof JudgeReplay.request>) => ask(dispatch.bus, JudgeReplay, question);
+
+/** What was published before is handled: a notification that was sent after it is final. */
+const passed = async (projectId: ProjectId) => {
+  const id = await dispatch.send(projectId);
+  await dispatch.deal(projectId, id, [devices(1)]);
+  await dispatch.final(projectId, id);
+};
+
+const batchOf = (projectId: ProjectId, notificationId: NotificationId, n: number, count: number): DeliverBatchV1 => ({
+  batchId: `${notificationId}/0/${n}`,
+  projectId,
+  notificationId,
+  lane: "broadcast",
+  platform: "ios",
+  devices: devices(count),
+});
+
+const started = async () => {
+  const projectId = await dispatch.project();
+  const id = await dispatch.send(projectId);
+  await dispatch.expansion(projectId, id);
+  return { projectId, id };
+};
+
+describe("a replay of what was buried", () => {
+  test("sends nothing for a batch, which is final, and dispatch says so before", async () => {
+    const { projectId, id } = await started();
+    const batch = batchOf(projectId, id, 0, 3);
+    const letter = await die("dispatch-broadcast-ios", DeliverBatchV1, batch);
+    await eventually(async () => expect(await dispatch.rows(id)).toMatchObject([{ state: "final" }]));
+    const asked = { projectId, notificationId: id, message: "DeliverBatchV1", batchId: batch.batchId } as const;
+    expect(await judge(asked)).toEqual({ settled: `the devices of the batch ${batch.batchId} are final` });
+    await publish(
+      dispatch.bus,
+      ExpandedV1,
+      { projectId, notificationId: id, batches: 1, devices: 3, unmatched: [] },
+      { id: `${id}/expanded` },
+    );
+    const before = await dispatch.final(projectId, id);
+    expect(before).toMatchObject({ counts: { devices: 3, failed: 3 }, failures: { internal: 3 } });
+    await replay(letter);
+    await passed(projectId);
+    expect(pushes()).toBe(1);
+    expect(await dispatch.get(projectId, id)).toEqual(before);
+  });
+
+  test("sends nothing for a send that was given up, however often it comes", async () => {
+    const projectId = await dispatch.project();
+    const notificationId = newNotificationId(dispatch.now());
+    const send: SendV1 = {
+      projectId,
+      notificationId,
+      content: { title: "Hello", targets: ["all"] },
+      acceptedAt: dispatch.now().toISOString(),
+      expiresAt: new Date(dispatch.now().getTime() + day).toISOString(),
+    };
+    const asked = { projectId, notificationId, message: "SendV1" } as const;
+    expect(await judge(asked)).toEqual({});
+    const letter = await die("dispatch-start", SendV1, send);
+    await dispatch.expansion(projectId, notificationId);
+    expect((await judge(asked)).settled).toContain("was given up");
+    await replay(letter);
+    await dispatch.deal(projectId, notificationId, [devices(4)]);
+    const before = await dispatch.final(projectId, notificationId);
+    expect(before).toMatchObject({ counts: { devices: 4, failed: 4 } });
+    expect((await judge(asked)).settled).toBe(`the notification ${notificationId} is final: completed`);
+    await replay(letter);
+    await passed(projectId);
+    expect(pushes()).toBe(1);
+    expect(await dispatch.get(projectId, notificationId)).toEqual(before);
+  });
+
+  test("leaves a wake-up's row as it became", async () => {
+    const { projectId, id } = await started();
+    dispatch.simulators.script([{ provider: "apns", status: 503, headers: { "retry-after": "600" } }]);
+    await dispatch.deal(projectId, id, [devices(2)]);
+    const due = `${id}/0/0/2`;
+    await eventually(async () => expect((await dispatch.rows(id)).at(-1)).toMatchObject({ state: "waiting" }));
+    const asked = { projectId, notificationId: id, message: "DueV1", batchId: due } as const;
+    expect(await judge(asked)).toEqual({});
+    expect((await judge({ ...asked, batchId: `${id}/0/9` })).settled).toContain("does not exist");
+    // The root of the row goes on without the message that it was dealt in.
+    const root = { ...asked, message: "DeliverBatchV1", batchId: `${id}/0/0` } as const;
+    expect((await judge(root)).settled).toContain("are final");
+    const letter = await die("dispatch-due", DueV1, {
+      kind: "batch",
+      projectId,
+      key: due.replaceAll("/", "-"),
+      id: due,
+    });
+    const before = await dispatch.final(projectId, id);
+    expect(before).toMatchObject({ counts: { devices: 2, failed: 2 } });
+    expect((await judge(asked)).settled).toContain("are final");
+    await replay(letter);
+    dispatch.simulators.clear();
+    await passed(await dispatch.project());
+    expect(pushes()).toBe(1);
+    expect(await dispatch.get(projectId, id)).toEqual(before);
+  });
+});
+
+describe("a replay of what was not buried", () => {
+  test("sends a batch that dispatch did not understand, and the notification ends", async () => {
+    const { projectId, id } = await started();
+    const batch = batchOf(projectId, id, 1, 3);
+    const letter = await die("dispatch-broadcast-ios", DeliverBatchV1, batch, { reason: "schema", body: { not: 1 } });
+    await dispatch.deal(projectId, id, [devices(2)], { of: 2 });
+    await publish(
+      dispatch.bus,
+      ExpandedV1,
+      { projectId, notificationId: id, batches: 2, devices: 5, unmatched: [] },
+      { id: `${id}/expanded` },
+    );
+    await eventually(async () => expect((await dispatch.get(projectId, id)).counts).toMatchObject({ accepted: 2 }));
+    expect((await dispatch.get(projectId, id)).counts.pending).toBe(3);
+    const asked = { projectId, notificationId: id, message: "DeliverBatchV1", batchId: batch.batchId } as const;
+    expect(await judge(asked)).toEqual({});
+    // As it is, it dies again; the batch as it was meant is what a mended version makes of it.
+    expect((await replay(letter)).understood).toBe(false);
+    await eventually(async () => {
+      const { data } = await listDeadLetters(dispatch.bus, { by: "page", page: 1, perPage: 100 });
+      expect(data.at(-1)).toMatchObject({ replay_of: letter, reason: "schema" });
+    });
+    await publish(dispatch.bus, DeliverBatchV1, batch, { id: `${batch.batchId}/mended` });
+    expect(await dispatch.final(projectId, id)).toMatchObject({ counts: { devices: 5, accepted: 5 } });
+  });
+
+  test("deals what a lost expansion left out, also after the end: the devices are sent to and counted, once", async () => {
+    const { projectId, id } = await started();
+    await dispatch.deal(projectId, id, [devices(2)], { of: 2 });
+    const page: ExpandV1 = {
+      projectId,
+      notificationId: id,
+      page: 1,
+      fromBucket: 9,
+      toBucket: 10,
+      targets: ["all"],
+      lane: "broadcast",
+      expiresAt: new Date(Date.now() + day).toISOString(),
+    };
+    const letter = await die("registry-expand", ExpandV1, page);
+    await eventually(async () => {
+      dispatch.pass(61_000);
+      expect(await dispatch.get(projectId, id)).toMatchObject({ status: "completed", counts: { devices: 2 } });
+    });
+    const late = batchOf(projectId, id, 1, 3);
+    const asked = { projectId, notificationId: id, message: "DeliverBatchV1", batchId: late.batchId } as const;
+    expect(await judge(asked)).toEqual({});
+    await replay(letter);
+    // Registry, which the test plays, deals the page that it lost.
+    dispatch.simulators.script([{ provider: "apns", times: 1, status: 503 }]);
+    await publish(dispatch.bus, DeliverBatchV1, late, { id: late.batchId });
+    await publish(dispatch.bus, DeliverBatchV1, batchOf(projectId, id, 2, 1), { id: `${id}/0/2` });
+    const told = await eventually(async () => {
+      // One was refused for now; the broker's clock does not know that its time has come.
+      dispatch.pass(5_000);
+      const notification = await dispatch.get(projectId, id);
+      addsUp(notification);
+      expect(notification.counts).toMatchObject({ devices: 6, accepted: 6, pending: 0 });
+      return notification;
+    });
+    expect(told.status).toBe("completed");
+    expect(await dispatch.deliveries(projectId, id)).toHaveLength(6);
+    await publish(dispatch.bus, DeliverBatchV1, late, { id: `${late.batchId}/again` });
+    await passed(projectId);
+    expect(await dispatch.get(projectId, id)).toEqual(told);
+    // Six devices, one that was asked for twice, and the one of `passed`.
+    expect(pushes()).toBe(8);
+    expect((await judge(asked)).settled).toContain("are final");
+  });
+
+  test("of a batch whose notification is gone can do nothing", async () => {
+    const { projectId } = await started();
+    const notificationId = newNotificationId(dispatch.now());
+    const batchId = `${notificationId}/0/0`;
+    for (const message of ["DeliverBatchV1", "DueV1"] as const)
+      expect((await judge({ projectId, notificationId, message, batchId })).settled).toContain("does not exist");
+  });
+});
+
+describe("a burial that comes after a replay", () => {
+  const slow = async () => {
+    const { projectId, id } = await started();
+    dispatch.simulators.script([{ provider: "apns", status: 200, delayMs: 700 }]);
+    const batch = batchOf(projectId, id, 0, 2);
+    await dispatch.deal(projectId, id, [batch.devices]);
+    const row = await eventually(async () => {
+      const [found] = await dispatch.rows(id);
+      if (found?.claim === undefined) throw new Error("the batch is not started");
+      return found;
+    });
+    return { projectId, id, batch, claim: new Date(row.claim ?? 0) };
+  };
+
+  test("leaves the batch to it", async () => {
+    const { projectId, id, batch, claim } = await slow();
+    const publishedAt = new Date(claim.getTime() - 1);
+    await die("dispatch-broadcast-ios", DeliverBatchV1, batch, { publishedAt });
+    expect(await dispatch.final(projectId, id)).toMatchObject({ counts: { devices: 2, accepted: 2, failed: 0 } });
+  });
+
+  test("takes the batch where it is the dead message that had started it", async () => {
+    const { projectId, id, batch, claim } = await slow();
+    await die("dispatch-broadcast-ios", DeliverBatchV1, batch, { publishedAt: claim });
+    expect(await dispatch.final(projectId, id)).toMatchObject({ failures: { internal: 2 } });
+  });
+});
