@@ -36,7 +36,7 @@ export const answerStats = (bus: Bus, rollups: RollupStore, notices: NoticeStore
     const hours = sumHours(intervals, platform);
     for (let at = 0; at < wanted.length; at += page) {
       const found = rollups.hours(projectId, wanted.slice(at, at + page), range.from, range.to);
-      for await (const hour of found) hours.add(hour);
+      for (const hour of await found) hours.add(hour);
     }
     const opens = notificationId === undefined ? {} : await rollups.total(projectId, notificationId);
     return statsView(request, intervals, hours, opens);

@@ -66,17 +66,14 @@ export const createRollupStore = (db: Db) => {
     },
 
     /** The hours of a project or of some notifications that have figures between two times. */
-    hours: (
-      projectId: ProjectId,
-      what: readonly RollupOf[],
-      from: Date,
-      to: Date,
-    ): AsyncIterable<HourFigures & { readonly hour: Date }> => {
+    hours: (projectId: ProjectId, what: readonly RollupOf[], from: Date, to: Date): Promise<HourFigures[]> => {
       const start = new Date(Math.floor(from.getTime() / hourMs) * hourMs);
-      return rollups.find(
-        { projectId, what: { $in: [...what] }, hour: { $gte: start, $lt: to } },
-        { hint: indexName(byHour), projection: { hour: 1, quarters: 1 }, batchSize: 1_000 },
-      ) as unknown as AsyncIterable<HourFigures & { readonly hour: Date }>;
+      return rollups
+        .find(
+          { projectId, what: { $in: [...what] }, hour: { $gte: start, $lt: to } },
+          { hint: indexName(byHour), projection: { hour: 1, quarters: 1 }, batchSize: 10_000 },
+        )
+        .toArray() as unknown as Promise<HourFigures[]>;
     },
 
     /** All that is known of the opens of one notification. */
