@@ -1,13 +1,16 @@
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inParallel } from "./harness/in-parallel.ts";
-import { checkInvariants, nothingBroken } from "./harness/invariants.ts";
+import { checkInvariants, deliveryKey, nothingBroken } from "./harness/invariants.ts";
+import { pushAgain } from "./harness/push-again.ts";
 import { seed } from "./harness/seed.ts";
 import { deviceOf, payloadOf } from "./harness/simulators.ts";
 import { type System, startSystem, tellOnFailure } from "./harness/system.ts";
 
 const audience = 10_000;
 const singles = 100;
+/** Ids that nothing has. */
+const [lost, never] = ["ntf_01m7yrszajfsprzbd1z1br2ywr", "ntf_01m7yrszajfsprzbd1z1br2yww"];
 
 let system: System;
 beforeAll(async () => {
@@ -64,4 +67,38 @@ test("a topic of 10,000 devices gets its notification, each once, while single s
   expect(single[0]?.seq).toBeLessThan(gotBroadcast.at(-1)?.seq ?? 0);
   const gotSingle = new Map(single.map((push) => [payloadOf(push).notification_id, deviceOf(push)]));
   for (const { id, device } of [...own, ...foreign]) expect(gotSingle.get(id)).toBe(device);
+});
+
+test("the checker of all this sees what it is for", async () => {
+  const project = await system.project("Broken on purpose");
+  const [first, second] = await seed(system, project, 2);
+  const { id } = await project.send({ title: "Once", targets: ["all"] });
+  await project.final(id);
+  const pushes = (await system.simulators.pushes()).filter((push) => payloadOf(push).notification_id === id);
+  const push = pushes.find((one) => deviceOf(one) === first?.id);
+  if (!push || !second) throw new Error("it did not arrive");
+  const well = await checkInvariants(system, project, [{ id, devices: 2 }], { opened: new Set() });
+  expect(well).toEqual({ ...nothingBroken, repeated: 0, deliveries: 2 });
+
+  await pushAgain(system.simulators, push);
+  await pushAgain(system.simulators, { ...push, payload: { ...payloadOf(push), notification_id: never } });
+  const promised = [
+    { id, devices: 3 },
+    { id: lost, devices: 1 },
+  ];
+  const opened = new Set([deliveryKey(id, second.id)]);
+  const broken = await checkInvariants(system, project, promised, { timeoutMs: 100, opened });
+  expect(broken).toEqual({
+    lost: [lost],
+    unmarked: [`${deliveryKey(id, deviceOf(push))}: 2 times`],
+    wrong: [
+      `${id}: addressed 2 devices instead of 3`,
+      `${deliveryKey(id, second.id)}: its open was answered 204 and is not counted`,
+      `${deliveryKey(never, deviceOf(push))}: the device got what the ledger does not know`,
+    ],
+    repeated: 1,
+    deliveries: 2,
+  });
+  const unpromised = await checkInvariants(system, project, [], { timeoutMs: 100 });
+  expect(unpromised.wrong).toContain(`${id}: nobody was told of it`);
 });

@@ -1,0 +1,105 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { RunningHerald } from "@herald/local-stack";
+import { eventually } from "@herald/testing";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { shellBlocks } from "./harness/shell-blocks.ts";
+import { payloadOf, simulatorControl } from "./harness/simulators.ts";
+
+type LocalFile = RunningHerald["local"];
+
+const run = promisify(execFile);
+const root = join(import.meta.dirname, "..");
+const parts = ["GATEWAY", "REGISTRY", "DISPATCH", "ANALYTICS"].flatMap((name) => [name, `${name}_METRICS`]);
+const simulators = ["CONTROL", "APNS", "FCM", "WEBPUSH"].map((name) => `SIMULATORS_${name}`);
+const freePorts = [...parts, ...simulators, "NATS", "MONGO"].map((name) => [`HERALD_${name}_PORT`, "0"]);
+
+/** As a clone of the repository, as far as the README's commands see it: `.herald` is in it. */
+let folder: string;
+let npm: ChildProcess;
+let printed = "";
+let local: LocalFile;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "herald-first-push-"));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+beforeEach(async () => {
+  printed = "";
+  const env = { ...process.env, ...Object.fromEntries(freePorts), HERALD_DATA_DIR: join(folder, ".herald") };
+  // In a process group of its own, as a terminal gives one to what is typed into it.
+  npm = spawn("npm", ["start"], { cwd: root, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+  for (const stream of [npm.stdout, npm.stderr])
+    stream?.setEncoding("utf8").on("data", (text) => {
+      printed += text;
+    });
+  local = await eventually(
+    async () => {
+      if (npm.exitCode !== null) throw new Error(`npm start has ended:\n${printed}`);
+      return JSON.parse(await readFile(join(folder, ".herald/local.json"), "utf8")) as LocalFile;
+    },
+    { timeoutMs: 120_000 },
+  );
+  await eventually(() => expect(printed).toContain("Herald is ready"));
+});
+afterEach(async ({ task }) => {
+  if (task.result?.state === "fail") process.stderr.write(printed);
+  if (npm.exitCode !== null || npm.signalCode !== null) return;
+  process.kill(-(npm.pid as number), "SIGKILL");
+  await once(npm, "exit");
+});
+
+/** Of everything that was started with this folder, by arguments or environment: what still runs. */
+async function left(): Promise<string[]> {
+  const { stdout } = await run("ps", ["axeww", "-o", "pid=,stat=,command="], { maxBuffer: 32_000_000 });
+  const lines = stdout.split("\n").filter((line) => line.includes(folder) && !/^ *\d+ Z/.test(line));
+  return lines.map((line) => line.slice(0, 200));
+}
+
+async function expectAllGone(): Promise<void> {
+  const { processes } = local;
+  expect(Object.keys(processes)).toEqual(expect.arrayContaining(["gateway", "registry", "dispatch", "analytics"]));
+  if (npm.exitCode === null && npm.signalCode === null) await once(npm, "exit");
+  await eventually(async () => expect(await left()).toEqual([]), { timeoutMs: 60_000 });
+  await expect(fetch(`${local.gateway}/livez`)).rejects.toThrow();
+}
+
+test("the README's first push works as written, twice; Ctrl-C in the terminal leaves nothing behind", async () => {
+  const blocks = shellBlocks(await readFile(join(root, "README.md"), "utf8"), "Your first push");
+  expect(blocks.length).toBeGreaterThan(0);
+  const script = blocks.join("\n");
+  const follow = async () => (await run("sh", ["-e", "-c", script], { cwd: folder, maxBuffer: 32_000_000 })).stdout;
+
+  const first = await follow();
+  expect(first).toContain('"credential":"hdc_');
+  const [, id] = /"id":"(ntf_\w+)","status":"accepted"/.exec(first) ?? [];
+  const control = simulatorControl(local.simulators.control);
+  const arrived = await eventually(
+    async () => {
+      const pushes = (await control.pushes()).filter((push) => payloadOf(push).notification_id === id);
+      expect(pushes).toHaveLength(1);
+      return pushes;
+    },
+    { timeoutMs: 30_000 },
+  );
+  expect(arrived[0]?.payload).toMatchObject({
+    aps: { alert: { title: "Hello", body: "It works" } },
+    link_to: "/news/1",
+  });
+  // The last command shows what has arrived until then: by now that is at least the first one.
+  expect(await follow()).toContain(`"notification_id":"${id}"`);
+
+  const running = (await left()).map((line) => Number.parseInt(line, 10));
+  expect(running).toEqual(expect.arrayContaining(Object.values(local.processes)));
+  process.kill(-(npm.pid as number), "SIGINT");
+  await expectAllGone();
+});
+
+test("SIGTERM to npm alone, as a supervisor sends it, leaves nothing behind either", async () => {
+  npm.kill("SIGTERM");
+  await expectAllGone();
+});

@@ -1,0 +1,51 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+
+export type Span = {
+  /** As in `service.name`. */
+  readonly service: string;
+  readonly name: string;
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId?: string;
+  readonly kind: number;
+  readonly links?: readonly { readonly traceId: string; readonly spanId: string }[];
+};
+
+type Exported = {
+  resourceSpans: {
+    resource: { attributes: { key: string; value: { stringValue?: string } }[] };
+    scopeSpans: { spans: Omit<Span, "service">[] }[];
+  }[];
+};
+
+/** What OTEL_EXPORTER_OTLP_ENDPOINT may point at: takes spans over OTLP/HTTP as JSON, and keeps them as they came too. */
+export async function startCollector() {
+  const spans: Span[] = [];
+  const bodies: string[] = [];
+  const server = createServer(async (request, response) => {
+    let body = "";
+    for await (const text of request.setEncoding("utf8")) body += text;
+    bodies.push(body);
+    for (const { resource, scopeSpans } of (JSON.parse(body) as Exported).resourceSpans) {
+      const service = resource.attributes.find(({ key }) => key === "service.name")?.value.stringValue ?? "";
+      for (const scope of scopeSpans) for (const span of scope.spans) spans.push({ ...span, service });
+    }
+    response.writeHead(200, { "content-type": "application/json" }).end("{}");
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    spans,
+    bodies,
+    stop: async () => {
+      server.close();
+      server.closeAllConnections();
+      await once(server, "close");
+    },
+  };
+}
+
+export type Collector = Awaited<ReturnType<typeof startCollector>>;

@@ -1,0 +1,7 @@
+/** The fenced blocks of a Markdown section that are tagged `sh`: what a reader is meant to run. Blocks without the tag only show. */
+export function shellBlocks(markdown: string, heading: string): string[] {
+  const [, ...sections] = markdown.split(/^## /m);
+  const section = sections.find((text) => text.split("\n", 1)[0]?.trim() === heading);
+  if (section === undefined) throw new Error(`there is no section "${heading}"`);
+  return [...section.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = ""]) => block);
+}
