@@ -48,8 +48,15 @@ export function serviceEnvironment(
   return { ...defaults, ...env, ...fixed };
 }
 
-/** Herald's own code runs from its sources: nothing has to be built. */
-const nodeArgs = (root: string, entry: string) => ["--conditions=@herald/source", join(root, entry)];
+/**
+ * Herald's own code runs from its sources: nothing has to be built. What lives for one batch must die young: with the
+ * default young generation, which grows to 64 MB and more, each service holds half as much memory again and is no faster.
+ */
+const nodeArgs = (root: string, entry: string) => [
+  "--conditions=@herald/source",
+  "--max-semi-space-size=8",
+  join(root, entry),
+];
 
 export type ProgramOptions = {
   root: string;
