@@ -1,3 +1,4 @@
+import { type Condition, parseCondition } from "./condition.ts";
 import { TopicName } from "./http/v1/topics.ts";
 import { DeviceId } from "./ids.ts";
 import type { Lane } from "./platforms.ts";
@@ -9,6 +10,7 @@ export type Target = { readonly source: string } & (
   | { readonly kind: "topic"; readonly name: string }
   | { readonly kind: "token"; readonly token: string }
   | { readonly kind: "pair"; readonly of: "metadata" | "identifiers"; readonly path: string; readonly value: string }
+  | { readonly kind: "condition"; readonly condition: Condition }
 );
 
 type Parsed = { target: Target } | { problem: string };
@@ -31,6 +33,12 @@ const pair = (source: string, of: "metadata" | "identifiers", rest: string): Par
   return { target: { source, kind: "pair", of, path: rest.slice(0, split), value: rest.slice(split + 1) } };
 };
 
+const condition = (source: string, expression: string): Parsed => {
+  const parsed = parseCondition(expression);
+  if ("problem" in parsed) return { problem: `is not a target: ${parsed.problem}` };
+  return { target: { source, kind: "condition", condition: parsed.condition } };
+};
+
 /** Understands one entry of `targets`, or says in words what is wrong with it. */
 export const parseTarget = (source: string): Parsed => {
   if (source === "all") return { target: { source, kind: "all" } };
@@ -51,8 +59,12 @@ export const parseTarget = (source: string): Parsed => {
       return pair(source, "metadata", rest);
     case "identifiers":
       return pair(source, "identifiers", rest);
+    case "condition":
+      return condition(source, rest);
     default:
-      return { problem: "is not a target: known prefixes are device:, topic:, token:, metadata:, identifiers:" };
+      return {
+        problem: "is not a target: known prefixes are device:, topic:, token:, metadata:, identifiers:, condition:",
+      };
   }
 };
 

@@ -14,6 +14,19 @@ describe("a target", () => {
     ["metadata:plan=pro=plus", { kind: "pair", of: "metadata", path: "plan", value: "pro=plus" }],
     ["metadata:user.id=", { kind: "pair", of: "metadata", path: "user.id", value: "" }],
     ["identifiers:os:v=1", { kind: "pair", of: "identifiers", path: "os:v", value: "1" }],
+    [
+      "condition:'a.b' in topics || platform == 'ios'",
+      {
+        kind: "condition",
+        condition: {
+          kind: "or",
+          parts: [
+            { kind: "topic", name: "a.b" },
+            { kind: "compare", field: { of: "platform" }, operator: "==", value: "ios" },
+          ],
+        },
+      },
+    ],
   ])("%j means %j", (source, target) => {
     expect(parseTarget(source)).toEqual({ target: { source, ...target } });
   });
@@ -32,9 +45,16 @@ describe("a target", () => {
     "metadata:x",
     "metadata:=x",
     "foo:bar",
+    "condition:",
     "ünicode",
   ])("%j is refused with a reason", (source) => {
     expect(parseTarget(source)).toEqual({ problem: expect.stringMatching(/^is not a target: /) });
+  });
+
+  test("a condition that is not understood says at which of its characters", () => {
+    expect(parseTarget("condition:metadata.plan = 'pro'")).toEqual({
+      problem: expect.stringMatching(/^is not a target: at character 15: /),
+    });
   });
 
   test.each([
@@ -42,6 +62,7 @@ describe("a target", () => {
     [[id, "news"], "broadcast"],
     [["all"], "broadcast"],
     [["metadata:a=b"], "broadcast"],
+    [[id, "condition:platform == 'ios'"], "broadcast"],
   ])("%j goes through the lane %s", (targets, lane) => {
     expect(laneOf(targets)).toBe(lane);
   });

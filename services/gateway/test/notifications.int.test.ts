@@ -48,8 +48,11 @@ describe("what is refused, in words", () => {
       ["notification.dry_run: is not available yet; without it the notification is sent"],
     ],
     [
-      { title: "Hello", targets: ["condition:'news' in topics"] },
-      ["notification.targets.0: is not a target: known prefixes are device:, topic:, token:, metadata:, identifiers:"],
+      { title: "Hello", targets: ["all", "condition:'news' in topic", "conditions:x"] },
+      [
+        "notification.targets.1: is not a target: at character 11: expected `topics`, found `topic`",
+        "notification.targets.2: is not a target: known prefixes are device:, topic:, token:, metadata:, identifiers:, condition:",
+      ],
     ],
     [
       { title: { $ne: null }, targets: { $gt: "" } },

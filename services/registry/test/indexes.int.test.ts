@@ -68,6 +68,7 @@ const everyLookup = [
   ...lookups("news", newDeviceId(now()), "token:t1", `metadata:a=${"x".repeat(300)}`),
   ...lookups("a", "b"),
   ...lookups("all"),
+  ...lookups("condition:'a' in topics && metadata.b > 1", "condition:platform == 'ios' && metadata.b.c != 2"),
 ];
 const range = { from: 10, to: 70 };
 

@@ -1,7 +1,7 @@
 import { type DeviceId, parseTarget, pushTokenHash, type Target } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
 import { audienceOf, isDirect } from "./audience.ts";
-import { matchedTargets } from "./matched-targets.ts";
+import { confirm } from "./matched-targets.ts";
 
 const one = "dev_06bq4ghm31tz5d2ns8y7k9w0ac";
 const two = "dev_06bq4ghm31tz5d2ns8y7k9w0ad";
@@ -46,16 +46,48 @@ describe("lookups of an audience", () => {
     expect(audienceOf(targets(`metadata:a.b=${long}`, "all"))).toEqual([value, { by: "all", targets: [1] }]);
   });
 
+  test("conditions are asked by the facets of their positive clauses, and the others in one scan", () => {
+    const sources = [
+      "condition:'a' in topics && metadata.n != 1",
+      "condition:metadata.plan == 'pro' || 'b' in topics",
+      "condition:!('a' in topics)",
+      `condition:metadata.bio == '${long}'`,
+    ];
+    const kinds = audienceOf(targets(...sources)).map((lookup) =>
+      lookup.by === "conditions" ? { facets: lookup.facets, targets: lookup.targets } : lookup.by,
+    );
+    expect(kinds).toEqual([
+      { facets: ["t:a", "m:plan=pro", "t:b"], targets: [0, 1] },
+      { facets: undefined, targets: [2, 3] },
+    ]);
+    expect(isDirect(audienceOf(targets(...sources)))).toBe(false);
+  });
+
+  test("a condition of two hundred topics is a few lookups, and none is lost", () => {
+    const any = Array.from({ length: 200 }, (_, at) => `'t${at}' in topics`).join(" || ");
+    const lookups = audienceOf(targets("one", `condition:${any}`));
+    const own = lookups.filter((lookup) => lookup.by === "conditions");
+    expect(own).toHaveLength(4);
+    expect(new Set(own.flatMap(({ facets }) => facets ?? [])).size).toBe(200);
+    for (const lookup of own) expect(lookup.targets).toEqual([1]);
+  });
+
   test.each(["$where", "a.$gt", "a..b", ".a", "a.", "a\0"])("the path %j is asked of nobody", (path) => {
     expect(audienceOf(targets(`metadata:${path}=${long}`))).toEqual([]);
   });
 });
 
 describe("targets that matched", () => {
-  const device = (id: DeviceId, token: string, ...facets: string[]) => ({ id, token, facets });
+  const device = (id: DeviceId, token: string, ...facets: string[]) => ({
+    id,
+    platform: "ios" as const,
+    token,
+    facets,
+    metadata: { a: token },
+  });
   const matched = (sources: string[], ...found: ReturnType<typeof device>[]) => {
     const list = targets(...sources);
-    return audienceOf(list).flatMap((lookup) => matchedTargets(lookup, list, found, (row) => row));
+    return audienceOf(list).flatMap((lookup) => confirm(lookup, list, found, (row) => row).matched);
   };
 
   test.each([
@@ -66,7 +98,17 @@ describe("targets that matched", () => {
     { sources: ["news", "topic:news"], found: [device(one, "a")], positions: [0, 1] },
     { sources: ["news"], found: [], positions: [] },
     { sources: [one, two], found: [device(two, "a")], positions: [1] },
-    { sources: [`metadata:a=${long}`], found: [device(two, "a")], positions: [0] },
+    { sources: [`metadata:a=${long}`], found: [device(two, long)], positions: [0] },
+    { sources: [`metadata:a=${long}`], found: [device(two, "a")], positions: [] },
+    {
+      sources: [
+        "condition:'a' in topics",
+        "condition:'b' in topics && metadata.a == 'x'",
+        "condition:metadata.a > 'w'",
+      ],
+      found: [device(one, "x", "t:b"), device(two, "v", "t:b")],
+      positions: [1, 2],
+    },
   ])("$sources by $found.length devices: $positions", ({ sources, found, positions }) => {
     expect(matched(sources, ...found)).toEqual(positions);
   });

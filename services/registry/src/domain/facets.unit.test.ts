@@ -38,6 +38,7 @@ const long = "x".repeat(300);
 describe("matches", () => {
   const device = {
     id,
+    platform: "ios",
     token: "t1",
     facets: facetsOf({ topics: ["news"], metadata: { n: 1, plan: "pro" }, identifiers: { os: "17" } }),
     metadata: { n: 1, plan: "pro", bio: long, list: [long], deep: { bio: long } },
@@ -76,6 +77,7 @@ describe("matches", () => {
       fc.property(fc.dictionary(key, scalar, { maxKeys: 4 }), key, scalar, (metadata, path, value) => {
         const candidate = {
           id,
+          platform: "ios",
           token: "",
           metadata,
           facets: facetsOf({ topics: [], metadata, identifiers: {} }),

@@ -1,7 +1,7 @@
 import type { Target } from "@herald/contracts";
 import type { Lookup } from "./audience.ts";
 import { pairFacet, topicFacet } from "./facets.ts";
-import type { Candidate } from "./matches.ts";
+import { type Candidate, matches } from "./matches.ts";
 
 /** What the devices of a page have between them, so that a thousand targets are a thousand look-ups and not a million. */
 const evidenceOf = (devices: readonly Candidate[]) => ({
@@ -9,6 +9,32 @@ const evidenceOf = (devices: readonly Candidate[]) => ({
   tokens: new Set(devices.map(({ token }) => token)),
   facets: new Set(devices.flatMap(({ facets }) => facets)),
 });
+
+/** Lookups that may find devices which none of their targets names: the database has no answer to what they ask. */
+const isRough = ({ by }: Lookup): boolean => by === "conditions" || by === "value";
+
+/** What a lookup found and its targets name, and which of the targets, as positions in the notification's list. */
+export const confirm = <Row>(
+  lookup: Lookup,
+  targets: readonly Target[],
+  rows: readonly Row[],
+  candidateOf: (row: Row) => Candidate,
+): { readonly found: readonly Row[]; readonly matched: readonly number[] } => {
+  if (!isRough(lookup)) return { found: rows, matched: matchedTargets(lookup, targets, rows, candidateOf) };
+  const matched = new Set<number>();
+  const found = rows.filter((row) => {
+    const candidate = candidateOf(row);
+    let named = false;
+    for (const at of lookup.targets) {
+      const target = targets[at];
+      if (!target || (named && matched.has(at)) || !matches(target, candidate)) continue;
+      named = true;
+      matched.add(at);
+    }
+    return named;
+  });
+  return { found, matched: [...matched] };
+};
 
 /**
  * Which of a lookup's targets, as positions in the notification's list, named one of the devices that it found. Most lookups are
@@ -22,7 +48,7 @@ export const matchedTargets = <Row>(
 ): readonly number[] => {
   if (found.length === 0) return [];
   // It asked for one thing only, so whatever it found is that.
-  if (lookup.by === "value" || (lookup.by === "facets" && lookup.facets.length === 1)) return lookup.targets;
+  if (lookup.by === "facets" && lookup.facets.length === 1) return lookup.targets;
   if (lookup.targets.length === 1) return lookup.targets;
   const evidence = evidenceOf(found.map(candidateOf));
   return lookup.targets.filter((at) => {
@@ -43,5 +69,7 @@ const isNamed = (target: Target, { ids, tokens, facets }: ReturnType<typeof evid
       return facets.has(topicFacet(target.name));
     case "pair":
       return facets.has(pairFacet(target.of, target.path, target.value) ?? "");
+    case "condition":
+      return false; // no evidence decides it: its lookups are rough
   }
 };

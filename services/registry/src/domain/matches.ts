@@ -1,9 +1,10 @@
-import type { AppData, DeviceId, Target } from "@herald/contracts";
+import { type AppData, type DeviceId, fulfils, type Literal, type Platform, type Target } from "@herald/contracts";
 import { pairFacet, scalarText, topicFacet } from "./facets.ts";
 
-/** What a target is compared with. The data is needed only for values that are too long to be facets. */
+/** What a target is compared with. The data is needed only for conditions, and for values that are too long to be facets. */
 export type Candidate = {
   readonly id: DeviceId;
+  readonly platform: Platform;
   readonly token: string;
   readonly facets: readonly string[];
   readonly metadata?: AppData;
@@ -19,6 +20,9 @@ const valueAt = (data: unknown, path: string): unknown => {
   }
   return at;
 };
+
+const literal = (value: unknown): Literal | undefined =>
+  typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? value : undefined;
 
 /** Whether a target names the device. Says nothing about the device being active. */
 export const matches = (target: Target, device: Candidate): boolean => {
@@ -36,5 +40,11 @@ export const matches = (target: Target, device: Candidate): boolean => {
       if (facet !== undefined) return device.facets.includes(facet);
       return scalarText(valueAt(device[target.of], target.path)) === target.value;
     }
+    case "condition":
+      return fulfils(target.condition, {
+        platform: device.platform,
+        inTopic: (name) => device.facets.includes(topicFacet(name)),
+        value: (of, path) => literal(valueAt(device[of], path)),
+      });
   }
 };

@@ -2,6 +2,7 @@ import { type Addressee, deviceBucket, type Platform, type ProjectId } from "@he
 import { indexName } from "@herald/mongo";
 import type { Db, Document, Filter } from "mongodb";
 import type { Lookup } from "../domain/audience.ts";
+import { neededPaths } from "../domain/paths.ts";
 import { type BucketRange, bucketsOf, sampledBuckets, sampleEvery } from "../domain/plan-pages.ts";
 import { type DeviceDocument, deviceIndexes } from "./device-document.ts";
 import { deviceCollection } from "./device-store.ts";
@@ -80,6 +81,12 @@ const queryOf = (projectId: ProjectId, lookup: Lookup, buckets: readonly number[
         extra: { [field]: 1 },
       };
     }
+    case "conditions":
+      return {
+        filter: { projectId, ...(lookup.facets && { facets: { $in: [...lookup.facets] } }), ...within(buckets) },
+        hint: indexName(lookup.facets ? deviceIndexes.facets : deviceIndexes.bucket),
+        extra: Object.fromEntries(neededPaths(lookup.conditions).map((path) => [path, 1])),
+      };
     case "ids": {
       const wanted = buckets && new Set(buckets);
       const ids = wanted ? lookup.ids.filter((id) => wanted.has(deviceBucket(id))) : lookup.ids;
@@ -136,17 +143,18 @@ export const createAudienceStore = (db: Db) => {
   });
 };
 
-/** A lookup by a value reads every device, so its pages are those of all. Inactive devices count: the index does not know. */
+/** What has no facet reads every device, so its pages are those of all. Inactive devices count: the index does not know. */
 const countable = (
   projectId: ProjectId,
-  lookup: Extract<Lookup, { by: "all" | "facets" | "value" }>,
+  lookup: Extract<Lookup, { by: "all" | "facets" | "value" | "conditions" }>,
   buckets: readonly number[] | undefined,
 ): Query => {
-  const hint = lookup.by === "facets" ? deviceIndexes.facets : deviceIndexes.bucket;
+  const facets = "facets" in lookup ? lookup.facets : undefined;
+  const hint = facets ? deviceIndexes.facets : deviceIndexes.bucket;
   return {
     filter: {
       projectId,
-      ...(lookup.by === "facets" && { facets: { $in: [...lookup.facets] } }),
+      ...(facets && { facets: { $in: [...facets] } }),
       ...within(buckets),
     },
     hint: indexName(hint),

@@ -1,0 +1,35 @@
+import type { Condition } from "@herald/contracts";
+
+/** Whether a document can have the path: with others a database would read operators, or refuse them. */
+export const possiblePath = (path: string): boolean =>
+  path.split(".").every((key) => key !== "" && !key.startsWith("$") && !key.includes("\0"));
+
+const collect = (condition: Condition, into: Set<string>): void => {
+  switch (condition.kind) {
+    case "or":
+    case "and":
+      for (const part of condition.parts) collect(part, into);
+      break;
+    case "not":
+      collect(condition.part, into);
+      break;
+    case "topic":
+      into.add("facets");
+      break;
+    case "compare":
+    case "one-of": {
+      const { field } = condition;
+      if (field.of !== "platform" && possiblePath(field.path)) into.add(`${field.of}.${field.path}`);
+    }
+  }
+};
+
+/** The parts of a device that conditions look at, none of them inside of another: databases refuse both at once. */
+export const neededPaths = (conditions: readonly Condition[]): string[] => {
+  const paths = new Set<string>();
+  for (const condition of conditions) collect(condition, paths);
+  return [...paths].filter((path) => {
+    const keys = path.split(".");
+    return !keys.some((_, at) => at > 0 && paths.has(keys.slice(0, at).join(".")));
+  });
+};

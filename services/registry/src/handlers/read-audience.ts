@@ -1,0 +1,81 @@
+import { type ProjectId, parseTarget, type Target } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { isDirect, type Lookup } from "../domain/audience.ts";
+import type { Dealable } from "../domain/deal-batches.ts";
+import { confirm } from "../domain/matched-targets.ts";
+import { allBuckets, type BucketRange, firstPage, smallAudience } from "../domain/plan-pages.ts";
+import { type AudienceRow, type AudienceStore, addresseeOf } from "../stores/audience-store.ts";
+
+/** Lookups of one page that run at a time; most pages have one. */
+const lookupsAtATime = 4;
+
+/** The targets of a message. @throws HeraldError `schema`: the gateway lets none through that are not understood. */
+export const understood = (sources: readonly string[]): Target[] =>
+  sources.map((source, at) => {
+    const parsed = parseTarget(source);
+    if ("problem" in parsed) throw new HeraldError("schema", `targets.${at}: ${parsed.problem}`);
+    return parsed.target;
+  });
+
+/** Runs `work` for each item, a few at a time. */
+const each = async <Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> => {
+  const queue = [...items];
+  const worker = async () => {
+    for (let item = queue.shift(); item !== undefined; item = queue.shift()) await work(item);
+  };
+  await Promise.all(Array.from({ length: Math.min(lookupsAtATime, items.length) }, worker));
+};
+
+/**
+ * The buckets of the first page of an audience. It is counted where it is small, estimated where it is large; a device that two
+ * lookups find counts twice.
+ */
+export const firstRange = async (
+  audience: AudienceStore,
+  projectId: ProjectId,
+  lookups: readonly Lookup[],
+): Promise<BucketRange> => {
+  if (isDirect(lookups)) return allBuckets;
+  let size = 0;
+  await each(lookups, async (lookup) => {
+    if (size <= smallAudience) size += await audience.countUpTo(projectId, lookup, smallAudience + 1);
+  });
+  if (size <= smallAudience) return allBuckets;
+  size = 0;
+  await each(lookups, async (lookup) => {
+    size += await audience.estimate(projectId, lookup);
+  });
+  return firstPage(size);
+};
+
+const candidateOf = (row: AudienceRow) => ({ ...row, id: row._id, facets: row.facets ?? [] });
+
+const dealableOf = (row: AudienceRow): Dealable => ({
+  platform: row.platform,
+  addressee: addresseeOf(row),
+  changedAt: row.updatedAt.getTime(),
+});
+
+export type Asked = {
+  readonly projectId: ProjectId;
+  readonly targets: readonly Target[];
+  /** Those of the targets. */
+  readonly lookups: readonly Lookup[];
+};
+
+/** A page's active devices, each once, and which targets named one of them, as sorted positions in their list. */
+export const readPage = async (
+  audience: AudienceStore,
+  { projectId, targets, lookups }: Asked,
+  range: BucketRange,
+): Promise<{ devices: Dealable[]; matched: number[] }> => {
+  const devices = new Map<string, Dealable>();
+  const matched = new Set<number>();
+  await each(lookups, async (lookup) => {
+    const rows = await audience.page(projectId, lookup, range);
+    const { found, matched: named } = confirm(lookup, targets, rows, candidateOf);
+    for (const row of found) devices.set(row._id, dealableOf(row));
+    for (const position of named) matched.add(position);
+  });
+  return { devices: [...devices.values()], matched: [...matched].sort((one, other) => one - other) };
+};
