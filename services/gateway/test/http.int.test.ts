@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { request } from "node:http";
 import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
-import { errors } from "@herald/contracts";
+import { errors, events } from "@herald/contracts";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { allRoutes } from "../src/routes/all-routes.ts";
@@ -115,8 +115,14 @@ describe("the documents", () => {
     expect(declared).toHaveLength(allRoutes.length);
   });
 
+  test("/asyncapi.json has every event", async () => {
+    const { body } = await system.call("GET /asyncapi.json");
+    expect(body.asyncapi).toBe("3.0.0");
+    expect(Object.keys(body.channels)).toEqual(Object.keys(events));
+  });
+
   test("the pages stand alone: no script, nothing loaded, every link has its target", async () => {
-    for (const path of ["/docs", "/docs/errors"]) {
+    for (const path of ["/docs", "/docs/errors", "/docs/events"]) {
       const response = await fetch(system.address() + path);
       const html = await response.text();
       expect(response.headers.get("content-type")).toContain("text/html");
@@ -126,6 +132,7 @@ describe("the documents", () => {
       const anchors = new Set([...html.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id));
       for (const [, target] of html.matchAll(/href="#([^"]+)"/g)) expect(anchors).toContain(target);
       if (path === "/docs/errors") for (const slug of Object.keys(errors)) expect(anchors).toContain(slug);
+      else if (path === "/docs/events") for (const name of Object.keys(events)) expect(anchors).toContain(name);
       else for (const { operationId } of allRoutes) expect(anchors).toContain(operationId);
     }
   });

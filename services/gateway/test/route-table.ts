@@ -123,6 +123,12 @@ export const table: Record<string, Case> = {
     status: 200,
     badQuery: "?status=sent",
   },
+  getStats: {
+    route: () => "GET /api/v1/stats",
+    status: 200,
+    badQuery: "?interval=week",
+    foreign: 200,
+  },
   openNotification: {
     route: ({ notification }) => `PUT /api/v1/notifications/${notification.id}/open`,
     status: 204,

@@ -1,8 +1,10 @@
 import type { Response, Router } from "express";
+import { describeEvents } from "../asyncapi/describe-events.ts";
 import type { Route } from "../http/route.ts";
 import { describeRoutes } from "../openapi/describe-routes.ts";
 import { pagePolicy } from "./html.ts";
 import { renderErrors } from "./render-errors.ts";
+import { renderEvents } from "./render-events.ts";
 import { type ApiDocument, renderReference } from "./render-reference.ts";
 
 /** Long enough to be quick to click through, short enough that an upgrade shows. */
@@ -12,16 +14,22 @@ const sendPage = (response: Response, html: string): void => {
   response.set({ "content-security-policy": pagePolicy, "cache-control": cache }).type("html").send(html);
 };
 
-/** Adds `/openapi.json`, `/docs` and `/docs/errors`: made once, from the routes. */
+/** Adds `/openapi.json`, `/asyncapi.json`, `/docs`, `/docs/errors` and `/docs/events`: made once, from routes and contracts. */
 export const mountDocs = (router: Router, routes: readonly Route[]): void => {
   const document = describeRoutes(routes);
   const text = JSON.stringify(document);
   const reference = renderReference(document as unknown as ApiDocument);
   const errors = renderErrors();
+  const eventsText = JSON.stringify(describeEvents());
+  const catalogue = renderEvents();
   router.get("/openapi.json", (_request, response) => {
     // Tools in browsers read it too, and there is nothing secret in it.
     response.set({ "access-control-allow-origin": "*", "cache-control": cache }).type("json").send(text);
   });
+  router.get("/asyncapi.json", (_request, response) => {
+    response.set({ "access-control-allow-origin": "*", "cache-control": cache }).type("json").send(eventsText);
+  });
   router.get("/docs", (_request, response) => sendPage(response, reference));
   router.get("/docs/errors", (_request, response) => sendPage(response, errors));
+  router.get("/docs/events", (_request, response) => sendPage(response, catalogue));
 };

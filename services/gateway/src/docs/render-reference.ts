@@ -100,7 +100,7 @@ export const renderReference = (document: ApiDocument): string => {
     title: `${title} reference`,
     nav: [
       `<strong>${escapeHtml(title)}</strong> <span class="note">${escapeHtml(version)}</span>`,
-      '<ul><li><a href="/docs/errors">Errors</a></li><li><a href="/openapi.json">OpenAPI document</a></li></ul>',
+      '<ul><li><a href="/docs/errors">Errors</a></li><li><a href="/docs/events">Events</a></li><li><a href="/openapi.json">OpenAPI document</a></li></ul>',
       ...[...byTag].map(([tag, found]) => `<strong>${escapeHtml(tag)}</strong><ul>${found.map(link).join("")}</ul>`),
       '<strong><a href="#schemas">Schemas</a></strong>',
     ].join("\n"),

@@ -143,7 +143,7 @@ export const describeRoutes = (routes: readonly Route[]): ReturnType<typeof crea
       openapi: "3.1.0",
       info: { title: "Herald", version, description, license: { name: "Apache-2.0", identifier: "Apache-2.0" } },
       servers: [{ url: "/" }],
-      tags: ["Devices", "Topics", "Notifications", "Administration"].map((name) => ({ name })),
+      tags: ["Devices", "Topics", "Notifications", "Statistics", "Administration"].map((name) => ({ name })),
       paths,
       components: {
         securitySchemes: {

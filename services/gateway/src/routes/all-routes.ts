@@ -5,6 +5,7 @@ import { notificationRoutes } from "./notification-routes.ts";
 import { openRoutes } from "./open-routes.ts";
 import { projectRoutes } from "./project-routes.ts";
 import { providerRoutes } from "./provider-routes.ts";
+import { statsRoutes } from "./stats-routes.ts";
 import { subscriptionRoutes } from "./subscription-routes.ts";
 import { tokenRoutes } from "./token-routes.ts";
 import { topicRoutes } from "./topic-routes.ts";
@@ -17,6 +18,7 @@ export const allRoutes: readonly Route[] = [
   ...subscriptionRoutes,
   ...notificationRoutes,
   ...openRoutes,
+  ...statsRoutes,
   ...projectRoutes,
   ...tokenRoutes,
   ...providerRoutes,

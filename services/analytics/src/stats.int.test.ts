@@ -1,0 +1,354 @@
+import { ask, type Bus, closeBus, connectBus, ensureStreams, publish } from "@herald/bus";
+import {
+  CountOpens,
+  type DataOf,
+  DeliveryAcceptedV1,
+  DeliveryFailedV1,
+  GetStats,
+  NotificationAcceptedV1,
+  type NotificationId,
+  newDeviceId,
+  newNotificationId,
+  newProjectId,
+  OpensV1,
+  ProjectDeletedV1,
+  type ProjectId,
+  type StatsRequest,
+} from "@herald/contracts";
+import { createLogger } from "@herald/kit";
+import {
+  type Broker,
+  eventually,
+  type FaultyProxy,
+  type FreshDatabase,
+  faultyProxy,
+  freshDatabase,
+  startBroker,
+} from "@herald/testing";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createApp } from "./app.ts";
+import { reportId } from "./domain/contribution.ts";
+import { foldParts } from "./domain/fold-parts.ts";
+import { openId } from "./domain/open.ts";
+import { foldContributions } from "./fold-contributions.ts";
+import { rebuildStatistics } from "./rebuild/rebuild-statistics.ts";
+import { createContributionStore } from "./stores/contribution-store.ts";
+import { createNoticeStore } from "./stores/notice-store.ts";
+import { createOpenStore } from "./stores/open-store.ts";
+import { createRollupStore } from "./stores/rollup-store.ts";
+
+const log = createLogger({ service: "test", level: "silent" });
+let broker: Broker;
+let database: FreshDatabase;
+let proxy: FaultyProxy;
+let bus: Bus;
+let app: ReturnType<typeof createApp>;
+
+const newApp = () =>
+  createApp({
+    HERALD_NATS_URL: [broker.url],
+    HERALD_MONGO_URL: proxy.url,
+    HERALD_LOG_LEVEL: "silent",
+    HERALD_ANALYTICS_HOST: "127.0.0.1",
+    HERALD_ANALYTICS_PORT: 0,
+    HERALD_ANALYTICS_METRICS_PORT: 0,
+    HERALD_ANALYTICS_DATABASE: database.name,
+  });
+const restart = async () => {
+  app = newApp();
+  await app.start();
+  // The broker hears of who answers on another connection than the one that asks.
+  await eventually(() => stats(newProjectId(acceptedAt)));
+};
+const storesOf = () => {
+  const db = database.client.db(database.name);
+  return {
+    opens: createOpenStore(db),
+    contributions: createContributionStore(db),
+    rollups: createRollupStore(db),
+    notices: createNoticeStore(db),
+  };
+};
+
+beforeAll(async () => {
+  [broker, database] = await Promise.all([startBroker(), freshDatabase()]);
+  proxy = await faultyProxy(database.url);
+  bus = await connectBus({ url: broker.url, name: "test", log });
+  await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
+  await restart();
+});
+afterAll(async () => {
+  await app?.stop();
+  await closeBus(bus);
+  await proxy?.stop();
+  await database?.drop();
+  await broker?.stop();
+});
+
+const acceptedAt = new Date("2030-03-30T12:00:00Z");
+const device = () => newDeviceId(acceptedAt);
+const devices = (count: number) => Array.from({ length: count }, device);
+const sample = () => ({ projectId: newProjectId(acceptedAt), notificationId: newNotificationId(acceptedAt) });
+type Subject = ReturnType<typeof sample>;
+let messages = 0;
+const id = () => ({ id: `m${messages++}` });
+
+const accept = ({ projectId, notificationId }: Subject, at: string, count: number, platform: "ios" | "web" = "ios") => {
+  const batchId = `${notificationId}/0/${messages}`;
+  return { projectId, notificationId, at, batchId, platform, devices: devices(count) };
+};
+const fail = (of: Subject, at: string, reasons: readonly string[]): DataOf<typeof DeliveryFailedV1> => {
+  const { devices: _, ...facts } = accept(of, at, 0);
+  const failures = reasons.map((reason) => ({ deviceId: device(), status: "failed" as const, reason }));
+  return { ...facts, failures, unregistered: [] };
+};
+const opensAt = ({ projectId, notificationId }: Subject, times: readonly string[]): DataOf<typeof OpensV1> => ({
+  projectId,
+  opens: times.map((openedAt) => ({ notificationId, deviceId: device(), openedAt })),
+});
+const stats = (projectId: ProjectId, request: Partial<StatsRequest> = {}) =>
+  ask(bus, GetStats, {
+    projectId,
+    request: {
+      from: "2030-03-30T12:00:00.000Z",
+      to: "2030-03-31T12:00:00.000Z",
+      interval: "hour",
+      timeZone: "UTC",
+      ...request,
+    },
+  });
+const totals = async (projectId: ProjectId, request: Partial<StatsRequest> = {}) => {
+  const { sent, failed, opened } = (await stats(projectId, request)).totals;
+  return { sent, failed, opened };
+};
+/** Waits until everything published so far is counted: what comes after it on the same durable is. */
+const settled = async () => {
+  const contributions = database.client.db(database.name).collection("contributions");
+  const probe = sample();
+  await publish(bus, DeliveryAcceptedV1, accept(probe, "2030-03-30T12:00:00Z", 1), id());
+  await publish(bus, OpensV1, opensAt(probe, ["2030-03-30T12:00:00Z"]), id());
+  await eventually(async () => expect(await totals(probe.projectId)).toEqual({ sent: 1, failed: 0, opened: 1 }), {
+    timeoutMs: 30_000,
+  });
+  await eventually(async () => expect(await contributions.countDocuments({ folded: false })).toBe(0));
+};
+
+describe("statistics", () => {
+  test("are a series, totals, failures by reason, and what is known of a notification's opens", async () => {
+    const one = sample();
+    await publish(bus, DeliveryAcceptedV1, accept(one, "2030-03-30T12:59:59.999Z", 3), id());
+    await publish(bus, DeliveryAcceptedV1, accept(one, "2030-03-30T13:00:00.000Z", 2, "web"), id());
+    await publish(
+      bus,
+      DeliveryFailedV1,
+      fail(one, "2030-03-30T13:10:00Z", ["unregistered", "internal", "internal"]),
+      id(),
+    );
+    await publish(bus, OpensV1, opensAt(one, ["2030-03-30T12:01:00Z", "2030-03-30T14:00:00Z"]), id());
+    const wanted = { sent: 5, failed: 3, opened: 2 };
+    await eventually(async () => expect(await totals(one.projectId)).toEqual(wanted));
+    const { series, totals: all, from, to } = await stats(one.projectId, { notificationId: one.notificationId });
+    expect([from, to, series.length]).toEqual(["2030-03-30T12:00:00.000Z", "2030-03-31T12:00:00.000Z", 24]);
+    expect(series.slice(0, 3)).toEqual([
+      { at: "2030-03-30T12:00:00.000Z", sent: 3, failed: 0, opened: 1, open_rate: 0.3333 },
+      { at: "2030-03-30T13:00:00.000Z", sent: 2, failed: 3, opened: 0, open_rate: 0 },
+      { at: "2030-03-30T14:00:00.000Z", sent: 0, failed: 0, opened: 1, open_rate: null },
+    ]);
+    expect(all).toEqual({ ...wanted, open_rate: 0.4, failures: { unregistered: 1, internal: 2 } });
+    const { notification } = await stats(one.projectId, { notificationId: one.notificationId });
+    expect(notification).toMatchObject({
+      id: one.notificationId,
+      first_opened_at: "2030-03-30T12:01:00.000Z",
+      last_opened_at: "2030-03-30T14:00:00.000Z",
+    });
+    expect(Math.abs((notification?.time_to_open?.p50 ?? 0) - 60)).toBeLessThan(2);
+    expect(Math.abs((notification?.time_to_open?.p99 ?? 0) - 7_200)).toBeLessThan(220);
+    expect((await stats(one.projectId, { platform: "web" })).totals).toMatchObject({
+      sent: 2,
+      failed: 0,
+      opened: null,
+    });
+    // A range in the middle has its hour alone; another project sees nothing of it, by whatever id.
+    const hour = { from: "2030-03-30T13:00:00.000Z", to: "2030-03-30T14:00:00.000Z" };
+    expect(await totals(one.projectId, hour)).toEqual({ sent: 2, failed: 3, opened: 0 });
+    const stranger = sample();
+    const nothing = { sent: 0, failed: 0, opened: 0 };
+    expect(await totals(stranger.projectId, { notificationId: one.notificationId })).toEqual(nothing);
+    expect((await stats(stranger.projectId, { notificationId: one.notificationId })).notification).toEqual({
+      id: one.notificationId,
+    });
+  });
+
+  test("of days begin where the time zone's do, also where the clocks change", async () => {
+    const one = sample();
+    // Berlin's 31 March 2030 lasts from 23:00 to 22:00 UTC.
+    const times = ["2030-03-30T22:59:59Z", "2030-03-30T23:00:00Z", "2030-03-31T21:59:59Z", "2030-03-31T22:00:00Z"];
+    await publish(bus, OpensV1, opensAt(one, times), id());
+    const request = { interval: "day", timeZone: "Europe/Berlin", to: "2030-04-01T00:00:00.000Z" } as const;
+    await eventually(async () => expect((await totals(one.projectId, request)).opened).toBe(4));
+    expect((await stats(one.projectId, request)).series.map(({ at, opened }) => [at, opened])).toEqual([
+      ["2030-03-29T23:00:00.000Z", 1],
+      ["2030-03-30T23:00:00.000Z", 2],
+      ["2030-03-31T22:00:00.000Z", 1],
+    ]);
+  });
+
+  test("of a topic are those of the notifications that named it", async () => {
+    const one = sample();
+    const other = { ...one, notificationId: newNotificationId(acceptedAt) };
+    const at = "2030-03-30T12:00:00Z";
+    // The delivery is known before the topic is.
+    await publish(bus, DeliveryAcceptedV1, accept(one, at, 3), id());
+    await publish(bus, DeliveryAcceptedV1, accept(other, at, 4), id());
+    await eventually(async () => expect((await totals(one.projectId)).sent).toBe(7));
+    await publish(bus, NotificationAcceptedV1, { ...one, at, topics: ["news", "sport"] }, id());
+    await publish(bus, NotificationAcceptedV1, { ...other, at }, id());
+    await eventually(async () => expect((await totals(one.projectId, { topic: "news" })).sent).toBe(3));
+    expect((await totals(one.projectId, { topic: "other" })).sent).toBe(0);
+    expect((await totals(newProjectId(acceptedAt), { topic: "news" })).sent).toBe(0);
+  });
+
+  test("count once what comes again, late, in any order, or beside poison", async () => {
+    const one = sample();
+    const accepted = accept(one, "2030-03-30T13:00:00Z", 5);
+    const failed = fail(one, "2030-03-30T12:00:00Z", ["internal"]);
+    const opened = opensAt(one, ["2030-03-30T12:30:00Z", "2030-03-30T12:40:00Z"]);
+    const again = { ...opened, opens: opened.opens.map((open) => ({ ...open, openedAt: "2030-03-30T18:00:00Z" })) };
+    const poison = { ...DeliveryAcceptedV1, schema: { parse: (data: unknown) => data } } as never;
+    await publish(bus, OpensV1, opened, id());
+    await publish(bus, poison as typeof DeliveryAcceptedV1, { projectId: one.projectId } as never, id());
+    for (let round = 0; round < 3; round++) {
+      await publish(bus, DeliveryFailedV1, failed, id());
+      await publish(bus, OpensV1, opened, id());
+      await publish(bus, OpensV1, again, id());
+      await publish(bus, DeliveryAcceptedV1, accepted, id());
+    }
+    await settled();
+    expect(await totals(one.projectId)).toEqual({ sent: 5, failed: 1, opened: 2 });
+    expect((await stats(one.projectId)).series[6]).toMatchObject({ opened: 0 });
+  });
+
+  test("wait for a database that is away, and miss nothing", async () => {
+    const one = sample();
+    await proxy.cut();
+    await publish(bus, DeliveryAcceptedV1, accept(one, "2030-03-30T12:00:00Z", 5), id());
+    await publish(bus, OpensV1, opensAt(one, ["2030-03-30T12:30:00Z"]), id());
+    await expect(stats(one.projectId)).rejects.toMatchObject({ code: "database-away" });
+    await proxy.heal();
+    await eventually(async () => expect(await totals(one.projectId)).toEqual({ sent: 5, failed: 0, opened: 1 }), {
+      timeoutMs: 30_000,
+    });
+  });
+
+  test("go with their project, and no other's do", async () => {
+    const [gone, stays] = [sample(), sample()];
+    for (const one of [gone, stays])
+      await publish(bus, DeliveryAcceptedV1, accept(one, "2030-03-30T12:00:00Z", 2), id());
+    for (const one of [gone, stays]) await eventually(async () => expect((await totals(one.projectId)).sent).toBe(2));
+    await publish(bus, ProjectDeletedV1, { projectId: gone.projectId, at: "2030-03-31T00:00:00Z" }, id());
+    await eventually(async () => expect((await totals(gone.projectId)).sent).toBe(0));
+    expect((await totals(stays.projectId)).sent).toBe(2);
+  });
+});
+
+describe("a process that dies", () => {
+  test("between storing opens and counting them is made up for by the message's repeat", async () => {
+    const one = sample();
+    const report = opensAt(one, ["2030-03-30T12:30:00Z", "2030-03-30T12:31:00Z"]);
+    const [first] = report.opens;
+    if (first === undefined) throw new Error("no open");
+    // Half of the insert, and no contribution.
+    const row = { ...first, projectId: one.projectId, openedAt: new Date(first.openedAt), report: reportId(report) };
+    await database.client
+      .db(database.name)
+      .collection<{ _id: string }>("opens")
+      .insertOne({ ...row, _id: openId(first), emitted: false } as never);
+    await publish(bus, OpensV1, report, id());
+    await eventually(async () => expect(await totals(one.projectId)).toEqual({ sent: 0, failed: 0, opened: 2 }));
+  });
+
+  test.each(["begun", "half of the rollups", "all rollups", "marked"])(
+    "in a fold is made up for by another: %s",
+    async (place) => {
+      await settled();
+      await app.stop();
+      try {
+        const { contributions, rollups } = storesOf();
+        const one = sample();
+        const at = new Date("2030-03-30T12:00:00Z");
+        const part = { notificationId: one.notificationId, slot: at, adds: [["sent.ios", 7]] as const };
+        await contributions.put(
+          [1, 2, 3].map((n) => ({
+            _id: `${one.notificationId}/${n}`,
+            projectId: one.projectId,
+            kind: "deliveries",
+            parts: [part],
+          })),
+        );
+        const last = await contributions.fold();
+        const ids = (await contributions.findNotFolded(10)).map(({ _id }) => _id);
+        expect(ids).toHaveLength(3);
+        const began = { contributions: ids, by: "the dead", at: new Date(0) };
+        expect(await contributions.beginFold(last, began)).toBe(true);
+        const additions = foldParts(await contributions.get(ids));
+        if (place === "half of the rollups") await rollups.add(last.number + 1, additions.slice(0, 1));
+        if (place === "all rollups" || place === "marked") await rollups.add(last.number + 1, additions);
+        if (place === "marked") await contributions.markFolded(ids);
+        // Somebody who read the head before it moved begins nothing.
+        expect(await contributions.beginFold(last, began)).toBe(false);
+        const foldOnce = foldContributions(contributions, rollups, () => new Date());
+        expect(await foldOnce()).toBe(3);
+        expect(await foldOnce()).toBe(0);
+        // The dead one wakes, and does what it was about to do.
+        await rollups.add(last.number + 1, additions);
+        await restart();
+        expect((await totals(one.projectId)).sent).toBe(21);
+        expect((await totals(one.projectId, { notificationId: one.notificationId })).sent).toBe(21);
+      } finally {
+        if ((await fetch(`${app.address()}/livez`).catch(() => undefined)) === undefined) await restart();
+      }
+    },
+  );
+});
+
+test("a rebuild gives the same figures, twice over, and what comes after it counts once", async () => {
+  const one = sample();
+  const opened = opensAt(one, ["2030-03-30T12:30:00Z", "2030-03-30T13:30:00Z"]);
+  const accepted = accept(one, "2030-03-30T12:00:00Z", 4);
+  const sendAt = "2030-03-30T12:29:00Z";
+  await publish(bus, NotificationAcceptedV1, { ...one, at: "2030-03-30T12:00:00Z", sendAt, topics: ["news"] }, id());
+  await eventually(async () => {
+    expect(await storesOf().notices.sendTimes([one.notificationId])).toHaveProperty("size", 1);
+  });
+  await publish(bus, DeliveryAcceptedV1, accepted, id());
+  await publish(bus, OpensV1, opened, id());
+  await settled();
+  const ask = () => stats(one.projectId, { notificationId: one.notificationId });
+  const before = await ask();
+  expect(before.totals).toMatchObject({ sent: 4, opened: 2 });
+  await app.stop();
+  const stores = storesOf();
+  const foldOnce = foldContributions(stores.contributions, stores.rollups, () => new Date());
+  await rebuildStatistics(stores, foldOnce, () => undefined);
+  await rebuildStatistics(stores, foldOnce, () => undefined);
+  await restart();
+  expect(await ask()).toEqual(before);
+  await publish(bus, DeliveryAcceptedV1, accepted, id());
+  await publish(bus, OpensV1, opened, id());
+  await publish(bus, OpensV1, opensAt(one, ["2030-03-30T14:30:00Z"]), id());
+  await settled();
+  expect(await totals(one.projectId)).toEqual({ sent: 4, failed: 0, opened: 3 });
+});
+
+test("a hundred thousand opens are all counted, and each once", async () => {
+  const one = sample();
+  const reports = Array.from({ length: 1_000 }, (_, index) =>
+    opensAt(one, Array<string>(100).fill(new Date(acceptedAt.getTime() + index * 60_000).toISOString())),
+  );
+  for (let at = 0; at < reports.length; at += 50)
+    await Promise.all(reports.slice(at, at + 50).map((report) => publish(bus, OpensV1, report, id())));
+  const wide = { to: "2030-04-01T00:00:00.000Z", notificationId: one.notificationId } as const;
+  const of = { projectId: one.projectId, notificationIds: [one.notificationId as NotificationId] };
+  await eventually(async () => expect((await totals(one.projectId, wide)).opened).toBe(100_000), { timeoutMs: 90_000 });
+  expect((await ask(bus, CountOpens, of)).counts).toEqual({ [one.notificationId]: 100_000 });
+}, 120_000);

@@ -1,0 +1,59 @@
+import { readFileSync } from "node:fs";
+import { events } from "@herald/contracts";
+import { Ajv } from "ajv";
+import addFormats from "ajv-formats";
+import { describe, expect, test } from "vitest";
+import { describeEvents } from "./describe-events.ts";
+
+const document = describeEvents();
+
+test("the document in docs/reference is this one; a change of an event is a diff (npm run docs)", async () => {
+  const text = `${JSON.stringify(document, null, 2)}\n`;
+  await expect(text).toMatchFileSnapshot("../../../../docs/reference/asyncapi.json");
+});
+
+describe("against the schema of AsyncAPI 3.0", () => {
+  const schema = JSON.parse(readFileSync(new URL(import.meta.resolve("@asyncapi/specs/schemas/3.0.0.json")), "utf8"));
+  const ajv = new Ajv({ strict: false, allErrors: true, logger: false, meta: false, validateSchema: false });
+  addFormats.default(ajv);
+  const valid = ajv.compile(schema);
+
+  test("it is valid", () => {
+    valid(structuredClone(document));
+    expect(valid.errors).toBeNull();
+  });
+
+  test("a broken one is not", () => {
+    expect(valid({ ...document, asyncapi: "2.0.0" })).toBe(false);
+    expect(valid({ ...document, channels: { one: { adress: "x" } } })).toBe(false);
+  });
+
+  test("every reference leads somewhere", () => {
+    const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)].map(([, path = ""]) => path);
+    expect(references.length).toBeGreaterThan(Object.keys(events).length);
+    for (const path of references) {
+      const found = path
+        .split("/")
+        .reduce<unknown>((value, key) => (value as Record<string, unknown> | undefined)?.[key], document);
+      expect(found, path).toBeDefined();
+    }
+  });
+});
+
+describe.each(Object.values(events))("$name", ({ name, filter }) => {
+  const fixture = new URL(`../../../../packages/contracts/fixtures/${name}.json`, import.meta.url);
+  const golden: { subject: string; data: { projectId: string } } = JSON.parse(readFileSync(fixture, "utf8"));
+
+  test("is on the subject that it has on the bus", () => {
+    expect(document.channels[name]?.address).toBe(filter.replace("*", "{projectId}"));
+    expect(String(document.channels[name]?.address).replace("{projectId}", golden.data.projectId)).toBe(golden.subject);
+  });
+
+  test("has a payload that its golden message fits, also with a field of a later version, and that nothing else does", () => {
+    const ajv = new Ajv({ strict: false, logger: false });
+    addFormats.default(ajv);
+    const fits = ajv.compile(document.components.messages[name]?.payload ?? false);
+    expect(fits({ ...golden.data, later: 1 })).toBe(true);
+    expect(fits({ ...golden.data, projectId: 1 })).toBe(false);
+  });
+});

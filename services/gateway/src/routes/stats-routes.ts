@@ -1,0 +1,28 @@
+import { GetStats, Stats, StatsQuery, toStatsRequest } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { z } from "zod";
+import { project } from "../auth/caller.ts";
+import { ok } from "../http/reply.ts";
+import { defineRoute } from "../http/route.ts";
+
+const getStats = defineRoute({
+  method: "get",
+  path: "/api/v1/stats",
+  operationId: "getStats",
+  tag: "Statistics",
+  summary: "Read what was sent, failed and opened, over time",
+  description:
+    "At most 10 s behind. The range is widened to whole intervals of the time zone; a day is 23 or 25 hours long where the clocks change.",
+  access: project("read"),
+  query: StatsQuery,
+  answers: {
+    200: { description: "A series of intervals without gaps, and totals", schema: z.object({ data: Stats }) },
+  },
+  handle: async ({ ask, now }, { caller: { projectId }, query }) => {
+    const parsed = toStatsRequest(query, now());
+    if ("problems" in parsed) throw new HeraldError("validation-failed", parsed.problems);
+    return ok({ data: await ask(GetStats, { projectId, request: parsed.request }) });
+  },
+});
+
+export const statsRoutes = [getStats];
