@@ -1,6 +1,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import { ask } from "@herald/bus";
-import { type ProjectId, PutProvider } from "@herald/contracts";
+import { GetProvider, type ProjectId, PutProvider } from "@herald/contracts";
+import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { type DispatchTest, device, startDispatchTest } from "./dispatch-fixture.ts";
 
@@ -68,4 +69,49 @@ test("Web Push: a key pair is made and kept, and what arrives can be decrypted",
   expect(simulators.pushes({ provider: "webpush" })).toMatchObject([
     { payload: { notification_id: id, notification: { body: "World" } } },
   ]);
+});
+
+test("a stranger's token fails alone: it does not pause a provider whose credential is good", async () => {
+  const { project, send, deal, final, simulators, bus } = dispatch;
+  const projectId = await project();
+  await put(projectId, "fcm", { service_account: serviceAccount });
+  simulators.script([{ provider: "fcm", tokenPrefix: "foreign", status: 403, reason: "SENDER_ID_MISMATCH" }]);
+  const of = (token: string) => device("", { token });
+  const id = await send(projectId);
+  await deal(projectId, id, [[of("foreign-1"), of("own-1"), of("foreign-2")]], { platform: "android" });
+  expect(await final(projectId, id)).toMatchObject({
+    counts: { devices: 3, accepted: 1, failed: 2 },
+    failures: { "topic-mismatch": 2 },
+  });
+  // Proven once, it stays so: a send to nobody but the stranger says nothing about the credential either.
+  const alone = await send(projectId);
+  await deal(projectId, alone, [[of("foreign-3")]], { platform: "android" });
+  expect(await final(projectId, alone)).toMatchObject({ failures: { "topic-mismatch": 1 } });
+  expect(await ask(bus, GetProvider, { projectId, provider: "fcm" })).toMatchObject({ status: "active" });
+  const stored = await dispatch.database.client
+    .db(dispatch.config.HERALD_DISPATCH_DATABASE)
+    .collection("credentials")
+    .findOne({ projectId, provider: "fcm" });
+  expect(stored).toMatchObject({ provenAt: expect.any(Date) });
+});
+
+test("a credential that nobody's token fits pauses the provider after one chunk", async () => {
+  const { project, send, deal, simulators, bus, rows } = dispatch;
+  const projectId = await project();
+  await put(projectId, "fcm", { service_account: serviceAccount });
+  simulators.script([{ provider: "fcm", status: 403, reason: "SENDER_ID_MISMATCH" }]);
+  const id = await send(projectId);
+  const everyone = Array.from({ length: 120 }, (_, index) => device("", { token: `token-${index}` }));
+  await deal(projectId, id, [everyone], { platform: "android" });
+  await eventually(async () =>
+    expect(await ask(bus, GetProvider, { projectId, provider: "fcm" })).toMatchObject({
+      status: "paused",
+      paused_reason: "SENDER_ID_MISMATCH",
+    }),
+  );
+  expect(simulators.pushes({ provider: "fcm" }).length).toBeLessThanOrEqual(50);
+  await eventually(async () => {
+    const waiting = (await rows(id)).filter(({ state }) => state === "waiting");
+    expect(waiting.reduce((sum, { tally }) => sum + tally.devices, 0)).toBe(120);
+  });
 });

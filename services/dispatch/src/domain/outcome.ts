@@ -7,7 +7,11 @@ export type Outcome =
   /** `at`: since when the token is dead, where the provider says so. */
   | { readonly kind: "unregistered"; readonly at?: Date | undefined; readonly providerReason: string }
   | { readonly kind: "rejected"; readonly reason: DeliveryReason; readonly providerReason: string }
-  | { readonly kind: "misconfigured"; readonly providerReason: string }
+  /**
+   * `foreign`: it may as well be about this one token, which a stranger can register. It speaks against the credential
+   * only while that has not proven itself.
+   */
+  | { readonly kind: "misconfigured"; readonly providerReason: string; readonly foreign?: true | undefined }
   | { readonly kind: "deferred"; readonly retryAfterMs?: number | undefined; readonly providerReason: string }
   /** It was written and no answer came. */
   | { readonly kind: "unknown"; readonly providerReason: string };

@@ -15,8 +15,9 @@ export type Channel = {
   /** Waits until so many more may be in flight. Each is given back by `landed`. */
   room(count: number): Promise<void>;
   landed(count: number): void;
-  /** The provider took the credential, so that it may be used at full width. */
+  /** The provider took the credential, so that it may be used at full width. Remembered beyond this process. */
   prove(): void;
+  proven(): boolean;
   /** The provider refuses the credential: nothing more is sent with it from here. */
   refuse(): void;
   /** The provider asked for silence: nothing is sent before `until`, from here at once, from other processes within a second. */
@@ -37,7 +38,7 @@ export type ProviderPool = {
 };
 
 export type PoolOptions = {
-  readonly credentials: Pick<CredentialStore, "find" | "open" | "block" | "pause">;
+  readonly credentials: Pick<CredentialStore, "find" | "open" | "block" | "pause" | "prove">;
   readonly connect: (provider: Provider, settings: unknown) => ProviderClient;
   /** Requests of one project to one provider that wait for an answer at a time. */
   readonly inFlight: number;
@@ -128,7 +129,8 @@ export const createProviderPool = (options: PoolOptions): ProviderPool => {
       return undefined;
     }
     const usage = { flying: 0, usedAt: now().getTime(), blockedUntil: 0 };
-    const channel = createChannel({ projectId, provider, version, client, usage, ...options });
+    const proven = document.provenAt !== undefined;
+    const channel = createChannel({ projectId, provider, version, client, usage, proven, ...options });
     return { channel, usage };
   };
 
@@ -153,12 +155,15 @@ export const createProviderPool = (options: PoolOptions): ProviderPool => {
 };
 
 type ChannelOptions = Pick<Channel, "projectId" | "provider" | "version" | "client"> &
-  Pick<PoolOptions, "credentials" | "inFlight" | "unproven" | "now" | "log"> & { readonly usage: Open["usage"] };
+  Pick<PoolOptions, "credentials" | "inFlight" | "unproven" | "now" | "log"> & {
+    readonly usage: Open["usage"];
+    readonly proven: boolean;
+  };
 
 const createChannel = (options: ChannelOptions): Channel => {
   const { projectId, provider, version, client, usage, credentials, now, log } = options;
   const waiting: { count: number; go: () => void }[] = [];
-  let proven = false;
+  let { proven } = options;
   let refused = false;
   /** The end of the silence that other processes know of. */
   let told = 0;
@@ -200,7 +205,11 @@ const createChannel = (options: ChannelOptions): Channel => {
       if (proven) return;
       proven = true;
       admit();
+      credentials
+        .prove({ projectId, provider, version }, now())
+        .catch((err: unknown) => log.warn({ err, provider }, "only this process knows that the credential is good"));
     },
+    proven: () => proven,
     refuse: () => {
       refused = true;
     },

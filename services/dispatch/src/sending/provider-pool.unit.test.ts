@@ -29,6 +29,7 @@ beforeEach(() => {
     credentials: {
       find: async () => (stored ? (stored as CredentialDocument) : null),
       open: () => opens(),
+      prove: async () => {},
       block: async (_, __, until) => void blocked.push(until),
       pause: async (_, { reason }) => paused.push(reason) > 0,
     },

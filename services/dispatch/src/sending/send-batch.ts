@@ -38,6 +38,8 @@ export const sendBatch = async (
   const flights: Promise<void>[] = [];
   const faults: unknown[] = [];
   let refused: Sent["refused"];
+  /** Refusals that may be about a single token, until it is known whether the credential is good. */
+  const foreign: { index: number; providerReason: string }[] = [];
   let stop: Stop | undefined;
   let prepared: { channel: Channel; push: ReturnType<Channel["client"]["prepare"]> } | undefined;
 
@@ -45,8 +47,12 @@ export const sendBatch = async (
     try {
       const outcome = await push();
       outcomes[index] = outcome;
-      const providerReason = heed(channel, outcome, now);
-      if (providerReason !== undefined) refused ??= { channel, providerReason };
+      if (outcome.kind === "misconfigured" && outcome.foreign)
+        foreign.push({ index, providerReason: outcome.providerReason });
+      else {
+        const providerReason = heed(channel, outcome, now);
+        if (providerReason !== undefined) refused ??= { channel, providerReason };
+      }
     } catch (error) {
       // Not what the provider said: this one request could not be made, and the others can.
       faults.push(error);
@@ -74,6 +80,7 @@ export const sendBatch = async (
     }
   }
   await Promise.all(flights);
+  if (prepared) judgeForeign(prepared.channel);
   return { outcomes, faults, ...(stop ? { stop } : {}), ...(refused ? { refused } : {}) };
 
   /** A channel with room for a chunk, or why there is none. The last look is after the wait for room. */
@@ -87,12 +94,25 @@ export const sendBatch = async (
     const hindered = channel.hindrance();
     if (hindered) return { stop: hindered };
     await channel.room(count);
+    // Until a credential is proven, room means that everything before has its answer.
+    if (!channel.proven()) judgeForeign(channel);
     const late = await changed(channel).catch((error: unknown) => {
       channel.landed(count);
       throw error;
     });
     if (late) channel.landed(count);
     return late ? { stop: late } : { channel };
+  }
+
+  /** A credential that the provider took for others is good, so the token is a stranger's; else it is the credential. */
+  function judgeForeign(channel: Channel): void {
+    for (const { index, providerReason } of foreign.splice(0)) {
+      if (channel.proven()) outcomes[index] = { kind: "rejected", reason: "topic-mismatch", providerReason };
+      else {
+        channel.refuse();
+        refused ??= { channel, providerReason };
+      }
+    }
   }
 
   async function changed(channel: Channel): Promise<Stop | undefined> {

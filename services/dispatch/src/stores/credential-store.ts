@@ -18,6 +18,8 @@ export type CredentialDocument = {
   updatedAt: Date;
   /** The provider refused the credential. */
   paused?: { at: Date; reason: string; providerReason: string };
+  /** The provider took it for a device: what it refuses since then may be a stranger's token. */
+  provenAt?: Date;
   /** The provider asked for silence until then. */
   blockedUntil?: Date;
   outbox?: OutboxEvent[];
@@ -60,7 +62,7 @@ export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
             { _id, projectId, version: before.version, paused: { $exists: before.paused !== undefined } },
             {
               $set: { version, secrets, view, updatedAt },
-              $unset: { paused: "", blockedUntil: "" },
+              $unset: { paused: "", blockedUntil: "", provenAt: "" },
               ...(before.paused ? { $push: { outbox: resumed(document, now) } } : {}),
             },
           );
@@ -108,6 +110,17 @@ export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
         },
       );
       return modifiedCount === 1;
+    },
+
+    /** The provider took this version of the settings for a device. */
+    prove: async (
+      { projectId, provider, version }: Pick<CredentialDocument, "projectId" | "provider" | "version">,
+      now: Date,
+    ) => {
+      await credentials.updateOne(
+        { _id: keyOf(projectId, provider), projectId, version, provenAt: { $exists: false } },
+        { $set: { provenAt: now } },
+      );
     },
 
     /** Nothing is sent before `until`, by any process. */

@@ -96,7 +96,11 @@ describe("answers", () => {
     ]);
     const client = connect(simulators);
     expect(await client.send(push("a"))).toEqual({ kind: "unregistered", providerReason: "UNREGISTERED" });
-    expect(await client.send(push("b"))).toEqual({ kind: "misconfigured", providerReason: "SENDER_ID_MISMATCH" });
+    expect(await client.send(push("b"))).toEqual({
+      kind: "misconfigured",
+      providerReason: "SENDER_ID_MISMATCH",
+      foreign: true,
+    });
     expect(await client.send(push("c"))).toEqual({ kind: "misconfigured", providerReason: "THIRD_PARTY_AUTH_ERROR" });
     expect(await client.send(push("d"))).toMatchObject({ kind: "deferred", retryAfterMs: 60_000 });
     expect(await client.send(push("e"))).toMatchObject({ kind: "deferred", retryAfterMs: 12_000 });

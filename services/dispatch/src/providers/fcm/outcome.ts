@@ -1,7 +1,7 @@
 import { type Answered, accepted, type Outcome, outcomeOfStatus, parseObject, wordOr } from "../outcome.ts";
 import { retryAfterMs } from "../retry-after.ts";
 
-type Verdict = "unregistered" | "misconfigured" | "deferred" | "look-at-the-argument";
+type Verdict = "unregistered" | "misconfigured" | "foreign" | "deferred" | "look-at-the-argument";
 
 /**
  * FCM's error codes with their statuses (the FcmError detail), and Google's own where no FCM code comes with them: those
@@ -12,7 +12,7 @@ export const fcmErrors = {
   "401 THIRD_PARTY_AUTH_ERROR": "misconfigured",
   "401 UNAUTHENTICATED": "misconfigured",
   "401 ACCESS_TOKEN_EXPIRED": "misconfigured",
-  "403 SENDER_ID_MISMATCH": "misconfigured",
+  "403 SENDER_ID_MISMATCH": "foreign", // the token of another project's app, or this is the wrong project's key
   "403 PERMISSION_DENIED": "misconfigured",
   "404 UNREGISTERED": "unregistered",
   "404 NOT_FOUND": "misconfigured",
@@ -41,6 +41,8 @@ export function fcmOutcome({ status, headers, body }: Answered, now: Date): Outc
       return { kind: "unregistered", providerReason };
     case "misconfigured":
       return { kind: "misconfigured", providerReason };
+    case "foreign":
+      return { kind: "misconfigured", providerReason, foreign: true };
     case "deferred":
       return { kind: "deferred", retryAfterMs: pause, providerReason };
     case "look-at-the-argument":

@@ -24,5 +24,7 @@ export function webPushOutcome({ status, headers, body }: Answered, now: Date): 
   if (verdict === "unregistered") return { kind: "unregistered", providerReason };
   // An endpoint that leads elsewhere would lead past the guard.
   if (verdict === "forbidden") return { kind: "rejected", reason: "endpoint-forbidden", providerReason };
-  return outcomeOfStatus(status, providerReason, retryAfterMs(headers["retry-after"], now));
+  const outcome = outcomeOfStatus(status, providerReason, retryAfterMs(headers["retry-after"], now));
+  // A subscription that was made with another VAPID key is refused just like a wrong key.
+  return outcome.kind === "misconfigured" ? { ...outcome, foreign: true } : outcome;
 }

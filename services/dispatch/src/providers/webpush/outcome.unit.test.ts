@@ -36,7 +36,11 @@ test.each([
 });
 
 test("gives Apple's reason, and waits as long as it is asked to", () => {
-  expect(outcome(403, '{"reason":"BadJwtToken"}')).toEqual({ kind: "misconfigured", providerReason: "BadJwtToken" });
+  expect(outcome(403, '{"reason":"BadJwtToken"}')).toEqual({
+    kind: "misconfigured",
+    providerReason: "BadJwtToken",
+    foreign: true,
+  });
   expect(outcome(429, "", { "retry-after": "120" })).toMatchObject({ kind: "deferred", retryAfterMs: 120_000 });
   expect(outcome(410)).toEqual({ kind: "unregistered", providerReason: "HTTP 410" });
 });
