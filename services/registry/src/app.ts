@@ -20,6 +20,7 @@ import {
   startTelemetry,
 } from "@herald/kit";
 import { connectMongo, createCounts, createOutbox } from "@herald/mongo";
+import { answerAudience } from "./answers/answer-audience.ts";
 import { answerDevices } from "./answers/answer-devices.ts";
 import { answerProjects } from "./answers/answer-projects.ts";
 import { answerTokens } from "./answers/answer-tokens.ts";
@@ -138,6 +139,7 @@ export const createApp = (config: RegistryConfig, overrides: Overrides = {}) => 
       ...answerTokens(connected, parts),
       ...answerDevices(connected, parts),
       ...answerTopics(connected, parts),
+      ...answerAudience(connected, { audience, devices, now }),
     ];
     const consumers = await consume(connected, [
       expand({ bus: connected, audience, expansions, now }),

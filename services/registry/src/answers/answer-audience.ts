@@ -1,0 +1,46 @@
+import { type Answering, answer, type Bus } from "@herald/bus";
+import { CountAudience, ExplainDevice, type Platform, type ProjectId } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { audienceOf } from "../domain/audience.ts";
+import { matches } from "../domain/matches.ts";
+import { type BucketRange, nextPage } from "../domain/plan-pages.ts";
+import { firstRange, readPage, understood } from "../handlers/read-audience.ts";
+import type { AudienceStore } from "../stores/audience-store.ts";
+import type { DeviceStore } from "../stores/device-store.ts";
+import { noDevice } from "./change-device.ts";
+import { deviceView } from "./views.ts";
+
+/** Who asked has given up by then. */
+const countingMs = 10_000;
+
+type Parts = { readonly audience: AudienceStore; readonly devices: DeviceStore; readonly now: () => Date };
+
+/** Page after page, as an expansion reads it: a page is what it holds in memory, and a device is in one page only. */
+const count = async ({ audience, now }: Parts, projectId: ProjectId, sources: readonly string[]) => {
+  const targets = understood(sources);
+  const asked = { projectId, targets, lookups: audienceOf(targets) };
+  const devices: Record<Platform, number> = { ios: 0, android: 0, web: 0 };
+  const matched = new Set<number>();
+  const end = now().getTime() + countingMs;
+  let range: BucketRange | undefined = await firstRange(audience, projectId, asked.lookups);
+  while (range) {
+    if (now().getTime() > end) throw new HeraldError("service-away", "the audience is too large to be counted in time");
+    const page = await readPage(audience, asked, range);
+    for (const { platform } of page.devices) devices[platform]++;
+    for (const at of page.matched) matched.add(at);
+    range = nextPage(range);
+  }
+  return { devices, unmatched: sources.filter((_, at) => !matched.has(at)) };
+};
+
+/** Who would get a notification, and why a device would. */
+export const answerAudience = (bus: Bus, parts: Parts): Answering[] => [
+  answer(bus, CountAudience, ({ projectId, targets }) => count(parts, projectId, targets)),
+
+  answer(bus, ExplainDevice, async ({ projectId, deviceId, targets }) => {
+    const device = await parts.devices.find(projectId, deviceId);
+    if (!device) throw noDevice();
+    const matched = understood(targets).find((target) => matches(target, { ...device, id: device._id }));
+    return { device: deviceView(device), ...(matched && { matched: matched.source }) };
+  }),
+];

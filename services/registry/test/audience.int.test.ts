@@ -1,0 +1,80 @@
+import {
+  ChangeDeviceQuestion,
+  CountAudience,
+  ExplainDevice,
+  newDeviceId,
+  type Platform,
+  type ProjectId,
+} from "@herald/contracts";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { type SeedDevice, seedDevices } from "../src/stores/seed-devices.ts";
+import { apnsToken, failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+
+let registry: RegistryTest;
+let projectId: ProjectId;
+beforeAll(async () => {
+  registry = await startRegistryTest();
+});
+afterAll(() => registry.stop());
+beforeEach(async () => {
+  projectId = await registry.project();
+});
+
+const platforms: readonly Platform[] = ["ios", "android", "web"];
+
+describe("an audience that is counted", () => {
+  test("has each active device once, by platform, and names the targets that nobody fits", async () => {
+    const seeds = Array.from(
+      { length: 7_000 },
+      (_, at): SeedDevice => ({
+        token: `t${at}`,
+        platform: platforms[at % 3] ?? "ios",
+        topics: at % 2 ? ["odd"] : [],
+        metadata: { n: at },
+      }),
+    );
+    const ids: string[] = [];
+    for await (const some of seedDevices(registry.db, projectId, seeds)) ids.push(...some);
+    await registry.db
+      .collection<{ _id: string }>("devices")
+      .updateMany({ _id: { $in: ids.slice(0, 30) } }, { $set: { status: "inactive" } });
+    const targets = ["odd", "condition:metadata.n < 4000", "token:t4001", "none", "condition:metadata.n > 7000"];
+    const answer = await registry.ask(CountAudience, { projectId, targets });
+    const reached = seeds.flatMap(({ platform }, at) => (at >= 30 && (at % 2 || at < 4_000) ? [platform] : []));
+    const of = (wanted: Platform) => reached.filter((platform) => platform === wanted).length;
+    expect(answer).toEqual({
+      devices: { ios: of("ios"), android: of("android"), web: of("web") },
+      unmatched: ["none", "condition:metadata.n > 7000"],
+    });
+  });
+
+  test("of nobody is nobody", async () => {
+    const answer = await registry.ask(CountAudience, { projectId, targets: ["all", "news"] });
+    expect(answer).toEqual({ devices: { ios: 0, android: 0, web: 0 }, unmatched: ["all", "news"] });
+  });
+});
+
+describe("a device that is explained", () => {
+  test("is named by the first entry that fits it, as it was sent, active or not", async () => {
+    const { device } = await registry.register(projectId, apnsToken("one"), {
+      topics: ["news"],
+      metadata: { plan: "pro", bio: "x".repeat(300) },
+    });
+    const explain = (...targets: string[]) => registry.ask(ExplainDevice, { projectId, deviceId: device.id, targets });
+    const answer = await explain("sport", "condition:metadata.plan == 'pro'", "news", "all");
+    expect(answer).toEqual({ device, matched: "condition:metadata.plan == 'pro'" });
+    expect((await explain(`metadata:bio=${"x".repeat(300)}`)).matched).toBe(`metadata:bio=${"x".repeat(300)}`);
+    expect(await explain("sport", newDeviceId(new Date()), "token:x", "condition:platform != 'ios'")).toEqual({
+      device,
+    });
+    await registry.ask(ChangeDeviceQuestion, { projectId, deviceId: device.id, change: { status: "inactive" } });
+    expect(await explain(device.id)).toMatchObject({ device: { status: "inactive" }, matched: device.id });
+  });
+
+  test("is one of the project", async () => {
+    const { device } = await registry.register(projectId, apnsToken("two"));
+    const other = await registry.project();
+    const question = registry.ask(ExplainDevice, { projectId: other, deviceId: device.id, targets: ["all"] });
+    expect(await failure(question)).toMatchObject({ code: "device-not-found" });
+  });
+});
