@@ -16,6 +16,7 @@ import { z } from "zod";
 import { createAuthenticate } from "./auth/authenticate.ts";
 import { createBusLink } from "./bus-link.ts";
 import type { GatewayConfig } from "./config.ts";
+import { createDeadLetters } from "./dead-letters/dead-letters.ts";
 import { mountDocs } from "./docs/mount-docs.ts";
 import type { Ask, Gateway } from "./gateway.ts";
 import { allowBrowsers, mountPreflights } from "./http/cors.ts";
@@ -61,10 +62,11 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     failures: config.HERALD_GATEWAY_LIMIT_FAILURES,
     clients: config.HERALD_GATEWAY_LIMIT_CLIENTS,
   });
-  const askBus: Ask = async (question, data) => ask(link.bus(), question, data);
+  const askBus: Ask = async (question, data, options) => ask(link.bus(), question, data, options);
   const opens = createGroupOpens(async (group) => {
     await publish(link.bus(), OpensV1, group, { id: randomUUID() });
   });
+  const projects = createProjectDirectory(projectMirror, limits);
   const gateway: Gateway = {
     now,
     limits,
@@ -75,9 +77,10 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       ask: askBus,
       limits,
     }),
-    projects: createProjectDirectory(projectMirror, limits),
+    projects,
     once: createOnce({ bucket: () => openBucket(link.bus(), "push_idempotency", IdempotencyRecord), now, log }),
     send: createSendCommands(link.bus),
+    deadLetters: createDeadLetters({ bus: link.bus, ask: askBus, projects, log }),
     openTokens: createOpenTokens(config.HERALD_OPEN_KEYS),
     recordOpen: opens.record,
   };

@@ -2,6 +2,7 @@ import type { OpensV1, ProjectId, QuestionContract, SendV1 } from "@herald/contr
 import type { OpenTokens } from "@herald/payload";
 import type { z } from "zod";
 import type { Access, Caller } from "./auth/caller.ts";
+import type { DeadLetters } from "./dead-letters/dead-letters.ts";
 import type { Once } from "./idempotency/once.ts";
 import type { RateLimits } from "./limits/rate-limits.ts";
 import type { ProjectDirectory } from "./records/project-directory.ts";
@@ -10,6 +11,7 @@ import type { ProjectDirectory } from "./records/project-directory.ts";
 export type Ask = <Request extends z.ZodType, Answer extends z.ZodType>(
   question: QuestionContract<Request, Answer>,
   data: z.input<Request>,
+  options?: { readonly timeoutMs?: number },
 ) => Promise<z.output<Answer>>;
 
 /** What the routes work with. */
@@ -23,6 +25,7 @@ export type Gateway = {
   readonly once: Once;
   /** Resolves when the command is on disk. */
   readonly send: (command: SendV1) => Promise<void>;
+  readonly deadLetters: DeadLetters;
   readonly openTokens: OpenTokens;
   /** Resolves when the open is on disk. */
   readonly recordOpen: (projectId: ProjectId, open: OpensV1["opens"][number]) => Promise<void>;

@@ -44,10 +44,6 @@ describe("what is refused, in words", () => {
       ["notification.send_at: must be at most 30 days ahead"],
     ],
     [
-      { title: "Hello", targets: ["all"], dry_run: true },
-      ["notification.dry_run: is not available yet; without it the notification is sent"],
-    ],
-    [
       { title: "Hello", targets: ["all", "condition:'news' in topic", "conditions:x"] },
       [
         "notification.targets.1: is not a target: at character 11: expected `topics`, found `topic`",

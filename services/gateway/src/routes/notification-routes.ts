@@ -1,8 +1,10 @@
 import {
   CancelNotification,
+  CountAudience,
   CountOpens,
   Delivery,
   DeliveryStatus,
+  DryRun,
   GetNotification,
   ListDeliveries,
   ListNotifications,
@@ -25,9 +27,27 @@ import { accepted, ok } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
 import type { Attempt } from "../idempotency/once.ts";
 import { acceptedView, acceptNotification, sendCommand } from "../sending/accept-notification.ts";
+import { renderSamples } from "../sending/render-samples.ts";
 import { notificationParam } from "./path-params.ts";
 
 const OneNotification = z.object({ data: Notification });
+
+/** Longer than other questions take: every device of the audience is read. */
+const countTimeoutMs = 8_000;
+
+/** Who would get it and what: asks, and changes nothing. */
+const dryRun = async ({ ask }: Gateway, command: SendV1): Promise<DryRun> => {
+  const { projectId, content } = command;
+  const request = { projectId, targets: content.targets };
+  const { devices, unmatched } = await ask(CountAudience, request, { timeoutMs: countTimeoutMs });
+  const platforms = (["ios", "android", "web"] as const).filter((platform) => devices[platform] > 0);
+  return {
+    dry_run: true,
+    devices: { total: devices.ios + devices.android + devices.web, ...devices },
+    unmatched,
+    rendered: renderSamples(command, platforms),
+  };
+};
 
 const sendNotification = defineRoute({
   method: "post",
@@ -36,10 +56,13 @@ const sendNotification = defineRoute({
   tag: "Notifications",
   summary: "Send a notification",
   description:
-    "The 202 means that it is stored safely; what becomes of it is read from its id. Without `ttl` it is kept for 28 days. The rendered payload must fit every platform whose provider the project has: 4,096 bytes, 3,993 for Web Push.",
+    "The 202 means that it is stored safely; what becomes of it is read from its id. Without `ttl` it is kept for 28 days. With `dry_run` nothing is sent or stored: the 200 says how many devices would get it, and what. The rendered payload must fit every platform whose provider the project has: 4,096 bytes, 3,993 for Web Push.",
   access: project("send"),
   body: SendNotification,
-  answers: { 202: { description: "The notification is accepted, or scheduled", schema: OneNotification } },
+  answers: {
+    200: { description: "What `dry_run` found", schema: z.object({ data: DryRun }) },
+    202: { description: "The notification is accepted, or scheduled", schema: OneNotification },
+  },
   handle: async (gateway, { caller: { projectId }, body: { notification }, sent, path, idempotencyKey }) => {
     const { once, projects, openTokens, send } = gateway;
     const sending = ({ id, at }: Attempt) => ({ projectId, id: id as NotificationId, at, notification });
@@ -50,20 +73,24 @@ const sendNotification = defineRoute({
         openTokenBytes: openTokens.length,
       });
     const reply = (command: SendV1) => accepted({ data: acceptedView(command) });
-    return once(
-      { key: idempotencyKey, owner: projectId, route: `POST ${path}`, body: sent },
-      {
+    const asked = { key: idempotencyKey, owner: projectId, route: `POST ${path}`, body: sent };
+    if (notification.dry_run === true)
+      return once(asked, {
         newId: newNotificationId,
         check: accept,
-        perform: async (attempt) => {
-          const command = accept(attempt);
-          await send(command);
-          return reply(command);
-        },
-        // Without the checks: a provider that the project got since does not turn an answer that was given.
-        recall: (attempt) => reply(sendCommand(sending(attempt))),
+        perform: async (attempt) => ok({ data: await dryRun(gateway, accept(attempt)) }),
+      });
+    return once(asked, {
+      newId: newNotificationId,
+      check: accept,
+      perform: async (attempt) => {
+        const command = accept(attempt);
+        await send(command);
+        return reply(command);
       },
-    );
+      // Without the checks: a provider that the project got since does not turn an answer that was given.
+      recall: (attempt) => reply(sendCommand(sending(attempt))),
+    });
   },
 });
 

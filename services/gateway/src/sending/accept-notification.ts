@@ -60,9 +60,6 @@ export const acceptNotification = (accepting: Accepting): SendV1 => {
   const { projectId, id, at, platforms, openTokenBytes } = accepting;
   const command = sendCommand(accepting);
   const problems = weigh(command.content, { projectId, notificationId: id }, platforms, openTokenBytes);
-  if (accepting.notification.dry_run === true) {
-    problems.push("notification.dry_run: is not available yet; without it the notification is sent");
-  }
   if (command.sendAt !== undefined && Date.parse(command.sendAt) > at.getTime() + maxScheduleDays * dayMs) {
     problems.push(`notification.send_at: must be at most ${maxScheduleDays} days ahead`);
   }

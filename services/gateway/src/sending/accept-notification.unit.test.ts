@@ -74,15 +74,13 @@ describe("what is sent on", () => {
     const fields = {
       body: "x".repeat(4_000),
       data: { more: "x".repeat(200) },
-      dry_run: true,
       send_at: after(31 * day),
     };
     const problems = problemsOf(() => accept(fields, ["ios", "web"]));
-    expect(problems).toHaveLength(4);
+    expect(problems).toHaveLength(3);
     expect(problems.map((problem) => problem.split(":")[0])).toEqual([
       "notification",
       "notification",
-      "notification.dry_run",
       "notification.send_at",
     ]);
     expect(problems.join()).toMatch(/for ios.*for web/);

@@ -2,8 +2,10 @@ import {
   AuthenticateDevice,
   ChangeDeviceQuestion,
   ChangeMetadataByToken,
+  CountAudience,
   DeleteDevice,
   type Device,
+  ExplainDevice,
   GetDevice,
   IdentifyDevice,
   ListDevices,
@@ -85,6 +87,21 @@ export const serveDevices = (serve: Serve, devices: Devices): void => {
   serve(DeleteDevice, (data) => {
     devices.delete(owned(devices, data, data.deviceId, "device-not-found").value.id);
     return {};
+  });
+  const named = (target: string, device: Device) => target === "all" || device.topics.includes(target);
+  serve(CountAudience, ({ projectId, targets }) => {
+    const active = rows(devices, projectId).filter(({ status }) => status === "active");
+    const reached = active.filter((device) => targets.some((target) => named(target, device)));
+    const of = (wanted: string) => reached.filter(({ platform }) => platform === wanted).length;
+    return {
+      devices: { ios: of("ios"), android: of("android"), web: of("web") },
+      unmatched: targets.filter((target) => !active.some((device) => named(target, device))),
+    };
+  });
+  serve(ExplainDevice, (data) => {
+    const device = owned(devices, data, data.deviceId, "device-not-found").value;
+    const matched = data.targets.find((target) => named(target, device));
+    return { device, ...(matched === undefined ? {} : { matched }) };
   });
   serve(AuthenticateDevice, ({ projectId, deviceId, credentialHash }) => {
     const device = devices.get(deviceId);

@@ -1,0 +1,19 @@
+import type { DryRun, Platform, SendV1 } from "@herald/contracts";
+import { renderApns, renderFcm, renderWebPush } from "@herald/payload";
+
+/** What stands where a device has its own. */
+const placeholders = { device: "<push token>", openToken: "<open token>" };
+
+const samples: Record<Platform, (command: SendV1) => string> = {
+  ios: ({ content, ...origin }) => renderApns(content, origin).body(placeholders.openToken),
+  android: ({ content, expiresAt, acceptedAt, sendAt, ...origin }) => {
+    const ttlMs = Date.parse(expiresAt) - Date.parse(sendAt ?? acceptedAt);
+    const target = { token: placeholders.device, kind: "token" } as const;
+    return renderFcm(content, origin, Math.floor(ttlMs / 1000)).body(target, placeholders.openToken);
+  },
+  web: ({ content, ...origin }) => renderWebPush(content, origin).body(placeholders.openToken),
+};
+
+/** One payload for each of the platforms, in the notification's own words, as its provider would get it. */
+export const renderSamples = (command: SendV1, platforms: readonly Platform[]): DryRun["rendered"] =>
+  Object.fromEntries(platforms.map((platform) => [platform, JSON.parse(samples[platform](command))]));

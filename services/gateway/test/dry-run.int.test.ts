@@ -1,0 +1,105 @@
+import { randomUUID } from "node:crypto";
+import { lastMessage } from "@herald/bus";
+import { SendV1 } from "@herald/contracts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { apnsToken, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
+
+let system: GatewayTest;
+let project: TestProject;
+beforeAll(async () => {
+  system = await startGatewayTest();
+  project = await system.project();
+  const { token } = project;
+  for (const device of [
+    { token: apnsToken(), platform: "ios", topics: ["news"] },
+    { token: apnsToken(), platform: "ios" },
+    { token: "fcm-token-of-a-device", platform: "android", topics: ["news"] },
+  ]) {
+    const { status } = await system.call("POST /api/v1/devices", { token, body: { device } });
+    expect(status).toBe(201);
+  }
+});
+afterAll(() => system.stop());
+
+const send = (notification: object, headers: Record<string, string> = {}) =>
+  system.call("POST /api/v1/notifications", { token: project.token, body: { notification }, headers });
+const dryRun = (notification: object, headers?: Record<string, string>) =>
+  send({ title: "Hello", dry_run: true, ...notification }, headers);
+
+describe("a dry run", () => {
+  test("says who would get it and what, by platform", async () => {
+    const { status, body } = await dryRun({ targets: ["news", "sport"], data: { a: "b" }, ttl: 60, link_to: "/news" });
+    expect(status).toBe(200);
+    expect(body.data).toMatchObject({
+      dry_run: true,
+      devices: { total: 2, ios: 1, android: 1, web: 0 },
+      unmatched: ["sport"],
+    });
+    expect(body.data.rendered).toEqual({
+      ios: {
+        aps: { alert: { title: "Hello" } },
+        link_to: "/news",
+        data: { a: "b" },
+        notification_id: expect.stringMatching(/^ntf_/),
+        project_id: project.id,
+        token: "<open token>",
+      },
+      android: {
+        message: {
+          data: {
+            a: "b",
+            link_to: "/news",
+            notification_id: expect.stringMatching(/^ntf_/),
+            project_id: project.id,
+            token: "<open token>",
+          },
+          notification: { title: "Hello" },
+          android: { priority: "HIGH", ttl: "60s", notification: {} },
+          token: "<push token>",
+        },
+      },
+    });
+  });
+
+  test("of nobody renders nothing", async () => {
+    const { status, body } = await dryRun({ targets: ["sport"] });
+    expect([status, body.data]).toEqual([
+      200,
+      { dry_run: true, devices: { total: 0, ios: 0, android: 0, web: 0 }, unmatched: ["sport"], rendered: {} },
+    ]);
+  });
+
+  test("sends nothing", async () => {
+    await dryRun({ targets: ["all"] });
+    const published = () => lastMessage(system.bus, "PUSH_CMD", `push.cmd.v1.dispatch.send.${project.id}.*`, SendV1);
+    expect(await published()).toBeUndefined();
+    const sent = await send({ title: "Hello", targets: ["all"] });
+    expect((await published())?.data.notificationId).toBe(sent.body.data.id);
+  });
+
+  test("is refused like the notification itself", async () => {
+    const refused = await dryRun({ targets: ["all"], send_at: "2999-01-01T00:00:00Z" });
+    expect([refused.status, refused.problem.errors]).toEqual([
+      422,
+      ["notification.send_at: must be at most 30 days ahead"],
+    ]);
+  });
+
+  test("has the same answer under the same Idempotency-Key, which is then not free to send", async () => {
+    const headers = { "idempotency-key": randomUUID() };
+    const first = await dryRun({ targets: ["all"] }, headers);
+    const again = await dryRun({ targets: ["all"] }, headers);
+    expect([again.status, again.body]).toEqual([200, first.body]);
+    expect(again.headers.get("idempotent-replayed")).toBe("true");
+    expect((await send({ title: "Hello", targets: ["all"] }, headers)).status).toBe(422);
+  });
+
+  test("needs registry, and says so", async () => {
+    const headers = { "idempotency-key": randomUUID() };
+    system.peers.away("registry");
+    const answer = await dryRun({ targets: ["all"] }, headers);
+    expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, expect.any(String)]);
+    system.peers.back();
+    expect((await dryRun({ targets: ["all"] }, headers)).status).toBe(200);
+  });
+});
