@@ -1,8 +1,9 @@
-import type { Notification } from "@herald/contracts";
+import { type Notification, SendV1 } from "@herald/contracts";
 import { createOpenTokens, parseOpenKeys } from "@herald/payload";
 import { expect } from "vitest";
 import { adminToken, type GatewayTest, openKey } from "./gateway-fixture.ts";
 import { newDevice, table, type World } from "./route-table.ts";
+import { writeDeadLetter } from "./write-dead-letter.ts";
 
 const ring = () => {
   const parsed = parseOpenKeys(`k1:${openKey}`);
@@ -36,6 +37,9 @@ export const newWorld = async (system: GatewayTest): Promise<World> => {
     const put = await call(`PUT /admin/v1/projects/${project.id}/providers/${provider}`, { token: adminToken, body });
     expect(put.status).toBe(200);
   }
+  const times = { acceptedAt: notification.created_at, expiresAt: notification.created_at };
+  const content = { title: "Hi", targets: ["all"] };
+  const dead = { projectId: project.id, notificationId: notification.id, content, ...times };
   const claim = { projectId: project.id, notificationId: notification.id, deviceId: registered.body.data.id };
   return {
     project,
@@ -44,6 +48,7 @@ export const newWorld = async (system: GatewayTest): Promise<World> => {
     credential: registered.body.credential,
     topic: topic.body.data,
     notification,
+    deadLetter: await writeDeadLetter(system.bus, "dispatch-start", SendV1, dead),
     openToken: openTokens.sign(claim, new Date()),
   };
 };

@@ -10,6 +10,7 @@ export type World = {
   topic: { id: string; name: string };
   notification: Notification;
   openToken: string;
+  deadLetter: string;
 };
 
 export type Case = {
@@ -215,5 +216,22 @@ export const table: Record<string, Case> = {
     route: ({ project }) => `DELETE /admin/v1/projects/${project.id}/providers/webpush`,
     status: 204,
     badQuery: "?x=1",
+  },
+  listDeadLetters: { route: () => "GET /admin/v1/dead-letters", status: 200, badQuery: "?durable=nobody" },
+  getDeadLetter: {
+    route: ({ deadLetter }) => `GET /admin/v1/dead-letters/${deadLetter}`,
+    status: 200,
+    badQuery: "?body=1",
+  },
+  replayDeadLetter: {
+    route: ({ deadLetter }) => `POST /admin/v1/dead-letters/${deadLetter}/replay`,
+    status: 202,
+    bad: { force: true },
+  },
+  replayDeadLetters: {
+    route: () => "POST /admin/v1/dead-letters/replay",
+    status: 200,
+    body: ({ deadLetter }) => ({ dead_letters: [deadLetter] }),
+    bad: { dead_letters: [] },
   },
 };

@@ -1,4 +1,5 @@
 import type { Route } from "../http/route.ts";
+import { deadLetterRoutes } from "./dead-letter-routes.ts";
 import { deviceRoutes } from "./device-routes.ts";
 import { identificationRoutes } from "./identification-routes.ts";
 import { notificationRoutes } from "./notification-routes.ts";
@@ -22,4 +23,5 @@ export const allRoutes: readonly Route[] = [
   ...projectRoutes,
   ...tokenRoutes,
   ...providerRoutes,
+  ...deadLetterRoutes,
 ];

@@ -4,6 +4,7 @@ import {
   DeleteProvider,
   GetNotification,
   GetProvider,
+  JudgeReplay,
   ListDeliveries,
   ListNotifications,
   type Notification,
@@ -28,7 +29,14 @@ export const serveDispatch = (
     notifications,
     devices,
     projectBucket,
-  }: { notifications: Notifications; devices: Devices; projectBucket: Bucket<ProjectRecord | ProvidersRecord> },
+    settled,
+  }: {
+    notifications: Notifications;
+    devices: Devices;
+    projectBucket: Bucket<ProjectRecord | ProvidersRecord>;
+    /** By the id of a notification or batch: why a replay of its message would change nothing. */
+    settled: ReadonlyMap<string, string>;
+  },
 ): void => {
   const providers = new Map<string, Owned<ProviderView>>();
 
@@ -54,6 +62,10 @@ export const serveDispatch = (
     }));
     const wanted = all.filter(({ status }) => data.status === undefined || status === data.status);
     return { ...rest, data: wanted } as PageOf<(typeof wanted)[number]>;
+  });
+  serve(JudgeReplay, ({ notificationId, batchId }) => {
+    const why = settled.get(batchId ?? notificationId);
+    return why === undefined ? {} : { settled: why };
   });
   const providerKey = (data: { projectId: ProjectId; provider: string }) => `${data.projectId}/${data.provider}`;
   const saveProviders = async (projectId: ProjectId): Promise<void> => {

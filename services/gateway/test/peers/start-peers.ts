@@ -40,7 +40,8 @@ export const startPeers = (bus: Bus) => {
   const { tokenBucket, projectBucket } = serveProjects(serve, bus);
   serveDevices(serve, devices);
   serveTopics(serve, devices);
-  serveDispatch(serve, { notifications, devices, projectBucket });
+  const settled = new Map<string, string>();
+  serveDispatch(serve, { notifications, devices, projectBucket, settled });
   serveAnalytics(serve, opens);
 
   return {
@@ -55,6 +56,7 @@ export const startPeers = (bus: Bus) => {
       missing = undefined;
     },
     notifications,
+    settled,
     opens,
     tokenBucket,
     projectBucket,
