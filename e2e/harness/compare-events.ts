@@ -1,7 +1,7 @@
 import {
+  type DataOf,
   DeliveryAcceptedV1,
   DeliveryFailedV1,
-  type EventContract,
   headerNames,
   type Notification,
   NotificationCancelledV1,
@@ -10,17 +10,14 @@ import {
   NotificationOpenedV1,
 } from "@herald/contracts";
 import { readStream } from "@herald/testing";
-import type { z } from "zod";
 import { deliveryKey, type Ledger } from "./invariants.ts";
 import type { Project } from "./project.ts";
 import type { System } from "./system.ts";
 
+type Contract<Data> = { readonly filter: string; readonly schema: { parse(value: unknown): Data } };
+
 /** The events of one kind in a project, each once however often it was published. Throws when one is not what its contract says. */
-export async function eventsOf<Schema extends z.ZodType>(
-  { broker }: System,
-  project: Project,
-  contract: EventContract<Schema>,
-): Promise<z.output<Schema>[]> {
+export async function eventsOf<Data>({ broker }: System, project: Project, contract: Contract<Data>): Promise<Data[]> {
   const messages = await readStream(broker, "PUSH_EVENTS", contract.filter.replace("*", project.id));
   const byId = new Map(messages.map(({ headers, body }) => [headers[headerNames.ceId], body]));
   return [...byId.values()].map((body) => contract.schema.parse(JSON.parse(body)));
@@ -33,7 +30,7 @@ export async function compareEvents(
   ledger: Ledger,
   notifications: ReadonlyMap<string, Notification>,
 ): Promise<string[]> {
-  const read = <Schema extends z.ZodType>(contract: EventContract<Schema>) => eventsOf(system, project, contract);
+  const read = <Data>(contract: Contract<Data>) => eventsOf(system, project, contract);
   const final = [...notifications.values()].filter(({ completed_at }) => completed_at !== undefined);
   return [
     ...compareDeliveries(ledger, await read(DeliveryAcceptedV1), await read(DeliveryFailedV1)),
@@ -49,8 +46,8 @@ export async function compareEvents(
 /** Every delivery is told once, as what it is. */
 function compareDeliveries(
   ledger: Ledger,
-  accepted: readonly z.output<(typeof DeliveryAcceptedV1)["schema"]>[],
-  failed: readonly z.output<(typeof DeliveryFailedV1)["schema"]>[],
+  accepted: readonly DataOf<typeof DeliveryAcceptedV1>[],
+  failed: readonly DataOf<typeof DeliveryFailedV1>[],
 ): string[] {
   const told = new Map<string, string[]>();
   const tell = (key: string, status: string) => told.set(key, [...(told.get(key) ?? []), status]);
@@ -65,7 +62,7 @@ function compareDeliveries(
   return problems;
 }
 
-function compareOpens(ledger: Ledger, opens: readonly z.output<(typeof NotificationOpenedV1)["schema"]>[]): string[] {
+function compareOpens(ledger: Ledger, opens: readonly DataOf<typeof NotificationOpenedV1>[]): string[] {
   const told = opens.map(({ notificationId, deviceId }) => deliveryKey(notificationId, deviceId));
   const twice = told.filter((key, index) => told.indexOf(key) !== index).map((key) => `${key}: opened is told twice`);
   const untold = [...ledger].flatMap(([key, { opened_at }]) =>
