@@ -16,7 +16,7 @@ import { z } from "zod";
 import { createAuthenticate } from "./auth/authenticate.ts";
 import { createBusLink } from "./bus-link.ts";
 import type { GatewayConfig } from "./config.ts";
-import { createDeadLetters } from "./dead-letters/dead-letters.ts";
+import { createDeadLetters } from "./dead-letters/create-dead-letters.ts";
 import { mountDocs } from "./docs/mount-docs.ts";
 import type { Ask, Gateway } from "./gateway.ts";
 import { allowBrowsers, mountPreflights } from "./http/cors.ts";

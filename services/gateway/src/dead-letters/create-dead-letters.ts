@@ -1,0 +1,97 @@
+import { type Bus, getDeadLetter, listDeadLetters, type Revived, replayDeadLetter } from "@herald/bus";
+import {
+  type DeliverBatchV1,
+  type DueV1,
+  events,
+  JudgeReplay,
+  type NotificationId,
+  type Replay,
+  type SendV1,
+} from "@herald/contracts";
+import { HeraldError, type Logger } from "@herald/kit";
+import type { z } from "zod";
+import type { Ask } from "../gateway.ts";
+import type { ProjectDirectory } from "../records/project-directory.ts";
+import type { DeadLetters } from "./dead-letters.ts";
+import { replayAll } from "./replay-all.ts";
+
+type Needs = {
+  readonly bus: () => Bus;
+  readonly ask: Ask;
+  readonly projects: Pick<ProjectDirectory, "settings">;
+  readonly log: Logger;
+};
+
+/** As many as one request replays: each takes some milliseconds, and an HTTP client waits for all. */
+const atATime = 100;
+
+export const createDeadLetters = ({ bus, ask, projects, log }: Needs): DeadLetters => {
+  /** Refuses what would change nothing, rather than publish it and let its sender believe that it did. */
+  const allow = async ({ letter, message, data }: Revived): Promise<void> => {
+    if (letter.project_id !== undefined && !(message in events)) {
+      await projects.settings(letter.project_id).catch((error: unknown) => {
+        if (!(error instanceof HeraldError) || error.code !== "project-not-found") throw error;
+        throw new HeraldError("replay-refused", "id: its project does not exist any more");
+      });
+    }
+    const question = questionOf(message, data);
+    const { settled } = question === undefined ? {} : await ask(JudgeReplay, question);
+    if (settled !== undefined)
+      throw new HeraldError("replay-refused", `id: a replay would change nothing: ${settled}; send a new notification`);
+  };
+
+  const replay = async (id: string, attempt: string): Promise<Replay> => {
+    const { letter, understood } = await replayDeadLetter(bus(), id, { attempt, allow });
+    const { replays = 1, replayed_at } = letter;
+    const details = [
+      `published again on ${letter.subject}`,
+      ...(replays > 1 ? [`it was replayed ${replays === 2 ? "once" : `${replays - 1} times`} before`] : []),
+      ...(understood ? [] : [`its content is not what ${letter.message} says, so it may well die again`]),
+    ];
+    return {
+      id,
+      status: "replayed",
+      detail: details.join("; "),
+      replays,
+      ...(replayed_at === undefined ? {} : { replayed_at }),
+    };
+  };
+
+  return {
+    list: async (request) => listDeadLetters(bus(), request),
+    get: async (id) => getDeadLetter(bus(), id),
+    replay,
+    replayMany: async (ids, attempt) => ({
+      replays: await replayAll([...new Set(ids)], (id) => replay(id, attempt), log),
+      next: null,
+    }),
+    replayNext: async (durable, after, attempt) => {
+      const page = await listDeadLetters(bus(), { by: "key", after, perPage: atATime, durable });
+      const ids = page.data.filter(({ replays }) => replays === undefined).map(({ id }) => id);
+      const replays = await replayAll(ids, (id) => replay(id, attempt), log);
+      return { replays, next: "next" in page ? page.next : null };
+    },
+  };
+};
+
+/** What dispatch is to be asked about; undefined for what it makes nothing final of. */
+const questionOf = (message: string, data: unknown): z.input<typeof JudgeReplay.request> | undefined => {
+  if (data === undefined) return undefined;
+  switch (message) {
+    case "SendV1": {
+      const { projectId, notificationId } = data as SendV1;
+      return { projectId, notificationId, message };
+    }
+    case "DeliverBatchV1": {
+      const { projectId, notificationId, batchId } = data as DeliverBatchV1;
+      return { projectId, notificationId, message, batchId };
+    }
+    case "DueV1": {
+      const { projectId, kind, id } = data as DueV1;
+      const notificationId = id.split("/", 1)[0] as NotificationId;
+      return { projectId, notificationId, message, ...(kind === "batch" ? { batchId: id } : {}) };
+    }
+    default:
+      return undefined;
+  }
+};
