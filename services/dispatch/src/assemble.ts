@@ -33,8 +33,9 @@ import { chunkSize } from "./sending/send-batch.ts";
 import { createSweeps } from "./sending/sweeps.ts";
 import { createCredentialStore, credentialCollection } from "./stores/credential-store.ts";
 import { deliveryCollection } from "./stores/delivery-document.ts";
-import { createDeliveryList } from "./stores/delivery-list.ts";
+import { createDeliveryList, type ProviderIdOf } from "./stores/delivery-list.ts";
 import { createDeliveryStore } from "./stores/delivery-store.ts";
+import { createDeliveryTrace } from "./stores/delivery-trace.ts";
 import { createLedgerReads } from "./stores/ledger-reads.ts";
 import { type NotificationState, notificationCollection } from "./stores/notification-document.ts";
 import { createNotificationStore } from "./stores/notification-store.ts";
@@ -63,9 +64,10 @@ export const assemble = (config: DispatchConfig, ground: Ground) => {
   const deliveries = createDeliveryStore(db);
   const ledger = createLedgerReads(db);
   const credentials = createCredentialStore(db, config.HERALD_DISPATCH_MASTER_KEYS);
-  const list = createDeliveryList(db, (platform, notificationId, deviceId) =>
-    platform === "ios" ? apnsId(notificationId, deviceId) : undefined,
-  );
+  const providerIdOf: ProviderIdOf = (platform, notificationId, deviceId) =>
+    platform === "ios" ? apnsId(notificationId, deviceId) : undefined;
+  const { list } = createDeliveryList(db, providerIdOf);
+  const { trace } = createDeliveryTrace(db, providerIdOf);
 
   const publish = (event: OutboxEvent) => publishEvent(bus, event);
   const outbox = createOutbox<OutboxEvent>({
@@ -143,7 +145,7 @@ export const assemble = (config: DispatchConfig, ground: Ground) => {
     const changed = { credentials, deliveries, records, check, pool, sweeps, flush: flushCredential, now };
     return [
       ...answerNotifications({ bus, find, notifications, deliveries, sumsOf, watch, sweeps, flush, now }),
-      ...answerDeliveries({ bus, find, list: list.list }),
+      ...answerDeliveries({ bus, find, list, trace, sumsOf, now }),
       ...answerProviders({ bus, ...changed }),
       ...answerReplays({ bus, notifications, deliveries }),
     ];

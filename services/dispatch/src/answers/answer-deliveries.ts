@@ -1,20 +1,40 @@
 import { type Answering, answer, type Bus } from "@herald/bus";
-import { ListDeliveries } from "@herald/contracts";
+import { ListDeliveries, type NotificationId, type ProjectId, TellDelivery } from "@herald/contracts";
 import type { DeliveryList } from "../stores/delivery-list.ts";
+import type { DeliveryTrace } from "../stores/delivery-trace.ts";
+import type { Sums } from "../stores/ledger-reads.ts";
+import { unsentView } from "./answer-notifications.ts";
 import type { FindNotification } from "./find-notification.ts";
+import { notificationView } from "./notification-view.ts";
 
-/** The ledger of a notification, one row per device. */
-export const answerDeliveries = ({
-  bus,
-  find,
-  list,
-}: {
-  bus: Bus;
-  find: FindNotification;
-  list: DeliveryList["list"];
-}): Answering[] => [
+type Options = {
+  readonly bus: Bus;
+  readonly find: FindNotification;
+  readonly list: DeliveryList["list"];
+  readonly trace: DeliveryTrace["trace"];
+  readonly sumsOf: (projectId: ProjectId, id: NotificationId) => Promise<Sums>;
+  readonly now: () => Date;
+};
+
+/** The ledger of a notification, one row per device, and what it knows of a single one. */
+export const answerDeliveries = ({ bus, find, list, trace, sumsOf, now }: Options): Answering[] => [
   answer(bus, ListDeliveries, async ({ projectId, notificationId, status, page }) => {
     await find(projectId, notificationId);
     return list({ projectId, notificationId, status }, page);
+  }),
+
+  answer(bus, TellDelivery, async ({ projectId, notificationId, deviceId }) => {
+    const found = await find(projectId, notificationId);
+    if ("send" in found) return { notification: unsentView(found.send, now()), expanded: false, attempts: [] };
+    const { document } = found;
+    const sums = document.final || document.dueAt ? undefined : await sumsOf(projectId, notificationId);
+    const { delivery, attempts, nextAttemptAt } = await trace(projectId, notificationId, deviceId);
+    return {
+      notification: notificationView(document, sums),
+      expanded: document.expanded !== undefined || document.final !== undefined,
+      ...(delivery && { delivery }),
+      attempts: [...attempts],
+      ...(nextAttemptAt && { nextAttemptAt: nextAttemptAt.toISOString() }),
+    };
   }),
 ];

@@ -86,7 +86,7 @@ export const answerNotifications = (options: Options): Answering[] => {
 };
 
 /** One that is accepted and has not reached the database. */
-const unsentView = (send: SendV1, now: Date): Notification => {
+export const unsentView = (send: SendV1, now: Date): Notification => {
   const sendAt = send.sendAt === undefined ? undefined : new Date(send.sendAt);
   return notificationView(
     {

@@ -116,7 +116,11 @@ const matching = (row: LightRow, status: DeliveryStatus | undefined): number => 
 };
 
 /** Undefined for a device that goes on in the row's child. */
-const deliveryAt = (row: WithId<DeliveryDocument>, index: number, providerIdOf: ProviderIdOf): Delivery | undefined => {
+export const deliveryAt = (
+  row: WithId<DeliveryDocument>,
+  index: number,
+  providerIdOf: ProviderIdOf,
+): Delivery | undefined => {
   const device_id = packedAt(row.deviceIds, index);
   const common = { device_id, platform: row.platform, at: (row.settledAt ?? row.storedAt).toISOString() };
   if (!isSettled(row)) {

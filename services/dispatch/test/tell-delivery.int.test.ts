@@ -1,0 +1,74 @@
+import { ask } from "@herald/bus";
+import {
+  type DeviceId,
+  type NotificationId,
+  newDeviceId,
+  newNotificationId,
+  type ProjectId,
+  TellDelivery,
+} from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type DispatchTest, devices, startDispatchTest } from "./dispatch-fixture.ts";
+
+let dispatch: DispatchTest;
+beforeAll(async () => {
+  dispatch = await startDispatchTest();
+});
+afterAll(() => dispatch.stop());
+
+const tell = (projectId: ProjectId, notificationId: NotificationId, deviceId: DeviceId) =>
+  ask(dispatch.bus, TellDelivery, { projectId, notificationId, deviceId });
+
+test("what became of one device is told from every row that it is in", async () => {
+  const { project, send, deal, simulators, final, pass } = dispatch;
+  const projectId = await project();
+  const id = await send(projectId);
+  simulators.script([
+    { provider: "apns", tokenPrefix: "503", status: 503, times: 1 },
+    { provider: "apns", tokenPrefix: "410", status: 410 },
+  ]);
+  const good = devices(5);
+  const [gone] = devices(1, "410");
+  const [slow] = devices(1, "503");
+  if (!gone || !slow || !good[0]) throw new Error("no devices");
+  const byId = [...good, gone, slow].sort((one, other) => (one.id < other.id ? -1 : 1));
+  await deal(projectId, id, [byId]);
+
+  await eventually(async () => {
+    const told = await tell(projectId, id, slow.id);
+    expect(told).toMatchObject({
+      expanded: true,
+      delivery: { device_id: slow.id, status: "pending", attempts: 1 },
+      attempts: [{ attempt: 1, outcome: "deferred", possible_repeat: false }],
+      nextAttemptAt: expect.any(String),
+    });
+    expect(Date.parse(told.nextAttemptAt ?? "")).toBeGreaterThan(Date.parse(told.attempts[0]?.at ?? ""));
+  });
+  expect(await tell(projectId, id, gone.id)).toMatchObject({
+    delivery: { status: "failed" },
+    attempts: [{ attempt: 1, outcome: "failed", provider_reason: expect.any(String) }],
+  });
+  expect((await tell(projectId, id, good[0].id)).attempts).toMatchObject([{ attempt: 1, outcome: "accepted" }]);
+
+  pass(120_000);
+  await final(projectId, id);
+  const told = await tell(projectId, id, slow.id);
+  expect(told.attempts.map(({ attempt, outcome }) => [attempt, outcome])).toEqual([
+    [1, "deferred"],
+    [2, "accepted"],
+  ]);
+  expect(told.nextAttemptAt).toBeUndefined();
+  expect(told.delivery).toMatchObject({ status: "accepted", attempts: 2 });
+});
+
+test("a device in no batch has none, and another project's notification is none", async () => {
+  const { project, send } = dispatch;
+  const projectId = await project();
+  const id = await send(projectId);
+  const deviceId = newDeviceId(new Date());
+  expect(await tell(projectId, id, deviceId)).toMatchObject({ notification: { id }, expanded: false, attempts: [] });
+  const unknown = newNotificationId(new Date());
+  await expect(tell(projectId, unknown, deviceId)).rejects.toMatchObject({ code: "notification-not-found" });
+  await expect(tell(await project(), id, deviceId)).rejects.toMatchObject({ code: "notification-not-found" });
+});
