@@ -1,7 +1,8 @@
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inParallel } from "./harness/in-parallel.ts";
-import { checkInvariants, deliveryKey, nothingBroken } from "./harness/invariants.ts";
+import { checkInvariants, nothingBroken } from "./harness/invariants.ts";
+import { deliveryKey } from "./harness/ledger.ts";
 import { pushAgain } from "./harness/push-again.ts";
 import { seed } from "./harness/seed.ts";
 import { deviceOf, payloadOf } from "./harness/simulators.ts";

@@ -10,7 +10,7 @@ import {
   NotificationOpenedV1,
 } from "@herald/contracts";
 import { readStream } from "@herald/testing";
-import { deliveryKey, type Ledger } from "./invariants.ts";
+import { deliveryKey, type Ledger } from "./ledger.ts";
 import type { Project } from "./project.ts";
 import type { System } from "./system.ts";
 

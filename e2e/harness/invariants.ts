@@ -3,6 +3,7 @@ import type { Push } from "@herald/simulators";
 import { eventually } from "@herald/testing";
 import { compareEvents } from "./compare-events.ts";
 import { inParallel } from "./in-parallel.ts";
+import { deliveryKey, type Ledger } from "./ledger.ts";
 import type { Project } from "./project.ts";
 import { deviceOf, payloadOf } from "./simulators.ts";
 import type { System } from "./system.ts";
@@ -23,10 +24,6 @@ export type Report = {
 };
 
 export const nothingBroken = { lost: [], unmarked: [], wrong: [] };
-
-/** A delivery by its notification and its device. */
-export type Ledger = ReadonlyMap<string, Delivery>;
-export const deliveryKey = (notificationId: string, deviceId: string): string => `${notificationId} ${deviceId}`;
 
 /**
  * Compares what a project was promised with its counts, its ledger, the provider's own log and the events, once everything is
