@@ -124,6 +124,11 @@ export const table: Record<string, Case> = {
     status: 200,
     badQuery: "?status=sent",
   },
+  tellDevice: {
+    route: ({ notification, device }) => `GET /api/v1/notifications/${notification.id}/devices/${device.id}`,
+    status: 200,
+    badQuery: "?x=1",
+  },
   getStats: {
     route: () => "GET /api/v1/stats",
     status: 200,

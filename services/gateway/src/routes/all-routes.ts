@@ -7,6 +7,7 @@ import { openRoutes } from "./open-routes.ts";
 import { projectRoutes } from "./project-routes.ts";
 import { providerRoutes } from "./provider-routes.ts";
 import { statsRoutes } from "./stats-routes.ts";
+import { storyRoutes } from "./story-routes.ts";
 import { subscriptionRoutes } from "./subscription-routes.ts";
 import { tokenRoutes } from "./token-routes.ts";
 import { topicRoutes } from "./topic-routes.ts";
@@ -18,6 +19,7 @@ export const allRoutes: readonly Route[] = [
   ...topicRoutes,
   ...subscriptionRoutes,
   ...notificationRoutes,
+  ...storyRoutes,
   ...openRoutes,
   ...statsRoutes,
   ...projectRoutes,

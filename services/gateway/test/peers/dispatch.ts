@@ -15,6 +15,7 @@ import {
   type ProviderView,
   PutProvider,
   projectProvidersKey,
+  TellDelivery,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { Devices } from "./registry-devices.ts";
@@ -66,6 +67,18 @@ export const serveDispatch = (
   serve(JudgeReplay, ({ notificationId, batchId }) => {
     const why = settled.get(batchId ?? notificationId);
     return why === undefined ? {} : { settled: why };
+  });
+  serve(TellDelivery, (data) => {
+    const notification = owned(notifications, data, data.notificationId, "notification-not-found").value;
+    const device = rows(devices, data.projectId).find(({ id }) => id === data.deviceId);
+    if (device?.status !== "active") return { notification, expanded: true, attempts: [] };
+    const known = { attempts: 1, possible_repeat: false, at: at() };
+    return {
+      notification,
+      expanded: true,
+      delivery: { device_id: device.id, platform: device.platform, status: "accepted" as const, ...known },
+      attempts: [{ ...known, attempt: 1, outcome: "accepted" as const }],
+    };
   });
   const providerKey = (data: { projectId: ProjectId; provider: string }) => `${data.projectId}/${data.provider}`;
   const saveProviders = async (projectId: ProjectId): Promise<void> => {

@@ -1,0 +1,30 @@
+import { DeviceStory, ExplainDevice, OpensOfDevices, TellDelivery } from "@herald/contracts";
+import { z } from "zod";
+import { project } from "../auth/caller.ts";
+import { ok } from "../http/reply.ts";
+import { defineRoute } from "../http/route.ts";
+import { deviceStory } from "../story/tell-story.ts";
+import { deviceParam, notificationParam } from "./path-params.ts";
+
+const tellDevice = defineRoute({
+  method: "get",
+  path: "/api/v1/notifications/{id}/devices/{device}",
+  operationId: "tellDevice",
+  tag: "Notifications",
+  summary: "Read the whole story of a notification on one device",
+  description:
+    "For every device of the project, in data and in sentences: which target names it or why it got nothing, each attempt with the provider's answer, what happens next, and when it was opened. Targets are held against the device as it is now.",
+  access: project("read"),
+  params: { id: notificationParam, device: deviceParam },
+  answers: { 200: { description: "The story", schema: z.object({ data: DeviceStory }) } },
+  handle: async ({ ask }, { caller: { projectId }, params: { id, device: deviceId } }) => {
+    const told = await ask(TellDelivery, { projectId, notificationId: id, deviceId });
+    const [explained, opens] = await Promise.all([
+      ask(ExplainDevice, { projectId, deviceId, targets: told.notification.targets }),
+      ask(OpensOfDevices, { projectId, notificationId: id, deviceIds: [deviceId] }),
+    ]);
+    return ok({ data: deviceStory({ ...told, ...explained, openedAt: opens.openedAt[deviceId] }) });
+  },
+});
+
+export const storyRoutes = [tellDevice];

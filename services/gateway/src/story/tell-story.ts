@@ -1,0 +1,136 @@
+import {
+  type Delivery,
+  type DeliveryAttempt,
+  type Device,
+  type DeviceStory,
+  deliveryReasons,
+  type Notification,
+  type Provider,
+  parseTarget,
+  providerOf,
+} from "@herald/contracts";
+
+/** What dispatch, registry and analytics know of one notification and one device. */
+export type Facts = {
+  readonly notification: Pick<Notification, "id" | "status" | "targets" | "created_at" | "send_at">;
+  /** Whether the audience was read. */
+  readonly expanded: boolean;
+  readonly delivery?: Delivery | undefined;
+  readonly attempts: readonly DeliveryAttempt[];
+  readonly nextAttemptAt?: string | undefined;
+  readonly device: Pick<Device, "id" | "platform" | "status" | "topics" | "created_at">;
+  readonly matched?: string | undefined;
+  readonly openedAt?: string | undefined;
+};
+
+const names: Record<Provider, string> = { apns: "APNs", fcm: "FCM", webpush: "the push service" };
+
+const words = (reason: string | undefined): string =>
+  reason !== undefined && Object.hasOwn(deliveryReasons, reason)
+    ? deliveryReasons[reason as keyof typeof deliveryReasons]
+    : (reason ?? "");
+
+const attemptSentence = (
+  { at, outcome, reason, provider_reason: answer }: DeliveryAttempt,
+  provider: string,
+): string => {
+  switch (outcome) {
+    case "accepted":
+      return `Sent at ${at} to ${provider}, which accepted it.`;
+    case "deferred":
+      return `Sent at ${at} to ${provider}: ${answer ?? "not now"}.`;
+    case "unknown":
+      return `Sent at ${at} to ${provider}, which gave no answer${answer === undefined ? "" : ` (${answer})`}: it may have arrived.`;
+    case "paused":
+      return `At ${at} ${provider} refused the project's credential${answer === undefined ? "" : ` (${answer})`}: it waits for new settings.`;
+    case "sending":
+      return `It is being sent to ${provider} since ${at}.`;
+    case "failed":
+    case "expired":
+    case "cancelled":
+      return answer === undefined
+        ? `Given up at ${at}: ${words(reason ?? outcome)}`
+        : `Sent at ${at} to ${provider}: ${answer}. ${words(reason ?? outcome)}`;
+  }
+};
+
+/** At most so many are named: a notification may have a thousand targets. */
+const mostTopics = 5;
+
+const missingTopics = ({ notification, device }: Facts): string[] => {
+  const topics = notification.targets.flatMap((source) => {
+    const parsed = parseTarget(source);
+    return "target" in parsed && parsed.target.kind === "topic" ? [parsed.target.name] : [];
+  });
+  return topics.filter((topic) => !device.topics.includes(topic)).slice(0, mostTopics);
+};
+
+/** Why a device that is in no batch is in none. */
+const absence = (facts: Facts): string[] => {
+  const { notification, device, matched, expanded } = facts;
+  const reasons: string[] = [];
+  if (device.status === "inactive") reasons.push("The device is inactive, and only active devices are sent to.");
+  if (matched === undefined) {
+    const topics = missingTopics(facts);
+    if (topics.length > 0) reasons.push(`It is not subscribed to ${topics.map((topic) => `\`${topic}\``).join(", ")}.`);
+  }
+  if (device.created_at > notification.created_at)
+    reasons.push(`The device registered at ${device.created_at}, after the notification was accepted.`);
+  if (!expanded) {
+    if (notification.status === "cancelled") return [...reasons, "It was cancelled before anything was sent."];
+    if (notification.status === "expired") return [...reasons, "It expired before anything was sent."];
+    return [...reasons, "Its audience is not read completely yet."];
+  }
+  if (reasons.length === 0 && matched !== undefined)
+    reasons.push("When the audience was read it did not: the device was inactive then, or has changed since.");
+  return [...reasons, "So it was not addressed."];
+};
+
+/** The same in sentences, in the order in which it happened. */
+export const tellStory = (facts: Facts): string[] => {
+  const { notification, device, matched, delivery, attempts, nextAttemptAt, openedAt } = facts;
+  const provider = names[providerOf[device.platform]];
+  const scheduled = notification.status === "scheduled" && notification.send_at !== undefined;
+  const target =
+    matched !== undefined
+      ? `Its target \`${matched}\` names the device.`
+      : delivery
+        ? "None of its targets names the device as it is now; one did when the audience was read."
+        : "None of its targets names the device.";
+  const waits = delivery?.status === "pending" && attempts.at(-1)?.outcome !== "sending";
+  return [
+    `The notification was accepted at ${notification.created_at}.`,
+    ...(scheduled ? [`It is to be sent at ${notification.send_at}.`] : []),
+    target,
+    ...(delivery ? [] : absence(facts)),
+    ...attempts.map((attempt) => attemptSentence(attempt, provider)),
+    ...(nextAttemptAt !== undefined
+      ? [`The next attempt is at ${nextAttemptAt}.`]
+      : waits
+        ? ["It waits for its turn."]
+        : []),
+    ...(openedAt === undefined ? [] : [`Opened at ${openedAt}.`]),
+  ];
+};
+
+/** Before its audience is read, a notification is on its way to whom it names. */
+const statusOf = ({ delivery, expanded, notification, device, matched }: Facts): DeviceStory["status"] => {
+  if (delivery) return delivery.status;
+  const ended = expanded || notification.status === "cancelled" || notification.status === "expired";
+  return ended || matched === undefined || device.status === "inactive" ? "not_addressed" : "pending";
+};
+
+/** Everything about one notification and one device. */
+export const deviceStory = (facts: Facts): DeviceStory => {
+  const { notification, device, matched, attempts, nextAttemptAt, openedAt } = facts;
+  return {
+    notification: { id: notification.id, status: notification.status },
+    device: { id: device.id, platform: device.platform, status: device.status },
+    ...(matched === undefined ? {} : { matched }),
+    status: statusOf(facts),
+    attempts: [...attempts],
+    ...(nextAttemptAt === undefined ? {} : { next_attempt_at: nextAttemptAt }),
+    ...(openedAt === undefined ? {} : { opened_at: openedAt }),
+    story: tellStory(facts),
+  };
+};

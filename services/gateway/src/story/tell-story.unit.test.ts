@@ -1,0 +1,154 @@
+import { type DeliveryAttempt, newDeviceId, newNotificationId } from "@herald/contracts";
+import { describe, expect, test } from "vitest";
+import { deviceStory, type Facts } from "./tell-story.ts";
+
+const t = (minute: number) => `2030-01-31T09:0${minute}:00.000Z`;
+const id = newDeviceId(new Date());
+const attempt = (
+  minute: number,
+  outcome: DeliveryAttempt["outcome"],
+  rest: Partial<DeliveryAttempt> = {},
+): DeliveryAttempt => ({ attempt: 1, at: t(minute), outcome, possible_repeat: false, ...rest });
+const delivery = (status: NonNullable<Facts["delivery"]>["status"]): Facts["delivery"] => ({
+  device_id: id,
+  platform: "ios",
+  status,
+  attempts: 1,
+  possible_repeat: false,
+  at: t(3),
+});
+
+const told = ({ notification, device, ...rest }: Partial<{ [Key in keyof Facts]: object | string | boolean }>) =>
+  deviceStory({
+    notification: {
+      id: newNotificationId(new Date()),
+      status: "completed",
+      targets: ["news", "sport"],
+      created_at: t(1),
+      ...(notification as object),
+    },
+    device: { id, platform: "ios", status: "active", topics: ["news"], created_at: t(0), ...(device as object) },
+    expanded: true,
+    attempts: [],
+    ...rest,
+  } as Facts);
+
+describe("the story of a device", () => {
+  test.each<[string, Parameters<typeof told>[0], string, string[]]>([
+    [
+      "accepted and opened",
+      { matched: "news", delivery: delivery("accepted"), attempts: [attempt(3, "accepted")], openedAt: t(5) },
+      "accepted",
+      ["Its target `news` names the device.", `Sent at ${t(3)} to APNs, which accepted it.`, `Opened at ${t(5)}.`],
+    ],
+    [
+      "retired",
+      {
+        matched: "news",
+        delivery: delivery("failed"),
+        attempts: [attempt(3, "failed", { reason: "unregistered", provider_reason: "410 Unregistered" })],
+      },
+      "failed",
+      [
+        "Its target `news` names the device.",
+        `Sent at ${t(3)} to APNs: 410 Unregistered. The provider says that the push token is no longer valid, so the device was retired.`,
+      ],
+    ],
+    [
+      "tried again",
+      {
+        device: { platform: "android" },
+        matched: "all",
+        delivery: delivery("pending"),
+        attempts: [attempt(2, "deferred", { provider_reason: "503" }), attempt(3, "unknown"), attempt(4, "paused")],
+        nextAttemptAt: t(6),
+      },
+      "pending",
+      [
+        "Its target `all` names the device.",
+        `Sent at ${t(2)} to FCM: 503.`,
+        `Sent at ${t(3)} to FCM, which gave no answer: it may have arrived.`,
+        `At ${t(4)} FCM refused the project's credential: it waits for new settings.`,
+        `The next attempt is at ${t(6)}.`,
+      ],
+    ],
+    [
+      "under way, named no more",
+      { device: { platform: "web" }, delivery: delivery("pending"), attempts: [attempt(3, "sending")] },
+      "pending",
+      [
+        "None of its targets names the device as it is now; one did when the audience was read.",
+        `It is being sent to the push service since ${t(3)}.`,
+      ],
+    ],
+    [
+      "without provider settings",
+      {
+        matched: "all",
+        delivery: delivery("failed"),
+        attempts: [attempt(3, "failed", { reason: "provider-not-configured" })],
+      },
+      "failed",
+      [
+        "Its target `all` names the device.",
+        `Given up at ${t(3)}: The project has no provider for this device's platform.`,
+      ],
+    ],
+    [
+      "not subscribed",
+      { device: { topics: [] } },
+      "not_addressed",
+      ["None of its targets names the device.", "It is not subscribed to `news`, `sport`.", "So it was not addressed."],
+    ],
+    [
+      "inactive",
+      { matched: "news", device: { status: "inactive" } },
+      "not_addressed",
+      [
+        "Its target `news` names the device.",
+        "The device is inactive, and only active devices are sent to.",
+        "So it was not addressed.",
+      ],
+    ],
+    [
+      "registered later",
+      { matched: "news", device: { created_at: t(2) } },
+      "not_addressed",
+      [
+        "Its target `news` names the device.",
+        `The device registered at ${t(2)}, after the notification was accepted.`,
+        "So it was not addressed.",
+      ],
+    ],
+    [
+      "changed since",
+      { matched: "news" },
+      "not_addressed",
+      [
+        "Its target `news` names the device.",
+        "When the audience was read it did not: the device was inactive then, or has changed since.",
+        "So it was not addressed.",
+      ],
+    ],
+    [
+      "scheduled",
+      { matched: "news", expanded: false, notification: { status: "scheduled", send_at: t(9) } },
+      "pending",
+      [
+        `It is to be sent at ${t(9)}.`,
+        "Its target `news` names the device.",
+        "Its audience is not read completely yet.",
+      ],
+    ],
+    [
+      "cancelled before",
+      { matched: "news", expanded: false, notification: { status: "cancelled" } },
+      "not_addressed",
+      ["Its target `news` names the device.", "It was cancelled before anything was sent."],
+    ],
+  ])("%s", (_, facts, status, sentences) => {
+    const story = told(facts);
+    expect(story.status).toBe(status);
+    expect(story.story).toEqual([`The notification was accepted at ${t(1)}.`, ...sentences]);
+  });
+});
