@@ -43,7 +43,10 @@ export const createContributionStore = (db: Db) => {
     /** Stores contributions that are to be counted; one that is there already stays as it is. */
     put: async (batch: readonly Contribution[]): Promise<void> => {
       if (batch.length === 0) return;
-      const documents = batch.map((one) => ({ ...one, _id: documentId(one), folded: false as const }));
+      // In one order everywhere: two writers of the same ids in different orders wait for each other in FerretDB.
+      const documents = batch
+        .map((one) => ({ ...one, _id: documentId(one), folded: false as const }))
+        .sort((one, other) => (one._id < other._id ? -1 : 1));
       try {
         await contributions.insertMany(documents, { ordered: false });
       } catch (error) {

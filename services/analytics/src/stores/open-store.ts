@@ -36,7 +36,10 @@ export const createOpenStore = (db: Db) => {
      * those whose event the bus may not have yet.
      */
     record: async (batch: readonly ReportedOpen[]): Promise<{ added: ReportedOpen[]; toEmit: Open[] }> => {
-      const documents = batch.map((open) => ({ ...open, _id: openId(open), emitted: false as const }));
+      // In one order everywhere: two writers of the same ids in different orders wait for each other in FerretDB.
+      const documents = batch
+        .map((open) => ({ ...open, _id: openId(open), emitted: false as const }))
+        .sort((one, other) => (one._id < other._id ? -1 : 1));
       try {
         await opens.insertMany(documents, { ordered: false });
         return { added: [...batch], toEmit: [...batch] };
