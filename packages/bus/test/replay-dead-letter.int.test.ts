@@ -249,14 +249,16 @@ describe("when something is in the way", () => {
   test("a stream that was made anew does not inherit what is known of the old one's sequences", async () => {
     const { config } = await t.raw.jsm.streams.info("PUSH_DLQ");
     const facts = { "Herald-Dead-Subject": SendV1.subject(sendOf()) };
-    const anew = async () => {
-      await t.raw.jsm.streams.delete("PUSH_DLQ");
-      await t.raw.jsm.streams.add(config);
-      return writeLetter(t, "dispatch-start", facts);
-    };
-    expect(await anew()).toBe("1");
+    // A broker that has just deleted a stream may stumble over its files when it makes it again.
+    const anew = () =>
+      eventually(async () => {
+        await t.raw.jsm.streams.delete("PUSH_DLQ").catch(() => {});
+        await t.raw.jsm.streams.add(config);
+        expect(await writeLetter(t, "dispatch-start", facts)).toBe("1");
+      });
+    await anew();
     expect((await replay("1")).letter.replays).toBe(1);
-    expect(await anew()).toBe("1");
+    await anew();
     expect(await getDeadLetter(t.bus, "1")).not.toHaveProperty("replays");
     expect((await replay("1")).letter.replays).toBe(1);
   });
