@@ -40,7 +40,7 @@ export const confirm = <Row>(
  * Which of a lookup's targets, as positions in the notification's list, named one of the devices that it found. Most lookups are
  * decided without looking at a device.
  */
-export const matchedTargets = <Row>(
+const matchedTargets = <Row>(
   lookup: Lookup,
   targets: readonly Target[],
   found: readonly Row[],
