@@ -16,14 +16,29 @@ export type LocalFile = {
   processes: Record<string, number>;
 };
 
-const pathIn = (dataDir: string) => join(dataDir, "local.json");
-
-/** Whole or not at all: scripts wait for it to appear. */
-export async function writeLocalFile(dataDir: string, content: LocalFile): Promise<string> {
-  const path = pathIn(dataDir);
-  await writeFile(`${path}.new`, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
-  await rename(`${path}.new`, path);
-  return path;
+/** The file of one start. Parts may die and return at the same moment: writes follow one another, and none follows the removal. */
+export function localFile(dataDir: string): {
+  write: (content: LocalFile) => Promise<void>;
+  remove: () => Promise<void>;
+} {
+  const path = join(dataDir, "local.json");
+  let last: Promise<void> = Promise.resolve();
+  let removed = false;
+  const inTurn = (work: () => Promise<void>): Promise<void> => {
+    last = last.catch(() => {}).then(work);
+    return last;
+  };
+  return {
+    /** Whole or not at all: scripts wait for it to appear. */
+    write: (content) =>
+      inTurn(async () => {
+        if (removed) return;
+        await writeFile(`${path}.new`, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
+        await rename(`${path}.new`, path);
+      }),
+    remove: () => {
+      removed = true;
+      return inTurn(() => rm(path, { force: true }));
+    },
+  };
 }
-
-export const removeLocalFile = (dataDir: string): Promise<void> => rm(pathIn(dataDir), { force: true });

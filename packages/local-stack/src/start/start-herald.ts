@@ -6,7 +6,7 @@ import { startNats } from "../nats/start-nats.ts";
 import type { RunningServer } from "../stack-options.ts";
 import { ensureDemoProject } from "./demo-project.ts";
 import { type Kept, keepRunning, type Part, type Started } from "./keep-running.ts";
-import { type LocalFile, removeLocalFile, writeLocalFile } from "./local-file.ts";
+import { type LocalFile, localFile } from "./local-file.ts";
 import { analyticsAs, analyticsUser, natsUsers } from "./nats-users.ts";
 import { allPorts, expectFree, readPorts } from "./ports.ts";
 import { allReady } from "./readiness.ts";
@@ -44,7 +44,7 @@ export type RunningHerald = {
 export async function startHerald({ root, dataDir, env, say, logLine }: StartOptions): Promise<RunningHerald> {
   const ports = await readPorts(env);
   const { wasKilled } = await takeRunLock(dataDir);
-  await removeLocalFile(dataDir);
+  await localFile(dataDir).remove(); // of a start that was killed
   const withDocker = "version" in (await dockerEngine(env));
   const ownPorts = allPorts.filter((name) => !(withDocker && (name === "nats" || name === "mongo")));
   await expectFree(ports, ownPorts, wasKilled ? WAIT_FOR_PREVIOUS_MS : 0);
@@ -56,12 +56,13 @@ export async function startHerald({ root, dataDir, env, say, logLine }: StartOpt
   const failed = new Promise<string>((resolve) => {
     fail = resolve;
   });
+  const file = localFile(dataDir);
   let local: LocalFile | undefined;
   let ends = 0;
   const writeLocal = async () => {
     if (!local) return;
     local.processes = processIds(kept);
-    await writeLocalFile(dataDir, local);
+    await file.write(local);
   };
   const keep = async (part: Part) => {
     kept[part.name] = await keepRunning(part, {
@@ -70,13 +71,13 @@ export async function startHerald({ root, dataDir, env, say, logLine }: StartOpt
         ends += 1;
         if (!local && ends === ENDS_BEFORE_READY) fail(`${why}, again and again`);
       },
-      start: () => void writeLocal(),
+      start: () => void writeLocal().catch((error: Error) => say(`local.json could not be written: ${error.message}`)),
       hopeless: (why) => fail(`${why}: its configuration is wrong`),
     });
   };
   const stop = async () => {
     local = undefined;
-    await removeLocalFile(dataDir);
+    await file.remove();
     const stopAll = (names: readonly string[]) => Promise.all(names.map((name) => kept[name]?.stop()));
     await stopAll(serviceNames);
     await stopAll(["simulators"]);
