@@ -70,6 +70,30 @@ test("a topic of 10,000 devices gets its notification, each once, while single s
   for (const { id, device } of [...own, ...foreign]) expect(gotSingle.get(id)).toBe(device);
 });
 
+test("a cancel in the middle stops what is not sent yet, and the counts stay exact", async () => {
+  const project = await system.project("Regretful");
+  const subscribers = 3_000;
+  await seed(system, project, subscribers, { prefix: "b0b0", topics: ["everyone"] });
+  const { id } = await project.send({ title: "Too early", targets: ["everyone"] });
+  const arrived = async () =>
+    (await system.simulators.pushes()).filter((push) => payloadOf(push).notification_id === id).length;
+  await eventually(async () => expect(await arrived()).toBeGreaterThan(0), { timeoutMs: 30_000 });
+  const cancel = () => project.call(`DELETE /notifications/${id}`);
+  expect((await cancel()).status).toBe(200);
+
+  const { status, counts } = await project.final(id);
+  expect(status).toBe("cancelled");
+  expect(counts).toMatchObject({ devices: subscribers, failed: 0, expired: 0, pending: 0 });
+  expect(counts.cancelled).toBeGreaterThan(0);
+  expect(await checkInvariants(system, project, [{ id, devices: subscribers }])).toEqual({
+    ...nothingBroken,
+    repeated: 0,
+    deliveries: subscribers,
+  });
+  expect(await arrived()).toBe(counts.accepted);
+  expect((await cancel()).status).toBe(409);
+});
+
 test("the checker of all this sees what it is for", async () => {
   const project = await system.project("Broken on purpose");
   const [first, second] = await seed(system, project, 2);
