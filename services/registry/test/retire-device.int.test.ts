@@ -30,27 +30,24 @@ beforeEach(async () => {
 
 const get = (device: Device) => registry.ask(GetDevice, { projectId, deviceId: device.id });
 
-/** Tells of dead tokens, and of one more that is retired last, so that nothing happening can be told from not yet. */
+/** Tells of dead tokens, and behind them of one more, so that nothing happening can be told from not yet. */
 const tell = async (unregistered: DeliveryFailedV1Data["unregistered"], rest: { projectId?: ProjectId } = {}) => {
-  const { device: last } = await registry.register(projectId, apnsToken(`last ${++sent}`));
-  const at = new Date().toISOString();
-  const fail = (project: ProjectId, dead: DeliveryFailedV1Data["unregistered"]) => {
-    const notificationId = newNotificationId(new Date());
-    const data = {
-      projectId: project,
-      notificationId,
-      batchId: "b",
-      platform: "ios" as const,
-      failures: [],
-      unregistered: dead,
-      at,
-    };
-    return publish(registry.bus, DeliveryFailedV1, data, { id: `test/${++sent}` });
-  };
-  await fail(rest.projectId ?? projectId, unregistered);
+  const of = rest.projectId ?? projectId;
+  const { device: last } = await registry.register(of, apnsToken(`last ${++sent}`));
   const later = new Date(Date.now() + 1_000).toISOString();
-  await fail(projectId, [{ deviceId: last.id, tokenHash: pushTokenHash(last.token), at: later }]);
-  await eventually(async () => expect((await get(last)).status).toBe("inactive"));
+  const data = {
+    projectId: of,
+    notificationId: newNotificationId(new Date()),
+    batchId: "b",
+    platform: "ios" as const,
+    failures: [],
+    // One message, whose verdicts are taken in their order: two messages are handled side by side.
+    unregistered: [...unregistered, { deviceId: last.id, tokenHash: pushTokenHash(last.token), at: later }],
+    at: new Date().toISOString(),
+  };
+  await publish(registry.bus, DeliveryFailedV1, data, { id: `test/${++sent}` });
+  const status = async () => (await registry.ask(GetDevice, { projectId: of, deviceId: last.id })).status;
+  await eventually(async () => expect(await status()).toBe("inactive"));
 };
 type DeliveryFailedV1Data = Parameters<typeof DeliveryFailedV1.subject>[0];
 
