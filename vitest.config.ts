@@ -8,6 +8,8 @@ const environments = { __vitest__: { resolve: { conditions } } };
 const globalSetup = ["packages/testing/src/global-setup.ts"];
 
 const report = process.env.HERALD_TEST_REPORT;
+/** Where machines are shared a second try tells a stall from a fault; the screen names the test that needed one. */
+const retry = process.env.CI ? 1 : 0;
 
 /** The suffix of a test file decides its tier: pure, on a real broker and database, or the whole system over HTTP. */
 export default defineConfig({
@@ -18,7 +20,7 @@ export default defineConfig({
       {
         resolve,
         ssr,
-        test: { name: "unit", include: ["{packages,services}/*/src/**/*.unit.test.ts"] },
+        test: { name: "unit", include: ["{packages,services}/*/src/**/*.unit.test.ts"], retry },
       },
       {
         resolve,
@@ -26,6 +28,7 @@ export default defineConfig({
         environments,
         test: {
           name: "int",
+          retry,
           include: ["{packages,services}/*/{src,test}/**/*.int.test.ts"],
           globalSetup,
           testTimeout: 30_000, // a dependency that is away and comes back takes its retries with it
@@ -40,6 +43,7 @@ export default defineConfig({
         environments,
         test: {
           name: "e2e",
+          retry,
           include: ["{e2e,packages/*/test}/**/*.e2e.test.ts"],
           globalSetup,
           testTimeout: 120_000,
