@@ -49,6 +49,7 @@ async function allIsWell(broadcast: string): Promise<{ repeated: number }> {
   const { repeated, deliveries, ...broken } = report;
   expect(broken).toEqual(nothingBroken);
   expect(deliveries).toBe(audience + load.promised.length);
+  expect([...load.reads.keys()].filter((one) => one !== 200 && one !== 503)).toEqual([]);
   return { repeated };
 }
 

@@ -33,6 +33,8 @@ export type Load = {
   readonly opened: ReadonlySet<string>;
   /** Statuses of all answers to sends so far: how many of each. */
   readonly answers: ReadonlyMap<number, number>;
+  /** The same of reading each notification in the moment when it was accepted: an id that was given out is never a 404. */
+  readonly reads: ReadonlyMap<number, number>;
   /** Ends it, and throws what it could not do. */
   stop(): Promise<void>;
 };
@@ -42,15 +44,23 @@ export function startLoad(system: System, project: Project, devices: readonly { 
   const promised: Promised[] = [];
   const opened = new Set<string>();
   const answers = new Map<number, number>();
+  const reads = new Map<number, number>();
   let stopping = false;
   let failure: unknown;
 
-  const count = (status: number) => answers.set(status, (answers.get(status) ?? 0) + 1);
+  const countIn = (counts: Map<number, number>) => (status: number) => {
+    counts.set(status, (counts.get(status) ?? 0) + 1);
+  };
   const sendOn = async () => {
     for (let number = 0; !stopping; number++) {
       const token = devices[number % devices.length]?.token;
-      const id = await sendSurely(project, { title: `Single ${number}`, targets: [`token:${token}`] }, count);
+      const id = await sendSurely(
+        project,
+        { title: `Single ${number}`, targets: [`token:${token}`] },
+        countIn(answers),
+      );
       promised.push({ id, devices: 1 });
+      await project.call(`GET /notifications/${id}`).then(({ status }) => countIn(reads)(status), noAnswer);
       await delay(100); // the load's own pace: it waits for nothing
     }
   };
@@ -79,6 +89,7 @@ export function startLoad(system: System, project: Project, devices: readonly { 
     promised,
     opened,
     answers,
+    reads,
     stop: async () => {
       stopping = true;
       await work;
@@ -86,6 +97,9 @@ export function startLoad(system: System, project: Project, devices: readonly { 
     },
   };
 }
+
+/** The gateway died while it was asked, which says nothing. */
+const noAnswer = () => {};
 
 /** As an app does: again until it is taken. */
 const openSurely = (api: string, id: string, body: { project_id: string; token: string }): Promise<Answered> =>

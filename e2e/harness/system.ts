@@ -27,8 +27,8 @@ export type Service = {
   readonly metrics: string;
   /** Of the process that runs now; it is another after a restart. */
   pid(): number;
-  /** SIGKILL. The supervisor starts it again by itself. */
-  kill(): Promise<void>;
+  /** SIGKILL, or another signal that ends it. The supervisor starts it again by itself; it has when this returns. */
+  kill(signal?: NodeJS.Signals): Promise<void>;
   /** Waits until it is ready. */
   ready(): Promise<void>;
 };
@@ -210,10 +210,10 @@ function serviceOf(name: ServiceName, { local }: RunningHerald, ports: Ports): S
     url,
     metrics: `http://127.0.0.1:${ports[name].metrics}/metrics`,
     pid,
-    kill: async () => {
+    kill: async (signal = "SIGKILL") => {
       const killed = pid();
-      process.kill(killed, "SIGKILL");
-      await eventually(() => expect(local.processes[name]).not.toBe(killed), { timeoutMs: 30_000 });
+      process.kill(killed, signal);
+      await eventually(() => expect(local.processes[name]).not.toBe(killed), { timeoutMs: 60_000 });
     },
     ready: async () => {
       await eventually(async () => expectStatus(await request(url, "GET /readyz"), 200), { timeoutMs: 30_000 });
