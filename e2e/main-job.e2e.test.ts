@@ -241,3 +241,8 @@ describe("what arrives", () => {
     });
   });
 });
+
+test("in all of this nothing went wrong inside", () => {
+  const complaints = system.logs.lines.filter(({ level }) => level === "error" || level === "fatal");
+  expect(complaints.map(({ line }) => line)).toEqual([]);
+});
