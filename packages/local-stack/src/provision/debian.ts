@@ -83,5 +83,7 @@ async function debianSite(env: NodeJS.ProcessEnv): Promise<string> {
     timeoutMs: 15_000,
   });
   const sites = stdout.split("\n").filter(Boolean);
-  return sites.find((site) => site.includes("debian") && !site.includes("security")) ?? "http://deb.debian.org/debian";
+  const site = sites.find((one) => one.includes("debian") && !one.includes("security"));
+  if (!site) throw new Error("apt-get names no Debian site in its sources, and packages come from nowhere else");
+  return site;
 }
