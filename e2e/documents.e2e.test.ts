@@ -1,0 +1,74 @@
+import { execFile } from "node:child_process";
+import { generateKeyPairSync } from "node:crypto";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { generate } from "selfsigned";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { runHttpFile } from "./harness/http-file.ts";
+import { shellBlocks } from "./harness/shell-blocks.ts";
+import { type System, startSystem, tellOnFailure } from "./harness/system.ts";
+
+const root = join(import.meta.dirname, "..");
+const run = promisify(execFile);
+let system: System;
+beforeAll(async () => {
+  system = await startSystem();
+});
+afterAll(() => system?.stop());
+tellOnFailure(() => system);
+
+test("every request of api.http is answered with the status that stands behind its title", async () => {
+  const project = await system.project();
+  const done = await runHttpFile(await readFile(join(root, "api.http"), "utf8"), {
+    gateway: system.gateway,
+    simulators: system.simulators.url,
+    admin: system.adminToken,
+    project: project.id,
+    token: project.token,
+  });
+  expect(done.length).toBeGreaterThan(30);
+});
+
+test("the page on connecting providers works as written, and shows no secret", async () => {
+  const { body } = await system.admin("POST /projects", { body: { project: { name: "Connected" } } });
+  const apnsKey = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
+  const fcmKey = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey;
+  const certificate = await generate([{ name: "commonName", value: "Apple Push Services: com.example.app" }]);
+  const secrets = {
+    "AuthKey.p8": apnsKey.export({ type: "pkcs8", format: "pem" }).toString(),
+    "aps-key.pem": certificate.private,
+  };
+  const account = {
+    type: "service_account",
+    project_id: "example-app",
+    private_key_id: "0123456789abcdef0123456789abcdef01234567",
+    private_key: fcmKey.export({ type: "pkcs8", format: "pem" }).toString(),
+    client_email: "push@example-app.iam.gserviceaccount.com",
+    client_id: "123456789012345678901",
+  };
+  for (const [name, text] of Object.entries(secrets)) await writeFile(join(system.folder, name), text);
+  await writeFile(join(system.folder, "aps.pem"), certificate.cert);
+  await writeFile(join(system.folder, "service-account.json"), JSON.stringify(account));
+
+  const page = await readFile(join(root, "docs/how-to/connect-providers.md"), "utf8");
+  const blocks = ["APNs", "FCM", "Web Push", "When a credential is refused"].flatMap((part) => shellBlocks(page, part));
+  const { stdout } = await run("sh", ["-e", "-c", blocks.join("\necho\n")], {
+    cwd: system.folder,
+    env: { ...process.env, gateway: system.gateway, project: body.data.id, HERALD_ADMIN_TOKEN: system.adminToken },
+  });
+
+  const answers = stdout
+    .trim()
+    .split(/\n+/)
+    .map((line) => JSON.parse(line));
+  expect(answers.filter((answer) => answer.errors)).toEqual([]);
+  expect(answers.map(({ data }) => data.provider ?? data)).toHaveLength(7);
+  expect(answers[0].data.settings).toMatchObject({
+    key_id: "ABC123DEFG",
+    team_id: "TEAM123456",
+    bundle_id: "com.example.app",
+  });
+  for (const secret of [...Object.values(secrets), account.private_key])
+    expect(stdout).not.toContain(secret.split("\n")[1]);
+});
