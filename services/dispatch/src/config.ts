@@ -1,24 +1,16 @@
 import { durables } from "@herald/contracts";
-import { httpConfig, logConfig, mongoConfig, natsConfig, telemetryConfig, variable, variables } from "@herald/kit";
-import { type OpenKey, parseOpenKeys } from "@herald/payload";
+import {
+  httpConfig,
+  logConfig,
+  mongoConfig,
+  natsConfig,
+  parseMasterKeys,
+  telemetryConfig,
+  variables,
+} from "@herald/kit";
+import { parseOpenKeys } from "@herald/payload";
 import { z } from "zod";
-import { type MasterKeys, parseMasterKeys } from "./credentials/master-keys.ts";
 import { deliverDurables } from "./handlers/deliver-batch.ts";
-
-const keyRing = <Keys>(parse: (text: string) => { keys: Keys } | { problem: string }, first: string) =>
-  variable(
-    z.string().transform((text, context): Keys => {
-      const parsed = parse(text);
-      if ("keys" in parsed) return parsed.keys;
-      context.addIssue({ code: "custom", message: parsed.problem });
-      return z.NEVER;
-    }),
-    {
-      accepts: `<id>:<base64 of 32 random bytes>, several joined by commas, the ${first} one first`,
-      example: "k1:<the output of `openssl rand -base64 32`>",
-      secret: true,
-    },
-  );
 
 /** A message must not be redelivered while its last request may still be answered. */
 const ackMarginMs = 5_000;
@@ -35,9 +27,9 @@ export const DispatchConfig = z
     /** Databases that share a server, as tests do, are told apart by it. */
     HERALD_DISPATCH_DATABASE: variables.text().default("herald_dispatch"),
     /** Wraps the data keys of the providers' credentials: without it they cannot be read, with another they are lost. */
-    HERALD_DISPATCH_MASTER_KEYS: keyRing<MasterKeys>(parseMasterKeys, "wrapping"),
+    HERALD_DISPATCH_MASTER_KEYS: variables.keyRing(parseMasterKeys, "wrapping"),
     /** The ring that open tokens are signed with: the gateway, which verifies them, gets the same value. */
-    HERALD_OPEN_KEYS: keyRing<[OpenKey, ...OpenKey[]]>(parseOpenKeys, "signing"),
+    HERALD_OPEN_KEYS: variables.keyRing(parseOpenKeys, "signing"),
     /** Whether a project may send to another host than the provider's: credentials go there, so it is the operator's to allow. */
     HERALD_DISPATCH_CUSTOM_ENDPOINTS: variables.flag().default(false),
     /**

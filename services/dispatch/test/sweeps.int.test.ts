@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
+import { type MasterKeys, parseMasterKeys } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { type MasterKeys, parseMasterKeys } from "../src/credentials/master-keys.ts";
 import { createCredentialStore } from "../src/stores/credential-store.ts";
 import { type DispatchTest, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
 

@@ -1,20 +1,6 @@
-import { httpConfig, logConfig, natsConfig, telemetryConfig, variable, variables } from "@herald/kit";
-import { type OpenKey, parseOpenKeys } from "@herald/payload";
+import { httpConfig, logConfig, natsConfig, telemetryConfig, variables } from "@herald/kit";
+import { parseOpenKeys } from "@herald/payload";
 import { z } from "zod";
-
-const openKeys = variable(
-  z.string().transform((text, context): [OpenKey, ...OpenKey[]] => {
-    const parsed = parseOpenKeys(text);
-    if ("keys" in parsed) return parsed.keys;
-    context.addIssue({ code: "custom", message: parsed.problem });
-    return z.NEVER;
-  }),
-  {
-    accepts: "<id>:<base64 of 32 random bytes>, several joined by commas, the signing one first",
-    example: "k1:<the output of `openssl rand -base64 32`>",
-    secret: true,
-  },
-);
 
 const mostPerWindow = 10_000_000;
 
@@ -27,7 +13,7 @@ export const GatewayConfig = z.object({
   /** Opens everything under `/admin/v1`, so it is as long as a project token's random part. */
   HERALD_ADMIN_TOKEN: variables.secret({ least: 24 }),
   /** The ring that dispatch signs open tokens with: both services get the same value. */
-  HERALD_OPEN_KEYS: openKeys,
+  HERALD_OPEN_KEYS: variables.keyRing(parseOpenKeys, "signing"),
   /** Proxies in front of the gateway, whose `X-Forwarded-For` is believed. None unless said, or anyone could choose an address. */
   HERALD_GATEWAY_TRUST_PROXY: variables.integer({ least: 0, most: 16 }).default(0),
   /**

@@ -121,6 +121,22 @@ const key32 = () =>
     },
   );
 
+/** Keys that are rotated by putting a new one in front, which then does what `first` says. `parse` says in words what is wrong. */
+const keyRing = <Keys>(parse: (text: string) => { keys: Keys } | { problem: string }, first: string) =>
+  variable(
+    z.string().transform((text, context): Keys => {
+      const ring = parse(text);
+      if ("keys" in ring) return ring.keys;
+      context.addIssue({ code: "custom", message: ring.problem });
+      return z.NEVER;
+    }),
+    {
+      accepts: `<id>:<base64 of 32 random bytes>, several joined by commas, the ${first} one first`,
+      example: "k1:<the output of `openssl rand -base64 32`>",
+      secret: true,
+    },
+  );
+
 /** Milliseconds from `250ms`, `10s`, `5m`, `2h`, `30d`, or a bare number of milliseconds. */
 const durationMs = ({ least = 0, most = Number.MAX_SAFE_INTEGER }: { least?: number; most?: number } = {}) =>
   variable(
@@ -193,6 +209,7 @@ export const variables = {
   mongoUrl,
   secret,
   key32,
+  keyRing,
   durationMs,
   bytes,
   flag,

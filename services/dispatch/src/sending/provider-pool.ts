@@ -1,6 +1,5 @@
 import type { ProjectId, Provider } from "@herald/contracts";
-import { HeraldError, type Logger } from "@herald/kit";
-import { UnknownMasterKey } from "../credentials/envelope.ts";
+import { HeraldError, type Logger, UnknownMasterKey } from "@herald/kit";
 import type { CredentialDocument, CredentialStore } from "../stores/credential-store.ts";
 import type { ProviderClient } from "./provider-client.ts";
 

@@ -1,6 +1,5 @@
-import { createLogger } from "@herald/kit";
+import { createLogger, UnknownMasterKey } from "@herald/kit";
 import { beforeEach, describe, expect, test } from "vitest";
-import { UnknownMasterKey } from "../credentials/envelope.ts";
 import type { CredentialDocument } from "../stores/credential-store.ts";
 import { type Channel, createProviderPool, type ProviderPool } from "./provider-pool.ts";
 

@@ -1,9 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { OutboxEvent, ProjectId, Provider } from "@herald/contracts";
+import { type Envelope, type MasterKeys, rewrap, seal, unseal } from "@herald/kit";
 import { ensureIndexes, guardStore, type IndexSpec, indexName, isDuplicateKey, outboxIndex } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
-import { type Envelope, rewrap, seal, unseal } from "../credentials/envelope.ts";
-import type { MasterKeys } from "../credentials/master-keys.ts";
 
 export type CredentialDocument = {
   /** `<project>/<provider>`. */
@@ -52,7 +51,7 @@ export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
       now: Date,
     ): Promise<CredentialDocument> => {
       const _id = keyOf(projectId, provider);
-      const secrets = seal(masterKeys, { projectId, provider }, { [settingsField]: JSON.stringify(settings) });
+      const secrets = seal(masterKeys, [projectId, provider], { [settingsField]: JSON.stringify(settings) });
       const document = { _id, projectId, provider, version: randomUUID(), view, secrets, updatedAt: now };
       for (;;) {
         const before = await find(projectId, provider);
@@ -81,7 +80,7 @@ export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
 
     /** The settings as they were put. Throws where the master key is missing or the record was tampered with. */
     open: async ({ projectId, provider, secrets }: CredentialDocument): Promise<unknown> =>
-      JSON.parse(unseal(masterKeys, { projectId, provider }, secrets)[settingsField] ?? "null"),
+      JSON.parse(unseal(masterKeys, [projectId, provider], secrets)[settingsField] ?? "null"),
 
     remove: async (projectId: ProjectId, provider: Provider): Promise<boolean> => {
       const { deletedCount } = await credentials.deleteOne({ _id: keyOf(projectId, provider), projectId });
@@ -143,7 +142,7 @@ export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
           missing.add(secrets.keyId);
           continue;
         }
-        const wrapped = rewrap(masterKeys, { projectId, provider }, secrets);
+        const wrapped = rewrap(masterKeys, [projectId, provider], secrets);
         if (!wrapped) continue;
         await credentials.updateOne({ _id, projectId, version }, { $set: { secrets: wrapped } });
         moved++;

@@ -1,5 +1,5 @@
+import { retryAfterMs } from "@herald/kit";
 import { type Answered, accepted, type Outcome, outcomeOfStatus, parseObject, wordOr } from "../outcome.ts";
-import { retryAfterMs } from "../retry-after.ts";
 
 type Verdict = "unregistered" | "misconfigured" | "foreign" | "deferred" | "look-at-the-argument";
 

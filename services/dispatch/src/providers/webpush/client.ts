@@ -1,10 +1,11 @@
 import { hash } from "node:crypto";
 import type { WebPushKeys } from "@herald/contracts";
+import { NOT_PUBLIC, publicLookup, type Resolve } from "@herald/kit";
 import { webPushMaxBytes } from "@herald/payload";
 import webPush from "web-push";
 import type { Transport, TransportAnswer, TransportOptions } from "../../transport/transport.ts";
 import { type Outcome, unanswered } from "../outcome.ts";
-import { checkEndpoint, knownPushServices, NOT_PUBLIC, publicLookup, type Resolve } from "./endpoint-guard.ts";
+import { checkEndpoint, knownPushServices } from "./endpoint-guard.ts";
 import { webPushOutcome } from "./outcome.ts";
 import { createPushOrigins } from "./push-origins.ts";
 import type { CompleteWebPushSettings } from "./settings.ts";

@@ -1,5 +1,5 @@
+import { retryAfterMs } from "@herald/kit";
 import { type Answered, accepted, type Outcome, outcomeOfStatus, parseObject, wordOr } from "../outcome.ts";
-import { retryAfterMs } from "../retry-after.ts";
 
 /** What RFC 8030 and the push services mean by a status where it is not what it says everywhere. */
 const verdicts = new Map<number, "accepted" | "unregistered" | "forbidden">([

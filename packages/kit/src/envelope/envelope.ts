@@ -1,8 +1,8 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import type { MasterKeys } from "./master-keys.ts";
 
-/** Whose secret it is: an envelope moved to another project, provider or field does not open. */
-export type Owner = { readonly projectId: string; readonly provider: string };
+/** Whose secret it is, such as project and provider: an envelope moved to another owner or field does not open. */
+export type Owner = readonly [projectId: string, what: string];
 
 /** Secrets under a data key of their own, which is wrapped by a master key. Base64 of nonce, text and tag. */
 export type Envelope = {
@@ -17,8 +17,7 @@ const keyBytes = 32;
 const nonceBytes = 12;
 const tagBytes = 16;
 
-const bound = ({ projectId, provider }: Owner, field: string): Buffer =>
-  Buffer.from(JSON.stringify([projectId, provider, field]));
+const bound = (owner: Owner, field: string): Buffer => Buffer.from(JSON.stringify([...owner, field]));
 
 const encrypt = (key: Buffer, bytes: Buffer, binding: Buffer): string => {
   const nonce = randomBytes(nonceBytes);

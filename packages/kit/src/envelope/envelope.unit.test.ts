@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { rewrap, seal, unseal } from "./envelope.ts";
+import { type Owner, rewrap, seal, unseal } from "./envelope.ts";
 import { type MasterKeys, parseMasterKeys } from "./master-keys.ts";
 
 const bytes = (fill: number, length = 32) => Buffer.alloc(length, fill).toString("base64");
@@ -11,7 +11,7 @@ const keysOf = (text: string): MasterKeys => {
 const old = keysOf(`one:${bytes(1)}`);
 const rotating = keysOf(`two:${bytes(2)},one:${bytes(1)}`);
 const rotated = keysOf(`two:${bytes(2)}`);
-const owner = { projectId: "prj_1", provider: "apns" };
+const owner = ["prj_1", "apns"] as const;
 const secrets = { settings: '{"private_key":"PEM"}', other: "" };
 
 describe("an envelope", () => {
@@ -22,9 +22,9 @@ describe("an envelope", () => {
     expect(seal(old, owner, secrets).fields).not.toEqual(envelope.fields);
   });
 
-  test.each([
-    ["another project's", { ...owner, projectId: "prj_2" }],
-    ["another provider's", { ...owner, provider: "fcm" }],
+  test.each<[string, Owner]>([
+    ["another project's", ["prj_2", "apns"]],
+    ["another provider's", ["prj_1", "fcm"]],
   ])("does not open as %s", (_, other) => {
     const envelope = seal(old, owner, secrets);
     expect(() => unseal(old, other, envelope)).toThrow();

@@ -1,0 +1,88 @@
+import { type LookupAddress, type LookupAllOptions, lookup as systemLookup } from "node:dns";
+import { BlockList, isIP, type LookupFunction } from "node:net";
+
+export type CheckedEndpoint =
+  | { readonly ok: true; readonly origin: string; readonly hostname: string; readonly path: string }
+  | { readonly ok: false; readonly problem: string };
+
+/**
+ * Whether Herald may call a URL that a stranger gave: https on port 443 to a full host name. This is what the URL alone can
+ * tell; where its name leads is checked at connect, by {@link publicLookup}.
+ */
+export function checkPublicEndpoint(endpoint: string): CheckedEndpoint {
+  const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
+  if (url === undefined) return { ok: false, problem: "the endpoint is not a URL" };
+  const { origin, pathname, search, hostname } = url;
+  if (url.username !== "" || url.password !== "") return { ok: false, problem: "the endpoint carries a user" };
+  if (url.protocol !== "https:") return { ok: false, problem: "the endpoint is not https" };
+  if (url.port !== "") return { ok: false, problem: "the endpoint's port is not 443" };
+  if (isIP(hostname) !== 0 || hostname.startsWith("["))
+    return { ok: false, problem: "the endpoint's host is an address" };
+  if (!/^(?!-)[a-z0-9-]+(\.[a-z0-9-]+)+$/.test(hostname))
+    return { ok: false, problem: "the endpoint's host is not a full name" };
+  return { ok: true, origin, hostname, path: `${pathname}${search}` };
+}
+
+const privateV4 = blockList("ipv4", [
+  ["0.0.0.0", 8],
+  ["10.0.0.0", 8],
+  ["100.64.0.0", 10],
+  ["127.0.0.0", 8],
+  ["169.254.0.0", 16],
+  ["172.16.0.0", 12],
+  ["192.0.0.0", 24],
+  ["192.0.2.0", 24],
+  ["192.88.99.0", 24],
+  ["192.168.0.0", 16],
+  ["198.18.0.0", 15],
+  ["198.51.100.0", 24],
+  ["203.0.113.0", 24],
+  ["224.0.0.0", 3],
+]);
+/** Only 2000::/3 is public at all; within it, what is for documentation or carries an IPv4 address inside. */
+const publicV6 = blockList("ipv6", [["2000::", 3]]);
+const specialV6 = blockList("ipv6", [
+  ["2001::", 23],
+  ["2001:db8::", 32],
+  ["2002::", 16],
+  ["3fff::", 20],
+]);
+
+/** By IANA's registries of special-purpose addresses. */
+export function isPublicAddress(address: string): boolean {
+  const family = isIP(address);
+  if (family === 4) return !privateV4.check(address, "ipv4");
+  return family === 6 && publicV6.check(address, "ipv6") && !specialV6.check(address, "ipv6");
+}
+
+/** The beginning of the reason that a transport gives when the look-up below refused. */
+export const NOT_PUBLIC = "the endpoint's host has an address that is not public";
+
+export type Resolve = (
+  hostname: string,
+  options: LookupAllOptions,
+  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void;
+
+/**
+ * A look-up for sockets that fails unless every address is public. The socket connects to just these addresses, so a name
+ * that changes its mind between check and use gains nothing.
+ */
+export function publicLookup(resolve: Resolve = systemLookup): LookupFunction {
+  return (hostname, options, callback) => {
+    resolve(hostname, { ...options, all: true }, (error, addresses) => {
+      if (error !== null) return callback(error, "", 0);
+      const [first] = addresses;
+      if (first === undefined || !addresses.every(({ address }) => isPublicAddress(address)))
+        return callback(new Error(NOT_PUBLIC), "", 0);
+      if (options.all) return callback(null, addresses);
+      callback(null, first.address, first.family);
+    });
+  };
+}
+
+function blockList(family: "ipv4" | "ipv6", subnets: ReadonlyArray<readonly [string, number]>): BlockList {
+  const list = new BlockList();
+  for (const [network, prefix] of subnets) list.addSubnet(network, prefix, family);
+  return list;
+}
