@@ -13,6 +13,8 @@ export type Delivery<Data> = {
   /** 1 for the first time. More says only that an earlier time was not settled. */
   readonly deliveryCount: number;
   readonly publishedAt: Date;
+  /** Its number in its stream, the same each time it comes. Two messages can be published in one millisecond. */
+  readonly sequence: number;
   /** Aborted when the service stops and its deadline has passed. */
   readonly signal: AbortSignal;
   /** A header of the message. */
@@ -102,6 +104,8 @@ export type DeadLetter = {
   readonly subject: string;
   readonly reason: string;
   readonly detail: string;
+  /** Which message of its stream it was; absent in a letter that does not say. */
+  readonly message?: Pick<Delivery<unknown>, "publishedAt" | "sequence">;
   /** The body as it was; undefined when it is not JSON. Not checked: that may be why it is here. */
   readonly body: unknown;
 };
@@ -135,12 +139,16 @@ const factId = ({ headers, stream, sequence }: Received, prefix: string): string
 
 const deadLetterOf = ({ subject, headers, body }: Received): DeadLetter => {
   const json = parseJson(body);
+  const publishedAt = new Date(headers?.get(headerNames.deadPublishedAt) ?? "");
+  const sequence = Number(headers?.get(headerNames.deadSequence) || Number.NaN);
+  const known = !Number.isNaN(publishedAt.getTime()) && Number.isSafeInteger(sequence);
   return {
     durable: subject.slice("push.dlq.v1.".length),
     subject: headers?.get(headerNames.deadSubject) ?? "",
     reason: headers?.get(headerNames.deadReason) ?? "",
     detail: headers?.get(headerNames.deadDetail) ?? "",
     body: json.ok ? json.data : undefined,
+    ...(known ? { message: { publishedAt, sequence } } : {}),
   };
 };
 

@@ -63,6 +63,7 @@ export const deliveryOf = (handler: Handler, { received, parsed }: Task, place: 
   subject: received.subject,
   deliveryCount: received.deliveryCount,
   publishedAt: received.publishedAt,
+  sequence: received.sequence,
   signal: place.signal,
   header: (name) => received.headers?.get(name) || undefined,
   hold: place.hold,

@@ -319,10 +319,18 @@ describe("dead letters", () => {
     const subject = SendV1.subject(sendOf());
     await jetstream(t.raw.nc).publish(subject, "}");
     await eventually(() => expect(letters).toHaveLength(2));
+    const message = { publishedAt: expect.any(Date), sequence: expect.any(Number) };
     expect(letters).toEqual(
       expect.arrayContaining([
-        { durable, subject: SendV1.subject(data), reason: "notification-not-found", detail: "gone", body: data },
-        { durable, subject, reason: "schema", detail: "the body is not JSON", body: undefined },
+        {
+          durable,
+          subject: SendV1.subject(data),
+          reason: "notification-not-found",
+          detail: "gone",
+          body: data,
+          message,
+        },
+        { durable, subject, reason: "schema", detail: "the body is not JSON", body: undefined, message },
       ]),
     );
   });

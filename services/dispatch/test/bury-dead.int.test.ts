@@ -1,18 +1,10 @@
+import { randomUUID } from "node:crypto";
 import { lastMessage, publish } from "@herald/bus";
-import {
-  DeliverBatchV1,
-  DueV1,
-  ExpandedV1,
-  ExpandV1,
-  headerNames,
-  type MessageContract,
-  newNotificationId,
-  SendV1,
-} from "@herald/contracts";
+import { DeliverBatchV1, DueV1, ExpandV1, newNotificationId, SendV1 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { z } from "zod";
-import { type DispatchTest, day, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
+import { batchOf, deadLetterActions, raw, secondPage } from "./dead-letters-fixture.ts";
+import { type DispatchTest, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
 
 let dispatch: DispatchTest;
 beforeAll(async () => {
@@ -21,49 +13,15 @@ beforeAll(async () => {
 afterAll(() => dispatch.stop());
 beforeEach(() => dispatch.simulators.clear());
 
-/** Anything on any subject, as a version that went wrong might publish it. */
-const raw = (subject: string): MessageContract => ({
-  name: "Raw",
-  pattern: subject,
-  filter: subject,
-  schema: z.unknown(),
-  subject: () => subject,
-});
-
-let letters = 0;
-/** As the bus puts a message into the dead letters. */
-const die = <Schema extends z.ZodType>(durable: string, contract: MessageContract<Schema>, data: z.output<Schema>) =>
-  publish(dispatch.bus, raw(`push.dlq.v1.${durable}`), data, {
-    id: `${durable}/${letters++}`,
-    headers: { [headerNames.deadSubject]: contract.subject(data), [headerNames.deadReason]: "exhausted" },
-  });
-
-const started = async () => {
-  const projectId = await dispatch.project();
-  const id = await dispatch.send(projectId);
-  await dispatch.expansion(projectId, id);
-  return { projectId, id };
-};
+const { die, started, unsent, expanded } = deadLetterActions(() => dispatch);
 
 describe("a dead letter", () => {
   test("of a batch makes its devices final, failed by Herald", async () => {
     const { projectId, id } = await started();
-    const batch: DeliverBatchV1 = {
-      batchId: `${id}/0/1`,
-      projectId,
-      notificationId: id,
-      lane: "broadcast",
-      platform: "ios",
-      devices: devices(3),
-    };
+    const batch = batchOf(projectId, id, 1, 3);
     await die("dispatch-broadcast-ios", DeliverBatchV1, batch);
     await dispatch.deal(projectId, id, [devices(2)], { of: 2 });
-    await publish(
-      dispatch.bus,
-      ExpandedV1,
-      { projectId, notificationId: id, batches: 2, devices: 5, unmatched: [] },
-      { id: `${id}/e` },
-    );
+    await expanded(projectId, id, 2, 5);
     expect(await dispatch.final(projectId, id)).toMatchObject({
       counts: { devices: 5, accepted: 2, failed: 3 },
       failures: { internal: 3 },
@@ -83,14 +41,7 @@ describe("a dead letter", () => {
     const one = device();
     await dispatch.deal(projectId, id, [[one]], { of: 2 });
     await eventually(async () => expect(await dispatch.rows(id)).toMatchObject([{ state: "final" }]));
-    await die("dispatch-broadcast-ios", DeliverBatchV1, {
-      batchId: `${id}/0/0`,
-      projectId,
-      notificationId: id,
-      lane: "broadcast",
-      platform: "ios",
-      devices: [one],
-    });
+    await die("dispatch-broadcast-ios", DeliverBatchV1, batchOf(projectId, id, 0, [one]));
     await dispatch.deal(projectId, id, [devices(1)], { from: 1, of: 2 });
     expect(await dispatch.final(projectId, id)).toMatchObject({ counts: { devices: 2, accepted: 2 } });
   });
@@ -111,15 +62,9 @@ describe("a dead letter", () => {
   });
 
   test("of a send has it expanded, so that every device is counted, and sends nothing", async () => {
-    const projectId = await dispatch.project();
-    const notificationId = newNotificationId(dispatch.now());
-    await die("dispatch-start", SendV1, {
-      projectId,
-      notificationId,
-      content: { title: "Hello", targets: ["all"] },
-      acceptedAt: dispatch.now().toISOString(),
-      expiresAt: new Date(dispatch.now().getTime() + day).toISOString(),
-    });
+    const send = await unsent();
+    const { projectId, notificationId } = send;
+    await die("dispatch-start", SendV1, send);
     await dispatch.deal(projectId, notificationId, [devices(4)]);
     expect(await dispatch.final(projectId, notificationId)).toMatchObject({
       counts: { devices: 4, failed: 4 },
@@ -131,20 +76,7 @@ describe("a dead letter", () => {
   test("of an expansion ends the notification with what was dealt", async () => {
     const { projectId, id } = await started();
     await dispatch.deal(projectId, id, [devices(2)], { of: 2 });
-    const page = {
-      projectId,
-      notificationId: id,
-      page: 1,
-      fromBucket: 9,
-      toBucket: 10,
-      targets: ["all"],
-      lane: "broadcast",
-    } as const;
-    await die("registry-expand", ExpandV1, {
-      ...page,
-      targets: ["all"],
-      expiresAt: new Date(Date.now() + day).toISOString(),
-    });
+    await die("registry-expand", ExpandV1, secondPage(projectId, id));
     await eventually(async () => expect(await dispatch.rows(id)).toMatchObject([{ state: "final" }]));
     dispatch.pass(61_000);
     await eventually(async () => {
@@ -165,7 +97,7 @@ describe("poison", () => {
     ["dispatch-due", "push.due.v1.batch.p.k"],
   ])("on %s goes to the dead letters, and the next message is handled", async (durable, subject) => {
     for (const body of [null, 7, "x", [], { projectId: { $ne: null } }, { projectId: "prj_1" }])
-      await publish(dispatch.bus, raw(subject), body, { id: `${durable}/poison/${letters++}` });
+      await publish(dispatch.bus, raw(subject), body, { id: randomUUID() });
     await eventually(async () => {
       const found = await lastMessage(dispatch.bus, "PUSH_DLQ", `push.dlq.v1.${durable}`, raw(subject));
       expect(found?.data).toEqual({ projectId: "prj_1" });
@@ -182,7 +114,7 @@ describe("poison", () => {
     await publish(
       dispatch.bus,
       DeliverBatchV1,
-      { batchId, projectId, notificationId, lane: "direct", platform: "ios", devices: devices(1) },
+      { ...batchOf(projectId, notificationId, 0, 1), lane: "direct" },
       { id: batchId },
     );
     await eventually(async () => {

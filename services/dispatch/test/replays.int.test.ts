@@ -3,20 +3,17 @@ import { ask, listDeadLetters, publish, replayDeadLetter } from "@herald/bus";
 import {
   DeliverBatchV1,
   DueV1,
-  ExpandedV1,
   ExpandV1,
-  headerNames,
   JudgeReplay,
-  type MessageContract,
-  type NotificationId,
   newNotificationId,
   type ProjectId,
   SendV1,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { z } from "zod";
-import { addsUp, type DispatchTest, day, devices, startDispatchTest } from "./dispatch-fixture.ts";
+import type { z } from "zod";
+import { batchOf, deadLetterActions, secondPage } from "./dead-letters-fixture.ts";
+import { addsUp, type DispatchTest, devices, startDispatchTest } from "./dispatch-fixture.ts";
 
 let dispatch: DispatchTest;
 beforeAll(async () => {
@@ -27,25 +24,7 @@ beforeEach(() => dispatch.simulators.clear());
 
 const pushes = () => dispatch.simulators.stats().apns?.total ?? 0;
 
-/** As the bus puts a message into the dead letters. Its id. */
-const die = async <Schema extends z.ZodType>(
-  durable: string,
-  contract: MessageContract<Schema>,
-  data: z.output<Schema>,
-  { reason = "exhausted", publishedAt = new Date(), body = data as unknown } = {},
-): Promise<string> => {
-  const subject = `push.dlq.v1.${durable}`;
-  const letter = { ...contract, name: "Raw", filter: subject, pattern: subject, schema: z.unknown() };
-  const { sequence } = await publish(dispatch.bus, { ...letter, subject: () => subject }, body, {
-    id: randomUUID(),
-    headers: {
-      [headerNames.deadSubject]: contract.subject(data),
-      [headerNames.deadReason]: reason,
-      [headerNames.deadPublishedAt]: publishedAt.toISOString(),
-    },
-  });
-  return String(sequence);
-};
+const { die, started, unsent, expanded } = deadLetterActions(() => dispatch);
 
 /** Publishes a dead message again, whatever is thought of it. */
 const replay = (id: string) => replayDeadLetter(dispatch.bus, id, { attempt: randomUUID() });
@@ -58,22 +37,6 @@ const passed = async (projectId: ProjectId) => {
   await dispatch.final(projectId, id);
 };
 
-const batchOf = (projectId: ProjectId, notificationId: NotificationId, n: number, count: number): DeliverBatchV1 => ({
-  batchId: `${notificationId}/0/${n}`,
-  projectId,
-  notificationId,
-  lane: "broadcast",
-  platform: "ios",
-  devices: devices(count),
-});
-
-const started = async () => {
-  const projectId = await dispatch.project();
-  const id = await dispatch.send(projectId);
-  await dispatch.expansion(projectId, id);
-  return { projectId, id };
-};
-
 describe("a replay of what was buried", () => {
   test("sends nothing for a batch, which is final, and dispatch says so before", async () => {
     const { projectId, id } = await started();
@@ -82,12 +45,7 @@ describe("a replay of what was buried", () => {
     await eventually(async () => expect(await dispatch.rows(id)).toMatchObject([{ state: "final" }]));
     const asked = { projectId, notificationId: id, message: "DeliverBatchV1", batchId: batch.batchId } as const;
     expect(await judge(asked)).toEqual({ settled: `the devices of the batch ${batch.batchId} are final` });
-    await publish(
-      dispatch.bus,
-      ExpandedV1,
-      { projectId, notificationId: id, batches: 1, devices: 3, unmatched: [] },
-      { id: `${id}/expanded` },
-    );
+    await expanded(projectId, id, 1, 3);
     const before = await dispatch.final(projectId, id);
     expect(before).toMatchObject({ counts: { devices: 3, failed: 3 }, failures: { internal: 3 } });
     await replay(letter);
@@ -97,15 +55,8 @@ describe("a replay of what was buried", () => {
   });
 
   test("sends nothing for a send that was given up, however often it comes", async () => {
-    const projectId = await dispatch.project();
-    const notificationId = newNotificationId(dispatch.now());
-    const send: SendV1 = {
-      projectId,
-      notificationId,
-      content: { title: "Hello", targets: ["all"] },
-      acceptedAt: dispatch.now().toISOString(),
-      expiresAt: new Date(dispatch.now().getTime() + day).toISOString(),
-    };
+    const send = await unsent();
+    const { projectId, notificationId } = send;
     const asked = { projectId, notificationId, message: "SendV1" } as const;
     expect(await judge(asked)).toEqual({});
     const letter = await die("dispatch-start", SendV1, send);
@@ -157,12 +108,7 @@ describe("a replay of what was not buried", () => {
     const batch = batchOf(projectId, id, 1, 3);
     const letter = await die("dispatch-broadcast-ios", DeliverBatchV1, batch, { reason: "schema", body: { not: 1 } });
     await dispatch.deal(projectId, id, [devices(2)], { of: 2 });
-    await publish(
-      dispatch.bus,
-      ExpandedV1,
-      { projectId, notificationId: id, batches: 2, devices: 5, unmatched: [] },
-      { id: `${id}/expanded` },
-    );
+    await expanded(projectId, id, 2, 5);
     await eventually(async () => expect((await dispatch.get(projectId, id)).counts).toMatchObject({ accepted: 2 }));
     expect((await dispatch.get(projectId, id)).counts.pending).toBe(3);
     const asked = { projectId, notificationId: id, message: "DeliverBatchV1", batchId: batch.batchId } as const;
@@ -180,17 +126,7 @@ describe("a replay of what was not buried", () => {
   test("deals what a lost expansion left out, also after the end: the devices are sent to and counted, once", async () => {
     const { projectId, id } = await started();
     await dispatch.deal(projectId, id, [devices(2)], { of: 2 });
-    const page: ExpandV1 = {
-      projectId,
-      notificationId: id,
-      page: 1,
-      fromBucket: 9,
-      toBucket: 10,
-      targets: ["all"],
-      lane: "broadcast",
-      expiresAt: new Date(Date.now() + day).toISOString(),
-    };
-    const letter = await die("registry-expand", ExpandV1, page);
+    const letter = await die("registry-expand", ExpandV1, secondPage(projectId, id));
     await eventually(async () => {
       dispatch.pass(61_000);
       expect(await dispatch.get(projectId, id)).toMatchObject({ status: "completed", counts: { devices: 2 } });
@@ -241,19 +177,24 @@ describe("a burial that comes after a replay", () => {
       if (found?.claim === undefined) throw new Error("the batch is not started");
       return found;
     });
-    return { projectId, id, batch, claim: new Date(row.claim ?? 0) };
+    return {
+      projectId,
+      id,
+      batch,
+      message: { publishedAt: new Date(row.claim ?? 0), sequence: row.claimSequence ?? 0 },
+    };
   };
 
   test("leaves the batch to it", async () => {
-    const { projectId, id, batch, claim } = await slow();
-    const publishedAt = new Date(claim.getTime() - 1);
-    await die("dispatch-broadcast-ios", DeliverBatchV1, batch, { publishedAt });
+    const { projectId, id, batch, message } = await slow();
+    // Published in the same millisecond.
+    await die("dispatch-broadcast-ios", DeliverBatchV1, batch, { ...message, sequence: message.sequence - 1 });
     expect(await dispatch.final(projectId, id)).toMatchObject({ counts: { devices: 2, accepted: 2, failed: 0 } });
   });
 
   test("takes the batch where it is the dead message that had started it", async () => {
-    const { projectId, id, batch, claim } = await slow();
-    await die("dispatch-broadcast-ios", DeliverBatchV1, batch, { publishedAt: claim });
+    const { projectId, id, batch, message } = await slow();
+    await die("dispatch-broadcast-ios", DeliverBatchV1, batch, message);
     expect(await dispatch.final(projectId, id)).toMatchObject({ failures: { internal: 2 } });
   });
 });

@@ -1,32 +1,21 @@
-import { type Delivery, defineHandler } from "@herald/bus";
+import { type DeadLetter, defineDeadLetterHandler } from "@herald/bus";
 import {
   DeliverBatchV1,
   DueV1,
   ExpandedV1,
   ExpandV1,
-  headerNames,
   type MessageContract,
   type NotificationId,
   SendV1,
 } from "@herald/contracts";
-import { z } from "zod";
+import type { z } from "zod";
 import type { CarryOut } from "../sending/carry-out.ts";
 import type { Expand } from "../sending/expand.ts";
 import type { Finisher } from "../sending/finisher.ts";
+import type { Claim } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 import { claimOf } from "./deliver-batch.ts";
-
-/** A dead letter's body is the message that died, so it may be anything. */
-const DeadLetter: MessageContract = {
-  name: "DeadLetter",
-  pattern: "push.dlq.v1.:durable",
-  filter: "push.dlq.v1.*",
-  schema: z.unknown(),
-  subject: () => {
-    throw new TypeError("dead letters are published by the bus");
-  },
-};
 
 type Options = {
   notifications: NotificationStore;
@@ -61,47 +50,42 @@ export const buryDead = (options: Options) => {
       await notifications.expanded(projectId, notificationId, { batches, devices, unmatched });
       await finisher.check(projectId, notificationId);
     }),
-    on(DeliverBatchV1, async (batch, { signal, header }) => {
+    on(DeliverBatchV1, async (batch, message, signal) => {
       // A project that is deleted leaves batches of notifications that are gone.
       if (!(await notifications.get(batch.projectId, batch.notificationId))) return;
-      const key = { projectId: batch.projectId, id: batch.batchId, batch, ...claimOfDead(header) };
+      const key = { projectId: batch.projectId, id: batch.batchId, batch, ...claimOfDead(message) };
       const run = await deliveries.seize(key, now());
       if (run) await carryOut.abandon(run, signal);
     }),
-    on(DueV1, async ({ kind, projectId, id }, { signal, header }) => {
+    on(DueV1, async ({ kind, projectId, id }, message, signal) => {
       if (kind === "notification") return bury(projectId, id as NotificationId);
-      const run = await deliveries.seize({ projectId, id, ...claimOfDead(header) }, now());
+      const run = await deliveries.seize({ projectId, id, ...claimOfDead(message) }, now());
       if (run) await carryOut.abandon(run, signal);
     }),
   ];
 
-  return defineHandler({
+  return defineDeadLetterHandler({
     durable: "dispatch-bury", // renaming a durable replays its stream
-    message: DeadLetter,
     concurrency: 8, // dead letters are rare
-    async handle(delivery) {
-      const subject = delivery.header(headerNames.deadSubject) ?? "";
-      for (const attempt of buries) if (await attempt(subject, delivery)) return;
+    async handle({ data, signal }) {
+      for (const attempt of buries) if (await attempt(data, signal)) return;
     },
   });
 };
 
-/** The claim that the dead message had on its row, where its letter says when it was published. */
-const claimOfDead = (header: Delivery<unknown>["header"]): { claim?: number } => {
-  const at = Date.parse(header(headerNames.deadPublishedAt) ?? "");
-  return Number.isNaN(at) ? {} : { claim: claimOf({ publishedAt: new Date(at) }) };
-};
+/** The claim that the dead message had on its row, where its letter says which it was. */
+const claimOfDead = (message: DeadLetter["message"]): { claim?: Claim } => (message ? { claim: claimOf(message) } : {});
 
 /** Handles a dead letter whose message was of one contract; false when it was not. */
 const on =
   <Schema extends z.ZodType>(
     contract: MessageContract<Schema>,
-    bury: (data: z.output<Schema>, delivery: Delivery<unknown>) => Promise<void>,
+    bury: (data: z.output<Schema>, message: DeadLetter["message"], signal: AbortSignal) => Promise<void>,
   ) =>
-  async (subject: string, delivery: Delivery<unknown>): Promise<boolean> => {
+  async ({ subject, body, message }: DeadLetter, signal: AbortSignal): Promise<boolean> => {
     if (!matches(contract.filter, subject)) return false;
-    const parsed = contract.schema.safeParse(delivery.data);
-    if (parsed.success) await bury(parsed.data as z.output<Schema>, delivery);
+    const parsed = contract.schema.safeParse(body);
+    if (parsed.success) await bury(parsed.data, message, signal);
     return true;
   };
 

@@ -1,10 +1,11 @@
-import { defineHandler } from "@herald/bus";
+import { type Delivery, defineHandler } from "@herald/bus";
 import { DeliverBatchV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { rootGeneration } from "../domain/batch-ids.ts";
 import type { CarryOut } from "../sending/carry-out.ts";
 import type { FairGate } from "../sending/fair-gate.ts";
 import type { NotificationWatch } from "../sending/notification-watch.ts";
+import type { Claim } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 
 /** One for each lane and platform, so that no broadcast and no slow provider keeps another lane or platform waiting. */
@@ -17,8 +18,11 @@ export const deliverDurables = [
   "dispatch-broadcast-web",
 ] as const;
 
-/** Which message a row is sent for: the moment the stream took it, the same for every redelivery. */
-export const claimOf = ({ publishedAt }: { publishedAt: Date }): number => publishedAt.getTime();
+/** Which message a row is sent for, the same for every redelivery: the moment is not enough, for two can share it. */
+export const claimOf = ({ publishedAt, sequence }: Pick<Delivery<unknown>, "publishedAt" | "sequence">): Claim => ({
+  at: publishedAt.getTime(),
+  sequence,
+});
 
 /** A batch of devices: ledger row, pushes, outcomes, ack, in this order. */
 export const deliverBatch = ({
@@ -43,13 +47,13 @@ export const deliverBatch = ({
     durable, // renaming a durable replays its stream
     message: DeliverBatchV1,
     concurrency,
-    async handle({ data, publishedAt, signal }) {
+    async handle({ data, signal, ...message }) {
       const { batchId, projectId, notificationId, platform, lane } = data;
       const leave = await gate.enter(projectId);
       try {
         if (!(await watch.get(projectId, notificationId)))
           throw new HeraldError("notification-not-found", `the batch ${batchId} belongs to no notification`);
-        const run = await deliveries.start(data, claimOf({ publishedAt }), now());
+        const run = await deliveries.start(data, claimOf(message), now());
         if (run) await carryOut.run(run, signal);
         // Settled before: what follows from that may have been cut off.
         else

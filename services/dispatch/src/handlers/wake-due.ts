@@ -8,7 +8,7 @@ import type { FairGate } from "../sending/fair-gate.ts";
 import type { NotificationWatch } from "../sending/notification-watch.ts";
 import type { ProviderPool } from "../sending/provider-pool.ts";
 import type { Schedule } from "../sending/schedule.ts";
-import type { BatchFacts } from "../stores/delivery-document.ts";
+import type { BatchFacts, Claim } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 import { claimOf } from "./deliver-batch.ts";
@@ -36,7 +36,7 @@ export const wakeDue = (options: Options) => {
     if (document) await expand(document);
   };
 
-  const wakeBatch = async (projectId: ProjectId, id: string, claim: number, signal: AbortSignal) => {
+  const wakeBatch = async (projectId: ProjectId, id: string, claim: Claim, signal: AbortSignal) => {
     const row = await deliveries.peek(projectId, id);
     if (!row || row.state === "final") return;
     if (row.state === "settled") return carryOut.follow(row);
@@ -54,10 +54,10 @@ export const wakeDue = (options: Options) => {
     durable: "dispatch-due", // renaming a durable replays its stream
     message: DueV1,
     concurrency: options.concurrency,
-    handle: ({ data: { kind, projectId, id }, publishedAt, signal }) =>
+    handle: ({ data: { kind, projectId, id }, signal, ...message }) =>
       kind === "notification"
         ? wakeNotification(projectId, id as NotificationId)
-        : wakeBatch(projectId, id, claimOf({ publishedAt }), signal),
+        : wakeBatch(projectId, id, claimOf(message), signal),
   });
 };
 

@@ -32,8 +32,10 @@ export type DeliveryDocument = BatchFacts & {
    * its child is still to be stored; `final`.
    */
   state: "started" | "waiting" | "settled" | "final";
-  /** Which message the row is being sent for: only a redelivery of that one may send it again. */
+  /** Which message the row is being sent for: only a redelivery of that one may send it again. When its stream took it … */
   claim?: number;
+  /** … and its number there; absent, which filters call null, in rows of earlier versions. */
+  claimSequence?: number | null;
   /** How often it was started: whoever writes outcomes must have been the last to start. */
   starts: number;
   startedAt?: Date;
@@ -62,6 +64,19 @@ export type DeliveryDocument = BatchFacts & {
   childSize?: number;
   outbox?: OutboxEvent[];
 };
+
+/** A message that a row is sent for. */
+export type Claim = { readonly at: number; readonly sequence: number };
+
+/** The claim of a row whose message was given up. */
+export const burial: Claim = { at: 0, sequence: 0 };
+
+/** In a filter: the row is being sent for this message. */
+export const claimedBy = ({ at, sequence }: Claim) => ({
+  state: "started" as const,
+  claim: at,
+  claimSequence: { $in: [sequence, null] },
+});
 
 /** A row that this process has started, and may settle. */
 export type Run = BatchFacts & {
@@ -109,7 +124,7 @@ export const packed = (ids: readonly DeviceId[]) => ({
 export const fresh = ({ devices }: DeliverBatchV1, repeat: boolean): Sendable[] =>
   devices.map((device) => ({ ...device, attempts: 0, repeat }));
 
-export const newRow = (batch: DeliverBatchV1, { claim, now }: { claim: number; now: Date }): DeliveryDocument => ({
+export const newRow = (batch: DeliverBatchV1, { claim, now }: { claim: Claim; now: Date }): DeliveryDocument => ({
   _id: batch.batchId,
   projectId: batch.projectId,
   notificationId: batch.notificationId,
@@ -117,7 +132,8 @@ export const newRow = (batch: DeliverBatchV1, { claim, now }: { claim: number; n
   lane: batch.lane,
   generation: rootGeneration,
   state: "started",
-  claim,
+  claim: claim.at,
+  claimSequence: claim.sequence,
   starts: 1,
   startedAt: now,
   storedAt: now,

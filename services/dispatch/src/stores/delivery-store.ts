@@ -6,6 +6,9 @@ import { noDevices } from "../domain/counts.ts";
 import type { Settlement, Waiting } from "../domain/settle-batch.ts";
 import {
   type BatchFacts,
+  burial,
+  type Claim,
+  claimedBy,
   deliveryCollection,
   deliveryHints,
   deliveryIndexes,
@@ -27,9 +30,9 @@ export const createDeliveryStore = (db: Db) => {
   const deliveries = deliveryCollection(db);
 
   /** The message that started it comes again: nobody knows how far it got, so every device may get it twice. */
-  const restart = async (id: string, projectId: ProjectId, claim: number, now: Date) =>
+  const restart = async (id: string, projectId: ProjectId, claim: Claim, now: Date) =>
     deliveries.findOneAndUpdate(
-      { _id: id, projectId, state: "started", claim },
+      { _id: id, projectId, ...claimedBy(claim) },
       { $inc: { starts: 1 }, $set: { startedAt: now } },
       { returnDocument: "after", projection: { starts: 1, devices: 1 } },
     );
@@ -38,7 +41,7 @@ export const createDeliveryStore = (db: Db) => {
     ensureIndexes: () => ensureIndexes(deliveries, deliveryIndexes),
 
     /** Starts a batch that registry dealt; undefined when it is final, waits, or is another message's to send. */
-    start: async (batch: DeliverBatchV1, claim: number, now: Date): Promise<Run | undefined> => {
+    start: async (batch: DeliverBatchV1, claim: Claim, now: Date): Promise<Run | undefined> => {
       const row = newRow(batch, { claim, now });
       const run = { ...factsOf(row), startedAt: now };
       try {
@@ -70,11 +73,11 @@ export const createDeliveryStore = (db: Db) => {
       ),
 
     /** Starts a row that waits, once its time has come; undefined when it does not wait, or is another message's to send. */
-    wake: async (projectId: ProjectId, id: string, claim: number, now: Date): Promise<Run | undefined> => {
+    wake: async (projectId: ProjectId, id: string, claim: Claim, now: Date): Promise<Run | undefined> => {
       const woken = await deliveries.findOneAndUpdate(
         { _id: id, projectId, state: "waiting", notBefore: { $lte: now } },
         {
-          $set: { state: "started", claim, startedAt: now },
+          $set: { state: "started", claim: claim.at, claimSequence: claim.sequence, startedAt: now },
           $inc: { starts: 1 },
           $unset: { dueAt: "", notBefore: "", paused: "" },
         },
@@ -92,15 +95,14 @@ export const createDeliveryStore = (db: Db) => {
      * done already, or when another message than that of `claim` has started it. `batch` makes the row where there is none.
      */
     seize: async (
-      key: { projectId: ProjectId; id: string; batch?: DeliverBatchV1; claim?: number },
+      key: { projectId: ProjectId; id: string; batch?: DeliverBatchV1; claim?: Claim },
       now: Date,
     ): Promise<Run | undefined> => {
       const { projectId, id, batch, claim } = key;
-      // 0: by an earlier try of the burial.
-      const started = { state: "started" as const, ...(claim === undefined ? {} : { claim: { $in: [claim, 0] } }) };
+      const started = claim ? { $or: [claimedBy(claim), claimedBy(burial)] } : { state: "started" as const };
       if (batch) {
         try {
-          const row = newRow(batch, { claim: 0, now });
+          const row = newRow(batch, { claim: burial, now });
           await deliveries.insertOne(row);
           return { ...factsOf(row), startedAt: now, starts: 1, devices: fresh(batch, false) };
         } catch (error) {
@@ -111,7 +113,7 @@ export const createDeliveryStore = (db: Db) => {
       const row = await deliveries.findOneAndUpdate(
         { _id: id, projectId, ...(batch ? started : { $or: [started, { state: "waiting" as const }] }) },
         {
-          $set: { state: "started", claim: 0, startedAt: now },
+          $set: { state: "started", claim: burial.at, claimSequence: burial.sequence, startedAt: now },
           $inc: { starts: 1 },
           $unset: { dueAt: "", notBefore: "", paused: "" },
         },
@@ -155,7 +157,7 @@ export const createDeliveryStore = (db: Db) => {
               ? { child: waiting, childSize: waiting.devices.length, dueAt: new Date(now.getTime() + childGraceMs) }
               : {}),
           },
-          $unset: { claim: "", devices: "" },
+          $unset: { claim: "", claimSequence: "", devices: "" },
         },
       );
       if (matchedCount === 1) return outbox;

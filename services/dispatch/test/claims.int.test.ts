@@ -1,0 +1,45 @@
+import { newNotificationId, newProjectId } from "@herald/contracts";
+import { type FreshDatabase, freshDatabase } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { deliveryCollection } from "../src/stores/delivery-document.ts";
+import { createDeliveryStore } from "../src/stores/delivery-store.ts";
+import { batchOf } from "./dead-letters-fixture.ts";
+
+let database: FreshDatabase;
+beforeAll(async () => {
+  database = await freshDatabase();
+});
+afterAll(() => database.drop());
+
+const now = new Date();
+const claim = { at: now.getTime(), sequence: 7 };
+/** Another message, which the stream took in the same millisecond. */
+const other = { ...claim, sequence: 8 };
+const start = async () => {
+  const db = database.client.db(database.name);
+  const store = createDeliveryStore(db);
+  const batch = batchOf(newProjectId(now), newNotificationId(now), 0, 2);
+  const run = await store.start(batch, claim, now);
+  expect(run).toMatchObject({ starts: 1, devices: [{ repeat: false }, { repeat: false }] });
+  return { store, batch, rows: deliveryCollection(db) };
+};
+
+test("only a redelivery of the message that started a batch starts it again, as a possible repeat", async () => {
+  const { store, batch } = await start();
+  expect(await store.start(batch, other, now)).toBeUndefined();
+  expect(await store.start(batch, claim, now)).toMatchObject({ starts: 2, devices: [{ repeat: true }, {}] });
+});
+
+test("a burial takes the batch of the dead message, and again after a crash, but not another's", async () => {
+  const { store, batch } = await start();
+  const { projectId, batchId: id } = batch;
+  expect(await store.seize({ projectId, id, batch, claim: other }, now)).toBeUndefined();
+  expect(await store.seize({ projectId, id, batch, claim }, now)).toMatchObject({ starts: 2 });
+  expect(await store.seize({ projectId, id, batch, claim }, now)).toMatchObject({ starts: 3 });
+});
+
+test("a row of a version that knew the moment alone is started again by its message", async () => {
+  const { store, batch, rows } = await start();
+  await rows.updateOne({ _id: batch.batchId }, { $unset: { claimSequence: "" } });
+  expect(await store.start(batch, claim, now)).toMatchObject({ starts: 2 });
+});

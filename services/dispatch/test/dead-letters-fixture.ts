@@ -1,0 +1,95 @@
+import { randomUUID } from "node:crypto";
+import { publish } from "@herald/bus";
+import {
+  type DeliverBatchV1,
+  ExpandedV1,
+  type ExpandV1,
+  headerNames,
+  type MessageContract,
+  type NotificationId,
+  newNotificationId,
+  type ProjectId,
+  type SendV1,
+} from "@herald/contracts";
+import { z } from "zod";
+import { type DispatchTest, day, devices } from "./dispatch-fixture.ts";
+
+/** Anything on any subject, as a version that went wrong might publish it. */
+export const raw = (subject: string): MessageContract => ({
+  name: "Raw",
+  pattern: subject,
+  filter: subject,
+  schema: z.unknown(),
+  subject: () => subject,
+});
+
+export const batchOf = (
+  projectId: ProjectId,
+  notificationId: NotificationId,
+  n: number,
+  some: number | DeliverBatchV1["devices"],
+): DeliverBatchV1 => ({
+  batchId: `${notificationId}/0/${n}`,
+  projectId,
+  notificationId,
+  lane: "broadcast",
+  platform: "ios",
+  devices: typeof some === "number" ? devices(some) : some,
+});
+
+/** The command to expand a notification's second page. */
+export const secondPage = (projectId: ProjectId, notificationId: NotificationId): ExpandV1 => ({
+  projectId,
+  notificationId,
+  page: 1,
+  fromBucket: 9,
+  toBucket: 10,
+  targets: ["all"],
+  lane: "broadcast",
+  expiresAt: new Date(Date.now() + day).toISOString(),
+});
+
+/** What tests of dead letters do to a dispatch that is under test. */
+export const deadLetterActions = (dispatch: () => DispatchTest) => ({
+  /** As the bus puts a message into the dead letters. Its id. */
+  die: async <Schema extends z.ZodType>(
+    durable: string,
+    contract: MessageContract<Schema>,
+    data: z.output<Schema>,
+    { reason = "exhausted", publishedAt = new Date(), sequence = 1, body = data as unknown } = {},
+  ): Promise<string> => {
+    const letter = await publish(dispatch().bus, raw(`push.dlq.v1.${durable}`), body, {
+      id: randomUUID(),
+      headers: {
+        [headerNames.deadSubject]: contract.subject(data),
+        [headerNames.deadReason]: reason,
+        [headerNames.deadPublishedAt]: publishedAt.toISOString(),
+        [headerNames.deadSequence]: String(sequence),
+      },
+    });
+    return String(letter.sequence);
+  },
+
+  /** A notification that registry was told to expand. */
+  started: async () => {
+    const projectId = await dispatch().project();
+    const id = await dispatch().send(projectId);
+    await dispatch().expansion(projectId, id);
+    return { projectId, id };
+  },
+
+  /** One that the gateway has accepted and nobody has published. */
+  unsent: async (): Promise<SendV1> => ({
+    projectId: await dispatch().project(),
+    notificationId: newNotificationId(dispatch().now()),
+    content: { title: "Hello", targets: ["all"] },
+    acceptedAt: dispatch().now().toISOString(),
+    expiresAt: new Date(dispatch().now().getTime() + day).toISOString(),
+  }),
+
+  /** As registry says how much it has dealt. */
+  expanded: async (projectId: ProjectId, notificationId: NotificationId, batches: number, count: number) => {
+    const data = { projectId, notificationId, batches, devices: count, unmatched: [] };
+    await publish(dispatch().bus, ExpandedV1, data, { id: `${notificationId}/expanded` });
+  },
+});
