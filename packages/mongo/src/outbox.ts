@@ -1,5 +1,5 @@
 import { HeraldError, type Logger } from "@herald/kit";
-import type { AnyBulkWriteOperation, Collection, Document, Filter } from "mongodb";
+import type { AnyBulkWriteOperation, Collection, Document } from "mongodb";
 import { retryConflicts } from "./conflicts.ts";
 import { type IndexSpec, indexName } from "./ensure-indexes.ts";
 
@@ -13,9 +13,14 @@ export const outboxIndex: IndexSpec = {
   partial: { outbox: { $exists: true } },
 };
 
+/** A collection of any documents that carry an outbox: all that is read of them is a Carrier's fields. */
+type AnyCollection = { readonly collectionName: string; readonly namespace: string };
+
+/** Which documents: those of one id or of some, and of one project where the collection is sharded by it. */
+type OutboxFilter = { readonly _id?: string | { readonly $in: readonly string[] }; readonly projectId?: string };
+
 type OutboxCollection = {
-  // Collections of different documents stand in one list; all the outbox knows of them is a Carrier's fields.
-  readonly collection: { readonly collectionName: string; readonly namespace: string };
+  readonly collection: AnyCollection;
   /** The field whose presence says that the document is deleted and stays only until its events are out. */
   readonly tombstone?: string;
 };
@@ -36,7 +41,7 @@ export type Outbox = {
    * Publishes what the documents of a filter have in their outboxes, and takes it out. Never throws: what could not be
    * published stays in the document for the sweep.
    */
-  readonly flush: <Doc extends Document>(collection: Collection<Doc>, filter: Filter<Doc>) => Promise<void>;
+  readonly flush: (collection: AnyCollection, filter: OutboxFilter) => Promise<void>;
   /** Publishes what is older than the grace period. Resolves with the number of documents that were cleared. */
   readonly sweep: () => Promise<number>;
   readonly start: () => void;

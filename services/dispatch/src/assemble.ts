@@ -71,10 +71,11 @@ export const assemble = (config: DispatchConfig, ground: Ground) => {
 
   const publish = (event: OutboxEvent) => publishEvent(bus, event);
   const outbox = createOutbox<OutboxEvent>({
-    collections: [notificationCollection(db), deliveryCollection(db), credentialCollection(db)].map((collection) => ({
-      // All that the outbox reads of their different documents is what they have in common.
-      collection: collection as never,
-    })),
+    collections: [
+      { collection: notificationCollection(db) },
+      { collection: deliveryCollection(db) },
+      { collection: credentialCollection(db) },
+    ],
     publish,
     log,
   });

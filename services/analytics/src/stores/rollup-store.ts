@@ -39,7 +39,7 @@ const write = (number: number, addition: Addition): AnyBulkWriteOperation<Rollup
         $setOnInsert: { projectId, what, ...(hour === undefined ? {} : { hour }) },
         ...(first === undefined ? {} : { $min: { first } }),
         ...(last === undefined ? {} : { $max: { last } }),
-      } as never,
+      },
       upsert: true,
     },
   };

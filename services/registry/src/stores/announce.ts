@@ -1,21 +1,18 @@
 import type { ProjectId } from "@herald/contracts";
 import type { Outbox } from "@herald/mongo";
-import type { Collection, Document, Filter } from "mongodb";
+
+/** Documents with an outbox, and which of them. */
+type Carriers = Parameters<Outbox["flush"]>[0];
+type Which = Parameters<Outbox["flush"]>[1];
 
 /** The outbox reads and clears so many documents together. */
 const most = 500;
-
-type Stored = Document & { _id: string };
 
 /**
  * Has the events of documents published soon after they were written, many at a time: one document alone would cost three round
  * trips, and those that come while others are under way share theirs.
  */
-const createQueue = <Doc extends Stored>(
-  outbox: Outbox,
-  collection: Collection<Doc>,
-  filterOf: (project: ProjectId, ids: string[]) => Filter<Doc>,
-) => {
+const createQueue = (outbox: Outbox, collection: Carriers, filterOf: (project: ProjectId, ids: string[]) => Which) => {
   const waiting = new Map<ProjectId, Set<string>>();
   let running: Promise<void> | undefined;
 
@@ -49,14 +46,14 @@ const createQueue = <Doc extends Stored>(
 export type Announce = ReturnType<typeof createAnnounce>;
 
 /** Says that documents have events in their outboxes. What is not said, or not heard, the outbox's sweep finds. */
-export const createAnnounce = <Device extends Stored, Topic extends Stored, Project extends Stored>(
+export const createAnnounce = (
   outbox: Outbox,
-  collections: { devices: Collection<Device>; topics: Collection<Topic>; projects: Collection<Project> },
+  collections: { devices: Carriers; topics: Carriers; projects: Carriers },
 ) => {
-  const ofProject = (projectId: ProjectId, ids: string[]) => ({ projectId, _id: { $in: ids } }) as never;
+  const ofProject = (projectId: ProjectId, ids: string[]) => ({ projectId, _id: { $in: ids } });
   const devices = createQueue(outbox, collections.devices, ofProject);
   const topics = createQueue(outbox, collections.topics, ofProject);
-  const projects = createQueue(outbox, collections.projects, (id) => ({ _id: id }) as never);
+  const projects = createQueue(outbox, collections.projects, (id) => ({ _id: id }));
   return {
     devices: devices.add,
     topics: topics.add,
