@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from "node:crypto";
 import { ask } from "@herald/bus";
-import { GetProvider, type ProjectId, PutProvider } from "@herald/contracts";
+import { GetProvider, type ProjectId, PutProvider, TellDelivery } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { type DispatchTest, device, startDispatchTest } from "./dispatch-fixture.ts";
@@ -46,6 +46,19 @@ test("FCM: registration tokens and installation ids get it, dead ones are retire
   const arrived = simulators.pushes({ provider: "fcm", status: 200 });
   expect(arrived.map(({ token }) => token).sort()).toEqual([byFid.token, byToken.token].sort());
   expect(JSON.stringify(arrived[0]?.payload)).toContain(id);
+
+  const told = await dispatch.deliveries(projectId, id);
+  const named = told.filter(({ status }) => status === "accepted").map(({ provider_id }) => provider_id);
+  expect(new Set(named).size).toBe(2);
+  for (const name of named) expect(name).toMatch(/^projects\/herald-tests\/messages\/0:/);
+  expect(told.find(({ device_id }) => device_id === dead.id)).not.toHaveProperty("provider_id");
+  const { delivery, attempts } = await ask(dispatch.bus, TellDelivery, {
+    projectId,
+    notificationId: id,
+    deviceId: byFid.id,
+  });
+  expect(delivery?.provider_id).toBe(told.find(({ device_id }) => device_id === byFid.id)?.provider_id);
+  expect(attempts).toMatchObject([{ outcome: "accepted", provider_id: delivery?.provider_id }]);
 });
 
 test("Web Push: a key pair is made and kept, and what arrives can be decrypted", async () => {
@@ -69,6 +82,9 @@ test("Web Push: a key pair is made and kept, and what arrives can be decrypted",
   expect(simulators.pushes({ provider: "webpush" })).toMatchObject([
     { payload: { notification_id: id, notification: { body: "World" } } },
   ]);
+  expect(await dispatch.deliveries(projectId, id)).toContainEqual(
+    expect.objectContaining({ device_id: browser.id, provider_id: expect.stringContaining("/message/") }),
+  );
 });
 
 test("a stranger's token fails alone: it does not pause a provider whose credential is good", async () => {

@@ -47,7 +47,7 @@ test("what became of one device is told from every row that it is in", async () 
   });
   expect(await tell(projectId, id, gone.id)).toMatchObject({
     delivery: { status: "failed" },
-    attempts: [{ attempt: 1, outcome: "failed", provider_reason: expect.any(String) }],
+    attempts: [{ attempt: 1, outcome: "failed", provider_reason: expect.any(String), provider_id: expect.any(String) }],
   });
   expect((await tell(projectId, id, good[0].id)).attempts).toMatchObject([{ attempt: 1, outcome: "accepted" }]);
 

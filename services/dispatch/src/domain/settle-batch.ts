@@ -41,6 +41,8 @@ export type Settlement = {
   readonly tally: Tally;
   readonly failures: Failures;
   readonly unregistered: readonly Unregistered[];
+  /** By device: the provider's name for its message, where it gave one. */
+  readonly providerIds: readonly (string | undefined)[];
   readonly waiting?: Waiting;
 };
 
@@ -77,6 +79,7 @@ type Decision = DeviceResult | Omit<Wait, "index">;
 export const settleBatch = (run: BatchRun): Settlement => {
   const table = createResultTable(run.devices.length);
   const unregistered: Unregistered[] = [];
+  const providerIds: (string | undefined)[] = [];
   const waits: Wait[] = [];
   for (const [index, device] of run.devices.entries()) {
     const outcome = run.outcomes[index];
@@ -86,6 +89,7 @@ export const settleBatch = (run: BatchRun): Settlement => {
       continue;
     }
     table.put(index, decision);
+    if (outcome?.kind === "accepted" && outcome.providerId !== undefined) providerIds[index] = outcome.providerId;
     if (outcome?.kind === "unregistered" && decision.reason === "unregistered")
       unregistered.push({
         deviceId: device.id,
@@ -96,7 +100,7 @@ export const settleBatch = (run: BatchRun): Settlement => {
   const waiting = plan(run, waits);
   for (const wait of waits) table.put(wait.index, waiting ? deferred(wait) : tooLate(run, wait));
   const { results, resultOf } = table;
-  return { results, resultOf, ...table.sums(), unregistered, ...(waiting ? { waiting } : {}) };
+  return { results, resultOf, ...table.sums(), unregistered, providerIds, ...(waiting ? { waiting } : {}) };
 };
 
 const judge = (run: BatchRun, device: Sendable, outcome: Outcome): Decision => {

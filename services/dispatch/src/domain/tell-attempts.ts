@@ -5,11 +5,19 @@ import type { DeviceResult } from "./result-table.ts";
 export type Step =
   | { readonly kind: "started"; readonly at: Date; readonly repeat: boolean }
   | { readonly kind: "waiting"; readonly dueAt: Date }
-  | { readonly kind: "settled"; readonly at: Date; readonly result: DeviceResult };
+  | {
+      readonly kind: "settled";
+      readonly at: Date;
+      readonly result: DeviceResult;
+      readonly providerId?: string | undefined;
+    };
 
 type Known = { readonly attempts: number; readonly repeat: boolean };
 
-const settledAttempt = ({ attempts, repeat }: Known, at: Date, result: DeviceResult): DeliveryAttempt | undefined => {
+const settledAttempt = (
+  { attempts, repeat }: Known,
+  { at, result, providerId }: Extract<Step, { kind: "settled" }>,
+): DeliveryAttempt | undefined => {
   const sent = result.attempts > attempts;
   const { status, reason, providerReason } = result;
   // It only waited for the end of a silence, or for settings that an earlier row was refused with.
@@ -22,6 +30,7 @@ const settledAttempt = ({ attempts, repeat }: Known, at: Date, result: DeviceRes
     outcome,
     ...(reason === undefined ? {} : { reason }),
     ...(providerReason === undefined ? {} : { provider_reason: providerReason }),
+    ...(providerId === undefined ? {} : { provider_id: providerId }),
     possible_repeat: result.possibleRepeat,
   };
 };
@@ -41,7 +50,7 @@ export const tellAttempts = (steps: readonly Step[]): { attempts: DeliveryAttemp
         possible_repeat: step.repeat,
       });
     if (step.kind !== "settled") continue;
-    const told = settledAttempt(known, step.at, step.result);
+    const told = settledAttempt(known, step);
     if (told) attempts.push(told);
     known = { attempts: step.result.attempts, repeat: step.result.possibleRepeat };
   }

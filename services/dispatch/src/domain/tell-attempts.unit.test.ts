@@ -41,6 +41,11 @@ describe("the attempts that a ledger tells of", () => {
     ]);
   });
 
+  test("have the provider's name for the message", () => {
+    const step = { ...settled(0, { status: "accepted" }), providerId: "projects/p/messages/1" };
+    expect(tellAttempts([step]).attempts).toMatchObject([{ outcome: "accepted", provider_id: step.providerId }]);
+  });
+
   test("say when it is tried again, only while it waits", () => {
     const waiting: Step = { kind: "waiting", dueAt: at(9) };
     expect(tellAttempts([settled(0, {}), waiting]).nextAttemptAt).toEqual(at(9));

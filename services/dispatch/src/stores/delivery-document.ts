@@ -49,6 +49,8 @@ export type DeliveryDocument = BatchFacts & {
   results?: DeviceResult[];
   /** One byte a device: the index of its result. */
   resultOf?: Binary;
+  /** The provider's names for the messages that it accepted, packed; absent where it gave none. */
+  providerIds?: string;
   /** When the row was made. */
   storedAt: Date;
   settledAt?: Date;

@@ -11,6 +11,7 @@ import { decodeAfter, encodeAfter, guardStore } from "@herald/mongo";
 import type { Db, WithId } from "mongodb";
 import { type DeliveryDocument, deliveryCollection, deliveryHints } from "./delivery-document.ts";
 import { packedAt, packedCount } from "./packed-ids.ts";
+import { unpackNames } from "./packed-names.ts";
 
 /** A row without its devices: what a list must know to pass it over. */
 type LightRow = Pick<WithId<DeliveryDocument>, "_id" | "firstDeviceId" | "state" | "tally">;
@@ -41,8 +42,9 @@ export const createDeliveryList = (db: Db, providerIdOf: ProviderIdOf) => {
     const row = await deliveries.findOne({ _id: id, projectId });
     if (!row) return [];
     const all: { delivery: Delivery; position: Position }[] = [];
+    const deliveryAt = deliveriesOf(row, providerIdOf);
     for (let index = 0; index < packedCount(row.deviceIds); index++) {
-      const delivery = deliveryAt(row, index, providerIdOf);
+      const delivery = deliveryAt(index);
       if (delivery && (status === undefined || delivery.status === status))
         all.push({ delivery, position: { firstDeviceId: row.firstDeviceId, rowId: id, index } });
     }
@@ -115,12 +117,16 @@ const matching = (row: LightRow, status: DeliveryStatus | undefined): number => 
   return row.tally[status];
 };
 
-/** Undefined for a device that goes on in the row's child. */
-export const deliveryAt = (
+/** What became of a row's devices, each by its place; undefined for one that goes on in the row's child. */
+export const deliveriesOf = (
   row: WithId<DeliveryDocument>,
-  index: number,
   providerIdOf: ProviderIdOf,
-): Delivery | undefined => {
+): ((index: number) => Delivery | undefined) => {
+  const names = row.providerIds === undefined ? [] : unpackNames(row.providerIds);
+  return (index) => deliveryAt(row, index, (...which) => names[index] ?? providerIdOf(...which));
+};
+
+const deliveryAt = (row: WithId<DeliveryDocument>, index: number, providerIdOf: ProviderIdOf): Delivery | undefined => {
   const device_id = packedAt(row.deviceIds, index);
   const common = { device_id, platform: row.platform, at: (row.settledAt ?? row.storedAt).toISOString() };
   if (!isSettled(row)) {

@@ -19,6 +19,7 @@ import {
   type Run,
 } from "./delivery-document.ts";
 import { deliveryEvents } from "./delivery-events.ts";
+import { packNames } from "./packed-names.ts";
 
 /** What the sweep takes at a time. */
 const mostDue = 500;
@@ -135,6 +136,7 @@ export const createDeliveryStore = (db: Db) => {
      */
     settle: async (run: Run, settlement: Settlement, now: Date): Promise<OutboxEvent[] | undefined> => {
       const { results, resultOf, tally, failures, waiting } = settlement;
+      const providerIds = packNames(Array.from(run.devices, (_, index) => settlement.providerIds[index]));
       const outbox = deliveryEvents(
         run,
         run.devices.map(({ id }) => id),
@@ -151,6 +153,7 @@ export const createDeliveryStore = (db: Db) => {
             tally,
             failures,
             settledAt: now,
+            ...(providerIds === undefined ? {} : { providerIds }),
             ...(outbox.length > 0 ? { outbox } : {}),
             // The sweep over `dueAt` finds the child that a crash left behind.
             ...(waiting

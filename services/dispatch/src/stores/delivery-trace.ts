@@ -4,7 +4,7 @@ import type { Db, WithId } from "mongodb";
 import { rootGeneration } from "../domain/batch-ids.ts";
 import { type Step, tellAttempts } from "../domain/tell-attempts.ts";
 import { type DeliveryDocument, deliveryCollection, deliveryHints } from "./delivery-document.ts";
-import { deliveryAt, type ProviderIdOf } from "./delivery-list.ts";
+import { deliveriesOf, type ProviderIdOf } from "./delivery-list.ts";
 import { packedAt, packedCount } from "./packed-ids.ts";
 
 export type Trace = {
@@ -23,13 +23,13 @@ const placeOf = ({ deviceIds }: Pick<Row, "deviceIds">, id: DeviceId): number =>
   return -1;
 };
 
-const stepsOf = (row: Row, at: number): Step[] => {
+const stepsOf = (row: Row, at: number, providerId: string | undefined): Step[] => {
   if (row.state === "started")
     return [{ kind: "started", at: row.startedAt ?? row.storedAt, repeat: row.devices?.[at]?.repeat ?? false }];
   if (row.state === "waiting") return row.dueAt ? [{ kind: "waiting", dueAt: row.dueAt }] : [];
   const result = row.results?.[row.resultOf?.value()[at] ?? 0];
   if (!result) return [];
-  const settled: Step = { kind: "settled", at: row.settledAt ?? row.storedAt, result };
+  const settled: Step = { kind: "settled", at: row.settledAt ?? row.storedAt, result, providerId };
   // Its child has no row yet.
   return result.status === "deferred" && row.child ? [settled, { kind: "waiting", dueAt: row.child.dueAt }] : [settled];
 };
@@ -66,8 +66,9 @@ export const createDeliveryTrace = (db: Db, providerIdOf: ProviderIdOf) => {
       for (const row of rows.toSorted((one, other) => one.generation - other.generation)) {
         const at = placeOf(row, id);
         if (at < 0) continue;
-        steps.push(...stepsOf(row, at));
-        delivery = deliveryAt(row, at, providerIdOf) ?? delivery;
+        const told = deliveriesOf(row, providerIdOf)(at);
+        steps.push(...stepsOf(row, at, told?.provider_id));
+        delivery = told ?? delivery;
       }
       return { ...(delivery && { delivery }), ...tellAttempts(steps) };
     },

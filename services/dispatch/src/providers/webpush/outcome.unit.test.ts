@@ -21,7 +21,7 @@ test.each([
   [401, "misconfigured"],
   [403, "misconfigured"],
   [404, "unregistered"],
-  [406, "rejected provider-rejected"],
+  [406, "deferred"],
   [408, "deferred"],
   [410, "unregistered"],
   [413, "rejected payload-too-large"],
@@ -43,6 +43,14 @@ test("gives Apple's reason, and waits as long as it is asked to", () => {
   });
   expect(outcome(429, "", { "retry-after": "120" })).toMatchObject({ kind: "deferred", retryAfterMs: 120_000 });
   expect(outcome(410)).toEqual({ kind: "unregistered", providerReason: "HTTP 410" });
+});
+
+test("names the message as the service does, where its name is fit to keep", () => {
+  const named = (location: string) => outcome(201, "", { location });
+  expect(named("https://push.example/m/abc")).toEqual({ kind: "accepted", providerId: "https://push.example/m/abc" });
+  expect(named("/m/abc")).toEqual({ kind: "accepted", providerId: "/m/abc" });
+  for (const location of ["", "two words", "line\nbreak", "é", "x".repeat(301)])
+    expect(named(location)).toEqual({ kind: "accepted" });
 });
 
 test("classifies anything, with a reason that is fit to keep", { timeout: 30_000 }, () => {
