@@ -9,9 +9,12 @@ const patterns = allRoutes.map((route) => ({
   pattern: new RegExp(`^${route.path.replaceAll(/\{\w+\}/g, "[^/]+")}$`),
 }));
 
-/** The route that answers a request, if it is one of the interface. */
-export const routeOf = (method: string, path: string): Route | undefined =>
-  patterns.find(({ route, pattern }) => route.method === method.toLowerCase() && pattern.test(path))?.route;
+/** The route that answers a request, if it is one of the interface: a literal path is no one's parameter. */
+export const routeOf = (method: string, path: string): Route | undefined => {
+  const matching = patterns.filter(({ pattern }) => pattern.test(path));
+  const literal = matching.filter(({ route }) => route.path === path);
+  return (literal.length > 0 ? literal : matching).find(({ route }) => route.method === method.toLowerCase())?.route;
+};
 
 const keysOf = (value: unknown): string[] =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? Object.keys(value) : [];

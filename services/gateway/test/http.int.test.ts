@@ -25,6 +25,13 @@ describe("paths and methods", () => {
     expect((await system.call("PATCH /admin/v1/projects")).headers.get("allow")).toBe("GET, HEAD, POST");
   });
 
+  test("a literal path is not taken for the parameter of another", async () => {
+    const asked = await system.call("GET /admin/v1/dead-letters/replay");
+    expect([asked.status, asked.headers.get("allow")]).toEqual([405, "POST"]);
+    const options = await system.call("OPTIONS /admin/v1/dead-letters/replay");
+    expect([options.status, options.headers.get("allow")]).toEqual([204, "POST"]);
+  });
+
   test("nothing in a path reaches a subject", async () => {
     const { token } = project;
     const before = system.peers.asked.length;

@@ -57,6 +57,11 @@ export const createHttpApp = (options: HttpAppOptions, build: (router: Router) =
   });
   app.use(jsonBody(bodyLimitBytes));
   build(router);
+  app.use((request, response, next) => {
+    const methods = request.method === "OPTIONS" ? methodsOf(router, request.path) : [];
+    if (methods.length === 0 || methods.includes("OPTIONS")) return next(); // no such path, or it answers by itself
+    response.status(204).set("allow", methods.join(", ")).end();
+  });
   app.use(router);
   app.use((request, _response, next) => {
     const methods = methodsOf(router, request.path);

@@ -33,9 +33,12 @@ export const routesOf = (router: Stack, path: string, mount = ""): Found[] =>
     return routesOf(layer.handle as Stack, rest.startsWith("/") ? rest : `/${rest}`, mount + prefix);
   });
 
-/** The methods that a path has, upper case, for `Allow`; none when there is no such path. */
+/** The methods that a path has, upper case, for `Allow`; none when there is no such path. A literal path is no one's parameter. */
 export const methodsOf = (router: Stack, path: string): string[] => {
-  const methods = new Set(routesOf(router, path).flatMap((found) => found.methods.map((name) => name.toUpperCase())));
+  const found = routesOf(router, path);
+  const literal = found.filter(({ pattern }) => !pattern.includes(":"));
+  const own = literal.length > 0 ? literal : found;
+  const methods = new Set(own.flatMap((route) => route.methods.map((name) => name.toUpperCase())));
   if (methods.has("GET")) methods.add("HEAD");
   return [...methods].sort();
 };

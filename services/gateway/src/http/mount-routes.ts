@@ -65,9 +65,13 @@ const send = (response: Response, { status, body, headers }: Reply): void => {
 
 /** Adds the routes to an express router: authenticate, parse, handle, reply. Errors go on to the app's error handler. */
 export const mountRoutes = (router: Router, routes: readonly Route[], gateway: Gateway): void => {
+  const isLiteral = ({ path }: Route) => !path.includes("{");
+  const literals: ReadonlySet<string> = new Set(routes.filter(isLiteral).map(({ path }) => path));
   for (const route of routes) {
     const path = route.path.replaceAll(/\{(\w+)\}/g, ":$1");
-    router[route.method](path, async (request, response) => {
+    router[route.method](path, async (request, response, next) => {
+      // `GET /dead-letters/replay` does not ask for the dead letter "replay": it is a 405, which the app answers.
+      if (!isLiteral(route) && literals.has(request.path)) return next();
       const address = request.ip ?? "";
       const caller = await gateway.authenticate(route.access, request.get("authorization"), address);
       const params = parsePath(route.params ?? {}, request);
