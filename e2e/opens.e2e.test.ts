@@ -68,6 +68,17 @@ describe("opens", () => {
     await eventually(async () => {
       expect((await project.notification(id)).counts).toMatchObject({ devices: 2, accepted: 2, opened: 1 });
     });
+    const web = await project.call(`GET /stats?notification=${id}&platform=web`);
+    expect(web.body.data.totals).toMatchObject({ sent: 0, opened: 0, open_rate: null });
+    await eventually(async () => {
+      const ios = await project.call(`GET /stats?notification=${id}&platform=ios`);
+      expect(ios.body.data.totals).toMatchObject({ sent: 2, opened: 1, open_rate: 0.5 });
+    });
+    expect((await project.notification(id)).opens).toMatchObject({
+      open_rate: 0.5,
+      first_opened_at: expect.any(String),
+      time_to_open: { p50: expect.any(Number) },
+    });
     const rows = await project.deliveries(id);
     const opened = rows.map(({ device_id, opened_at }) => [device_id, opened_at !== undefined]);
     expect(Object.fromEntries(opened)).toEqual({ [first.id]: true, [second.id]: false });

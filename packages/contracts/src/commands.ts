@@ -120,7 +120,15 @@ export const OpensV1 = defineMessage(
   z.object({
     projectId: ProjectId,
     opens: z
-      .array(z.object({ notificationId: NotificationId, deviceId: DeviceId, openedAt: time }))
+      .array(
+        z.object({
+          notificationId: NotificationId,
+          deviceId: DeviceId,
+          /** Absent: the open token is of version 1, which did not say it. */
+          platform: Platform.optional(),
+          openedAt: time,
+        }),
+      )
       .min(1)
       .max(100),
   }),

@@ -96,7 +96,13 @@ export const NotificationOpenedV1 = defineEvent(
   "NotificationOpenedV1",
   "notification",
   "opened",
-  z.object({ projectId: ProjectId, notificationId: NotificationId, deviceId: DeviceId, openedAt: time }),
+  z.object({
+    projectId: ProjectId,
+    notificationId: NotificationId,
+    deviceId: DeviceId,
+    platform: Platform.optional().meta({ description: "Absent for pushes from before open tokens said it" }),
+    openedAt: time,
+  }),
 );
 
 const batch = { ...notification, batchId: z.string(), platform: Platform };

@@ -80,7 +80,7 @@ export {
 export type { PageOf } from "./http/v1/pagination.ts";
 export { PageRequest, Pagination, pageOf, pageQuery, toPageRequest } from "./http/v1/pagination.ts";
 export { Problem } from "./http/v1/problem.ts";
-export { Stats, StatsQuery, StatsRequest, toStatsRequest } from "./http/v1/stats.ts";
+export { OpenTotals, Stats, StatsQuery, StatsRequest, toStatsRequest } from "./http/v1/stats.ts";
 export { CreateTopic, SubscriptionResult, Topic, TopicDevices, TopicName, TopicReference } from "./http/v1/topics.ts";
 export {
   bucketCount,

@@ -9,7 +9,7 @@ import { withRequestId } from "./request-context.ts";
 const planted = {
   projectToken: "hpt_3q2-7wAAAAplantedProjectToken",
   deviceCredential: "hdc_3q2-7wAAAAplantedDeviceCredential",
-  openToken: "v1.k1.3q2-7wDEVICE.1900000000.plantedMacplantedMac",
+  openToken: "v2.k1.3q2-7wDEVICE.i.1900000000.plantedMacplantedMac",
   apnsToken: "planted0c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee0",
   title: "planted title",
   body: "planted body",

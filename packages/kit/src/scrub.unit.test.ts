@@ -7,6 +7,8 @@ test.each([
   ["GET https://a.example/b?c=d#e", "GET https://a.example/b?[masked]#e"],
   ["Bearer abcdefghijkl", "Bearer [masked]"],
   ['{"err":"dup key: { a: \\"x\\" }"}', '{"err":"dup key: [masked]"}'],
+  ["open v1.k1.dev_0.1900000000.AAAAAAAAAAAAAAAA", "open [open token masked]"],
+  ["open v2.k1.dev_0.i.1900000000.AAAAAAAAAAAAAAAA", "open [open token masked]"],
   ["https://a.example/b", "https://a.example/b"],
   ["/api/v1/devices", "/api/v1/devices"],
   ["the version v1.2.3 of a basic thing", "the version v1.2.3 of a basic thing"],

@@ -1,5 +1,5 @@
 import { hash, hkdfSync, timingSafeEqual } from "node:crypto";
-import { DeviceId, type NotificationId, type ProjectId } from "@herald/contracts";
+import { DeviceId, type NotificationId, type Platform, type ProjectId } from "@herald/contracts";
 
 /** How long an open is taken after the push, in milliseconds: 30 days. */
 export const openTokenLifetimeMs = 30 * 86_400_000;
@@ -7,24 +7,28 @@ export const openTokenLifetimeMs = 30 * 86_400_000;
 /** A master key of open tokens. The first of a ring signs, all of them verify, so a key can be rotated. */
 export type OpenKey = { readonly id: string; readonly secret: Uint8Array };
 
-/** What an open token proves: this device got this notification of this project. */
+/** What an open token proves: this device of this platform got this notification of this project. */
 export type OpenClaim = {
   readonly projectId: ProjectId;
   readonly notificationId: NotificationId;
   readonly deviceId: DeviceId;
+  readonly platform: Platform;
 };
 
 /** Why a token opens nothing: not one of ours, of another project or notification (or forged), or too old. */
 export type OpenTokenFault = "malformed" | "unknown-key" | "forged" | "expired";
 
-/** Signs and verifies open tokens: `v1.<key id>.<device>.<expiry in s>.<mac>`. */
+/**
+ * Signs open tokens, `v2.<key id>.<device>.<platform's letter>.<expiry in s>.<mac>`, and verifies them. Those of version 1, which
+ * had no platform, are verified as long as some may live.
+ */
 export type OpenTokens = {
   readonly sign: (claim: OpenClaim, now: Date) => string;
   readonly verify: (
-    claim: Omit<OpenClaim, "deviceId">,
+    claim: Pick<OpenClaim, "projectId" | "notificationId">,
     token: string,
     now: Date,
-  ) => { deviceId: DeviceId } | { fault: OpenTokenFault };
+  ) => { deviceId: DeviceId; platform?: Platform } | { fault: OpenTokenFault };
   /** Bytes of every token that is signed now. */
   readonly length: number;
 };
@@ -70,7 +74,11 @@ const perProject = (secret: Uint8Array): ((projectId: ProjectId) => (message: st
   };
 };
 
-const form = /^v1\.([A-Za-z0-9_-]{1,16})\.(dev_[0-9a-z]{26})\.([0-9]{10})\.([A-Za-z0-9_-]{43})$/;
+const letters = { ios: "i", android: "a", web: "w" } as const satisfies Record<Platform, string>;
+const platforms: Readonly<Record<string, Platform>> = { i: "ios", a: "android", w: "web" };
+
+const form =
+  /^(?:v1\.([A-Za-z0-9_-]{1,16})\.(dev_[0-9a-z]{26})|v2\.([A-Za-z0-9_-]{1,16})\.(dev_[0-9a-z]{26})\.([iaw]))\.([0-9]{10})\.([A-Za-z0-9_-]{43})$/;
 
 const same = (one: string, other: string): boolean => timingSafeEqual(Buffer.from(one), Buffer.from(other));
 
@@ -80,13 +88,22 @@ export const createOpenTokens = (keys: readonly [OpenKey, ...OpenKey[]]): OpenTo
   const [signer] = keys;
   const signing = perProject(signer.secret);
   return {
-    sign: ({ projectId, notificationId, deviceId }, now) => {
+    sign: ({ projectId, notificationId, deviceId, platform }, now) => {
       const expiry = Math.floor((now.getTime() + openTokenLifetimeMs) / 1000);
-      const open = `v1.${signer.id}.${deviceId}.${expiry}`;
+      const open = `v2.${signer.id}.${deviceId}.${letters[platform]}.${expiry}`;
       return `${open}.${signing(projectId)(`${open}.${projectId}.${notificationId}`)}`;
     },
     verify: ({ projectId, notificationId }, token, now) => {
-      const [, keyId = "", deviceId = "", expiry = "", mac = ""] = form.exec(token) ?? [];
+      const [
+        ,
+        oldKeyId = "",
+        oldDeviceId = "",
+        keyId = oldKeyId,
+        deviceId = oldDeviceId,
+        letter = "",
+        expiry = "",
+        mac = "",
+      ] = form.exec(token) ?? [];
       const device = DeviceId.safeParse(deviceId);
       if (!device.success) return { fault: "malformed" };
       const project = ring.get(keyId);
@@ -94,9 +111,10 @@ export const createOpenTokens = (keys: readonly [OpenKey, ...OpenKey[]]): OpenTo
       const signed = token.slice(0, -(mac.length + 1));
       if (!same(mac, project(projectId)(`${signed}.${projectId}.${notificationId}`))) return { fault: "forged" };
       if (Number(expiry) * 1000 <= now.getTime()) return { fault: "expired" };
-      return { deviceId: device.data };
+      const platform = platforms[letter];
+      return { deviceId: device.data, ...(platform === undefined ? {} : { platform }) };
     },
-    length: `v1.${signer.id}.`.length + 30 + 1 + 10 + 1 + 43,
+    length: `v2.${signer.id}.`.length + 30 + 1 + 1 + 1 + 10 + 1 + 43,
   };
 };
 

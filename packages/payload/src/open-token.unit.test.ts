@@ -5,14 +5,33 @@ import { describe, expect, test } from "vitest";
 import { createOpenTokens, openTokenLifetimeMs, parseOpenKeys } from "./open-token.ts";
 
 const now = new Date("2030-01-01T00:00:00Z");
-const claim = { projectId: newProjectId(now), notificationId: newNotificationId(now), deviceId: newDeviceId(now) };
+const claim = {
+  projectId: newProjectId(now),
+  notificationId: newNotificationId(now),
+  deviceId: newDeviceId(now),
+  platform: "android" as const,
+};
 const key = { id: "k1", secret: randomBytes(32) };
 const tokens = createOpenTokens([key]);
 const token = tokens.sign(claim, now);
 
 describe("an open token", () => {
-  test("names the device it was signed for", () => {
-    expect(tokens.verify(claim, token, now)).toEqual({ deviceId: claim.deviceId });
+  test.each(["ios", "android", "web"] as const)(
+    "names the device and the platform it was signed for: %s",
+    (platform) => {
+      const signed = tokens.sign({ ...claim, platform }, now);
+      expect(tokens.verify(claim, signed, now)).toEqual({ deviceId: claim.deviceId, platform });
+    },
+  );
+
+  test("of version 1 names the device, and says nothing of its platform", () => {
+    const derived = Buffer.from(hkdfSync("sha256", key.secret, "", `herald open token ${claim.projectId}`, 32));
+    const signed = `v1.k1.${claim.deviceId}.${Math.floor(now.getTime() / 1000) + 60}`;
+    const mac = createHmac("sha256", derived)
+      .update(`${signed}.${claim.projectId}.${claim.notificationId}`)
+      .digest("base64url");
+    expect(tokens.verify(claim, `${signed}.${mac}`, now)).toEqual({ deviceId: claim.deviceId });
+    expect(tokens.verify(claim, `${signed}.${mac}`, new Date(now.getTime() + 60_000))).toEqual({ fault: "expired" });
   });
 
   test("is HMAC-SHA-256 under the project's derived key, as the standard library computes it", () => {
@@ -39,8 +58,11 @@ describe("an open token", () => {
     ["another notification", { ...claim, notificationId: newNotificationId(now) }, token, "forged"],
     ["another device", claim, token.replace(claim.deviceId, newDeviceId(now)), "forged"],
     ["a later expiry", claim, token.replace(/\.(\d{10})\./, (_, at: string) => `.${Number(at) + 1}.`), "forged"],
-    ["a key that is not in the ring", claim, token.replace("v1.k1.", "v1.k2."), "unknown-key"],
-    ["another version", claim, token.replace("v1.", "v2."), "malformed"],
+    ["another platform", claim, token.replace(".a.", ".i."), "forged"],
+    ["no platform", claim, token.replace("v2.", "v1.").replace(".a.", "."), "forged"],
+    ["a platform that there is not", claim, token.replace(".a.", ".x."), "malformed"],
+    ["a key that is not in the ring", claim, token.replace("v2.k1.", "v2.k2."), "unknown-key"],
+    ["another version", claim, token.replace("v2.", "v3."), "malformed"],
     ["nothing", claim, "", "malformed"],
     ["a tail", claim, `${token}.`, "malformed"],
   ])("does not open for %s", (_, of, text, fault) => {
@@ -49,8 +71,8 @@ describe("an open token", () => {
 
   test("survives the rotation of the signing key", () => {
     const rotated = createOpenTokens([{ id: "k2", secret: randomBytes(32) }, key]);
-    expect(rotated.verify(claim, token, now)).toEqual({ deviceId: claim.deviceId });
-    expect(rotated.sign(claim, now)).toMatch(/^v1\.k2\./);
+    expect(rotated.verify(claim, token, now)).toEqual({ deviceId: claim.deviceId, platform: "android" });
+    expect(rotated.sign(claim, now)).toMatch(/^v2\.k2\./);
   });
 
   test("no other text is one, whatever a stranger sends", () => {

@@ -57,6 +57,7 @@ const configFor = (mongoUrl: string) => ({
   HERALD_ANALYTICS_PORT: 0,
   HERALD_ANALYTICS_METRICS_PORT: 0,
   HERALD_ANALYTICS_DATABASE: database.name,
+  HERALD_ANALYTICS_RETENTION: 90 * 86_400_000,
 });
 
 beforeAll(async () => {

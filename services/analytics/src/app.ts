@@ -6,11 +6,13 @@ import { answerStats } from "./answers/stats.ts";
 import type { AnalyticsConfig } from "./config.ts";
 import { emitOpens } from "./emit-opens.ts";
 import { foldContributions, keepFolding } from "./fold-contributions.ts";
+import { keepForgetting } from "./forget-old.ts";
 import { countDeliveries } from "./handlers/count-deliveries.ts";
 import { dropProject } from "./handlers/drop-project.ts";
 import { noteNotification } from "./handlers/note-notification.ts";
 import { recordOpens } from "./handlers/record-opens.ts";
 import { createContributionStore } from "./stores/contribution-store.ts";
+import { createHorizonStore } from "./stores/horizon-store.ts";
 import { createNoticeStore } from "./stores/notice-store.ts";
 import { createOpenStore } from "./stores/open-store.ts";
 import { createRollupStore } from "./stores/rollup-store.ts";
@@ -44,6 +46,7 @@ export const createApp = (config: AnalyticsConfig, { now = () => new Date() } = 
       const contributions = createContributionStore(mongo.db);
       const rollups = createRollupStore(mongo.db);
       const notices = createNoticeStore(mongo.db);
+      const horizon = createHorizonStore(mongo.db);
       let consumers: Awaited<ReturnType<typeof consume>> | undefined;
       let bus: Awaited<ReturnType<typeof connectBus>> | undefined;
       const health = createHealth({
@@ -74,6 +77,7 @@ export const createApp = (config: AnalyticsConfig, { now = () => new Date() } = 
       const emit = emitOpens(connected, opens);
       const sweep = sweepOpens(opens, emit, log, now);
       const folding = keepFolding(foldContributions(contributions, rollups, now), log);
+      const forgetting = keepForgetting({ opens, contributions, horizon }, config.HERALD_ANALYTICS_RETENTION, log, now);
       const answers = [...answerOpens(connected, opens, rollups), answerStats(connected, rollups, notices)];
       const consuming = await consume(connected, [
         recordOpens(opens, contributions, notices, emit),
@@ -90,6 +94,7 @@ export const createApp = (config: AnalyticsConfig, { now = () => new Date() } = 
       });
       lifecycle.onStop("sweep", sweep.stop);
       lifecycle.onStop("folding", folding.stop);
+      lifecycle.onStop("forgetting", forgetting.stop);
       lifecycle.onStop("http", () => http.stop(1_000));
       lifecycle.onStop("bus", () => closeBus(connected));
       lifecycle.onStop("database", mongo.close);

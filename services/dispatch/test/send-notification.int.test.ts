@@ -37,7 +37,7 @@ test("a notification goes from the command to every device and to its final coun
     aps: { alert: { title: "Hello", body: "World" } },
     notification_id: id,
     project_id: projectId,
-    token: expect.stringMatching(/^v1\.o1\.dev_/),
+    token: expect.stringMatching(/^v2\.o1\.dev_[0-9a-z]{26}\.i\./),
   });
   expect(first?.headers).toMatchObject({ "apns-topic": "com.example.app", "apns-collapse-id": id });
 

@@ -50,6 +50,23 @@ test("a scheduled one waits for its time, on the broker's clock", async () => {
   expect(await final(projectId, id)).toMatchObject({ status: "completed", counts: { accepted: 1 } });
 });
 
+test("that it was accepted is told with the topics among its targets, each once, and without any where there are none", async () => {
+  const { project, send, lastEvent } = dispatch;
+  const projectId = await project();
+  const targets = ["topic:news", "sport", "news", "all", "metadata:plan=pro", "condition:'muted' in topics"];
+  const id = await send(projectId, {}, { targets });
+  await eventually(async () => {
+    const told = await lastEvent(projectId, NotificationAcceptedV1);
+    expect(told).toMatchObject({ notificationId: id, topics: ["news", "sport"] });
+  });
+  const other = await send(projectId, {}, { targets: ["all"] });
+  await eventually(async () => {
+    const told = await lastEvent(projectId, NotificationAcceptedV1);
+    expect(told).toMatchObject({ notificationId: other });
+    expect(told).not.toHaveProperty("topics");
+  });
+});
+
 test("a scheduled one whose wake-up was lost is found by the sweep", async () => {
   const { project, send, get, now, deal, final, pass } = dispatch;
   const projectId = await project();

@@ -47,10 +47,16 @@ test("a project, a device, a send and its open go through to the bus", async () 
   expect(command).toMatchObject({ projectId: project.id, notificationId: answer.body.data.id });
 
   const { id } = answer.body.data;
-  const token = openTokens.sign({ projectId: project.id, notificationId: id, deviceId: device.id }, new Date());
+  const token = openTokens.sign(
+    { projectId: project.id, notificationId: id, deviceId: device.id, platform: "ios" },
+    new Date(),
+  );
   const open = await call(`PUT /api/v1/notifications/${id}/open`, { body: { project_id: project.id, token } });
   expect(open.status).toBe(204);
   await eventually(() => expect(opened).toHaveLength(1));
-  expect(opened[0]).toMatchObject({ projectId: project.id, opens: [{ notificationId: id, deviceId: device.id }] });
+  expect(opened[0]).toMatchObject({
+    projectId: project.id,
+    opens: [{ notificationId: id, deviceId: device.id, platform: "ios" }],
+  });
   await consuming.stop(2_000);
 });

@@ -40,7 +40,8 @@ export const newWorld = async (system: GatewayTest): Promise<World> => {
   const times = { acceptedAt: notification.created_at, expiresAt: notification.created_at };
   const content = { title: "Hi", targets: ["all"] };
   const dead = { projectId: project.id, notificationId: notification.id, content, ...times };
-  const claim = { projectId: project.id, notificationId: notification.id, deviceId: registered.body.data.id };
+  const { id: deviceId, platform } = registered.body.data;
+  const claim = { projectId: project.id, notificationId: notification.id, deviceId, platform };
   return {
     project,
     tokenId: tokens.body.data[0].id,

@@ -151,8 +151,16 @@ describe("what became of a notification", () => {
     });
     const openedAt = new Date().toISOString();
     system.peers.opens.set(`${id}/${world.device.id}`, openedAt);
-    expect((await system.call(`GET /api/v1/notifications/${id}`, { token })).body.data.counts.opened).toBe(1);
-    expect((await system.call("GET /api/v1/notifications", { token })).body.data[0].counts.opened).toBe(1);
+    const notification = system.peers.notifications.get(id);
+    if (notification === undefined) throw new Error("dispatch does not know it");
+    const read = async () => (await system.call(`GET /api/v1/notifications/${id}`, { token })).body.data;
+    const times = { first_opened_at: openedAt, last_opened_at: openedAt };
+    expect(await read()).toMatchObject({ counts: { opened: 1 }, opens: { open_rate: null, ...times } });
+    const counts = { ...notification.value.counts, devices: 3, accepted: 3 };
+    notification.value = { ...notification.value, counts };
+    expect(await read()).toMatchObject({ counts: { opened: 1 }, opens: { open_rate: 0.3333, ...times } });
+    const listed = (await system.call("GET /api/v1/notifications", { token })).body.data;
+    expect(listed[0]).toMatchObject({ counts: { opened: 1 }, opens: { open_rate: 0.3333, ...times } });
     const { body } = await system.call(`GET /api/v1/notifications/${id}/deliveries?status=accepted`, { token });
     expect(body.data).toMatchObject([
       { device_id: world.device.id, opened_at: openedAt },

@@ -37,6 +37,7 @@ const claim = (projectId: ProjectId = project.id) => ({
   projectId,
   notificationId: newNotificationId(new Date()),
   deviceId: newDeviceId(new Date()),
+  platform: "android" as const,
 });
 
 const open = (notificationId: string, project_id: string, token: string) =>
@@ -67,7 +68,7 @@ describe("valid opens", () => {
     expect((await open(one.notificationId, one.projectId, openTokens.sign(one, new Date()))).status).toBe(204);
     await eventually(() => expect(groups).toHaveLength(1));
     expect(groups[0]?.opens).toEqual([
-      { notificationId: one.notificationId, deviceId: one.deviceId, openedAt: at.toISOString() },
+      { notificationId: one.notificationId, deviceId: one.deviceId, platform: "android", openedAt: at.toISOString() },
     ]);
   });
 });
@@ -77,15 +78,16 @@ describe("a token that does not fit", () => {
     const one = claim();
     const other = claim();
     const token = openTokens.sign(one, new Date());
-    const [version, keyId, device, expiry, mac = ""] = token.split(".");
+    const [version, keyId, device, letter, expiry, mac = ""] = token.split(".");
     const foreignKey = createOpenTokens([{ id: "k1", secret: Buffer.alloc(32, 7) }]);
     const stranger = await system.project();
     const cases: [string, string, string][] = [
       [other.notificationId, one.projectId, token],
       [one.notificationId, stranger.id, token],
-      [one.notificationId, one.projectId, [version, keyId, other.deviceId, expiry, mac].join(".")],
-      [one.notificationId, one.projectId, [version, keyId, device, Number(expiry) + 1, mac].join(".")],
-      [one.notificationId, one.projectId, [version, "k2", device, expiry, mac].join(".")],
+      [one.notificationId, one.projectId, [version, keyId, other.deviceId, letter, expiry, mac].join(".")],
+      [one.notificationId, one.projectId, [version, keyId, device, letter, Number(expiry) + 1, mac].join(".")],
+      [one.notificationId, one.projectId, [version, "k2", device, letter, expiry, mac].join(".")],
+      [one.notificationId, one.projectId, [version, keyId, device, "i", expiry, mac].join(".")],
       [one.notificationId, one.projectId, token.slice(0, -1)],
       [one.notificationId, one.projectId, `${token}A`],
       [one.notificationId, one.projectId, foreignKey.sign(one, new Date())],

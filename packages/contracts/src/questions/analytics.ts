@@ -1,15 +1,19 @@
 import { z } from "zod";
 import { defineQuestion } from "../envelope.ts";
-import { Stats, StatsRequest } from "../http/v1/stats.ts";
+import { OpenTotals, Stats, StatsRequest } from "../http/v1/stats.ts";
 import { DeviceId, NotificationId, ProjectId } from "../ids.ts";
 
-/** How many devices opened each of up to 100 notifications. */
+/** How many devices opened each of up to 100 notifications, and what else is known of their opens. */
 export const CountOpens = defineQuestion(
   "analytics",
   "opens",
   "count",
   z.object({ projectId: ProjectId, notificationIds: z.array(NotificationId).min(1).max(100) }),
-  z.object({ counts: z.record(z.string(), z.number().int().min(0)) }),
+  z.object({
+    counts: z.record(z.string(), z.number().int().min(0)),
+    /** Absent for a notification that nobody opened, and from an analytics that is older than the field. */
+    totals: z.record(z.string(), OpenTotals).optional(),
+  }),
 );
 
 /** When each of up to 1,000 devices opened one notification; devices that did not are absent. */

@@ -1,5 +1,6 @@
 import { answer, type Bus } from "@herald/bus";
 import { CountOpens, OpensOfDevices } from "@herald/contracts";
+import { openTotals } from "../domain/stats.ts";
 import type { OpenStore } from "../stores/open-store.ts";
 import type { RollupStore } from "../stores/rollup-store.ts";
 
@@ -9,15 +10,17 @@ const exactBelow = 1_000;
 /** Answers what others ask about opens. */
 export const answerOpens = (bus: Bus, opens: OpenStore, rollups: RollupStore) => [
   answer(bus, CountOpens, async ({ projectId, notificationIds }) => {
-    const known = await rollups.opened(projectId, notificationIds);
+    const known = await rollups.totals(projectId, notificationIds);
     const counted = await Promise.all(
       notificationIds.map(async (id) => {
-        const rolled = known.get(id) ?? 0;
+        const rolled = known.get(id)?.opened ?? 0;
         if (rolled >= exactBelow) return [id, rolled] as const;
-        return [id, await opens.count(projectId, id, exactBelow)] as const;
+        // Whose opens are gone after their retention is known by the rollups alone.
+        return [id, Math.max(rolled, await opens.count(projectId, id, exactBelow))] as const;
       }),
     );
-    return { counts: Object.fromEntries(counted) };
+    const totals = Object.fromEntries([...known].map(([id, figures]) => [id, openTotals(figures)]));
+    return { counts: Object.fromEntries(counted), totals };
   }),
   answer(bus, OpensOfDevices, async ({ projectId, notificationId, deviceIds }) => {
     const found = await opens.findOfDevices(projectId, notificationId, deviceIds);

@@ -19,7 +19,9 @@ export type Part = {
   readonly notificationId: NotificationId;
   /** Start of the quarter. */
   readonly slot: Date;
-  /** Path of a counter, such as `sent.ios`, `failed.ios.unregistered` or `opened`, and what to add. */
+  /** Which rollups it goes into, where a rebuild may not touch all: absent means all. */
+  readonly only?: "hours" | "total";
+  /** Path of a counter, such as `sent.ios`, `failed.ios.unregistered`, `opened` or `openedOn.ios`, and what to add. */
   readonly adds: readonly (readonly [path: string, count: number])[];
   readonly opens?: {
     readonly first: Date;
@@ -91,7 +93,10 @@ export const openParts = (opens: readonly Open[], since: ReadonlyMap<Notificatio
       {
         notificationId,
         slot: slotOf(one.openedAt),
-        adds: [["opened", group.length]],
+        adds: [
+          ["opened", group.length],
+          ...tally(group.flatMap(({ platform }) => (platform === undefined ? [] : `openedOn.${platform}`))),
+        ],
         opens: {
           first: new Date(Math.min(...times)),
           last: new Date(Math.max(...times)),

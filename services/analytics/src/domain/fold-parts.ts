@@ -37,20 +37,25 @@ export const foldParts = (contributions: readonly Contribution[]): Addition[] =>
     additions.set(_id, made);
     return made;
   };
-  const foldPart = (projectId: ProjectId, { notificationId, slot, adds, opens }: Part): void => {
+  const foldHours = (projectId: ProjectId, { notificationId, slot, adds }: Part): void => {
     const hour = new Date(Math.floor(slot.getTime() / hourMs) * hourMs);
     const quarter = (slot.getTime() - hour.getTime()) / minuteMs;
     const hourly = [rollup(projectId, "project", hour), rollup(projectId, `hours/${notificationId}`, hour)];
-    const total = rollup(projectId, `total/${notificationId}`);
-    for (const [path, count] of adds) {
-      for (const { adds } of hourly) add(adds, `quarters.${quarter}.${path}`, count);
-      if (path === "opened") add(total.adds, path, count);
-    }
+    for (const [path, count] of adds) for (const { adds } of hourly) add(adds, `quarters.${quarter}.${path}`, count);
+  };
+  const foldTotal = (projectId: ProjectId, { notificationId, adds, opens }: Part): void => {
     if (opens === undefined) return;
+    const total = rollup(projectId, `total/${notificationId}`);
+    for (const [path, count] of adds) if (path === "opened") add(total.adds, path, count);
     for (const [bucket, count] of opens.times) add(total.adds, `times.${bucket}`, count);
     if (total.first === undefined || opens.first < total.first) total.first = opens.first;
     if (total.last === undefined || opens.last > total.last) total.last = opens.last;
   };
-  for (const { projectId, parts } of contributions) for (const part of parts) foldPart(projectId, part);
+  for (const { projectId, parts } of contributions) {
+    for (const part of parts) {
+      if (part.only !== "total") foldHours(projectId, part);
+      if (part.only !== "hours") foldTotal(projectId, part);
+    }
+  }
   return [...additions.values()];
 };

@@ -1,11 +1,13 @@
 import { createHash } from "node:crypto";
-import type { DeviceId, NotificationId, OutboxEvent, ProjectId } from "@herald/contracts";
+import type { DeviceId, NotificationId, OutboxEvent, Platform, ProjectId } from "@herald/contracts";
 
 /** One open of one notification on one device. */
 export type Open = {
   readonly projectId: ProjectId;
   readonly notificationId: NotificationId;
   readonly deviceId: DeviceId;
+  /** Absent where the open token was of the version that did not say it. */
+  readonly platform?: Platform;
   readonly openedAt: Date;
 };
 
@@ -29,6 +31,7 @@ export const openedEvent = (open: Open): OutboxEvent<"NotificationOpenedV1"> => 
     projectId: open.projectId,
     notificationId: open.notificationId,
     deviceId: open.deviceId,
+    ...(open.platform === undefined ? {} : { platform: open.platform }),
     openedAt: open.openedAt.toISOString(),
   },
 });

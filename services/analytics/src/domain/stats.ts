@@ -1,4 +1,4 @@
-import type { NotificationId, Platform, Stats, StatsRequest } from "@herald/contracts";
+import type { OpenTotals, Platform, Stats, StatsRequest } from "@herald/contracts";
 import type { Interval } from "./intervals.ts";
 import { timesToOpen } from "./time-to-open.ts";
 
@@ -7,6 +7,8 @@ export type Quarter = {
   readonly sent?: Partial<Record<Platform, number>>;
   readonly failed?: Partial<Record<Platform, Record<string, number>>>;
   readonly opened?: number;
+  /** Of those, the ones whose platform is known. */
+  readonly openedOn?: Partial<Record<Platform, number>>;
 };
 
 /** Figures of one hour, by the minute that a quarter begins with. */
@@ -24,7 +26,7 @@ type Sum = { sent: number; opened: number; failures: Record<string, number> };
 
 const addQuarter = (
   sum: Sum,
-  { sent = {}, failed = {}, opened = 0 }: Quarter,
+  { sent = {}, failed = {}, opened = 0, openedOn = {} }: Quarter,
   platform: Platform | undefined,
 ): void => {
   for (const [of, count] of Object.entries(sent)) if (platform === undefined || of === platform) sum.sent += count;
@@ -32,14 +34,14 @@ const addQuarter = (
     if (platform !== undefined && of !== platform) continue;
     for (const [reason, count] of Object.entries(reasons)) sum.failures[reason] = (sum.failures[reason] ?? 0) + count;
   }
-  sum.opened += opened;
+  sum.opened += platform === undefined ? opened : (openedOn[platform] ?? 0);
 };
 
-const figuresOf = ({ sent, opened, failures }: Sum, platform: Platform | undefined) => ({
+const figuresOf = ({ sent, opened, failures }: Sum) => ({
   sent,
   failed: Object.values(failures).reduce((all, count) => all + count, 0),
-  opened: platform === undefined ? opened : null,
-  open_rate: platform !== undefined || sent === 0 ? null : Math.round((opened / sent) * 10_000) / 10_000,
+  opened,
+  open_rate: sent === 0 ? null : Math.round((opened / sent) * 10_000) / 10_000,
 });
 
 const nothing = (): Sum => ({ sent: 0, opened: 0, failures: {} });
@@ -80,10 +82,10 @@ export const sumHours = (
   };
 };
 
-const aboutOpens = (id: NotificationId, { first, last, times = {} }: OpenFigures): Stats["notification"] => {
+/** All opens of one notification, as the interface tells of them. */
+export const openTotals = ({ first, last, times = {} }: OpenFigures): OpenTotals => {
   const percentiles = timesToOpen(times);
   return {
-    id,
     ...(first === undefined ? {} : { first_opened_at: first.toISOString() }),
     ...(last === undefined ? {} : { last_opened_at: last.toISOString() }),
     ...(percentiles === undefined ? {} : { time_to_open: percentiles }),
@@ -92,7 +94,7 @@ const aboutOpens = (id: NotificationId, { first, last, times = {} }: OpenFigures
 
 /** The answer to a question for statistics. */
 export const statsView = (
-  { from, to, interval, timeZone, platform, notificationId }: StatsRequest,
+  { from, to, interval, timeZone, notificationId }: StatsRequest,
   intervals: readonly Interval[],
   { sums, total }: Pick<ReturnType<typeof sumHours>, "sums" | "total">,
   opens: OpenFigures,
@@ -101,10 +103,7 @@ export const statsView = (
   to: intervals.at(-1)?.end.toISOString() ?? to,
   interval,
   time_zone: timeZone,
-  series: intervals.map(({ at }, index) => ({
-    at: at.toISOString(),
-    ...figuresOf(sums[index] ?? nothing(), platform),
-  })),
-  totals: { ...figuresOf(total, platform), failures: total.failures },
-  ...(notificationId === undefined ? {} : { notification: aboutOpens(notificationId, opens) }),
+  series: intervals.map(({ at }, index) => ({ at: at.toISOString(), ...figuresOf(sums[index] ?? nothing()) })),
+  totals: { ...figuresOf(total), failures: total.failures },
+  ...(notificationId === undefined ? {} : { notification: { id: notificationId, ...openTotals(opens) } }),
 });

@@ -142,7 +142,7 @@ describe("contributions", () => {
   });
 });
 
-test("the view of a platform knows nothing of opens", () => {
+test("the view of a platform has its opens, and not those whose platform nobody said", () => {
   const request = {
     from: "2030-01-01T10:00:00.000Z",
     to: "2030-01-01T11:00:00.000Z",
@@ -150,13 +150,15 @@ test("the view of a platform knows nothing of opens", () => {
     timeZone: "UTC",
   } as const;
   const intervals = intervalsOf(at(request.from), at(request.to), "hour", "UTC");
-  const quarters = { "45": { sent: { ios: 4, web: 1 }, failed: { web: { internal: 2 } }, opened: 2 } };
+  const quarters = {
+    "45": { sent: { ios: 4, web: 1 }, failed: { web: { internal: 2 } }, opened: 3, openedOn: { ios: 1, web: 1 } },
+  };
   const view = (platform?: "web") => {
     const hours = sumHours(intervals, platform);
     hours.add({ hour: at("2030-01-01T10:00:00Z"), quarters });
     hours.add({ hour: at("2030-01-01T12:00:00Z"), quarters });
     return statsView({ ...request, ...(platform ? { platform } : {}) }, intervals, hours, {}).totals;
   };
-  expect(view()).toEqual({ sent: 5, failed: 2, opened: 2, open_rate: 0.4, failures: { internal: 2 } });
-  expect(view("web")).toEqual({ sent: 1, failed: 2, opened: null, open_rate: null, failures: { internal: 2 } });
+  expect(view()).toEqual({ sent: 5, failed: 2, opened: 3, open_rate: 0.6, failures: { internal: 2 } });
+  expect(view("web")).toEqual({ sent: 1, failed: 2, opened: 1, open_rate: 1, failures: { internal: 2 } });
 });

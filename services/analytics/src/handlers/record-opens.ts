@@ -30,6 +30,7 @@ export const recordOpens = (
             projectId: data.projectId,
             notificationId: open.notificationId,
             deviceId: open.deviceId,
+            ...(open.platform === undefined ? {} : { platform: open.platform }),
             openedAt: new Date(open.openedAt),
             report,
           }),

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { AnalyticsConfig } from "../config.ts";
 import { foldContributions } from "../fold-contributions.ts";
 import { createContributionStore } from "../stores/contribution-store.ts";
+import { createHorizonStore } from "../stores/horizon-store.ts";
 import { createNoticeStore } from "../stores/notice-store.ts";
 import { createOpenStore } from "../stores/open-store.ts";
 import { createRollupStore } from "../stores/rollup-store.ts";
@@ -31,9 +32,11 @@ const stores = {
   contributions: createContributionStore(mongo.db),
   rollups: createRollupStore(mongo.db),
   notices: createNoticeStore(mongo.db),
+  horizon: createHorizonStore(mongo.db),
 };
 try {
-  for (const { ensureIndexes } of Object.values(stores)) await ensureIndexes();
+  for (const { ensureIndexes } of [stores.opens, stores.contributions, stores.rollups, stores.notices])
+    await ensureIndexes();
   const foldOnce = foldContributions(stores.contributions, stores.rollups, () => new Date());
   await rebuildStatistics(stores, foldOnce, (what) => log.info({ what }, "rebuilding statistics"));
 } finally {

@@ -1,7 +1,9 @@
-import type { Contribution } from "../domain/contribution.ts";
+import { idTime } from "@herald/contracts";
+import type { Contribution, Part } from "../domain/contribution.ts";
 import { openParts } from "../domain/contribution.ts";
 import type { FoldOnce } from "../fold-contributions.ts";
 import type { ContributionStore } from "../stores/contribution-store.ts";
+import type { HorizonStore } from "../stores/horizon-store.ts";
 import type { NoticeStore } from "../stores/notice-store.ts";
 import type { OpenStore } from "../stores/open-store.ts";
 import type { RollupStore } from "../stores/rollup-store.ts";
@@ -14,22 +16,36 @@ type Stores = {
   readonly contributions: ContributionStore;
   readonly rollups: RollupStore;
   readonly notices: NoticeStore;
+  readonly horizon: HorizonStore;
+};
+
+const hourMs = 3_600_000;
+const nextHour = (at: Date): Date => new Date(Math.ceil(at.getTime() / hourMs) * hourMs);
+
+/** Figures that a removed row may have gone into are left as they are: hours from before `hour`, totals from before `since`. */
+const withinHorizon = (part: Part, since: Date, hour: Date): Part[] => {
+  const inHours = part.slot >= hour;
+  const inTotal = idTime(part.notificationId) >= since;
+  if (inHours && inTotal) return [part];
+  return inHours ? [{ ...part, only: "hours" }] : inTotal ? [{ ...part, only: "total" }] : [];
 };
 
 /**
- * Makes every rollup anew, from the opens and from what delivery events said. No analytics may run meanwhile. One that was
- * broken off leaves statistics incomplete, and is run again from its beginning.
+ * Makes the rollups anew, from the opens and from what delivery events said: every one whose rows are all still there. No analytics
+ * may run meanwhile. One that was broken off leaves statistics incomplete, and is run again from its beginning.
  */
 export const rebuildStatistics = async (
-  { opens, contributions, rollups, notices }: Stores,
+  { opens, contributions, rollups, notices, horizon }: Stores,
   foldOnce: FoldOnce,
   progress: (what: string) => void,
 ): Promise<void> => {
   // A fold that a crash left: its contributions are counted anew below, and its number must not come again.
   while (!(await contributions.fold()).done) await contributions.endFold((await contributions.fold()).number);
-  await rollups.clear();
-  await contributions.startOver();
-  progress("the rollups are empty");
+  const since = (await horizon.since()) ?? new Date(0);
+  const hour = nextHour(since);
+  await rollups.clear(hour, since);
+  await contributions.startOver(hour);
+  progress(`the rollups since ${since.toISOString()} are empty`);
 
   let after = "";
   let counted = 0;
@@ -37,7 +53,7 @@ export const rebuildStatistics = async (
     const rows = await opens.scan(after, page);
     const last = rows.at(-1);
     if (last === undefined) break;
-    const since = await notices.sendTimes(rows.map(({ notificationId }) => notificationId));
+    const sendTimes = await notices.sendTimes(rows.map(({ notificationId }) => notificationId));
     const ofProjects = Map.groupBy(rows, ({ projectId }) => projectId);
     const made: Contribution[] = [];
     for (const [projectId, all] of ofProjects) {
@@ -46,7 +62,8 @@ export const rebuildStatistics = async (
       // An open whose report is not counted yet is still in a message that comes again, and is counted then.
       const settled = all.filter(({ report }) => report === undefined || known.has(report));
       counted += settled.length;
-      made.push({ _id: `scan/${last._id}`, projectId, kind: "scan", parts: openParts(settled, since) });
+      const parts = openParts(settled, sendTimes).flatMap((part) => withinHorizon(part, since, hour));
+      if (parts.length > 0) made.push({ _id: `scan/${last._id}`, projectId, kind: "scan", parts });
     }
     await contributions.put(made);
     after = last._id;

@@ -4,7 +4,11 @@ import type { Collection, Db } from "mongodb";
 import type { Contribution } from "../domain/contribution.ts";
 
 /** A contribution as it is stored. `folded` is there, and false, until it is in the rollups. */
-type ContributionDocument = Contribution & { readonly folded?: false };
+type ContributionDocument = Contribution & {
+  readonly folded?: false;
+  /** When the last of what it counts happened; absent on what older versions stored. */
+  readonly at?: Date;
+};
 
 /**
  * The one fold that may be under way. Its contributions are added to each rollup at most once, because a rollup remembers the number of
@@ -27,25 +31,29 @@ const notFolded = {
   partial: { folded: false },
 } as const satisfies IndexSpec;
 
+const byTime = { fields: { at: 1 }, purpose: "retention" } as const satisfies IndexSpec;
+
 /** A page of a deletion: small enough to let other writes through between two. */
 const deletionPage = 2_000;
 
 /** An id within a project, so that a project's contributions lie together. */
 const documentId = ({ projectId, _id }: Pick<Contribution, "projectId" | "_id">): string => `${projectId}/${_id}`;
 
+const lastSlot = ({ parts }: Contribution): Date => new Date(Math.max(0, ...parts.map(({ slot }) => slot.getTime())));
+
 /** What messages added to the statistics, each once. Every function throws `database-away` when the database is. */
 export const createContributionStore = (db: Db) => {
   const contributions: Collection<ContributionDocument> = db.collection("contributions");
   const folds: Collection<FoldDocument> = db.collection("folds");
   return guardStore({
-    ensureIndexes: () => ensureIndexes(contributions, [notFolded]),
+    ensureIndexes: () => ensureIndexes(contributions, [notFolded, byTime]),
 
     /** Stores contributions that are to be counted; one that is there already stays as it is. */
     put: async (batch: readonly Contribution[]): Promise<void> => {
       if (batch.length === 0) return;
       // In one order everywhere: two writers of the same ids in different orders wait for each other in FerretDB.
       const documents = batch
-        .map((one) => ({ ...one, _id: documentId(one), folded: false as const }))
+        .map((one) => ({ ...one, _id: documentId(one), folded: false as const, at: lastSlot(one) }))
         .sort((one, other) => (one._id < other._id ? -1 : 1));
       try {
         await contributions.insertMany(documents, { ordered: false });
@@ -100,11 +108,28 @@ export const createContributionStore = (db: Db) => {
       await folds.updateOne({ _id: "head", number }, { $set: { done: true, contributions: [] } });
     },
 
-    /** Makes deliveries count again and those of opens never: for a rebuild, which counts opens from their rows. */
-    startOver: async (): Promise<void> => {
+    /** Makes deliveries since then count again and those of opens never: for a rebuild, which counts opens from their rows. */
+    startOver: async (since: Date): Promise<void> => {
       await contributions.deleteMany({ kind: "scan" });
       await contributions.updateMany({ kind: "opens" }, { $unset: { folded: "" } });
-      await contributions.updateMany({ kind: "deliveries" }, { $set: { folded: false } });
+      await contributions.updateMany(
+        { kind: "deliveries", "parts.slot": { $gte: since } },
+        { $set: { folded: false } },
+      );
+    },
+
+    /** Removes a page of those that are counted and older. False when none is left. */
+    removeOld: async (before: Date): Promise<boolean> => {
+      const page = await contributions
+        .find(
+          { at: { $lt: before }, folded: { $exists: false } },
+          { hint: indexName(byTime), projection: { _id: 1, projectId: 1 } },
+        )
+        .limit(deletionPage)
+        .toArray();
+      const projectIds = [...new Set(page.map(({ projectId }) => projectId))];
+      await contributions.deleteMany({ projectId: { $in: projectIds }, _id: { $in: page.map(({ _id }) => _id) } });
+      return page.length === deletionPage;
     },
 
     /** Removes contributions of a project, a page at a time. False when none is left. */

@@ -91,6 +91,31 @@ export const createOpenStore = (db: Db) => {
         .limit(limit)
         .toArray(),
 
+    /**
+     * Removes the opens of the project behind `after` that are from before `before`. Gives that project; undefined when there is
+     * none. From project to project, because an index by time alone would cost every open.
+     */
+    removeOld: async (after: ProjectId | undefined, before: Date): Promise<ProjectId | undefined> => {
+      const [oldest] = await opens
+        .find(after === undefined ? {} : { projectId: { $gt: after } }, {
+          hint: indexName(byTime),
+          projection: { projectId: 1 },
+        })
+        .sort({ projectId: 1, openedAt: 1 })
+        .limit(1)
+        .toArray();
+      if (oldest === undefined) return undefined;
+      const { projectId } = oldest;
+      for (;;) {
+        const page = await opens
+          .find({ projectId, openedAt: { $lt: before } }, { hint: indexName(byTime), projection: { _id: 1 } })
+          .limit(deletionPage)
+          .toArray();
+        if (page.length > 0) await opens.deleteMany({ projectId, _id: { $in: page.map(({ _id }) => _id) } });
+        if (page.length < deletionPage) return projectId;
+      }
+    },
+
     /** The opens of some devices of one notification. */
     findOfDevices: (
       projectId: ProjectId,

@@ -1,4 +1,4 @@
-import type { NotificationId, ProjectId } from "@herald/contracts";
+import { idTime, type NotificationId, type ProjectId } from "@herald/contracts";
 import { areDuplicateKeys, ensureIndexes, guardStore, type IndexSpec, indexName, retryConflicts } from "@herald/mongo";
 import type { AnyBulkWriteOperation, Collection, Db } from "mongodb";
 import { type Addition, type RollupOf, rollupId } from "../domain/fold-parts.ts";
@@ -76,21 +76,32 @@ export const createRollupStore = (db: Db) => {
         .toArray() as unknown as Promise<HourFigures[]>;
     },
 
-    /** All that is known of the opens of one notification. */
+    /** All that is known of the opens of one notification: behind by what is not folded yet. */
     total: async (projectId: ProjectId, id: NotificationId): Promise<OpenFigures> =>
       (await rollups.findOne({ projectId, _id: rollupId(projectId, `total/${id}`) })) ?? {},
 
-    /** Opens of notifications as the rollups have them: behind by what is not folded yet. */
-    opened: async (projectId: ProjectId, ids: readonly NotificationId[]): Promise<Map<string, number>> => {
+    /** The same of several that were opened. */
+    totals: async (projectId: ProjectId, ids: readonly NotificationId[]): Promise<Map<string, OpenFigures>> => {
       const wanted = new Map(ids.map((id) => [rollupId(projectId, `total/${id}`), id]));
-      const found = await rollups
-        .find({ projectId, _id: { $in: [...wanted.keys()] } }, { hint: "_id_", projection: { opened: 1 } })
-        .toArray();
-      return new Map(found.map(({ _id, opened }) => [wanted.get(_id) ?? "", opened ?? 0]));
+      const found = await rollups.find({ projectId, _id: { $in: [...wanted.keys()] } }, { hint: "_id_" }).toArray();
+      return new Map(found.map((total) => [wanted.get(total._id) ?? "", total]));
     },
 
-    clear: async (): Promise<void> => {
-      await rollups.deleteMany({});
+    /** Removes the hours from `hour` on, and the totals of notifications that were accepted since `accepted`: for a rebuild. */
+    clear: async (hour: Date, accepted: Date): Promise<void> => {
+      await rollups.deleteMany({ hour: { $gte: hour } });
+      for (let after = ""; ; ) {
+        const page = await rollups
+          .find({ _id: { $gt: after }, hour: { $exists: false } }, { hint: "_id_", projection: { what: 1 } })
+          .sort({ _id: 1 })
+          .limit(writesPage)
+          .toArray();
+        const last = page.at(-1);
+        if (last === undefined) return;
+        const since = page.filter(({ what }) => idTime(what.slice("total/".length)) >= accepted).map(({ _id }) => _id);
+        await rollups.deleteMany({ _id: { $in: since } });
+        after = last._id;
+      }
     },
 
     /** Removes rollups of a project, a page at a time. False when none is left. */

@@ -75,7 +75,8 @@ export const sendBatch = async (
     const { push } = prepared;
     const signedAt = now();
     for (const [offset, device] of chunk.entries()) {
-      const send = () => push(device, openTokens.sign({ projectId, notificationId, deviceId: device.id }, signedAt));
+      const send = () =>
+        push(device, openTokens.sign({ projectId, notificationId, deviceId: device.id, platform }, signedAt));
       flights.push(fly(channel, from + offset, send));
     }
   }

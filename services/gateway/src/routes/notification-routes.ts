@@ -94,14 +94,23 @@ const sendNotification = defineRoute({
   },
 });
 
-/** How many devices opened each of the notifications, by id. */
-const opensOf = async ({ ask }: Gateway, projectId: ProjectId, ids: readonly NotificationId[]) =>
-  ids.length === 0 ? {} : (await ask(CountOpens, { projectId, notificationIds: [...ids] })).counts;
+type Opens = z.output<typeof CountOpens.answer>;
 
-const withOpens = (notification: Notification, counts: Readonly<Record<string, number>>): Notification => ({
-  ...notification,
-  counts: { ...notification.counts, opened: counts[notification.id] ?? 0 },
-});
+/** What analytics knows of the opens of the notifications, by id. */
+const opensOf = async ({ ask }: Gateway, projectId: ProjectId, ids: readonly NotificationId[]): Promise<Opens> =>
+  ids.length === 0 ? { counts: {} } : ask(CountOpens, { projectId, notificationIds: [...ids] });
+
+const withOpens = (notification: Notification, { counts, totals = {} }: Opens): Notification => {
+  const { accepted } = notification.counts;
+  const opened = counts[notification.id] ?? 0;
+  // The ledger may be a little behind the opens of a large notification; a rate above 1 would be nonsense.
+  const open_rate = accepted === 0 ? null : Math.min(1, Math.round((opened / accepted) * 10_000) / 10_000);
+  return {
+    ...notification,
+    counts: { ...notification.counts, opened },
+    opens: { open_rate, ...totals[notification.id] },
+  };
+};
 
 const listNotifications = defineRoute({
   method: "get",
@@ -115,12 +124,12 @@ const listNotifications = defineRoute({
   handle: async (gateway, request) => {
     const { projectId } = request.caller;
     const page = await gateway.ask(ListNotifications, { projectId, page: pageRequest(request.query) });
-    const counts = await opensOf(
+    const opens = await opensOf(
       gateway,
       projectId,
       page.data.map(({ id }) => id),
     );
-    return pageReply(request, { ...page, data: page.data.map((notification) => withOpens(notification, counts)) });
+    return pageReply(request, { ...page, data: page.data.map((notification) => withOpens(notification, opens)) });
   },
 });
 
@@ -135,11 +144,11 @@ const getNotification = defineRoute({
   answers: { 200: { description: "The notification", schema: OneNotification } },
   errors: ["notification-not-found"],
   handle: async (gateway, { caller: { projectId }, params: { id } }) => {
-    const [notification, counts] = await Promise.all([
+    const [notification, opens] = await Promise.all([
       gateway.ask(GetNotification, { projectId, notificationId: id }),
       opensOf(gateway, projectId, [id]),
     ]);
-    return ok({ data: withOpens(notification, counts) });
+    return ok({ data: withOpens(notification, opens) });
   },
 });
 

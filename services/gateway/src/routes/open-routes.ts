@@ -34,8 +34,7 @@ const openNotification = defineRoute({
       await limits.failure(address);
       throw new HeraldError("open-token-invalid", `token: ${faults[verified.fault]}`);
     }
-    const { deviceId } = verified;
-    await recordOpen(projectId, { notificationId: params.id, deviceId, openedAt: openedAt.toISOString() });
+    await recordOpen(projectId, { notificationId: params.id, ...verified, openedAt: openedAt.toISOString() });
     return noContent();
   },
 });

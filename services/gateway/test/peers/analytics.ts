@@ -6,11 +6,18 @@ export type Opens = Map<string, string>;
 
 /** Analytics' opens. */
 export const serveAnalytics = (serve: Serve, opens: Opens): void => {
-  serve(CountOpens, ({ notificationIds }) => ({
-    counts: Object.fromEntries(
-      notificationIds.map((id) => [id, [...opens.keys()].filter((key) => key.startsWith(`${id}/`)).length]),
-    ),
-  }));
+  serve(CountOpens, ({ notificationIds }) => {
+    const timesOf = (id: string) => [...opens].filter(([key]) => key.startsWith(`${id}/`)).map(([, at]) => at);
+    const opened = notificationIds.map((id) => [id, timesOf(id).toSorted()] as const);
+    return {
+      counts: Object.fromEntries(opened.map(([id, times]) => [id, times.length])),
+      totals: Object.fromEntries(
+        opened.flatMap(([id, times]) =>
+          times.length === 0 ? [] : [[id, { first_opened_at: times.at(0), last_opened_at: times.at(-1) }]],
+        ),
+      ),
+    };
+  });
   serve(GetStats, ({ request: { from, to, interval, timeZone } }) => ({
     from,
     to,

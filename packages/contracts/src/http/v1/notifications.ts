@@ -2,6 +2,7 @@ import { z } from "zod";
 import { DeviceId, NotificationId, ProjectId } from "../../ids.ts";
 import { Platform } from "../../platforms.ts";
 import { parseTarget } from "../../targets.ts";
+import { OpenTotals } from "./stats.ts";
 
 const dayInSeconds = 86_400;
 /** FCM and most push services store a message at most four weeks. */
@@ -131,12 +132,27 @@ export const NotificationCounts = z
   .meta({ id: "NotificationCounts" });
 export type NotificationCounts = z.infer<typeof NotificationCounts>;
 
+/** Of the opens of a notification: their share, the first and the last, and how long they took. */
+export const NotificationOpens = z
+  .object({
+    open_rate: z
+      .number()
+      .min(0)
+      .max(1)
+      .nullable()
+      .meta({ description: "`opened` / `accepted`; null before any is accepted" }),
+    ...OpenTotals.shape,
+  })
+  .meta({ id: "NotificationOpens" });
+export type NotificationOpens = z.infer<typeof NotificationOpens>;
+
 export const Notification = z
   .object({
     id: NotificationId,
     status: NotificationStatus,
     ...content,
     counts: NotificationCounts,
+    opens: NotificationOpens.optional().meta({ description: "At most 10 s behind; in the answers to reads alone" }),
     failures: z.record(z.string(), count).meta({ description: "Failed devices by reason" }),
     unmatched: z.array(z.string()).meta({ description: "Targets that matched no active device" }),
     created_at: z.iso.datetime(),

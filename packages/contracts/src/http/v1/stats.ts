@@ -37,7 +37,7 @@ export const StatsQuery = z.strictObject({
   notification: NotificationId.optional(),
   topic: TopicName.optional().meta({ description: "Notifications that named this topic as a target" }),
   platform: Platform.optional().meta({
-    description: "Deliveries of one platform. Opens do not say theirs: `opened` and `open_rate` are null then",
+    description: "Deliveries and opens of one platform",
   }),
 });
 export type StatsQuery = z.infer<typeof StatsQuery>;
@@ -82,7 +82,7 @@ const count = z.number().int().min(0);
 const figures = {
   sent: count.meta({ description: "Devices whose provider accepted" }),
   failed: count.meta({ description: "Devices that failed; expired and cancelled ones are not among them" }),
-  opened: count.nullable().meta({ description: "Devices that opened; null with `platform`" }),
+  opened: count.meta({ description: "Devices that opened" }),
   open_rate: z
     .number()
     .min(0)
@@ -90,6 +90,18 @@ const figures = {
     .meta({ description: "`opened` / `sent`; null where nothing was sent, above 1 where earlier sends were opened" }),
 };
 const seconds = z.number().min(0);
+
+/** What is known of all opens of one notification, at most 10 s behind. */
+export const OpenTotals = z
+  .object({
+    first_opened_at: z.iso.datetime().optional(),
+    last_opened_at: z.iso.datetime().optional(),
+    time_to_open: z.object({ p50: seconds, p75: seconds, p90: seconds, p99: seconds }).optional().meta({
+      description: "Seconds from acceptance or `send_at` to the open, by percentile and within 3 %; all opens",
+    }),
+  })
+  .meta({ id: "OpenTotals" });
+export type OpenTotals = z.infer<typeof OpenTotals>;
 
 /** Answer of `GET /stats`. */
 export const Stats = z
@@ -104,14 +116,7 @@ export const Stats = z
       failures: z.record(z.string(), count).meta({ description: "`failed` by reason" }),
     }),
     notification: z
-      .object({
-        id: NotificationId,
-        first_opened_at: z.iso.datetime().optional(),
-        last_opened_at: z.iso.datetime().optional(),
-        time_to_open: z.object({ p50: seconds, p75: seconds, p90: seconds, p99: seconds }).optional().meta({
-          description: "Seconds from acceptance or `send_at` to the open, by percentile and within 3 %; all opens",
-        }),
-      })
+      .object({ id: NotificationId, ...OpenTotals.shape })
       .optional()
       .meta({ description: "With `notification`: what is known of all its opens, whatever the range" }),
   })

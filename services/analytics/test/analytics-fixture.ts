@@ -1,0 +1,157 @@
+import { ask, type Bus, closeBus, connectBus, ensureStreams, publish } from "@herald/bus";
+import {
+  type DataOf,
+  DeliveryAcceptedV1,
+  type DeliveryFailedV1,
+  GetStats,
+  newDeviceId,
+  newNotificationId,
+  newProjectId,
+  OpensV1,
+  type Platform,
+  type ProjectId,
+  type StatsRequest,
+} from "@herald/contracts";
+import { createLogger, readConfig } from "@herald/kit";
+import {
+  type Broker,
+  eventually,
+  type FaultyProxy,
+  type FreshDatabase,
+  faultyProxy,
+  freshDatabase,
+  startBroker,
+} from "@herald/testing";
+import { expect } from "vitest";
+import { createApp } from "../src/app.ts";
+import { AnalyticsConfig } from "../src/config.ts";
+import { createContributionStore } from "../src/stores/contribution-store.ts";
+import { createHorizonStore } from "../src/stores/horizon-store.ts";
+import { createNoticeStore } from "../src/stores/notice-store.ts";
+import { createOpenStore } from "../src/stores/open-store.ts";
+import { createRollupStore } from "../src/stores/rollup-store.ts";
+
+export const log = createLogger({ service: "test", level: "silent" });
+
+export const acceptedAt = new Date("2030-03-30T12:00:00Z");
+const device = () => newDeviceId(acceptedAt);
+const devices = (count: number) => Array.from({ length: count }, device);
+export const sample = (at = acceptedAt) => ({ projectId: newProjectId(at), notificationId: newNotificationId(at) });
+export type Subject = ReturnType<typeof sample>;
+let messages = 0;
+/** Another one for each message. */
+export const messageId = () => ({ id: `m${messages++}` });
+
+export const accept = (
+  { projectId, notificationId }: Subject,
+  at: string,
+  count: number,
+  platform: Platform = "ios",
+): DataOf<typeof DeliveryAcceptedV1> => {
+  const batchId = `${notificationId}/0/${messages++}`;
+  return { projectId, notificationId, at, batchId, platform, devices: devices(count) };
+};
+export const fail = (of: Subject, at: string, reasons: readonly string[]): DataOf<typeof DeliveryFailedV1> => {
+  const { devices: _, ...facts } = accept(of, at, 0);
+  const failures = reasons.map((reason) => ({ deviceId: device(), status: "failed" as const, reason }));
+  return { ...facts, failures, unregistered: [] };
+};
+export const opensAt = (
+  { projectId, notificationId }: Subject,
+  times: readonly string[],
+  platform?: Platform,
+): DataOf<typeof OpensV1> => ({
+  projectId,
+  opens: times.map((openedAt) => ({
+    notificationId,
+    deviceId: device(),
+    ...(platform === undefined ? {} : { platform }),
+    openedAt,
+  })),
+});
+
+/** What a process of analytics needs in its environment. */
+export const environmentOf = (broker: Broker, mongoUrl: string, database: FreshDatabase): Record<string, string> => ({
+  HERALD_NATS_URL: broker.url,
+  HERALD_MONGO_URL: mongoUrl,
+  HERALD_LOG_LEVEL: "silent",
+  HERALD_ANALYTICS_HOST: "127.0.0.1",
+  HERALD_ANALYTICS_PORT: "0",
+  HERALD_ANALYTICS_METRICS_PORT: "0",
+  HERALD_ANALYTICS_DATABASE: database.name,
+});
+
+export type AnalyticsTest = Awaited<ReturnType<typeof startAnalyticsTest>>;
+
+/** A broker, a database behind a proxy, and an analytics that can be restarted; or none, for tests that start their own. */
+export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean } = {}) => {
+  const [broker, database] = await Promise.all([startBroker(), freshDatabase()]);
+  const proxy: FaultyProxy = await faultyProxy(database.url);
+  const bus: Bus = await connectBus({ url: broker.url, name: "test", log });
+  await ensureStreams(bus, { replicas: 1, sizeFactor: 0.05 });
+  const db = database.client.db(database.name);
+  const environment = environmentOf(broker, proxy.url, database);
+  const newApp = () => createApp(readConfig(AnalyticsConfig, environment));
+
+  const stats = (projectId: ProjectId, request: Partial<StatsRequest> = {}) =>
+    ask(bus, GetStats, {
+      projectId,
+      request: {
+        from: "2030-03-30T12:00:00.000Z",
+        to: "2030-03-31T12:00:00.000Z",
+        interval: "hour",
+        timeZone: "UTC",
+        ...request,
+      },
+    });
+  const totals = async (projectId: ProjectId, request: Partial<StatsRequest> = {}) => {
+    const { sent, failed, opened } = (await stats(projectId, request)).totals;
+    return { sent, failed, opened };
+  };
+  const test = {
+    broker,
+    bus,
+    database,
+    db,
+    proxy,
+    environment,
+    app: newApp(),
+    stats,
+    totals,
+    stores: () => ({
+      opens: createOpenStore(db),
+      contributions: createContributionStore(db),
+      rollups: createRollupStore(db),
+      notices: createNoticeStore(db),
+      horizon: createHorizonStore(db),
+    }),
+    /** Another one, in the place of one that was stopped. */
+    restart: async (): Promise<void> => {
+      test.app = newApp();
+      await test.app.start();
+      // The broker hears of who answers on another connection than the one that asks.
+      await eventually(() => stats(newProjectId(acceptedAt)));
+    },
+    /** Waits until everything published so far is counted: what comes after it on the same durable is. */
+    settled: async (): Promise<void> => {
+      const probe = sample();
+      await publish(bus, DeliveryAcceptedV1, accept(probe, "2030-03-30T12:00:00Z", 1), messageId());
+      await publish(bus, OpensV1, opensAt(probe, ["2030-03-30T12:00:00Z"]), messageId());
+      await eventually(async () => expect(await totals(probe.projectId)).toEqual({ sent: 1, failed: 0, opened: 1 }), {
+        timeoutMs: 30_000,
+      });
+      await eventually(async () =>
+        expect(await db.collection("contributions").countDocuments({ folded: false })).toBe(0),
+      );
+    },
+    stop: async (): Promise<void> => {
+      await test.app.stop();
+      await closeBus(bus);
+      await proxy.stop();
+      await database.drop();
+      await broker.stop();
+    },
+  };
+  if (withApp) await test.restart();
+  return test;
+};

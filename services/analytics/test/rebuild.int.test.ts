@@ -1,0 +1,111 @@
+import { ask, publish } from "@herald/bus";
+import { CountOpens, DeliveryAcceptedV1, DeliveryFailedV1, NotificationAcceptedV1, OpensV1 } from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { foldContributions } from "../src/fold-contributions.ts";
+import { removeBefore } from "../src/forget-old.ts";
+import { rebuildStatistics } from "../src/rebuild/rebuild-statistics.ts";
+import {
+  type AnalyticsTest,
+  accept,
+  fail,
+  messageId as id,
+  opensAt,
+  type Subject,
+  sample,
+  startAnalyticsTest,
+} from "./analytics-fixture.ts";
+
+let t: AnalyticsTest;
+beforeAll(async () => {
+  t = await startAnalyticsTest();
+});
+afterAll(() => t?.stop());
+
+/** All that the interface tells of a notification: of every platform, and of each. */
+const everything = async ({ projectId, notificationId }: Subject, range: { from?: string; to?: string } = {}) => {
+  const asked = [undefined, "ios", "android", "web"] as const;
+  const series = await Promise.all(
+    asked.map((platform) => t.stats(projectId, { ...range, notificationId, ...(platform ? { platform } : {}) })),
+  );
+  const opens = await ask(t.bus, CountOpens, { projectId, notificationIds: [notificationId] });
+  return { series, ofProject: await t.stats(projectId, range), opens };
+};
+
+/** As the command does it, with analytics stopped. */
+const rebuild = async (times = 1) => {
+  await t.app.stop();
+  try {
+    const stores = t.stores();
+    const foldOnce = foldContributions(stores.contributions, stores.rollups, () => new Date());
+    for (let time = 0; time < times; time++) await rebuildStatistics(stores, foldOnce, () => undefined);
+  } finally {
+    await t.restart();
+  }
+};
+
+test("a rebuild gives the same figures, of every platform, twice over, and what comes after it counts once", async () => {
+  const one = sample();
+  const opened = opensAt(one, ["2030-03-30T12:30:00Z", "2030-03-30T13:30:00Z"], "android");
+  const accepted = accept(one, "2030-03-30T12:00:00Z", 4);
+  const sendAt = "2030-03-30T12:29:00Z";
+  await publish(t.bus, NotificationAcceptedV1, { ...one, at: "2030-03-30T12:00:00Z", sendAt, topics: ["news"] }, id());
+  await eventually(async () => {
+    expect(await t.stores().notices.sendTimes([one.notificationId])).toHaveProperty("size", 1);
+  });
+  await publish(t.bus, DeliveryAcceptedV1, accepted, id());
+  await publish(t.bus, DeliveryFailedV1, fail(one, "2030-03-30T12:00:00Z", ["internal", "unregistered"]), id());
+  await publish(t.bus, OpensV1, opened, id());
+  await publish(t.bus, OpensV1, opensAt(one, ["2030-03-30T12:31:00Z"], "ios"), id());
+  await publish(t.bus, OpensV1, opensAt(one, ["2030-03-30T12:32:00Z"]), id());
+  await t.settled();
+  const before = await everything(one);
+  expect(before.series.map(({ totals }) => [totals.sent, totals.failed, totals.opened])).toEqual([
+    [4, 2, 4],
+    [4, 2, 1],
+    [0, 0, 2],
+    [0, 0, 0],
+  ]);
+  await rebuild(2);
+  expect(await everything(one)).toEqual(before);
+  await publish(t.bus, DeliveryAcceptedV1, accepted, id());
+  await publish(t.bus, OpensV1, opened, id());
+  await publish(t.bus, OpensV1, opensAt(one, ["2030-03-30T14:30:00Z"]), id());
+  await t.settled();
+  expect(await t.totals(one.projectId)).toEqual({ sent: 4, failed: 2, opened: 5 });
+});
+
+test("what is older than the retention goes; its figures stay, also through a rebuild", async () => {
+  const old = sample(new Date("2030-03-01T00:00:00Z"));
+  // A project of its own, to walk to, and one that has rows on both sides of the border.
+  const stranger = sample(new Date("2030-03-01T00:00:00Z"));
+  const young = { projectId: old.projectId, notificationId: sample(new Date("2030-03-10T10:40:00Z")).notificationId };
+  for (const one of [old, stranger]) {
+    await publish(t.bus, DeliveryAcceptedV1, accept(one, "2030-03-01T00:10:00Z", 5, "web"), id());
+    await publish(t.bus, OpensV1, opensAt(one, ["2030-03-01T00:20:00Z", "2030-03-10T09:00:00Z"], "web"), id());
+    await publish(t.bus, OpensV1, opensAt(one, ["2030-03-10T11:00:00Z"], "web"), id());
+  }
+  await publish(t.bus, DeliveryAcceptedV1, accept(young, "2030-03-10T10:40:00Z", 3, "ios"), id());
+  await publish(t.bus, OpensV1, opensAt(young, ["2030-03-10T10:41:00Z", "2030-03-10T12:00:00Z"], "ios"), id());
+  await t.settled();
+  const range = { from: "2030-03-01T00:00:00.000Z", to: "2030-03-11T00:00:00.000Z" };
+  const all = [old, stranger, young];
+  const before = await Promise.all(all.map((one) => everything(one, range)));
+  expect(before.map(({ opens }) => Object.values(opens.counts))).toEqual([[3], [3], [2]]);
+
+  const border = new Date("2030-03-10T10:30:00Z");
+  await removeBefore(t.stores(), border, () => false);
+  const rows = t.db.collection("opens");
+  const mine = { projectId: { $in: [old.projectId, stranger.projectId] } };
+  expect(await rows.countDocuments({ ...mine, openedAt: { $lt: border } })).toBe(0);
+  expect(await rows.countDocuments(mine)).toBe(4);
+  const kept = await t.db.collection("contributions").find(mine).toArray();
+  expect(kept.map(({ kind }) => kind).toSorted()).toEqual(["deliveries", "opens", "opens", "opens"]);
+  expect(await Promise.all(all.map((one) => everything(one, range)))).toEqual(before);
+
+  await rebuild(2);
+  expect(await Promise.all(all.map((one) => everything(one, range)))).toEqual(before);
+  // And a second run finds nothing more to do.
+  await removeBefore(t.stores(), border, () => false);
+  expect(await rows.countDocuments(mine)).toBe(4);
+});

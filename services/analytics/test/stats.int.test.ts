@@ -1,0 +1,223 @@
+import { ask, publish } from "@herald/bus";
+import {
+  CountOpens,
+  DeliveryAcceptedV1,
+  DeliveryFailedV1,
+  NotificationAcceptedV1,
+  type NotificationId,
+  newNotificationId,
+  newProjectId,
+  OpensV1,
+  ProjectDeletedV1,
+} from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { reportId } from "../src/domain/contribution.ts";
+import { foldParts } from "../src/domain/fold-parts.ts";
+import { openId } from "../src/domain/open.ts";
+import { foldContributions } from "../src/fold-contributions.ts";
+import {
+  type AnalyticsTest,
+  accept,
+  acceptedAt,
+  fail,
+  messageId as id,
+  opensAt,
+  sample,
+  startAnalyticsTest,
+} from "./analytics-fixture.ts";
+
+let t: AnalyticsTest;
+beforeAll(async () => {
+  t = await startAnalyticsTest();
+});
+afterAll(() => t?.stop());
+
+describe("statistics", () => {
+  test("are a series, totals, failures by reason, and what is known of a notification's opens", async () => {
+    const one = sample();
+    await publish(t.bus, DeliveryAcceptedV1, accept(one, "2030-03-30T12:59:59.999Z", 3), id());
+    await publish(t.bus, DeliveryAcceptedV1, accept(one, "2030-03-30T13:00:00.000Z", 2, "web"), id());
+    await publish(
+      t.bus,
+      DeliveryFailedV1,
+      fail(one, "2030-03-30T13:10:00Z", ["unregistered", "internal", "internal"]),
+      id(),
+    );
+    await publish(t.bus, OpensV1, opensAt(one, ["2030-03-30T12:01:00Z"], "web"), id());
+    // From before open tokens said their platform.
+    await publish(t.bus, OpensV1, opensAt(one, ["2030-03-30T14:00:00Z"]), id());
+    const wanted = { sent: 5, failed: 3, opened: 2 };
+    await eventually(async () => expect(await t.totals(one.projectId)).toEqual(wanted));
+    const { series, totals: all, from, to } = await t.stats(one.projectId, { notificationId: one.notificationId });
+    expect([from, to, series.length]).toEqual(["2030-03-30T12:00:00.000Z", "2030-03-31T12:00:00.000Z", 24]);
+    expect(series.slice(0, 3)).toEqual([
+      { at: "2030-03-30T12:00:00.000Z", sent: 3, failed: 0, opened: 1, open_rate: 0.3333 },
+      { at: "2030-03-30T13:00:00.000Z", sent: 2, failed: 3, opened: 0, open_rate: 0 },
+      { at: "2030-03-30T14:00:00.000Z", sent: 0, failed: 0, opened: 1, open_rate: null },
+    ]);
+    expect(all).toEqual({ ...wanted, open_rate: 0.4, failures: { unregistered: 1, internal: 2 } });
+    const { notification } = await t.stats(one.projectId, { notificationId: one.notificationId });
+    expect(notification).toMatchObject({
+      id: one.notificationId,
+      first_opened_at: "2030-03-30T12:01:00.000Z",
+      last_opened_at: "2030-03-30T14:00:00.000Z",
+    });
+    expect(Math.abs((notification?.time_to_open?.p50 ?? 0) - 60)).toBeLessThan(2);
+    expect(Math.abs((notification?.time_to_open?.p99 ?? 0) - 7_200)).toBeLessThan(220);
+    const web = { sent: 2, failed: 0, opened: 1, open_rate: 0.5, failures: {} };
+    expect((await t.stats(one.projectId, { platform: "web" })).totals).toEqual(web);
+    // A range in the middle has its hour alone; another project sees nothing of it, by whatever id.
+    const hour = { from: "2030-03-30T13:00:00.000Z", to: "2030-03-30T14:00:00.000Z" };
+    expect(await t.totals(one.projectId, hour)).toEqual({ sent: 2, failed: 3, opened: 0 });
+    const stranger = sample();
+    const nothing = { sent: 0, failed: 0, opened: 0 };
+    expect(await t.totals(stranger.projectId, { notificationId: one.notificationId })).toEqual(nothing);
+    expect((await t.stats(stranger.projectId, { notificationId: one.notificationId })).notification).toEqual({
+      id: one.notificationId,
+    });
+  });
+
+  test("of days begin where the time zone's do, also where the clocks change", async () => {
+    const one = sample();
+    // Berlin's 31 March 2030 lasts from 23:00 to 22:00 UTC.
+    const times = ["2030-03-30T22:59:59Z", "2030-03-30T23:00:00Z", "2030-03-31T21:59:59Z", "2030-03-31T22:00:00Z"];
+    await publish(t.bus, OpensV1, opensAt(one, times), id());
+    const request = { interval: "day", timeZone: "Europe/Berlin", to: "2030-04-01T00:00:00.000Z" } as const;
+    await eventually(async () => expect((await t.totals(one.projectId, request)).opened).toBe(4));
+    expect((await t.stats(one.projectId, request)).series.map(({ at, opened }) => [at, opened])).toEqual([
+      ["2030-03-29T23:00:00.000Z", 1],
+      ["2030-03-30T23:00:00.000Z", 2],
+      ["2030-03-31T22:00:00.000Z", 1],
+    ]);
+  });
+
+  test("of a topic are those of the notifications that named it", async () => {
+    const one = sample();
+    const other = { ...one, notificationId: newNotificationId(acceptedAt) };
+    const at = "2030-03-30T12:00:00Z";
+    // The delivery is known before the topic is.
+    await publish(t.bus, DeliveryAcceptedV1, accept(one, at, 3), id());
+    await publish(t.bus, DeliveryAcceptedV1, accept(other, at, 4), id());
+    await eventually(async () => expect((await t.totals(one.projectId)).sent).toBe(7));
+    await publish(t.bus, NotificationAcceptedV1, { ...one, at, topics: ["news", "sport"] }, id());
+    await publish(t.bus, NotificationAcceptedV1, { ...other, at }, id());
+    await eventually(async () => expect((await t.totals(one.projectId, { topic: "news" })).sent).toBe(3));
+    expect((await t.totals(one.projectId, { topic: "other" })).sent).toBe(0);
+    expect((await t.totals(newProjectId(acceptedAt), { topic: "news" })).sent).toBe(0);
+  });
+
+  test("count once what comes again, late, in any order, or beside poison", async () => {
+    const one = sample();
+    const accepted = accept(one, "2030-03-30T13:00:00Z", 5);
+    const failed = fail(one, "2030-03-30T12:00:00Z", ["internal"]);
+    const opened = opensAt(one, ["2030-03-30T12:30:00Z", "2030-03-30T12:40:00Z"]);
+    const again = { ...opened, opens: opened.opens.map((open) => ({ ...open, openedAt: "2030-03-30T18:00:00Z" })) };
+    const poison = { ...DeliveryAcceptedV1, schema: { parse: (data: unknown) => data } } as never;
+    await publish(t.bus, OpensV1, opened, id());
+    await publish(t.bus, poison as typeof DeliveryAcceptedV1, { projectId: one.projectId } as never, id());
+    for (let round = 0; round < 3; round++) {
+      await publish(t.bus, DeliveryFailedV1, failed, id());
+      await publish(t.bus, OpensV1, opened, id());
+      await publish(t.bus, OpensV1, again, id());
+      await publish(t.bus, DeliveryAcceptedV1, accepted, id());
+    }
+    await t.settled();
+    expect(await t.totals(one.projectId)).toEqual({ sent: 5, failed: 1, opened: 2 });
+    expect((await t.stats(one.projectId)).series[6]).toMatchObject({ opened: 0 });
+  });
+
+  test("wait for a database that is away, and miss nothing", async () => {
+    const one = sample();
+    await t.proxy.cut();
+    await publish(t.bus, DeliveryAcceptedV1, accept(one, "2030-03-30T12:00:00Z", 5), id());
+    await publish(t.bus, OpensV1, opensAt(one, ["2030-03-30T12:30:00Z"]), id());
+    await expect(t.stats(one.projectId)).rejects.toMatchObject({ code: "database-away" });
+    await t.proxy.heal();
+    await eventually(async () => expect(await t.totals(one.projectId)).toEqual({ sent: 5, failed: 0, opened: 1 }), {
+      timeoutMs: 30_000,
+    });
+  });
+
+  test("go with their project, and no other's do", async () => {
+    const [gone, stays] = [sample(), sample()];
+    for (const one of [gone, stays])
+      await publish(t.bus, DeliveryAcceptedV1, accept(one, "2030-03-30T12:00:00Z", 2), id());
+    for (const one of [gone, stays]) await eventually(async () => expect((await t.totals(one.projectId)).sent).toBe(2));
+    await publish(t.bus, ProjectDeletedV1, { projectId: gone.projectId, at: "2030-03-31T00:00:00Z" }, id());
+    await eventually(async () => expect((await t.totals(gone.projectId)).sent).toBe(0));
+    expect((await t.totals(stays.projectId)).sent).toBe(2);
+  });
+});
+
+describe("a process that dies", () => {
+  test("between storing opens and counting them is made up for by the message's repeat", async () => {
+    const one = sample();
+    const report = opensAt(one, ["2030-03-30T12:30:00Z", "2030-03-30T12:31:00Z"]);
+    const [first] = report.opens;
+    if (first === undefined) throw new Error("no open");
+    // Half of the insert, and no contribution.
+    const row = { ...first, projectId: one.projectId, openedAt: new Date(first.openedAt), report: reportId(report) };
+    await t.db.collection<{ _id: string }>("opens").insertOne({ ...row, _id: openId(first), emitted: false } as never);
+    await publish(t.bus, OpensV1, report, id());
+    await eventually(async () => expect(await t.totals(one.projectId)).toEqual({ sent: 0, failed: 0, opened: 2 }));
+  });
+
+  test.each(["begun", "half of the rollups", "all rollups", "marked"])(
+    "in a fold is made up for by another: %s",
+    async (place) => {
+      await t.settled();
+      await t.app.stop();
+      try {
+        const { contributions, rollups } = t.stores();
+        const one = sample();
+        const at = new Date("2030-03-30T12:00:00Z");
+        const part = { notificationId: one.notificationId, slot: at, adds: [["sent.ios", 7]] as const };
+        await contributions.put(
+          [1, 2, 3].map((n) => ({
+            _id: `${one.notificationId}/${n}`,
+            projectId: one.projectId,
+            kind: "deliveries",
+            parts: [part],
+          })),
+        );
+        const last = await contributions.fold();
+        const ids = (await contributions.findNotFolded(10)).map(({ _id }) => _id);
+        expect(ids).toHaveLength(3);
+        const began = { contributions: ids, by: "the dead", at: new Date(0) };
+        expect(await contributions.beginFold(last, began)).toBe(true);
+        const additions = foldParts(await contributions.get(ids));
+        if (place === "half of the rollups") await rollups.add(last.number + 1, additions.slice(0, 1));
+        if (place === "all rollups" || place === "marked") await rollups.add(last.number + 1, additions);
+        if (place === "marked") await contributions.markFolded(ids);
+        // Somebody who read the head before it moved begins nothing.
+        expect(await contributions.beginFold(last, began)).toBe(false);
+        const foldOnce = foldContributions(contributions, rollups, () => new Date());
+        expect(await foldOnce()).toBe(3);
+        expect(await foldOnce()).toBe(0);
+        // The dead one wakes, and does what it was about to do.
+        await rollups.add(last.number + 1, additions);
+        await t.restart();
+        expect((await t.totals(one.projectId)).sent).toBe(21);
+        expect((await t.totals(one.projectId, { notificationId: one.notificationId })).sent).toBe(21);
+      } finally {
+        if ((await fetch(`${t.app.address()}/livez`).catch(() => undefined)) === undefined) await t.restart();
+      }
+    },
+  );
+});
+
+test("a hundred thousand opens are all counted, and each once", async () => {
+  const one = sample();
+  const reports = Array.from({ length: 1_000 }, (_, index) =>
+    opensAt(one, Array<string>(100).fill(new Date(acceptedAt.getTime() + index * 60_000).toISOString())),
+  );
+  for (let at = 0; at < reports.length; at += 50)
+    await Promise.all(reports.slice(at, at + 50).map((report) => publish(t.bus, OpensV1, report, id())));
+  const wide = { to: "2030-04-01T00:00:00.000Z", notificationId: one.notificationId } as const;
+  const of = { projectId: one.projectId, notificationIds: [one.notificationId as NotificationId] };
+  await eventually(async () => expect((await t.totals(one.projectId, wide)).opened).toBe(100_000), {
+    timeoutMs: 90_000,
+  });
+  expect((await ask(t.bus, CountOpens, of)).counts).toEqual({ [one.notificationId]: 100_000 });
+}, 120_000);
