@@ -9,6 +9,7 @@ import {
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { DeliveryDocument } from "../src/stores/delivery-document.ts";
 import { type DispatchTest, devices, startDispatchTest } from "./dispatch-fixture.ts";
 
 let dispatch: DispatchTest;
@@ -60,6 +61,35 @@ test("what became of one device is told from every row that it is in", async () 
   ]);
   expect(told.nextAttemptAt).toBeUndefined();
   expect(told.delivery).toMatchObject({ status: "accepted", attempts: 2 });
+});
+
+test("a device that waits is in its batch before what it waits in has a row of its own", async () => {
+  const { project, send, deal, simulators, database } = dispatch;
+  const projectId = await project();
+  const id = await send(projectId);
+  simulators.script([{ provider: "apns", tokenPrefix: "503", status: 503 }]);
+  const [slow] = devices(1, "503");
+  if (!slow) throw new Error("no device");
+  await deal(projectId, id, [[slow]]);
+  const rows = database.client.db(database.name).collection<DeliveryDocument>("deliveries");
+  const child = await eventually(async () => {
+    const found = await rows.findOne({ notificationId: id, generation: 2 });
+    if (!found) throw new Error("not yet");
+    return found;
+  });
+  // As a crash leaves it between the two writes.
+  const far = new Date(Date.now() + 3_600_000);
+  const { devices: waiting = [] } = child;
+  await rows.deleteOne({ _id: child._id });
+  await rows.updateOne(
+    { notificationId: id, generation: 1 },
+    { $set: { state: "settled", child: { devices: waiting, dueAt: far, notBefore: far, paused: false }, dueAt: far } },
+  );
+  expect(await tell(projectId, id, slow.id)).toMatchObject({
+    delivery: { device_id: slow.id, status: "pending", attempts: 1, possible_repeat: false },
+    attempts: [{ attempt: 1, outcome: "deferred" }],
+    nextAttemptAt: far.toISOString(),
+  });
 });
 
 test("a device in no batch has none, and another project's notification is none", async () => {

@@ -34,6 +34,19 @@ const stepsOf = (row: Row, at: number, providerId: string | undefined): Step[] =
   return result.status === "deferred" && row.child ? [settled, { kind: "waiting", dueAt: row.child.dueAt }] : [settled];
 };
 
+/** A device that waits while its child has no row yet: without this it would seem to be in no batch. */
+const goesOn = (row: Row, at: number): Delivery => {
+  const { attempts = 0, possibleRepeat = false } = row.results?.[row.resultOf?.value()[at] ?? 0] ?? {};
+  return {
+    device_id: packedAt(row.deviceIds, at),
+    platform: row.platform,
+    status: "pending",
+    attempts,
+    possible_repeat: possibleRepeat,
+    at: (row.settledAt ?? row.storedAt).toISOString(),
+  };
+};
+
 /** Finds one device in the ledger of a notification. */
 export const createDeliveryTrace = (db: Db, providerIdOf: ProviderIdOf) => {
   const deliveries = deliveryCollection(db);
@@ -68,7 +81,7 @@ export const createDeliveryTrace = (db: Db, providerIdOf: ProviderIdOf) => {
         if (at < 0) continue;
         const told = deliveriesOf(row, providerIdOf)(at);
         steps.push(...stepsOf(row, at, told?.provider_id));
-        delivery = told ?? delivery;
+        delivery = told ?? goesOn(row, at);
       }
       return { ...(delivery && { delivery }), ...tellAttempts(steps) };
     },
