@@ -76,21 +76,25 @@ test("the README's first push works as written, twice; Ctrl-C in the terminal le
 
   const first = await follow();
   expect(first).toContain('"credential":"hdc_');
-  const [, id] = /"id":"(ntf_\w+)","status":"accepted"/.exec(first) ?? [];
+  const [id, everywhere] = [...first.matchAll(/"id":"(ntf_\w+)","status":"accepted"/g)].map(([, one]) => one);
   const control = simulatorControl(local.simulators.control);
-  const arrived = await eventually(
-    async () => {
-      const pushes = (await control.pushes()).filter((push) => payloadOf(push).notification_id === id);
-      expect(pushes).toHaveLength(1);
-      return pushes;
-    },
-    { timeoutMs: 30_000 },
-  );
+  const arrivedOf = (notificationId: string | undefined, devices: number) =>
+    eventually(
+      async () => {
+        const pushes = (await control.pushes()).filter((push) => payloadOf(push).notification_id === notificationId);
+        expect(pushes).toHaveLength(devices);
+        return pushes;
+      },
+      { timeoutMs: 30_000 },
+    );
+  const arrived = await arrivedOf(id, 1);
   expect(arrived[0]?.payload).toMatchObject({
     aps: { alert: { title: "Hello", body: "It works" } },
     link_to: "/news/1",
   });
-  // The last command shows what has arrived until then: by now that is at least the first one.
+  const providers = (await arrivedOf(everywhere, 3)).map(({ provider }) => provider);
+  expect(providers.toSorted()).toEqual(["apns", "fcm", "webpush"]);
+  // The command shows what has arrived until then: by now that is at least the first one.
   expect(await follow()).toContain(`"notification_id":"${id}"`);
 
   const running = (await left()).map((line) => Number.parseInt(line, 10));

@@ -25,25 +25,47 @@ export async function ensureDemoProject(options: {
     () => undefined,
   );
   const known = kept && (await call("GET", `${gateway}/api/v1/devices?per_page=1`, kept.token)).ok;
-  let project = known ? kept : undefined;
-  if (!project) {
-    const made = await expectOk("POST", admin, adminToken, { project: { name: "Demo" } });
-    const { data, token } = made as { data: { id: string }; token: string };
-    project = { id: data.id, token };
-  }
+  const project = known ? kept : await makeProject(admin, adminToken);
   // At each start: the simulators' ports may have moved.
-  await expectOk("PUT", `${admin}/${project.id}/providers/apns`, adminToken, {
-    key_id: "HERALDDEMO",
-    team_id: "LOCALSTACK",
-    private_key: secrets.apnsKey,
-    bundle_id: "com.example.herald",
-    environment: "sandbox",
-    endpoint: simulators.apns,
-    ca: simulators.ca,
-  });
+  const settings = demoSettings(secrets);
+  await Promise.all(
+    (["apns", "fcm", "webpush"] as const).map((provider) =>
+      expectOk("PUT", `${admin}/${project.id}/providers/${provider}`, adminToken, {
+        ...settings[provider],
+        endpoint: simulators[provider],
+        ca: simulators.ca,
+      }),
+    ),
+  );
   await writeFile(file, JSON.stringify(project), { mode: 0o600 });
   return project;
 }
+
+async function makeProject(admin: string, adminToken: string): Promise<DemoProject> {
+  const made = await expectOk("POST", admin, adminToken, { project: { name: "Demo" } });
+  const { data, token } = made as { data: { id: string }; token: string };
+  return { id: data.id, token };
+}
+
+/** Without an account at Apple or Google: the simulators take any that is well formed. */
+const demoSettings = ({ apnsKey, fcmKey }: Secrets) => ({
+  apns: {
+    key_id: "HERALDDEMO",
+    team_id: "LOCALSTACK",
+    private_key: apnsKey,
+    bundle_id: "com.example.herald",
+    environment: "sandbox",
+  },
+  fcm: {
+    service_account: {
+      type: "service_account",
+      project_id: "herald-demo",
+      private_key: fcmKey,
+      client_email: "demo@herald-demo.iam.gserviceaccount.com",
+    },
+  },
+  webpush: { subject: "mailto:demo@example.com" }, // its keys are made when they are absent, and stay
+});
 
 type Answer = { ok: boolean; status: number; text: string };
 

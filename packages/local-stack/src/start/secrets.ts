@@ -1,4 +1,4 @@
-import { generateKeyPairSync, randomBytes } from "node:crypto";
+import { generateKeyPairSync, type KeyPairKeyObjectResult, randomBytes } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
@@ -13,6 +13,8 @@ export type Secrets = {
   masterKeys: string;
   /** PEM of a .p8 key, as Apple would give one. */
   apnsKey: string;
+  /** PEM of a service account's key, as Firebase would give one. */
+  fcmKey: string;
 };
 
 export async function keepSecrets(dataDir: string): Promise<Secrets> {
@@ -24,11 +26,6 @@ export async function keepSecrets(dataDir: string): Promise<Secrets> {
 }
 
 function makeSecrets(): Secrets {
-  const { privateKey } = generateKeyPairSync("ec", {
-    namedCurve: "P-256",
-    publicKeyEncoding: { type: "spki", format: "pem" },
-    privateKeyEncoding: { type: "pkcs8", format: "pem" },
-  });
   const password = () => randomBytes(24).toString("base64url");
   const keyRing = () => `local:${randomBytes(32).toString("base64")}`;
   return {
@@ -37,6 +34,10 @@ function makeSecrets(): Secrets {
     analyticsPassword: password(),
     openKeys: keyRing(),
     masterKeys: keyRing(),
-    apnsKey: privateKey,
+    apnsKey: pemOf(generateKeyPairSync("ec", { namedCurve: "P-256" })),
+    fcmKey: pemOf(generateKeyPairSync("rsa", { modulusLength: 2048 })),
   };
 }
+
+const pemOf = ({ privateKey }: KeyPairKeyObjectResult): string =>
+  privateKey.export({ type: "pkcs8", format: "pem" }).toString();
