@@ -224,7 +224,7 @@ describe.concurrent("what the provider says about one device", () => {
     expect(await pushesOf(late.id)).toEqual([]);
     expect((await project.notification(id)).counts).toMatchObject({ devices: 1, pending: 1, failed: 0 });
 
-    await system.putApns(project, { key_id: "E2EKEY0002" });
+    await system.putProvider(project, "apns", { key_id: "E2EKEY0002" });
     for (const one of [id, late.id])
       expect(await project.final(one, withRepeat)).toMatchObject({ counts: { accepted: 1 } });
     expect(await provider()).toMatchObject({ status: "active", settings: { key_id: "E2EKEY0002" } });

@@ -5,7 +5,7 @@ import { compareEvents } from "./compare-events.ts";
 import { inParallel } from "./in-parallel.ts";
 import { deliveryKey, type Ledger } from "./ledger.ts";
 import type { Project } from "./project.ts";
-import { deviceOf, payloadOf } from "./simulators.ts";
+import { deviceOf, payloadOf, wasAccepted } from "./simulators.ts";
 import type { System } from "./system.ts";
 
 /** A notification that was answered 202, and how many devices it must have addressed. */
@@ -110,12 +110,24 @@ function compareOpened(ledger: Ledger, opened: ReadonlySet<string>): string[] {
   ];
 }
 
+/** By which a device, or its provider, knows that two pushes are the same. */
+const identity = ({ provider, headers, payload }: Push): string => {
+  switch (provider) {
+    case "apns":
+      return `${headers["apns-id"]} ${headers["apns-collapse-id"]}`;
+    case "fcm":
+      return String((payload as { android?: { collapse_key?: string } }).android?.collapse_key);
+    case "webpush":
+      return String(headers.topic);
+  }
+};
+
 /** What the provider accepted is what the ledger says, and every repeat is marked and recognisable as one. */
 function compareProvider(ledger: Ledger, pushes: readonly Push[], projectId: string, lost: readonly string[]) {
   const accepted = new Map<string, Push[]>();
   for (const push of pushes) {
     const { project_id, notification_id } = payloadOf(push);
-    if (push.status !== 200 || project_id !== projectId || lost.includes(notification_id)) continue;
+    if (!wasAccepted(push) || project_id !== projectId || lost.includes(notification_id)) continue;
     const key = deliveryKey(notification_id, deviceOf(push));
     accepted.set(key, [...(accepted.get(key) ?? []), push]);
   }
@@ -130,9 +142,7 @@ function compareProvider(ledger: Ledger, pushes: readonly Push[], projectId: str
     if (all.length === 1) continue;
     repeated++;
     if (row && !row.possible_repeat) unmarked.push(`${key}: ${all.length} times`);
-    for (const header of ["apns-id", "apns-collapse-id"])
-      if (new Set(all.map((push) => push.headers[header])).size !== 1)
-        problems.push(`${key}: its repeats differ in ${header}`);
+    if (new Set(all.map(identity)).size !== 1) problems.push(`${key}: its repeats do not replace one another`);
   }
   for (const [key, row] of ledger)
     if (row.status === "accepted" && !accepted.has(key))

@@ -5,7 +5,7 @@ import { type Answered, request } from "./http.ts";
 import type { Promised } from "./invariants.ts";
 import { deliveryKey } from "./ledger.ts";
 import type { Content, Project } from "./project.ts";
-import { deviceOf, payloadOf } from "./simulators.ts";
+import { deviceOf, payloadOf, wasAccepted } from "./simulators.ts";
 import type { System } from "./system.ts";
 
 /** As a backend that does it right: the same key until there is a 202, through dead gateways and 503s. */
@@ -70,7 +70,7 @@ export function startLoad(system: System, project: Project, devices: readonly { 
     while (!stopping) {
       for (const push of await follow()) {
         const { project_id, notification_id, token } = payloadOf(push);
-        if (push.status !== 200 || project_id !== project.id || pushes++ % 10 !== 0) continue;
+        if (!wasAccepted(push) || project_id !== project.id || pushes++ % 10 !== 0) continue;
         await openSurely(`${system.gateway}/api/v1`, notification_id, { project_id, token });
         opened.add(deliveryKey(notification_id, deviceOf(push)));
       }

@@ -1,4 +1,4 @@
-import type { Push, Rule } from "@herald/simulators";
+import type { Push, Rule, WebPushSubscription } from "@herald/simulators";
 import { expectStatus, request } from "./http.ts";
 
 export type SimulatorControl = {
@@ -9,9 +9,11 @@ export type SimulatorControl = {
   follow(): () => Promise<Push[]>;
   /** Replaces what is answered. */
   script(rules: readonly Rule[]): Promise<void>;
+  /** A browser subscribes; `prefix` begins the last part of its endpoint, for a script to know it by. */
+  subscribe(prefix?: string): Promise<WebPushSubscription>;
 };
 
-/** The payload as the device sees it. */
+/** What every device sees of a notification, wherever its provider puts it. */
 export type Payload = {
   readonly aps?: Record<string, unknown>;
   readonly notification_id: string;
@@ -21,7 +23,11 @@ export type Payload = {
   readonly data?: Record<string, string>;
 };
 
-export const payloadOf = (push: Push): Payload => push.payload as Payload;
+export const payloadOf = ({ provider, payload }: Push): Payload =>
+  provider === "fcm" ? (payload as { data: Payload }).data : (payload as Payload);
+
+/** The provider took it: only Web Push says 201. */
+export const wasAccepted = ({ status }: Push): boolean => status === 200 || status === 201;
 
 /** Which device a push was for: the open token beside the payload says it, whatever push token the device has. */
 export const deviceOf = (push: Push): string => payloadOf(push).token.split(".")[2] ?? "";
@@ -47,6 +53,12 @@ export function simulatorControl(url: string): SimulatorControl {
     },
     async script(rules) {
       expectStatus(await request(url, "PUT /script", { body: rules }), 200);
+    },
+    subscribe: async (prefix) => {
+      const answer = await request(url, "POST /webpush/subscriptions", {
+        body: prefix === undefined ? {} : { prefix },
+      });
+      return expectStatus(answer, 201).body;
     },
   };
 }

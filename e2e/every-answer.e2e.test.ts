@@ -1,0 +1,197 @@
+import { type Platform, type Provider, providerOf } from "@herald/contracts";
+import type { Rule } from "@herald/simulators";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { aboutOneDevice, platforms, refusals, silences } from "./harness/answer-cases.ts";
+import { expectStatus } from "./harness/http.ts";
+import { inParallel } from "./harness/in-parallel.ts";
+import { checkInvariants, nothingBroken } from "./harness/invariants.ts";
+import type { Project } from "./harness/project.ts";
+import { serviceAccount } from "./harness/providers.ts";
+import { newAddress, seed } from "./harness/seed.ts";
+import { payloadOf } from "./harness/simulators.ts";
+import { type System, startSystem, tellOnFailure } from "./harness/system.ts";
+
+/** A repeat comes at a random moment of ten seconds, and the clock under it has a safety net of some more. */
+const withRepeat = 45_000;
+/** Few enough for a busy machine; all have been sent before the first is waited for. */
+const atATime = 6;
+
+/** Begins the push tokens of one case: every case has its project, its device and its rule. */
+const prefixOf = (group: "a" | "b" | "c", index: number): string => `${group}${index.toString(16).padStart(3, "0")}`;
+const mailOf = (index: number) => `${prefixOf("b", index)}@herald-e2e.iam.gserviceaccount.com`;
+
+const rules: Rule[] = [
+  ...aboutOneDevice.map(({ platform, rule }, index) => ({
+    ...rule,
+    provider: providerOf[platform],
+    tokenPrefix: prefixOf("a", index),
+  })),
+  ...refusals.map(({ platform, rule, at }, index) => ({
+    ...rule,
+    provider: at ?? providerOf[platform],
+    tokenPrefix: at ? mailOf(index) : prefixOf("b", index),
+    times: 1,
+  })),
+  ...silences.map(({ platform, headers }, index) => ({
+    provider: providerOf[platform],
+    tokenPrefix: prefixOf("c", index),
+    status: 429,
+    ...(headers ? { headers } : {}),
+    times: 1,
+  })),
+];
+
+let system: System;
+beforeAll(async () => {
+  system = await startSystem({ env: { HERALD_DISPATCH_REQUEST_TIMEOUT: "5s" } });
+  await system.simulators.script(rules);
+});
+afterAll(() => system?.stop());
+tellOnFailure(() => system);
+
+const projectFor = (platform: Platform, change?: Record<string, unknown>) =>
+  system.project("One answer", []).then(async (project) => {
+    await system.putProvider(project, providerOf[platform], change);
+    return project;
+  });
+const registered = async (project: Project, platform: Platform, prefix?: string) =>
+  (await project.register({ platform, ...(await newAddress(system.simulators, platform, prefix)) })).device;
+const pushesOf = async (...ids: readonly string[]) =>
+  (await system.simulators.pushes()).filter((push) => ids.includes(payloadOf(push)?.notification_id));
+const name = ({ platform, rule }: { platform: Platform; rule: object }) => `${platform} ${JSON.stringify(rule)}`;
+
+describe.concurrent("every answer of every provider", () => {
+  test("about one device or one message", { timeout: 180_000 }, async ({ expect }) => {
+    const sent = await inParallel(aboutOneDevice, atATime, async (one, index) => {
+      const project = await projectFor(one.platform);
+      const device = await registered(project, one.platform, prefixOf("a", index));
+      const { id } = await project.send({ title: "Hello", targets: [device.id] });
+      return { one, project, device, id };
+    });
+    const became = await inParallel(sent, atATime, async ({ one, project, device, id }) => {
+      await project.final(id, withRepeat);
+      const [row] = await project.deliveries(id);
+      const state = async () => expectStatus(await project.call(`GET /devices/${device.id}`), 200).body.data.status;
+      await eventually(async () => expect(await state()).toBe(one.device)).catch(() => {});
+      const { status, reason, attempts, possible_repeat } = row ?? {};
+      return [
+        name(one),
+        {
+          status,
+          ...(reason && { reason }),
+          attempts,
+          possible_repeat,
+          requests: (await pushesOf(id)).length,
+          device: await state(),
+        },
+      ];
+    });
+    const expected = aboutOneDevice.map((one) => {
+      const { reason, ...becomes } = one.becomes;
+      return [name(one), { ...becomes, ...(reason && { reason }), requests: one.requests, device: one.device }];
+    });
+    expect(became).toEqual(expected);
+  });
+
+  test("about the project's credential: it pauses, keeps what waits, and goes on once it is mended", {
+    timeout: 180_000,
+  }, async ({ expect }) => {
+    const became = await inParallel(refusals, atATime, async ({ platform, rule, at }, index) => {
+      const provider = providerOf[platform];
+      const project = await projectFor(platform, at && { service_account: serviceAccount(mailOf(index)) });
+      const device = await registered(project, platform, prefixOf("b", index));
+      const { id } = await project.send({ title: "Hello", targets: [device.id] });
+      const waits = await eventually(async () => {
+        const { body } = expectStatus(await system.admin(`GET /projects/${project.id}/providers/${provider}`), 200);
+        expect(body.data.status).toBe("paused");
+        return body.data.paused_reason;
+      }).catch(() => "never paused");
+      const { counts } = await project.notification(id);
+      await system.putProvider(project, provider);
+      const done = await project.final(id, withRepeat).catch((error: Error) => error.message);
+      const [row] = await project.deliveries(id);
+      return [
+        name({ platform, rule }),
+        {
+          paused: waits !== "never paused",
+          pending: counts.pending,
+          completed: typeof done === "object" && done.status,
+          status: row?.status,
+          attempts: row?.attempts,
+          possible_repeat: row?.possible_repeat,
+        },
+      ];
+    });
+    const well = {
+      paused: true,
+      pending: 1,
+      completed: "completed",
+      status: "accepted",
+      attempts: 1,
+      possible_repeat: false,
+    };
+    expect(became).toEqual(refusals.map((one) => [name(one), well]));
+  });
+
+  test("429: not one request of the project to that provider before it may, 30 real seconds included", {
+    timeout: 240_000,
+  }, async ({ expect }) => {
+    const sent = await inParallel(silences, atATime, async (one, index) => {
+      const project = await projectFor(one.platform);
+      const asked = await registered(project, one.platform, prefixOf("c", index));
+      const other = await registered(project, one.platform);
+      const { id } = await project.send({ title: "Hello", targets: [asked.id] });
+      const [refused] = await eventually(
+        async () => {
+          const pushes = await pushesOf(id);
+          expect(pushes).toHaveLength(1);
+          return pushes;
+        },
+        { timeoutMs: 30_000 },
+      );
+      const beside = await project.send({ title: "Beside", targets: [other.id] });
+      return { ...one, project, id, beside: beside.id, from: Date.parse(refused?.at ?? "") };
+    });
+    const became = await inParallel(sent, atATime, async ({ platform, seconds, project, id, beside, from }) => {
+      for (const one of [id, beside]) await project.final(one, seconds * 1_000 + withRepeat);
+      const [, ...later] = await pushesOf(id, beside);
+      const waited = later.map(({ at }) => Date.parse(at) - from);
+      const rows = [...(await project.deliveries(id)), ...(await project.deliveries(beside))];
+      return [
+        `${platform} ${seconds} s`,
+        {
+          requests: later.length,
+          tooEarly: waited.filter((ms) => ms < seconds * 1_000),
+          became: rows.map(({ status, attempts }) => `${status} ${attempts}`),
+        },
+      ];
+    });
+    const well = { requests: 2, tooEarly: [], became: ["accepted 2", "accepted 1"] };
+    expect(became).toEqual(silences.map(({ platform, seconds }) => [`${platform} ${seconds} s`, well]));
+  });
+});
+
+test("GOAWAY every 50 streams and one stream to begin with, on every platform: each device gets it once", {
+  timeout: 180_000,
+}, async () => {
+  const providers: Provider[] = platforms.map((platform) => providerOf[platform]);
+  await system.simulators.script(
+    providers.flatMap((provider) => [
+      { provider, goaway: 50 },
+      { provider, oneStreamStart: true },
+    ]),
+  );
+  const project = await system.project("Goodbyes", providers);
+  const each = 500;
+  for (const platform of platforms) await seed(system, project, each, { platform, topics: ["everyone"] });
+  const { id } = await project.send({ title: "Hello", targets: ["everyone"] });
+  const devices = each * platforms.length;
+  expect(await checkInvariants(system, project, [{ id, devices }])).toEqual({
+    ...nothingBroken,
+    repeated: 0,
+    deliveries: devices,
+  });
+  expect((await project.final(id)).counts).toMatchObject({ accepted: devices });
+  expect((await project.deliveries(id)).filter(({ possible_repeat }) => possible_repeat)).toEqual([]);
+});

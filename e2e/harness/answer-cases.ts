@@ -1,0 +1,138 @@
+import type { Delivery, Platform } from "@herald/contracts";
+import type { Rule } from "@herald/simulators";
+
+/** What a provider answers once to one device, and what becomes of it. */
+export type Case = {
+  readonly platform: Platform;
+  readonly rule: Omit<Rule, "provider" | "tokenPrefix">;
+  readonly becomes: Pick<Delivery, "status" | "reason" | "attempts" | "possible_repeat">;
+  /** How many requests the provider sees for the device. */
+  readonly requests: number;
+  readonly device: "active" | "inactive";
+};
+
+const rejected = (
+  platform: Platform,
+  rule: Case["rule"],
+  reason: Delivery["reason"],
+  device: Case["device"] = "active",
+): Case => ({
+  platform,
+  rule,
+  becomes: { status: "failed", reason, attempts: 1, possible_repeat: false },
+  requests: 1,
+  device,
+});
+const unregistered = (platform: Platform, rule: Case["rule"]) => rejected(platform, rule, "unregistered", "inactive");
+const later = (platform: Platform, rule: Case["rule"], possible_repeat = false): Case => ({
+  platform,
+  rule: { ...rule, times: 1 },
+  becomes: { status: "accepted", attempts: 2, possible_repeat },
+  requests: 2,
+  device: "active",
+});
+/** The provider may have taken it. */
+const unknown = (platform: Platform, rule: Case["rule"]) => later(platform, rule, true);
+/** The provider did not look at it, so that sending it again is no second attempt. */
+const unprocessed = (platform: Platform, rule: Case["rule"]): Case => ({
+  platform,
+  rule: { ...rule, times: 1 },
+  becomes: { status: "accepted", attempts: 1, possible_repeat: false },
+  requests: 2,
+  device: "active",
+});
+
+const apns = (status: number, reasons: readonly string[], slug: Delivery["reason"]) =>
+  reasons.map((reason) => rejected("ios", { status, reason }, slug));
+const badToken = {
+  error: {
+    code: 400,
+    message: "Invalid",
+    status: "INVALID_ARGUMENT",
+    details: [
+      { "@type": "type.googleapis.com/google.firebase.fcm.v1.FcmError", errorCode: "INVALID_ARGUMENT" },
+      { "@type": "type.googleapis.com/google.rpc.BadRequest", fieldViolations: [{ field: "message.token" }] },
+    ],
+  },
+};
+export const platforms: readonly Platform[] = ["ios", "android", "web"];
+
+export const aboutOneDevice: readonly Case[] = [
+  ...apns(400, ["BadDeviceToken", "MissingDeviceToken"], "token-invalid"),
+  ...apns(400, ["DeviceTokenNotForTopic"], "topic-mismatch"),
+  ...apns(400, ["PayloadEmpty"], "payload-invalid"),
+  ...apns(
+    400,
+    ["BadCollapseId", "BadExpirationDate", "BadMessageId", "BadPriority", "DuplicateHeaders", "InvalidPushType"],
+    "provider-rejected",
+  ),
+  ...apns(404, ["BadPath"], "token-invalid"),
+  ...apns(405, ["MethodNotAllowed"], "provider-rejected"),
+  ...apns(413, ["PayloadTooLarge"], "payload-too-large"),
+  unregistered("ios", { status: 410, reason: "Unregistered" }),
+  unregistered("ios", { status: 410, reason: "ExpiredToken" }),
+  later("ios", { status: 400, reason: "IdleTimeout" }),
+  later("ios", { status: 429, reason: "TooManyRequests" }),
+  later("ios", { status: 500, reason: "InternalServerError" }),
+  later("ios", { status: 503, reason: "ServiceUnavailable" }),
+  later("ios", { status: 503, reason: "Shutdown" }),
+
+  rejected("android", { status: 400, reason: "INVALID_ARGUMENT" }, "payload-invalid"),
+  rejected("android", { status: 400, body: JSON.stringify(badToken) }, "token-invalid"),
+  unregistered("android", { status: 404, reason: "UNREGISTERED" }),
+  later("android", { status: 500, reason: "INTERNAL" }),
+  later("android", { status: 503, reason: "UNAVAILABLE" }),
+  later("android", { status: 504, reason: "DEADLINE_EXCEEDED" }),
+
+  rejected("web", { status: 400 }, "provider-rejected"),
+  rejected("web", { status: 413 }, "payload-too-large"),
+  rejected("web", { status: 301, headers: { location: "https://127.0.0.1/" } }, "endpoint-forbidden"),
+  unregistered("web", { status: 404 }),
+  unregistered("web", { status: 410 }),
+  later("web", { status: 429 }),
+  later("web", { status: 500 }),
+  later("web", { status: 503 }),
+
+  ...platforms.flatMap((platform) => [
+    unknown(platform, { hang: true }),
+    unknown(platform, { rst: "INTERNAL_ERROR" }),
+    unknown(platform, { closeSocket: true }),
+    unknown(platform, { status: 503, closeSocket: true }), // in the middle of its answer
+    unprocessed(platform, { rst: "REFUSED_STREAM" }),
+  ]),
+];
+
+/** About the key, the team or the account: the same for every device, so the provider waits until somebody mends it. */
+export type Refusal = {
+  readonly platform: Platform;
+  readonly rule: Case["rule"];
+  /** Google's token endpoint says it. */
+  readonly at?: "fcm-token";
+};
+const refused = (platform: Platform, status: number, ...reasons: readonly string[]): Refusal[] =>
+  reasons.map((reason) => ({ platform, rule: { status, reason } }));
+
+export const refusals: readonly Refusal[] = [
+  ...refused("ios", 400, "BadTopic", "MissingTopic", "TopicDisallowed"),
+  ...refused("ios", 403, "BadCertificate", "BadCertificateEnvironment", "BadEnvironmentKeyIdInToken", "Forbidden"),
+  ...refused("ios", 403, "InvalidProviderToken", "MissingProviderToken", "UnrelatedKeyIdInToken"),
+  ...refused("android", 401, "THIRD_PARTY_AUTH_ERROR", "UNAUTHENTICATED"),
+  ...refused("android", 403, "SENDER_ID_MISMATCH", "PERMISSION_DENIED"),
+  ...refused("android", 404, "NOT_FOUND"),
+  { platform: "android", rule: { status: 400, reason: "invalid_grant" }, at: "fcm-token" },
+  { platform: "web", rule: { status: 401 } },
+  { platform: "web", rule: { status: 403 } },
+];
+
+/** How long the provider wants to be left alone: as it says, or what its documentation asks for where it says nothing. */
+export type Silence = {
+  readonly platform: Platform;
+  readonly headers?: Record<string, string>;
+  readonly seconds: number;
+};
+export const silences: readonly Silence[] = [
+  { platform: "android", seconds: 60 },
+  ...[30, 5, 1].flatMap((seconds) =>
+    platforms.map((platform) => ({ platform, seconds, headers: { "retry-after": String(seconds) } })),
+  ),
+];

@@ -1,0 +1,200 @@
+import { DeviceStory, DryRun, type Platform, type Provider } from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { platforms } from "./harness/answer-cases.ts";
+import { expectStatus } from "./harness/http.ts";
+import { checkInvariants, nothingBroken } from "./harness/invariants.ts";
+import type { Project } from "./harness/project.ts";
+import { newAddress, seed } from "./harness/seed.ts";
+import { deviceOf, payloadOf } from "./harness/simulators.ts";
+import { type System, startSystem, tellOnFailure } from "./harness/system.ts";
+
+const providers: readonly Provider[] = ["apns", "fcm", "webpush"];
+const providerNames: Record<Platform, string> = { ios: "APNs", android: "FCM", web: "the push service" };
+
+let system: System;
+let project: Project;
+beforeAll(async () => {
+  system = await startSystem();
+});
+afterAll(() => system?.stop());
+tellOnFailure(() => system);
+
+const register = async (platform: Platform, more: { topics?: string[]; prefix?: string } = {}) => {
+  const { prefix, ...device } = more;
+  const address = await newAddress(system.simulators, platform, prefix);
+  return (await project.register({ platform, ...address, ...device })).device;
+};
+const storyOf = async (id: string, device: string) =>
+  DeviceStory.parse(expectStatus(await project.call(`GET /notifications/${id}/devices/${device}`), 200).body.data);
+const pushesOf = async (id: string) =>
+  (await system.simulators.pushes()).filter((push) => payloadOf(push)?.notification_id === id);
+
+test.for(platforms)("%s: the story of one device, from the refusal over the repeat to the open", async (platform) => {
+  project = await system.project(`Story of ${platform}`, providers);
+  await system.simulators.script([{ tokenPrefix: "aa", status: 503, times: 1 }]);
+  const device = await register(platform, { topics: ["news"], prefix: "aa" });
+  const bystander = await register(platform, { topics: ["sport"] });
+  const { id } = await project.send({ title: "Hello", targets: ["topic:news"] });
+  const waiting = await eventually(async () => {
+    const story = await storyOf(id, device.id);
+    expect(story.next_attempt_at).toBeDefined();
+    return story;
+  });
+  expect(waiting).toMatchObject({
+    device: { id: device.id, platform, status: "active" },
+    matched: "topic:news",
+    status: "pending",
+    attempts: [{ attempt: 1, outcome: "deferred", possible_repeat: false }],
+  });
+
+  await project.final(id, 45_000);
+  const [, push] = await pushesOf(id);
+  const { token = "" } = push ? payloadOf(push) : {};
+  const open = { body: { project_id: project.id, token } };
+  expectStatus(await project.call(`PUT /notifications/${id}/open`, open), 204);
+  const told = await eventually(async () => {
+    const story = await storyOf(id, device.id);
+    expect(story.opened_at).toBeDefined();
+    return story;
+  });
+  expect(told).toMatchObject({
+    status: "accepted",
+    attempts: [{ outcome: "deferred" }, { attempt: 2, outcome: "accepted", possible_repeat: false }],
+  });
+  expect(told.next_attempt_at).toBeUndefined();
+  const [taken, named, refused, accepted, opened] = told.story;
+  expect(taken).toMatch(/^The notification was accepted at /);
+  expect(named).toBe("Its target `topic:news` names the device.");
+  expect(refused).toMatch(new RegExp(`^Sent at .* to ${providerNames[platform]}: \\S`));
+  expect(accepted).toMatch(new RegExp(`^Sent at .* to ${providerNames[platform]}, which accepted it\\.$`));
+  expect(opened).toMatch(/^Opened at /);
+  expect(told.story).toHaveLength(5);
+
+  const absent = await storyOf(id, bystander.id);
+  expect(absent).toMatchObject({ status: "not_addressed", attempts: [] });
+  expect(absent.matched).toBeUndefined();
+  expect(absent.story.join(" ")).toContain("It is not subscribed to `news`.");
+});
+
+test("a dry run says whom it would reach on each platform and what they would get, and sends nothing", async () => {
+  project = await system.project("Dry run", providers);
+  for (const [index, platform] of platforms.entries())
+    for (let count = 0; count <= index; count++) await register(platform, { topics: ["news"] });
+  const before = (await system.simulators.pushes()).length;
+  const notification = { title: "Hello", body: "World", targets: ["topic:news", "topic:nobody"], dry_run: true };
+  const answer = await project.call("POST /notifications", { body: { notification } });
+  const dry = DryRun.parse(expectStatus(answer, 200).body.data);
+  expect(dry).toMatchObject({
+    devices: { total: 6, ios: 1, android: 2, web: 3 },
+    unmatched: ["topic:nobody"],
+    rendered: {
+      ios: { aps: { alert: { title: "Hello", body: "World" } } },
+      android: { message: { notification: { title: "Hello", body: "World" } } },
+      web: { notification: { title: "Hello", body: "World" } },
+    },
+  });
+  expect(await project.notifications()).toEqual([]);
+  expect(await system.simulators.pushes()).toHaveLength(before);
+});
+
+test.for(platforms)(
+  "%s: a refused credential pauses that provider alone, and new settings send what waited",
+  async (platform) => {
+    project = await system.project(`Refused by ${platform}`, providers);
+    const status = platform === "ios" ? 403 : 401;
+    await system.simulators.script([{ tokenPrefix: "ba", status, times: 1 }]);
+    const [refused, ...others] = [
+      await register(platform, { prefix: "ba" }),
+      ...(await Promise.all(platforms.filter((one) => one !== platform).map((one) => register(one)))),
+    ];
+    const { id } = await project.send({ title: "Hello", targets: [refused.id] });
+    const provider = providers[platforms.indexOf(platform)] as Provider;
+    const view = async () =>
+      expectStatus(await system.admin(`GET /projects/${project.id}/providers/${provider}`), 200).body.data;
+    await eventually(async () => expect(await view()).toMatchObject({ status: "paused" }));
+    const late = await project.send({ title: "Later", targets: [refused.id] });
+    const beside = await project.send({ title: "Beside", targets: others.map((one) => one.id) });
+    expect((await project.final(beside.id)).counts).toMatchObject({ devices: 2, accepted: 2 });
+    await eventually(async () =>
+      expect((await storyOf(id, refused.id)).attempts).toMatchObject([{ outcome: "paused" }]),
+    );
+    expect((await storyOf(id, refused.id)).story.join(" ")).toContain("it waits for new settings");
+    expect(await pushesOf(late.id)).toEqual([]);
+
+    await system.putProvider(project, provider);
+    for (const one of [id, late.id]) {
+      expect((await project.final(one)).counts).toMatchObject({ accepted: 1, failed: 0 });
+      expect(await storyOf(one, refused.id)).toMatchObject({ status: "accepted" });
+    }
+    expect(await view()).toMatchObject({ status: "active" });
+  },
+);
+
+test("a cancel in the middle of a broadcast stops every platform, and the counts stay exact", async () => {
+  project = await system.project("Regretful", providers);
+  const each = 1_000;
+  for (const platform of platforms) await seed(system, project, each, { platform, topics: ["all-of-them"] });
+  await system.simulators.script([{ delayMs: 500 }]);
+  const { id } = await project.send({ title: "Too early", targets: ["topic:all-of-them"] });
+  await eventually(async () => expect((await pushesOf(id)).length).toBeGreaterThan(0), { timeoutMs: 30_000 });
+  expectStatus(await project.call(`DELETE /notifications/${id}`), 200);
+
+  const { status, counts } = await project.final(id);
+  expect(status).toBe("cancelled");
+  expect(counts).toMatchObject({ devices: 3 * each, failed: 0, expired: 0, pending: 0 });
+  expect(counts.cancelled).toBeGreaterThan(0);
+  expect(counts.accepted + counts.cancelled).toBe(3 * each);
+  expect(await checkInvariants(system, project, [{ id, devices: 3 * each }])).toEqual({
+    ...nothingBroken,
+    repeated: 0,
+    deliveries: 3 * each,
+  });
+  const rows = await project.deliveries(id);
+  const unsent = new Set(rows.filter((row) => row.status === "cancelled").map((row) => row.device_id as string));
+  expect((await pushesOf(id)).filter((push) => unsent.has(deviceOf(push)))).toEqual([]);
+});
+
+test("FCM: a Firebase Installation ID is sent to as one, beside a registration token", async () => {
+  project = await system.project("Installation IDs", providers);
+  await system.simulators.script([]);
+  const fid = "cAbCdEfGhIjKlMnOpQrStU";
+  const { device: byFid } = await project.register({ platform: "android", token: fid, token_kind: "fid" });
+  const byToken = await register("android");
+  const { id } = await project.send({ title: "Hello", targets: [byFid.id, byToken.id], data: { order: "7" } });
+  expect((await project.final(id)).counts).toMatchObject({ devices: 2, accepted: 2 });
+  const pushes = await pushesOf(id);
+  expect(new Set(pushes.map(({ token }) => token))).toEqual(new Set([fid, byToken.token]));
+  expect(pushes.map(payloadOf)).toEqual([
+    expect.objectContaining({ order: "7" }),
+    expect.objectContaining({ order: "7" }),
+  ]);
+});
+
+test("Web Push: topic, urgency and TTL as the notification says them", async () => {
+  project = await system.project("Headers", providers);
+  await system.simulators.script([]);
+  const { id: device } = await register("web");
+  const sendAs = async (content: object) => {
+    const { id } = await project.send({ title: "Hello", targets: [device], ...content });
+    await project.final(id);
+    const [push] = await pushesOf(id);
+    return { id, headers: push?.headers ?? {} };
+  };
+  const plain = await sendAs({});
+  expect(plain.headers).toMatchObject({ urgency: "high", topic: plain.id, "content-encoding": "aes128gcm" });
+  expect(Number(plain.headers.ttl)).toBeGreaterThan(0);
+
+  const { headers } = await sendAs({ ttl: 600, priority: "normal", collapse_id: "score" });
+  expect(headers).toMatchObject({ urgency: "normal", topic: "score" });
+  // What is left of it when it is sent.
+  expect(Number(headers.ttl)).toBeGreaterThan(500);
+  expect(Number(headers.ttl)).toBeLessThanOrEqual(600);
+
+  // Not base64url, so hashed; the same id still replaces its own kind.
+  const first = await sendAs({ collapse_id: "a-match:1/2" });
+  const second = await sendAs({ collapse_id: "a-match:1/2" });
+  expect(first.headers.topic).toMatch(/^[\w-]{32}$/);
+  expect(second.headers.topic).toBe(first.headers.topic);
+  expect(second.id).not.toBe(first.id);
+});
