@@ -31,6 +31,7 @@ export const errors = {
   "device-not-found": { status: 404, title: "No such device", retry: "never", log: "info" },
   "topic-not-found": { status: 404, title: "No such topic", retry: "never", log: "info" },
   "notification-not-found": { status: 404, title: "No such notification", retry: "never", log: "info" },
+  "vapid-key-not-found": { status: 404, title: "No such Web Push key", retry: "never", log: "info" },
   "dead-letter-not-found": { status: 404, title: "No such dead letter", retry: "never", log: "info" },
   "method-not-allowed": { status: 405, title: "The route has no such method", retry: "never", log: "info" },
   "not-acceptable": { status: 406, title: "Only JSON is answered", retry: "never", log: "info" },
@@ -38,6 +39,10 @@ export const errors = {
   "topic-exists": { status: 409, title: "The topic exists already", retry: "never", log: "info" },
   "notification-final": { status: 409, title: "The notification is final", retry: "never", log: "info" },
   "replay-refused": { status: 409, title: "The dead letter cannot be replayed", retry: "never", log: "info" },
+  "vapid-key-staged": { status: 409, title: "Another key is staged already", retry: "never", log: "info" },
+  "vapid-key-current": { status: 409, title: "The key is the current one", retry: "never", log: "info" },
+  "vapid-key-in-use": { status: 409, title: "Subscriptions still need the key", retry: "never", log: "info" },
+  "too-many-vapid-keys": { status: 409, title: "The project has too many keys", retry: "never", log: "info" },
   "request-in-progress": { status: 409, title: "The same request is still running", retry: "never", log: "info" },
   "body-too-large": { status: 413, title: "The body is too large", retry: "never", log: "info" },
   "unsupported-media-type": { status: 415, title: "The body must be application/json", retry: "never", log: "info" },
@@ -69,6 +74,8 @@ export const deliveryReasons = {
   "provider-misconfigured":
     "The provider refuses the project's credential, and the notification expired before it was mended.",
   "endpoint-forbidden": "The endpoint is not one that Herald may send to.",
+  "vapid-key-retired":
+    "The subscription was made with a Web Push key that the project has retired; its browser has to subscribe again.",
   "attempts-exhausted": "The provider could not take the message in any of eight attempts.",
   expired: "The notification's time to live ended before it could be sent.",
   cancelled: "The notification was cancelled before it was sent to this device.",

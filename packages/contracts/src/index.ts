@@ -36,8 +36,10 @@ export {
   ApnsSettings,
   allScopes,
   ChangeProject,
+  ChangeVapidKey,
   CreateProject,
   CreateToken,
+  CreateVapidKey,
   DeadLetter,
   DeadLetterId,
   Durable,
@@ -48,7 +50,11 @@ export {
   providerSettings,
   Replay,
   ReplayDeadLetters,
+  RetiredVapidKey,
   Scope,
+  VapidKey,
+  VapidKeyPair,
+  WebPushKey,
   WebPushSettings,
 } from "./http/v1/admin.ts";
 export {
@@ -60,6 +66,7 @@ export {
   Identification,
   PushToken,
   RegisterDevice,
+  SubscriptionKeys,
   tokenProblems,
 } from "./http/v1/devices.ts";
 export {
@@ -107,7 +114,11 @@ export {
   JudgeReplay,
   ListDeliveries,
   ListNotifications,
+  ListVapidKeys,
+  PromoteVapidKey,
   PutProvider,
+  RetireVapidKey,
+  StageVapidKey,
   TellDelivery,
 } from "./questions/dispatch.ts";
 export {
@@ -116,6 +127,7 @@ export {
   ChangeMetadataByToken,
   ChangeProjectQuestion,
   CountAudience,
+  CountVapidKeys,
   CreateProjectQuestion,
   CreateTokenQuestion,
   CreateTopicQuestion,
@@ -160,3 +172,4 @@ export type { BucketName, DurableName, StreamName } from "./streams.ts";
 export { buckets, deliveryGuard, durables, streams } from "./streams.ts";
 export type { Target } from "./targets.ts";
 export { laneOf, parseTarget } from "./targets.ts";
+export { VapidKeyId, VapidKeyStatus, VapidPublicKey, vapidKeyId } from "./vapid.ts";

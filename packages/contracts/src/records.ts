@@ -2,6 +2,7 @@ import { z } from "zod";
 import { Scope } from "./http/v1/admin.ts";
 import { ProjectId, TokenId } from "./ids.ts";
 import { Provider } from "./platforms.ts";
+import { VapidKeyStatus } from "./vapid.ts";
 
 /** `push_tokens`, by the token's hash: what the gateway must know to authenticate without asking anyone. */
 export const TokenRecord = z.object({
@@ -17,7 +18,11 @@ export const ProjectRecord = z.object({ id: ProjectId, openRegistration: z.boole
 export type ProjectRecord = z.infer<typeof ProjectRecord>;
 
 /** `push_projects`, `<project>.providers`: written by dispatch. */
-export const ProvidersRecord = z.object({ providers: z.array(Provider) });
+export const ProvidersRecord = z.object({
+  providers: z.array(Provider),
+  /** What browsers may subscribe with. Absent where the project has no Web Push, and in records from before there were several. */
+  vapidKeys: z.array(z.object({ id: z.string(), publicKey: z.string(), status: VapidKeyStatus })).optional(),
+});
 export type ProvidersRecord = z.infer<typeof ProvidersRecord>;
 
 /** `push_idempotency`: written before the request is carried out, completed with its answer. */

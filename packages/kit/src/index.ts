@@ -17,6 +17,7 @@ export { nearestName } from "./nearest-name.ts";
 export { checkPublicEndpoint, NOT_PUBLIC, publicLookup, type Resolve } from "./outbound/public-endpoint.ts";
 export { retryAfterMs } from "./outbound/retry-after.ts";
 export { parseBody, parseParams, parseQuery } from "./parse-request.ts";
+export { type Repeating, repeat } from "./repeat.ts";
 export { acceptRequestId, currentRequestId, withRequestId } from "./request-context.ts";
 export { type App, runService } from "./run-service.ts";
 export { scrub } from "./scrub.ts";

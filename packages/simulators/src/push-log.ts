@@ -10,6 +10,8 @@ export interface Attempt {
   readonly token: string;
   /** May hold HTTP/2 pseudo-headers; they are left out when shown. */
   readonly headers: IncomingHttpHeaders;
+  /** Web Push: the public key that it was signed with, base64url. */
+  readonly vapidKey?: string | undefined;
   /** What the device sees: an object, or the text of a JSON object that is only parsed when somebody looks. */
   readonly payload: unknown;
   /** The provider's id of the message. */

@@ -1,12 +1,13 @@
 import { type Answering, type Bus, openBucket, publishEvent } from "@herald/bus";
 import { type Lane, type OutboxEvent, type Platform, type Provider, ProvidersRecord } from "@herald/contracts";
-import type { Logger } from "@herald/kit";
+import { type Logger, type Repeating, repeat } from "@herald/kit";
 import { createOutbox, type MongoHandle } from "@herald/mongo";
 import { createOpenTokens } from "@herald/payload";
 import { answerDeliveries } from "./answers/answer-deliveries.ts";
 import { answerNotifications } from "./answers/answer-notifications.ts";
 import { answerProviders } from "./answers/answer-providers.ts";
 import { answerReplays } from "./answers/answer-replays.ts";
+import { answerVapidKeys } from "./answers/answer-vapid-keys.ts";
 import { createFindNotification } from "./answers/find-notification.ts";
 import { createProviderRecords } from "./answers/provider-records.ts";
 import { createRecentSums } from "./answers/recent-sums.ts";
@@ -18,6 +19,7 @@ import { finishExpansion } from "./handlers/finish-expansion.ts";
 import { startNotification } from "./handlers/start-notification.ts";
 import { wakeDue } from "./handlers/wake-due.ts";
 import { apnsId } from "./providers/apns/apns-id.ts";
+import type { KeyRing } from "./providers/webpush/key-ring.ts";
 import { createCarryOut } from "./sending/carry-out.ts";
 import { checkSettings } from "./sending/check-settings.ts";
 import { createConnectProvider } from "./sending/connect-provider.ts";
@@ -45,6 +47,9 @@ import { createHttp2Pool } from "./transport/http2-pool.ts";
 const watchedNotifications = 1_000;
 /** What the clock on the bus forgot waits this much longer. */
 const usualSweepMs = 2_000;
+
+/** Records that an older version wrote lack what gateways tell browsers; so long at most. */
+const reconcileEveryMs = 60_000;
 
 /** What a test chooses. */
 export type Overrides = {
@@ -141,17 +146,19 @@ export const assemble = (config: DispatchConfig, ground: Ground) => {
     const find = createFindNotification(bus, notifications);
     const sumsOf = createRecentSums(ledger, now);
     const customEndpoints = config.HERALD_DISPATCH_CUSTOM_ENDPOINTS;
-    const check = (provider: Provider, settings: unknown, previous: unknown) =>
-      checkSettings(provider, settings, { customEndpoints, now: now() }, previous);
+    const check = (provider: Provider, settings: unknown, previousKeys: KeyRing | undefined) =>
+      checkSettings(provider, settings, { customEndpoints, now: now() }, previousKeys);
     const changed = { credentials, deliveries, records, check, pool, sweeps, flush: flushCredential, now };
     return [
       ...answerNotifications({ bus, find, notifications, deliveries, sumsOf, watch, sweeps, flush, now }),
       ...answerDeliveries({ bus, find, list, trace, sumsOf, now }),
       ...answerProviders({ bus, ...changed }),
+      ...answerVapidKeys({ bus, credentials, records, pool, now }),
       ...answerReplays({ bus, notifications, deliveries }),
     ];
   };
   let answering: Answering[] = [];
+  let reconciling: Repeating | undefined;
 
   return {
     handlers: [
@@ -175,6 +182,10 @@ export const assemble = (config: DispatchConfig, ground: Ground) => {
       answering = answerAll();
       outbox.start();
       sweeps.start();
+      reconciling = repeat("compare what gateways know", reconcileEveryMs, log, async (signal) => {
+        const mended = await records.reconcile(signal);
+        if (mended > 0) log.warn({ mended }, "records of projects' providers were behind the database");
+      });
     },
     /** Whoever waits for a turn does not get one any more. */
     closeGates: () => {
@@ -183,6 +194,7 @@ export const assemble = (config: DispatchConfig, ground: Ground) => {
     stop: async () => {
       await Promise.all(answering.map((each) => each.stop()));
       await sweeps.stop();
+      await reconciling?.stop();
       await pool.close();
       await outbox.stop();
     },

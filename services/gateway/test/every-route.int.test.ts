@@ -45,7 +45,7 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
       const world = await newWorld(system);
       const path = one.route(world);
       const [method = "", url = ""] = path.split(" ");
-      expect(routeOf(method, url)?.operationId).toBe(route.operationId);
+      expect(routeOf(method, url.split("?", 1)[0] ?? "")?.operationId).toBe(route.operationId);
       const answer = await system.call(path, { ...credentialFor(route, world), ...bodyFor(one, world) });
       expect(answer.status, JSON.stringify(answer.body)).toBe(one.status);
     });

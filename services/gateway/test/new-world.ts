@@ -37,6 +37,9 @@ export const newWorld = async (system: GatewayTest): Promise<World> => {
     const put = await call(`PUT /admin/v1/projects/${project.id}/providers/${provider}`, { token: adminToken, body });
     expect(put.status).toBe(200);
   }
+  const keys = `POST /admin/v1/projects/${project.id}/providers/webpush/keys`;
+  const staged = await call(keys, { token: adminToken, body: {} });
+  expect(staged.status).toBe(201);
   const times = { acceptedAt: notification.created_at, expiresAt: notification.created_at };
   const content = { title: "Hi", targets: ["all"] };
   const dead = { projectId: project.id, notificationId: notification.id, content, ...times };
@@ -49,6 +52,7 @@ export const newWorld = async (system: GatewayTest): Promise<World> => {
     credential: registered.body.credential,
     topic: topic.body.data,
     notification,
+    nextKey: staged.body.data.id,
     deadLetter: await writeDeadLetter(system.bus, "dispatch-start", SendV1, dead),
     openToken: openTokens.sign(claim, new Date()),
   };

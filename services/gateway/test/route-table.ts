@@ -11,6 +11,8 @@ export type World = {
   notification: Notification;
   openToken: string;
   deadLetter: string;
+  /** The id of the Web Push key that is staged. */
+  nextKey: string;
 };
 
 export type Case = {
@@ -221,6 +223,33 @@ export const table: Record<string, Case> = {
     route: ({ project }) => `DELETE /admin/v1/projects/${project.id}/providers/webpush`,
     status: 204,
     badQuery: "?x=1",
+  },
+  getWebPushKey: {
+    route: ({ project }) => `GET /api/v1/webpush-key?project_id=${project.id}`,
+    status: 200,
+    badQuery: "&x=1",
+  },
+  listVapidKeys: {
+    route: ({ project }) => `GET /admin/v1/projects/${project.id}/providers/webpush/keys`,
+    status: 200,
+    badQuery: "?x=1",
+  },
+  stageVapidKey: {
+    route: ({ project }) => `POST /admin/v1/projects/${project.id}/providers/webpush/keys`,
+    status: 200,
+    body: () => ({}),
+    bad: { key: { public_key: "alone" } },
+  },
+  changeVapidKey: {
+    route: (world) => `PATCH /admin/v1/projects/${world.project.id}/providers/webpush/keys/${world.nextKey}`,
+    status: 200,
+    body: () => ({ key: { status: "current" } }),
+    bad: { key: { status: "earlier" } },
+  },
+  retireVapidKey: {
+    route: (world) => `DELETE /admin/v1/projects/${world.project.id}/providers/webpush/keys/${world.nextKey}`,
+    status: 200,
+    badQuery: "?force=yes",
   },
   listDeadLetters: { route: () => "GET /admin/v1/dead-letters", status: 200, badQuery: "?durable=nobody" },
   getDeadLetter: {

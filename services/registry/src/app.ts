@@ -16,6 +16,7 @@ import {
   createLifecycle,
   createLogger,
   type Logger,
+  repeat,
   startHealthServer,
   startTelemetry,
 } from "@herald/kit";
@@ -31,7 +32,6 @@ import { retireDevice } from "./handlers/retire-device.ts";
 import { createInOrder } from "./in-order.ts";
 import { createKnownProjects } from "./known-projects.ts";
 import { removeDeleted } from "./removal/remove-deleted.ts";
-import { repeat } from "./repeat.ts";
 import { createAnnounce } from "./stores/announce.ts";
 import { createAudienceStore } from "./stores/audience-store.ts";
 import { createDeviceStore, deviceCollection } from "./stores/device-store.ts";

@@ -91,6 +91,7 @@ const questions: [string, (parts: ReturnType<typeof stores>) => Promise<unknown>
   ["known devices", ({ devices }) => devices.known(projectId, [newDeviceId(now())])],
   ["holders of a token", ({ devices }) => devices.findHolders(projectId, "t1")],
   ["the device of a token", ({ devices }) => devices.findByToken(projectId, "ios", "t1")],
+  ["subscriptions by VAPID key", ({ devices }) => devices.countByVapidKey(projectId)],
   ["subscribers", ({ devices }) => devices.countSubscribers(projectId, "news")],
   ["subscriptions of a deleted topic", ({ devices }) => devices.unsubscribeSome(projectId, "none", 10)],
   ["devices of a deleted project", ({ devices }) => devices.removeSome(newProjectId(now()), 10)],

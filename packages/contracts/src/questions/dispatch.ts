@@ -1,10 +1,11 @@
 import { z } from "zod";
 import { defineQuestion } from "../envelope.ts";
-import { ProviderView } from "../http/v1/admin.ts";
+import { ProviderView, VapidKey, VapidKeyPair } from "../http/v1/admin.ts";
 import { Delivery, DeliveryAttempt, DeliveryStatus, Notification } from "../http/v1/notifications.ts";
 import { PageRequest, pageOf } from "../http/v1/pagination.ts";
 import { DeviceId, NotificationId, ProjectId } from "../ids.ts";
 import { Provider } from "../platforms.ts";
+import { VapidKeyId } from "../vapid.ts";
 
 const project = { projectId: ProjectId };
 const notification = { ...project, notificationId: NotificationId };
@@ -78,3 +79,27 @@ export const PutProvider = defineQuestion(
 );
 export const GetProvider = defineQuestion("dispatch", "providers", "get", z.object(provider), ProviderView);
 export const DeleteProvider = defineQuestion("dispatch", "providers", "delete", z.object(provider), z.object({}));
+
+/** A Web Push key without its count, which is registry's to know. */
+const HeldVapidKey = VapidKey.omit({ devices: true });
+const vapidKey = { ...project, keyId: VapidKeyId };
+
+/** `unnamed`: whose are the subscriptions without a key's id, and those whose key nobody here has ever held. */
+export const ListVapidKeys = defineQuestion(
+  "dispatch",
+  "vapid-keys",
+  "list",
+  z.object(project),
+  z.object({ keys: z.array(HeldVapidKey), retired: z.array(VapidKeyId), unnamed: VapidKeyId }),
+);
+/** Stages the next key: the given pair or a new one. Without a pair, one that is staged already is the answer. */
+export const StageVapidKey = defineQuestion(
+  "dispatch",
+  "vapid-keys",
+  "stage",
+  z.object({ ...project, pair: VapidKeyPair.optional() }),
+  z.object({ key: HeldVapidKey, created: z.boolean() }),
+);
+export const PromoteVapidKey = defineQuestion("dispatch", "vapid-keys", "promote", z.object(vapidKey), HeldVapidKey);
+/** Forgets the private half. Whoever asks has made sure that nobody needs it, or that it shall be so all the same. */
+export const RetireVapidKey = defineQuestion("dispatch", "vapid-keys", "retire", z.object(vapidKey), z.object({}));

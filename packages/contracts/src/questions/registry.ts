@@ -66,6 +66,9 @@ export const RevokeToken = defineQuestion(
   done,
 );
 
+/** The Web Push key of a subscription: the one that the app named, and what to take for a subscription that is new and names none. */
+const subscribedWith = { vapidKeyId: z.string().optional(), currentVapidKeyId: z.string().optional() };
+
 const registration = {
   ...project,
   platform: Platform,
@@ -75,6 +78,7 @@ const registration = {
   environment: ApnsEnvironment.optional(),
   tokenKind: FcmTokenKind.optional(),
   keys: WebPushKeys.optional(),
+  ...subscribedWith,
 };
 
 /** Upsert by (project, platform, token). Always rotates the credential. */
@@ -105,7 +109,7 @@ export const ChangeDeviceQuestion = defineQuestion(
   "registry",
   "devices",
   "change",
-  z.object({ ...device, change: ChangeDevice.shape.device }),
+  z.object({ ...device, change: ChangeDevice.shape.device, ...subscribedWith }),
   Device,
 );
 /** By client identity: the device that holds the token, with `platform` where two do. */
@@ -175,6 +179,15 @@ export const CountAudience = defineQuestion(
   "count",
   z.object({ ...project, targets }),
   z.object({ devices: platformCounts, unmatched: z.array(z.string()) }),
+);
+
+/** How many active Web Push subscriptions were made with each key; those without `keyId` are from before keys had ids. */
+export const CountVapidKeys = defineQuestion(
+  "registry",
+  "audience",
+  "count-vapid-keys",
+  z.object(project),
+  z.object({ subscriptions: z.array(z.object({ keyId: z.string().optional(), devices: z.number().int() })) }),
 );
 
 /** Whether targets name one device as it is now, and by which entry. */

@@ -11,6 +11,7 @@ import { InvalidScript } from "../script/rule.ts";
 import type { Script } from "../script/script.ts";
 import { providers } from "../simulator.ts";
 import type { WebPushSimulator } from "../webpush/server.ts";
+import { isApplicationServerKey } from "../webpush/subscriptions.ts";
 import { page } from "./page.ts";
 import { streamPushes } from "./stream-pushes.ts";
 import { writePushes } from "./write-pushes.ts";
@@ -53,10 +54,7 @@ const PublicKey = z.string().refine((pem) => {
 }, "the public half of a .p8 key, PEM");
 
 const Subscribe = z.strictObject({
-  applicationServerKey: z
-    .string()
-    .regex(/^[\w-]{87}=?$/, "an uncompressed P-256 key in base64url")
-    .optional(),
+  applicationServerKey: z.string().refine(isApplicationServerKey, "an uncompressed P-256 key in base64url").optional(),
   prefix: z
     .string()
     .regex(/^[\w-]{1,32}$/, "at most 32 characters of base64url")

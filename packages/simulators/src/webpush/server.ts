@@ -16,7 +16,7 @@ import {
   type Subscriber,
   type WebPushSubscription,
 } from "./subscriptions.ts";
-import { checkVapid } from "./vapid.ts";
+import { checkVapid, vapidKeyOf } from "./vapid.ts";
 
 export interface WebPushOptions {
   /** Milliseconds since 1970, for the age of VAPID tokens. */
@@ -85,6 +85,8 @@ export async function startWebPush({
     const { applicationServerKey } = subscriber;
     const vapid = await checkVapid(request.headers.authorization, { audience: url, applicationServerKey, now: now() });
     if (vapid !== undefined) return failure(vapid.status, vapid.problem);
+    // Lax for an app that named no key, and strict from its first push on: whoever pushes with another key is noticed.
+    subscriber.applicationServerKey ??= vapidKeyOf(request.headers.authorization);
     request.proven();
     const wrong = checkRequest(request.headers, request.size);
     return wrong === undefined ? open(request, subscriber) : failure(wrong.status, wrong.problem);
@@ -93,10 +95,11 @@ export async function startWebPush({
   const receive = async (request: HttpRequest, id: string) => {
     const { headers, exchange } = request;
     const endpoint = `${url}/push/${id}`;
+    const vapidKey = vapidKeyOf(headers.authorization);
     const opened = await check(request, id);
     if ("status" in opened) {
       const { status, problem } = opened;
-      log.add({ provider: "webpush", token: endpoint, headers, payload: null, id: "", status, problem });
+      log.add({ provider: "webpush", token: endpoint, headers, vapidKey, payload: null, id: "", status, problem });
       return exchange.answer(opened);
     }
     const message = randomBytes(16).toString("base64url");
@@ -122,6 +125,7 @@ export async function startWebPush({
           provider: "webpush",
           token: endpoint,
           headers,
+          vapidKey,
           ...opened,
           id: message,
           status: broken ? null : status,

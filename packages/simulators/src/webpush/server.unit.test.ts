@@ -99,6 +99,18 @@ describe("a correct push", () => {
     expect(simulators.pushes()).toMatchObject([{ payload: "hello" }]);
   });
 
+  it("shows the key that it was signed with, and binds a subscription that named none to it", async () => {
+    expect(await push()).toMatchObject({ status: 201 });
+    const other = { headers: { authorization: await authorization({}, { keys: otherVapid }) } };
+    expect(await push(other)).toMatchObject({ status: 403 });
+    expect(await push()).toMatchObject({ status: 201 });
+    expect(simulators.pushes().map(({ status, vapidKey }) => [status, vapidKey])).toEqual([
+      [201, vapid.publicKey],
+      [403, otherVapid.publicKey],
+      [201, vapid.publicKey],
+    ]);
+  });
+
   it("is kept no longer than the service keeps anything", async () => {
     expect((await push({ headers: { ttl: "9999999" } })).headers.ttl).toBe("2419200");
   });

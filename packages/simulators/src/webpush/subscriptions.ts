@@ -1,4 +1,4 @@
-import { createECDH, type ECDH, randomBytes } from "node:crypto";
+import { createECDH, ECDH, randomBytes } from "node:crypto";
 
 /** What a browser's `PushSubscription.toJSON()` gives. */
 export interface WebPushSubscription {
@@ -14,8 +14,8 @@ export interface Subscriber {
   readonly endpoint: string;
   readonly ecdh: ECDH;
   readonly auth: Buffer;
-  /** The only VAPID key that may push to it, base64url, if the app named one when it subscribed. */
-  readonly applicationServerKey: string | undefined;
+  /** The only VAPID key that may push to it, base64url: the one that the app named, else the first that pushed to it. */
+  applicationServerKey: string | undefined;
 }
 
 export interface SubscribeOptions {
@@ -24,13 +24,26 @@ export interface SubscribeOptions {
   readonly prefix?: string | undefined;
 }
 
+/** Whether a browser would take it. */
+export const isApplicationServerKey = (key: string): boolean => {
+  try {
+    ECDH.convertKey(key, "prime256v1", "base64url");
+    return Buffer.from(key, "base64url").length === 65;
+  } catch {
+    return false;
+  }
+};
+
 /** The subscriptions of the simulated browsers; they live as long as the process. */
 export function createSubscriptions(origin: () => string) {
   const active = new Map<string, Subscriber>();
   const gone = new Set<string>();
 
   return {
+    /** @throws TypeError for an `applicationServerKey` that is none, as a browser would. */
     subscribe({ applicationServerKey, prefix = "" }: SubscribeOptions = {}): WebPushSubscription {
+      if (applicationServerKey !== undefined && !isApplicationServerKey(applicationServerKey))
+        throw new TypeError("applicationServerKey: must be an uncompressed P-256 key in base64url");
       const ecdh = createECDH("prime256v1");
       const p256dh = ecdh.generateKeys().toString("base64url");
       const auth = randomBytes(16);

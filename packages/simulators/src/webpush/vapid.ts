@@ -24,11 +24,15 @@ const parametersOf = (authorization: string) => {
 interface Expected {
   /** Origin of the push resource. */
   readonly audience: string;
-  /** The key the subscription is bound to, base64url. */
+  /** The key the subscription is bound to, base64url; undefined until it is bound. */
   readonly applicationServerKey: string | undefined;
   /** Milliseconds since 1970. */
   readonly now: number;
 }
+
+/** The public key that a push is signed with, as it was sent; undefined where none can be read. */
+export const vapidKeyOf = (authorization: string | undefined): string | undefined =>
+  authorization === undefined ? undefined : parametersOf(authorization)?.get("k");
 
 /** Judges the `authorization` of a push by RFC 8292; undefined when it is good. */
 export async function checkVapid(

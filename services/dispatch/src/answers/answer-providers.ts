@@ -10,6 +10,8 @@ import {
   providerOf,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
+import type { KeyRing } from "../providers/webpush/key-ring.ts";
+import { type CompleteWebPushSettings, ringOf } from "../providers/webpush/settings.ts";
 import type { CheckedProvider } from "../sending/check-settings.ts";
 import type { ProviderPool } from "../sending/provider-pool.ts";
 import type { Sweeps } from "../sending/sweeps.ts";
@@ -22,7 +24,7 @@ type Options = {
   readonly credentials: CredentialStore;
   readonly deliveries: Pick<DeliveryStore, "resume">;
   readonly records: ProviderRecords;
-  readonly check: (provider: Provider, settings: unknown, previous: unknown) => CheckedProvider;
+  readonly check: (provider: Provider, settings: unknown, previousKeys: KeyRing | undefined) => CheckedProvider;
   readonly pool: Pick<ProviderPool, "forget">;
   readonly sweeps: Pick<Sweeps, "wake">;
   readonly flush: (projectId: string, provider: Provider) => Promise<void>;
@@ -45,17 +47,25 @@ export const answerProviders = (options: Options): Answering[] => {
   };
 
   /** Only where something of them may stay: elsewhere new settings must mend those that cannot be opened any more. */
-  const previous = async (projectId: ProjectId, provider: Provider): Promise<unknown> => {
-    if (provider !== "webpush") return undefined;
-    const document = await credentials.find(projectId, provider);
-    return document ? credentials.open(document) : undefined;
+  const previousKeys = async (document: CredentialDocument | null): Promise<KeyRing | undefined> =>
+    document?.provider === "webpush"
+      ? ringOf((await credentials.open(document)) as CompleteWebPushSettings, document.updatedAt)
+      : undefined;
+
+  const replace = async (projectId: ProjectId, provider: Provider, settings: unknown): Promise<CredentialDocument> => {
+    for (;;) {
+      const before = await credentials.find(projectId, provider);
+      const checked = check(provider, settings, await previousKeys(before));
+      if ("problems" in checked) throw new HeraldError("validation-failed", checked.problems);
+      // Keys that came in between would be lost.
+      const document = await credentials.put(projectId, provider, checked, now(), before);
+      if (document) return document;
+    }
   };
 
   return [
     answer(bus, PutProvider, async ({ projectId, provider, settings }) => {
-      const checked = check(provider, settings, await previous(projectId, provider));
-      if ("problems" in checked) throw new HeraldError("validation-failed", checked.problems);
-      const document = await credentials.put(projectId, provider, checked, now());
+      const document = await replace(projectId, provider, settings);
       await changed(projectId, provider);
       return providerView(document);
     }),

@@ -6,7 +6,13 @@ export type Outcome =
   | { readonly kind: "accepted"; readonly providerId?: string | undefined }
   /** `at`: since when the token is dead, where the provider says so. */
   | { readonly kind: "unregistered"; readonly at?: Date | undefined; readonly providerReason: string }
-  | { readonly kind: "rejected"; readonly reason: DeliveryReason; readonly providerReason: string }
+  /** `unsent`: refused before anything left, so nothing is known of the provider. */
+  | {
+      readonly kind: "rejected";
+      readonly reason: DeliveryReason;
+      readonly providerReason: string;
+      readonly unsent?: true | undefined;
+    }
   /**
    * `foreign`: it may as well be about this one token, which a stranger can register. It speaks against the credential
    * only while that has not proven itself.

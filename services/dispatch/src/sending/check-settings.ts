@@ -2,11 +2,8 @@ import type { Provider } from "@herald/contracts";
 import { apnsPublicView, checkApnsSettings } from "../providers/apns/settings.ts";
 import { checkFcmSettings, fcmPublicView } from "../providers/fcm/settings.ts";
 import type { CheckedSettings, SettingsRules } from "../providers/settings-problems.ts";
-import {
-  type CompleteWebPushSettings,
-  checkWebPushSettings,
-  webPushPublicView,
-} from "../providers/webpush/settings.ts";
+import type { KeyRing } from "../providers/webpush/key-ring.ts";
+import { checkWebPushSettings, webPushPublicView } from "../providers/webpush/settings.ts";
 
 /** Settings that can be used and what of them may be shown, or every problem in words. */
 export type CheckedProvider =
@@ -14,14 +11,14 @@ export type CheckedProvider =
   | { readonly problems: readonly string[] };
 
 /**
- * Checks what was put for a provider: that it is complete, that keys parse, and that it may be used here. `previous` are the
- * settings that it replaces.
+ * Checks what was put for a provider: that it is complete, that keys parse, and that it may be used here. `previousKeys` are those
+ * of the Web Push settings that it replaces.
  */
 export const checkSettings = (
   provider: Provider,
   settings: unknown,
   rules: SettingsRules,
-  previous: unknown,
+  previousKeys: KeyRing | undefined,
 ): CheckedProvider => {
   switch (provider) {
     case "apns":
@@ -30,16 +27,13 @@ export const checkSettings = (
       return shown(checkFcmSettings(settings, rules), fcmPublicView);
     case "webpush":
       // Browsers have subscribed to the key there is, so one that is not replaced stays.
-      return shown(
-        checkWebPushSettings(settings, rules, previous as CompleteWebPushSettings | undefined),
-        webPushPublicView,
-      );
+      return shown(checkWebPushSettings(settings, rules, previousKeys), webPushPublicView);
   }
 };
 
 const shown = <Settings extends object>(
   checked: CheckedSettings<Settings>,
-  view: (settings: Settings) => Record<string, string>,
+  view: (settings: Settings) => Record<string, unknown>,
 ): CheckedProvider =>
   checked.ok
     ? { settings: { ...checked.settings } as Record<string, unknown>, view: view(checked.settings) }

@@ -65,8 +65,8 @@ export const createConnectProvider = ({ createTransport, anyPushService, now }: 
         const { urgency, body } = renderWebPush(message.content, message);
         const collapseId = collapseIdOf(message);
         const expiresAt = storedUntil(message);
-        return ({ token: endpoint, keys, locale }, openToken) =>
-          client.send({ endpoint, keys, urgency, expiresAt, collapseId, body: body(openToken, locale) });
+        return ({ token: endpoint, keys, vapidKeyId, locale }, openToken) =>
+          client.send({ endpoint, keys, vapidKeyId, urgency, expiresAt, collapseId, body: body(openToken, locale) });
       },
       close: client.close,
     };

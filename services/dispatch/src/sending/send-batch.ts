@@ -135,6 +135,9 @@ const heed = (channel: Channel, outcome: Outcome, now: () => Date): string | und
       return undefined;
     case "unknown":
       return undefined;
+    case "rejected":
+      if (!outcome.unsent) channel.prove();
+      return undefined;
     default:
       channel.prove();
       return undefined;

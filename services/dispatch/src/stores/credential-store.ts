@@ -43,18 +43,23 @@ export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
     ensureIndexes: () => ensureIndexes(credentials, [projectIndex, outboxIndex]),
     find,
 
-    /** Replaces the settings and ends a pause. Resolves to what is stored now. */
+    /**
+     * Replaces the settings and ends a pause. Resolves to what is stored now; to undefined when they are not the ones of `onto`
+     * any more (null: none were there).
+     */
     put: async (
       projectId: ProjectId,
       provider: Provider,
       { settings, view }: { settings: Record<string, unknown>; view: Record<string, unknown> },
       now: Date,
-    ): Promise<CredentialDocument> => {
+      onto?: Pick<CredentialDocument, "version"> | null,
+    ): Promise<CredentialDocument | undefined> => {
       const _id = keyOf(projectId, provider);
       const secrets = seal(masterKeys, [projectId, provider], { [settingsField]: JSON.stringify(settings) });
       const document = { _id, projectId, provider, version: randomUUID(), view, secrets, updatedAt: now };
       for (;;) {
         const before = await find(projectId, provider);
+        if (onto !== undefined && before?.version !== onto?.version) return undefined;
         if (before) {
           const { version, secrets, view, updatedAt } = document;
           const { matchedCount } = await credentials.updateOne(
@@ -78,6 +83,20 @@ export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
       }
     },
 
+    /** Changes the settings and nothing else: a pause goes on, and what is proven stays so. False when they are others by now. */
+    change: async (
+      { _id, projectId, provider, version }: CredentialDocument,
+      { settings, view }: { settings: Record<string, unknown>; view: Record<string, unknown> },
+      now: Date,
+    ): Promise<boolean> => {
+      const secrets = seal(masterKeys, [projectId, provider], { [settingsField]: JSON.stringify(settings) });
+      const { matchedCount } = await credentials.updateOne(
+        { _id, projectId, version },
+        { $set: { version: randomUUID(), secrets, view, updatedAt: now } },
+      );
+      return matchedCount === 1;
+    },
+
     /** The settings as they were put. Throws where the master key is missing or the record was tampered with. */
     open: async ({ projectId, provider, secrets }: CredentialDocument): Promise<unknown> =>
       JSON.parse(unseal(masterKeys, [projectId, provider], secrets)[settingsField] ?? "null"),
@@ -87,12 +106,25 @@ export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
       return deletedCount === 1;
     },
 
-    providersOf: async (projectId: ProjectId): Promise<Provider[]> => {
-      const found = await credentials
-        .find({ projectId }, { hint: indexName(projectIndex), projection: { provider: 1 } })
+    /** What may be shown of a project's settings, by provider. */
+    viewsOf: async (projectId: ProjectId): Promise<Pick<CredentialDocument, "provider" | "view">[]> =>
+      credentials
+        .find({ projectId }, { hint: indexName(projectIndex), projection: { _id: 0, provider: 1, view: 1 } })
         .sort({ _id: 1 })
+        .toArray(),
+
+    /** Every project that has settings, a few at a time. */
+    projectsAfter: async (last: ProjectId | undefined, limit: number): Promise<ProjectId[]> => {
+      const found = await credentials
+        .find(last ? { projectId: { $gt: last } } : {}, {
+          hint: indexName(projectIndex),
+          projection: { _id: 0, projectId: 1 },
+        })
+        .sort({ projectId: 1, _id: 1 })
+        // A project has three providers at most.
+        .limit(limit * 3)
         .toArray();
-      return found.map(({ provider }) => provider);
+      return [...new Set(found.map(({ projectId }) => projectId))].slice(0, limit);
     },
 
     /** The provider refuses this version. True for the one who notices first. */

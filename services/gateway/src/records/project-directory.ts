@@ -13,9 +13,13 @@ import type { Mirror } from "./mirror-bucket.ts";
 
 const platforms = Object.keys(providerOf) as Platform[];
 
+type VapidKeys = NonNullable<ProvidersRecord["vapidKeys"]>;
+
 export type ProjectDirectory = {
   /** A project's settings. Throws project-not-found. */
   readonly settings: (id: ProjectId) => Promise<ProjectRecord>;
+  /** The keys that browsers may subscribe with; undefined where the project has no Web Push. `fresh` asks the bus. */
+  readonly vapidKeys: (id: ProjectId, fresh?: boolean) => Promise<VapidKeys | undefined>;
   /** The platforms whose provider the project has. */
   readonly platforms: (id: ProjectId) => Platform[];
 };
@@ -32,6 +36,11 @@ export const createProjectDirectory = (
       throw new HeraldError("project-not-found", "project: there is no such project");
     }
     return record;
+  },
+  vapidKeys: async (id, fresh = false) => {
+    const key = projectProvidersKey(id);
+    const record = fresh ? await mirror.look(key, limits.lookUp) : mirror.get(key);
+    return record !== undefined && "providers" in record ? record.vapidKeys : undefined;
   },
   platforms: (id) => {
     const record = mirror.get(projectProvidersKey(id));

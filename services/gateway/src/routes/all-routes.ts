@@ -11,6 +11,7 @@ import { storyRoutes } from "./story-routes.ts";
 import { subscriptionRoutes } from "./subscription-routes.ts";
 import { tokenRoutes } from "./token-routes.ts";
 import { topicRoutes } from "./topic-routes.ts";
+import { vapidKeyRoutes } from "./vapid-key-routes.ts";
 
 /** The whole interface: what express serves and what the OpenAPI document describes. */
 export const allRoutes: readonly Route[] = [
@@ -25,5 +26,6 @@ export const allRoutes: readonly Route[] = [
   ...projectRoutes,
   ...tokenRoutes,
   ...providerRoutes,
+  ...vapidKeyRoutes,
   ...deadLetterRoutes,
 ];

@@ -17,6 +17,7 @@ import { ownDevice } from "../auth/own-device.ts";
 import { pageReply, pageRequest } from "../http/page-reply.ts";
 import { created, noContent, ok } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
+import { readSubscription } from "../records/read-subscription.ts";
 import { deviceParam } from "./path-params.ts";
 
 const Registered = z.object({
@@ -57,8 +58,8 @@ const registerDevice = defineRoute({
     201: { description: "The device is new", schema: Registered },
   },
   errors: ["topic-exists"],
-  handle: async ({ ask, once }, { caller: { projectId }, body, sent, path, idempotencyKey }) => {
-    const { token_kind, topics = [], ...device } = body.device;
+  handle: async ({ ask, once, projects }, { caller: { projectId }, body, sent, path, idempotencyKey }) => {
+    const { token_kind, topics = [], keys, ...device } = body.device;
     const perform = async () => {
       const {
         device: data,
@@ -67,6 +68,7 @@ const registerDevice = defineRoute({
       } = await ask(RegisterDeviceQuestion, {
         projectId,
         ...device,
+        ...(await readSubscription(projects, projectId, device.platform, keys, "device.keys")),
         topics,
         ...(token_kind === undefined ? {} : { tokenKind: token_kind }),
       });
@@ -102,16 +104,19 @@ const changeDevice = defineRoute({
   tag: "Devices",
   summary: "Change a device",
   description:
-    "`metadata` and `identifiers` are JSON Merge Patches (RFC 7396): `null` removes a key, the rest is kept.",
+    "`metadata` and `identifiers` are JSON Merge Patches (RFC 7396): `null` removes a key, the rest is kept. A new Web Push subscription brings its `keys` beside its `token`.",
   access: projectOrDevice("devices"),
   params: { id: deviceParam },
   body: ChangeDevice,
   answers: { 200: { description: "The device as it is now", schema: z.object({ data: Device }) } },
   errors: ["device-not-found", "token-held"],
-  handle: async ({ ask }, { caller, params, body }) => {
+  handle: async ({ ask, projects }, { caller, params, body }) => {
+    const { projectId } = caller;
     const deviceId = ownDevice(caller, params.id);
-    const data = await ask(ChangeDeviceQuestion, { projectId: caller.projectId, deviceId, change: body.device });
-    return ok({ data });
+    const { keys: given, ...rest } = body.device;
+    const { keys, ...subscribedWith } = await readSubscription(projects, projectId, undefined, given, "device.keys");
+    const change = { ...rest, ...(keys && { keys }) };
+    return ok({ data: await ask(ChangeDeviceQuestion, { projectId, deviceId, change, ...subscribedWith }) });
   },
 });
 

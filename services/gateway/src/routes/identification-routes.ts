@@ -15,6 +15,7 @@ import { anyClient, type CallerOf, noCredential } from "../auth/caller.ts";
 import type { Gateway } from "../gateway.ts";
 import { created, ok } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
+import { readSubscription } from "../records/read-subscription.ts";
 
 /** Lets a client act by its push token alone, where the project allows that. */
 const admitClient = async ({ limits, projects }: Gateway, address: string, projectId: ProjectId): Promise<void> => {
@@ -41,7 +42,7 @@ const identify = defineRoute({
   },
   errors: ["forbidden", "project-not-found", "token-held"],
   handle: async (gateway, { body, address }) => {
-    const { project_id: projectId, identifier: token, previous_identifier, token_kind, ...device } = body;
+    const { project_id: projectId, identifier: token, previous_identifier, token_kind, keys, ...device } = body;
     await admitClient(gateway, address, projectId);
     const {
       device: data,
@@ -51,6 +52,7 @@ const identify = defineRoute({
       projectId,
       token,
       ...device,
+      ...(await readSubscription(gateway.projects, projectId, device.platform, keys, "keys")),
       ...(token_kind === undefined ? {} : { tokenKind: token_kind }),
       ...(previous_identifier === undefined ? {} : { previousToken: previous_identifier }),
     });

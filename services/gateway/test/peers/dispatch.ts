@@ -18,6 +18,7 @@ import {
   TellDelivery,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
+import { serveVapidKeys } from "./dispatch-vapid-keys.ts";
 import type { Devices } from "./registry-devices.ts";
 import { at, type Owned, owned, pageOf, rows, type Serve } from "./rows.ts";
 
@@ -83,12 +84,14 @@ export const serveDispatch = (
   const providerKey = (data: { projectId: ProjectId; provider: string }) => `${data.projectId}/${data.provider}`;
   const saveProviders = async (projectId: ProjectId): Promise<void> => {
     const all = rows(providers, projectId).map(({ provider }) => provider);
-    await projectBucket.put(projectProvidersKey(projectId), { providers: all });
+    await projectBucket.put(projectProvidersKey(projectId), { providers: all, ...vapidKeys.published(projectId) });
   };
+  const vapidKeys = serveVapidKeys(serve, saveProviders);
   serve(PutProvider, async (data) => {
     const { projectId, provider } = data;
     const view = { provider, settings: { provider }, status: "active" as const, updated_at: at() };
     providers.set(providerKey(data), { projectId, value: view });
+    if (provider === "webpush") vapidKeys.begin(projectId);
     await saveProviders(projectId);
     return view;
   });
@@ -96,6 +99,7 @@ export const serveDispatch = (
   serve(DeleteProvider, async (data) => {
     owned(providers, data, providerKey(data), "provider-not-found");
     providers.delete(providerKey(data));
+    if (data.provider === "webpush") vapidKeys.end(data.projectId);
     await saveProviders(data.projectId);
     return {};
   });

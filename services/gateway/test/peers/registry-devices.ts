@@ -3,6 +3,7 @@ import {
   ChangeDeviceQuestion,
   ChangeMetadataByToken,
   CountAudience,
+  CountVapidKeys,
   DeleteDevice,
   type Device,
   ExplainDevice,
@@ -40,6 +41,7 @@ export const serveDevices = (serve: Serve, devices: Devices): void => {
       identifiers: mergePatch(known?.value.identifiers ?? {}, identifiers),
       status: "active",
       topics: [...new Set([...(known?.value.topics ?? []), ...subscribed])],
+      ...(platform === "web" && { vapid_key_id: data.vapidKeyId ?? data.currentVapidKeyId }),
       created_at: known?.value.created_at ?? at(),
       updated_at: at(),
     };
@@ -97,6 +99,11 @@ export const serveDevices = (serve: Serve, devices: Devices): void => {
       devices: { ios: of("ios"), android: of("android"), web: of("web") },
       unmatched: targets.filter((target) => !active.some((device) => named(target, device))),
     };
+  });
+  serve(CountVapidKeys, ({ projectId }) => {
+    const web = rows(devices, projectId).filter(({ platform, status }) => platform === "web" && status === "active");
+    const counts = Map.groupBy(web, (device) => device.vapid_key_id);
+    return { subscriptions: [...counts].map(([keyId, all]) => ({ ...(keyId && { keyId }), devices: all.length })) };
   });
   serve(ExplainDevice, (data) => {
     const device = owned(devices, data, data.deviceId, "device-not-found").value;

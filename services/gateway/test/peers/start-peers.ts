@@ -55,6 +55,7 @@ export const startPeers = (bus: Bus) => {
     back: () => {
       missing = undefined;
     },
+    devices,
     notifications,
     settled,
     opens,

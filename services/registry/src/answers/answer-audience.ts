@@ -1,5 +1,5 @@
 import { type Answering, answer, type Bus } from "@herald/bus";
-import { CountAudience, ExplainDevice, type Platform, type ProjectId } from "@herald/contracts";
+import { CountAudience, CountVapidKeys, ExplainDevice, type Platform, type ProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { audienceOf } from "../domain/audience.ts";
 import { matches } from "../domain/matches.ts";
@@ -36,6 +36,11 @@ const count = async ({ audience, now }: Parts, projectId: ProjectId, sources: re
 /** Who would get a notification, and why a device would. */
 export const answerAudience = (bus: Bus, parts: Parts): Answering[] => [
   answer(bus, CountAudience, ({ projectId, targets }) => count(parts, projectId, targets)),
+
+  answer(bus, CountVapidKeys, async ({ projectId }) => {
+    const counts = await parts.devices.countByVapidKey(projectId);
+    return { subscriptions: [...counts].map(([keyId, devices]) => ({ ...(keyId && { keyId }), devices })) };
+  }),
 
   answer(bus, ExplainDevice, async ({ projectId, deviceId, targets }) => {
     const device = await parts.devices.find(projectId, deviceId);

@@ -47,8 +47,8 @@ export const answerDevices = (bus: Bus, parts: RegistrationParts): Answering[] =
       return deviceView(device);
     }),
 
-    answer(bus, ChangeDeviceQuestion, async ({ projectId, deviceId, change }) =>
-      deviceView(await changeDevice(parts, projectId, deviceId, change)),
+    answer(bus, ChangeDeviceQuestion, async ({ projectId, deviceId, change, ...subscribedWith }) =>
+      deviceView(await changeDevice(parts, projectId, deviceId, { ...change, ...subscribedWith })),
     ),
 
     answer(bus, ChangeMetadataByToken, async ({ projectId, token, platform, metadata }) => {

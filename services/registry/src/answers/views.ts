@@ -16,6 +16,7 @@ export const deviceView = (device: DeviceDocument): Device => ({
   topics: topicsOf(device.facets),
   ...(device.environment && { environment: device.environment }),
   ...(device.tokenKind && { token_kind: device.tokenKind }),
+  ...(device.vapidKeyId && { vapid_key_id: device.vapidKeyId }),
   created_at: device.createdAt.toISOString(),
   updated_at: device.updatedAt.toISOString(),
 });

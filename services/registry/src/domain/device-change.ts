@@ -20,6 +20,8 @@ export type DeviceState = {
   readonly environment?: ApnsEnvironment;
   readonly tokenKind?: FcmTokenKind;
   readonly keys?: WebPushKeys;
+  /** The VAPID key that a Web Push subscription was made with; absent on those from before keys had ids. */
+  readonly vapidKeyId?: string;
   readonly status: DeviceStatus;
   /** Why it is inactive: a new token brings back whom a provider gave up, not whom the app did. */
   readonly inactiveReason?: "unregistered" | "requested";
@@ -28,8 +30,11 @@ export type DeviceState = {
   readonly facets: readonly string[];
 };
 
+/** Which VAPID key a subscription was made with: what the app says, and what to take for a new subscription when it says nothing. */
+type SubscribedWith = { readonly vapidKeyId?: string | undefined; readonly currentVapidKeyId?: string | undefined };
+
 /** What a registration says; what it leaves out stays as it is. `metadata` and `identifiers` are merge patches. */
-export type Registration = {
+export type Registration = SubscribedWith & {
   readonly token: string;
   readonly topics: readonly string[];
   readonly metadata?: AppData | undefined;
@@ -40,8 +45,9 @@ export type Registration = {
 };
 
 /** The same of a change by `PATCH`. */
-export type Change = {
+export type Change = SubscribedWith & {
   readonly token?: string | undefined;
+  readonly keys?: WebPushKeys | undefined;
   readonly metadata?: AppData | undefined;
   readonly identifiers?: AppData | undefined;
   readonly status?: DeviceStatus | undefined;
@@ -73,6 +79,7 @@ const compare = (before: DeviceState, after: DeviceState): string[] => {
     environment: "environment",
     tokenKind: "token_kind",
     keys: "keys",
+    vapidKeyId: "vapid_key_id",
     status: "status",
     metadata: "metadata",
     identifiers: "identifiers",
@@ -85,6 +92,16 @@ const compare = (before: DeviceState, after: DeviceState): string[] => {
 /** What a patch leaves of the data; the same object when it changes nothing. */
 const patched = (data: AppData, patch: AppData | undefined): AppData =>
   patch === undefined ? data : mergePatch(data, patch);
+
+/** An endpoint stays with the key that it was made with, so only a new one is taken to be made with the current key. */
+const vapidKeyOf = (
+  before: Pick<DeviceState, "platform" | "vapidKeyId"> & { readonly token?: string },
+  token: string,
+  { vapidKeyId, currentVapidKeyId }: SubscribedWith,
+): Pick<DeviceState, "vapidKeyId"> => {
+  const id = vapidKeyId ?? (before.token === token ? before.vapidKeyId : currentVapidKeyId);
+  return id === undefined || before.platform !== "web" ? {} : { vapidKeyId: id };
+};
 
 const nothing = { changed: [], subscribed: [] };
 
@@ -101,6 +118,7 @@ export const newDevice = (platform: Platform, registration: Registration, now: D
       metadata: {},
       identifiers: {},
       facets: [],
+      ...vapidKeyOf({ platform }, registration.token, registration),
     },
     registration,
     now,
@@ -109,6 +127,7 @@ export const newDevice = (platform: Platform, registration: Registration, now: D
 /** A known device registers, with the token it has or with another: it is active from now on. */
 export const registered = (before: DeviceState, registration: Registration, now: Date): Changed => {
   const { topics, environment, tokenKind, keys, token } = registration;
+  const { vapidKeyId: _, ...rest } = active(before);
   const metadata = patched(before.metadata, registration.metadata);
   const identifiers = patched(before.identifiers, registration.identifiers);
   const problems = [...dataProblems("metadata", metadata), ...dataProblems("identifiers", identifiers)];
@@ -117,9 +136,10 @@ export const registered = (before: DeviceState, registration: Registration, now:
   const known = new Set(topicsOf(before.facets));
   const subscribed = [...new Set(topics)].filter((topic) => !known.has(topic));
   const state: DeviceState = {
-    ...active(before),
+    ...rest,
     token,
     tokenUpdatedAt: now,
+    ...vapidKeyOf(before, token, registration),
     ...(environment === undefined ? {} : { environment }),
     ...(tokenKind === undefined ? {} : { tokenKind }),
     ...(keys === undefined ? {} : { keys }),
@@ -132,13 +152,13 @@ export const registered = (before: DeviceState, registration: Registration, now:
 
 /** A known device is changed; its state is the same object when nothing is new. A new token counts as a registration of it, but does not bring back whom the app retired. */
 export const changed = (before: DeviceState, change: Change, now: Date): Changed => {
-  const { token = before.token, status } = change;
+  const { token = before.token, keys = before.keys, status } = change;
   const metadata = patched(before.metadata, change.metadata);
   const identifiers = patched(before.identifiers, change.identifiers);
   const problems = [
-    ...(token === before.token
+    ...(token === before.token && change.keys === undefined
       ? []
-      : tokenProblems({ platform: before.platform, token, keys: before.keys }, "token").map(({ path, message }) =>
+      : tokenProblems({ platform: before.platform, token, keys }, "token").map(({ path, message }) =>
           sentence("device", path, message),
         )),
     ...dataProblems("metadata", metadata),
@@ -146,8 +166,11 @@ export const changed = (before: DeviceState, change: Change, now: Date): Changed
   ];
   if (problems.length > 0) return { problems };
 
+  const { vapidKeyId: _, ...rest } = before;
   let state: DeviceState = {
-    ...before,
+    ...rest,
+    ...vapidKeyOf(before, token, change),
+    ...(keys === undefined ? {} : { keys }),
     metadata,
     identifiers,
     facets: facetsOf({ topics: topicsOf(before.facets), metadata, identifiers }),

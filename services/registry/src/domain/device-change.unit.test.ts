@@ -36,6 +36,52 @@ describe("a new device", () => {
   });
 });
 
+describe("the key of a Web Push subscription", () => {
+  const keys = { p256dh: "p".repeat(87), auth: "a".repeat(22) };
+  const web = stateOf(
+    newDevice("web", { token: "https://push.example/1", topics: [], keys, currentVapidKeyId: "current" }, then),
+  );
+  const idOf = (result: Changed) => stateOf(result).vapidKeyId;
+
+  test("is the one that the app names, else the current one", () => {
+    expect(web.vapidKeyId).toBe("current");
+    const said = {
+      token: "https://push.example/2",
+      topics: [],
+      keys,
+      vapidKeyId: "said",
+      currentVapidKeyId: "current",
+    };
+    expect(idOf(newDevice("web", said, then))).toBe("said");
+    expect(idOf(newDevice("ios", said, then))).toBeUndefined();
+  });
+
+  test("stays while the endpoint stays, whatever is current by then", () => {
+    const again = { token: web.token, topics: [], keys, currentVapidKeyId: "another" };
+    expect(idOf(registered(web, again, now))).toBe("current");
+    expect(idOf(registered(web, { ...again, vapidKeyId: "said" }, now))).toBe("said");
+    const { vapidKeyId: _, ...unnamed } = web;
+    expect(idOf(registered(unnamed, again, now))).toBeUndefined();
+  });
+
+  test("moves with a new subscription", () => {
+    const moved = { token: "https://push.example/9", currentVapidKeyId: "another" };
+    expect(idOf(registered(web, { ...moved, topics: [] }, now))).toBe("another");
+    expect(registered(web, { ...moved, topics: [] }, now)).toMatchObject({ changed: ["token", "vapid_key_id"] });
+    expect(idOf(changed(web, moved, now))).toBe("another");
+    expect(idOf(changed(web, { token: moved.token }, now))).toBeUndefined();
+    expect(idOf(changed({ ...known, vapidKeyId: "x" }, { ...moved, token: "bb".repeat(8) }, now))).toBeUndefined();
+  });
+
+  test("can be set right by a change, and new keys come with it", () => {
+    const other = { p256dh: "q".repeat(87), auth: "b".repeat(22) };
+    const result = changed(web, { keys: other, vapidKeyId: "said" }, now);
+    expect(result).toMatchObject({ changed: ["keys", "vapid_key_id"], state: { keys: other, vapidKeyId: "said" } });
+    expect(changed(web, { metadata: {} }, now)).toMatchObject({ state: web, changed: [] });
+    expect(changed(known, { keys: other }, now)).toEqual({ problems: ["device.keys: is only for platform web"] });
+  });
+});
+
 describe("a known device registers", () => {
   test("merges its data, adds topics, and keeps what is not said", () => {
     const result = registered(

@@ -20,8 +20,6 @@ export type DeviceDocument = DeviceState & {
   readonly credentialHash: string;
   /** `identifiers.current_locale`, where a delivery reads it without the rest. */
   readonly locale?: string;
-  /** The VAPID key that a Web Push subscription was made with. */
-  readonly vapidKeyId?: string;
   /** Grows with every change, so that of two changes based on the same state one begins again. */
   readonly version: number;
   readonly createdAt: Date;
@@ -43,6 +41,12 @@ export const deviceIndexes = {
   status: { fields: { projectId: 1, status: 1, _id: 1 }, purpose: "list" },
   bucket: { fields: { projectId: 1, bucket: 1 }, purpose: "expand" },
   facets: { fields: { projectId: 1, facets: 1, bucket: 1 }, purpose: "expand" },
+  vapidKey: {
+    fields: { projectId: 1, vapidKeyId: 1, status: 1 },
+    purpose: "count",
+    // Web Push subscriptions alone have keys, also those from before keys had ids.
+    partial: { keys: { $exists: true } },
+  },
   outbox: outboxIndex,
 } as const satisfies Record<string, IndexSpec>;
 
@@ -69,6 +73,7 @@ export const stateFields = (state: DeviceState, at: Date) => ({
   environment: state.environment,
   tokenKind: state.tokenKind,
   keys: state.keys,
+  vapidKeyId: state.vapidKeyId,
   status: state.status,
   inactiveReason: state.inactiveReason,
   metadata: storable(state.metadata) as AppData,
@@ -85,7 +90,15 @@ export const deviceDocument = (
   state: DeviceState,
   rest: { readonly credentialHash: string; readonly at: Date; readonly outbox?: readonly OutboxEvent[] },
 ): DeviceDocument => {
-  const { environment, tokenKind, keys, locale, inactiveReason: _, ...fields } = stateFields(state, rest.at);
+  const {
+    environment,
+    tokenKind,
+    keys,
+    vapidKeyId,
+    locale,
+    inactiveReason: _,
+    ...fields
+  } = stateFields(state, rest.at);
   return {
     _id: id,
     projectId,
@@ -94,6 +107,7 @@ export const deviceDocument = (
     ...(environment && { environment }),
     ...(tokenKind && { tokenKind }),
     ...(keys && { keys }),
+    ...(vapidKeyId && { vapidKeyId }),
     ...(locale && { locale }),
     credentialHash: rest.credentialHash,
     version: 1,

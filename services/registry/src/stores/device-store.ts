@@ -116,7 +116,7 @@ export const createDeviceStore = (db: Db, counts: Counts) => {
         { projectId, _id: id, ...living },
         {
           $set: { deletedAt: at, metadata: {}, identifiers: {}, facets: [], token: "", credentialHash: "" },
-          $unset: { status: "", tokenHash: "", keys: "", locale: "" },
+          $unset: { status: "", tokenHash: "", keys: "", vapidKeyId: "", locale: "" },
           $inc: { version: 1 },
           $push: { outbox: deviceDeleted(occasion, id) },
         },
@@ -161,6 +161,20 @@ export const createDeviceStore = (db: Db, counts: Counts) => {
         filter: { projectId, facets: topicFacet(topic) },
         hint: indexName(deviceIndexes.facets),
       }),
+
+    /** How many active Web Push subscriptions each VAPID key has, exactly; those that name none count under undefined. */
+    countByVapidKey: async (projectId: ProjectId): Promise<Map<string | undefined, number>> => {
+      const rows = await devices
+        .aggregate<{ _id: string | null; devices: number }>(
+          [
+            { $match: { projectId, keys: { $exists: true }, status: "active" } },
+            { $group: { _id: "$vapidKeyId", devices: { $sum: 1 } } },
+          ],
+          { hint: indexName(deviceIndexes.vapidKey) },
+        )
+        .toArray();
+      return new Map(rows.map(({ _id, devices: count }) => [_id ?? undefined, count]));
+    },
 
     /** Ends up to `limit` subscriptions to a topic that is deleted; resolves to how many there were. */
     unsubscribeSome: async (projectId: ProjectId, topic: string, limit: number): Promise<number> => {

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { NotificationId, ProjectId, TokenId } from "../../ids.ts";
 import { Provider } from "../../platforms.ts";
 import { type DurableName, durables } from "../../streams.ts";
+import { VapidKeyId, VapidKeyStatus, VapidPublicKey } from "../../vapid.ts";
 
 const Name = z
   .string()
@@ -113,6 +114,58 @@ export const WebPushSettings = z
   })
   .meta({ id: "WebPushSettings" });
 export type WebPushSettings = z.infer<typeof WebPushSettings>;
+
+/** A Web Push key of a project; the private half is never shown. */
+export const VapidKey = z
+  .object({
+    id: VapidKeyId,
+    public_key: VapidPublicKey,
+    status: VapidKeyStatus,
+    created_at: z.iso.datetime(),
+    current_since: z.iso.datetime().optional().meta({ description: "When browsers were last given it" }),
+    devices: z.number().int().min(0).meta({ description: "Active subscriptions that were made with it" }),
+  })
+  .meta({ id: "VapidKey" });
+export type VapidKey = z.infer<typeof VapidKey>;
+
+/** A pair that was made elsewhere. Whether it parses is checked by dispatch. */
+export const VapidKeyPair = z
+  .strictObject({ public_key: z.string().max(200).optional(), private_key: z.string().max(200) })
+  .meta({ id: "VapidKeyPair" });
+export type VapidKeyPair = z.infer<typeof VapidKeyPair>;
+
+/** Body of `POST …/providers/webpush/keys`: without a pair, one is made. */
+export const CreateVapidKey = z.strictObject({ key: VapidKeyPair.optional() }).meta({ id: "CreateVapidKey" });
+export type CreateVapidKey = z.infer<typeof CreateVapidKey>;
+
+/** Body of `PATCH …/providers/webpush/keys/{key}`. */
+export const ChangeVapidKey = z
+  .strictObject({
+    key: z.strictObject({ status: z.literal("current", 'must be "current": a key becomes `earlier` by another one') }),
+  })
+  .meta({ id: "ChangeVapidKey" });
+export type ChangeVapidKey = z.infer<typeof ChangeVapidKey>;
+
+/** What a retirement cost. */
+export const RetiredVapidKey = z
+  .object({
+    id: VapidKeyId,
+    lost_devices: z.number().int().min(0).meta({
+      description: "Active subscriptions that were made with it: they get nothing until they subscribe again",
+    }),
+  })
+  .meta({ id: "RetiredVapidKey" });
+export type RetiredVapidKey = z.infer<typeof RetiredVapidKey>;
+
+const PublishedKey = z.object({ id: VapidKeyId, public_key: VapidPublicKey });
+
+/** What a browser subscribes with. */
+export const WebPushKey = PublishedKey.extend({
+  next: PublishedKey.optional().meta({
+    description: "What will take its place; subscriptions made with it are served already",
+  }),
+}).meta({ id: "WebPushKey" });
+export type WebPushKey = z.infer<typeof WebPushKey>;
 
 export const providerSettings = { apns: ApnsSettings, fcm: FcmSettings, webpush: WebPushSettings } as const;
 

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { AppData } from "../../app-data.ts";
 import { DeviceId, ProjectId } from "../../ids.ts";
 import { ApnsEnvironment, FcmTokenKind, Platform, WebPushKeys } from "../../platforms.ts";
+import { VapidKeyId, VapidPublicKey } from "../../vapid.ts";
 import { TopicName } from "./topics.ts";
 
 /** A push token as the platform gave it: APNs device token, FCM token or Installation ID, or a Web Push endpoint. */
@@ -27,6 +28,7 @@ export const Device = z
     topics: z.array(z.string()),
     environment: ApnsEnvironment.optional(),
     token_kind: FcmTokenKind.optional(),
+    vapid_key_id: VapidKeyId.optional().meta({ description: "Web Push: the key that the subscription was made with" }),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
   })
@@ -36,6 +38,15 @@ export type Device = z.infer<typeof Device>;
 /** What an unauthenticated client learns of a device. */
 export const DeviceSummary = Device.pick({ id: true, status: true }).meta({ id: "DeviceSummary" });
 export type DeviceSummary = z.infer<typeof DeviceSummary>;
+
+/** A subscription's keys as its browser gives them, and which of the project's keys it was made with. */
+export const SubscriptionKeys = WebPushKeys.extend({
+  vapid_key: VapidPublicKey.optional().meta({
+    description:
+      "The `applicationServerKey` that the subscription was made with. Absent: what is known of this endpoint stays, and a new one is taken to be made with the current key",
+  }),
+}).meta({ id: "SubscriptionKeys" });
+export type SubscriptionKeys = z.infer<typeof SubscriptionKeys>;
 
 type TokenShape = {
   platform: Platform;
@@ -69,7 +80,7 @@ const registration = {
   identifiers: AppData.optional(),
   environment: ApnsEnvironment.optional(),
   token_kind: FcmTokenKind.optional(),
-  keys: WebPushKeys.optional(),
+  keys: SubscriptionKeys.optional(),
 };
 
 /** Body of `POST /devices`. */
@@ -101,12 +112,13 @@ export const Identification = z
   .meta({ id: "Identification" });
 export type Identification = z.infer<typeof Identification>;
 
-/** Body of `PATCH /devices/{id}`: `metadata` and `identifiers` are merge patches. */
+/** Body of `PATCH /devices/{id}`: `metadata` and `identifiers` are merge patches; `keys` come with a new Web Push subscription. */
 export const ChangeDevice = z
   .strictObject({
     device: z
       .strictObject({
         token: PushToken.optional(),
+        keys: SubscriptionKeys.optional(),
         metadata: AppData.optional(),
         identifiers: AppData.optional(),
         status: DeviceStatus.optional(),

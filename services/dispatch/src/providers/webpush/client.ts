@@ -1,14 +1,15 @@
 import { hash } from "node:crypto";
-import type { WebPushKeys } from "@herald/contracts";
+import type { DeliveryReason, WebPushKeys } from "@herald/contracts";
 import { NOT_PUBLIC, publicLookup, type Resolve } from "@herald/kit";
 import { webPushMaxBytes } from "@herald/payload";
 import webPush from "web-push";
 import type { Transport, TransportAnswer, TransportOptions } from "../../transport/transport.ts";
 import { type Outcome, unanswered } from "../outcome.ts";
 import { checkEndpoint, knownPushServices } from "./endpoint-guard.ts";
+import { type HeldKey, keyFor } from "./key-ring.ts";
 import { webPushOutcome } from "./outcome.ts";
 import { createPushOrigins } from "./push-origins.ts";
-import type { CompleteWebPushSettings } from "./settings.ts";
+import { type CompleteWebPushSettings, ringOf } from "./settings.ts";
 import { createVapid } from "./vapid.ts";
 
 /** One notification for one subscription. */
@@ -16,6 +17,8 @@ export type WebPush = {
   /** The subscription's URL. */
   readonly endpoint: string;
   readonly keys: WebPushKeys | undefined;
+  /** Which VAPID key the subscription was made with; absent: from before keys had ids. */
+  readonly vapidKeyId?: string | undefined;
   /** The rendered payload, in the clear. */
   readonly body: string;
   readonly urgency: "very-low" | "low" | "normal" | "high";
@@ -48,9 +51,10 @@ export function createWebPushClient({
   hosts,
   resolve,
 }: WebPushClientOptions): WebPushClient {
-  const { endpoint, ca } = settings;
+  const { endpoint, ca, subject } = settings;
   const rules = { hosts: hosts ?? knownPushServices, exemptOrigin: endpoint && new URL(endpoint).origin };
-  const vapid = createVapid(settings, now);
+  const ring = ringOf(settings, now());
+  const signers = new Map<string, ReturnType<typeof createVapid>>();
   const lookup = publicLookup(resolve);
   const origins = createPushOrigins((origin) =>
     createTransport(origin === rules.exemptOrigin ? { origin, ca } : { origin, lookup, connections: 2 }),
@@ -69,6 +73,14 @@ export function createWebPushClient({
     };
   }
 
+  function signerOf(key: HeldKey) {
+    const known = signers.get(key.id);
+    if (known) return known;
+    const signer = createVapid({ subject, ...key }, now);
+    signers.set(key.id, signer);
+    return signer;
+  }
+
   function judge(answer: TransportAnswer): Outcome {
     if (answer.kind === "answered") return webPushOutcome(answer, now());
     if (answer.reason.startsWith(NOT_PUBLIC)) return forbidden(NOT_PUBLIC);
@@ -80,16 +92,13 @@ export function createWebPushClient({
       const target = checkEndpoint(push.endpoint, rules);
       if (!target.ok) return forbidden(target.problem);
       const size = Buffer.byteLength(push.body);
-      if (size > webPushMaxBytes)
-        return {
-          kind: "rejected",
-          reason: "payload-too-large",
-          providerReason: `${size} bytes, ${webPushMaxBytes} fit`,
-        };
+      if (size > webPushMaxBytes) return unsent("payload-too-large", `${size} bytes, ${webPushMaxBytes} fit`);
+      const key = keyFor(ring, push.vapidKeyId);
+      if (key === undefined)
+        return unsent("vapid-key-retired", `the key ${push.vapidKeyId ?? ring.unnamed} was retired`);
       const body = encrypt(push.body, push.keys);
-      if (body === undefined)
-        return { kind: "rejected", reason: "token-invalid", providerReason: "the subscription's keys are not usable" };
-      const authorization = await vapid.headerFor(target.origin);
+      if (body === undefined) return unsent("token-invalid", "the subscription's keys are not usable");
+      const authorization = await signerOf(key).headerFor(target.origin);
       const headers = headersOf(push, authorization, body.length);
       return judge(
         await origins.use(target.origin, (transport) => transport.send({ path: target.path, headers, body })),
@@ -99,11 +108,15 @@ export function createWebPushClient({
   };
 }
 
-const forbidden = (providerReason: string): Outcome => ({
+/** Refused here: no push service was asked, so it says nothing about the credential. */
+const unsent = (reason: DeliveryReason, providerReason: string): Outcome => ({
   kind: "rejected",
-  reason: "endpoint-forbidden",
+  reason,
   providerReason,
+  unsent: true,
 });
+
+const forbidden = (providerReason: string): Outcome => unsent("endpoint-forbidden", providerReason);
 
 /** RFC 8291; undefined for keys that are no point of the curve or no secret. */
 function encrypt(body: string, keys: WebPushKeys | undefined): Buffer | undefined {

@@ -5,7 +5,8 @@ import { afterEach, describe, expect, it, test } from "vitest";
 import { createHttp2Pool } from "../../transport/http2-pool.ts";
 import type { TransportOptions } from "../../transport/transport.ts";
 import { createWebPushClient, topicOf, type WebPush, type WebPushClientOptions } from "./client.ts";
-import { newVapidKeys } from "./vapid-keys.ts";
+import { heldKey, type KeyRing, makeCurrent, newRing, retire, stage } from "./key-ring.ts";
+import { newVapidKeys, type VapidKeys } from "./vapid-keys.ts";
 
 const keys = newVapidKeys();
 const subject = "mailto:ops@example.com";
@@ -21,7 +22,10 @@ async function simulate(options: SimulatorsOptions = {}): Promise<Simulators> {
   return simulators;
 }
 
-function connect(elsewhere: { endpoint?: string; ca?: string }, over: Partial<WebPushClientOptions> = {}) {
+function connect(
+  elsewhere: { endpoint?: string; ca?: string; ring?: KeyRing },
+  over: Partial<WebPushClientOptions> = {},
+) {
   const client = createWebPushClient({
     settings: { subject, ...keys, ...elsewhere },
     createTransport: createHttp2Pool,
@@ -141,6 +145,48 @@ describe("answers", () => {
   });
 });
 
+describe("several keys", () => {
+  const [then, later] = [new Date("2026-01-01T00:00:00Z"), new Date("2026-02-01T00:00:00Z")];
+  const [old, next] = [heldKey(newVapidKeys(), then), heldKey(newVapidKeys(), then)];
+  const ring = stage(makeCurrent(newRing(old, then), heldKey(keys, later), later), next);
+  const bound = (simulators: Simulators, key: VapidKeys, vapidKeyId?: string) => {
+    const { endpoint, keys: theirs } = simulators.webpush.subscribe({ applicationServerKey: key.public_key });
+    return pushTo(simulators, "", { endpoint, keys: theirs, vapidKeyId });
+  };
+
+  it("sign each for the subscriptions that were made with them", async () => {
+    const simulators = await simulate();
+    const client = connect({ ...at(simulators), ring });
+    for (const key of [old, ring.current, next])
+      expect(await client.send(bound(simulators, key, key.id))).toMatchObject({ kind: "accepted" });
+    expect(simulators.pushes().map(({ vapidKey }) => vapidKey)).toEqual([
+      old.public_key,
+      keys.public_key,
+      next.public_key,
+    ]);
+    expect(await client.send(bound(simulators, old, ring.current.id))).toMatchObject({ kind: "misconfigured" });
+  });
+
+  it("the first one signs for those that name none, or one of settings that are gone", async () => {
+    const simulators = await simulate();
+    const client = connect({ ...at(simulators), ring });
+    expect(await client.send(bound(simulators, old))).toMatchObject({ kind: "accepted" });
+    expect(await client.send(bound(simulators, old, "0123456789abcdef"))).toMatchObject({ kind: "accepted" });
+  });
+
+  it("a retired one signs nothing, and no request is made", async () => {
+    const simulators = await simulate();
+    const client = connect({ ...at(simulators), ring: retire(ring, old.id) });
+    for (const id of [old.id, undefined])
+      expect(await client.send(bound(simulators, old, id))).toMatchObject({
+        kind: "rejected",
+        reason: "vapid-key-retired",
+        unsent: true,
+      });
+    expect(simulators.pushes()).toEqual([]);
+  });
+});
+
 it("signs once for many pushes, and anew before a push service would refuse it", async () => {
   let ahead = 0;
   const simulators = await simulate({ webpush: { now: () => Date.now() + ahead } });
@@ -234,6 +280,7 @@ describe("the guard", () => {
     expect(await client.send(pushTo(simulators, "", { endpoint: "https://push.example.com/x" }))).toEqual({
       kind: "rejected",
       reason: "endpoint-forbidden",
+      unsent: true,
       providerReason: "the endpoint's host is not a known push service",
     });
   });

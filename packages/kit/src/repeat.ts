@@ -1,4 +1,5 @@
-import { HeraldError, type Logger } from "@herald/kit";
+import { HeraldError } from "./herald-error.ts";
+import type { Logger } from "./logger.ts";
 
 export type Repeating = { readonly stop: () => Promise<void> };
 

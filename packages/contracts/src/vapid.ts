@@ -1,0 +1,24 @@
+import { hash } from "node:crypto";
+import { z } from "zod";
+
+/** The public half of a VAPID key (RFC 8292) as browsers take it for `applicationServerKey`. Its first byte is always 4. */
+export const VapidPublicKey = z
+  .string()
+  .regex(/^B[A-Za-z0-9_-]{86}=?$/, "must be a VAPID public key: an uncompressed P-256 point, 65 bytes as base64url")
+  .meta({ id: "VapidPublicKey" });
+
+/** Names a key wherever the key itself would be too long: the first 16 hexadecimal digits of the SHA-256 of its public half. */
+export const VapidKeyId = z
+  .string()
+  .regex(/^[0-9a-f]{16}$/, "must be a key's id: 16 hexadecimal digits")
+  .meta({ id: "VapidKeyId" });
+
+export const vapidKeyId = (publicKey: string): string =>
+  hash("sha256", Buffer.from(publicKey, "base64url"), "hex").slice(0, 16);
+
+/**
+ * Where a key is in its rotation: `next` is known to everyone and not given to browsers yet, `current` is what browsers subscribe
+ * with, `earlier` ones serve the subscriptions that were made with them.
+ */
+export const VapidKeyStatus = z.enum(["next", "current", "earlier"]).meta({ id: "VapidKeyStatus" });
+export type VapidKeyStatus = z.infer<typeof VapidKeyStatus>;

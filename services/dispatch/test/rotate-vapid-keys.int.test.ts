@@ -1,0 +1,177 @@
+import { ask, openBucket } from "@herald/bus";
+import {
+  GetProvider,
+  ListVapidKeys,
+  type ProjectId,
+  PromoteVapidKey,
+  ProvidersRecord,
+  PutProvider,
+  projectProvidersKey,
+  RetireVapidKey,
+  StageVapidKey,
+  vapidKeyId,
+} from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { createProviderRecords } from "../src/answers/provider-records.ts";
+import { createCredentialStore } from "../src/stores/credential-store.ts";
+import { type DispatchTest, device, startDispatchTest } from "./dispatch-fixture.ts";
+
+let dispatch: DispatchTest;
+beforeAll(async () => {
+  dispatch = await startDispatchTest();
+});
+afterAll(() => dispatch.stop());
+beforeEach(() => dispatch.simulators.clear());
+
+const subject = "mailto:ops@example.com";
+const put = async (projectId: ProjectId, settings: Record<string, unknown> = {}) => {
+  const { bus, simulators } = dispatch;
+  const elsewhere = { endpoint: simulators.webpush.url, ca: simulators.ca };
+  const view = await ask(bus, PutProvider, {
+    projectId,
+    provider: "webpush",
+    settings: { subject, ...elsewhere, ...settings },
+  });
+  return String(view.settings.public_key);
+};
+
+/** A browser that subscribed with a key; `named` as registry stored it. */
+const browser = (applicationServerKey: string, named: string | undefined = vapidKeyId(applicationServerKey)) => {
+  const { endpoint, keys } = dispatch.simulators.webpush.subscribe({ applicationServerKey });
+  return device("", { token: endpoint, keys, ...(named && { vapidKeyId: named }) });
+};
+
+const sendTo = async (projectId: ProjectId, devices: ReturnType<typeof device>[]) => {
+  const id = await dispatch.send(projectId);
+  const sorted = devices.toSorted((one, other) => (one.id < other.id ? -1 : 1));
+  await dispatch.deal(projectId, id, [sorted], { platform: "web" });
+  return dispatch.final(projectId, id);
+};
+
+const record = async (projectId: ProjectId) =>
+  (await openBucket(dispatch.bus, "push_projects", ProvidersRecord).get(projectProvidersKey(projectId)))?.value;
+
+test("old and new subscribers get every push, before, between and after the steps of a rotation", async () => {
+  const { bus, project } = dispatch;
+  const projectId = await project();
+  const old = await put(projectId);
+  const unnamed = browser(old, "");
+  const everyone = [browser(old), unnamed];
+  expect(await sendTo(projectId, everyone)).toMatchObject({ counts: { accepted: 2 } });
+
+  const { key, created } = await ask(bus, StageVapidKey, { projectId });
+  expect([created, key.status]).toEqual([true, "next"]);
+  expect(await ask(bus, StageVapidKey, { projectId })).toEqual({ key, created: false });
+  everyone.push(browser(key.public_key));
+  expect(await sendTo(projectId, everyone)).toMatchObject({ counts: { accepted: 3 } });
+
+  expect(await ask(bus, PromoteVapidKey, { projectId, keyId: key.id })).toMatchObject({ status: "current" });
+  everyone.push(browser(key.public_key), browser(old));
+  expect(await sendTo(projectId, everyone)).toMatchObject({ counts: { accepted: 5 } });
+  expect((await record(projectId))?.vapidKeys).toEqual([
+    { id: key.id, publicKey: key.public_key, status: "current" },
+    { id: vapidKeyId(old), publicKey: old, status: "earlier" },
+  ]);
+
+  await ask(bus, RetireVapidKey, { projectId, keyId: vapidKeyId(old) });
+  expect(await sendTo(projectId, everyone)).toMatchObject({
+    counts: { accepted: 2, failed: 3 },
+    failures: { "vapid-key-retired": 3 },
+  });
+  expect(await ask(bus, ListVapidKeys, { projectId })).toMatchObject({
+    keys: [{ id: key.id, status: "current" }],
+    retired: [vapidKeyId(old)],
+    unnamed: vapidKeyId(old),
+  });
+});
+
+test("new settings keep every key, and another pair is a rotation too", async () => {
+  const { bus, project } = dispatch;
+  const projectId = await project();
+  const old = await put(projectId);
+  const { key } = await ask(bus, StageVapidKey, { projectId });
+  expect(await put(projectId, { subject: "https://example.com/contact" })).toBe(old);
+  await ask(bus, PromoteVapidKey, { projectId, keyId: key.id });
+  const everyone = [browser(old), browser(key.public_key), browser(old, "")];
+  expect(await put(projectId, { subject: "mailto:other@example.com" })).toBe(key.public_key);
+  expect(await sendTo(projectId, everyone)).toMatchObject({ counts: { accepted: 3 } });
+  const view = await ask(bus, GetProvider, { projectId, provider: "webpush" });
+  expect(view.settings.keys).toMatchObject([{ status: "current" }, { status: "earlier" }]);
+});
+
+test("a rotation goes on where it was when two ask at once", async () => {
+  const { bus, project } = dispatch;
+  const projectId = await project();
+  await put(projectId);
+  const staged = await Promise.all(Array.from({ length: 4 }, () => ask(bus, StageVapidKey, { projectId })));
+  expect(new Set(staged.map(({ key }) => key.id)).size).toBe(1);
+  await Promise.all([
+    put(projectId, { subject: "mailto:other@example.com" }),
+    ask(bus, PromoteVapidKey, { projectId, keyId: staged[0]?.key.id ?? "" }),
+  ]);
+  const { keys } = await ask(bus, ListVapidKeys, { projectId });
+  expect(keys.map(({ id, status }) => [id, status])).toEqual([
+    [staged[0]?.key.id, "current"],
+    [expect.any(String), "earlier"],
+  ]);
+});
+
+test("a retired key says nothing about the others: the provider is not paused by it", async () => {
+  const { bus, project } = dispatch;
+  const projectId = await project();
+  const old = await put(projectId);
+  const { key } = await ask(bus, StageVapidKey, { projectId });
+  await ask(bus, PromoteVapidKey, { projectId, keyId: key.id });
+  await ask(bus, RetireVapidKey, { projectId, keyId: vapidKeyId(old) });
+  expect(await sendTo(projectId, [browser(old)])).toMatchObject({ failures: { "vapid-key-retired": 1 } });
+  const credentials = dispatch.database.client.db(dispatch.config.HERALD_DISPATCH_DATABASE).collection("credentials");
+  const stored = await credentials.findOne({ projectId, provider: "webpush" });
+  // What was refused here has proven nothing either.
+  expect([stored?.paused, stored?.provenAt]).toEqual([undefined, undefined]);
+  expect(await sendTo(projectId, [browser(key.public_key)])).toMatchObject({ counts: { accepted: 1 } });
+  await eventually(async () =>
+    expect(await credentials.findOne({ projectId, provider: "webpush" })).toHaveProperty("provenAt"),
+  );
+});
+
+test("settings that were deleted and put again serve whom they can", async () => {
+  const { bus, project } = dispatch;
+  const projectId = await project();
+  await put(projectId);
+  const credentials = dispatch.database.client.db(dispatch.config.HERALD_DISPATCH_DATABASE).collection("credentials");
+  await credentials.deleteOne({ projectId, provider: "webpush" });
+  const again = await put(projectId);
+  expect(await sendTo(projectId, [browser(again, "0123456789abcdef")])).toMatchObject({ counts: { accepted: 1 } });
+  await expect(ask(bus, RetireVapidKey, { projectId, keyId: vapidKeyId(again) })).rejects.toMatchObject({
+    code: "vapid-key-current",
+  });
+});
+
+test("what an older version left is mended: gateways learn of its one key", async () => {
+  const { database, config, project, bus } = dispatch;
+  const projectId = await project();
+  const publicKey = await put(projectId);
+  const db = database.client.db(config.HERALD_DISPATCH_DATABASE);
+  await db.collection("credentials").updateOne({ projectId, provider: "webpush" }, { $unset: { "view.keys": "" } });
+  const bucket = openBucket(bus, "push_projects", ProvidersRecord);
+  await bucket.put(projectProvidersKey(projectId), { providers: ["apns", "webpush"] });
+  const records = createProviderRecords(bucket, createCredentialStore(db, config.HERALD_DISPATCH_MASTER_KEYS));
+  const { signal } = new AbortController();
+  expect(await records.reconcile(signal)).toBe(1);
+  expect((await record(projectId))?.vapidKeys).toEqual([{ id: vapidKeyId(publicKey), publicKey, status: "current" }]);
+  expect(await records.reconcile(signal)).toBe(0);
+});
+
+test.each([
+  [{ private_key: "x" }, /^key\.private_key: must be a VAPID private key/],
+  [{ private_key: "", public_key: "x" }, /^key\.private_key: must be/],
+])("a pair that does not parse is refused: %j", async (pair, words) => {
+  const { bus, project } = dispatch;
+  const projectId = await project();
+  await expect(ask(bus, StageVapidKey, { projectId, pair })).rejects.toMatchObject({
+    code: "validation-failed",
+    messages: [expect.stringMatching(words)],
+  });
+  await expect(ask(bus, ListVapidKeys, { projectId })).rejects.toMatchObject({ code: "provider-not-found" });
+});

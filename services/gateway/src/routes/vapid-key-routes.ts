@@ -1,0 +1,172 @@
+import {
+  ChangeVapidKey,
+  CountVapidKeys,
+  CreateVapidKey,
+  ListVapidKeys,
+  type ProjectId,
+  ProjectId as ProjectIdSchema,
+  PromoteVapidKey,
+  RetiredVapidKey,
+  RetireVapidKey,
+  StageVapidKey,
+  VapidKey,
+  VapidKeyId,
+  WebPushKey,
+} from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { z } from "zod";
+import { admin, noCredential } from "../auth/caller.ts";
+import type { Gateway } from "../gateway.ts";
+import { created, ok } from "../http/reply.ts";
+import { defineRoute, type PathParam } from "../http/route.ts";
+import { projectParam } from "./path-params.ts";
+
+const OneKey = z.object({ data: VapidKey });
+const keyParam = { schema: VapidKeyId, otherwise: "vapid-key-not-found" } as const satisfies PathParam;
+
+const keysPath = "/admin/v1/projects/{id}/providers/webpush/keys";
+const common = { tag: "Administration", access: admin } as const;
+
+/** Dispatch has the keys and registry the subscriptions: what both say, key by key. */
+const keysOf = async ({ ask }: Gateway, projectId: ProjectId) => {
+  const [{ keys, retired, unnamed }, { subscriptions }] = await Promise.all([
+    ask(ListVapidKeys, { projectId }),
+    ask(CountVapidKeys, { projectId }),
+  ]);
+  const held = new Set([...keys.map(({ id }) => id), ...retired]);
+  /** Whose a subscription is: one that names no key, or one that settings before these had, is the first one's. */
+  const ownerOf = (keyId: string | undefined) => (keyId !== undefined && held.has(keyId) ? keyId : unnamed);
+  const devicesOf = (id: string) =>
+    subscriptions.reduce((sum, { keyId, devices }) => sum + (ownerOf(keyId) === id ? devices : 0), 0);
+  return { devicesOf, keys: keys.map((key) => ({ ...key, devices: devicesOf(key.id) })) };
+};
+
+const counted = async (gateway: Gateway, projectId: ProjectId, key: Omit<VapidKey, "devices">): Promise<VapidKey> => {
+  const { devicesOf } = await keysOf(gateway, projectId);
+  return { ...key, devices: devicesOf(key.id) };
+};
+
+const readKey = defineRoute({
+  method: "get",
+  path: "/api/v1/webpush-key",
+  operationId: "getWebPushKey",
+  tag: "Devices",
+  summary: "Read the key that a browser subscribes with",
+  description:
+    "Needs no credential. `public_key` is what `pushManager.subscribe` takes as `applicationServerKey`; name it as `keys.vapid_key` when the subscription is registered.",
+  access: noCredential,
+  cors: true,
+  query: z.strictObject({ project_id: ProjectIdSchema }),
+  answers: { 200: { description: "The current key", schema: z.object({ data: WebPushKey }) } },
+  errors: ["project-not-found", "provider-not-found"],
+  handle: async ({ limits, projects }, { query, address }) => {
+    await limits.client(address);
+    const { id } = await projects.settings(query.project_id);
+    const keys = (await projects.vapidKeys(id)) ?? (await projects.vapidKeys(id, true)) ?? [];
+    const of = (wanted: VapidKey["status"]) => {
+      const found = keys.find(({ status }) => status === wanted);
+      return found && { id: found.id, public_key: found.publicKey };
+    };
+    const [current, next] = [of("current"), of("next")];
+    if (current === undefined) throw new HeraldError("provider-not-found", "the project has no settings for webpush");
+    return ok({ data: { ...current, ...(next && { next }) } });
+  },
+});
+
+const listKeys = defineRoute({
+  ...common,
+  method: "get",
+  path: keysPath,
+  operationId: "listVapidKeys",
+  summary: "List a project's Web Push keys",
+  description:
+    "The next one first, then the current one, then earlier ones, latest first; with how many subscriptions need each.",
+  params: { id: projectParam },
+  answers: { 200: { description: "All keys; there are ten at most", schema: z.object({ data: z.array(VapidKey) }) } },
+  errors: ["project-not-found", "provider-not-found"],
+  handle: async (gateway, { params }) => {
+    const { id: projectId } = await gateway.projects.settings(params.id);
+    return ok({ data: (await keysOf(gateway, projectId)).keys });
+  },
+});
+
+const stageKey = defineRoute({
+  ...common,
+  method: "post",
+  path: keysPath,
+  operationId: "stageVapidKey",
+  summary: "Add the next Web Push key",
+  description:
+    "The first step of a rotation: apps can read it, subscriptions made with it are served, and browsers are not given it yet. Without a pair one is made; where one is made already, it is the answer.",
+  params: { id: projectParam },
+  body: CreateVapidKey,
+  answers: {
+    200: { description: "A key was staged already", schema: OneKey },
+    201: { description: "The next key", schema: OneKey },
+  },
+  errors: ["project-not-found", "provider-not-found", "vapid-key-staged", "too-many-vapid-keys"],
+  handle: async (gateway, { params, body, sent, path, idempotencyKey }) => {
+    const { id: projectId } = await gateway.projects.settings(params.id);
+    const perform = async () => {
+      const pair = body.key;
+      const { key, created: isNew } = await gateway.ask(StageVapidKey, { projectId, ...(pair && { pair }) });
+      const answer = { data: await counted(gateway, projectId, key) };
+      return isNew ? created(answer) : ok(answer);
+    };
+    // Without a pair a repeat finds the key; with one it is told that the key is there.
+    return gateway.once(
+      { key: idempotencyKey, owner: "admin", route: `POST ${path}`, body: sent },
+      { newId: () => "", perform },
+    );
+  },
+});
+
+const promoteKey = defineRoute({
+  ...common,
+  method: "patch",
+  path: `${keysPath}/{key}`,
+  operationId: "changeVapidKey",
+  summary: "Make a Web Push key the current one",
+  description:
+    "Browsers are given it from now on. The one that was current becomes `earlier` and goes on serving its subscriptions. An earlier one can be made current again.",
+  params: { id: projectParam, key: keyParam },
+  body: ChangeVapidKey,
+  answers: { 200: { description: "The key as it is now", schema: OneKey } },
+  errors: ["project-not-found", "provider-not-found"],
+  handle: async (gateway, { params }) => {
+    const { id: projectId } = await gateway.projects.settings(params.id);
+    const key = await gateway.ask(PromoteVapidKey, { projectId, keyId: params.key });
+    return ok({ data: await counted(gateway, projectId, key) });
+  },
+});
+
+const retireKey = defineRoute({
+  ...common,
+  method: "delete",
+  path: `${keysPath}/{key}`,
+  operationId: "retireVapidKey",
+  summary: "Retire a Web Push key",
+  description:
+    "Its private half is forgotten. Refused while active subscriptions need it, unless `force=true` says that they may be lost; the answer tells how many are. Their pushes fail as `vapid-key-retired` until they subscribe again.",
+  params: { id: projectParam, key: keyParam },
+  query: z.strictObject({ force: z.enum(["true", "false"], 'must be "true" or "false"').optional() }),
+  answers: { 200: { description: "The key is gone", schema: z.object({ data: RetiredVapidKey }) } },
+  errors: ["project-not-found", "provider-not-found", "vapid-key-current", "vapid-key-in-use"],
+  handle: async (gateway, { params: { id, key: keyId }, query }) => {
+    const { id: projectId } = await gateway.projects.settings(id);
+    const { devicesOf, keys } = await keysOf(gateway, projectId);
+    const devices = devicesOf(keyId);
+    const retirable = keys.some((key) => key.id === keyId && key.status !== "current");
+    if (retirable && devices > 0 && query.force !== "true")
+      throw new HeraldError(
+        "vapid-key-in-use",
+        `key: ${devices} active ${devices === 1 ? "subscription was" : "subscriptions were"} made with it and would get nothing until they subscribe again; wait for them, or repeat with force=true`,
+      );
+    await gateway.ask(RetireVapidKey, { projectId, keyId });
+    // Counted once more: a registration may have come between.
+    const { devicesOf: left } = await keysOf(gateway, projectId);
+    return ok({ data: { id: keyId, lost_devices: left(keyId) } });
+  },
+});
+
+export const vapidKeyRoutes = [readKey, listKeys, stageKey, promoteKey, retireKey];
