@@ -7,6 +7,7 @@ export { type NatsOptions, startNats, startNatsServer } from "./nats/start-nats.
 export { freePort } from "./processes/free-port.ts";
 export type { RunningProcess } from "./processes/start-process.ts";
 export { removeAtExit } from "./processes/watchdog.ts";
+export { pipInstall } from "./provision/pip-install.ts";
 export type { RunningServer, StackOptions } from "./stack-options.ts";
 export { analyticsUser, natsUsers } from "./start/nats-users.ts";
 export { type RunningHerald, startHerald } from "./start/start-herald.ts";

@@ -1,0 +1,67 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { pipInstall } from "@herald/local-stack";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { show } from "./figures.ts";
+
+/** Of each operation and phase; the design of the interface is held to a thousand. */
+const examples = process.env.HERALD_HOSTILE_EXAMPLES ?? "1000";
+
+let system: System;
+let packages: string;
+beforeAll(async () => {
+  packages = await pipInstall("schemathesis-4.32.5", ["schemathesis==4.32.5"], {
+    env: process.env,
+    progress: (line) => process.stderr.write(`${line}\n`),
+  });
+  // Everything comes from one address: limits would answer instead of what is to be tried.
+  system = await startSystem({
+    env: { HERALD_GATEWAY_LIMIT_FAILURES: "1000000", HERALD_GATEWAY_LIMIT_CLIENTS: "1000000" },
+  });
+}, 900_000);
+afterAll(() => system?.stop());
+tellOnFailure(() => system);
+
+test.for([
+  ["what apps and backends call", "^/api/v1/", async () => (await system.project()).token],
+  ["what operators call", "^/admin/v1/", async () => system.adminToken],
+] as const)("schemathesis finds nothing in %s", async ([, paths, token], { task }) => {
+  const reports = join(system.folder, "schemathesis", paths.replaceAll(/\W/g, ""));
+  const python = spawn(
+    "python3",
+    [
+      ...[
+        "-m",
+        "schemathesis.cli",
+        "--config-file",
+        join(import.meta.dirname, "schemathesis.toml"),
+        "run",
+        `${system.gateway}/openapi.json`,
+      ],
+      ...["--include-path-regex", paths, "--header", `Authorization: Bearer ${await token()}`],
+      ...["--max-examples", examples, "--continue-on-failure"],
+      ...["--report", "json", "--report-json-path", join(reports, "report.json")],
+    ],
+    {
+      env: { ...process.env, PYTHONPATH: packages, PYTHONDONTWRITEBYTECODE: "1" },
+      cwd: system.folder,
+      stdio: ["ignore", "pipe", "pipe"],
+    },
+  );
+  let printed = "";
+  for (const stream of [python.stdout, python.stderr])
+    stream.setEncoding("utf8").on("data", (text) => {
+      printed += text;
+    });
+  const [code] = await once(python, "close");
+  const report = JSON.parse(await readFile(join(reports, "report.json"), "utf8"));
+  show(task, {
+    operations: report.operations.tested,
+    "requests made up": report.test_cases.generated,
+    failures: report.failures.length,
+  });
+  expect(code, printed.slice(-20_000)).toBe(0);
+});
