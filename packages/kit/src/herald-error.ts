@@ -17,7 +17,11 @@ export class HeraldError extends Error {
 
   constructor(code: ErrorCode, messages: string | readonly string[], options: HeraldErrorOptions = {}) {
     const list = typeof messages === "string" ? [messages] : messages;
+    // Where a refused request came from in the code is of no use to anybody, and costs more than the rest of refusing it.
+    const depth = Error.stackTraceLimit;
+    if (errors[code].log === "info") Error.stackTraceLimit = 0;
     super(list.join("; "), options.cause === undefined ? undefined : { cause: options.cause });
+    Error.stackTraceLimit = depth;
     this.name = "HeraldError";
     this.code = code;
     this.messages = list.length > 0 ? list : [errors[code].title];

@@ -23,6 +23,7 @@ import { allowBrowsers, mountPreflights } from "./http/cors.ts";
 import { mountRoutes } from "./http/mount-routes.ts";
 import { createOnce } from "./idempotency/once.ts";
 import { createRateLimits } from "./limits/rate-limits.ts";
+import { absorbRepeats } from "./opens/absorb-repeats.ts";
 import { createGroupOpens } from "./opens/group-opens.ts";
 import { mirrorBucket } from "./records/mirror-bucket.ts";
 import { createProjectDirectory } from "./records/project-directory.ts";
@@ -82,7 +83,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     send: createSendCommands(link.bus),
     deadLetters: createDeadLetters({ bus: link.bus, ask: askBus, projects, log }),
     openTokens: createOpenTokens(config.HERALD_OPEN_KEYS),
-    recordOpen: opens.record,
+    recordOpen: absorbRepeats(opens.record),
   };
 
   const health = createHealth({
@@ -90,12 +91,15 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     tokens: () => tokenMirror.ready() || "the project tokens are not all known yet",
     projects: () => projectMirror.ready() || "the projects are not all known yet",
   });
-  const http = createHttpApp({ log, trustProxy: config.HERALD_GATEWAY_TRUST_PROXY }, (router) => {
-    health.routes(router);
-    mountDocs(router, allRoutes);
-    mountPreflights(router, allRoutes);
-    mountRoutes(router, allRoutes, gateway);
-  });
+  const http = createHttpApp(
+    { log, trustProxy: config.HERALD_GATEWAY_TRUST_PROXY, bodyLimitBytes: "by-route" },
+    (router) => {
+      health.routes(router);
+      mountDocs(router, allRoutes);
+      mountPreflights(router, allRoutes);
+      mountRoutes(router, allRoutes, gateway);
+    },
+  );
   const watch = (bus: Bus) => {
     tokenMirror.start(bus);
     projectMirror.start(bus);

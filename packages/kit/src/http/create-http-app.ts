@@ -11,14 +11,14 @@ import { methodsOf } from "./routes-of.ts";
  * A body of 1,000 targets of 900 bytes each fits (a topic takes 30, an FCM token 170, a Web Push endpoint up to 500), and
  * with ids and headers it still fits one bus message, which is 1 MiB unless the broker is told otherwise.
  */
-const defaultBodyLimitBytes = 960 * 1024;
+export const defaultBodyLimitBytes = 960 * 1024;
 
 export type HttpAppOptions = {
   readonly log: Logger;
   /** How many proxies stand in front, whose `X-Forwarded-For` is believed; none by default. */
   readonly trustProxy?: number;
-  /** After decompression; 960 KiB by default. */
-  readonly bodyLimitBytes?: number;
+  /** After decompression; 960 KiB by default. `by-route`: routes read bodies themselves, by {@link readBody}. */
+  readonly bodyLimitBytes?: number | "by-route";
 };
 
 /** Query parameters as plain strings; one that is given twice becomes a list, which no schema of a string accepts. */
@@ -55,7 +55,7 @@ export const createHttpApp = (options: HttpAppOptions, build: (router: Router) =
   app.use((request, _response, next) => {
     next(hostProblem(request.rawHeaders, request.httpVersionMinor));
   });
-  app.use(jsonBody(bodyLimitBytes));
+  if (bodyLimitBytes !== "by-route") app.use(jsonBody(bodyLimitBytes));
   build(router);
   app.use((request, response, next) => {
     const methods = request.method === "OPTIONS" ? methodsOf(router, request.path) : [];

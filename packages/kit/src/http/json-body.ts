@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { json, type RequestHandler } from "express";
+import { json, type Request, type RequestHandler, type Response } from "express";
 import { HeraldError } from "../herald-error.ts";
 
 /**
@@ -95,4 +95,13 @@ export const jsonBody = (limitBytes: number): RequestHandler => {
       next(problem === undefined ? undefined : new HeraldError("validation-failed", problem));
     });
   };
+};
+
+/** {@link jsonBody} for a route that reads its body when it knows that it wants it. Throws what is wrong with it. */
+export const readBody = (limitBytes: number): ((request: Request, response: Response) => Promise<void>) => {
+  const read = jsonBody(limitBytes);
+  return (request, response) =>
+    new Promise((resolve, reject) => {
+      void read(request, response, (error?: unknown) => (error === undefined ? resolve() : reject(error)));
+    });
 };

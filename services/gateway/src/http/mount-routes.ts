@@ -1,4 +1,4 @@
-import { HeraldError, parseBody, parseQuery } from "@herald/kit";
+import { defaultBodyLimitBytes, HeraldError, parseBody, parseQuery, readBody } from "@herald/kit";
 import type { Request, Response, Router } from "express";
 import { z } from "zod";
 import type { Gateway } from "../gateway.ts";
@@ -68,12 +68,15 @@ export const mountRoutes = (router: Router, routes: readonly Route[], gateway: G
   const isLiteral = ({ path }: Route) => !path.includes("{");
   const literals: ReadonlySet<string> = new Set(routes.filter(isLiteral).map(({ path }) => path));
   for (const route of routes) {
+    const read = readBody(route.bodyLimitBytes ?? defaultBodyLimitBytes);
     const path = route.path.replaceAll(/\{(\w+)\}/g, ":$1");
     router[route.method](path, async (request, response, next) => {
       // `GET /dead-letters/replay` does not ask for the dead letter "replay": it is a 405, which the app answers.
       if (!isLiteral(route) && literals.has(request.path)) return next();
       const address = request.ip ?? "";
       const caller = await gateway.authenticate(route.access, request.get("authorization"), address);
+      // Only now: the body of somebody who may not call this is never read.
+      await read(request, response);
       const params = parsePath(route.params ?? {}, request);
       const { query, body } = parseBoth(route, request);
       const url = request.originalUrl;

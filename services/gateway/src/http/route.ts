@@ -64,6 +64,8 @@ type Declaration<
   readonly params?: P;
   readonly query?: Q;
   readonly body?: B;
+  /** The largest body, where the 960 KiB of other routes would let anyone without a credential cost much. */
+  readonly bodyLimitBytes?: number;
   readonly answers: A;
   /** Errors of this route; those that follow from credential, parameters and body are added. */
   readonly errors?: readonly ErrorCode[];

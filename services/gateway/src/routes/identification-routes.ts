@@ -17,6 +17,9 @@ import { created, ok } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
 import { readSubscription } from "../records/read-subscription.ts";
 
+/** Metadata and identifiers of 16 KiB each, were every character escaped, beside a push token. */
+const clientBodyBytes = 256 * 1024;
+
 /** Lets a client act by its push token alone, where the project allows that. */
 const admitClient = async ({ limits, projects }: Gateway, address: string, projectId: ProjectId): Promise<void> => {
   await limits.client(address);
@@ -36,6 +39,7 @@ const identify = defineRoute({
   access: noCredential,
   cors: true,
   body: Identification,
+  bodyLimitBytes: clientBodyBytes,
   answers: {
     200: { description: "The token was known", schema: z.object({ data: DeviceSummary }) },
     201: { description: "A new device", schema: z.object({ data: DeviceSummary, credential: z.string() }) },
@@ -114,6 +118,7 @@ const changeMetadata = (method: "patch" | "put") =>
     access: anyClient("devices"),
     cors: true,
     body: ChangeMetadata,
+    bodyLimitBytes: clientBodyBytes,
     answers: {
       200: { description: "The metadata is changed", schema: z.object({ data: z.union([Device, DeviceSummary]) }) },
     },

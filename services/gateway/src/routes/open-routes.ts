@@ -23,6 +23,8 @@ const openNotification = defineRoute({
   cors: true,
   params: { id: notificationParam },
   body: OpenNotification,
+  // A project's id, and a token of at most 512 characters.
+  bodyLimitBytes: 2_048,
   answers: { 204: { description: "The open is recorded" } },
   errors: ["notification-not-found", "open-token-invalid"],
   handle: async ({ openTokens, recordOpen, limits, now }, { params, body, address }) => {

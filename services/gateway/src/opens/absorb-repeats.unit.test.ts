@@ -1,0 +1,69 @@
+import { newDeviceId, newNotificationId, newProjectId } from "@herald/contracts";
+import { expect, test } from "vitest";
+import { absorbRepeats } from "./absorb-repeats.ts";
+
+const at = new Date("2030-01-01T00:00:00Z");
+const projectId = newProjectId(at);
+const newOpen = () => ({
+  notificationId: newNotificationId(at),
+  deviceId: newDeviceId(at),
+  openedAt: at.toISOString(),
+});
+
+/** A writer whose writes the test ends one by one. */
+const writer = (most?: number) => {
+  const writes: { deviceId: string; succeed: () => void; fail: (error: Error) => void }[] = [];
+  const record = absorbRepeats(
+    (_, { deviceId }) =>
+      new Promise((succeed, fail) => {
+        writes.push({ deviceId, succeed, fail });
+      }),
+    most,
+  );
+  return { writes, record: (open: ReturnType<typeof newOpen>) => record(projectId, open) };
+};
+
+test("a repeat waits for the first, and what comes later finds it done", async () => {
+  const { writes, record } = writer();
+  const open = newOpen();
+  let answered = 0;
+  const both = [record(open), record({ ...open })].map((one) => one.then(() => answered++));
+  await Promise.resolve();
+  expect([writes.length, answered]).toEqual([1, 0]);
+  writes[0]?.succeed();
+  await Promise.all(both);
+  await record(open);
+  expect(writes).toHaveLength(1);
+});
+
+test("another device or notification is another open", () => {
+  const { writes, record } = writer();
+  const open = newOpen();
+  void record(open);
+  void record({ ...open, deviceId: newDeviceId(at) });
+  void record({ ...open, notificationId: newNotificationId(at) });
+  expect(writes).toHaveLength(3);
+});
+
+test("one that could not be written is written when it comes again", async () => {
+  const { writes, record } = writer();
+  const open = newOpen();
+  const first = record(open);
+  writes[0]?.fail(new Error("away"));
+  await expect(first).rejects.toThrow("away");
+  void record(open);
+  expect(writes).toHaveLength(2);
+});
+
+test("so many are remembered and no more, the latest", async () => {
+  const { writes, record } = writer(2);
+  const opens = [newOpen(), newOpen(), newOpen()] as const;
+  for (const open of opens) void record(open);
+  for (const { succeed } of writes) succeed();
+  await Promise.resolve();
+  await record(opens[2]);
+  await record(opens[1]);
+  expect(writes).toHaveLength(3);
+  void record(opens[0]);
+  expect(writes).toHaveLength(4);
+});
