@@ -14,21 +14,36 @@ export type DeviceResult = {
 /** One byte holds an index. No provider has so many answers: past it their words are left out. */
 const mostResults = 200;
 
+const same = (one: DeviceResult, other: DeviceResult | undefined): boolean =>
+  one.status === other?.status &&
+  one.reason === other.reason &&
+  one.providerReason === other.providerReason &&
+  one.attempts === other.attempts &&
+  one.possibleRepeat === other.possibleRepeat;
+
 /** The distinct results of a row and who got which: five hundred devices rarely have more than a handful. */
 export const createResultTable = (devices: number) => {
   const results: DeviceResult[] = [];
   const sizes: number[] = [];
   const known = new Map<string, number>();
+  let latest = -1;
   /** For each device the index of its result. */
   const resultOf = new Uint8Array(devices);
 
   const indexOf = (result: DeviceResult): number => {
+    // Nearly always the same as for the device before.
+    if (latest >= 0 && same(result, results[latest])) return latest;
+    latest = find(result);
+    return latest;
+  };
+
+  const find = (result: DeviceResult): number => {
     const { status, reason, providerReason, attempts, possibleRepeat } = result;
     const key = `${status} ${reason} ${attempts} ${possibleRepeat} ${providerReason}`;
     const found = known.get(key);
     if (found !== undefined) return found;
     if (results.length >= mostResults && providerReason !== undefined)
-      return indexOf({ ...result, providerReason: undefined });
+      return find({ ...result, providerReason: undefined });
     known.set(key, results.length);
     sizes.push(0);
     return results.push(result) - 1;

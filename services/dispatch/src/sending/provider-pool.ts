@@ -197,7 +197,8 @@ const createChannel = (options: ChannelOptions): Channel => {
       }),
     landed: (count) => {
       usage.flying -= count;
-      usage.usedAt = now().getTime();
+      // Only what does not fly is ever asked how long.
+      if (usage.flying === 0) usage.usedAt = now().getTime();
       admit();
     },
     prove: () => {

@@ -43,22 +43,32 @@ export const sendBatch = async (
   let stop: Stop | undefined;
   let prepared: { channel: Channel; push: ReturnType<Channel["client"]["prepare"]> } | undefined;
 
-  const fly = async (channel: Channel, index: number, push: () => Promise<Outcome>) => {
+  const heard = (channel: Channel, index: number, outcome: Outcome) => {
+    outcomes[index] = outcome;
+    if (outcome.kind === "misconfigured" && outcome.foreign)
+      foreign.push({ index, providerReason: outcome.providerReason });
+    else {
+      const providerReason = heed(channel, outcome, now);
+      if (providerReason !== undefined) refused ??= { channel, providerReason };
+    }
+    channel.landed(1);
+  };
+  /** Not what the provider said: this one request could not be made, and the others can. */
+  const failed = (channel: Channel, index: number, error: unknown) => {
+    faults.push(error);
+    outcomes[index] = { kind: "rejected", reason: "internal", providerReason: "" };
+    channel.landed(1);
+  };
+  /** With one continuation and nothing to await, because it runs for every push. */
+  const fly = (channel: Channel, index: number, push: () => Promise<Outcome>): Promise<void> => {
     try {
-      const outcome = await push();
-      outcomes[index] = outcome;
-      if (outcome.kind === "misconfigured" && outcome.foreign)
-        foreign.push({ index, providerReason: outcome.providerReason });
-      else {
-        const providerReason = heed(channel, outcome, now);
-        if (providerReason !== undefined) refused ??= { channel, providerReason };
-      }
+      return push().then(
+        (outcome) => heard(channel, index, outcome),
+        (error: unknown) => failed(channel, index, error),
+      );
     } catch (error) {
-      // Not what the provider said: this one request could not be made, and the others can.
-      faults.push(error);
-      outcomes[index] = { kind: "rejected", reason: "internal", providerReason: "" };
-    } finally {
-      channel.landed(1);
+      failed(channel, index, error);
+      return Promise.resolve();
     }
   };
 

@@ -1,6 +1,6 @@
 import type { ApnsEnvironment, ApnsSettings, DeviceId, NotificationId } from "@herald/contracts";
 import type { Transport, TransportAnswer, TransportOptions } from "../../transport/transport.ts";
-import { type Outcome, unanswered } from "../outcome.ts";
+import { accepted, type Outcome, unanswered } from "../outcome.ts";
 import { apnsId } from "./apns-id.ts";
 import { apnsOutcome } from "./outcome.ts";
 import type { ProviderTokens } from "./provider-tokens.ts";
@@ -43,6 +43,12 @@ const hosts: Record<ApnsEnvironment, string> = {
 };
 const otherThan: Record<ApnsEnvironment, ApnsEnvironment> = { production: "sandbox", sandbox: "production" };
 
+const notAToken: Outcome = Object.freeze({
+  kind: "rejected",
+  reason: "token-invalid",
+  providerReason: "not a device token: not hexadecimal",
+});
+
 /** TLS ended by the peer because of this side's certificate: it does not wait for better times. */
 const CERTIFICATE_REFUSED = /^ERR_SSL_\w*ALERT_\w*(CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED)/;
 
@@ -80,14 +86,40 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
   }
 
   /** One host's word, after a new provider token if that was all that it missed. */
-  async function attempt(push: ApnsPush, environment: ApnsEnvironment): Promise<Outcome> {
-    const current = providerToken?.current();
-    const authorization = current instanceof Promise ? await current : current;
-    const outcome = judge(await post(push, environment, authorization));
+  async function verdict(
+    push: ApnsPush,
+    environment: ApnsEnvironment,
+    authorization: string | undefined,
+    answer: TransportAnswer,
+  ): Promise<Outcome> {
+    const outcome = judge(answer);
     if (authorization === undefined || !isAbout(outcome, "misconfigured", "ExpiredProviderToken")) return outcome;
     const renewed = await providerToken?.renew(authorization);
     return renewed === undefined ? outcome : judge(await post(push, environment, renewed));
   }
+
+  /** What the answer of the first host means, after a look at the other one if the token may belong there. */
+  async function pursue(
+    push: ApnsPush,
+    environment: ApnsEnvironment,
+    authorization: string | undefined,
+    answer: TransportAnswer,
+  ): Promise<Outcome> {
+    const outcome = await verdict(push, environment, authorization, answer);
+    if (!isAbout(outcome, "rejected", "BadDeviceToken") || endpoint !== undefined) return outcome;
+    // A build for the other environment has tokens that are bad here and good there.
+    const other = otherThan[environment];
+    const current = await providerToken?.current();
+    const second = await verdict(push, other, current, await post(push, other, current));
+    // A key or a certificate may be for one environment only: that is no word about the token.
+    return second.kind === "misconfigured" ? outcome : second;
+  }
+
+  /** Nearly every push ends here: of asynchronous functions within each other, each would cost it another promise. */
+  const sendTo = (push: ApnsPush, environment: ApnsEnvironment, authorization: string | undefined): Promise<Outcome> =>
+    post(push, environment, authorization).then((answer) =>
+      answer.kind === "answered" && answer.status === 200 ? accepted : pursue(push, environment, authorization, answer),
+    );
 
   function headersOf(push: ApnsPush, authorization: string | undefined): Record<string, string> {
     const left = push.expiresAt.getTime() - now().getTime();
@@ -104,16 +136,13 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
   }
 
   return {
-    async send(push) {
-      if (!/^(?:[0-9a-fA-F]{2}){1,200}$/.test(push.token))
-        return { kind: "rejected", reason: "token-invalid", providerReason: "not a device token: not hexadecimal" };
-      const first = push.environment ?? settings.environment;
-      const outcome = await attempt(push, first);
-      if (!isAbout(outcome, "rejected", "BadDeviceToken") || endpoint !== undefined) return outcome;
-      // A build for the other environment has tokens that are bad here and good there.
-      const second = await attempt(push, otherThan[first]);
-      // A key or a certificate may be for one environment only: that is no word about the token.
-      return second.kind === "misconfigured" ? outcome : second;
+    send(push) {
+      if (!/^(?:[0-9a-fA-F]{2}){1,200}$/.test(push.token)) return Promise.resolve(notAToken);
+      const environment = push.environment ?? settings.environment;
+      const current = providerToken?.current();
+      return current instanceof Promise
+        ? current.then((authorization) => sendTo(push, environment, authorization))
+        : sendTo(push, environment, current);
     },
     async close() {
       await Promise.all(Object.values(transports).map((transport) => transport.close()));
