@@ -22,6 +22,7 @@ import { apnsId } from "./providers/apns/apns-id.ts";
 import type { KeyRing } from "./providers/webpush/key-ring.ts";
 import { createCarryOut } from "./sending/carry-out.ts";
 import { checkSettings } from "./sending/check-settings.ts";
+import { createClearOutboxes } from "./sending/clear-outboxes.ts";
 import { createConnectProvider } from "./sending/connect-provider.ts";
 import { createExpand } from "./sending/expand.ts";
 import { createFairGate } from "./sending/fair-gate.ts";
@@ -110,6 +111,7 @@ export const assemble = (config: DispatchConfig, ground: Ground) => {
     now,
     log,
   });
+  const clearOutboxes = createClearOutboxes(deliveries, log);
   const carryOut = createCarryOut({
     watch,
     pool,
@@ -119,6 +121,7 @@ export const assemble = (config: DispatchConfig, ground: Ground) => {
     finisher,
     schedule,
     publishEvent: publish,
+    clearOutbox: clearOutboxes.add,
     flushCredential,
     metrics: createMetrics(),
     now,
@@ -195,6 +198,7 @@ export const assemble = (config: DispatchConfig, ground: Ground) => {
       await Promise.all(answering.map((each) => each.stop()));
       await sweeps.stop();
       await reconciling?.stop();
+      await clearOutboxes.stop();
       await pool.close();
       await outbox.stop();
     },

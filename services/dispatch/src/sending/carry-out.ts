@@ -19,6 +19,8 @@ export type CarryOutOptions = SendOptions & {
   readonly finisher: Finisher;
   readonly schedule: Schedule;
   readonly publishEvent: (event: OutboxEvent) => Promise<void>;
+  /** The events of a row are out. Never throws. */
+  readonly clearOutbox: (row: Pick<BatchFacts, "_id" | "projectId">) => void;
   /** Publishes the outbox of a project's provider. Never throws. */
   readonly flushCredential: (projectId: string, provider: Provider) => Promise<void>;
   readonly metrics: DispatchMetrics;
@@ -38,25 +40,24 @@ export type CarryOut = {
 export const createCarryOut = (options: CarryOutOptions): CarryOut => {
   const { deliveries, credentials, finisher, schedule, watch, metrics, now, log } = options;
 
-  const settle = async (run: Run, settlement: Settlement, signal: AbortSignal): Promise<void> => {
+  /** Undefined when another process has taken the batch over: then its outcomes are the ones that count. */
+  const settle = async (run: Run, settlement: Settlement, signal: AbortSignal): Promise<Settlement | undefined> => {
     const at = now();
     // What was sent is sent: while the database is away the outcomes are kept here, and nowhere else.
     const events = await keepTrying(() => deliveries.settle(run, settlement, at), signal);
     if (events === undefined) {
       log.warn({ batchId: run._id, projectId: run.projectId }, "another process has taken the batch over");
-      return;
+      return undefined;
     }
     // Published first, for those who wait for them; what fails here stays in the row for the sweep.
     if (events.length > 0) await publishAll(run, events);
-    const { tally, failures, waiting } = settlement;
-    if (waiting || run.generation !== rootGeneration) await follow(run);
-    else await finisher.check(run.projectId, run.notificationId, { tally, failures });
+    return settlement;
   };
 
   const publishAll = async (run: Run, events: readonly OutboxEvent[]): Promise<void> => {
     try {
       await Promise.all(events.map(options.publishEvent));
-      await deliveries.clearOutbox(run);
+      options.clearOutbox(run);
     } catch (err) {
       log.warn({ err, batchId: run._id }, "events stay in the outbox for now");
     }
@@ -122,33 +123,52 @@ export const createCarryOut = (options: CarryOutOptions): CarryOut => {
     throw new HeraldError("notification-not-found", `the batch ${run._id} belongs to no notification`);
   };
 
+  const send = async (run: Run, watched: Watched, signal: AbortSignal): Promise<Settlement> => {
+    const { devices, platform } = run;
+    const provider = providerOf[platform];
+    const begun = performance.now();
+    const sent = await inSpan(
+      `send ${provider}`,
+      { kind: "client", attributes: { "herald.provider": provider, "herald.devices": devices.length } },
+      () => sendBatch(options, { watched, devices, platform }, signal),
+    );
+    metrics.sent(provider, sent.outcomes, (performance.now() - begun) / 1000);
+    if (sent.faults.length > 0)
+      log.error({ err: sent.faults[0], faults: sent.faults.length, batchId: run._id }, "requests could not be made");
+    if (sent.refused) await pause(run, sent.refused, signal);
+    return settleBatch({
+      devices,
+      outcomes: sent.outcomes,
+      stop: sent.stop,
+      startedAt: run.startedAt,
+      now: now(),
+      expiresAt: watched.document.expiresAt,
+      cancelled: watched.cancelled,
+      keepDevices: guard(watched, sent),
+      random: options.random(),
+    });
+  };
+
+  /**
+   * `others`: this process is sending more batches of the notification. Those are not final yet, and whoever settles the last
+   * of them looks for the end, so that looking now would be in vain.
+   */
+  const goOn = async (run: Run, settled: Settlement | undefined, others: boolean): Promise<void> => {
+    if (settled && (settled.waiting || run.generation !== rootGeneration)) await follow(run);
+    else if (!others) await finisher.check(run.projectId, run.notificationId, settled);
+  };
+
   return {
     run: async (run, signal) => {
       const watched = await watchedOf(run, signal);
-      const { devices, platform } = run;
-      const provider = providerOf[platform];
-      const begun = performance.now();
-      const sent = await inSpan(
-        `send ${provider}`,
-        { kind: "client", attributes: { "herald.provider": provider, "herald.devices": devices.length } },
-        () => sendBatch(options, { watched, devices, platform }, signal),
-      );
-      metrics.sent(provider, sent.outcomes, (performance.now() - begun) / 1000);
-      if (sent.faults.length > 0)
-        log.error({ err: sent.faults[0], faults: sent.faults.length, batchId: run._id }, "requests could not be made");
-      if (sent.refused) await pause(run, sent.refused, signal);
-      const settlement = settleBatch({
-        devices,
-        outcomes: sent.outcomes,
-        stop: sent.stop,
-        startedAt: run.startedAt,
-        now: now(),
-        expiresAt: watched.document.expiresAt,
-        cancelled: watched.cancelled,
-        keepDevices: guard(watched, sent),
-        random: options.random(),
-      });
-      await settle(run, settlement, signal);
+      let settled: Settlement | undefined;
+      watched.running++;
+      try {
+        settled = await settle(run, await send(run, watched, signal), signal);
+      } finally {
+        watched.running--;
+      }
+      await goOn(run, settled, watched.running > 0);
     },
 
     abandon: async (run, signal) => {
@@ -164,7 +184,7 @@ export const createCarryOut = (options: CarryOutOptions): CarryOut => {
         keepDevices: true,
         random: 0,
       });
-      await settle(run, settlement, signal);
+      await goOn(run, await settle(run, settlement, signal), false);
     },
 
     follow,

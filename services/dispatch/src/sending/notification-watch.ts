@@ -10,6 +10,8 @@ export type Watched = {
   readonly verdicts: { judged: number; unregistered: number; spike: boolean };
   cancelled: boolean;
   abandoned: boolean;
+  /** Batches that this process is sending. */
+  running: number;
   /** When its state was read, in milliseconds. */
   checkedAt: number;
   checking?: Promise<void> | undefined;
@@ -46,6 +48,7 @@ export const createNotificationWatch = (
       verdicts: { judged: 0, unregistered: 0, spike: false },
       cancelled: document.cancelledAt !== undefined,
       abandoned: document.abandonedAt !== undefined,
+      running: 0,
       checkedAt: now().getTime(),
     };
     known.set(document._id, watched);

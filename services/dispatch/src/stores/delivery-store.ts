@@ -205,9 +205,9 @@ export const createDeliveryStore = (db: Db) => {
       return { ...facts, dueAt, paused };
     },
 
-    /** Its events are out. They were written by one update, and nothing is added later. */
-    clearOutbox: async ({ _id, projectId }: Pick<BatchFacts, "_id" | "projectId">) => {
-      await deliveries.updateOne({ _id, projectId }, { $unset: { outbox: "" } });
+    /** Their events are out. Those of a row were written by one update, and nothing is added later. */
+    clearOutboxes: async (projectId: ProjectId, ids: readonly string[]) => {
+      await deliveries.updateMany({ _id: { $in: [...ids] }, projectId }, { $unset: { outbox: "" } }, { hint: "_id_" });
     },
 
     /** Looks at a row that waits later. */
