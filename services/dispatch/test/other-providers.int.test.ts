@@ -38,7 +38,8 @@ test("FCM: registration tokens and installation ids get it, dead ones are retire
   const byFid = device("", { token: "fidOfTheOtherDevice012", tokenKind: "fid" });
   const dead = device("", { token: "dead-token" });
   const id = await send(projectId, {}, { body: "World", data: { k: "v" } });
-  await deal(projectId, id, [[byToken, byFid, dead]], { platform: "android" });
+  const batch = [byToken, byFid, dead].sort((one, other) => (one.id < other.id ? -1 : 1));
+  await deal(projectId, id, [batch], { platform: "android" });
   expect(await final(projectId, id)).toMatchObject({
     counts: { devices: 3, accepted: 2, failed: 1 },
     failures: { unregistered: 1 },
