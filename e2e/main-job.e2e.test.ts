@@ -213,7 +213,7 @@ describe("what arrives", () => {
       link_to: "https://shop.example/orders/7",
       image: "https://shop.example/7.png",
       data: { order: "7" },
-      token: expect.stringMatching(new RegExp(`^v1\\.[^.]+\\.${device.id}\\.[0-9]{10}\\.[A-Za-z0-9_-]{43}$`)),
+      token: expect.stringMatching(new RegExp(`^v2\\.[^.]+\\.${device.id}\\.i\\.[0-9]{10}\\.[A-Za-z0-9_-]{43}$`)),
     });
     expect(push?.headers).toEqual({
       "apns-push-type": "alert",

@@ -133,7 +133,7 @@ test.for(platforms)(
 
 test("a cancel in the middle of a broadcast stops every platform, and the counts stay exact", async () => {
   project = await system.project("Regretful", providers);
-  const each = 1_000;
+  const each = 4_000;
   for (const platform of platforms) await seed(system, project, each, { platform, topics: ["all-of-them"] });
   await system.simulators.script([{ delayMs: 500 }]);
   const { id } = await project.send({ title: "Too early", targets: ["topic:all-of-them"] });

@@ -17,12 +17,12 @@ export function printedCommands({ gateway, control, project }: CommandInput): Pr
   const notification = {
     notification: { title: "Hello", body: "Sent by Herald", link_to: "/welcome", targets: [`token:${DEVICE_TOKEN}`] },
   };
-  // The last push is the last match; a device token never begins with `v1.`, an open token always does.
+  // The last push is the last match; a device token never begins with `v2.`, an open token always does.
   const last = (pattern: string) => `$(printf %s "$pushes" | sed 's/.*${pattern}.*/\\1/')`;
   const open = [
     `pushes=$(curl -s ${control}/pushes)`,
     `id=${last('"notification_id":"\\([^"]*\\)"')}`,
-    `token=${last('"token":"\\(v1\\.[^"]*\\)"')}`,
+    `token=${last('"token":"\\(v2\\.[^"]*\\)"')}`,
     `curl -s -w '%{http_code}\\n' -X PUT "${api}/notifications/$id/open" ${json} -d '{"project_id":"${project.id}","token":"'"$token"'"}'`,
   ];
   return [
