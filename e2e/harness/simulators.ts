@@ -4,7 +4,13 @@ import { expectStatus, request } from "./http.ts";
 export type SimulatorControl = {
   readonly url: string;
   /** What arrived, oldest first. */
-  pushes(filter?: { provider?: string; token?: string; status?: number; since?: number }): Promise<Push[]>;
+  pushes(filter?: {
+    provider?: string;
+    token?: string;
+    status?: number;
+    /** A cursor, or a moment: that one or later. */
+    since?: number | Date;
+  }): Promise<Push[]>;
   /** Only what arrived since the last time it was asked, from its making on. */
   follow(): () => Promise<Push[]>;
   /** Replaces what is answered. */
@@ -35,7 +41,8 @@ export const deviceOf = (push: Push): string => payloadOf(push).token.split(".")
 export function simulatorControl(url: string): SimulatorControl {
   const read = async (query: Record<string, unknown>) => {
     const search = new URLSearchParams();
-    for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value));
+    for (const [name, value] of Object.entries(query))
+      if (value !== undefined) search.set(name, value instanceof Date ? value.toISOString() : String(value));
     const { body } = expectStatus(await request(url, `GET /pushes?${search}`), 200);
     if (body.dropped > 0) throw new Error(`the simulator has forgotten ${body.dropped} pushes`);
     return body as { data: Push[]; next: number };

@@ -33,6 +33,14 @@ export type Service = {
   ready(): Promise<void>;
 };
 
+export type SystemOptions = {
+  readonly env?: Readonly<Record<string, string>>;
+  /** Makes another broker than a single one of this system's own. The configuration has the users. */
+  readonly broker?: (extraConfig: string) => Promise<Broker>;
+  /** A database server other than the run's. */
+  readonly mongoUrl?: string;
+};
+
 export type System = {
   readonly gateway: string;
   readonly adminToken: string;
@@ -48,6 +56,8 @@ export type System = {
   readonly simulators: SimulatorControl;
   readonly services: Readonly<Record<ServiceName, Service>>;
   readonly logs: Logs;
+  /** What the services were started with, for a further instance of one: it needs ports of its own. */
+  readonly environment: NodeJS.ProcessEnv;
   /** Below `/admin/v1`, with the admin token. */
   admin(route: string, options?: Request): Promise<Answered>;
   /** A project of its own that can send by these providers: APNs alone unless told. */
@@ -94,7 +104,7 @@ const ownEnvironment = () =>
  * The whole system as `npm start` runs it: services and simulators as processes of their own, which are started again when
  * they die; with a broker of this test file's own that can be killed, and a part of the run's database behind a proxy.
  */
-export async function startSystem({ env = {} }: { env?: Record<string, string> } = {}): Promise<System> {
+export async function startSystem({ env = {}, broker: makeBroker, mongoUrl }: SystemOptions = {}): Promise<System> {
   const folder = await mkdtemp(join(tmpdir(), "herald-e2e-"));
   removeAtExit(folder);
   const logs = createLogs();
@@ -111,11 +121,13 @@ export async function startSystem({ env = {} }: { env?: Record<string, string> }
     const analytics = analyticsUser("read-opens-only");
     const user = { user: "herald", password: "herald-e2e" };
     const extraConfig = natsUsers(user.password, analytics);
-    const broker = await opened(startBroker({ extraConfig }), (one) => one.stop());
+    const broker = await opened(makeBroker ? makeBroker(extraConfig) : startBroker({ extraConfig }), (one) =>
+      one.stop(),
+    );
     const own = { ...user, ...broker };
     const databases: FreshDatabase[] = [];
     for (const _ of ["registry", "dispatch", "analytics"])
-      databases.push(await opened(freshDatabase(), (one) => one.drop()));
+      databases.push(await opened(freshDatabase(mongoUrl), (one) => one.drop()));
     const [registryDatabase, dispatchDatabase, analyticsDatabase] = databases as [
       FreshDatabase,
       FreshDatabase,
@@ -171,6 +183,7 @@ export async function startSystem({ env = {} }: { env?: Record<string, string> }
       simulators: simulatorControl(simulators.control),
       services,
       logs,
+      environment: herald.environment,
       admin,
       project: async (name = "E2E", providers = ["apns"]) => {
         const { body } = expectStatus(await admin("POST /projects", { body: { project: { name } } }), 201);

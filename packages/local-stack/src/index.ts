@@ -5,7 +5,7 @@ export { type MongoOptions, startMongo } from "./mongo/start-mongo.ts";
 export { resolveNats } from "./nats/resolve-nats.ts";
 export { type NatsOptions, startNats, startNatsServer } from "./nats/start-nats.ts";
 export { freePort } from "./processes/free-port.ts";
-export type { RunningProcess } from "./processes/start-process.ts";
+export { type RunningProcess, startProcess } from "./processes/start-process.ts";
 export { removeAtExit } from "./processes/watchdog.ts";
 export { pipInstall } from "./provision/pip-install.ts";
 export type { RunningServer, StackOptions } from "./stack-options.ts";

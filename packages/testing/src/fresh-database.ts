@@ -11,9 +11,8 @@ export type FreshDatabase = {
   drop: () => Promise<void>;
 };
 
-/** A database that nobody else uses, on the server of this run. Several may be asked for in one file. */
-export async function freshDatabase(): Promise<FreshDatabase> {
-  const url = inject("heraldMongoUrl");
+/** A database that nobody else uses, on the server of this run unless another is named. Several may be asked for in one file. */
+export async function freshDatabase(url = inject("heraldMongoUrl")): Promise<FreshDatabase> {
   const name = `test_${randomBytes(8).toString("hex")}`;
   const client = await new MongoClient(url).connect();
   return {

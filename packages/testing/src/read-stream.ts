@@ -17,7 +17,7 @@ export async function readStream(
   filter = ">",
 ): Promise<StreamMessage[]> {
   const { url, user, password } = broker;
-  const connection = await connect({ servers: url, ...(user && { user, pass: password ?? "" }) });
+  const connection = await connect({ servers: url.split(","), ...(user && { user, pass: password ?? "" }) });
   try {
     const manager = await jetstreamManager(connection);
     const { state } = await manager.streams.info(stream, { subjects_filter: filter });

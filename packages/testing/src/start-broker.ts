@@ -6,6 +6,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { inject } from "vitest";
 import { natsContainer } from "./containers.ts";
+import type { BrokerSource } from "./provided.ts";
 
 export type Broker = {
   url: string;
@@ -34,10 +35,13 @@ export type BrokerOptions = {
 
 /**
  * A broker of this test file's own: streams have fixed names, so two files on one broker would read each other's
- * messages. With HERALD_NATS_URL it is that server for all files, which then run one after another.
+ * messages. With HERALD_NATS_URL it is that server for all files, which then run one after another. Outside of vitest the
+ * source is given.
  */
-export async function startBroker(options: BrokerOptions = {}): Promise<Broker> {
-  const source = inject("heraldBrokerSource");
+export async function startBroker(
+  options: BrokerOptions = {},
+  source: BrokerSource = inject("heraldBrokerSource"),
+): Promise<Broker> {
   switch (source.kind) {
     case "shared":
       return sharedBroker(source);

@@ -50,10 +50,10 @@ export const createApp = (config: AnalyticsConfig, { now = () => new Date() } = 
       let consumers: Awaited<ReturnType<typeof consume>> | undefined;
       let bus: Awaited<ReturnType<typeof connectBus>> | undefined;
       const health = createHealth({
-        bus: () => bus !== undefined && busStatus(bus).connected,
-        consumers: () => consumers !== undefined && consumersReady(consumers),
-        database: mongo.ping,
-        indexes: mongo.prepared,
+        bus: () => (bus !== undefined && busStatus(bus).connected) || "NATS is away",
+        consumers: () => (consumers !== undefined && consumersReady(consumers)) || "not every durable is there",
+        database: async () => (await mongo.ping()) || "the database is away",
+        indexes: () => mongo.prepared() || "the indexes are not made yet",
       });
       const http = await startHealthServer({
         health,

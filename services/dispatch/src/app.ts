@@ -33,7 +33,7 @@ export const createApp = (config: DispatchConfig, overrides: Overrides = {}) => 
       const health = createHealth({
         bus: () => (bus !== undefined && busStatus(bus).connected) || "NATS is away",
         database: async () => (await mongo.ping()) || "the database is away",
-        indexes: mongo.prepared,
+        indexes: () => mongo.prepared() || "the indexes are not made yet",
         consumers: () => (consuming !== undefined && consumersReady(consuming)) || "not every durable is there",
       });
       const http = await startHealthServer({

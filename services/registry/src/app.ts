@@ -87,10 +87,10 @@ export const createApp = (config: RegistryConfig, overrides: Overrides = {}) => 
     const expansions = createExpansionStore(db);
 
     const health = createHealth({
-      bus: () => bus !== undefined && busStatus(bus).connected,
-      consumers: () => consuming !== undefined && consumersReady(consuming),
-      database: mongo.ping,
-      indexes: mongo.prepared,
+      bus: () => (bus !== undefined && busStatus(bus).connected) || "NATS is away",
+      consumers: () => (consuming !== undefined && consumersReady(consuming)) || "not every durable is there",
+      database: async () => (await mongo.ping()) || "the database is away",
+      indexes: () => mongo.prepared() || "the indexes are not made yet",
     });
     const http = await startHealthServer({
       health,

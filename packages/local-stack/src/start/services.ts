@@ -13,7 +13,14 @@ const WRONG_CONFIGURATION = 78;
 /** Requests by client identity and refused credentials, per address and 10 s: 1,000 a second, for load tests on one machine. */
 const LOCAL_LIMIT = "10000";
 
-export type Addresses = { natsUrl: string; natsUser?: string; natsPassword?: string; mongoUrl: string };
+export type Addresses = {
+  natsUrl: string;
+  natsUser?: string;
+  natsPassword?: string;
+  /** Copies of every stream: 1, or 3 where somebody gave a cluster. */
+  natsReplicas: string;
+  mongoUrl: string;
+};
 
 /**
  * The environment of the services: what the caller's own environment says, completed with defaults for one machine, and
@@ -21,7 +28,7 @@ export type Addresses = { natsUrl: string; natsUser?: string; natsPassword?: str
  */
 export function serviceEnvironment(
   env: NodeJS.ProcessEnv,
-  { natsUrl, natsUser, natsPassword, mongoUrl }: Addresses,
+  { natsUrl, natsUser, natsPassword, natsReplicas, mongoUrl }: Addresses,
   ports: Ports,
   secrets: Secrets,
 ): NodeJS.ProcessEnv {
@@ -38,7 +45,7 @@ export function serviceEnvironment(
     HERALD_MONGO_URL: mongoUrl,
     ...(natsUser && { HERALD_NATS_USER: natsUser }),
     ...(natsPassword && { HERALD_NATS_PASSWORD: natsPassword }),
-    HERALD_NATS_REPLICAS: "1",
+    HERALD_NATS_REPLICAS: natsReplicas,
   };
   for (const name of serviceNames) {
     const variable = `HERALD_${name.toUpperCase()}`;

@@ -33,6 +33,8 @@ export type StartOptions = {
 
 export type RunningHerald = {
   local: LocalFile;
+  /** What the services were started with, for a further instance of one: it needs ports of its own. */
+  environment: NodeJS.ProcessEnv;
   /** From where broker and database came. */
   sources: { nats: RunningServer["source"]; mongo: RunningServer["source"] };
   /** Settles with the reason when a part has ended that cannot be started again. */
@@ -114,6 +116,7 @@ export async function startHerald({ root, dataDir, env, say, logLine }: StartOpt
     const addresses = {
       natsUrl: broker.url,
       mongoUrl: mongo.running().url,
+      natsReplicas: (!ownBroker && env.HERALD_NATS_REPLICAS) || "1",
       ...(broker.user && { natsUser: broker.user }),
       ...(broker.password && { natsPassword: broker.password }),
     };
@@ -143,7 +146,8 @@ export async function startHerald({ root, dataDir, env, say, logLine }: StartOpt
       processes: {},
     };
     await writeLocal();
-    return { local, sources: { nats: nats.running().source, mongo: mongo.running().source }, failed, stop };
+    const sources = { nats: nats.running().source, mongo: mongo.running().source };
+    return { local, environment: serviceEnv, sources, failed, stop };
   } catch (error) {
     await stop();
     throw error;

@@ -1,0 +1,66 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { type Outcome, page, remarks, screenTable, verdictOf } from "./show.ts";
+import { openStages } from "./stages.ts";
+import { rows } from "./table.ts";
+import { seconds } from "./trial.ts";
+
+/** `npm run test:faults`: breaks everything that can break, on real parts, and shows what became of what was accepted. */
+
+const usage = `npm run test:faults -- [--long] [--only <row>[,<row>]] [--lanes <n>] [--write]
+  --long    minutes for a row instead of seconds
+  --only    ${rows.map(({ name }) => name).join(", ")}
+  --lanes   rows that run at a time; default 2, 1 with --long
+  --write   writes docs/reliability.md`;
+
+const say = (line: string) => process.stderr.write(`${line}\n`);
+const { values } = parseArgs({
+  options: {
+    long: { type: "boolean", default: false },
+    only: { type: "string", multiple: true, default: [] },
+    lanes: { type: "string" },
+    write: { type: "boolean", default: false },
+    help: { type: "boolean", default: false },
+  },
+});
+const only = values.only.flatMap((names) => names.split(","));
+const unknown = only.filter((name) => !rows.some((row) => row.name === name));
+if (values.help || unknown.length > 0) {
+  say(unknown.length > 0 ? `There is no row ${unknown.join(", ")}.\n${usage}` : usage);
+  process.exit(values.help ? 0 : 2);
+}
+const chosen = rows.filter(({ name }) => only.length === 0 || only.includes(name));
+const lanes = Number(values.lanes ?? (values.long ? 1 : 2));
+
+const begun = performance.now();
+const stages = await openStages(values.long, say);
+const outcomes = new Map<string, Outcome>();
+const queue = chosen.values();
+
+async function work(): Promise<void> {
+  const stage = stages.lane();
+  for (const row of queue) {
+    const from = performance.now();
+    const done = await stage(row.run).then(
+      (findings) => ({ findings }),
+      (error: unknown) => ({ error: error instanceof Error ? error : new Error(String(error)) }),
+    );
+    const outcome: Outcome = { row, tookMs: performance.now() - from, ...done };
+    outcomes.set(row.name, outcome);
+    say(`${verdictOf(outcome).padEnd(8)} ${row.name}, ${seconds(outcome.tookMs)}`);
+    for (const line of [...remarks(outcome), ...(outcome.findings?.notes ?? [])]) say(`         ${line}`);
+  }
+}
+await Promise.all(Array.from({ length: Math.min(lanes, chosen.length) }, work));
+await stages.close();
+
+const all = chosen.flatMap(({ name }) => outcomes.get(name) ?? []);
+console.log(`\n${screenTable(all)}\n`);
+const failed = all.filter((one) => verdictOf(one) === "failed").length;
+console.log(`${all.length} rows in ${seconds(performance.now() - begun)}, ${failed} failed`);
+if (values.write) {
+  const command = `npm run test:faults${values.long ? " -- --long" : ""}`;
+  await writeFile(join(import.meta.dirname, "../../docs/reliability.md"), page(all, command, new Date()));
+}
+process.exit(failed === 0 ? 0 : 1);

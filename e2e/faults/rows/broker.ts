@@ -1,0 +1,59 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { eventually } from "@herald/testing";
+import { request } from "../../harness/http.ts";
+import type { System } from "../../harness/system.ts";
+import type { Row } from "../row.ts";
+import { startTrial, type Trial } from "../trial.ts";
+
+/** While the bus is away nothing is accepted, and whoever asks is told when to come again. */
+export async function expectRefusals(system: System, { project, load, problem }: Trial): Promise<void> {
+  await eventually(
+    async () => {
+      const { status } = await request(system.gateway, "GET /readyz");
+      if (status !== 503) throw new Error(`the gateway says that it is ready (${status})`);
+    },
+    { timeoutMs: 20_000 },
+  ).catch((error: Error) => problem(error.message));
+  const before = load.promised.length;
+  const notification = { title: "Into the void", targets: ["topic:nobody"] };
+  const answers = await Promise.all(
+    Array.from({ length: 10 }, () => project.call("POST /notifications", { body: { notification } })),
+  );
+  for (const { status, headers } of answers)
+    if (status !== 503 || !(Number(headers.get("retry-after")) > 0))
+      problem(`a send was answered ${status} with Retry-After ${headers.get("retry-after")} while the bus was away`);
+  if (load.promised.length > before) problem("a send was answered 202 while the bus was away");
+}
+
+const rows = {
+  restart: { fault: "NATS restarted in good order", away: undefined },
+  kill: { fault: "NATS killed, away for 20 s (short: 5 s)", away: { long: 20_000, short: 5_000 } },
+  freeze: { fault: "NATS frozen by SIGSTOP for 60 s (short: 8 s)", away: { long: 60_000, short: 8_000 } },
+} as const;
+
+const brokerRow = (how: keyof typeof rows): Row => ({
+  name: `nats-${how}`,
+  fault: rows[how].fault,
+  pass: "never a 202 while it is away, 503 with Retry-After; consumers resume by themselves",
+  run: async ({ long, start }) => {
+    const system = await start();
+    const trial = await startTrial(system);
+    const { away } = rows[how];
+    for (let round = 0; round < (long ? 3 : 1); round++) {
+      await trial.broadcastUnderWay();
+      if (how === "freeze") await system.broker.freeze();
+      if (how === "kill") await system.broker.kill();
+      if (away) {
+        await expectRefusals(system, trial);
+        await delay(long ? away.long : away.short);
+      }
+      if (how === "freeze") await system.broker.thaw();
+      else await system.broker.restart();
+      await trial.recovered();
+      await system.ready();
+    }
+    return trial.finish({ timeoutMs: 90_000 });
+  },
+});
+
+export const brokerRows: readonly Row[] = (["restart", "kill", "freeze"] as const).map(brokerRow);

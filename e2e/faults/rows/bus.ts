@@ -1,0 +1,118 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { eventually, operateBroker } from "@herald/testing";
+import { expectStatus } from "../../harness/http.ts";
+import type { Row } from "../row.ts";
+import { startTrial } from "../trial.ts";
+
+const thrice: Row = {
+  name: "thrice",
+  fault: "every command, batch and event three times and out of order",
+  pass: "the same final state, and no duplicate",
+  run: async ({ long, start, defer }) => {
+    const system = await start();
+    const hands = await operateBroker(system.broker);
+    defer(() => hands.close());
+    const trial = await startTrial(system, { script: [] });
+    const subjects = ["push.cmd.v1.>", "push.deliver.v1.>", "push.due.v1.>", "push.evt.v1.>"];
+    const repeating = hands.repeat(subjects, { times: 2, withinMs: 2_000 });
+    for (let round = 0; round < (long ? 30 : 4); round++) {
+      await trial.broadcast();
+      await delay(1_000);
+    }
+    await trial.recovered();
+    await trial.load.stop();
+    trial.note(`${await repeating.stop()} messages were repeated`);
+    const findings = await trial.finish();
+    const { marked } = findings.repeated;
+    if (marked > 0) trial.problem(`${marked} came twice`);
+    return findings;
+  },
+};
+
+/** What no contract takes, on a subject of each work queue. */
+const poisons: readonly (readonly [string, string])[] = [
+  ["push.cmd.v1.dispatch.send.prj_poison.ntf_poison", "not JSON"],
+  ["push.cmd.v1.dispatch.send.prj_poison.ntf_poison", "{}"],
+  ["push.cmd.v1.dispatch.expanded.prj_poison.ntf_poison", "null"],
+  ["push.cmd.v1.registry.expand.prj_poison.ntf_poison.0", '{"projectId":7}'],
+  ["push.cmd.v1.analytics.opens.prj_poison", '{"opens":"all"}'],
+  ["push.deliver.v1.direct.ios.prj_poison", "[]"],
+  ["push.deliver.v1.broadcast.web.prj_poison", ""],
+];
+
+const poison: Row = {
+  name: "poison",
+  fault: "one message in a hundred is poison, for every work queue",
+  pass: "all of it is in the dead letters with a reason; a replay is taken and dies again as such",
+  run: async ({ long, start, defer }) => {
+    const system = await start();
+    const hands = await operateBroker(system.broker);
+    defer(() => hands.close());
+    const trial = await startTrial(system, { script: [] });
+    const rounds = long ? 20 : 3;
+    for (let round = 0; round < rounds; round++) {
+      await trial.broadcast();
+      for (const [subject, body] of poisons) await hands.publish(subject, body);
+      await delay(500);
+    }
+    type Letter = { id: string; reason: string; detail: string; replay_of?: string };
+    const letters = async (): Promise<Letter[]> =>
+      expectStatus(await system.admin("GET /dead-letters?per_page=100"), 200).body.data;
+    const expected = Math.min(100, rounds * poisons.length);
+    await eventually(
+      async () => {
+        const found = (await letters()).length;
+        if (found !== expected) throw new Error(`${found} of ${expected} are in the dead letters`);
+      },
+      { timeoutMs: 30_000 },
+    ).catch((error: Error) => trial.problem(error.message));
+    const [first, ...rest] = await letters();
+    for (const { id, reason, detail } of [...(first ? [first] : []), ...rest])
+      if (!reason || !detail) trial.problem(`the dead letter ${id} says no reason`);
+    if (first) {
+      const { body } = expectStatus(
+        await system.admin("POST /dead-letters/replay", { body: { dead_letters: [first.id] } }),
+        200,
+        202,
+      );
+      trial.note(`replay: ${JSON.stringify(body.data).slice(0, 160)}`);
+      if (!long)
+        await eventually(async () => {
+          if (!(await letters()).some(({ replay_of }) => replay_of === first.id))
+            throw new Error("the replay has not died again as one");
+        }).catch((error: Error) => trial.problem(error.message));
+    }
+    await trial.recovered();
+    return trial.finish();
+  },
+};
+
+const full: Row = {
+  name: "stream-full",
+  fault: "the stream of commands is full to its last byte",
+  pass: "503 with Retry-After and nothing accepted; recovery by itself when there is room",
+  run: async ({ long, start, defer }) => {
+    const system = await start();
+    const hands = await operateBroker(system.broker);
+    defer(() => hands.close());
+    const trial = await startTrial(system);
+    await trial.broadcastUnderWay();
+    const before = await hands.limit("PUSH_CMD", 1);
+    await delay(500);
+    const accepted = trial.load.promised.length;
+    const notification = { title: "No room", targets: ["topic:nobody"] };
+    for (let count = 0; count < 5; count++) {
+      const answer = await trial.project.call("POST /notifications", { body: { notification } });
+      if (answer.status !== 503 || !(Number(answer.headers.get("retry-after")) > 0))
+        trial.problem(`answered ${answer.status}: ${answer.text.slice(0, 120)}`);
+      else if (count === 0) trial.note(`says ${JSON.stringify(answer.body.errors)}`);
+    }
+    await delay(long ? 30_000 : 3_000);
+    if (trial.load.promised.length > accepted) trial.problem("a send was answered 202 while the stream was full");
+    await hands.limit("PUSH_CMD", before);
+    await trial.recovered();
+    return trial.finish();
+  },
+};
+
+export const busRows: readonly Row[] = [thrice, poison, full];

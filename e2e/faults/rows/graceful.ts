@@ -1,0 +1,199 @@
+import { freePort, type RunningServer, startMongo } from "@herald/local-stack";
+import { eventually, startBroker } from "@herald/testing";
+import { startBeside } from "../../harness/beside.ts";
+import { request } from "../../harness/http.ts";
+import type { ServiceName, System } from "../../harness/system.ts";
+import { NotHere, type Row } from "../row.ts";
+import { slowness } from "../slowness.ts";
+import { crowd, seconds, startTrial, type Trial } from "../trial.ts";
+
+const names: readonly ServiceName[] = ["dispatch", "registry", "gateway", "analytics"];
+/** What a service gives itself for its stop. */
+const stopDeadlineMs = 30_000;
+
+const isAlive = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+};
+
+/** SIGTERM, as an orchestrator does it; how long the process lived on, and what its supervisor said of its end. */
+async function terminate(system: System, name: ServiceName): Promise<{ tookMs: number; words: string }> {
+  const pid = system.services[name].pid();
+  const before = system.logs.lines.length;
+  const from = performance.now();
+  process.kill(pid, "SIGTERM");
+  const gone = () => {
+    if (isAlive(pid)) throw new Error(`${name} is still there`);
+  };
+  await eventually(gone, { timeoutMs: stopDeadlineMs + 10_000 });
+  const tookMs = performance.now() - from;
+  const said = () => {
+    const line = system.logs.lines.slice(before).find((one) => one.line.startsWith(`${name} ended with`));
+    if (!line) throw new Error(`nobody says how ${name} ended`);
+    return line.line.replace(/;.*/, "");
+  };
+  return { tookMs, words: await eventually(said, { timeoutMs: 10_000 }) };
+}
+
+async function terminateWell(system: System, trial: Trial, name: ServiceName): Promise<number> {
+  const { tookMs, words } = await terminate(system, name);
+  if (tookMs > stopDeadlineMs) trial.problem(`${name} took ${seconds(tookMs)} to stop`);
+  if (words !== `${name} ended with exit code 0`) trial.problem(words);
+  return tookMs;
+}
+
+/** What is held is given back or finished, so nothing may come twice. */
+async function finishWithoutRepeats(trial: Trial, timeoutMs: number) {
+  const findings = await trial.finish({ timeoutMs });
+  const { marked } = findings.repeated;
+  if (marked > 0) trial.problem(`${marked} came twice, though everybody stopped in good order`);
+  return findings;
+}
+
+const sigterm: Row = {
+  name: "sigterm",
+  fault: "SIGTERM to each service in the middle of broadcasts, 10 times (short: once)",
+  pass: "ends in good order within its deadline of 30 s; no duplicate, marked or not",
+  run: async ({ long, shared }) => {
+    const system = await shared();
+    const trial = await startTrial(system);
+    const longest = new Map<string, number>();
+    for (let round = 0; round < (long ? 10 : 1); round++) {
+      for (const name of names) {
+        await trial.broadcastUnderWay();
+        const tookMs = await terminateWell(system, trial, name);
+        longest.set(name, Math.max(longest.get(name) ?? 0, tookMs));
+        await Promise.all([trial.recovered(), system.services[name].ready()]);
+      }
+    }
+    trial.note(`longest stops: ${[...longest].map(([name, ms]) => `${name} ${seconds(ms)}`).join(", ")}`);
+    return finishWithoutRepeats(trial, 60_000);
+  },
+};
+
+const sigtermSlow: Row = {
+  name: "sigterm-slow",
+  fault: "SIGTERM to dispatch while APNs takes 10 s for every answer",
+  pass: "as above: what is under way is waited for, the rest is left to the next",
+  run: async ({ shared }) => {
+    const system = await shared();
+    const script = [{ provider: "apns", tokenPrefix: crowd, delayMs: 10_000 }];
+    const trial = await startTrial(system, { each: 300, script });
+    await trial.broadcast();
+    const id = await trial.broadcastUnderWay();
+    await eventually(
+      async () => {
+        const { accepted } = (await trial.project.notification(id)).counts;
+        if (accepted === 0) throw new Error("nothing of the broadcast is accepted yet");
+      },
+      { timeoutMs: 30_000 },
+    );
+    trial.note(`stopped after ${seconds(await terminateWell(system, trial, "dispatch"))}`);
+    await system.simulators.script([]);
+    await Promise.all([trial.recovered(), system.services.dispatch.ready()]);
+    return finishWithoutRepeats(trial, 90_000);
+  },
+};
+
+type Failing = { check: string; reason: string };
+
+/** What a service answers to `/readyz` beside 200: what it waits for. */
+async function waitsFor(ready: () => Promise<{ status: number; body: { failing?: Failing[] } }>): Promise<Failing[]> {
+  const { status, body } = await ready();
+  return status === 200 ? [] : (body.failing ?? []);
+}
+
+const startOrder: Row = {
+  name: "start-order",
+  fault: "all killed in the middle of a broadcast, the services started first, then database and NATS in either order",
+  pass: "each waits, lives, says what it waits for and can be stopped; /readyz is true; all goes on by itself",
+  run: async ({ long, start, defer, folder }) => {
+    const [dataDir, port] = [await folder(), await freePort()];
+    const begin = () => startMongo({ dataDir, port, env: process.env, progress: () => {} });
+    let database: RunningServer = await begin();
+    defer(() => database.stop());
+    if (database.pids.length === 0) throw new NotHere(`the database is not a process of ours: ${database.source.why}`);
+    const system = await start({ mongoUrl: database.url });
+    const trial = await startTrial(system);
+
+    /** Those that need it say so within seconds, and who needs nothing that is away is ready. */
+    const expectWaiting = async (away: { bus: boolean; database: boolean }) => {
+      for (const name of names) {
+        const needed = Object.entries({ bus: away.bus, database: away.database && name !== "gateway" })
+          .filter(([, is]) => is)
+          .map(([check]) => check);
+        await eventually(
+          async () => {
+            const { url } = system.services[name];
+            const live = await request(url, "GET /livez");
+            if (live.status !== 200) throw new Error(`${name} is not alive (${live.status})`);
+            const failing = await waitsFor(() => request(url, "GET /readyz"));
+            const said = failing.map(({ check }) => check).filter((check) => check === "bus" || check === "database");
+            if (said.sort().join() !== needed.join())
+              throw new Error(`${name} says that it waits for ${said.join() || "nothing"} instead of ${needed.join()}`);
+          },
+          { timeoutMs: 30_000 },
+        ).catch((error: Error) => trial.problem(error.message));
+      }
+    };
+
+    for (const first of long ? (["database", "nats", "database", "nats"] as const) : (["database"] as const)) {
+      await trial.broadcastUnderWay();
+      // A send that nobody takes for longer than its sender waits is the sender's failure.
+      await system.broker.kill();
+      for (const pid of database.pids) process.kill(pid, "SIGKILL");
+      await database.ended;
+      await Promise.all(names.map((name) => system.services[name].kill()));
+      await expectWaiting({ bus: true, database: true });
+      await terminateWell(system, trial, "registry");
+      if (first === "database") database = await begin();
+      else await system.broker.restart();
+      await expectWaiting({ bus: first === "database", database: first !== "database" });
+      if (first === "database") await system.broker.restart();
+      else database = await begin();
+      await trial.recovered();
+      await system.ready();
+    }
+    return trial.finish({ timeoutMs: 90_000 });
+  },
+};
+
+const beforeBootstrap: Row = {
+  name: "before-bootstrap",
+  fault: "each service started on a broker that has no stream yet",
+  pass: "lives, is not ready, says what it waits for, stops in good order",
+  run: async ({ shared, brokerSource, defer }) => {
+    const system = await shared();
+    const trial = await startTrial(system, { each: 10, script: [] });
+    const broker = await startBroker({}, brokerSource);
+    defer(() => broker.stop());
+    const env = { HERALD_NATS_URL: broker.url, HERALD_NATS_USER: undefined, HERALD_NATS_PASSWORD: undefined };
+    const slow = await slowness();
+    for (const name of names) {
+      const service = await startBeside(system, name, { env });
+      defer(() => service.stop());
+      let said: Failing[] = [];
+      await eventually(
+        async () => {
+          said = await waitsFor(() => service.probe("/readyz"));
+          if (said.length === 0) throw new Error(`${name} says that it is ready`);
+          if (said.some(({ check }) => check === "bus")) throw new Error(`${name} has not found the broker`);
+        },
+        { timeoutMs: 15_000 * slow },
+      ).catch((error: Error) => trial.problem(error.message));
+      const words = said.map(({ check, reason }) => `${check}: ${reason}`);
+      if (words.some((one) => /it is away$/.test(one))) trial.problem(`${name} does not say what it waits for`);
+      trial.note(`${name} waits: ${words.join("; ")}`);
+      const { code, tookMs } = await service.stop();
+      if (code !== 0) trial.problem(`${name} ended with exit code ${code}`);
+      if (tookMs > 5_000 * slow) trial.problem(`${name} took ${seconds(tookMs)} to stop while it had nothing to do`);
+    }
+    await trial.recovered();
+    return trial.finish();
+  },
+};
+
+export const gracefulRows: readonly Row[] = [sigterm, sigtermSlow, startOrder, beforeBootstrap];

@@ -1,0 +1,155 @@
+import { readFile } from "node:fs/promises";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Push, Rule } from "@herald/simulators";
+import { eventually } from "@herald/testing";
+import { newAddress, seed } from "../../harness/seed.ts";
+import { payloadOf, wasAccepted } from "../../harness/simulators.ts";
+import type { System } from "../../harness/system.ts";
+import type { Row } from "../row.ts";
+import { slowness } from "../slowness.ts";
+import { crowd, seconds, single, startTrial, type Trial } from "../trial.ts";
+
+/** What may be said of others while APNs is in trouble: they are on one machine with it, and no more than that. */
+const othersWithinMs = 5_000;
+const mostMemory = 256;
+const mostAttempts = 8;
+/** The retry's own figures: half a second at least, then full jitter below a ceiling that doubles from ten seconds. */
+const leastMs = 500;
+const ceilingMs = (attempt: number) => Math.min(600_000, 10_000 * 2 ** (attempt - 1));
+/** The clock's safety net looks every few seconds, and a batch waits for its turn. */
+const slackMs = 20_000;
+
+type Trouble = {
+  readonly name: string;
+  readonly fault: string;
+  readonly pass: string;
+  readonly rules: readonly Omit<Rule, "provider" | "tokenPrefix">[];
+  /** After it, how long the last repeat may be away. */
+  readonly finalWithinMs: { long: number; short: number };
+};
+
+const troubles: readonly Trouble[] = [
+  {
+    name: "apns-errors",
+    fault: "APNs answers 500 and 503 for 5 min (short: 12 s)",
+    pass: "at most 8 attempts with growing delays; other projects and platforms unaffected; memory bounded",
+    rules: [{ status: 500, share: 0.5 }, { status: 503 }],
+    finalWithinMs: { long: 700_000, short: 90_000 },
+  },
+  {
+    name: "apns-hangs",
+    fault: "APNs answers nothing for 5 min (short: 12 s)",
+    pass: "as above, and every device whose answer is unknown says so",
+    rules: [{ hang: true }],
+    finalWithinMs: { long: 700_000, short: 90_000 },
+  },
+  {
+    name: "apns-slow",
+    fault: "APNs takes 10 s for every answer",
+    pass: "as above, and nothing is sent twice",
+    rules: [{ delayMs: 10_000 }],
+    finalWithinMs: { long: 90_000, short: 60_000 },
+  },
+];
+
+/** Megabytes that a process holds. */
+const memoryOf = async (pid: number): Promise<number> => {
+  const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
+  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1_024;
+};
+
+/** Sends to others once a second, and how long each took from the request to the push, at most. */
+async function watchOthers(
+  system: System,
+  trial: Trial,
+  until: number,
+): Promise<{ slowestMs: number; memory: number }> {
+  const neighbour = await system.project("Neighbour", ["apns"]);
+  await seed(system, neighbour, 1, { prefix: single, topics: ["me"] });
+  const own = await Promise.all(
+    (["android", "web"] as const).map(async (platform) => {
+      const address = await newAddress(system.simulators, platform, single);
+      return (await trial.project.register({ platform, ...address })).device;
+    }),
+  );
+  let [slowestMs, memory] = [0, 0];
+  while (Date.now() < until) {
+    const [from, since] = [performance.now(), new Date()];
+    const sent = [
+      (await neighbour.send({ title: "Beside", targets: ["me"] })).id,
+      await trial.sendTo(own.map(({ id }) => id)),
+    ];
+    const devices = 1 + own.length;
+    await eventually(
+      async () => {
+        const pushes = (await system.simulators.pushes({ since })).filter(
+          (push) => wasAccepted(push) && sent.includes(payloadOf(push).notification_id),
+        );
+        if (pushes.length < devices) throw new Error("others wait");
+      },
+      { timeoutMs: othersWithinMs * 4 },
+    ).catch((error: Error) => trial.problem(error.message));
+    slowestMs = Math.max(slowestMs, performance.now() - from);
+    memory = Math.max(memory, await memoryOf(system.services.dispatch.pid()));
+    await delay(1_000);
+  }
+  return { slowestMs, memory };
+}
+
+/** That no device was asked for too often, too early or too late. */
+function checkAttempts(pushes: readonly Push[], trial: Trial): void {
+  const times = new Map<string, number[]>();
+  for (const push of pushes) {
+    if (push.provider !== "apns" || !push.token.startsWith(crowd)) continue;
+    const key = `${payloadOf(push).notification_id} ${push.token}`;
+    times.set(key, [...(times.get(key) ?? []), Date.parse(push.at)]);
+  }
+  const gaps: number[][] = [];
+  let most = 0;
+  for (const all of times.values()) {
+    most = Math.max(most, all.length);
+    for (const [index, at] of all.slice(1).entries()) {
+      const gap = at - (all[index] ?? 0);
+      gaps[index] = [...(gaps[index] ?? []), gap];
+      if (gap < leastMs) trial.problem(`attempt ${index + 2} came after ${gap} ms`);
+      if (gap > ceilingMs(index + 1) + slackMs) trial.problem(`attempt ${index + 2} came after ${seconds(gap)}`);
+    }
+  }
+  if (most > mostAttempts) trial.problem(`${most} attempts for one device`);
+  const means = gaps.map((all) => seconds(all.reduce((sum, gap) => sum + gap, 0) / all.length));
+  trial.note(`at most ${most} attempts; mean waits before each: ${means.join(", ") || "none"}`);
+}
+
+const troubleRow = ({ name, fault, pass, rules, finalWithinMs }: Trouble): Row => ({
+  name,
+  fault,
+  pass,
+  run: async ({ long, shared }) => {
+    const system = await shared();
+    const trial = await startTrial(system, { each: 100, script: [] });
+    await system.simulators.script(rules.map((rule) => ({ ...rule, provider: "apns", tokenPrefix: crowd })));
+    const durationMs = name === "apns-slow" || !long ? 12_000 : 300_000;
+    const until = Date.now() + durationMs;
+    await trial.broadcast();
+    const broadcasts = (async () => {
+      for (; Date.now() < until; await delay(long ? 20_000 : 5_000)) await trial.broadcast();
+    })();
+    const [{ slowestMs, memory }] = await Promise.all([watchOthers(system, trial, until), broadcasts]);
+    const slow = await slowness();
+    if (slowestMs > othersWithinMs * slow) trial.problem(`others waited ${seconds(slowestMs)}`);
+    if (memory > mostMemory) trial.problem(`dispatch held ${Math.round(memory)} MB`);
+    trial.note(
+      `others waited ${seconds(slowestMs)} at most (limit stretched ${slow.toFixed(1)} times); dispatch held ${Math.round(memory)} MB at most`,
+    );
+
+    if (name !== "apns-slow") await system.simulators.script([]);
+    await trial.recovered();
+    const findings = await trial.finish({ timeoutMs: long ? finalWithinMs.long : finalWithinMs.short });
+    checkAttempts(await system.simulators.pushes(), trial);
+    const { repeated } = findings;
+    if (name === "apns-slow" && repeated.marked > 0) trial.problem(`${repeated.marked} were sent twice`);
+    return findings;
+  },
+});
+
+export const slowApns: readonly Row[] = troubles.map(troubleRow);

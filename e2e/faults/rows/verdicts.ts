@@ -1,0 +1,133 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { ProviderPausedV1, ProviderResumedV1 } from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { eventsOf } from "../../harness/compare-events.ts";
+import { expectStatus } from "../../harness/http.ts";
+import { payloadOf } from "../../harness/simulators.ts";
+import type { Row } from "../row.ts";
+import { crowd, providers, startTrial } from "../trial.ts";
+
+const silence: Row = {
+  name: "retry-after",
+  fault: "429 with Retry-After 30 (short: 8) from each provider, in the middle of broadcasts",
+  pass: "not one request of the project to that provider earlier, but what was on its way already",
+  run: async ({ long, shared }) => {
+    const system = await shared();
+    const trial = await startTrial(system, { each: 100, script: [] });
+    const wait = long ? 30 : 8;
+    const headers = { "retry-after": String(wait) };
+    // The first broadcast proves the credentials, so that the next meets the refusal at full width.
+    await trial.broadcastUnderWay();
+    await eventually(
+      async () => {
+        const all = await trial.project.notifications();
+        if (all.some(({ targets, completed_at }) => targets.includes("everyone") && !completed_at))
+          throw new Error("the first broadcast is not done");
+      },
+      { timeoutMs: 30_000 },
+    );
+    const rules = providers.map((provider) => ({ provider, tokenPrefix: crowd, status: 429, headers, times: 1 }));
+    await system.simulators.script(rules);
+    const id = await trial.broadcast();
+    for (let round = 0; round < 3; round++) {
+      await delay(1_000);
+      await trial.broadcast();
+    }
+    const findings = await trial.finish({ timeoutMs: (wait + 60) * 1_000 });
+    for (const provider of providers) {
+      const pushes = (await system.simulators.pushes({ provider })).filter(
+        (push) => payloadOf(push)?.project_id === trial.project.id,
+      );
+      const refused = pushes.find(({ status }) => status === 429);
+      const at = Date.parse(refused?.at ?? "");
+      // What had been written when the refusal came is answered within the second.
+      const early = pushes.filter(
+        (push) => Date.parse(push.at) > at + 1_000 && Date.parse(push.at) < at + wait * 1_000,
+      );
+      if (!refused) trial.problem(`${provider} refused nothing`);
+      if (early.length > 0) trial.problem(`${provider}: ${early.length} requests before Retry-After had passed`);
+      const onTheirWay = pushes.filter((push) => Date.parse(push.at) >= at && Date.parse(push.at) <= at + 1_000);
+      trial.note(`${provider}: ${onTheirWay.length - 1} were on their way (${id.slice(-6)})`);
+    }
+    return findings;
+  },
+};
+
+const refused: Row = {
+  name: "credential",
+  fault: "one project's APNs credential is refused",
+  pass: "only its provider pauses, with an event; once mended, what waited is sent",
+  run: async ({ shared }) => {
+    const system = await shared();
+    const trial = await startTrial(system, { each: 100, script: [] });
+    const { project } = trial;
+    await system.simulators.script([
+      { provider: "apns", tokenPrefix: crowd, status: 403, reason: "InvalidProviderToken" },
+    ]);
+    const id = await trial.broadcast();
+    const provider = async (name: string) =>
+      expectStatus(await system.admin(`GET /projects/${project.id}/providers/${name}`), 200).body.data.status;
+    await eventually(async () => {
+      if ((await provider("apns")) !== "paused") throw new Error("APNs is not paused");
+    }).catch((error: Error) => trial.problem(error.message));
+    for (const other of ["fcm", "webpush"])
+      if ((await provider(other)) !== "active") trial.problem(`${other} is paused too`);
+    await eventually(
+      async () => {
+        const { accepted, pending } = (await project.notification(id)).counts;
+        if (accepted !== 200 || pending !== 100) throw new Error(`${accepted} are accepted, ${pending} wait`);
+      },
+      { timeoutMs: 30_000 },
+    ).catch((error: Error) => trial.problem(error.message));
+    const neighbour = await system.project("Neighbour");
+    const { device } = await neighbour.register();
+    const beside = await neighbour.send({ title: "Beside", targets: [device.id] });
+    await neighbour.final(beside.id, 5_000).catch((error: Error) => trial.problem(error.message));
+
+    await system.simulators.script([]);
+    await system.putProvider(project, "apns", { key_id: "E2EKEY0002" });
+    await trial.recovered();
+    const findings = await trial.finish();
+    const [paused, resumed] = [
+      await eventsOf(system, project, ProviderPausedV1),
+      await eventsOf(system, project, ProviderResumedV1),
+    ];
+    if (paused.length !== 1) trial.problem(`the pause was told ${paused.length} times`);
+    if (resumed.length !== 1) trial.problem(`the resumption was told ${resumed.length} times`);
+    return findings;
+  },
+};
+
+const lastYear = 365 * 86_400_000;
+
+const gone: Row = {
+  name: "unregistered",
+  fault: "410 with a time before, and after, the registration",
+  pass: "only the older registration goes",
+  run: async ({ shared }) => {
+    const system = await shared();
+    const trial = await startTrial(system, { each: 100, script: [] });
+    const { project } = trial;
+    const token = (prefix: string) => prefix.padEnd(64, "0");
+    const kept = (await project.register({ token: token("01de") })).device;
+    const retired = (await project.register({ token: token("0e44") })).device;
+    await system.simulators.script([
+      { provider: "apns", tokenPrefix: "01de", status: 410, timestamp: Date.now() - lastYear },
+      { provider: "apns", tokenPrefix: "0e44", status: 410 }, // since now
+    ]);
+    await trial.sendTo([kept.id, retired.id]);
+    const state = async (id: string) =>
+      expectStatus(await project.call(`GET /devices/${id}`), 200).body.data.status as string;
+    await eventually(async () => {
+      if ((await state(retired.id)) !== "inactive") throw new Error("the older registration stays");
+    }).catch((error: Error) => trial.problem(error.message));
+    if ((await state(kept.id)) !== "active") trial.problem("the newer registration is gone");
+    const again = await project.register({ token: retired.token });
+    if (again.device.id !== retired.id || again.device.status !== "active")
+      trial.problem("the device that registers again is not the one that was retired");
+    await trial.recovered();
+    return trial.finish();
+  },
+};
+
+export const verdictRows: readonly Row[] = [silence, refused, gone];

@@ -1,0 +1,73 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { removeAtExit, startMongo } from "@herald/local-stack";
+import { type BrokerSource, findBrokerSource, startBroker } from "@herald/testing";
+import { type System, type SystemOptions, startSystem } from "../harness/system.ts";
+import type { Stage } from "./row.ts";
+
+/** What all rows of a run share, and the lanes that rows run in, each with a system that it keeps. */
+export async function openStages(long: boolean, say: (line: string) => void) {
+  const folders: string[] = [];
+  const folder = async () => {
+    const made = await mkdtemp(join(tmpdir(), "herald-faults-"));
+    removeAtExit(made);
+    folders.push(made);
+    return made;
+  };
+  const source: BrokerSource = await findBrokerSource(say);
+  if (source.kind === "shared")
+    throw new Error("the broker is broken here, so it must be our own: unset HERALD_NATS_URL");
+  const mongo = await startMongo({ dataDir: await folder(), port: 0, durable: false, env: process.env, progress: say });
+  const lanes: System[] = [];
+
+  const begin = (options: SystemOptions = {}) =>
+    startSystem({
+      mongoUrl: mongo.url,
+      broker: (extraConfig) => startBroker({ extraConfig, syncAlways: true }, source),
+      ...options,
+    });
+
+  return {
+    /** A lane's stages: one after another. */
+    lane() {
+      let shared: Promise<System> | undefined;
+      return async <Result>(work: (stage: Stage) => Promise<Result>): Promise<Result> => {
+        const closing: (() => Promise<unknown>)[] = [];
+        const stage: Stage = {
+          long,
+          brokerSource: source,
+          shared: () => {
+            shared ??= begin().then((system) => {
+              lanes.push(system);
+              return system;
+            });
+            return shared;
+          },
+          start: async (options) => {
+            const system = await begin(options);
+            closing.push(() => system.stop());
+            return system;
+          },
+          defer: (close) => closing.push(close),
+          folder: async () => {
+            const made = await folder();
+            closing.push(() => rm(made, { recursive: true, force: true }));
+            return made;
+          },
+        };
+        try {
+          return await work(stage);
+        } finally {
+          for (const close of closing.reverse())
+            await close().catch((error: Error) => say(`closing: ${error.message}`));
+        }
+      };
+    },
+    async close() {
+      await Promise.all(lanes.map((system) => system.stop()));
+      await mongo.stop();
+      await Promise.all(folders.map((one) => rm(one, { recursive: true, force: true })));
+    },
+  };
+}

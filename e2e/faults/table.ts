@@ -1,0 +1,21 @@
+import type { Row } from "./row.ts";
+import { brokerRows } from "./rows/broker.ts";
+import { busRows } from "./rows/bus.ts";
+import { databaseRows } from "./rows/database.ts";
+import { gracefulRows } from "./rows/graceful.ts";
+import { killedServices } from "./rows/killed-services.ts";
+import { slowApns } from "./rows/slow-apns.ts";
+import { streamRows } from "./rows/streams.ts";
+import { verdictRows } from "./rows/verdicts.ts";
+
+/** Every fault that is tried. The longest first, so that what runs beside them is done in their time. */
+export const rows: readonly Row[] = [
+  ...killedServices,
+  ...databaseRows,
+  ...brokerRows,
+  ...slowApns,
+  ...verdictRows,
+  ...busRows,
+  ...streamRows,
+  ...gracefulRows,
+];

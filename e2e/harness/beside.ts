@@ -1,0 +1,59 @@
+import { join } from "node:path";
+import { freePort, startProcess } from "@herald/local-stack";
+import { eventually } from "@herald/testing";
+import { type Answered, expectStatus, request } from "./http.ts";
+import type { ServiceName, System } from "./system.ts";
+
+export type Beside = {
+  readonly url: string;
+  readonly pid: number;
+  probe(path: "/livez" | "/readyz"): Promise<Answered>;
+  ready(): Promise<void>;
+  /** In good order: its exit code, and how long it took. */
+  stop(): Promise<{ code: number | null; tookMs: number }>;
+};
+
+const root = join(import.meta.dirname, "../..");
+
+/** A further instance of a service in the same system, from this tree or another one; it may not be ready yet. */
+export async function startBeside(
+  { environment, logs }: Pick<System, "environment" | "logs">,
+  name: ServiceName,
+  { tree = root, env = {} }: { tree?: string; env?: NodeJS.ProcessEnv } = {},
+): Promise<Beside> {
+  const variable = `HERALD_${name.toUpperCase()}`;
+  const [port, metricsPort] = [await freePort(), await freePort()];
+  const running = await startProcess({
+    name,
+    command: process.execPath,
+    args: ["--conditions=@herald/source", join(tree, `services/${name}/src/main.ts`)],
+    cwd: tree,
+    env: {
+      ...environment,
+      [`${variable}_PORT`]: String(port),
+      [`${variable}_METRICS_PORT`]: String(metricsPort),
+      ...env,
+    },
+    stopSignal: "SIGTERM",
+    stopTimeoutMs: 40_000, // past the services' own deadline of 30 s
+    output: { onLine: (line) => logs.add(`${name}-beside`, line) },
+  });
+  const url = `http://127.0.0.1:${port}`;
+  const probe: Beside["probe"] = (path) => {
+    if (running.hasExited()) throw new Error(`${name} has ended`);
+    return request(url, `GET ${path}`);
+  };
+  return {
+    url,
+    pid: running.pid,
+    probe,
+    ready: async () => {
+      await eventually(async () => expectStatus(await probe("/readyz"), 200), { timeoutMs: 60_000 });
+    },
+    stop: async () => {
+      const from = performance.now();
+      const { code } = await running.stop();
+      return { code, tookMs: performance.now() - from };
+    },
+  };
+}

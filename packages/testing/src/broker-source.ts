@@ -1,0 +1,14 @@
+import { resolveNats } from "@herald/local-stack";
+import type { BrokerSource } from "./provided.ts";
+
+/** Where brokers come from; fetches what is missing. With Docker each test file starts a container of its own, so nothing is started here. */
+export async function findBrokerSource(progress: (line: string) => void): Promise<BrokerSource> {
+  const docker = { what: "testcontainers would start nats", start: async () => ({ url: "", stop: async () => {} }) };
+  const { choice, attempts } = await resolveNats({ env: process.env, progress, docker });
+  if (!choice) throw new Error(attempts.map(({ step, why }) => `${step}: ${why}`).join("\n"));
+  if (choice.kind === "url") {
+    const { HERALD_NATS_USER: user, HERALD_NATS_PASSWORD: password } = process.env;
+    return { kind: "shared", url: choice.url, ...(user && { user }), ...(password && { password }) };
+  }
+  return choice.kind === "container" ? { kind: "container" } : choice;
+}

@@ -1,0 +1,89 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect, headers, type Msg } from "@nats-io/transport-node";
+import type { Broker } from "./start-broker.ts";
+
+export type BrokerHands = {
+  /** Any bytes on any subject, past every contract. Waits until the stream has taken it. */
+  publish(subject: string, body: string | Uint8Array, header?: Readonly<Record<string, string>>): Promise<void>;
+  /** From now on every message on these subjects comes `times` more, each after a random while of at most `withinMs`. */
+  repeat(subjects: readonly string[], options: { times: number; withinMs: number }): { stop(): Promise<number> };
+  /** Sets a stream's limit of bytes, and gives what it was. */
+  limit(stream: string, maxBytes: number): Promise<number>;
+  /** The name of the server that leads a stream; undefined while none does, or where there is no cluster. */
+  leader(stream: string): Promise<string | undefined>;
+  /** Bytes and messages of a stream. */
+  state(stream: string): Promise<{ bytes: number; messages: number }>;
+  close(): Promise<void>;
+};
+
+/** Marks what was repeated, so that a repeat is not repeated again. */
+const REPEATED = "Test-Repeated";
+/** Those of the broker's own making, which a publisher may not set, and the id that would have the stream drop the repeat. */
+const notRepeated = /^(Nats-Msg-Id|Nats-Expected-.*|Nats-Batch-.*)$/i;
+
+/** What an operator, or a network that repeats itself, can do to the streams of a broker. */
+export async function operateBroker({
+  url,
+  user,
+  password,
+}: Pick<Broker, "url" | "user" | "password">): Promise<BrokerHands> {
+  const nc = await connect({
+    servers: url.split(","),
+    maxReconnectAttempts: -1,
+    ...(user && { user, pass: password ?? "" }),
+  });
+  const jsm = await jetstreamManager(nc);
+  const js = jsm.jetstream();
+
+  const again = async (message: Msg, withinMs: number): Promise<boolean> => {
+    await delay(Math.random() * withinMs);
+    const copied = headers();
+    for (const [name, values] of message.headers ?? [])
+      if (!notRepeated.test(name)) for (const value of values) copied.append(name, value);
+    copied.set(REPEATED, "1");
+    copied.set("Nats-Msg-Id", randomUUID());
+    // A full subject or a schedule whose time has passed is refused, as it would be for whoever repeats it in earnest.
+    return js.publish(message.subject, message.data, { headers: copied }).then(
+      () => true,
+      () => false,
+    );
+  };
+
+  return {
+    publish: async (subject, body, header = {}) => {
+      const set = headers();
+      for (const [name, value] of Object.entries(header)) set.set(name, value);
+      await js.publish(subject, body, { headers: set });
+    },
+    repeat: (subjects, { times, withinMs }) => {
+      const copies: Promise<boolean>[] = [];
+      const subscriptions = subjects.map((subject) =>
+        nc.subscribe(subject, {
+          callback: (error, message) => {
+            if (error || message.headers?.has(REPEATED)) return;
+            for (let count = 0; count < times; count++) copies.push(again(message, withinMs));
+          },
+        }),
+      );
+      return {
+        stop: async () => {
+          for (const subscription of subscriptions) await subscription.drain();
+          return (await Promise.all(copies)).filter(Boolean).length;
+        },
+      };
+    },
+    limit: async (stream, maxBytes) => {
+      const { config } = await jsm.streams.info(stream);
+      await jsm.streams.update(stream, { max_bytes: maxBytes });
+      return config.max_bytes;
+    },
+    leader: async (stream) => (await jsm.streams.info(stream)).cluster?.leader,
+    state: async (stream) => {
+      const { state } = await jsm.streams.info(stream);
+      return { bytes: state.bytes, messages: state.messages };
+    },
+    close: () => nc.close(),
+  };
+}
