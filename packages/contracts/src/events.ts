@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { type DataOf, defineMessage, type MessageContract } from "./envelope.ts";
-import { DeviceId, NotificationId, ProjectId, TopicId } from "./ids.ts";
+import { DeviceId, NotificationId, ProjectId, TopicId, WebhookId } from "./ids.ts";
 import { Platform, Provider } from "./platforms.ts";
 
 /** A fact on `PUSH_EVENTS`: CloudEvents 1.0 in binary mode, so this is its data and the rest is headers. */
@@ -148,6 +148,20 @@ export const ProviderPausedV1 = defineEvent(
 );
 export const ProviderResumedV1 = defineEvent("ProviderResumedV1", "provider", "resumed", provider);
 
+/** A webhook gets nothing any more because it failed for days or said that it is gone: it is to be enabled again by hand. */
+export const WebhookDisabledV1 = defineEvent(
+  "WebhookDisabledV1",
+  "webhook",
+  "disabled",
+  z.object({
+    projectId: ProjectId,
+    webhookId: WebhookId,
+    reason: z.enum(["failing", "gone"]),
+    failingSince: time.optional(),
+    at: time,
+  }),
+);
+
 export const ProjectDeletedV1 = defineEvent(
   "ProjectDeletedV1",
   "project",
@@ -174,6 +188,7 @@ export const events = {
   DeliveryFailedV1,
   ProviderPausedV1,
   ProviderResumedV1,
+  WebhookDisabledV1,
   ProjectDeletedV1,
 } as const;
 

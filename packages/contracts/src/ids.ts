@@ -1,11 +1,19 @@
-import { randomFillSync } from "node:crypto";
+import { hash, randomFillSync } from "node:crypto";
 import { z } from "zod";
 
 /** Crockford's base32 in lower case: no i, l, o, u; its order is ASCII's, so ids sort by time. */
 const alphabet = "0123456789abcdefghjkmnpqrstvwxyz";
 const values = new Map([...alphabet].map((character, value) => [character, value]));
 
-const prefixes = { project: "prj", device: "dev", topic: "top", notification: "ntf", token: "tok" } as const;
+const prefixes = {
+  project: "prj",
+  device: "dev",
+  topic: "top",
+  notification: "ntf",
+  token: "tok",
+  webhook: "whk",
+  message: "msg",
+} as const;
 type Kind = keyof typeof prefixes;
 
 export type ProjectId = `prj_${string}`;
@@ -13,6 +21,8 @@ export type DeviceId = `dev_${string}`;
 export type TopicId = `top_${string}`;
 export type NotificationId = `ntf_${string}`;
 export type TokenId = `tok_${string}`;
+export type WebhookId = `whk_${string}`;
+export type WebhookMessageId = `msg_${string}`;
 
 const idSchema = <Id extends string>(kind: Kind, example: string) =>
   z
@@ -31,6 +41,9 @@ export const DeviceId = idSchema<DeviceId>("device", "dev_06bq4ghm31tz5d2ns8y7k9
 export const TopicId = idSchema<TopicId>("topic", "top_06bq4ghm31tz5d2ns8y7k9w0ac");
 export const NotificationId = idSchema<NotificationId>("notification", "ntf_06bq4ghm31tz5d2ns8y7k9w0ac");
 export const TokenId = idSchema<TokenId>("token", "tok_06bq4ghm31tz5d2ns8y7k9w0ac");
+
+export const WebhookId = idSchema<WebhookId>("webhook", "whk_06bq4ghm31tz5d2ns8y7k9w0ac");
+export const WebhookMessageId = idSchema<WebhookMessageId>("message", "msg_06bq4ghm31tz5d2ns8y7k9w0ac");
 
 /** 16 bytes as 26 characters: 128 bits behind two zero bits, so the first character is 0 to 7. */
 export const encodeBase32 = (bytes: Uint8Array): string => {
@@ -67,9 +80,8 @@ export const decodeBase32 = (text: string): Uint8Array => {
   return bytes;
 };
 
-/** A UUIDv7 (RFC 9562): 48 bits of milliseconds since 1970, then version, variant and 74 random bits. */
-const uuidV7 = (now: number): Uint8Array => {
-  const bytes = randomFillSync(new Uint8Array(16));
+/** A UUIDv7 (RFC 9562): 48 bits of milliseconds since 1970, then version, variant and 74 bits that are random unless given. */
+const uuidV7 = (now: number, bytes: Uint8Array = randomFillSync(new Uint8Array(16))): Uint8Array => {
   for (let index = 5, rest = now; index >= 0; index--, rest = Math.floor(rest / 256)) bytes[index] = rest % 256;
   bytes[6] = 0x70 | ((bytes[6] ?? 0) & 0x0f);
   bytes[8] = 0x80 | ((bytes[8] ?? 0) & 0x3f);
@@ -86,6 +98,18 @@ export const newDeviceId = newId<DeviceId>("device");
 export const newTopicId = newId<TopicId>("topic");
 export const newNotificationId = newId<NotificationId>("notification");
 export const newTokenId = newId<TokenId>("token");
+export const newWebhookId = newId<WebhookId>("webhook");
+export const newWebhookMessageId = newId<WebhookMessageId>("message");
+
+/** What a webhook gets of an event: the same id whoever makes it, sorted by the event's time like every other. */
+export const webhookMessageId = (webhookId: WebhookId, eventId: string, at: Date): WebhookMessageId => {
+  const digest = hash("sha256", `${webhookId}/${eventId}`, "buffer").subarray(0, 16);
+  return `msg_${encodeBase32(uuidV7(at.getTime(), digest))}`;
+};
+
+/** The ids of webhook messages from a time on are not below this. */
+export const firstWebhookMessageId = (at: Date): WebhookMessageId =>
+  `msg_${encodeBase32(uuidV7(at.getTime(), new Uint8Array(16)))}`;
 
 /** The 16 bytes behind an id's prefix. */
 export const idBytes = (id: string): Uint8Array => decodeBase32(id.slice(4));

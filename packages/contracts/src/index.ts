@@ -31,6 +31,7 @@ export {
   ProviderResumedV1,
   TopicCreatedV1,
   TopicDeletedV1,
+  WebhookDisabledV1,
 } from "./events.ts";
 export {
   ApnsSettings,
@@ -69,6 +70,7 @@ export {
   SubscriptionKeys,
   tokenProblems,
 } from "./http/v1/devices.ts";
+export { EventMessage, EventsQuery, EventType, eventTypeOf } from "./http/v1/events.ts";
 export {
   Delivery,
   DeliveryAttempt,
@@ -90,9 +92,22 @@ export { Problem } from "./http/v1/problem.ts";
 export { OpenTotals, Stats, StatsQuery, StatsRequest, toStatsRequest } from "./http/v1/stats.ts";
 export { CreateTopic, SubscriptionResult, Topic, TopicDevices, TopicName, TopicReference } from "./http/v1/topics.ts";
 export {
+  ChangeWebhook,
+  CreateWebhook,
+  DisabledReason,
+  Recovered,
+  RecoverWebhook,
+  Webhook,
+  WebhookAttempt,
+  WebhookMessage,
+  WebhookMessageDetail,
+  WebhookMessageStatus,
+} from "./http/v1/webhooks.ts";
+export {
   bucketCount,
   DeviceId,
   deviceBucket,
+  firstWebhookMessageId,
   idTime,
   NotificationId,
   newDeviceId,
@@ -100,9 +115,14 @@ export {
   newProjectId,
   newTokenId,
   newTopicId,
+  newWebhookId,
+  newWebhookMessageId,
   ProjectId,
   TokenId,
   TopicId,
+  WebhookId,
+  WebhookMessageId,
+  webhookMessageId,
 } from "./ids.ts";
 export { ApnsEnvironment, FcmTokenKind, Lane, Platform, Provider, providerOf, WebPushKeys } from "./platforms.ts";
 export { CountOpens, GetStats, OpensOfDevices } from "./questions/analytics.ts";
@@ -148,6 +168,19 @@ export {
   SubscribeDevices,
   UnsubscribeDevices,
 } from "./questions/registry.ts";
+export {
+  ChangeWebhookQuestion,
+  CreateWebhookQuestion,
+  DeleteWebhook,
+  GetWebhook,
+  GetWebhookMessage,
+  ListWebhookMessages,
+  ListWebhooks,
+  PingWebhook,
+  RecoverWebhookQuestion,
+  ResendWebhookMessage,
+  RotateWebhookSecret,
+} from "./questions/webhooks.ts";
 export {
   IdempotencyRecord,
   ProjectRecord,

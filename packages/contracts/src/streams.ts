@@ -168,6 +168,8 @@ export const durables = {
   "analytics-drop-project": event("push.evt.v1.*.project.deleted"),
   "analytics-count-deliveries": event("push.evt.v1.*.delivery.accepted", "push.evt.v1.*.delivery.failed"),
   "analytics-note-notifications": event("push.evt.v1.*.notification.accepted"),
+  /** Everything that happens: whoever has webhooks may be told of it. */
+  "analytics-make-webhooks": event("push.evt.v1.>"),
   /** For consumers of open events outside of Herald: read with a credential that can do nothing else. */
   "consumers-opens": event("push.evt.v1.*.notification.opened"),
   "registry-retire-device": event("push.evt.v1.*.delivery.failed"),

@@ -15,6 +15,7 @@ export { defaultHttpTimeouts, type HttpServer, type HttpTimeouts, startHttp } fr
 export { createLifecycle, type Lifecycle } from "./lifecycle.ts";
 export { createLogger, type Logger, type LoggerOptions } from "./logger.ts";
 export { nearestName } from "./nearest-name.ts";
+export { failureWords } from "./outbound/failure-words.ts";
 export { checkPublicEndpoint, NOT_PUBLIC, publicLookup, type Resolve } from "./outbound/public-endpoint.ts";
 export { retryAfterMs } from "./outbound/retry-after.ts";
 export { parseBody, parseParams, parseQuery } from "./parse-request.ts";

@@ -66,6 +66,7 @@ function compose(args: string[], settings: ComposeSettings, timeoutMs: number) {
     HERALD_ADMIN_TOKEN: unused,
     HERALD_OPEN_KEYS: unused,
     HERALD_DISPATCH_MASTER_KEYS: unused,
+    HERALD_ANALYTICS_MASTER_KEYS: unused,
     ...settings.env,
     HERALD_NATS_PORT: String(settings.natsPort),
     HERALD_MONGO_PORT: String(settings.mongoPort),

@@ -22,7 +22,7 @@ import {
   OpensV1,
   ProjectDeletedV1,
 } from "@herald/contracts";
-import { createLogger } from "@herald/kit";
+import { createLogger, readConfig } from "@herald/kit";
 import {
   type Broker,
   eventually,
@@ -33,7 +33,9 @@ import {
   startBroker,
 } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { environmentOf } from "../test/analytics-fixture.ts";
 import { createApp } from "./app.ts";
+import { AnalyticsConfig } from "./config.ts";
 import { openedEvent } from "./domain/open.ts";
 
 const log = createLogger({ service: "test", level: "silent" });
@@ -49,16 +51,7 @@ const heard: { id: string; data: DataOf<typeof NotificationOpenedV1> }[] = [];
 /** What analytics gave up on. */
 const buried: DeadLetter[] = [];
 
-const configFor = (mongoUrl: string) => ({
-  HERALD_NATS_URL: [broker.url],
-  HERALD_MONGO_URL: mongoUrl,
-  HERALD_LOG_LEVEL: "silent" as const,
-  HERALD_ANALYTICS_HOST: "127.0.0.1",
-  HERALD_ANALYTICS_PORT: 0,
-  HERALD_ANALYTICS_METRICS_PORT: 0,
-  HERALD_ANALYTICS_DATABASE: database.name,
-  HERALD_ANALYTICS_RETENTION: 90 * 86_400_000,
-});
+const configFor = (mongoUrl: string) => readConfig(AnalyticsConfig, environmentOf(broker, mongoUrl, database));
 
 beforeAll(async () => {
   [broker, database] = await Promise.all([startBroker(), freshDatabase()]);

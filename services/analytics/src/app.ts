@@ -17,13 +17,17 @@ import { createNoticeStore } from "./stores/notice-store.ts";
 import { createOpenStore } from "./stores/open-store.ts";
 import { createRollupStore } from "./stores/rollup-store.ts";
 import { sweepOpens } from "./sweep-opens.ts";
+import { createWebhooks, type WebhookOverrides } from "./webhooks/create-webhooks.ts";
 
 /** How long a stop may take in all; consumers get the greater part of it. */
 const stopDeadlineMs = 30_000;
 const drainMs = 20_000;
+/** A request to a slow webhook may take longer than this: it is made again by whoever comes next. */
+const webhooksMs = 5_000;
 
 /** Analytics, put together. `start` resolves when it takes messages; it waits for a broker and a database that are away. */
-export const createApp = (config: AnalyticsConfig, { now = () => new Date() } = {}) => {
+export const createApp = (config: AnalyticsConfig, overrides: WebhookOverrides = {}) => {
+  const { now = () => new Date() } = overrides;
   const log = createLogger({ service: "analytics", level: config.HERALD_LOG_LEVEL });
   const lifecycle = createLifecycle({ log, deadlineMs: stopDeadlineMs });
   let address = "";
@@ -71,9 +75,16 @@ export const createApp = (config: AnalyticsConfig, { now = () => new Date() } = 
         log,
       });
       const connected = bus;
-      void mongo.prepare("indexes", async () => {
-        for (const { ensureIndexes } of [opens, contributions, rollups, notices]) await ensureIndexes();
-      });
+      const webhooks = createWebhooks(config, { ...overrides, bus: connected, db: mongo.db, log });
+      let stopping = false;
+      void mongo
+        .prepare("indexes", async () => {
+          for (const { ensureIndexes } of [opens, contributions, rollups, notices]) await ensureIndexes();
+          await webhooks.prepare();
+        })
+        .then(() => {
+          if (!stopping) webhooks.begin();
+        });
       const emit = emitOpens(connected, opens);
       const sweep = sweepOpens(opens, emit, log, now);
       const folding = keepFolding(foldContributions(contributions, rollups, now), log);
@@ -83,15 +94,20 @@ export const createApp = (config: AnalyticsConfig, { now = () => new Date() } = 
         recordOpens(opens, contributions, notices, emit),
         countDeliveries(contributions),
         noteNotification(notices),
-        dropProject([opens, contributions, rollups, notices]),
+        dropProject([opens, contributions, rollups, notices, ...webhooks.stores]),
+        webhooks.handler,
       ]);
       consumers = consuming;
 
-      lifecycle.onStop("readiness", health.shuttingDown);
+      lifecycle.onStop("readiness", () => {
+        stopping = true;
+        health.shuttingDown();
+      });
       lifecycle.onStop("consumers", () => consuming.stop(drainMs));
       lifecycle.onStop("answers", async () => {
         await Promise.all(answers.map((answering) => answering.stop()));
       });
+      lifecycle.onStop("webhooks", () => webhooks.stop(webhooksMs));
       lifecycle.onStop("sweep", sweep.stop);
       lifecycle.onStop("folding", folding.stop);
       lifecycle.onStop("forgetting", forgetting.stop);

@@ -1,4 +1,12 @@
-import { httpConfig, logConfig, mongoConfig, natsConfig, telemetryConfig, variables } from "@herald/kit";
+import {
+  httpConfig,
+  logConfig,
+  mongoConfig,
+  natsConfig,
+  parseMasterKeys,
+  telemetryConfig,
+  variables,
+} from "@herald/kit";
 import { z } from "zod";
 
 const dayMs = 86_400_000;
@@ -18,5 +26,14 @@ export const AnalyticsConfig = z.object({
    * for 30 more; without its row it would count twice.
    */
   HERALD_ANALYTICS_RETENTION: variables.durationMs({ least: 62 * dayMs }).default(90 * dayMs),
+  /** Wraps the data keys of the webhooks' secrets: without it they cannot be read, with another they are lost. */
+  HERALD_ANALYTICS_MASTER_KEYS: variables.keyRing(parseMasterKeys, "wrapping"),
+  /**
+   * Whether webhooks may be anywhere: inside the network, on any port, without TLS. For development, where the receiver is on
+   * this machine; elsewhere it would let projects reach what stands behind the firewall.
+   */
+  HERALD_ANALYTICS_WEBHOOKS_ANY_HOST: variables.flag().default(false),
+  /** How long a receiver may take for its answer. Standard Webhooks recommends 15 to 30 seconds. */
+  HERALD_ANALYTICS_WEBHOOKS_TIMEOUT: variables.durationMs({ least: 1_000, most: 60_000 }).default(20_000),
 });
 export type AnalyticsConfig = z.infer<typeof AnalyticsConfig>;

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { ask, type Bus, closeBus, connectBus, ensureStreams, publish } from "@herald/bus";
 import {
   type DataOf,
@@ -31,6 +32,8 @@ import { createNoticeStore } from "../src/stores/notice-store.ts";
 import { createOpenStore } from "../src/stores/open-store.ts";
 import { createRollupStore } from "../src/stores/rollup-store.ts";
 
+/** One for a file: who comes after a restart opens what was sealed before. */
+export const masterKeys = `k1:${randomBytes(32).toString("base64")}`;
 export const log = createLogger({ service: "test", level: "silent" });
 
 export const acceptedAt = new Date("2030-03-30T12:00:00Z");
@@ -79,6 +82,10 @@ export const environmentOf = (broker: Broker, mongoUrl: string, database: FreshD
   HERALD_ANALYTICS_PORT: "0",
   HERALD_ANALYTICS_METRICS_PORT: "0",
   HERALD_ANALYTICS_DATABASE: database.name,
+  HERALD_ANALYTICS_MASTER_KEYS: masterKeys,
+  // The receivers of tests are on this machine, and those that hang are not waited for.
+  HERALD_ANALYTICS_WEBHOOKS_ANY_HOST: "true",
+  HERALD_ANALYTICS_WEBHOOKS_TIMEOUT: "2s",
 });
 
 export type AnalyticsTest = Awaited<ReturnType<typeof startAnalyticsTest>>;

@@ -1,7 +1,7 @@
 import { type ClientHttp2Session, connect } from "node:http2";
 import { isIP } from "node:net";
 import { connect as connectTls } from "node:tls";
-import { failureWords } from "./failure-words.ts";
+import { failureWords } from "@herald/kit";
 import { abandonExchange, type Exchange, type ExchangeOwner, startExchange } from "./http2-exchange.ts";
 import type { TransportAnswer, TransportLimits, TransportOptions, TransportRequest } from "./transport.ts";
 

@@ -1,5 +1,5 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, constants, type IncomingHttpHeaders } from "node:http2";
-import { failureWords } from "./failure-words.ts";
+import { failureWords } from "@herald/kit";
 import type { TransportAnswer, TransportRequest } from "./transport.ts";
 
 /** What the streams of one connection share. */

@@ -1,0 +1,115 @@
+import { z } from "zod";
+import { WebhookId, WebhookMessageId } from "../../ids.ts";
+import { EventMessage, EventType } from "./events.ts";
+
+/** A project that is deleted takes its webhooks with it, so that nobody would be left to hear of it. */
+const WebhookEvents = z
+  .array(EventType.refine((type) => type !== "project.deleted", "cannot be received: a webhook ends with its project"))
+  .min(1, "at least one type is required; leave it out for all")
+  .max(50, "must be at most 50 types")
+  .nullable();
+
+const WebhookUrl = z
+  .string()
+  .max(2_048, "must be at most 2048 characters")
+  .refine((text) => URL.canParse(text), "must be an absolute URL, such as https://example.com/herald")
+  .meta({ description: "https on port 443 with a public host name", examples: ["https://example.com/herald"] });
+
+const Description = z.string().max(200, "must be at most 200 characters");
+
+const settings = {
+  url: WebhookUrl,
+  events: WebhookEvents.optional().meta({ description: "Types of events that it gets; absent or null: all" }),
+  description: Description.optional(),
+};
+
+/** Body of `POST /webhooks`. */
+export const CreateWebhook = z.strictObject({ webhook: z.strictObject(settings) }).meta({ id: "CreateWebhook" });
+export type CreateWebhook = z.infer<typeof CreateWebhook>;
+
+/** Body of `PATCH /webhooks/{id}`. */
+export const ChangeWebhook = z
+  .strictObject({
+    webhook: z
+      .strictObject({ ...settings, url: WebhookUrl.optional(), enabled: z.boolean().optional() })
+      .refine((webhook) => Object.keys(webhook).length > 0, "at least one field is required")
+      .meta({ minProperties: 1 }),
+  })
+  .meta({ id: "ChangeWebhook" });
+export type ChangeWebhook = z.infer<typeof ChangeWebhook>;
+
+/** Why a webhook gets nothing: it was asked to, answered 410, or failed for five days. */
+export const DisabledReason = z.enum(["requested", "gone", "failing"]).meta({ id: "DisabledReason" });
+export type DisabledReason = z.infer<typeof DisabledReason>;
+
+/** A webhook as it is shown: its secret only once, beside it, when it is made. */
+export const Webhook = z
+  .object({
+    id: WebhookId,
+    url: z.string(),
+    events: z.array(z.string()).nullable().meta({ description: "Types of events that it gets; null: all" }),
+    description: z.string().optional(),
+    enabled: z.boolean(),
+    disabled_reason: DisabledReason.optional(),
+    disabled_at: z.iso.datetime().optional(),
+    failing_since: z.iso.datetime().optional().meta({ description: "No attempt has succeeded since" }),
+    previous_secret_until: z.iso
+      .datetime()
+      .optional()
+      .meta({ description: "Until then messages are signed with the secret before the last, too" }),
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+  })
+  .meta({ id: "Webhook" });
+export type Webhook = z.infer<typeof Webhook>;
+
+export const WebhookMessageStatus = z.enum(["waiting", "delivered", "failed"]).meta({ id: "WebhookMessageStatus" });
+export type WebhookMessageStatus = z.infer<typeof WebhookMessageStatus>;
+
+const messageFields = {
+  id: WebhookMessageId,
+  event_id: z.string().meta({ description: "`ce-id` of the event" }),
+  type: z.string(),
+  timestamp: z.iso.datetime().meta({ description: "When the event happened" }),
+  status: WebhookMessageStatus,
+  attempt_count: z.number().int().min(0),
+  last_error: z.string().optional().meta({ description: "What went wrong the last time, in words" }),
+  next_attempt_at: z.iso.datetime().optional(),
+};
+
+/** What one webhook gets, or got, of one event. */
+export const WebhookMessage = z.object(messageFields).meta({ id: "WebhookMessage" });
+export type WebhookMessage = z.infer<typeof WebhookMessage>;
+
+/** One request to the webhook's URL. */
+export const WebhookAttempt = z
+  .object({
+    at: z.iso.datetime(),
+    duration_ms: z.number().int().min(0),
+    status: z.number().int().optional().meta({ description: "HTTP status; absent where no answer came" }),
+    error: z.string().optional().meta({ description: "Why it failed, in words; absent: it succeeded" }),
+    response: z.string().optional().meta({ description: "The beginning of the answer's body" }),
+  })
+  .meta({ id: "WebhookAttempt" });
+export type WebhookAttempt = z.infer<typeof WebhookAttempt>;
+
+/** A message with what is posted and how that went, oldest attempt first. */
+export const WebhookMessageDetail = z
+  .object({ ...messageFields, payload: EventMessage, attempts: z.array(WebhookAttempt) })
+  .meta({ id: "WebhookMessageDetail" });
+export type WebhookMessageDetail = z.infer<typeof WebhookMessageDetail>;
+
+/** Body of `POST /webhooks/{id}/recover`. */
+export const RecoverWebhook = z
+  .strictObject({
+    since: z.iso.datetime({
+      offset: true,
+      error: "must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00Z",
+    }),
+  })
+  .meta({ id: "RecoverWebhook" });
+export type RecoverWebhook = z.infer<typeof RecoverWebhook>;
+
+/** How many failed messages wait to be sent again; `more`: the same request again takes the next. */
+export const Recovered = z.object({ messages: z.number().int().min(0), more: z.boolean() }).meta({ id: "Recovered" });
+export type Recovered = z.infer<typeof Recovered>;

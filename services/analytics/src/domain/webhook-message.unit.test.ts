@@ -1,0 +1,45 @@
+import { type ProjectId, type WebhookId, webhookMessageId } from "@herald/contracts";
+import { expect, test } from "vitest";
+import { type HeardEvent, hears, messageFor } from "./webhook-message.ts";
+
+const at = new Date("2030-01-01T00:00:00.000Z");
+const projectId: ProjectId = "prj_06bq4ghm31tz5d2ns8y7k9w0ac";
+const other: ProjectId = "prj_06bq4ghm31tz5d2ns8y7k9w0ad";
+const webhookId: WebhookId = "whk_06bq4ghm31tz5d2ns8y7k9w0ac";
+const event: HeardEvent = {
+  projectId,
+  id: "e1",
+  type: "notification.opened",
+  at,
+  publishedAt: new Date(at.getTime() + 10),
+  data: { projectId, unheardOf: [1] },
+};
+const webhook = { _id: webhookId, projectId, events: null, createdAt: at };
+
+test.each([
+  ["all of its project", webhook, true],
+  ["a type that it asked for", { ...webhook, events: ["topic.created", "notification.opened"] }, true],
+  ["not a type that it did not ask for", { ...webhook, events: ["topic.created"] }, false],
+  ["not another project's", { ...webhook, projectId: other }, false],
+  ["not what was long before it", { ...webhook, createdAt: new Date(at.getTime() + 61_000) }, false],
+  ["what was just before it, as clocks differ", { ...webhook, createdAt: new Date(at.getTime() + 30_000) }, true],
+])("it hears %s", (_, listener, expected) => {
+  expect(hears(listener, event)).toBe(expected);
+});
+
+test("the message is the same whoever makes it, and another for another webhook or event", () => {
+  const message = messageFor(webhook, event);
+  expect(messageFor(webhook, { ...event, publishedAt: new Date() })).toEqual(message);
+  expect(JSON.parse(message.payload)).toEqual({
+    id: "e1",
+    type: "notification.opened",
+    timestamp: "2030-01-01T00:00:00.000Z",
+    data: { projectId, unheardOf: [1] },
+  });
+  const ids = [
+    message._id,
+    messageFor(webhook, { ...event, id: "e2" })._id,
+    webhookMessageId("whk_06bq4ghm31tz5d2ns8y7k9w0ad", "e1", at),
+  ];
+  expect(new Set(ids).size).toBe(3);
+});

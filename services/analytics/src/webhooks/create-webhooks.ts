@@ -1,0 +1,93 @@
+import { type Answering, type Bus, publishEvent } from "@herald/bus";
+import type { OutboxEvent } from "@herald/contracts";
+import type { Logger, Resolve } from "@herald/kit";
+import { createOutbox, type MongoHandle } from "@herald/mongo";
+import { answerWebhookMessages } from "../answers/webhook-messages.ts";
+import { answerWebhooks } from "../answers/webhooks.ts";
+import type { AnalyticsConfig } from "../config.ts";
+import { makeWebhookMessages } from "../handlers/make-webhook-messages.ts";
+import { createWebhookMessageStore } from "../stores/webhook-message-store.ts";
+import { createWebhookStore, webhookCollection } from "../stores/webhook-store.ts";
+import { createCheckUrl } from "./check-url.ts";
+import { createPost } from "./post.ts";
+import { createSendMessage } from "./send-message.ts";
+import { createWebhookSender } from "./webhook-sender.ts";
+
+/** A receiver whose network takes longer to say hello is not there. */
+const connectTimeoutMs = 5_000;
+/** Beyond the timeout of a request, for the database to take its outcome. */
+const claimMarginMs = 15_000;
+
+/** What a test chooses. */
+export type WebhookOverrides = {
+  readonly now?: () => Date;
+  /** In [0, 1): the jitter of what is tried again. */
+  readonly random?: () => number;
+  readonly lookEveryMs?: number;
+  readonly resolve?: Resolve;
+};
+
+type Ground = WebhookOverrides & { readonly bus: Bus; readonly db: MongoHandle["db"]; readonly log: Logger };
+
+/** The part of analytics that tells projects of their events over HTTP. */
+export const createWebhooks = (config: AnalyticsConfig, ground: Ground) => {
+  const { bus, db, log, now = () => new Date(), random = Math.random, lookEveryMs, resolve } = ground;
+  const timeoutMs = config.HERALD_ANALYTICS_WEBHOOKS_TIMEOUT;
+  const anyHost = config.HERALD_ANALYTICS_WEBHOOKS_ANY_HOST;
+
+  const webhooks = createWebhookStore(db, config.HERALD_ANALYTICS_MASTER_KEYS);
+  const messages = createWebhookMessageStore(db);
+  const outbox = createOutbox<OutboxEvent>({
+    collections: [{ collection: webhookCollection(db) }],
+    publish: (event) => publishEvent(bus, event),
+    log,
+  });
+  const post = createPost({ timeoutMs, connectTimeoutMs, anyHost, resolve });
+  const send = createSendMessage({
+    webhooks,
+    messages,
+    post,
+    flush: (projectId, _id) => outbox.flush(webhookCollection(db), { _id, projectId }),
+    now,
+    random,
+  });
+  const sender = createWebhookSender({
+    webhooks,
+    messages,
+    send,
+    claimMs: timeoutMs + claimMarginMs,
+    now,
+    log,
+    ...(lookEveryMs === undefined ? {} : { lookEveryMs }),
+  });
+  let answering: Answering[] = [];
+
+  return {
+    handler: makeWebhookMessages(webhooks, messages, sender, now),
+    /** Whose rows go with their project. */
+    stores: [webhooks, messages],
+    /** What the database must have before anything begins. Repeatable. */
+    prepare: async () => {
+      for (const store of [webhooks, messages]) await store.ensureIndexes();
+      const { moved, missing } = await webhooks.rewrap();
+      if (moved > 0) log.info({ moved }, "webhooks' secrets are under the first master key now");
+      if (missing.length > 0) log.error({ missing }, "webhooks' secrets are under master keys that are not configured");
+    },
+    begin: () => {
+      const checkUrl = createCheckUrl({ anyHost, resolve });
+      answering = [
+        ...answerWebhooks(bus, { webhooks, sender, checkUrl, now }),
+        ...answerWebhookMessages(bus, { webhooks, messages, sender, now }),
+      ];
+      outbox.start();
+      sender.start();
+    },
+    /** Ends it within the deadline; the consumers have stopped before. */
+    stop: async (deadlineMs: number) => {
+      await Promise.all(answering.map((each) => each.stop()));
+      await sender.stop(deadlineMs);
+      post.close();
+      await outbox.stop();
+    },
+  };
+};

@@ -1,0 +1,48 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+export type Posted = {
+  readonly headers: Record<string, string>;
+  readonly body: string;
+  readonly path: string;
+};
+
+type Answer = (posted: Posted, response: ServerResponse, request: IncomingMessage) => unknown;
+
+/** Somebody's webhook: remembers what it gets, and answers what it is told to. */
+export const startReceiver = async () => {
+  const posts: Posted[] = [];
+  let answer: Answer = () => 204;
+  let connections = 0;
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const headers = Object.fromEntries(
+      Object.entries(request.headers).map(([name, value]) => [name, String(value)] as const),
+    );
+    const posted = { headers, body: Buffer.concat(chunks).toString(), path: request.url ?? "" };
+    posts.push(posted);
+    const status = await answer(posted, response, request);
+    if (typeof status === "number") response.writeHead(status).end();
+  });
+  server.on("connection", () => connections++);
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/hook`,
+    port,
+    posts,
+    connections: () => connections,
+    /** A status, or nothing where it answers by itself or never. */
+    answers: (next: Answer | number) => {
+      answer = typeof next === "number" ? () => next : next;
+    },
+    stop: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+};
+
+export type Receiver = Awaited<ReturnType<typeof startReceiver>>;

@@ -1,0 +1,130 @@
+import { ask, type Bus, closeBus, connectBus, ensureStreams, publishEvent } from "@herald/bus";
+import {
+  CreateWebhookQuestion,
+  type EventData,
+  type EventName,
+  GetWebhook,
+  GetWebhookMessage,
+  ListWebhookMessages,
+  newNotificationId,
+  newProjectId,
+  newTopicId,
+  newWebhookId,
+  type OutboxEvent,
+  type ProjectId,
+  type Webhook,
+  type WebhookId,
+  type WebhookMessage,
+  type WebhookMessageDetail,
+  type WebhookMessageId,
+  type WebhookMessageStatus,
+} from "@herald/contracts";
+import { readConfig } from "@herald/kit";
+import { eventually, freshDatabase, startBroker } from "@herald/testing";
+import { createApp } from "../src/app.ts";
+import { AnalyticsConfig } from "../src/config.ts";
+import type { WebhookOverrides } from "../src/webhooks/create-webhooks.ts";
+import { environmentOf, log } from "./analytics-fixture.ts";
+
+export type Hook = { readonly projectId: ProjectId; readonly id: WebhookId; readonly secret: string };
+
+/** So that a retry is not waited for. */
+const lookEveryMs = 50;
+
+/** Analytics on a broker and a database of its own, with a clock that a test can put forward. */
+export const startWebhookTest = async (
+  environment: Readonly<Record<string, string>> = {},
+  overrides: Pick<WebhookOverrides, "resolve"> = {},
+) => {
+  const [broker, database] = await Promise.all([startBroker(), freshDatabase()]);
+  const bus: Bus = await connectBus({ url: broker.url, name: "test", log });
+  await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
+  let ahead = 0;
+  const now = () => new Date(Date.now() + ahead);
+  const newApp = () =>
+    createApp(readConfig(AnalyticsConfig, { ...environmentOf(broker, database.url, database), ...environment }), {
+      now,
+      random: () => 0,
+      lookEveryMs,
+      ...overrides,
+    });
+  let app = newApp();
+  const ready = async () => {
+    const nobody = { projectId: newProjectId(now()), webhookId: newWebhookId(now()) };
+    // That there is no such webhook says that questions are answered.
+    await eventually(() =>
+      ask(bus, GetWebhook, nobody).catch((error) => {
+        if (error.code !== "webhook-not-found") throw error;
+      }),
+    );
+  };
+  await app.start();
+  await ready();
+
+  const hook = async (
+    url: string,
+    { projectId = newProjectId(now()), events }: { projectId?: ProjectId; events?: string[] } = {},
+  ): Promise<Hook> => {
+    const id = newWebhookId(now());
+    const settings = { url, ...(events === undefined ? {} : { events }) };
+    const { secret } = await ask(bus, CreateWebhookQuestion, { projectId, webhookId: id, settings });
+    return { projectId, id, secret };
+  };
+  const read = ({ projectId, id }: Hook): Promise<Webhook> => ask(bus, GetWebhook, { projectId, webhookId: id });
+  const messages = async ({ projectId, id }: Hook, status?: WebhookMessageStatus): Promise<WebhookMessage[]> => {
+    const page = { by: "page", page: 1, perPage: 100 } as const;
+    const wanted = { projectId, webhookId: id, ...(status === undefined ? {} : { status }), page };
+    return (await ask(bus, ListWebhookMessages, wanted)).data;
+  };
+  const message = ({ projectId, id }: Hook, messageId: WebhookMessageId): Promise<WebhookMessageDetail> =>
+    ask(bus, GetWebhookMessage, { projectId, webhookId: id, messageId });
+  let made = 0;
+  const publish = async <Name extends EventName>(event: Name, data: EventData<Name>, id = `event-${made++}`) => {
+    await publishEvent(bus, { id, event, subject: "x", at: now(), data } as OutboxEvent);
+    return id;
+  };
+
+  return {
+    bus,
+    database,
+    now,
+    /** Puts the clock of analytics forward. */
+    forward: (ms: number) => {
+      ahead += ms;
+    },
+    /** Back to the broker's time: a webhook does not hear of what happened before it was made. */
+    present: () => {
+      ahead = 0;
+    },
+    hook,
+    read,
+    messages,
+    message,
+    publish,
+    /** Some fact of a project; gives its id. */
+    topicCreated: (projectId: ProjectId, topic = "news", id?: string) =>
+      publish("TopicCreatedV1", { projectId, topicId: newTopicId(now()), topic, at: now().toISOString() }, id),
+    cancelled: (projectId: ProjectId) =>
+      publish("NotificationCancelledV1", {
+        projectId,
+        notificationId: newNotificationId(now()),
+        at: now().toISOString(),
+        counts: { devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0 },
+      }),
+    /** Another process takes over: the one before is stopped first. */
+    restart: async () => {
+      await app.stop();
+      app = newApp();
+      await app.start();
+      await ready();
+    },
+    stop: async () => {
+      await app.stop();
+      await closeBus(bus);
+      await database.drop();
+      await broker.stop();
+    },
+  };
+};
+
+export type WebhookTest = Awaited<ReturnType<typeof startWebhookTest>>;
