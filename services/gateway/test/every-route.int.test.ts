@@ -37,7 +37,7 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
   "%s",
   (_, route) => {
     const one = caseOf(route);
-    const { by, scope } = route.access;
+    const { by, scopes } = route.access;
     /** What does not concern a route is no test of it, rather than a skipped one. */
     const testIf = (concerns: boolean) => (concerns ? test : () => {});
 
@@ -79,14 +79,14 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
       if (!by.includes("client")) expect((await system.call(path, bodyFor(one, world))).status).toBe(401);
     });
 
-    testIf(scope !== undefined)("wants its scope of a project token", async () => {
+    test.each(scopes ?? [])("wants the scope %s of a project token", async (scope) => {
       const world = await newWorld(system);
       const others = (["send", "read", "devices"] as const).filter((other) => other !== scope) satisfies Scope[];
       const token = await system.token(world.project, others);
       const refused = await system.call(one.route(world), { token, ...bodyFor(one, world) });
       expect(refused.status).toBe(403);
-      expect(refused.problem.errors[0]).toContain(`\`${scope}\``);
-      const enough = await system.token(world.project, [scope ?? "send"]);
+      expect(refused.problem.errors[0]).toContain(`lacks the scope \`${scope}\``);
+      const enough = await system.token(world.project, [...(scopes ?? [])]);
       const allowed = await system.call(one.route(world), { token: enough, ...bodyFor(one, world) });
       expect(allowed.status).toBe(one.status);
     });
@@ -109,7 +109,7 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
       expect((await system.call(path, { token: world.credential, ...body })).status).toBe(one.status);
     });
 
-    testIf(scope !== undefined && !by.includes("device"))("takes no device credential", async () => {
+    testIf(scopes !== undefined && !by.includes("device"))("takes no device credential", async () => {
       const world = await newWorld(system);
       const answer = await system.call(one.route(world), { token: world.credential, ...bodyFor(one, world) });
       expect(answer.status).toBe(403);

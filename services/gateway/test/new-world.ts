@@ -40,6 +40,8 @@ export const newWorld = async (system: GatewayTest): Promise<World> => {
   const keys = `POST /admin/v1/projects/${project.id}/providers/webpush/keys`;
   const staged = await call(keys, { token: adminToken, body: {} });
   expect(staged.status).toBe(201);
+  const hook = await call("POST /api/v1/webhooks", { token, body: table.createWebhook?.body?.({} as World) });
+  const ping = await call(`POST /api/v1/webhooks/${hook.body.data.id}/ping`, { token });
   const times = { acceptedAt: notification.created_at, expiresAt: notification.created_at };
   const content = { title: "Hi", targets: ["all"] };
   const dead = { projectId: project.id, notificationId: notification.id, content, ...times };
@@ -52,6 +54,8 @@ export const newWorld = async (system: GatewayTest): Promise<World> => {
     credential: registered.body.credential,
     topic: topic.body.data,
     notification,
+    webhook: hook.body.data.id,
+    webhookMessage: ping.body.data.id,
     nextKey: staged.body.data.id,
     deadLetter: await writeDeadLetter(system.bus, "dispatch-start", SendV1, dead),
     openToken: openTokens.sign(claim, new Date()),

@@ -11,6 +11,8 @@ export type World = {
   notification: Notification;
   openToken: string;
   deadLetter: string;
+  webhook: string;
+  webhookMessage: string;
   /** The id of the Web Push key that is staged. */
   nextKey: string;
 };
@@ -142,6 +144,49 @@ export const table: Record<string, Case> = {
     status: 204,
     body: ({ project, openToken }) => ({ project_id: project.id, token: openToken }),
     bad: { project_id: { $ne: null }, token: { $gt: "" } },
+  },
+  createWebhook: {
+    route: () => "POST /api/v1/webhooks",
+    status: 201,
+    body: () => ({ webhook: { url: "https://example.com/herald", events: ["notification.opened"] } }),
+    bad: { webhook: { url: "herald", events: ["notification.clicked"] } },
+    foreign: 201,
+  },
+  listWebhooks: { route: () => "GET /api/v1/webhooks", status: 200, badQuery: "?per_page=0", foreign: 200 },
+  getWebhook: { route: ({ webhook }) => `GET /api/v1/webhooks/${webhook}`, status: 200, badQuery: "?secret=1" },
+  changeWebhook: {
+    route: ({ webhook }) => `PATCH /api/v1/webhooks/${webhook}`,
+    status: 200,
+    body: () => ({ webhook: { enabled: false } }),
+    bad: { webhook: {} },
+  },
+  deleteWebhook: { route: ({ webhook }) => `DELETE /api/v1/webhooks/${webhook}`, status: 204, bad: { force: true } },
+  rotateWebhookSecret: {
+    route: ({ webhook }) => `POST /api/v1/webhooks/${webhook}/secret`,
+    status: 201,
+    bad: { secret: "whsec_chosen" },
+  },
+  pingWebhook: { route: ({ webhook }) => `POST /api/v1/webhooks/${webhook}/ping`, status: 202, bad: { type: "x" } },
+  recoverWebhook: {
+    route: ({ webhook }) => `POST /api/v1/webhooks/${webhook}/recover`,
+    status: 202,
+    body: () => ({ since: "2030-01-31T09:00:00+02:00" }),
+    bad: { since: "yesterday" },
+  },
+  listWebhookMessages: {
+    route: ({ webhook }) => `GET /api/v1/webhooks/${webhook}/messages`,
+    status: 200,
+    badQuery: "?status=sent",
+  },
+  getWebhookMessage: {
+    route: ({ webhook, webhookMessage }) => `GET /api/v1/webhooks/${webhook}/messages/${webhookMessage}`,
+    status: 200,
+    badQuery: "?payload=1",
+  },
+  resendWebhookMessage: {
+    route: ({ webhook, webhookMessage }) => `POST /api/v1/webhooks/${webhook}/messages/${webhookMessage}/resend`,
+    status: 202,
+    bad: { now: true },
   },
   createProject: {
     route: () => "POST /admin/v1/projects",

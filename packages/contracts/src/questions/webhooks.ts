@@ -42,8 +42,17 @@ export const ChangeWebhookQuestion = defineQuestion(
   Webhook,
 );
 export const DeleteWebhook = defineQuestion("analytics", "webhooks", "delete", z.object(webhook), z.object({}));
-/** Makes a new secret; the one before stays good for a day, the one before that ends. */
-export const RotateWebhookSecret = defineQuestion("analytics", "webhooks", "rotate", z.object(webhook), withSecret);
+/**
+ * Makes a new secret; the one before stays good for a day, the one before that ends. A repeat under the same `rotationId`
+ * replaces the secret that nobody has seen, and ends none.
+ */
+export const RotateWebhookSecret = defineQuestion(
+  "analytics",
+  "webhooks",
+  "rotate",
+  z.object({ ...webhook, rotationId: z.string() }),
+  withSecret,
+);
 
 /** Sends a test message. The gateway makes its id. */
 export const PingWebhook = defineQuestion("analytics", "webhooks", "ping", z.object(message), WebhookMessage);

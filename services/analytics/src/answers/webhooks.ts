@@ -75,10 +75,12 @@ export const answerWebhooks = (
       sender.wake(projectId, webhookId);
       return {};
     }),
-    answer(bus, RotateWebhookSecret, async ({ projectId, webhookId }) => {
+    answer(bus, RotateWebhookSecret, async ({ projectId, webhookId, rotationId }) => {
       const secret = newWebhookSecret();
       const previousUntil = new Date(now().getTime() + rotationMs);
-      const webhook = existing(await webhooks.rotate(projectId, webhookId, { secret, previousUntil }, now()));
+      const webhook = existing(
+        await webhooks.rotate(projectId, webhookId, { secret, previousUntil, rotationId }, now()),
+      );
       return { webhook: view(webhook), secret };
     }),
   ];

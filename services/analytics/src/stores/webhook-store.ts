@@ -26,6 +26,8 @@ export type WebhookDocument = {
   readonly secrets: Envelope;
   /** Until then the secret before the last signs too. */
   readonly previousUntil?: Date;
+  /** Which rotation made the present secret. */
+  readonly rotationId?: string;
   readonly createdAt: Date;
   readonly updatedAt: Date;
   readonly outbox?: OutboxEvent[];
@@ -101,21 +103,22 @@ export const createWebhookStore = (db: Db, masterKeys: MasterKeys) => {
       return (await find(projectId, id)) ?? undefined;
     },
 
-    /** The last secret but one ends; the last goes on until `previousUntil`. Undefined when there is no such webhook. */
+    /** The last secret but one ends; the last goes on until `previousUntil`. Undefined when there is no such webhook. Repeatable by `rotationId`. */
     rotate: async (
       projectId: ProjectId,
       id: WebhookId,
-      { secret, previousUntil }: { secret: string; previousUntil: Date },
+      { secret, previousUntil, rotationId }: { secret: string; previousUntil: Date; rotationId: string },
       now: Date,
     ): Promise<WebhookDocument | undefined> => {
       for (;;) {
         const before = await find(projectId, id);
         if (before === null) return undefined;
-        const { current = "" } = unseal(masterKeys, ownerOf(before), before.secrets);
-        const secrets = seal(masterKeys, ownerOf(before), { current: secret, previous: current });
+        const { current = "", previous: last } = unseal(masterKeys, ownerOf(before), before.secrets);
+        const previous = last !== undefined && before.rotationId === rotationId ? last : current;
+        const secrets = seal(masterKeys, ownerOf(before), { current: secret, previous });
         const { matchedCount } = await webhooks.updateOne(
           { _id: id, projectId, "secrets.dataKey": before.secrets.dataKey },
-          { $set: { secrets, previousUntil, updatedAt: now } },
+          { $set: { secrets, previousUntil, rotationId, updatedAt: now } },
         );
         if (matchedCount === 1) return { ...before, secrets, previousUntil, updatedAt: now };
       }

@@ -1,5 +1,5 @@
 import { hash, timingSafeEqual } from "node:crypto";
-import { AuthenticateDevice, parseDeviceCredential } from "@herald/contracts";
+import { AuthenticateDevice, parseDeviceCredential, type Scope } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { Ask } from "../gateway.ts";
 import type { RateLimits } from "../limits/rate-limits.ts";
@@ -31,6 +31,11 @@ const forbidden = (message: string, challenge?: string): HeraldError =>
     `authorization: ${message}`,
     challenge === undefined ? {} : { headers: { "www-authenticate": challenge } },
   );
+
+const quoted = (scopes: readonly Scope[]): string => scopes.map((scope) => `\`${scope}\``).join(", ");
+
+const lacking = (scopes: readonly Scope[], access: Access): Scope[] =>
+  (access.scopes ?? []).filter((scope) => !scopes.includes(scope));
 
 /** RFC 6750: a bearer token is visible ASCII; the longest of ours has 140 characters. */
 const bearer = /^Bearer +([\x21-\x7e]{1,512}) *$/i;
@@ -76,10 +81,11 @@ export const createAuthenticate = ({ adminToken, tokens, ask, limits }: Needs) =
       );
     }
     if (!access.by.includes(caller.kind)) throw forbidden(`it cannot do this; send ${names(access)}`);
-    if (caller.kind === "project" && access.scope !== undefined && !caller.scopes.includes(access.scope)) {
+    const missing = caller.kind === "project" ? lacking(caller.scopes, access) : [];
+    if (caller.kind === "project" && missing.length > 0) {
       throw forbidden(
-        `the project token lacks the scope \`${access.scope}\`; it has ${caller.scopes.map((scope) => `\`${scope}\``).join(", ")}`,
-        `Bearer realm="herald", error="insufficient_scope", scope="${access.scope}"`,
+        `the project token lacks the scope ${quoted(missing)}; it has ${quoted(caller.scopes)}`,
+        `Bearer realm="herald", error="insufficient_scope", scope="${access.scopes?.join(" ")}"`,
       );
     }
     return caller;

@@ -10,17 +10,20 @@ export type Caller =
 export type CallerKind = Caller["kind"];
 export type CallerOf<Kind extends CallerKind> = Extract<Caller, { kind: Kind }>;
 
-/** Who may use a route; a project token needs the scope too. */
+/** Who may use a route; a project token needs all the scopes too. */
 export type Access<Kind extends CallerKind = CallerKind> = {
   readonly by: readonly Kind[];
-  readonly scope?: Scope;
+  readonly scopes?: readonly Scope[];
 };
 
-export const project = (scope: Scope): Access<"project"> => ({ by: ["project"], scope });
-export const projectOrDevice = (scope: Scope): Access<"project" | "device"> => ({ by: ["project", "device"], scope });
+export const project = (...scopes: Scope[]): Access<"project"> => ({ by: ["project"], scopes });
+export const projectOrDevice = (scope: Scope): Access<"project" | "device"> => ({
+  by: ["project", "device"],
+  scopes: [scope],
+});
 export const anyClient = (scope: Scope): Access<"project" | "device" | "client"> => ({
   by: ["project", "device", "client"],
-  scope,
+  scopes: [scope],
 });
 /** What is in the body is the credential. */
 export const noCredential: Access<"client"> = { by: ["client"] };

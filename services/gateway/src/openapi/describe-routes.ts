@@ -35,14 +35,14 @@ const headersOf: Record<number, Record<string, z.ZodType>> = {
 
 /** The errors that follow from how a route is declared, and its own. */
 export const errorsOf = (route: Route): ErrorCode[] => {
-  const { by, scope } = route.access;
+  const { by, scopes } = route.access;
   const credential = by.some((kind) => kind !== "client");
   const post = route.method === "post";
   const codes: ErrorCode[] = [
     "malformed-request",
     ...(route.body ? (["malformed-json", "body-too-large", "unsupported-media-type"] as const) : []),
     ...(credential ? (["unauthenticated"] as const) : []),
-    ...(credential && (scope !== undefined || by.includes("device")) ? (["forbidden"] as const) : []),
+    ...(credential && (scopes !== undefined || by.includes("device")) ? (["forbidden"] as const) : []),
     // A project that is being deleted is gone for registry before its tokens are.
     ...(by.some((kind) => kind === "project" || kind === "device") ? (["project-not-found"] as const) : []),
     ...Object.values(route.params ?? {}).map((param) => param.otherwise),
@@ -143,7 +143,7 @@ export const describeRoutes = (routes: readonly Route[]): ReturnType<typeof crea
       openapi: "3.1.0",
       info: { title: "Herald", version, description, license: { name: "Apache-2.0", identifier: "Apache-2.0" } },
       servers: [{ url: "/" }],
-      tags: ["Devices", "Topics", "Notifications", "Statistics", "Administration"].map((name) => ({ name })),
+      tags: ["Devices", "Topics", "Notifications", "Statistics", "Events", "Administration"].map((name) => ({ name })),
       paths,
       components: {
         securitySchemes: {

@@ -12,6 +12,8 @@ import { subscriptionRoutes } from "./subscription-routes.ts";
 import { tokenRoutes } from "./token-routes.ts";
 import { topicRoutes } from "./topic-routes.ts";
 import { vapidKeyRoutes } from "./vapid-key-routes.ts";
+import { webhookMessageRoutes } from "./webhook-message-routes.ts";
+import { webhookRoutes } from "./webhook-routes.ts";
 
 /** The whole interface: what express serves and what the OpenAPI document describes. */
 export const allRoutes: readonly Route[] = [
@@ -23,6 +25,8 @@ export const allRoutes: readonly Route[] = [
   ...storyRoutes,
   ...openRoutes,
   ...statsRoutes,
+  ...webhookRoutes,
+  ...webhookMessageRoutes,
   ...projectRoutes,
   ...tokenRoutes,
   ...providerRoutes,

@@ -1,4 +1,13 @@
-import { DeadLetterId, DeviceId, NotificationId, ProjectId, TokenId, TopicReference } from "@herald/contracts";
+import {
+  DeadLetterId,
+  DeviceId,
+  NotificationId,
+  ProjectId,
+  TokenId,
+  TopicReference,
+  WebhookId,
+  WebhookMessageId,
+} from "@herald/contracts";
 
 /** Parameters of paths. An id that cannot exist is answered as one that does not. */
 export const deviceParam = { schema: DeviceId, otherwise: "device-not-found" } as const;
@@ -7,5 +16,7 @@ export const projectParam = { schema: ProjectId, otherwise: "project-not-found" 
 export const tokenParam = { schema: TokenId, otherwise: "token-not-found" } as const;
 export const topicParam = { schema: TopicReference, otherwise: "topic-not-found" } as const;
 export const deadLetterParam = { schema: DeadLetterId, otherwise: "dead-letter-not-found" } as const;
+export const webhookParam = { schema: WebhookId, otherwise: "webhook-not-found" } as const;
+export const webhookMessageParam = { schema: WebhookMessageId, otherwise: "webhook-message-not-found" } as const;
 /** Where a name that does not exist is created, a bad one is said to be bad. */
 export const newTopicParam = { schema: TopicReference, otherwise: "validation-failed" } as const;

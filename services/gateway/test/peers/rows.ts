@@ -1,4 +1,4 @@
-import type { PageOf, PageRequest, ProjectId, QuestionContract } from "@herald/contracts";
+import type { ErrorCode, PageOf, PageRequest, ProjectId, QuestionContract } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { z } from "zod";
 
@@ -33,7 +33,7 @@ export const owned = <Value>(
   map: Map<string, Owned<Value>>,
   { projectId }: { projectId: ProjectId },
   id: string,
-  code: "device-not-found" | "topic-not-found" | "notification-not-found" | "token-not-found" | "provider-not-found",
+  code: ErrorCode & `${string}-not-found`,
 ): Owned<Value> => {
   const found = map.get(id);
   if (found?.projectId !== projectId) throw new HeraldError(code, "id: the project has none such");

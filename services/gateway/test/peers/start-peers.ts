@@ -1,6 +1,7 @@
 import { type Answering, answer, type Bus } from "@herald/bus";
 import { HeraldError } from "@herald/kit";
 import { type Opens, serveAnalytics } from "./analytics.ts";
+import { serveWebhooks } from "./analytics-webhooks.ts";
 import { type Notifications, serveDispatch } from "./dispatch.ts";
 import { type Devices, serveDevices } from "./registry-devices.ts";
 import { serveProjects } from "./registry-projects.ts";
@@ -43,6 +44,7 @@ export const startPeers = (bus: Bus) => {
   const settled = new Map<string, string>();
   serveDispatch(serve, { notifications, devices, projectBucket, settled });
   serveAnalytics(serve, opens);
+  serveWebhooks(serve);
 
   return {
     asked,

@@ -1,0 +1,143 @@
+import {
+  ChangeWebhook,
+  ChangeWebhookQuestion,
+  CreateWebhook,
+  CreateWebhookQuestion,
+  DeleteWebhook,
+  GetWebhook,
+  ListWebhooks,
+  newWebhookId,
+  pageOf,
+  pageQuery,
+  RotateWebhookSecret,
+  Webhook,
+  type WebhookId,
+} from "@herald/contracts";
+import { z } from "zod";
+import { project } from "../auth/caller.ts";
+import { pageReply, pageRequest } from "../http/page-reply.ts";
+import { created, noContent, ok } from "../http/reply.ts";
+import { defineRoute } from "../http/route.ts";
+import { webhookParam } from "./path-params.ts";
+
+const OneWebhook = z.object({ data: Webhook });
+const WithSecret = z.object({
+  data: Webhook,
+  secret: z.string().optional().meta({
+    description: "`whsec_…`, what messages are signed with; absent when an answer is replayed",
+  }),
+});
+
+/** `read`, since a webhook is told what `read` may see; `send`, since a token that only reads must not end what others rely on. */
+export const writing = project("read", "send");
+const one = { tag: "Events", params: { id: webhookParam }, errors: ["webhook-not-found"] } as const;
+
+const createWebhook = defineRoute({
+  method: "post",
+  path: "/api/v1/webhooks",
+  operationId: "createWebhook",
+  tag: "Events",
+  summary: "Create a webhook",
+  description:
+    "From now on events of the project are posted to its URL, signed as Standard Webhooks has it. The secret is shown here and never again. Needs the scopes `read` and `send`.",
+  access: writing,
+  body: CreateWebhook,
+  answers: { 201: { description: "The webhook and its secret", schema: WithSecret } },
+  errors: ["webhook-limit"],
+  handle: async ({ ask, once }, { caller: { projectId }, body, sent, path, idempotencyKey }) =>
+    once(
+      { key: idempotencyKey, owner: projectId, route: `POST ${path}`, body: sent },
+      {
+        newId: newWebhookId,
+        perform: async ({ id }) => {
+          const question = { projectId, webhookId: id as WebhookId, settings: body.webhook };
+          const { webhook, secret } = await ask(CreateWebhookQuestion, question);
+          return created({ data: webhook, secret });
+        },
+      },
+    ),
+});
+
+const listWebhooks = defineRoute({
+  method: "get",
+  path: "/api/v1/webhooks",
+  operationId: "listWebhooks",
+  tag: "Events",
+  summary: "List webhooks, oldest first",
+  access: project("read"),
+  query: z.strictObject(pageQuery),
+  answers: { 200: { description: "A page of webhooks, without their secrets", schema: pageOf(Webhook) } },
+  handle: async ({ ask }, request) => {
+    const { projectId } = request.caller;
+    return pageReply(request, await ask(ListWebhooks, { projectId, page: pageRequest(request.query) }));
+  },
+});
+
+const getWebhook = defineRoute({
+  ...one,
+  method: "get",
+  path: "/api/v1/webhooks/{id}",
+  operationId: "getWebhook",
+  summary: "Read a webhook",
+  access: project("read"),
+  answers: { 200: { description: "The webhook", schema: OneWebhook } },
+  handle: async ({ ask }, { caller: { projectId }, params }) =>
+    ok({ data: await ask(GetWebhook, { projectId, webhookId: params.id }) }),
+});
+
+const changeWebhook = defineRoute({
+  ...one,
+  method: "patch",
+  path: "/api/v1/webhooks/{id}",
+  operationId: "changeWebhook",
+  summary: "Change, disable or enable a webhook",
+  description:
+    "What happens while it is disabled is kept as failed messages; recover sends them. Needs the scopes `read` and `send`.",
+  access: writing,
+  body: ChangeWebhook,
+  answers: { 200: { description: "The webhook as it is now", schema: OneWebhook } },
+  handle: async ({ ask }, { caller: { projectId }, params, body }) => {
+    const question = { projectId, webhookId: params.id, change: body.webhook };
+    return ok({ data: await ask(ChangeWebhookQuestion, question) });
+  },
+});
+
+const deleteWebhook = defineRoute({
+  ...one,
+  method: "delete",
+  path: "/api/v1/webhooks/{id}",
+  operationId: "deleteWebhook",
+  summary: "Delete a webhook and its messages",
+  description: "Needs the scopes `read` and `send`.",
+  access: writing,
+  answers: { 204: { description: "The webhook is gone" } },
+  handle: async ({ ask }, { caller: { projectId }, params }) => {
+    await ask(DeleteWebhook, { projectId, webhookId: params.id });
+    return noContent();
+  },
+});
+
+const rotateSecret = defineRoute({
+  ...one,
+  method: "post",
+  path: "/api/v1/webhooks/{id}/secret",
+  operationId: "rotateWebhookSecret",
+  summary: "Make a new secret for a webhook",
+  description:
+    "For a day messages are signed with the secret before, too, so that the receiver can be changed without a gap. Needs the scopes `read` and `send`.",
+  access: writing,
+  answers: { 201: { description: "The webhook and its new secret", schema: WithSecret } },
+  handle: async ({ ask, once }, { caller: { projectId }, params, sent, path, idempotencyKey }) =>
+    once(
+      { key: idempotencyKey, owner: projectId, route: `POST ${path}`, body: sent },
+      {
+        newId: newWebhookId,
+        perform: async ({ id: rotationId }) => {
+          const { webhook, secret } = await ask(RotateWebhookSecret, { projectId, webhookId: params.id, rotationId });
+          return created({ data: webhook, secret });
+        },
+      },
+    ),
+});
+
+export const webhookRoutes = [createWebhook, listWebhooks, getWebhook, changeWebhook, deleteWebhook, rotateSecret];

@@ -1,0 +1,74 @@
+import {
+  ChangeWebhookQuestion,
+  CreateWebhookQuestion,
+  DeleteWebhook,
+  GetWebhook,
+  GetWebhookMessage,
+  ListWebhookMessages,
+  ListWebhooks,
+  PingWebhook,
+  type ProjectId,
+  RecoverWebhookQuestion,
+  ResendWebhookMessage,
+  RotateWebhookSecret,
+  type Webhook,
+  type WebhookId,
+  type WebhookMessage,
+} from "@herald/contracts";
+import { at, type Owned, owned, pageOf, rows, type Serve } from "./rows.ts";
+
+type Named = { readonly projectId: ProjectId; readonly webhookId: WebhookId };
+
+/** Analytics' webhooks, which send nothing. */
+export const serveWebhooks = (serve: Serve): void => {
+  const webhooks = new Map<string, Owned<Webhook>>();
+  const messages = new Map<string, Owned<WebhookMessage>>();
+  let secrets = 0;
+  const newSecret = () => `whsec_${Buffer.from(`secret ${secrets++}`).toString("base64")}`;
+  const find = (named: Named) => owned(webhooks, named, named.webhookId, "webhook-not-found");
+  const message = (named: Named, id: string) => {
+    find(named);
+    return owned(messages, named, id, "webhook-message-not-found").value;
+  };
+
+  serve(CreateWebhookQuestion, ({ projectId, webhookId, settings: { url, events = null } }) => {
+    const value = { id: webhookId, url, events, enabled: true, created_at: at(), updated_at: at() };
+    webhooks.set(webhookId, { projectId, value });
+    return { webhook: value, secret: newSecret() };
+  });
+  serve(ListWebhooks, ({ projectId, page }) => pageOf(rows(webhooks, projectId), page));
+  serve(GetWebhook, (named) => find(named).value);
+  serve(ChangeWebhookQuestion, ({ change, ...named }) => {
+    const row = find(named);
+    const { url = row.value.url, enabled = row.value.enabled } = change;
+    row.value = { ...row.value, url, enabled };
+    return row.value;
+  });
+  serve(DeleteWebhook, (named) => {
+    find(named);
+    webhooks.delete(named.webhookId);
+    return {};
+  });
+  serve(RotateWebhookSecret, (named) => ({ webhook: find(named).value, secret: newSecret() }));
+  serve(PingWebhook, ({ messageId, ...named }) => {
+    find(named);
+    const common = { event_id: messageId, type: "webhook.ping", timestamp: at(), status: "waiting" } as const;
+    const value = { id: messageId, ...common, attempt_count: 0 };
+    messages.set(messageId, { projectId: named.projectId, value });
+    return value;
+  });
+  serve(RecoverWebhookQuestion, (named) => {
+    find(named);
+    return { messages: 0, more: false };
+  });
+  serve(ListWebhookMessages, (named) => {
+    find(named);
+    return pageOf(rows(messages, named.projectId), named.page);
+  });
+  serve(GetWebhookMessage, ({ messageId, ...named }) => {
+    const shown = message(named, messageId);
+    const { event_id: id, type, timestamp } = shown;
+    return { ...shown, payload: { id, type, timestamp, data: {} }, attempts: [] };
+  });
+  serve(ResendWebhookMessage, ({ messageId, ...named }) => message(named, messageId));
+};
