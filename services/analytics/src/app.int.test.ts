@@ -148,8 +148,8 @@ describe("an open", () => {
     const { projectId, notificationId, opens } = sample(1000);
     const parts = Array.from({ length: 100 }, (_, index) => opens.slice(index * 10, index * 10 + 10));
     await Promise.all([...parts, ...parts].map((part) => report({ projectId, opens: part })));
-    await eventually(async () => expect(await count(projectId, notificationId)).toBe(1000));
-    await eventually(() => expect(heardOf(notificationId)).toHaveLength(1000));
+    await eventually(async () => expect(await count(projectId, notificationId)).toBe(1000), { timeoutMs: 30_000 });
+    await eventually(() => expect(heardOf(notificationId)).toHaveLength(1000), { timeoutMs: 30_000 });
   });
 
   test("is told by the sweep when a crash came between storing and telling", async () => {
