@@ -85,7 +85,7 @@ export const environmentOf = (broker: Broker, mongoUrl: string, database: FreshD
   HERALD_ANALYTICS_MASTER_KEYS: masterKeys,
   // The receivers of tests are on this machine, and those that hang are not waited for.
   HERALD_ANALYTICS_WEBHOOKS_ANY_HOST: "true",
-  HERALD_ANALYTICS_WEBHOOKS_TIMEOUT: "2s",
+  HERALD_ANALYTICS_WEBHOOKS_TIMEOUT: "5s",
 });
 
 export type AnalyticsTest = Awaited<ReturnType<typeof startAnalyticsTest>>;

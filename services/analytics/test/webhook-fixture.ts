@@ -20,13 +20,16 @@ import {
   type WebhookMessageStatus,
 } from "@herald/contracts";
 import { readConfig } from "@herald/kit";
-import { eventually, freshDatabase, startBroker } from "@herald/testing";
+import { freshDatabase, startBroker, eventually as usually } from "@herald/testing";
 import { createApp } from "../src/app.ts";
 import { AnalyticsConfig } from "../src/config.ts";
 import type { WebhookOverrides } from "../src/webhooks/create-webhooks.ts";
 import { environmentOf, log } from "./analytics-fixture.ts";
 
 export type Hook = { readonly projectId: ProjectId; readonly id: WebhookId; readonly secret: string };
+
+/** With more patience than usual: one step goes through broker, database, receiver and database again. */
+export const eventually = <T>(check: () => T | Promise<T>): Promise<T> => usually(check, { timeoutMs: 30_000 });
 
 /** So that a retry is not waited for. */
 const lookEveryMs = 50;

@@ -4,9 +4,8 @@ import type { Socket } from "node:net";
 import { ask } from "@herald/bus";
 import { ChangeWebhookQuestion, CreateWebhookQuestion, newProjectId, newWebhookId } from "@herald/contracts";
 import { NOT_PUBLIC } from "@herald/kit";
-import { eventually } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { startWebhookTest, type WebhookTest } from "./webhook-fixture.ts";
+import { eventually, startWebhookTest, type WebhookTest } from "./webhook-fixture.ts";
 
 /** Where names lead, in turn; the last for ever. */
 const names = new Map<string, string[]>([
