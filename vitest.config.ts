@@ -20,7 +20,12 @@ export default defineConfig({
       {
         resolve,
         ssr,
-        test: { name: "unit", include: ["{packages,services}/*/src/**/*.unit.test.ts"], retry },
+        test: {
+          name: "unit",
+          include: ["{packages,services}/*/src/**/*.unit.test.ts"],
+          retry,
+          testTimeout: 30_000, // properties tried on hundreds of values, on a machine with other work
+        },
       },
       {
         resolve,

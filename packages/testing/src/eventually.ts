@@ -10,7 +10,7 @@ const LONGEST_DELAY_MS = 200;
  */
 export async function eventually<T>(
   check: () => T | Promise<T>,
-  { timeoutMs = 10_000 }: { timeoutMs?: number } = {},
+  { timeoutMs = 20_000 }: { timeoutMs?: number } = {},
 ): Promise<T> {
   const started = Date.now();
   let wait = FIRST_DELAY_MS;
