@@ -1,0 +1,147 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { ask, publish } from "@herald/bus";
+import { CountOpens, DeliveryAcceptedV1, NotificationOpenedV1, OpensV1, type Platform } from "@herald/contracts";
+import { eventually, readStream } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { openedEvent } from "../src/domain/open.ts";
+import { foldContributions } from "../src/fold-contributions.ts";
+import { rebuildStatistics } from "../src/rebuild/rebuild-statistics.ts";
+import {
+  type AnalyticsTest,
+  accept,
+  messageId as id,
+  opensAt,
+  sample,
+  startAnalyticsTest,
+} from "./analytics-fixture.ts";
+
+/** A size for every run; `HERALD_TEST_OPENS=100000 HERALD_TEST_KILLS=20` is the one that qualities are stated for. */
+const opensInAll = Number(process.env.HERALD_TEST_OPENS ?? 10_000);
+const kills = Number(process.env.HERALD_TEST_KILLS ?? 6);
+/** Each kill leaves messages that come again after their ack wait of 30 s. */
+const timeoutMs = 120_000 + kills * 30_000;
+
+let t: AnalyticsTest;
+beforeAll(async () => {
+  t = await startAnalyticsTest({ withApp: false });
+});
+afterAll(() => t?.stop());
+
+const root = join(import.meta.dirname, "../../..");
+
+/** A process of analytics that is started again whenever it dies. */
+const keepRunning = () => {
+  let stopping = false;
+  let child: ChildProcess;
+  const start = () => {
+    child = spawn(process.execPath, ["--conditions=@herald/source", join(root, "services/analytics/src/main.ts")], {
+      env: { PATH: process.env.PATH, ...t.environment },
+      stdio: "ignore",
+    });
+    child.once("exit", () => {
+      if (!stopping) start();
+    });
+  };
+  start();
+  return {
+    kill: () => child.kill("SIGKILL"),
+    stop: async () => {
+      stopping = true;
+      const exited = once(child, "exit");
+      child.kill("SIGTERM");
+      await exited;
+    },
+  };
+};
+
+test(
+  `two processes that are killed ${kills} times count ${opensInAll} opens once each, and tell of each once`,
+  async () => {
+    const [one, other] = [sample(), sample()];
+    const platforms: Platform[] = ["ios", "android", "web"];
+    const reports = Array.from({ length: opensInAll / 100 }, (_, index) =>
+      opensAt(
+        index % 4 === 3 ? other : one,
+        Array.from({ length: 100 }, (_, at) => new Date(Date.UTC(2030, 2, 30, 12, index % 600, at % 60)).toISOString()),
+        platforms[index % 3],
+      ),
+    );
+    const batches = reports.map((_, index) =>
+      accept(index % 4 === 3 ? other : one, "2030-03-30T12:30:00Z", 150, platforms[index % 3]),
+    );
+    const processes = [keepRunning(), keepRunning()];
+    try {
+      const publishing = (async () => {
+        for (const [index, report] of reports.entries()) {
+          await publish(t.bus, OpensV1, report, id());
+          const batch = batches[index];
+          if (batch) await publish(t.bus, DeliveryAcceptedV1, batch, id());
+          // Every tenth is reported twice, as by an app that did not hear the answer.
+          if (index % 10 === 0) await publish(t.bus, OpensV1, report, id());
+        }
+      })();
+      const opens = t.db.collection("opens");
+      for (let kill = 0; kill < kills; kill++) {
+        // In the middle of the work, wherever each is by then; every third time both, so that nobody is left to go on.
+        const share = Math.floor((opensInAll * (kill + 0.5)) / kills);
+        await eventually(async () => expect(await opens.countDocuments()).toBeGreaterThanOrEqual(share), { timeoutMs });
+        for (const process of kill % 3 === 2 ? processes : processes.slice(kill % 2).slice(0, 1)) process.kill();
+      }
+      await publishing;
+
+      const wanted = (of: typeof one) =>
+        reports.filter(({ projectId }) => projectId === of.projectId).flatMap((report) => report.opens);
+      const figures = async () =>
+        Promise.all(
+          [one, other].map(async ({ projectId, notificationId }) => {
+            const range = { to: "2030-04-01T00:00:00.000Z", notificationId };
+            const all = await t.stats(projectId, range);
+            const each = await Promise.all(platforms.map((platform) => t.stats(projectId, { ...range, platform })));
+            const { counts } = await ask(t.bus, CountOpens, { projectId, notificationIds: [notificationId] });
+            return {
+              sent: all.totals.sent,
+              opened: all.totals.opened,
+              byPlatform: each.map(({ totals }) => totals.opened),
+              counted: counts[notificationId],
+            };
+          }),
+        );
+      const expected = [one, other].map((of) => {
+        const opened = wanted(of);
+        const sent = batches.filter(({ projectId }) => projectId === of.projectId).length * 150;
+        const byPlatform = platforms.map((platform) => opened.filter((open) => open.platform === platform).length);
+        return { sent, opened: opened.length, byPlatform, counted: opened.length };
+      });
+      await eventually(async () => expect(await figures()).toEqual(expected), { timeoutMs });
+      expect(await opens.countDocuments()).toBe(opensInAll);
+      await eventually(async () => expect(await opens.countDocuments({ emitted: false })).toBe(0), { timeoutMs });
+
+      const ids = (await readStream(t.broker, "PUSH_EVENTS", NotificationOpenedV1.filter)).map(
+        ({ headers }) => headers["ce-id"],
+      );
+      const facts = [one, other].flatMap((of) =>
+        wanted(of).map(
+          (open) => openedEvent({ ...open, projectId: of.projectId, openedAt: new Date(open.openedAt) }).id,
+        ),
+      );
+      expect(ids.length).toBe(opensInAll);
+      expect(new Set(ids)).toEqual(new Set(facts));
+
+      // And what many processes made among kills is what a rebuild makes alone.
+      await Promise.all(processes.splice(0).map((process) => process.stop()));
+      const stores = t.stores();
+      await rebuildStatistics(
+        stores,
+        foldContributions(stores.contributions, stores.rollups, () => new Date()),
+        () => {},
+      );
+      await t.restart();
+      expect(await figures()).toEqual(expected);
+    } finally {
+      await Promise.all(processes.map((process) => process.stop()));
+    }
+  },
+  timeoutMs * 3,
+);
