@@ -19,7 +19,7 @@ type Counted = { readonly pushes: number; readonly lastAt: number };
 const pollMs = 100;
 
 /** CPU seconds of each part by now; broker and database with all that they started. */
-const cpuOf = (system: System): Record<string, number> =>
+export const cpuOf = (system: System): Record<string, number> =>
   Object.fromEntries(
     [...own, ...others].map((name) => {
       const pid = system.processes[name];

@@ -1,4 +1,4 @@
-import { generateKeyPairSync } from "node:crypto";
+import { generateKeyPairSync, randomBytes } from "node:crypto";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -39,11 +39,15 @@ const request = async <T>(url: string, token: string, method = "GET", body?: unk
 
 /** The whole system as `npm start` runs it, in a folder of its own and on free ports, with a project that sends to `sink`. */
 export const startSystem = async (sink: { url: string; ca: string }) => {
+  const openKeys = `bench:${randomBytes(32).toString("base64")}`;
   const dataDir = await mkdtemp(join(tmpdir(), "herald-bench-"));
   const child = start("packages/local-stack/src/start.ts", [], {
     ...freePorts,
     HERALD_DATA_DIR: dataDir,
     HERALD_LOG_LEVEL: "warn",
+    HERALD_OPEN_KEYS: openKeys,
+    // As in production: the local stack's own are for tests.
+    HERALD_GATEWAY_LIMIT_FAILURES: "100",
   });
   child.stdout?.resume();
   const readLocal = async (): Promise<Local> => {
@@ -78,8 +82,17 @@ export const startSystem = async (sink: { url: string; ca: string }) => {
   });
   const mongo = await new MongoClient(local.mongo.url).connect();
   let tokens = 0;
+  const get = <T>(path: string): Promise<T> => request<T>(`${local.gateway}/api/v1${path}`, project.token);
   return {
     processes: local.processes,
+    gateway: local.gateway,
+    project,
+    openKeys,
+    /** Reads below `/api/v1`. */
+    get,
+    /** How many opens of a notification the statistics have. */
+    opened: async (notification: string): Promise<number> =>
+      (await get<{ data: { totals: { opened: number } } }>(`/stats?notification=${notification}`)).data.totals.opened,
     /** Puts so many new iOS devices, all subscribed to the topic. */
     seed: async (topic: string, devices: number): Promise<void> => {
       const wanted = function* () {
@@ -98,8 +111,7 @@ export const startSystem = async (sink: { url: string; ca: string }) => {
       );
       return answer.data.id;
     },
-    progress: async (id: string): Promise<Progress> =>
-      (await request<{ data: Progress }>(`${local.gateway}/api/v1/notifications/${id}`, project.token)).data,
+    progress: async (id: string): Promise<Progress> => (await get<{ data: Progress }>(`/notifications/${id}`)).data,
     stop: async (): Promise<void> => {
       await mongo.close();
       await end(child);

@@ -1,0 +1,19 @@
+import { once } from "node:events";
+import type { System } from "./herald.ts";
+import { firstLine, start } from "./processes.ts";
+
+export type Reported = {
+  readonly notification: string;
+  readonly seconds: number;
+  readonly statuses: Readonly<Record<string, number>>;
+};
+
+/** Reports so many opens, each of another device, from a process of its own. */
+export const reportOpens = async (system: System, count: number, kind: "true" | "forged"): Promise<Reported> => {
+  const child = start("bench/src/open-load.ts", [system.gateway, system.project.id, String(count), kind], {
+    BENCH_OPEN_KEYS: system.openKeys,
+  });
+  const reported = await firstLine<Reported>(child);
+  if (child.exitCode === null) await once(child, "exit");
+  return reported;
+};

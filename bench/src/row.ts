@@ -1,0 +1,39 @@
+import type { System } from "./herald.ts";
+
+/** What rows measure with; the system runs once for all of them. */
+export type Context = {
+  readonly system: System;
+  readonly sink: { readonly url: string; readonly ca: string; readonly control: string };
+  /** How often each figure is measured. */
+  readonly runs: number;
+  /** Audiences of broadcasts. */
+  readonly sizes: readonly number[];
+  /** Opens in one run, true or forged. */
+  readonly opens: number;
+};
+
+/** One line of a table: a figure by its run. */
+export type Line = { readonly label: string; readonly values: readonly number[]; readonly digits?: number };
+export type Table = { readonly title: string; readonly lines: readonly Line[] };
+
+/** One row of what Herald must reach: a file in `rows/`, listed in `rows/all-rows.ts`. */
+export type Row = {
+  /** What `--only` calls it. */
+  readonly name: string;
+  /** Gives a table after the other. Throws where a count is not exact: a speed without that is worth nothing. */
+  readonly measure: (context: Context) => AsyncIterable<Table>;
+};
+
+/** Minimum, median and maximum: a machine that others share gives no single figure. */
+const spread = (numbers: readonly number[], digits = 0): string => {
+  const sorted = numbers.toSorted((one, other) => one - other);
+  const at = (index: number) => (sorted[index] ?? 0).toFixed(digits);
+  return [at(0), at(Math.floor((sorted.length - 1) / 2)), at(sorted.length - 1)].join(" / ");
+};
+
+const labelWidth = 40;
+
+export const printTable = ({ title, lines }: Table, runs: number): void => {
+  console.log(`\n${title} (minimum / median / maximum of ${runs})`);
+  for (const { label, values, digits } of lines) console.log(`  ${label.padEnd(labelWidth)} ${spread(values, digits)}`);
+};

@@ -1,0 +1,66 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { System } from "../herald.ts";
+import { reportOpens } from "../opens.ts";
+import type { Row } from "../row.ts";
+
+/** The pace of other traffic: a read and a send 20 times a second. */
+const everyMs = 50;
+/** As many samples without a flood as tell a 99th percentile. */
+const quietSamples = 200;
+
+type Latencies = { readonly read: number[]; readonly send: number[] };
+
+/** How long it took in ms; an error is the row's to throw, at its end. */
+const timed = (work: () => Promise<unknown>): Promise<number> => {
+  const begin = performance.now();
+  const done = work().then(() => performance.now() - begin);
+  done.catch(() => {});
+  return done;
+};
+
+/** Asks at its pace, whatever the answers take, until it is told to end. Throws what was not answered as it should be. */
+const probe = async (system: System, more: (asked: number) => boolean): Promise<Latencies> => {
+  const reads: Promise<number>[] = [];
+  const sends: Promise<number>[] = [];
+  for (let asked = 0; more(asked); asked++) {
+    reads.push(timed(() => system.get("/devices?per_page=1")));
+    sends.push(timed(() => system.send("nobody")));
+    await delay(everyMs);
+  }
+  return { read: await Promise.all(reads), send: await Promise.all(sends) };
+};
+
+const p99 = (values: readonly number[]): number =>
+  values.toSorted((one, other) => one - other)[Math.ceil(values.length * 0.99) - 1] ?? 0;
+
+/** What a flood of forged opens does to the rest: the 99th percentile of other routes, with it and without. */
+export const forgedOpensRow: Row = {
+  name: "forged-opens",
+  async *measure({ system, runs, opens }) {
+    const quiet: Latencies[] = [];
+    const flooded: Latencies[] = [];
+    const rates: number[] = [];
+    for (let run = 0; run < runs; run++) {
+      quiet.push(await probe(system, (asked) => asked < quietSamples));
+      let ended = false;
+      const flood = reportOpens(system, opens, "forged").finally(() => {
+        ended = true;
+      });
+      flooded.push(await probe(system, () => !ended));
+      const { seconds, statuses } = await flood;
+      const refused = (statuses["403"] ?? 0) + (statuses["429"] ?? 0);
+      if (refused !== opens) throw new Error(`${opens} forged opens were answered ${JSON.stringify(statuses)}`);
+      rates.push(opens / seconds);
+    }
+    yield {
+      title: `other routes beside ${opens} forged opens`,
+      lines: [
+        { label: "forged opens refused/s", values: rates },
+        { label: "GET /devices, p99 ms without", values: quiet.map(({ read }) => p99(read)), digits: 1 },
+        { label: "GET /devices, p99 ms with", values: flooded.map(({ read }) => p99(read)), digits: 1 },
+        { label: "POST /notifications, p99 ms without", values: quiet.map(({ send }) => p99(send)), digits: 1 },
+        { label: "POST /notifications, p99 ms with", values: flooded.map(({ send }) => p99(send)), digits: 1 },
+      ],
+    };
+  },
+};
