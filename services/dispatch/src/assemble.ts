@@ -42,7 +42,7 @@ import { createDeliveryTrace } from "./stores/delivery-trace.ts";
 import { createLedgerReads } from "./stores/ledger-reads.ts";
 import { type NotificationState, notificationCollection } from "./stores/notification-document.ts";
 import { createNotificationStore } from "./stores/notification-store.ts";
-import { createHttp2Pool } from "./transport/http2-pool.ts";
+import { transports } from "./transport/transports.ts";
 
 /** Contents in memory: more than are being sent at a time, at some kilobytes each. */
 const watchedNotifications = 1_000;
@@ -97,7 +97,7 @@ export const assemble = (config: DispatchConfig, ground: Ground) => {
     credentials,
     connect: createConnectProvider({
       createTransport: (options) =>
-        createHttp2Pool({
+        transports[config.HERALD_DISPATCH_TRANSPORT]({
           ...options,
           connections: config.HERALD_DISPATCH_CONNECTIONS,
           requestTimeoutMs: config.HERALD_DISPATCH_REQUEST_TIMEOUT,

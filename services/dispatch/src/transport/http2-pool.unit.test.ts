@@ -1,4 +1,4 @@
-import { createHttp2Pool } from "./http2-pool.ts";
 import { transportSuite } from "./transport.suite.ts";
+import { createHttp2Pool } from "./transports.ts";
 
 transportSuite("a pool over node:http2", createHttp2Pool);

@@ -5,7 +5,8 @@ import { hostileSuite } from "./testing/hostile.suite.ts";
 import { lossSuite } from "./testing/loss.suite.ts";
 import { readingSuite } from "./testing/reading.suite.ts";
 import { resendSuite } from "./testing/resend.suite.ts";
-import { type CreateTransport, createSuiteBench } from "./testing/suite-bench.ts";
+import { createSuiteBench } from "./testing/suite-bench.ts";
+import type { CreateTransport } from "./transports.ts";
 
 /** What every transport must do. The peers are real sockets, and count at their end how often each request arrived. */
 export function transportSuite(name: string, create: CreateTransport): void {

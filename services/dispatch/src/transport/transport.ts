@@ -87,27 +87,3 @@ export const transportDefaults: TransportLimits = {
   maxResends: 64, // a GOAWAY every 50 streams sends a request again about six times
   maxStreams: 500_000_000, // odd ids below 2^31 are half as many as ids: 1,073,741,823, kept away from
 };
-
-/** Throws a TypeError for what HTTP/2 cannot carry or an attacker could use to add a header. */
-export function assertSendable(request: TransportRequest): void {
-  if (!PATH.test(request.path)) throw new TypeError("the path must be visible ASCII and begin with a slash");
-  for (const name in request.headers) {
-    if (!HEADER_NAME.test(name))
-      throw new TypeError(`the header name ${JSON.stringify(name)} is not a lower-case token`);
-    if (CONNECTION_HEADERS.has(name)) throw new TypeError(`the header ${name} has no place in HTTP/2`);
-    if (!HEADER_VALUE.test(request.headers[name] ?? ""))
-      throw new TypeError(`the value of the header ${name} is not visible ASCII`);
-  }
-}
-
-const PATH = /^\/[\x21-\x7e]*$/;
-const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
-const HEADER_VALUE = /^(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?$/;
-const CONNECTION_HEADERS = new Set([
-  "connection",
-  "keep-alive",
-  "proxy-connection",
-  "transfer-encoding",
-  "upgrade",
-  "host",
-]);

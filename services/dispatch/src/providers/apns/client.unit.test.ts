@@ -3,8 +3,8 @@ import { type ApnsSettings, newDeviceId, newNotificationId } from "@herald/contr
 import { type Simulators, type SimulatorsOptions, startSimulators } from "@herald/simulators";
 import { generate } from "selfsigned";
 import { afterEach, describe, expect, it } from "vitest";
-import { createHttp2Pool } from "../../transport/http2-pool.ts";
 import type { TransportOptions } from "../../transport/transport.ts";
+import { createHttp2Pool } from "../../transport/transports.ts";
 import { apnsId } from "./apns-id.ts";
 import { type ApnsClient, type ApnsPush, createApnsClient } from "./client.ts";
 import { createProviderTokens } from "./provider-tokens.ts";

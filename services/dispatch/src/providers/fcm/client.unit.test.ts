@@ -3,7 +3,7 @@ import { newNotificationId, newProjectId } from "@herald/contracts";
 import { renderFcm } from "@herald/payload";
 import { type Simulators, type SimulatorsOptions, startSimulators } from "@herald/simulators";
 import { afterEach, describe, expect, it } from "vitest";
-import { createHttp2Pool } from "../../transport/http2-pool.ts";
+import { createHttp2Pool } from "../../transport/transports.ts";
 import { createAccessTokens } from "./access-tokens.ts";
 import { createFcmClient, type FcmClient } from "./client.ts";
 

@@ -97,6 +97,16 @@ export function connectingSuite({ serve, connect }: SuiteBench): void {
       expect(await connect(server).send(push("a"))).toMatchObject({ kind: "unprocessed" });
     });
 
+    it("resumes the TLS session of the connection before", async () => {
+      const server = await serve({
+        settings: [],
+        onRequest: (peer, { streamId }) => peer.answer(streamId),
+      });
+      const transport = connect(server, { maxStreams: 1, connections: 1 });
+      for (const id of ids(3)) expect(await transport.send(push(id))).toMatchObject({ kind: "answered" });
+      expect(server.peers.map(({ resumed }) => resumed)).toEqual([false, true, true]);
+    });
+
     it("delivers to a peer that comes up while requests wait or after they gave up", async () => {
       const port = await freePort();
       const transport = connect({ origin: `https://localhost:${port}` });

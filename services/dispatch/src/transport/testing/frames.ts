@@ -1,40 +1,6 @@
 /** HTTP/2 frames as bytes, for a test server that must be able to send what no library would. */
 
-export const FrameType = {
-  data: 0,
-  headers: 1,
-  priority: 2,
-  rstStream: 3,
-  settings: 4,
-  pushPromise: 5,
-  ping: 6,
-  goaway: 7,
-  windowUpdate: 8,
-  continuation: 9,
-} as const;
-
-export const Flag = { endStream: 1, ack: 1, endHeaders: 4, padded: 8, priority: 32 } as const;
-
-export const Code = {
-  noError: 0,
-  protocolError: 1,
-  internalError: 2,
-  flowControlError: 3,
-  settingsTimeout: 4,
-  streamClosed: 5,
-  frameSizeError: 6,
-  refusedStream: 7,
-  cancel: 8,
-  compressionError: 9,
-  connectError: 10,
-  enhanceYourCalm: 11,
-  inadequateSecurity: 12,
-  http11Required: 13,
-} as const;
-
-export const Setting = { headerTableSize: 1, enablePush: 2, maxStreams: 3, initialWindow: 4, maxFrameSize: 5 } as const;
-
-export const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+export { Code, Flag, FrameType, PREFACE, Setting } from "../framed/wire.ts";
 
 export type Frame = { type: number; flags: number; streamId: number; payload: Buffer };
 

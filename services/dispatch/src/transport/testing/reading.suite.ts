@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { createSecureServer, type Http2SecureServer, type ServerHttp2Stream } from "node:http2";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import type { TransportRequest } from "../transport.ts";
 import { localhostCertificate } from "./certificates.ts";
@@ -12,9 +12,12 @@ type Seen = { headers: Array<[string, string]>; body: Buffer };
 export function readingSuite({ connect }: SuiteBench): void {
   describe("a full server", () => {
     const servers: Http2SecureServer[] = [];
+    const sockets: Socket[] = [];
     afterEach(async () => {
       for (const server of servers.splice(0)) {
         server.close();
+        // One whose connection was still being made is nobody's session yet, and would keep the server open.
+        for (const socket of sockets.splice(0)) socket.destroy();
         await once(server, "close");
       }
     });
@@ -23,6 +26,7 @@ export function readingSuite({ connect }: SuiteBench): void {
       const { certificate, privateKey } = await localhostCertificate();
       const server = createSecureServer({ cert: certificate, key: privateKey, settings: { headerTableSize } });
       servers.push(server);
+      server.on("connection", (socket: Socket) => sockets.push(socket));
       server.on("stream", async (stream: ServerHttp2Stream, _headers: unknown, _flags: number, raw: string[]) => {
         stream.on("error", () => {});
         const chunks: Buffer[] = [];

@@ -76,6 +76,7 @@ export function createStrictPeer(number: number, socket: TLSSocket, script: Peer
   const peer = {
     number,
     socket,
+    resumed: socket.isSessionReused(),
     resets,
     /** Codes of the client's own GOAWAYs: what it thinks this side did wrong. */
     complaints,

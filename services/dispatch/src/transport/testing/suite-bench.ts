@@ -1,10 +1,9 @@
 import type { TlsOptions } from "node:tls";
 import { afterEach, expect, vi } from "vitest";
 import type { Transport, TransportAnswer, TransportOptions, TransportRequest } from "../transport.ts";
+import type { CreateTransport } from "../transports.ts";
 import type { PeerScript } from "./strict-peer.ts";
 import { type StrictServer, startStrictServer } from "./strict-server.ts";
-
-export type CreateTransport = (options: TransportOptions) => Transport;
 
 export type SuiteBench = {
   serve(script: PeerScript, tls?: TlsOptions): Promise<StrictServer>;

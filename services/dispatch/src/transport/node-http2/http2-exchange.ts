@@ -1,9 +1,10 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, constants, type IncomingHttpHeaders } from "node:http2";
+import type { Job } from "../connection.ts";
 import { failureWords } from "@herald/kit";
-import type { TransportAnswer, TransportRequest } from "./transport.ts";
+import type { TransportAnswer } from "../transport.ts";
 
 /** What the streams of one connection share. */
-export type ExchangeOwner<Job> = {
+export type ExchangeOwner = {
   readonly maxBodyBytes: number;
   /** Above this stream id the peer acted on nothing, as its GOAWAY says. */
   lastProcessed: number;
@@ -12,10 +13,10 @@ export type ExchangeOwner<Job> = {
 };
 
 /** One request and its answer on one stream. */
-export type Exchange<Job> = ClientHttp2Stream & { exchange: ExchangeState<Job> };
+export type Exchange = ClientHttp2Stream & { exchange: ExchangeState };
 
-type ExchangeState<Job> = {
-  readonly owner: ExchangeOwner<Job>;
+type ExchangeState = {
+  readonly owner: ExchangeOwner;
   readonly job: Job;
   headers: IncomingHttpHeaders | undefined;
   first: Buffer | undefined;
@@ -32,17 +33,17 @@ const { NGHTTP2_CANCEL, NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR, NGHTTP2_REFUS
  * Opens a stream and writes the request. The handlers are functions of this file that find their state on the stream,
  * because closures for each request are a measurable part of what a push costs.
  */
-export function startExchange<Job>(
+export function startExchange(
   session: ClientHttp2Session,
   head: readonly string[],
-  request: TransportRequest,
-  owner: ExchangeOwner<Job>,
+  owner: ExchangeOwner,
   job: Job,
-): Exchange<Job> {
+): Exchange {
+  const { request } = job;
   const fields = head.slice();
   fields.push(":path", request.path);
   for (const name in request.headers) fields.push(name, request.headers[name] as string);
-  const stream = session.request(fields) as Exchange<Job>;
+  const stream = session.request(fields) as Exchange;
   stream.exchange = {
     owner,
     job,
@@ -62,9 +63,9 @@ export function startExchange<Job>(
 }
 
 /** Gives up waiting: the peer is told with RST_STREAM CANCEL. */
-export const abandonExchange = (exchange: Exchange<unknown>): void => exchange.close(NGHTTP2_CANCEL);
+export const abandonExchange = (exchange: Exchange): void => exchange.close(NGHTTP2_CANCEL);
 
-function onResponse(this: Exchange<unknown>, headers: IncomingHttpHeaders, flags: number): void {
+function onResponse(this: Exchange, headers: IncomingHttpHeaders, flags: number): void {
   this.exchange.headers = headers;
   if (flags & NGHTTP2_FLAG_END_STREAM) {
     complete(this);
@@ -74,7 +75,7 @@ function onResponse(this: Exchange<unknown>, headers: IncomingHttpHeaders, flags
   }
 }
 
-function onData(this: Exchange<unknown>, chunk: Buffer): void {
+function onData(this: Exchange, chunk: Buffer): void {
   const { exchange } = this;
   if (exchange.whole) return;
   if (exchange.first === undefined) exchange.first = chunk;
@@ -84,27 +85,27 @@ function onData(this: Exchange<unknown>, chunk: Buffer): void {
   if (exchange.bytes > exchange.owner.maxBodyBytes) complete(this, NGHTTP2_CANCEL);
 }
 
-function onEnd(this: Exchange<unknown>): void {
+function onEnd(this: Exchange): void {
   // A reset ends the readable side too. Only NO_ERROR says that the peer had no more to say.
   if (this.rstCode === NGHTTP2_NO_ERROR && this.exchange.error === undefined) complete(this);
 }
 
 /** The answer stands, whatever becomes of the stream; a request that the peer did not want to read to its end is cut. */
-function complete(stream: Exchange<unknown>, code: number = NGHTTP2_NO_ERROR): void {
+function complete(stream: Exchange, code: number = NGHTTP2_NO_ERROR): void {
   stream.exchange.whole = true;
   if (code !== NGHTTP2_NO_ERROR || !stream.writableFinished) stream.close(code);
 }
 
-function onError(this: Exchange<unknown>, error: Error): void {
+function onError(this: Exchange, error: Error): void {
   this.exchange.error = error;
 }
 
-function onClose(this: Exchange<unknown>): void {
+function onClose(this: Exchange): void {
   const { owner, job } = this.exchange;
   owner.finished(job, this.id, verdict(this));
 }
 
-function verdict(stream: Exchange<unknown>): TransportAnswer {
+function verdict(stream: Exchange): TransportAnswer {
   const { exchange, id, rstCode } = stream;
   const { headers, owner } = exchange;
   const status = Number(headers?.[":status"]);
@@ -119,7 +120,7 @@ function verdict(stream: Exchange<unknown>): TransportAnswer {
   return { kind: "unknown", reason };
 }
 
-function bodyOf({ first, more, bytes, owner }: ExchangeState<unknown>): string {
+function bodyOf({ first, more, bytes, owner }: ExchangeState): string {
   if (first === undefined) return "";
   const body = more === undefined ? first : Buffer.concat([first, ...more], bytes);
   return body.toString("utf8", 0, Math.min(bytes, owner.maxBodyBytes));

@@ -1,43 +1,26 @@
 import { createBackoff } from "./backoff.ts";
+import type { Connection, ConnectionEvents, Job, OpenConnection } from "./connection.ts";
 import { createDeadlines } from "./deadlines.ts";
-import { type Connection, openConnection } from "./http2-connection.ts";
-import type { Exchange } from "./http2-exchange.ts";
-import {
-  assertSendable,
-  type Transport,
-  type TransportAnswer,
-  type TransportOptions,
-  type TransportRequest,
-  transportDefaults,
-} from "./transport.ts";
+import { createSendableCheck } from "./sendable.ts";
+import type { TlsTickets } from "./tls-socket.ts";
+import { type Transport, type TransportAnswer, type TransportOptions, transportDefaults } from "./transport.ts";
 import { createWaitingLine } from "./waiting-line.ts";
-
-/** One `send` on its way; it may travel on several connections, one after the other. */
-type Job = {
-  readonly request: TransportRequest;
-  /** Order of arrival: what is sent again goes before what came later. */
-  readonly order: number;
-  readonly resolve: (answer: TransportAnswer) => void;
-  done: boolean;
-  resends: number;
-  connection: Connection<Job> | undefined;
-  exchange: Exchange<Job> | undefined;
-  group: Set<Job> | undefined;
-};
 
 const FAILURES_UNTIL_DOWN = 3; // connects in a row, after which whoever waits is told instead of kept
 
 /**
- * A transport over `node:http2` with a few connections to one origin, opened when there is work and filled one after
- * the other, so that frames of many requests share a write.
+ * A transport of a few connections to one origin, opened when there is work and filled one after the other, so that
+ * frames of many requests share a write. What kind they are is the caller's choice.
  *
  * While the origin cannot be reached, attempts are spaced by a growing pause. After three in a row whoever waits gets
  * `unprocessed`, and until the next attempt is due so does whoever comes.
  */
-export function createHttp2Pool(options: TransportOptions): Transport {
+export function createPool(options: TransportOptions, openConnection: OpenConnection): Transport {
   if (!options.origin.startsWith("https://")) throw new TypeError("the origin must be https");
   const limits = { ...transportDefaults, ...defined(options) };
-  const connections = new Set<Connection<Job>>();
+  const assertSendable = createSendableCheck();
+  const tickets: TlsTickets = { last: undefined };
+  const connections = new Set<Connection>();
   const line = createWaitingLine<Job>();
   const backoff = createBackoff({ firstMs: 100, maxMs: 10_000 });
   const deadlines = createDeadlines<Job>(limits.requestTimeoutMs, onDeadlines);
@@ -46,17 +29,16 @@ export function createHttp2Pool(options: TransportOptions): Transport {
   let retry: NodeJS.Timeout | undefined;
   let emptied: (() => void) | undefined;
 
-  const events = {
+  const events: ConnectionEvents = {
     changed: pump,
     finished(job: Job, answer: TransportAnswer) {
       job.connection = undefined;
-      job.exchange = undefined;
       if (answer.kind === "answered") backoff.succeeded();
       if (job.done) return;
       if (answer.kind === "unprocessed" && !closing && job.resends++ < limits.maxResends) line.putBack(job);
       else settle(job, answer);
     },
-    closed(connection: Connection<Job>, served: boolean, reason: string) {
+    closed(connection: Connection, served: boolean, reason: string) {
       connections.delete(connection);
       if (!served && !closing) backoff.failed(performance.now(), reason);
       if (backoff.failures() >= FAILURES_UNTIL_DOWN && !anyUsable()) giveUp(backoff.reason());
@@ -90,7 +72,7 @@ export function createHttp2Pool(options: TransportOptions): Transport {
         write(job, connection);
       }
     }
-    if (closing) return;
+    if (closing || line.size() === 0) return;
     const pause = backoff.nextAt() - performance.now();
     if (pause <= 0) open();
     else
@@ -100,9 +82,9 @@ export function createHttp2Pool(options: TransportOptions): Transport {
       }, pause);
   }
 
-  function write(job: Job, connection: Connection<Job>): void {
+  function write(job: Job, connection: Connection): void {
     try {
-      job.exchange = connection.send(job, job.request);
+      connection.send(job);
       job.connection = connection;
     } catch (error) {
       // Checked before, so this is Node refusing a session that is ending.
@@ -120,18 +102,18 @@ export function createHttp2Pool(options: TransportOptions): Transport {
     }
     // Those that are draining or under suspicion do not count, up to as many again.
     if (usable < limits.connections && connections.size < 2 * limits.connections)
-      connections.add(openConnection<Job>(options, limits, events));
+      connections.add(openConnection(options, limits, events, tickets));
   }
 
   function onDeadlines(late: readonly Job[]): void {
     for (const job of late) {
-      const { connection, exchange } = job;
-      if (connection === undefined || exchange === undefined) {
+      const { connection } = job;
+      if (connection === undefined) {
         const reason = backoff.reason() || "no stream became free";
         settle(job, { kind: "unprocessed", reason: `${reason} (waited ${limits.requestTimeoutMs} ms)` });
       } else {
         settle(job, { kind: "unknown", reason: `no answer within ${limits.requestTimeoutMs} ms` });
-        connection.abandon(exchange);
+        connection.abandon(job);
       }
     }
     line.removeDone();
@@ -152,7 +134,7 @@ export function createHttp2Pool(options: TransportOptions): Transport {
           done: false,
           resends: 0,
           connection: undefined,
-          exchange: undefined,
+          streamId: 0,
           group: undefined,
         };
         deadlines.add(job);

@@ -1,0 +1,148 @@
+import { decodeHuffman, huffmanDecodedMost } from "./huffman.ts";
+import { staticTable } from "./static-table.ts";
+import { Code, ConnectionError } from "./wire.ts";
+
+/** The fields of one block, reused for the next: only the first `count` are of this one. */
+export type FieldList = {
+  readonly names: string[];
+  readonly values: string[];
+  count: number;
+  /** As RFC 9113 counts it: names and values, and 32 a field. */
+  size: number;
+  /** There was more than fits: the fields are not all here. */
+  tooLarge: boolean;
+};
+
+export type FieldDecoder = {
+  /** Reads a whole block, into the same list every time. Throws a ConnectionError when the two sides' tables may differ. */
+  decode(bytes: Buffer, start: number, end: number): FieldList;
+};
+
+const TABLE_SIZE = 4_096; // what holds until a side says otherwise, and this one does not
+const FIELD_OVERHEAD = 32;
+const STATIC_COUNT = staticTable.length;
+const INTEGER_SHIFT_MOST = 21; // 2^28: more than any length or index that fits a block
+
+type Field = { readonly name: string; readonly value: string };
+
+/** HPACK (RFC 7541), the reading side of one connection. Lists of more than `maxListSize` are read and not kept. */
+export function createFieldDecoder(maxListSize: number): FieldDecoder {
+  const list: FieldList = { names: [], values: [], count: 0, size: 0, tooLarge: false };
+  let table: Field[] = []; // oldest first, from `oldest` on
+  let oldest = 0;
+  let tableSize = 0;
+  let tableMost = TABLE_SIZE;
+  let bytes: Buffer = Buffer.alloc(0);
+  let at = 0;
+  let end = 0;
+
+  function integer(mask: number): number {
+    let value = (bytes[at++] as number) & mask;
+    if (value < mask) return value;
+    for (let shift = 0; ; shift += 7) {
+      if (at >= end || shift > INTEGER_SHIFT_MOST) throw broken("an integer without end");
+      const byte = bytes[at++] as number;
+      value += (byte & 127) << shift;
+      if (byte < 128) return value;
+    }
+  }
+
+  function text(): string {
+    if (at >= end) throw broken("a string is missing");
+    const huffman = (bytes[at] as number) >= 128;
+    const length = integer(127);
+    const start = at;
+    at += length;
+    if (at > end) throw broken("a string is longer than its block");
+    if (!huffman) return bytes.toString("latin1", start, at);
+    const scratch = scratchOf(huffmanDecodedMost(length));
+    const decoded = decodeHuffman(bytes, start, at, scratch);
+    if (decoded < 0) throw broken("a string is no Huffman code");
+    return scratch.toString("latin1", 0, decoded);
+  }
+
+  function fieldAt(index: number): Field {
+    const field = index <= STATIC_COUNT ? staticTable[index - 1] : table[table.length - (index - STATIC_COUNT)];
+    if (field === undefined || table.length - (index - STATIC_COUNT) < oldest)
+      throw broken(`there is no field ${index}`);
+    return field;
+  }
+
+  function evict(most: number): void {
+    while (tableSize > most) {
+      const { name, value } = table[oldest] as Field;
+      table[oldest++] = GONE;
+      tableSize -= name.length + value.length + FIELD_OVERHEAD;
+    }
+    if (oldest * 2 > table.length) {
+      table = table.slice(oldest);
+      oldest = 0;
+    }
+  }
+
+  function insert(field: Field): void {
+    const size = field.name.length + field.value.length + FIELD_OVERHEAD;
+    evict(Math.max(0, tableMost - size));
+    if (size > tableMost) return; // which empties the table, says RFC 7541
+    table.push(field);
+    tableSize += size;
+  }
+
+  function keep({ name, value }: Field): void {
+    list.size += name.length + value.length + FIELD_OVERHEAD;
+    if (list.size > maxListSize) list.tooLarge = true;
+    if (list.tooLarge) return;
+    list.names[list.count] = name;
+    list.values[list.count++] = value;
+  }
+
+  function resize(): void {
+    if (list.size > 0) throw broken("the table changes its size behind a field");
+    const most = integer(31);
+    if (most > TABLE_SIZE) throw broken("the table is larger than allowed");
+    tableMost = most;
+    evict(most);
+  }
+
+  return {
+    decode(block, from, to) {
+      bytes = block;
+      at = from;
+      end = to;
+      list.count = 0;
+      list.size = 0;
+      list.tooLarge = false;
+      while (at < end) {
+        const first = bytes[at] as number;
+        if (first >= 128) {
+          keep(fieldAt(integer(127)));
+        } else if (first >= 64) {
+          const field = literal(63);
+          keep(field);
+          insert(field);
+        } else if (first >= 32) {
+          resize();
+        } else {
+          keep(literal(15));
+        }
+      }
+      return list;
+    },
+  };
+
+  function literal(mask: number): Field {
+    const index = integer(mask);
+    const name = index === 0 ? text() : fieldAt(index).name;
+    return { name, value: text() };
+  }
+}
+
+const GONE: Field = { name: "", value: "" };
+const broken = (what: string) => new ConnectionError(Code.compressionError, `in the peer's headers ${what}`);
+
+let scratch = Buffer.allocUnsafeSlow(4_096);
+/** What is decoded here is copied before anything else runs, so one for all connections is enough. */
+function scratchOf(size: number): Buffer {
+  if (scratch.length < size) scratch = Buffer.allocUnsafeSlow(size);
+  return scratch;
+}

@@ -1,0 +1,36 @@
+import { Code, ConnectionError } from "./wire.ts";
+
+/** So many frames of no use in less than a second are no accident; fewer cost nothing worth mentioning. */
+const NUISANCES_MOST = 10_000;
+const PERIOD_MS = 1_000;
+const EARNED_BY_REQUEST = 8;
+const EARNED_BYTES = 16; // a peer may give back a window in steps so small
+
+/**
+ * Frames that bring no answer (PING, SETTINGS, WINDOW_UPDATE, what is empty, unknown or for a stream that is over) are the
+ * peer's to send and this side's to read. What is sent to a peer earns it some; beyond that their rate is limited.
+ */
+export function createFloodGuard(now = () => performance.now()) {
+  let credit = 0;
+  let count = 0;
+  let since = now();
+  return {
+    /** A request of so many bytes was sent. */
+    earn(bytes: number): void {
+      credit += EARNED_BY_REQUEST + Math.floor(bytes / EARNED_BYTES);
+    },
+    /** Throws a ConnectionError when there are too many. */
+    nuisance(): void {
+      if (credit > 0) {
+        credit--;
+      } else if (++count > NUISANCES_MOST) {
+        const time = now();
+        if (time - since < PERIOD_MS) throw new ConnectionError(Code.enhanceYourCalm, "the peer sends too many frames");
+        since = time;
+        count = 0;
+      }
+    },
+  };
+}
+
+export type FloodGuard = ReturnType<typeof createFloodGuard>;

@@ -1,0 +1,167 @@
+import { createFieldDecoder } from "./field-decoder.ts";
+import type { FloodGuard } from "./flood-guard.ts";
+import { createFrameReader } from "./frame-reader.ts";
+import { Code, ConnectionError, Flag, FrameType, MAX_FRAME_ALLOWED, Setting } from "./wire.ts";
+
+/** What the peer said, checked: it makes sense at this moment, and only its meaning is left. */
+export type InboundEvents = {
+  /** SETTINGS. Unknown ones come too. */
+  setting(id: number, value: number): void;
+  settingsRead(): void;
+  pinged(bytes: Uint8Array): void;
+  pingAnswered(): void;
+  wentAway(lastStreamId: number, code: number, debugData: Buffer): void;
+  /** A window has grown; stream 0 is the connection. */
+  widened(streamId: number, by: number): void;
+  reset(streamId: number, code: number): void;
+  /** Headers or trailers. The list is used again for the next. */
+  fields(streamId: number, fields: ReturnType<ReturnType<typeof createFieldDecoder>["decode"]>, ends: boolean): void;
+  /** `windowBytes` of the connection's window were used; the body's part of it is from `start` to `end`. */
+  data(streamId: number, windowBytes: number, bytes: Buffer, start: number, end: number, ends: boolean): void;
+  /** A frame that cannot be right, on one stream only. */
+  streamBroken(streamId: number, code: number, problem: string): void;
+  /** Whether the stream was ever opened. */
+  wasOpened(streamId: number): boolean;
+};
+
+/** Decoded. A provider's answer has some hundred bytes. */
+export const FIELDS_MOST = 65_536;
+const BLOCK_MOST = 65_536;
+
+/** Reads what the peer sends, in chunks as they come. Throws a ConnectionError for what RFC 9113 does not allow. */
+export function createInbound(events: InboundEvents, guard: FloodGuard): (chunk: Buffer) => void {
+  const decoder = createFieldDecoder(FIELDS_MOST);
+  let begun = false;
+  /** A field block whose end has not come: nothing but its continuation may. */
+  let open: { streamId: number; ends: boolean; parts: Buffer[]; size: number } | undefined;
+
+  return createFrameReader((type, flags, streamId, bytes, start, end) => {
+    if (!begun) {
+      if (type !== FrameType.settings || flags & Flag.ack) throw wrong("its first frame is not SETTINGS");
+      begun = true;
+    }
+    if (open !== undefined) return onContinuation(open, type, flags, streamId, bytes, start, end);
+    switch (type) {
+      case FrameType.data:
+        return onData(flags, streamId, bytes, start, end);
+      case FrameType.headers:
+        return onHeaders(flags, streamId, bytes, start, end);
+      case FrameType.priority:
+        guard.nuisance();
+        if (streamId === 0) throw wrong("PRIORITY without a stream");
+        if (end - start !== 5) events.streamBroken(streamId, Code.frameSizeError, "PRIORITY of a wrong size");
+        return;
+      case FrameType.rstStream:
+        if (end - start !== 4) throw wrongSize("RST_STREAM");
+        assertOpened(streamId, "RST_STREAM");
+        return events.reset(streamId, bytes.readUInt32BE(start));
+      case FrameType.settings:
+        return onSettings(flags, streamId, bytes, start, end);
+      case FrameType.pushPromise:
+        throw wrong("PUSH_PROMISE, which was not allowed");
+      case FrameType.ping:
+        guard.nuisance();
+        if (streamId !== 0) throw wrong("PING on a stream");
+        if (end - start !== 8) throw wrongSize("PING");
+        return flags & Flag.ack ? events.pingAnswered() : events.pinged(bytes.subarray(start, end));
+      case FrameType.goaway:
+        guard.nuisance();
+        if (streamId !== 0) throw wrong("GOAWAY on a stream");
+        if (end - start < 8) throw wrongSize("GOAWAY");
+        return events.wentAway(
+          bytes.readUInt32BE(start) & 0x7fffffff,
+          bytes.readUInt32BE(start + 4),
+          bytes.subarray(start + 8, end),
+        );
+      case FrameType.windowUpdate:
+        return onWindowUpdate(streamId, bytes, start, end);
+      case FrameType.continuation:
+        throw wrong("CONTINUATION of nothing");
+      default:
+        guard.nuisance();
+    }
+  });
+
+  function assertOpened(streamId: number, what: string): void {
+    if (!events.wasOpened(streamId)) throw wrong(`${what} for a stream that was never opened`);
+  }
+
+  function onData(flags: number, streamId: number, bytes: Buffer, start: number, end: number): void {
+    assertOpened(streamId, "DATA");
+    const ends = (flags & Flag.endStream) !== 0;
+    const from = flags & Flag.padded ? start + 1 : start;
+    const to = flags & Flag.padded ? end - padding(bytes, start, end) : end;
+    if (from > to) throw wrong("more padding than frame");
+    if (from === to && !ends) guard.nuisance();
+    events.data(streamId, end - start, bytes, from, to, ends);
+  }
+
+  function onHeaders(flags: number, streamId: number, bytes: Buffer, start: number, end: number): void {
+    assertOpened(streamId, "HEADERS");
+    const ends = (flags & Flag.endStream) !== 0;
+    let from = flags & Flag.padded ? start + 1 : start;
+    const to = flags & Flag.padded ? end - padding(bytes, start, end) : end;
+    if (flags & Flag.priority) from += 5;
+    if (from > to) throw wrong("more padding than frame");
+    if (flags & Flag.endHeaders) events.fields(streamId, decoder.decode(bytes, from, to), ends);
+    else open = { streamId, ends, parts: [Buffer.from(bytes.subarray(from, to))], size: to - from };
+  }
+
+  function onContinuation(
+    block: NonNullable<typeof open>,
+    type: number,
+    flags: number,
+    streamId: number,
+    bytes: Buffer,
+    start: number,
+    end: number,
+  ): void {
+    if (type !== FrameType.continuation || streamId !== block.streamId) throw wrong("another frame inside its headers");
+    guard.nuisance();
+    block.size += end - start;
+    if (block.size > BLOCK_MOST) throw new ConnectionError(Code.enhanceYourCalm, "the peer's headers do not end");
+    block.parts.push(Buffer.from(bytes.subarray(start, end)));
+    if (!(flags & Flag.endHeaders)) return;
+    open = undefined;
+    const whole = Buffer.concat(block.parts, block.size);
+    events.fields(streamId, decoder.decode(whole, 0, whole.length), block.ends);
+  }
+
+  function onSettings(flags: number, streamId: number, bytes: Buffer, start: number, end: number): void {
+    guard.nuisance();
+    if (streamId !== 0) throw wrong("SETTINGS on a stream");
+    const size = end - start;
+    if (flags & Flag.ack) {
+      if (size > 0) throw wrongSize("SETTINGS");
+      return;
+    }
+    if (size % 6 !== 0) throw wrongSize("SETTINGS");
+    for (let at = start; at < end; at += 6) {
+      const [id, value] = [bytes.readUInt16BE(at), bytes.readUInt32BE(at + 2)];
+      if (id === Setting.enablePush && value !== 0) throw wrong("a server that wants to be pushed to");
+      if (id === Setting.maxFrameSize && (value < 16_384 || value > MAX_FRAME_ALLOWED))
+        throw wrong("a MAX_FRAME_SIZE out of range");
+      events.setting(id, value);
+    }
+    events.settingsRead();
+  }
+
+  function onWindowUpdate(streamId: number, bytes: Buffer, start: number, end: number): void {
+    guard.nuisance();
+    if (end - start !== 4) throw wrongSize("WINDOW_UPDATE");
+    if (streamId !== 0) assertOpened(streamId, "WINDOW_UPDATE");
+    const by = bytes.readUInt32BE(start) & 0x7fffffff;
+    if (by > 0) events.widened(streamId, by);
+    else if (streamId === 0) throw wrong("WINDOW_UPDATE by nothing");
+    else events.streamBroken(streamId, Code.protocolError, "WINDOW_UPDATE by nothing");
+  }
+}
+
+function padding(bytes: Buffer, start: number, end: number): number {
+  if (start === end) throw wrongSize("a padded frame");
+  return bytes[start] as number;
+}
+
+const wrong = (what: string) => new ConnectionError(Code.protocolError, `the peer broke HTTP/2: ${what}`);
+const wrongSize = (what: string) =>
+  new ConnectionError(Code.frameSizeError, `the peer broke HTTP/2: ${what} of a wrong size`);
