@@ -42,10 +42,15 @@ export const openFramedConnection: OpenConnection = (options, limits, events, ti
   const { maxBodyBytes } = limits;
   const answers = createAnswers({ output, guard, streams, maxBodyBytes, window: RECEIVE_WINDOW, end });
 
-  /** The stream is over, with this for its job. */
-  function end(stream: Stream, answer: TransportAnswer): void {
+  function remove(stream: Stream): void {
     streams.delete(stream.id);
     outbound.forget(stream);
+    if (streams.size === 0) lastUsed = performance.now();
+  }
+
+  /** The stream is over, with this for its job. */
+  function end(stream: Stream, answer: TransportAnswer): void {
+    remove(stream);
     if (answer.kind === "answered") {
       answered++;
       allowance.answered();
@@ -121,7 +126,6 @@ export const openFramedConnection: OpenConnection = (options, limits, events, ti
 
   /** After everything that may have made room or ended a stream. */
   function settle(): void {
-    lastUsed = performance.now();
     outbound.resume();
     finish();
     events.changed();
@@ -232,9 +236,8 @@ export const openFramedConnection: OpenConnection = (options, limits, events, ti
       const stream = streams.get(streamId);
       if (stream !== undefined) {
         output.frame(FrameType.rstStream, 0, streamId, Code.cancel);
-        streams.delete(streamId);
-        outbound.forget(stream);
         answers.forget(stream);
+        remove(stream);
       }
       finish();
       liveness.doubt();
