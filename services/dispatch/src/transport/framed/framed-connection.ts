@@ -117,8 +117,8 @@ export const openFramedConnection: OpenConnection = (options, limits, events, ti
       read(chunk);
       if (output.unread() > 2 * UNREAD_MOST) throw new ConnectionError(Code.enhanceYourCalm, "the peer reads nothing");
     } catch (error) {
-      if (!(error instanceof ConnectionError)) throw error;
-      leave(error);
+      // What a peer sends must not end the process, so a mistake of our own ends the connection, and its reason tells.
+      leave(error instanceof ConnectionError ? error : new ConnectionError(Code.internalError, `this side: ${error}`));
       return;
     }
     settle();

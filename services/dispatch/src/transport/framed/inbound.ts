@@ -137,6 +137,8 @@ export function createInbound(events: InboundEvents, guard: FloodGuard): (chunk:
     }
     if (size % 6 !== 0) throw wrongSize("SETTINGS");
     for (let at = start; at < end; at += 6) {
+      // One frame holds thousands, and a new window touches every open stream.
+      if (at > start) guard.nuisance();
       const [id, value] = [bytes.readUInt16BE(at), bytes.readUInt32BE(at + 2)];
       if (id === Setting.enablePush && value !== 0) throw wrong("a server that wants to be pushed to");
       if (id === Setting.maxFrameSize && (value < 16_384 || value > MAX_FRAME_ALLOWED))

@@ -1,4 +1,4 @@
-import type { TLSSocket } from "node:tls";
+import type { Writable } from "node:stream";
 import { Flag, FRAME_HEAD, FrameType } from "./wire.ts";
 
 const LEAST_BYTES = 1_024;
@@ -9,10 +9,12 @@ export const UNREAD_MOST = 1_048_576;
 
 const EMPTY: Buffer = Buffer.alloc(0);
 
+type Sink = Pick<Writable, "writable" | "writableLength" | "write">;
+
 export type Output = ReturnType<typeof createOutput>;
 
 /** Collects the frames of one turn of the event loop and hands them to the socket in one write, after `onFlush`. */
-export function createOutput(socket: TLSSocket, onFlush: () => void) {
+export function createOutput(socket: Sink, onFlush: () => void) {
   let bytes = EMPTY;
   let at = 0;
   let expected = LEAST_BYTES;
