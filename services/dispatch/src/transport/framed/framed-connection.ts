@@ -1,6 +1,6 @@
+import { failureWords } from "@herald/kit";
 import { createAllowance } from "../allowance.ts";
 import { type Connection, goawayWords, type OpenConnection } from "../connection.ts";
-import { failureWords } from "@herald/kit";
 import { createLiveness } from "../liveness.ts";
 import { connectTls } from "../tls-socket.ts";
 import type { TransportAnswer } from "../transport.ts";

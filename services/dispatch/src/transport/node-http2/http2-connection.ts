@@ -1,7 +1,7 @@
 import { type ClientHttp2Session, connect } from "node:http2";
+import { failureWords } from "@herald/kit";
 import { createAllowance } from "../allowance.ts";
 import { type Connection, goawayWords, type OpenConnection } from "../connection.ts";
-import { failureWords } from "@herald/kit";
 import { createLiveness } from "../liveness.ts";
 import { connectTls } from "../tls-socket.ts";
 import { abandonExchange, type Exchange, type ExchangeOwner, startExchange } from "./http2-exchange.ts";

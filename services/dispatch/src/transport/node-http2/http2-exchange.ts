@@ -1,6 +1,6 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, constants, type IncomingHttpHeaders } from "node:http2";
-import type { Job } from "../connection.ts";
 import { failureWords } from "@herald/kit";
+import type { Job } from "../connection.ts";
 import type { TransportAnswer } from "../transport.ts";
 
 /** What the streams of one connection share. */
