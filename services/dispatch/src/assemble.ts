@@ -93,6 +93,7 @@ export const assemble = (config: DispatchConfig, ground: Ground) => {
   const schedule = createSchedule(bus);
   const watch = createNotificationWatch(notifications, { size: watchedNotifications, now });
   const finisher = createFinisher({ notifications, ledger, flush, now });
+  const metrics = createMetrics();
   const pool = createProviderPool({
     credentials,
     connect: createConnectProvider({
@@ -108,6 +109,7 @@ export const assemble = (config: DispatchConfig, ground: Ground) => {
     inFlight: config.HERALD_DISPATCH_IN_FLIGHT,
     unproven: chunkSize,
     clients: config.HERALD_DISPATCH_CLIENTS,
+    metrics,
     now,
     log,
   });
@@ -123,7 +125,7 @@ export const assemble = (config: DispatchConfig, ground: Ground) => {
     publishEvent: publish,
     clearOutbox: clearOutboxes.add,
     flushCredential,
-    metrics: createMetrics(),
+    metrics,
     now,
     random,
     log,

@@ -1,9 +1,9 @@
-import { generateKeyPairSync } from "node:crypto";
 import { ask } from "@herald/bus";
-import { GetProvider, type ProjectId, PutProvider, TellDelivery } from "@herald/contracts";
+import { GetProvider, type ProjectId, TellDelivery } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { type DispatchTest, device, startDispatchTest } from "./dispatch-fixture.ts";
+import { putOther, serviceAccount } from "./other-providers-fixture.ts";
 
 let dispatch: DispatchTest;
 beforeAll(async () => {
@@ -12,19 +12,8 @@ beforeAll(async () => {
 afterAll(() => dispatch.stop());
 beforeEach(() => dispatch.simulators.clear());
 
-const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
-const serviceAccount = {
-  type: "service_account",
-  project_id: "herald-tests",
-  client_email: "herald@herald-tests.iam.gserviceaccount.com",
-  private_key: privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
-};
-
-const put = (projectId: ProjectId, provider: "fcm" | "webpush", settings: Record<string, unknown>) => {
-  const { simulators, bus } = dispatch;
-  const endpoint = simulators[provider].url;
-  return ask(bus, PutProvider, { projectId, provider, settings: { endpoint, ca: simulators.ca, ...settings } });
-};
+const put = (projectId: ProjectId, provider: "fcm" | "webpush", settings: Record<string, unknown>) =>
+  putOther(dispatch, projectId, provider, settings);
 
 test("FCM: registration tokens and installation ids get it, dead ones are retired", async () => {
   const { project, send, deal, final, simulators } = dispatch;

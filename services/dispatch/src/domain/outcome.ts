@@ -18,6 +18,15 @@ export type Outcome =
    * only while that has not proven itself.
    */
   | { readonly kind: "misconfigured"; readonly providerReason: string; readonly foreign?: true | undefined }
-  | { readonly kind: "deferred"; readonly retryAfterMs?: number | undefined; readonly providerReason: string }
+  /**
+   * `limit`: the provider works and was asked too often, by this sender or for this device. Without it the provider is in
+   * trouble, or was not reached. `retryAfterMs` holds for this device, and with a limit of the sender for the whole server.
+   */
+  | {
+      readonly kind: "deferred";
+      readonly retryAfterMs?: number | undefined;
+      readonly limit?: "sender" | "device" | undefined;
+      readonly providerReason: string;
+    }
   /** It was written and no answer came. */
   | { readonly kind: "unknown"; readonly providerReason: string };

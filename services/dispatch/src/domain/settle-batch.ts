@@ -2,7 +2,7 @@ import { type Addressee, type DeliveryReason, pushTokenHash } from "@herald/cont
 import type { Failures, Tally } from "./counts.ts";
 import type { Outcome } from "./outcome.ts";
 import { createResultTable, type DeviceResult } from "./result-table.ts";
-import { maxAttempts, nextAttemptAt } from "./retry.ts";
+import { leastWaitMs, maxAttempts, nextAttemptAt } from "./retry.ts";
 
 /** A device of a batch with what happened to it in earlier rows. */
 export type Sendable = Addressee & {
@@ -10,22 +10,22 @@ export type Sendable = Addressee & {
   readonly attempts: number;
   /** An earlier attempt may have reached the device. */
   readonly repeat: boolean;
+  /** The provider asked for so long a wait for this device, in milliseconds since 1970. */
+  readonly notBefore?: number | undefined;
 };
 
 /** Why the devices without an outcome were not sent to. */
 export type Stop =
   | { readonly kind: "cancelled" | "abandoned" | "not-configured" | "paused" }
   /** `whilePaused`: it would have been sent in time, had the provider taken the credential. */
-  | { readonly kind: "expired"; readonly whilePaused: boolean }
-  /** The provider asked for silence until then. */
-  | { readonly kind: "blocked"; readonly until: Date };
+  | { readonly kind: "expired"; readonly whilePaused: boolean };
 
 /** The devices of a row that go on in a child. */
 export type Waiting = {
   readonly devices: readonly Sendable[];
   /** When somebody must look at it again. */
   readonly dueAt: Date;
-  /** Nothing is sent earlier. */
+  /** Nothing is sent earlier. Some may have to wait for longer: whoever sends looks at each. */
   readonly notBefore: Date;
   /** It waits for the provider's settings rather than for a moment. */
   readonly paused: boolean;
@@ -48,8 +48,10 @@ export type Settlement = {
 
 export type BatchRun = {
   readonly devices: readonly Sendable[];
-  /** By device; undefined where none was sent, and then `stop` says why. */
+  /** By device; undefined where none was sent, and then `held` or `stop` says why. */
   readonly outcomes: readonly (Outcome | undefined)[];
+  /** Until when devices must wait whose server must be left alone: it asked for that, or it fails again and again. */
+  readonly held?: ReadonlyMap<number, Date> | undefined;
   readonly stop?: Stop | undefined;
   /** When sending began: what a verdict without a time of its own is dated. */
   readonly startedAt: Date;
@@ -65,13 +67,14 @@ export type BatchRun = {
 /** While a provider is paused its batches are looked at so often; new settings wake them at once. */
 export const pauseCheckMs = 300_000;
 
-/** What a device waits for: its next attempt, the provider's settings, or the end of the silence that the provider asked for. */
+/** What a device waits for: its next attempt, the provider's settings, or the moment from which its server may be sent to. */
 type Wait = {
   readonly index: number;
   readonly device: Sendable;
   readonly for: "attempt" | "settings" | "silence";
   readonly providerReason?: string | undefined;
-  readonly retryAfterMs?: number | undefined;
+  /** Milliseconds since 1970: what the provider, or its silence, asks for. */
+  readonly notBefore?: number | undefined;
 };
 type Decision = DeviceResult | Omit<Wait, "index">;
 
@@ -83,7 +86,7 @@ export const settleBatch = (run: BatchRun): Settlement => {
   const waits: Wait[] = [];
   for (const [index, device] of run.devices.entries()) {
     const outcome = run.outcomes[index];
-    const decision = outcome ? judge(run, device, outcome) : stopped(run.stop ?? { kind: "abandoned" }, device);
+    const decision = outcome ? judge(run, device, outcome) : unsent(run, index, device);
     if ("for" in decision) {
       waits.push({ ...decision, index });
       continue;
@@ -97,8 +100,10 @@ export const settleBatch = (run: BatchRun): Settlement => {
         at: outcome.at ?? run.startedAt,
       });
   }
-  const waiting = plan(run, waits);
-  for (const wait of waits) table.put(wait.index, waiting ? deferred(wait) : tooLate(run, wait));
+  const going = waits.filter((wait) => inTime(run, wait));
+  const waiting = plan(run, going);
+  const goes = new Set(waiting ? going : []);
+  for (const wait of waits) table.put(wait.index, goes.has(wait) ? deferred(wait) : tooLate(run, wait));
   const { results, resultOf } = table;
   return { results, resultOf, ...table.sums(), unregistered, providerIds, ...(waiting ? { waiting } : {}) };
 };
@@ -128,11 +133,22 @@ const judge = (run: BatchRun, device: Sendable, outcome: Outcome): Decision => {
     case "deferred":
     case "unknown": {
       if (attempts >= maxAttempts) return failed("attempts-exhausted");
-      const retryAfterMs = outcome.kind === "deferred" ? outcome.retryAfterMs : undefined;
+      const asked = outcome.kind === "deferred" ? outcome.retryAfterMs : undefined;
+      const notBefore = asked === undefined ? undefined : run.now.getTime() + asked;
       const repeat = device.repeat || outcome.kind === "unknown";
-      return { device: { ...device, attempts, repeat }, for: "attempt", providerReason, retryAfterMs };
+      const { notBefore: _, ...rest } = device;
+      const next = { ...rest, attempts, repeat, ...(notBefore === undefined ? {} : { notBefore }) };
+      return { device: next, for: "attempt", providerReason, notBefore };
     }
   }
+};
+
+const unsent = (run: BatchRun, index: number, device: Sendable): Decision => {
+  const held = run.held?.get(index);
+  // Whatever stopped the rest of the batch for good stops it too.
+  if (held && (run.stop === undefined || run.stop.kind === "paused"))
+    return { device, for: "silence", notBefore: held.getTime() };
+  return stopped(run.stop ?? { kind: "abandoned" }, device);
 };
 
 const stopped = (stop: Stop, device: Sendable): Decision => {
@@ -149,27 +165,31 @@ const stopped = (stop: Stop, device: Sendable): Decision => {
       return { status: "failed", reason: "provider-not-configured", ...untried };
     case "paused":
       return { device, for: "settings" };
-    case "blocked":
-      return { device, for: "silence" };
   }
 };
 
-/** When those that wait go on; undefined when they do not, because the notification ends before. */
-const plan = (run: BatchRun, waits: readonly Wait[]): Waiting | undefined => {
-  const { now, expiresAt } = run;
-  if (waits.length === 0 || run.cancelled || now >= expiresAt) return undefined;
-  let notBefore = run.stop?.kind === "blocked" && run.stop.until > now ? run.stop.until : now;
+/** Whether a device's wait ends before the notification does. */
+const inTime = ({ now, expiresAt, cancelled }: BatchRun, { for: what, notBefore = 0 }: Wait): boolean => {
+  const soonest = what === "attempt" ? now.getTime() + leastWaitMs : now.getTime();
+  return !cancelled && Math.max(soonest, notBefore) < expiresAt.getTime();
+};
+
+/** When those that wait go on: as soon as the first of them may, because each is looked at again. */
+const plan = ({ now, expiresAt, random }: BatchRun, waits: readonly Wait[]): Waiting | undefined => {
+  if (waits.length === 0) return undefined;
+  const at = now.getTime();
+  const ends: number[] = [];
   const again = waits.filter((wait) => wait.for === "attempt");
   if (again.length > 0) {
     const attempts = Math.max(...again.map(({ device }) => device.attempts));
-    const retryAfterMs = Math.max(...again.map((wait) => wait.retryAfterMs ?? 0));
-    const next = nextAttemptAt({ attempts, now, retryAfterMs, expiresAt, random: run.random });
-    if (next === undefined) return undefined;
-    if (next > notBefore) notBefore = next;
+    const retryAfterMs = Math.max(0, Math.min(...again.map(({ notBefore = at }) => notBefore)) - at);
+    const next = nextAttemptAt({ attempts, now, retryAfterMs, expiresAt, random });
+    if (next) ends.push(next.getTime());
   }
-  if (notBefore >= expiresAt) return undefined;
+  for (const wait of waits) if (wait.for === "silence") ends.push(Math.max(at, wait.notBefore ?? at));
   const paused = waits.some((wait) => wait.for === "settings");
-  const check = new Date(Math.min(Math.max(now.getTime() + pauseCheckMs, notBefore.getTime()), expiresAt.getTime()));
+  const notBefore = new Date(ends.length === 0 ? at : Math.min(...ends));
+  const check = new Date(Math.min(Math.max(at + pauseCheckMs, notBefore.getTime()), expiresAt.getTime()));
   return { devices: waits.map(({ device }) => device), dueAt: paused ? check : notBefore, notBefore, paused };
 };
 

@@ -159,15 +159,51 @@ describe("a device that was not sent to", () => {
     expect(only(undefined, { stop: { kind: "paused" } }).waiting).toMatchObject({ paused: true, notBefore: now });
   });
 
-  test("waits out the silence that the provider asked for", () => {
+  test("waits until its server may be sent to again, which is no attempt", () => {
     const until = after(30_000);
-    expect(only(undefined, { stop: { kind: "blocked", until } }).waiting).toMatchObject({
+    expect(only(undefined, { held: new Map([[0, until]]) }).waiting).toMatchObject({
       paused: false,
       notBefore: until,
       dueAt: until,
-      devices: [{ attempts: 0 }],
+      devices: [{ attempts: 0, repeat: false }],
     });
   });
+
+  test("is expired when that would be too late, and the others go on", () => {
+    const held = new Map([
+      [0, after(30_000)],
+      [1, after(10_000)],
+    ]);
+    const { results, resultOf, waiting } = settle([undefined, undefined], { held, expiresAt: after(20_000) });
+    expect([...resultOf].map((index) => results[index]?.status)).toEqual(["expired", "deferred"]);
+    expect(waiting).toMatchObject({ notBefore: after(10_000), devices: [{}] });
+  });
+
+  test.each<Stop>([{ kind: "cancelled" }, { kind: "expired", whilePaused: false }, { kind: "not-configured" }])(
+    "waits for nothing when the batch was stopped for good: $kind",
+    (stop) => {
+      const { waiting, tally } = only(undefined, { held: new Map([[0, after(10)]]), stop });
+      expect(waiting).toBeUndefined();
+      expect(tally.devices).toBe(1);
+    },
+  );
+});
+
+test("a batch goes on as soon as one of its devices may, and each knows how long it waits itself", () => {
+  const { waiting } = settle([{ ...deferred, retryAfterMs: 3_600_000 }, deferred, undefined], {
+    held: new Map([[2, after(60_000)]]),
+    random: 0,
+  });
+  expect(waiting?.notBefore).toEqual(after(500));
+  expect(waiting?.devices.map(({ notBefore }) => notBefore)).toEqual([
+    after(3_600_000).getTime(),
+    undefined,
+    undefined,
+  ]);
+  // What it was asked to wait holds for that one attempt.
+  expect(settle([deferred], { devices: waiting?.devices.slice(0, 1) ?? [] }).waiting?.devices).toEqual([
+    expect.not.objectContaining({ notBefore: expect.anything() }),
+  ]);
 });
 
 test("distinct results are held once", () => {
@@ -203,7 +239,6 @@ const anyStop = fc.constantFrom<Stop>(
   { kind: "abandoned" },
   { kind: "not-configured" },
   { kind: "paused" },
-  { kind: "blocked", until: after(60_000) },
 );
 
 test("no device is lost or counted twice, through any chain of rows", () => {
@@ -213,7 +248,9 @@ test("no device is lost or counted twice, through any chain of rows", () => {
       anyStop,
       fc.boolean(),
       fc.integer({ min: 0, max: 3_600_000 }),
-      (rounds, stop, cancelled, ttl) => {
+      fc.array(fc.tuple(fc.nat(19), fc.integer({ min: 0, max: 7_200_000 }))),
+      (rounds, stop, cancelled, ttl, holds) => {
+        const held = new Map(holds.map(([index, ms]) => [index, after(ms)]));
         const all = Array.from({ length: 20 }, () => device());
         let devices: readonly Sendable[] = all;
         let total = noDevices;
@@ -224,6 +261,7 @@ test("no device is lost or counted twice, through any chain of rows", () => {
             devices,
             outcomes: devices.map((_, index) => outcomes[index % outcomes.length]),
             stop,
+            held,
             cancelled,
             expiresAt: after(ttl),
           });

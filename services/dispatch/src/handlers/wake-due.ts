@@ -8,7 +8,8 @@ import type { FairGate } from "../sending/fair-gate.ts";
 import type { NotificationWatch } from "../sending/notification-watch.ts";
 import type { ProviderPool } from "../sending/provider-pool.ts";
 import type { Schedule } from "../sending/schedule.ts";
-import type { BatchFacts, Claim } from "../stores/delivery-document.ts";
+import { heldUntil } from "../sending/send-batch.ts";
+import type { BatchFacts, Claim, DeliveryDocument } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 import { claimOf } from "./deliver-batch.ts";
@@ -40,9 +41,11 @@ export const wakeDue = (options: Options) => {
     const row = await deliveries.peek(projectId, id);
     if (!row || row.state === "final") return;
     if (row.state === "settled") return carryOut.follow(row);
+    // Before the gate too: what can only go on waiting takes nobody's turn.
+    if (await waitsOn(options, row)) return;
     const leave = await gateOf(row.lane, row.platform).enter(projectId);
     try {
-      if (row.paused && (await stillPaused(options, row))) return;
+      if (await waitsOn(options, row)) return;
       const run = await deliveries.wake(projectId, id, claim, now());
       if (run) await carryOut.run(run, signal);
     } finally {
@@ -61,14 +64,21 @@ export const wakeDue = (options: Options) => {
   });
 };
 
-/** Leaves a row of a paused provider alone until it is looked at again, unless its notification has ended. */
-const stillPaused = async ({ deliveries, watch, pool, schedule, now }: Options, row: BatchFacts): Promise<boolean> => {
-  const { _id, projectId, notificationId, platform, generation } = row;
+type Row = BatchFacts & Pick<DeliveryDocument, "state" | "paused">;
+
+/**
+ * Leaves a row alone whose provider is paused, or whose devices' servers must all be left alone, until it is looked at again:
+ * it stays one row, however long that takes. Not when its notification has ended.
+ */
+const waitsOn = async (options: Options, row: Row): Promise<boolean> => {
+  const { deliveries, watch, schedule, now } = options;
+  if (row.state !== "waiting") return false;
+  const until = await heldAllUntil(options, row);
+  if (until === undefined) return false;
+  const { _id, projectId, notificationId, generation } = row;
   const watched = await watch.get(projectId, notificationId);
   if (!watched || (await watch.stopped(watched)) || now() >= watched.document.expiresAt) return false;
-  const lookup = await pool.lookup(projectId, providerOf[platform]);
-  if (lookup.kind !== "paused") return false;
-  const at = new Date(Math.min(now().getTime() + pauseCheckMs, watched.document.expiresAt.getTime()));
+  const at = new Date(Math.min(until, watched.document.expiresAt.getTime()));
   await deliveries.postpone(projectId, _id, at);
   const key = batchKey(_id);
   await schedule({
@@ -77,4 +87,19 @@ const stillPaused = async ({ deliveries, watch, pool, schedule, now }: Options, 
     data: { kind: "batch", projectId, key, id: _id },
   });
   return true;
+};
+
+/** When it is looked at again, in milliseconds since 1970; undefined when some of its devices may be sent to. */
+const heldAllUntil = async ({ deliveries, pool, now }: Options, row: Row): Promise<number | undefined> => {
+  const lookup = await pool.lookup(row.projectId, providerOf[row.platform]);
+  const at = now().getTime();
+  if (lookup.kind === "paused") return row.paused ? at + pauseCheckMs : undefined;
+  if (lookup.kind !== "ready" || !lookup.channel.routes.anyHeld()) return undefined;
+  let first: number | undefined;
+  for (const device of await deliveries.waiting(row.projectId, row._id)) {
+    const until = heldUntil(lookup.channel, device, at);
+    if (until === undefined) return undefined;
+    first = Math.min(until, first ?? until);
+  }
+  return first;
 };

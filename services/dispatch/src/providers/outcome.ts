@@ -21,7 +21,8 @@ export const unanswered = (answer: Exclude<TransportAnswer, Answered>): Outcome 
 export function outcomeOfStatus(status: number, providerReason: string, retryAfterMs?: number): Outcome {
   if (status === 401 || status === 403) return { kind: "misconfigured", providerReason };
   if (status === 413) return { kind: "rejected", reason: "payload-too-large", providerReason };
-  const later = status === 408 || status === 421 || status === 425 || status === 429;
+  if (status === 429) return { kind: "deferred", retryAfterMs, limit: "sender", providerReason };
+  const later = status === 408 || status === 421 || status === 425;
   if (status >= 400 && status < 500 && !later) return { kind: "rejected", reason: "provider-rejected", providerReason };
   // 3xx: a proxy that wants us elsewhere. Not followed, and no word about the message.
   if (status >= 300 && status < 600) return { kind: "deferred", retryAfterMs, providerReason };

@@ -139,6 +139,7 @@ export const createCarryOut = (options: CarryOutOptions): CarryOut => {
     return settleBatch({
       devices,
       outcomes: sent.outcomes,
+      held: sent.held,
       stop: sent.stop,
       startedAt: run.startedAt,
       now: now(),

@@ -23,6 +23,13 @@ const collapseIdOf = ({ content, notificationId }: Message): string => content.c
 /** Until when a provider may store it. No time to live means now or never, which a past time says. */
 const storedUntil = ({ content, expiresAt }: Message): Date => (content.ttl === 0 ? new Date(0) : expiresAt);
 
+const schemeLength = "https://".length;
+/** What stands before the path. Parsing would cost more than the rest of the way, and two spellings are two routes. */
+const originOf = (endpoint: string): string => {
+  const path = endpoint.indexOf("/", schemeLength);
+  return path === -1 ? endpoint : endpoint.slice(0, path);
+};
+
 /** The clients of `providers/`, each with its rendering: what is the same for all devices of a batch is done once. */
 export const createConnectProvider = ({ createTransport, anyPushService, now }: Options): ConnectProvider => {
   const tokens = createProviderTokens(now);
@@ -40,6 +47,7 @@ export const createConnectProvider = ({ createTransport, anyPushService, now }: 
           return client.send({ ...same, deviceId, token, environment, body: body(openToken, locale) });
         };
       },
+      routeOf: ({ environment }) => (settings.endpoint === undefined ? (environment ?? settings.environment) : ""),
       close: client.close,
     };
   };
@@ -53,6 +61,7 @@ export const createConnectProvider = ({ createTransport, anyPushService, now }: 
         return ({ token, tokenKind: kind = "token", locale }, openToken) =>
           client.send({ body: body({ token, kind }, openToken, locale) });
       },
+      routeOf: () => "",
       close: client.close,
     };
   };
@@ -68,6 +77,7 @@ export const createConnectProvider = ({ createTransport, anyPushService, now }: 
         return ({ token: endpoint, keys, vapidKeyId, locale }, openToken) =>
           client.send({ endpoint, keys, vapidKeyId, urgency, expiresAt, collapseId, body: body(openToken, locale) });
       },
+      routeOf: ({ token: endpoint }) => originOf(endpoint),
       close: client.close,
     };
   };

@@ -6,6 +6,8 @@ import type { Outcome } from "../domain/outcome.ts";
 export type DispatchMetrics = {
   sent(provider: Provider, outcomes: readonly (Outcome | undefined)[], seconds: number): void;
   paused(provider: Provider): void;
+  /** A circuit breaker of some project's provider. */
+  breaker(provider: Provider, change: "opened" | "reopened" | "closed"): void;
   spike(): void;
 };
 
@@ -19,6 +21,12 @@ export const createMetrics = (): DispatchMetrics => {
   const spikes = meter().createCounter("herald.dispatch.spikes", {
     description: "Notifications with so many dead tokens that none was believed",
   });
+  const openings = meter().createCounter("herald.dispatch.breaker.openings", {
+    description: "Times that a provider which failed again and again was left alone, by provider",
+  });
+  const open = meter().createUpDownCounter("herald.dispatch.breakers.open", {
+    description: "Servers of projects' providers that are left alone now, because they fail",
+  });
   return {
     sent: (provider, outcomes, seconds) => {
       const counts = new Map<string, number>();
@@ -30,6 +38,10 @@ export const createMetrics = (): DispatchMetrics => {
       batches.record(seconds, { provider });
     },
     paused: (provider) => pauses.add(1, { provider }),
+    breaker: (provider, change) => {
+      if (change !== "closed") openings.add(1, { provider });
+      if (change !== "reopened") open.add(change === "opened" ? 1 : -1, { provider });
+    },
     spike: () => spikes.add(1),
   };
 };

@@ -13,6 +13,8 @@ export type Message = {
 export type ProviderClient = {
   /** Does what is the same for all devices; what it returns costs little more than the request, and never rejects for what a provider said. */
   prepare(message: Message): (device: Addressee, openToken: string) => Promise<Outcome>;
+  /** Which of the provider's servers a device is sent to: what it asks for or suffers from concerns those of the same alone. */
+  routeOf(device: Addressee): string;
   /** Ends what is in flight and leaves no socket. */
   close(): Promise<void>;
 };

@@ -1,7 +1,9 @@
 import type { ProjectId, Provider } from "@herald/contracts";
 import { HeraldError, type Logger, UnknownMasterKey } from "@herald/kit";
 import type { CredentialDocument, CredentialStore } from "../stores/credential-store.ts";
+import type { DispatchMetrics } from "./metrics.ts";
 import type { ProviderClient } from "./provider-client.ts";
+import { createProviderRoutes, type ProviderRoutes } from "./provider-routes.ts";
 
 /** One version of a project's settings for a provider, ready to send with. */
 export type Channel = {
@@ -9,8 +11,10 @@ export type Channel = {
   readonly provider: Provider;
   readonly version: string;
   readonly client: ProviderClient;
-  /** Why nothing may be sent with it now. */
-  hindrance(): { readonly kind: "paused" } | { readonly kind: "blocked"; readonly until: Date } | undefined;
+  /** The provider refuses the credential, so nothing may be sent with it. */
+  refused(): boolean;
+  /** The provider's servers: one that is silent or fails holds what goes to it alone. */
+  readonly routes: Pick<ProviderRoutes, "heldUntil" | "depart" | "alive" | "failing" | "unsent" | "anyHeld">;
   /** Waits until so many more may be in flight. Each is given back by `landed`. */
   room(count: number): Promise<void>;
   landed(count: number): void;
@@ -19,8 +23,8 @@ export type Channel = {
   proven(): boolean;
   /** The provider refuses the credential: nothing more is sent with it from here. */
   refuse(): void;
-  /** The provider asked for silence: nothing is sent before `until`, from here at once, from other processes within a second. */
-  silence(until: Date): void;
+  /** A server asked for silence: nothing is sent to it before `until`, from here at once, from other processes within a second. */
+  silence(route: string, until: Date): void;
 };
 
 export type Lookup =
@@ -45,6 +49,7 @@ export type PoolOptions = {
   readonly unproven: number;
   /** Clients that are kept open; beyond it the one that was used longest ago goes. */
   readonly clients: number;
+  readonly metrics: Pick<DispatchMetrics, "breaker">;
   readonly now: () => Date;
   readonly log: Logger;
 };
@@ -53,10 +58,13 @@ const freshMs = 1_000;
 /** Longer than any pause between the batches of one notification. */
 const idleMs = 600_000;
 const idleCheckMs = 60_000;
+/** What is forgotten is told again. */
+const mostTold = 64;
 
 type Open = {
   readonly channel: Channel;
-  readonly usage: { flying: number; usedAt: number; blockedUntil: number };
+  readonly routes: ProviderRoutes;
+  readonly usage: { flying: number; usedAt: number };
 };
 type Known = { checkedAt: number; lookup: Lookup };
 
@@ -68,9 +76,10 @@ export const createProviderPool = (options: PoolOptions): ProviderPool => {
   const open = new Map<string, Open>();
   const closing = new Set<Promise<void>>();
 
-  const close = (key: string, { channel, usage }: Open) => {
+  const close = (key: string, { channel, routes, usage }: Open) => {
     open.delete(key);
     known.delete(key);
+    routes.close();
     const done = (async () => {
       // What was sent gets its answer; each has its own timeout.
       while (usage.flying > 0) await channel.room(0);
@@ -109,7 +118,8 @@ export const createProviderPool = (options: PoolOptions): ProviderPool => {
     if (!entry) return { kind: "paused" };
     open.set(key, entry);
     entry.usage.usedAt = now().getTime();
-    entry.usage.blockedUntil = Math.max(entry.usage.blockedUntil, document.blockedUntil?.getTime() ?? 0);
+    for (const { route, until } of document.silences ?? [])
+      if (until > now()) entry.routes.silence(route, until.getTime());
     evict();
     return { kind: "ready", channel: entry.channel };
   };
@@ -127,10 +137,23 @@ export const createProviderPool = (options: PoolOptions): ProviderPool => {
       await credentials.pause(document, { reason: "settings-unusable", providerReason: "" }, now());
       return undefined;
     }
-    const usage = { flying: 0, usedAt: now().getTime(), blockedUntil: 0 };
+    const usage = { flying: 0, usedAt: now().getTime() };
     const proven = document.provenAt !== undefined;
-    const channel = createChannel({ projectId, provider, version, client, usage, proven, ...options });
-    return { channel, usage };
+    const routes = createProviderRoutes({
+      now: () => now().getTime(),
+      changed: (change, route, reason) => {
+        options.metrics.breaker(provider, change);
+        const facts = { projectId, provider, ...(route === "" ? {} : { route }) };
+        if (change === "opened")
+          log.warn(
+            { ...facts, providerReason: reason },
+            "the provider fails again and again, so what is to be sent waits",
+          );
+        if (change === "closed") log.info(facts, "the provider works again");
+      },
+    });
+    const channel = createChannel({ projectId, provider, version, client, usage, routes, proven, ...options });
+    return { channel, routes, usage };
   };
 
   return {
@@ -156,16 +179,17 @@ export const createProviderPool = (options: PoolOptions): ProviderPool => {
 type ChannelOptions = Pick<Channel, "projectId" | "provider" | "version" | "client"> &
   Pick<PoolOptions, "credentials" | "inFlight" | "unproven" | "now" | "log"> & {
     readonly usage: Open["usage"];
+    readonly routes: ProviderRoutes;
     readonly proven: boolean;
   };
 
 const createChannel = (options: ChannelOptions): Channel => {
-  const { projectId, provider, version, client, usage, credentials, now, log } = options;
+  const { projectId, provider, version, client, usage, routes, credentials, now, log } = options;
   const waiting: { count: number; go: () => void }[] = [];
   let { proven } = options;
   let refused = false;
-  /** The end of the silence that other processes know of. */
-  let told = 0;
+  /** By route the end of the silence that other processes know of. */
+  const told = new Map<string, number>();
 
   const admit = () => {
     for (let next = waiting[0]; next; next = waiting[0]) {
@@ -184,12 +208,8 @@ const createChannel = (options: ChannelOptions): Channel => {
     provider,
     version,
     client,
-    hindrance: () => {
-      if (refused) return { kind: "paused" };
-      return usage.blockedUntil > now().getTime()
-        ? { kind: "blocked", until: new Date(usage.blockedUntil) }
-        : undefined;
-    },
+    refused: () => refused,
+    routes,
     room: (count) =>
       new Promise((go) => {
         waiting.push({ count, go });
@@ -213,14 +233,14 @@ const createChannel = (options: ChannelOptions): Channel => {
     refuse: () => {
       refused = true;
     },
-    silence: (until) => {
-      if (until.getTime() <= usage.blockedUntil) return;
-      usage.blockedUntil = until.getTime();
+    silence: (route, until) => {
+      if (!routes.silence(route, until.getTime())) return;
       // Answers to the same burst ask for nearly the same.
-      if (usage.blockedUntil - told < freshMs) return;
-      told = usage.blockedUntil;
+      if (until.getTime() - (told.get(route) ?? 0) < freshMs) return;
+      if (told.size >= mostTold) told.clear();
+      told.set(route, until.getTime());
       credentials
-        .block(projectId, provider, until)
+        .block({ projectId, provider, route, until }, now())
         .catch((err: unknown) =>
           log.warn({ err, provider }, "only this process knows that the provider asked for silence"),
         );

@@ -9,7 +9,8 @@ const start = Date.parse("2030-01-01");
 let time: number;
 let stored: Partial<CredentialDocument> | null;
 let opens: () => Promise<unknown>;
-let blocked: Date[];
+let blocked: { route: string; until: Date }[];
+let changes: string[];
 let paused: string[];
 let closed: string[];
 let pool: ProviderPool;
@@ -22,6 +23,7 @@ beforeEach(() => {
   stored = { projectId, provider: "apns", version: "v1" };
   opens = async () => stored?.version;
   blocked = [];
+  changes = [];
   paused = [];
   closed = [];
   pool = createProviderPool({
@@ -29,16 +31,18 @@ beforeEach(() => {
       find: async () => (stored ? (stored as CredentialDocument) : null),
       open: () => opens(),
       prove: async () => {},
-      block: async (_, __, until) => void blocked.push(until),
+      block: async ({ route, until }) => void blocked.push({ route, until }),
       pause: async (_, { reason }) => paused.push(reason) > 0,
     },
     connect: (_, version) => ({
       prepare: () => async () => ({ kind: "accepted" }),
+      routeOf: () => "",
       close: async () => void closed.push(String(version)),
     }),
     inFlight: 100,
     unproven: 50,
     clients: 2,
+    metrics: { breaker: (provider, change) => void changes.push(`${provider} ${change}`) },
     now: () => new Date(time),
     log: createLogger({ service: "test", level: "silent" }),
   });
@@ -124,27 +128,48 @@ describe("a channel", () => {
     expect(entered).toEqual([1, 2, 3]);
   });
 
-  test("is silent for as long as it was asked to, and tells the others once", async () => {
+  test("leaves a server alone for as long as it asked, no other, and tells the others once", async () => {
     const one = await channel();
     const until = new Date(time + 30_000);
-    one.silence(until);
-    one.silence(new Date(until.getTime() + 10));
-    one.silence(new Date(time + 5));
-    expect(one.hindrance()).toEqual({ kind: "blocked", until: new Date(until.getTime() + 10) });
-    expect(blocked).toEqual([until]);
+    one.silence("a", until);
+    one.silence("a", new Date(until.getTime() + 10));
+    one.silence("a", new Date(time + 5));
+    expect(one.routes.heldUntil("a")).toBe(until.getTime() + 10);
+    expect(one.routes.depart("a")).toBe(until.getTime() + 10);
+    expect(one.routes.heldUntil("b")).toBeUndefined();
+    expect(one.routes.depart("b")).toMatchObject({ way: "free" });
+    expect(one.routes.anyHeld()).toBe(true);
+    expect(blocked).toEqual([{ route: "a", until }]);
     time += 30_010;
-    expect(one.hindrance()).toBeUndefined();
+    expect(one.routes.heldUntil("a")).toBeUndefined();
+    expect(one.routes.anyHeld()).toBe(false);
   });
 
   test("keeps the silence that another process was asked for", async () => {
-    const blockedUntil = new Date(time + 60_000);
-    stored = { ...stored, blockedUntil };
-    expect((await channel()).hindrance()).toEqual({ kind: "blocked", until: blockedUntil });
+    const until = new Date(time + 60_000);
+    stored = { ...stored, silences: [{ route: "a", until }] };
+    expect((await channel()).routes.heldUntil("a")).toBe(until.getTime());
+    expect(blocked).toEqual([]);
+  });
+
+  test("counts what its breakers do, and those that end with it", async () => {
+    const one = await channel();
+    const fail = (route: string) => {
+      const flight = one.routes.depart(route);
+      if (typeof flight !== "number") one.routes.failing(flight, "503");
+    };
+    for (let failures = 0; failures < 25; failures++) fail("");
+    expect(changes).toEqual(["apns opened"]);
+    time += 5_000;
+    fail("");
+    expect(changes).toEqual(["apns opened", "apns reopened"]);
+    await pool.close();
+    expect(changes).toEqual(["apns opened", "apns reopened", "apns closed"]);
   });
 
   test("that was refused sends no more", async () => {
     const one = await channel();
     one.refuse();
-    expect(one.hindrance()).toEqual({ kind: "paused" });
+    expect(one.refused()).toBe(true);
   });
 });

@@ -5,6 +5,7 @@ import type { Sendable, Stop } from "../domain/settle-batch.ts";
 import { keepTrying } from "./keep-trying.ts";
 import type { NotificationWatch, Watched } from "./notification-watch.ts";
 import type { Channel, ProviderPool } from "./provider-pool.ts";
+import type { Flight } from "./provider-routes.ts";
 
 /** The notification's state is looked at before each of these, so a cancel or the end of its life stops all but fifty. */
 export const chunkSize = 50;
@@ -17,9 +18,11 @@ export type SendOptions = {
 };
 
 export type Sent = {
-  /** By device; undefined where none was sent, and then `stop` says why. */
+  /** By device; undefined where none was sent, and then `held` or `stop` says why. */
   readonly outcomes: readonly (Outcome | undefined)[];
   readonly stop?: Stop;
+  /** Devices whose server must be left alone, or that wait for a moment of their own, and until when. */
+  readonly held: ReadonlyMap<number, Date>;
   /** What the request itself could not be made for; Herald's own failure. */
   readonly faults: readonly unknown[];
   /** The credential was refused. */
@@ -35,6 +38,7 @@ export const sendBatch = async (
   const { projectId, _id: notificationId, content, expiresAt } = watched.document;
   const provider = providerOf[platform];
   const outcomes = new Array<Outcome | undefined>(devices.length).fill(undefined);
+  const held = new Map<number, Date>();
   const flights: Promise<void>[] = [];
   const faults: unknown[] = [];
   let refused: Sent["refused"];
@@ -43,38 +47,42 @@ export const sendBatch = async (
   let stop: Stop | undefined;
   let prepared: { channel: Channel; push: ReturnType<Channel["client"]["prepare"]> } | undefined;
 
-  const heard = (channel: Channel, index: number, outcome: Outcome) => {
+  const heard = (channel: Channel, flight: Flight, index: number, outcome: Outcome) => {
     outcomes[index] = outcome;
-    if (outcome.kind === "misconfigured" && outcome.foreign)
-      foreign.push({ index, providerReason: outcome.providerReason });
-    else {
-      const providerReason = heed(channel, outcome, now);
-      if (providerReason !== undefined) refused ??= { channel, providerReason };
+    const providerReason = heed(channel, flight, outcome, now);
+    if (providerReason !== undefined) {
+      if (outcome.kind === "misconfigured" && outcome.foreign) foreign.push({ index, providerReason });
+      else {
+        channel.refuse();
+        refused ??= { channel, providerReason };
+      }
     }
     channel.landed(1);
   };
   /** Not what the provider said: this one request could not be made, and the others can. */
-  const failed = (channel: Channel, index: number, error: unknown) => {
+  const failed = (channel: Channel, flight: Flight, index: number, error: unknown) => {
     faults.push(error);
-    outcomes[index] = { kind: "rejected", reason: "internal", providerReason: "" };
+    outcomes[index] = { kind: "rejected", reason: "internal", providerReason: "", unsent: true };
+    channel.routes.unsent(flight);
     channel.landed(1);
   };
   /** With one continuation and nothing to await, because it runs for every push. */
-  const fly = (channel: Channel, index: number, push: () => Promise<Outcome>): Promise<void> => {
+  const fly = (channel: Channel, flight: Flight, index: number, push: () => Promise<Outcome>): Promise<void> => {
     try {
       return push().then(
-        (outcome) => heard(channel, index, outcome),
-        (error: unknown) => failed(channel, index, error),
+        (outcome) => heard(channel, flight, index, outcome),
+        (error: unknown) => failed(channel, flight, index, error),
       );
     } catch (error) {
-      failed(channel, index, error);
+      failed(channel, flight, index, error);
       return Promise.resolve();
     }
   };
 
   for (let from = 0; from < devices.length; from += chunkSize) {
-    const chunk = devices.slice(from, from + chunkSize);
-    const way = await keepTrying(() => findWay(projectId, chunk.length), signal);
+    const to = Math.min(from + chunkSize, devices.length);
+    const way = await keepTrying(() => findWay(projectId, from, to), signal);
+    if (way === undefined) continue;
     if ("stop" in way) {
       stop = way.stop;
       break;
@@ -84,26 +92,44 @@ export const sendBatch = async (
       prepared = { channel, push: channel.client.prepare({ projectId, notificationId, content, expiresAt }) };
     const { push } = prepared;
     const signedAt = now();
-    for (const [offset, device] of chunk.entries()) {
+    for (const index of way.open) {
+      const device = devices[index];
+      if (!device) continue;
+      // What was sent meanwhile may have changed what is known of its server.
+      const flight = channel.routes.depart(channel.client.routeOf(device));
+      if (typeof flight === "number") {
+        held.set(index, new Date(flight));
+        channel.landed(1);
+        continue;
+      }
       const send = () =>
         push(device, openTokens.sign({ projectId, notificationId, deviceId: device.id, platform }, signedAt));
-      flights.push(fly(channel, from + offset, send));
+      flights.push(fly(channel, flight, index, send));
     }
   }
   await Promise.all(flights);
   if (prepared) judgeForeign(prepared.channel);
-  return { outcomes, faults, ...(stop ? { stop } : {}), ...(refused ? { refused } : {}) };
+  return { outcomes, held, faults, ...(stop ? { stop } : {}), ...(refused ? { refused } : {}) };
 
-  /** A channel with room for a chunk, or why there is none. The last look is after the wait for room. */
-  async function findWay(project: ProjectId, count: number): Promise<{ channel: Channel } | { stop: Stop }> {
+  /**
+   * A channel with room for those of a chunk that may be sent to now, or why there is none; undefined when all of them must
+   * wait. The last look is after the wait for room.
+   */
+  async function findWay(
+    project: ProjectId,
+    from: number,
+    to: number,
+  ): Promise<{ channel: Channel; open: readonly number[] } | { stop: Stop } | undefined> {
     const state = await watch.stopped(watched);
     if (state) return { stop: { kind: state } };
     const lookup = await pool.lookup(project, provider);
     if (now() >= expiresAt) return { stop: { kind: "expired", whilePaused: lookup.kind === "paused" } };
     if (lookup.kind !== "ready") return { stop: { kind: lookup.kind } };
     const { channel } = lookup;
-    const hindered = channel.hindrance();
-    if (hindered) return { stop: hindered };
+    if (channel.refused()) return { stop: { kind: "paused" } };
+    const open = openOf(channel, from, to);
+    const count = open.length;
+    if (count === 0) return undefined;
     await channel.room(count);
     // Until a credential is proven, room means that everything before has its answer.
     if (!channel.proven()) judgeForeign(channel);
@@ -112,7 +138,20 @@ export const sendBatch = async (
       throw error;
     });
     if (late) channel.landed(count);
-    return late ? { stop: late } : { channel };
+    return late ? { stop: late } : { channel, open };
+  }
+
+  /** The devices of a chunk that nothing holds. */
+  function openOf(channel: Channel, from: number, to: number): number[] {
+    const open: number[] = [];
+    for (let index = from; index < to; index++) {
+      const device = devices[index];
+      if (!device) continue;
+      const until = heldUntil(channel, device, now().getTime());
+      if (until === undefined) open.push(index);
+      else held.set(index, new Date(until));
+    }
+    return open;
   }
 
   /** A credential that the provider took for others is good, so the token is a stranger's; else it is the credential. */
@@ -130,26 +169,47 @@ export const sendBatch = async (
     const state = await watch.stopped(watched);
     if (state) return { kind: state };
     if (now() >= expiresAt) return { kind: "expired", whilePaused: false };
-    return channel.hindrance();
+    return channel.refused() ? { kind: "paused" } : undefined;
   }
 };
 
-/** What an answer means for those that come after it. Returns the provider's words when it refused the credential. */
-const heed = (channel: Channel, outcome: Outcome, now: () => Date): string | undefined => {
+/** Until when a device must not be sent to, in milliseconds since 1970: its server must be left alone, or it waits for itself. */
+export const heldUntil = (
+  { routes, client }: Pick<Channel, "routes" | "client">,
+  device: Sendable,
+  at: number,
+): number | undefined => {
+  const held = routes.heldUntil(client.routeOf(device));
+  const own = device.notBefore ?? 0;
+  return own > at ? Math.max(own, held ?? 0) : held;
+};
+
+/** What an answer means for those that come after it. Returns the provider's words when it did not take the credential. */
+const heed = (channel: Channel, flight: Flight, outcome: Outcome, now: () => Date): string | undefined => {
+  const { routes } = channel;
   switch (outcome.kind) {
     case "misconfigured":
-      channel.refuse();
+      routes.alive(flight);
       return outcome.providerReason;
-    case "deferred":
-      if (outcome.retryAfterMs !== undefined) channel.silence(new Date(now().getTime() + outcome.retryAfterMs));
+    case "deferred": {
+      const { limit, retryAfterMs, providerReason } = outcome;
+      if (limit === undefined) routes.failing(flight, providerReason);
+      else routes.alive(flight);
+      // In trouble it asks that this message come later, and the breaker notices when all come back.
+      if (retryAfterMs !== undefined && limit === "sender")
+        channel.silence(flight.route.name, new Date(now().getTime() + retryAfterMs));
       return undefined;
+    }
     case "unknown":
+      routes.failing(flight, outcome.providerReason);
       return undefined;
     case "rejected":
-      if (!outcome.unsent) channel.prove();
-      return undefined;
-    default:
-      channel.prove();
-      return undefined;
+      if (outcome.unsent) {
+        routes.unsent(flight);
+        return undefined;
+      }
   }
+  routes.alive(flight);
+  channel.prove();
+  return undefined;
 };

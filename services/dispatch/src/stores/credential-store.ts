@@ -19,13 +19,18 @@ export type CredentialDocument = {
   paused?: { at: Date; reason: string; providerReason: string };
   /** The provider took it for a device: what it refuses since then may be a stranger's token. */
   provenAt?: Date;
-  /** The provider asked for silence until then. */
-  blockedUntil?: Date;
+  /** Which of its servers asked for silence, and until when. */
+  silences?: { route: string; until: Date }[];
   outbox?: OutboxEvent[];
 };
 
 /** One envelope field holds all settings: which of them are secret is each provider's affair, and all may be. */
 const settingsField = "settings";
+
+/** More servers than these ask for silence at a time only where strangers name them. */
+const mostSilences = 32;
+
+type Silence = NonNullable<CredentialDocument["silences"]>[number];
 
 const projectIndex: IndexSpec = { fields: { projectId: 1, _id: 1 }, purpose: "list" };
 
@@ -66,7 +71,7 @@ export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
             { _id, projectId, version: before.version, paused: { $exists: before.paused !== undefined } },
             {
               $set: { version, secrets, view, updatedAt },
-              $unset: { paused: "", blockedUntil: "", provenAt: "" },
+              $unset: { paused: "", silences: "", provenAt: "" },
               ...(before.paused ? { $push: { outbox: resumed(document, now) } } : {}),
             },
           );
@@ -154,9 +159,20 @@ export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
       );
     },
 
-    /** Nothing is sent before `until`, by any process. */
-    block: async (projectId: ProjectId, provider: Provider, until: Date) => {
-      await credentials.updateOne({ _id: keyOf(projectId, provider), projectId }, { $max: { blockedUntil: until } });
+    /** Nothing is sent to that server before `until`, by any process. What is over is forgotten. */
+    block: async (
+      { projectId, provider, route, until }: Silence & Pick<CredentialDocument, "projectId" | "provider">,
+      now: Date,
+    ) => {
+      const known = { $ifNull: ["$silences", []] };
+      const later = { $and: [{ $eq: ["$$this.route", { $literal: route }] }, { $gte: ["$$this.until", until] }] };
+      const other = { $and: [{ $ne: ["$$this.route", { $literal: route }] }, { $gt: ["$$this.until", now] }] };
+      const kept = { $filter: { input: known, cond: { $or: [later, other] } } };
+      // One that lasts longer makes this one needless, but one too many does no harm: the longest counts.
+      const all = { $concatArrays: [kept, [{ route: { $literal: route }, until }]] };
+      await credentials.updateOne({ _id: keyOf(projectId, provider), projectId }, [
+        { $set: { silences: { $slice: [all, -mostSilences] } } },
+      ]);
     },
 
     removeProject: async (projectId: ProjectId) => {

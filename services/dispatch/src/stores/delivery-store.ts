@@ -3,7 +3,7 @@ import { ensureIndexes, guardStore, isDuplicateKey } from "@herald/mongo";
 import { Binary, type Db } from "mongodb";
 import { childId } from "../domain/batch-ids.ts";
 import { noDevices } from "../domain/counts.ts";
-import type { Settlement, Waiting } from "../domain/settle-batch.ts";
+import type { Sendable, Settlement, Waiting } from "../domain/settle-batch.ts";
 import {
   type BatchFacts,
   burial,
@@ -72,6 +72,12 @@ export const createDeliveryStore = (db: Db) => {
           },
         },
       ),
+
+    /** The devices of a row that waits; none of any other. */
+    waiting: async (projectId: ProjectId, id: string): Promise<readonly Sendable[]> => {
+      const row = await deliveries.findOne({ _id: id, projectId, state: "waiting" }, { projection: { devices: 1 } });
+      return row?.devices ?? [];
+    },
 
     /** Starts a row that waits, once its time has come; undefined when it does not wait, or is another message's to send. */
     wake: async (projectId: ProjectId, id: string, claim: Claim, now: Date): Promise<Run | undefined> => {

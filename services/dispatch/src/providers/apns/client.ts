@@ -47,6 +47,7 @@ const notAToken: Outcome = Object.freeze({
   kind: "rejected",
   reason: "token-invalid",
   providerReason: "not a device token: not hexadecimal",
+  unsent: true,
 });
 
 /** TLS ended by the peer because of this side's certificate: it does not wait for better times. */

@@ -74,7 +74,9 @@ export function apnsOutcome({ status, headers, body }: Answered, now: Date): Out
       return { kind: "misconfigured", providerReason };
     case "deferred": {
       const pause = providerReason === "TooManyProviderTokenUpdates" ? TOKEN_UPDATE_PAUSE_MS : undefined;
-      return { kind: "deferred", retryAfterMs: wait ?? pause, providerReason };
+      // TooManyRequests is about one device token by Apple's words, so without a Retry-After nothing else waits for it.
+      const limit = status === 429 ? "sender" : undefined;
+      return { kind: "deferred", retryAfterMs: wait ?? pause, limit, providerReason };
     }
     default:
       return { kind: "unregistered", at: verdictTime(answer.timestamp, now), providerReason };

@@ -94,7 +94,7 @@ test("waits as long as Retry-After says, and a minute for a token that changed t
     retryAfterMs: 120_000,
   });
   expect(wait(429, "TooManyRequests")).toMatchObject({ kind: "deferred", retryAfterMs: undefined });
-  expect(wait(429, "TooManyProviderTokenUpdates")).toMatchObject({ retryAfterMs: 60_000 });
+  expect(wait(429, "TooManyProviderTokenUpdates")).toMatchObject({ retryAfterMs: 60_000, limit: "sender" });
   expect(wait(429, "TooManyProviderTokenUpdates", { "retry-after": "5" })).toMatchObject({ retryAfterMs: 5_000 });
 });
 

@@ -44,7 +44,12 @@ export function fcmOutcome({ status, headers, body }: Answered, now: Date): Outc
     case "foreign":
       return { kind: "misconfigured", providerReason, foreign: true };
     case "deferred":
-      return { kind: "deferred", retryAfterMs: pause, providerReason };
+      return {
+        kind: "deferred",
+        retryAfterMs: pause,
+        limit: status === 429 ? limitOf(error) : undefined,
+        providerReason,
+      };
     case "look-at-the-argument":
       return { kind: "rejected", reason: argumentFault(error), providerReason };
     default:
@@ -63,6 +68,8 @@ type FcmError = {
   readonly word: unknown;
   readonly message: string;
   readonly fields: readonly string[];
+  /** Which quota was exceeded, in words. */
+  readonly quotas: readonly string[];
 };
 
 function errorOf(body: string): FcmError {
@@ -71,10 +78,12 @@ function errorOf(body: string): FcmError {
   const detail = (type: string, field: string) =>
     details.find((each) => textOr(each["@type"]).endsWith(type) && each[field] !== undefined)?.[field];
   const violations = arrayOr(detail("google.rpc.BadRequest", "fieldViolations")).map(objectOr);
+  const exceeded = arrayOr(detail("google.rpc.QuotaFailure", "violations")).map(objectOr);
   return {
     word: detail("FcmError", "errorCode") ?? detail("google.rpc.ErrorInfo", "reason") ?? error.status,
     message: [error.message, ...violations.map(({ description }) => description)].map(textOr).join("\n"),
     fields: violations.map(({ field }) => textOr(field)),
+    quotas: exceeded.flatMap(({ subject, description }) => [textOr(subject), textOr(description)]),
   };
 }
 
@@ -84,6 +93,10 @@ function argumentFault({ message, fields }: FcmError): "token-invalid" | "payloa
   if (/registration token is not a valid|installation id is not valid/i.test(message)) return "token-invalid";
   return /too (big|large|long)/i.test(message) ? "payload-too-large" : "payload-invalid";
 }
+
+/** FCM limits messages to one device too, with the same code: that is no reason to keep the others waiting. */
+const limitOf = ({ message, quotas }: FcmError): "sender" | "device" =>
+  [message, ...quotas].some((words) => /\bdevice\b/i.test(words)) ? "device" : "sender";
 
 const objectOr = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};

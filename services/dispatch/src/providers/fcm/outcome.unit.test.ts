@@ -85,6 +85,23 @@ test("waits as long as Retry-After says, and a minute for a quota without", () =
   expect(wait(503, "UNAVAILABLE")).toMatchObject({ kind: "deferred", retryAfterMs: undefined });
 });
 
+test("a quota is the sender's, unless it is said to be the device's, and anything else is trouble", () => {
+  const limit = (status: number, body: unknown) => {
+    const outcome = fcmOutcome(answer(status, body), now);
+    return outcome.kind === "deferred" ? outcome.limit : outcome.kind;
+  };
+  const quota = (violations: unknown) => ({ "@type": "type.googleapis.com/google.rpc.QuotaFailure", violations });
+  expect(limit(429, failed(429, "QUOTA_EXCEEDED"))).toBe("sender");
+  expect(limit(429, "busy")).toBe("sender");
+  expect(limit(429, failed(429, "QUOTA_EXCEEDED", [], "Device message rate exceeded"))).toBe("device");
+  expect(limit(429, failed(429, "QUOTA_EXCEEDED", [quota([{ subject: "device:abc" }])]))).toBe("device");
+  expect(
+    limit(429, failed(429, "QUOTA_EXCEEDED", [quota([{ subject: "project:p", description: "Per minute" }])])),
+  ).toBe("sender");
+  expect(limit(429, failed(429, "QUOTA_EXCEEDED", [quota("device"), quota([null, 7])]))).toBe("sender");
+  expect(limit(503, failed(503, "UNAVAILABLE"))).toBeUndefined();
+});
+
 test("FCM's code is preferred to Google's reason, and that to its status", () => {
   const info = { "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason: "ACCESS_TOKEN_EXPIRED" };
   expect(fcmOutcome(answer(401, { error: { status: "UNAUTHENTICATED", details: [info] } }), now)).toMatchObject({

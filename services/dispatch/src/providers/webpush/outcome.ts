@@ -26,7 +26,7 @@ export function webPushOutcome({ status, headers, body }: Answered, now: Date): 
   // An endpoint that leads elsewhere would lead past the guard.
   if (verdict === "forbidden") return { kind: "rejected", reason: "endpoint-forbidden", providerReason };
   const pause = retryAfterMs(headers["retry-after"], now);
-  if (verdict === "later") return { kind: "deferred", retryAfterMs: pause, providerReason };
+  if (verdict === "later") return { kind: "deferred", retryAfterMs: pause, limit: "sender", providerReason };
   const outcome = outcomeOfStatus(status, providerReason, pause);
   // A subscription that was made with another VAPID key is refused just like a wrong key.
   return outcome.kind === "misconfigured" ? { ...outcome, foreign: true } : outcome;

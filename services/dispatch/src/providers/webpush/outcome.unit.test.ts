@@ -42,6 +42,12 @@ test("gives Apple's reason, and waits as long as it is asked to", () => {
     foreign: true,
   });
   expect(outcome(429, "", { "retry-after": "120" })).toMatchObject({ kind: "deferred", retryAfterMs: 120_000 });
+  expect([429, 406, 503, 408].map((status) => outcome(status))).toMatchObject([
+    { limit: "sender" },
+    { limit: "sender" },
+    expect.not.objectContaining({ limit: "sender" }),
+    expect.not.objectContaining({ limit: "sender" }),
+  ]);
   expect(outcome(410)).toEqual({ kind: "unregistered", providerReason: "HTTP 410" });
 });
 

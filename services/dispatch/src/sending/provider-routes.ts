@@ -1,0 +1,127 @@
+import { type CircuitBreaker, createCircuitBreaker, type Way } from "../domain/circuit-breaker.ts";
+
+/** One server of a provider, as far as it must be left alone. */
+type Route = {
+  readonly name: string;
+  readonly breaker: CircuitBreaker;
+  /** The silence that it asked for, in milliseconds since 1970; 0 for none. */
+  silentUntil: number;
+  /** How pushes go as long as it works: one object for all of them. */
+  readonly free: Flight;
+};
+
+/** A push on its way to a route. Told once what became of it. */
+export type Flight = { readonly route: Route; readonly way: Way };
+
+export type ProviderRoutes = {
+  /** Until when nothing may be sent on a route, in milliseconds since 1970; undefined when it may. */
+  heldUntil(name: string): number | undefined;
+  /** Sends one more on its way, or says until when it must wait. */
+  depart(name: string): Flight | number;
+  /** The server works, whatever it said. */
+  alive(flight: Flight): void;
+  /** The server is in trouble, or cannot be reached. */
+  failing(flight: Flight, reason: string): void;
+  /** It was not sent. */
+  unsent(flight: Flight): void;
+  /** True when the route is silent for longer than it was known to be. */
+  silence(name: string, until: number): boolean;
+  /** Whether any route must be left alone. */
+  anyHeld(): boolean;
+  close(): void;
+};
+
+/** A browser's push services are a handful; the rest is a stranger's doing, which may cost no more than some kilobytes. */
+const mostRoutes = 256;
+
+/**
+ * The servers that a project's provider is reached by, each with its own silence and its own breaker: what one of them asks for,
+ * or suffers from, keeps no push from the others.
+ */
+export const createProviderRoutes = ({
+  now,
+  changed,
+}: {
+  readonly now: () => number;
+  /** A breaker has opened, for the first time in a row or again, or has closed. */
+  readonly changed: (change: "opened" | "reopened" | "closed", route: string, reason: string) => void;
+}): ProviderRoutes => {
+  const routes = new Map<string, Route>();
+
+  const heldOn = ({ breaker, silentUntil }: Route, at: number): number | undefined => {
+    const held = breaker.heldUntil(at);
+    return silentUntil > at ? Math.max(silentUntil, held ?? 0) : held;
+  };
+
+  /** What was dropped with an open breaker has counted as closed since then. */
+  const tell = (route: Route, change: Parameters<typeof changed>[0], reason = "") => {
+    if (routes.get(route.name) === route) changed(change, route.name, reason);
+  };
+
+  const drop = (route: Route) => {
+    if (!route.breaker.closed()) tell(route, "closed");
+    routes.delete(route.name);
+  };
+
+  /** The first that may be sent to; without any, the one that is known for longest. */
+  const spare = (): Route | undefined => {
+    const at = now();
+    let first: Route | undefined;
+    for (const route of routes.values()) {
+      if (heldOn(route, at) === undefined) return route;
+      first ??= route;
+    }
+    return first;
+  };
+
+  const routeOf = (name: string): Route => {
+    const known = routes.get(name);
+    if (known) return known;
+    const old = routes.size >= mostRoutes ? spare() : undefined;
+    if (old) drop(old);
+    const flight: { route?: Route; way: Way } = { way: "free" };
+    const route: Route = { name, breaker: createCircuitBreaker(), silentUntil: 0, free: flight as Flight };
+    flight.route = route;
+    routes.set(name, route);
+    return route;
+  };
+
+  return {
+    heldUntil: (name) => {
+      const route = routes.get(name);
+      return route && heldOn(route, now());
+    },
+    depart: (name) => {
+      const route = routeOf(name);
+      // Nearly always, and then nobody asks for the time.
+      if (route.silentUntil === 0 && route.breaker.closed()) return route.free;
+      const at = now();
+      if (route.silentUntil > at) return heldOn(route, at) ?? route.silentUntil;
+      route.silentUntil = 0;
+      const way = route.breaker.admit(at);
+      return typeof way === "number" ? way : { route, way };
+    },
+    alive: ({ route, way }) => {
+      if (route.breaker.succeeded(way)) tell(route, "closed");
+    },
+    failing: ({ route, way }, reason) => {
+      const again = !route.breaker.closed();
+      if (route.breaker.failed(way, now())) tell(route, again ? "reopened" : "opened", reason);
+    },
+    unsent: ({ route, way }) => route.breaker.released(way),
+    silence: (name, until) => {
+      const route = routeOf(name);
+      if (until <= route.silentUntil) return false;
+      route.silentUntil = until;
+      return true;
+    },
+    anyHeld: () => {
+      const at = now();
+      for (const route of routes.values()) if (heldOn(route, at) !== undefined) return true;
+      return false;
+    },
+    close: () => {
+      for (const route of [...routes.values()]) drop(route);
+    },
+  };
+};
