@@ -79,7 +79,10 @@ export const createCarryOut = (options: CarryOutOptions): CarryOut => {
     if (!paused) return;
     // New settings that came between the refusal and this row have woken the others without it.
     const credential = await credentials.find(projectId, providerOf[child.platform]);
-    if (!credential?.paused) await deliveries.resume(projectId, child.platform, now());
+    if (credential?.paused) return;
+    // Refused here a moment ago: the pause is on its way to the database, and woken it would only find that out again.
+    if (credential && options.pool.refused(credential)) return;
+    await deliveries.resume(projectId, child.platform, now());
   };
 
   /** Adds this row's verdicts to what this process knows of the notification; true when they are not to be believed. */

@@ -35,6 +35,8 @@ export type Lookup =
 export type ProviderPool = {
   /** At most a second old. Throws database-away. */
   lookup(projectId: ProjectId, provider: Provider): Promise<Lookup>;
+  /** The provider has refused this version of the settings here: whoever heard it writes the pause, if that is not done yet. */
+  refused(settings: Pick<CredentialDocument, "projectId" | "provider" | "version">): boolean;
   /** Settings have changed here: the next look-up reads them. */
   forget(projectId: ProjectId, provider: Provider): void;
   close(): Promise<void>;
@@ -164,6 +166,10 @@ export const createProviderPool = (options: PoolOptions): ProviderPool => {
       const underWay = looking.get(key) ?? read(key, projectId, provider).finally(() => looking.delete(key));
       looking.set(key, underWay);
       return underWay;
+    },
+    refused: ({ projectId, provider, version }) => {
+      const channel = open.get(`${projectId}/${provider}`)?.channel;
+      return channel?.version === version && channel.refused();
     },
     forget: (projectId, provider) => {
       known.delete(`${projectId}/${provider}`);

@@ -68,6 +68,15 @@ describe("a look-up", () => {
     expect(await pool.lookup(projectId, "apns")).toEqual({ kind: "paused" });
   });
 
+  test("knows which version was refused here, whatever the database says so far", async () => {
+    const settings = { projectId, provider: "apns", version: "v1" } as const;
+    expect(pool.refused(settings)).toBe(false);
+    (await channel()).refuse();
+    expect(pool.refused(settings)).toBe(true);
+    expect(pool.refused({ ...settings, version: "v2" })).toBe(false);
+    expect(pool.refused({ ...settings, provider: "fcm" })).toBe(false);
+  });
+
   test("gives a new version a new client, and closes the old one when its last answer is in", async () => {
     const old = await channel();
     await old.room(1);

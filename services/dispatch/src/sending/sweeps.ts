@@ -52,7 +52,8 @@ export const createSweeps = (options: Options): Sweeps => {
       if (state === "settled") await carryOut.follow(row);
       if (state !== "waiting") continue;
       await publishDue({ kind: "batch", projectId, key: batchKey(_id), id: _id }, dueAt);
-      await deliveries.postpone(projectId, _id, new Date(at.getTime() + againMs));
+      // Whoever was woken may already have put it off for longer.
+      await deliveries.postpone(projectId, _id, new Date(at.getTime() + againMs), row.dueAt);
     }
   };
 

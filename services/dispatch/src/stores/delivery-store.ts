@@ -216,9 +216,10 @@ export const createDeliveryStore = (db: Db) => {
       await deliveries.updateMany({ _id: { $in: [...ids] }, projectId }, { $unset: { outbox: "" } }, { hint: "_id_" });
     },
 
-    /** Looks at a row that waits later. */
-    postpone: async (projectId: ProjectId, id: string, dueAt: Date) => {
-      await deliveries.updateOne({ _id: id, projectId, state: "waiting" }, { $set: { dueAt } });
+    /** Looks at a row that waits later. `known` is when it was due: if somebody has changed that since, nothing happens. */
+    postpone: async (projectId: ProjectId, id: string, dueAt: Date, known?: Date) => {
+      const unchanged = known ? { dueAt: known } : {};
+      await deliveries.updateOne({ _id: id, projectId, state: "waiting", ...unchanged }, { $set: { dueAt } });
     },
 
     /** Rows that ought to have been woken, or whose child was left behind. */
