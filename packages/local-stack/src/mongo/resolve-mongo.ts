@@ -1,7 +1,6 @@
-import { type Answer, firstThatAnswers, type Resolution } from "../chain.ts";
-import { askDocker, type DockerService } from "../docker.ts";
-import { binaryVersion, findBinary, isAtLeast } from "../processes/find-binary.ts";
+import type { Answer, Resolution } from "../chain.ts";
 import { cacheFolder } from "../provision/cache-folder.ts";
+import { type Choice, type FetchOptions, resolveProgram } from "../resolve-program.ts";
 import type { ResolveOptions } from "../stack-options.ts";
 import { cachedFerret, type FerretPrograms, fetchFerret } from "./fetch-ferretdb.ts";
 import { cachedMongod, fetchMongod } from "./fetch-mongod.ts";
@@ -11,48 +10,24 @@ const MINIMUM = "7.0";
 
 export const MONGO_REMEDY = `This helps: docker run -d -p 27017:27017 mongo:8   (then set HERALD_MONGO_URL=mongodb://127.0.0.1:27017)`;
 
-export type MongoChoice =
-  | { kind: "url"; url: string }
-  | { kind: "container"; service: DockerService }
-  | { kind: "mongod"; path: string }
-  | { kind: "ferretdb"; programs: FerretPrograms };
+type OwnMongo = { kind: "mongod"; path: string } | { kind: "ferretdb"; programs: FerretPrograms };
+export type MongoChoice = Choice<OwnMongo>;
 
-/** Which database is used here, and what each step of the chain said. Fetches one when nothing else answers. */
-export function resolveMongo(options: ResolveOptions): Promise<Resolution<MongoChoice>> {
-  const { env, progress, docker, onlyTell = false } = options;
-  return firstThatAnswers<MongoChoice>([
+/** Which database is used here, and what each step of the chain said. */
+export const resolveMongo = (options: ResolveOptions): Promise<Resolution<MongoChoice>> =>
+  resolveProgram<OwnMongo>(
     {
-      step: "environment",
-      ask: async () =>
-        env.HERALD_MONGO_URL
-          ? { found: { kind: "url", url: env.HERALD_MONGO_URL }, why: "HERALD_MONGO_URL is set" }
-          : { why: "HERALD_MONGO_URL is not set" },
+      variable: "HERALD_MONGO_URL",
+      binary: "mongod",
+      minimum: MINIMUM,
+      own: (path) => ({ kind: "mongod", path }),
+      fetched,
     },
-    {
-      step: "docker",
-      ask: async () => {
-        const { found, why } = await askDocker(docker, { env, progress, onlyTell });
-        return found ? { found: { kind: "container", service: found }, why } : { why };
-      },
-    },
-    { step: "path", ask: () => onPath(env) },
-    { step: "cache", ask: () => fetched({ env, progress, onlyTell }) },
-  ]);
-}
-
-async function onPath(env: NodeJS.ProcessEnv): Promise<Answer<MongoChoice>> {
-  const path = await findBinary("mongod", env.PATH);
-  if (!path) return { why: "mongod is not on PATH" };
-  const version = await binaryVersion(path);
-  if (!version) return { why: `${path} names no version` };
-  if (!isAtLeast(version, MINIMUM)) return { why: `${path} is ${version}, and ≥ ${MINIMUM} is needed` };
-  return { found: { kind: "mongod", path }, why: `${path} ${version}` };
-}
-
-type FetchOptions = { env: NodeJS.ProcessEnv; progress: (line: string) => void; onlyTell: boolean };
+    options,
+  );
 
 /** What is there already comes before the network: data made with one engine cannot be read by the other. */
-async function fetched({ env, progress, onlyTell }: FetchOptions): Promise<Answer<MongoChoice>> {
+async function fetched({ env, progress, onlyTell }: FetchOptions): Promise<Answer<OwnMongo>> {
   const cache = cacheFolder(env);
   const mongod = await cachedMongod(cache);
   if (mongod) return { found: { kind: "mongod", path: mongod }, why: `fetched earlier: ${mongod}` };

@@ -1,12 +1,12 @@
 import { join } from "node:path";
-import { type Answer, firstThatAnswers, type Resolution } from "../chain.ts";
-import { askDocker, type DockerService } from "../docker.ts";
-import { binaryVersion, findBinary, isAtLeast } from "../processes/find-binary.ts";
+import type { Answer, Resolution } from "../chain.ts";
+import { binaryVersion, isAtLeast } from "../processes/find-binary.ts";
 import { cacheFolder } from "../provision/cache-folder.ts";
 import { unpackDebianPackages, whyNoDebian } from "../provision/debian.ts";
 import { libraryFolder, wrapProgram } from "../provision/debian-wrapper.ts";
 import { findGo, goInstall } from "../provision/go-install.ts";
 import { exists, provision } from "../provision/provision.ts";
+import { type Choice, type FetchOptions, resolveProgram } from "../resolve-program.ts";
 import type { ResolveOptions } from "../stack-options.ts";
 
 /** Scheduled messages and `allow_atomic` came with 2.12. */
@@ -18,46 +18,23 @@ const FROM_DEBIAN = "nats-server-debian-1";
 
 export const NATS_REMEDY = `This helps: go install ${MODULE}   (or set HERALD_NATS_URL to a nats-server ≥ ${MINIMUM} with JetStream)`;
 
-export type NatsChoice =
-  | { kind: "url"; url: string }
-  | { kind: "container"; service: DockerService }
-  | { kind: "binary"; path: string };
+type OwnNats = { kind: "binary"; path: string };
+export type NatsChoice = Choice<OwnNats>;
 
-/** Which nats-server is used here, and what each step of the chain said. Fetches it when nothing else answers. */
-export function resolveNats(options: ResolveOptions): Promise<Resolution<NatsChoice>> {
-  const { env, progress, docker, onlyTell = false } = options;
-  return firstThatAnswers<NatsChoice>([
+/** Which nats-server is used here, and what each step of the chain said. */
+export const resolveNats = (options: ResolveOptions): Promise<Resolution<NatsChoice>> =>
+  resolveProgram<OwnNats>(
     {
-      step: "environment",
-      ask: async () =>
-        env.HERALD_NATS_URL
-          ? { found: { kind: "url", url: env.HERALD_NATS_URL }, why: "HERALD_NATS_URL is set" }
-          : { why: "HERALD_NATS_URL is not set" },
+      variable: "HERALD_NATS_URL",
+      binary: "nats-server",
+      minimum: MINIMUM,
+      own: (path) => ({ kind: "binary", path }),
+      fetched,
     },
-    {
-      step: "docker",
-      ask: async () => {
-        const { found, why } = await askDocker(docker, { env, progress, onlyTell });
-        return found ? { found: { kind: "container", service: found }, why } : { why };
-      },
-    },
-    { step: "path", ask: () => onPath(env) },
-    { step: "cache", ask: () => fetched({ env, progress, onlyTell }) },
-  ]);
-}
+    options,
+  );
 
-async function onPath(env: NodeJS.ProcessEnv): Promise<Answer<NatsChoice>> {
-  const path = await findBinary("nats-server", env.PATH);
-  if (!path) return { why: "nats-server is not on PATH" };
-  const version = await binaryVersion(path);
-  if (!version) return { why: `${path} names no version` };
-  if (!isAtLeast(version, MINIMUM)) return { why: `${path} is ${version}, and ≥ ${MINIMUM} is needed` };
-  return { found: { kind: "binary", path }, why: `${path} ${version}` };
-}
-
-type FetchOptions = { env: NodeJS.ProcessEnv; progress: (line: string) => void; onlyTell: boolean };
-
-async function fetched(options: FetchOptions): Promise<Answer<NatsChoice>> {
+async function fetched(options: FetchOptions): Promise<Answer<OwnNats>> {
   const cache = cacheFolder(options.env);
   const fromGo = join(cache, `nats-server-${PINNED}`, "nats-server");
   const fromDebian = join(cache, FROM_DEBIAN, "root/usr/sbin/nats-server");
@@ -73,7 +50,7 @@ async function fetched(options: FetchOptions): Promise<Answer<NatsChoice>> {
   return "found" in debian ? debian : { why: `${go.why}; ${debian.why}` };
 }
 
-async function fetchWithGo(cache: string, { env, progress }: FetchOptions): Promise<Answer<NatsChoice>> {
+async function fetchWithGo(cache: string, { env, progress }: FetchOptions): Promise<Answer<OwnNats>> {
   if (!(await findGo(env))) return { why: "go is not installed" };
   const name = `nats-server-${PINNED}`;
   try {
@@ -88,7 +65,7 @@ async function fetchWithGo(cache: string, { env, progress }: FetchOptions): Prom
   }
 }
 
-async function fetchFromDebian(cache: string, { env, progress }: FetchOptions): Promise<Answer<NatsChoice>> {
+async function fetchFromDebian(cache: string, { env, progress }: FetchOptions): Promise<Answer<OwnNats>> {
   const missing = await whyNoDebian(env);
   if (missing) return { why: missing };
   const program = "usr/sbin/nats-server";
