@@ -2,11 +2,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { NotificationOpenedV1 } from "@herald/contracts";
-import { eventually, readStream } from "@herald/testing";
+import { eventually, natsRefusal, readStream } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { request } from "./harness/http.ts";
 import type { Project } from "./harness/project.ts";
-import { natsRefusal } from "./harness/raw-nats.ts";
 import { deviceOf, payloadOf } from "./harness/simulators.ts";
 import { type System, startSystem, tellOnFailure } from "./harness/system.ts";
 
@@ -189,7 +188,7 @@ describe("the analytics credential", () => {
   });
 
   test("has a password", async () => {
-    const guess = { url: system.broker.url, user: system.analytics.user, password: "guess" };
+    const guess = { ...system.analytics, url: system.broker.url, password: "guess" };
     expect(await natsRefusal(guess, "SUB _INBOX_analytics.1 1")).toMatch(/^authorization violation/i);
   });
 });

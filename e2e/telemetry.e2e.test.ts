@@ -164,6 +164,8 @@ describe("metrics", () => {
 
 test("no token, no content and no secret is in a log, a span, a metric or a subject", async () => {
   const plant = (what: string) => `planted-${what}-${randomUUID()}`;
+  // Empty is in everything, so a user without a password fails here.
+  const natsPasswordOf = (name: "gateway" | "dispatch") => system.broker.loginOf(name).HERALD_NATS_PASSWORD ?? "";
   const project = await system.project();
   const planted = {
     title: plant("title"),
@@ -178,7 +180,8 @@ test("no token, no content and no secret is in a log, a span, a metric or a subj
     goneToken: apnsToken("d1"),
     projectToken: project.token,
     adminToken: system.adminToken,
-    natsPassword: system.broker.password ?? "",
+    gatewayNatsPassword: natsPasswordOf("gateway"),
+    dispatchNatsPassword: natsPasswordOf("dispatch"),
     deviceCredential: "",
     openToken: "",
   };

@@ -24,7 +24,7 @@ export async function openStages(long: boolean, say: (line: string) => void) {
   const begin = (options: SystemOptions = {}) =>
     startSystem({
       mongoUrl: mongo.url,
-      broker: (extraConfig) => startBroker({ extraConfig, syncAlways: true }, source),
+      broker: () => startBroker({ syncAlways: true }, source),
       ...options,
     });
 

@@ -17,7 +17,7 @@ const root = join(import.meta.dirname, "../..");
 
 /** A further instance of a service in the same system, from this tree or another one; it may not be ready yet. */
 export async function startBeside(
-  { environment, logs }: Pick<System, "environment" | "logs">,
+  { environmentOf, logs }: Pick<System, "environmentOf" | "logs">,
   name: ServiceName,
   { tree = root, env = {} }: { tree?: string; env?: NodeJS.ProcessEnv } = {},
 ): Promise<Beside> {
@@ -29,7 +29,7 @@ export async function startBeside(
     args: ["--conditions=@herald/source", join(tree, `services/${name}/src/main.ts`)],
     cwd: tree,
     env: {
-      ...environment,
+      ...environmentOf(name),
       [`${variable}_PORT`]: String(port),
       [`${variable}_METRICS_PORT`]: String(metricsPort),
       ...env,

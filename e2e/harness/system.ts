@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Project as ProjectView, type Provider } from "@herald/contracts";
-import { analyticsUser, freePort, natsUsers, type RunningHerald, removeAtExit, startHerald } from "@herald/local-stack";
+import { type BusUserName, Project as ProjectView, type Provider, passwordVariables } from "@herald/contracts";
+import { type AnalyticsAccess, freePort, type RunningHerald, removeAtExit, startHerald } from "@herald/local-stack";
 import {
   type Broker,
   eventually,
@@ -36,7 +36,7 @@ export type Service = {
 export type SystemOptions = {
   readonly env?: Readonly<Record<string, string>>;
   /** Makes another broker than a single one of this system's own. The configuration has the users. */
-  readonly broker?: (extraConfig: string) => Promise<Broker>;
+  readonly broker?: () => Promise<Broker>;
   /** A database server other than the run's. */
   readonly mongoUrl?: string;
 };
@@ -48,7 +48,7 @@ export type System = {
   readonly folder: string;
   readonly broker: Broker;
   /** Reads `notification.opened` and may do nothing else. */
-  readonly analytics: ReturnType<typeof analyticsUser>;
+  readonly analytics: AnalyticsAccess;
   /** Between the services and their database: cut it, and the database is away. */
   readonly database: FaultyProxy;
   /** Registry's own database, to put devices into. */
@@ -56,8 +56,8 @@ export type System = {
   readonly simulators: SimulatorControl;
   readonly services: Readonly<Record<ServiceName, Service>>;
   readonly logs: Logs;
-  /** What the services were started with, for a further instance of one: it needs ports of its own. */
-  readonly environment: NodeJS.ProcessEnv;
+  /** What a service was started with, for a further instance of it: that needs ports of its own. */
+  readonly environmentOf: (name: ServiceName) => NodeJS.ProcessEnv;
   /** Below `/admin/v1`, with the admin token. */
   admin(route: string, options?: Request): Promise<Answered>;
   /** A project of its own that can send by these providers: APNs alone unless told. */
@@ -96,6 +96,17 @@ function portVariables(ports: Ports): Record<string, string> {
   return variables;
 }
 
+/** Every part as its own user; on a shared broker all are the one that it knows. */
+const loginEnvironment = ({ loginOf, user, password }: Broker): Record<string, string> =>
+  user === undefined
+    ? Object.fromEntries(
+        (Object.keys(passwordVariables) as BusUserName[]).map((name) => [
+          passwordVariables[name],
+          loginOf(name).HERALD_NATS_PASSWORD ?? "",
+        ]),
+      )
+    : { HERALD_NATS_USER: user, HERALD_NATS_PASSWORD: password ?? "" };
+
 /** What vitest sets for itself is not for the services. */
 const ownEnvironment = () =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(VITEST|NODE_ENV$|NODE_OPTIONS$)/.test(name)));
@@ -118,13 +129,7 @@ export async function startSystem({ env = {}, broker: makeBroker, mongoUrl }: Sy
     return open;
   };
   try {
-    const analytics = analyticsUser("read-opens-only");
-    const user = { user: "herald", password: "herald-e2e" };
-    const extraConfig = natsUsers(user.password, analytics);
-    const broker = await opened(makeBroker ? makeBroker(extraConfig) : startBroker({ extraConfig }), (one) =>
-      one.stop(),
-    );
-    const own = { ...user, ...broker };
+    const broker = await opened(makeBroker ? makeBroker() : startBroker(), (one) => one.stop());
     const databases: FreshDatabase[] = [];
     for (const _ of ["registry", "dispatch", "analytics"])
       databases.push(await opened(freshDatabase(mongoUrl), (one) => one.drop()));
@@ -143,8 +148,7 @@ export async function startSystem({ env = {}, broker: makeBroker, mongoUrl }: Sy
           ...ownEnvironment(),
           ...portVariables(ports),
           HERALD_NATS_URL: broker.url,
-          HERALD_NATS_USER: own.user,
-          HERALD_NATS_PASSWORD: own.password,
+          ...loginEnvironment(broker),
           HERALD_NATS_STORAGE: "2GiB", // the declared sizes are for production, and every file has its own broker
           HERALD_MONGO_URL: database.url,
           HERALD_REGISTRY_DATABASE: registryDatabase.name,
@@ -176,14 +180,14 @@ export async function startSystem({ env = {}, broker: makeBroker, mongoUrl }: Sy
       gateway,
       adminToken,
       folder,
-      broker: own,
-      analytics,
+      broker,
+      analytics: herald.local.nats.analytics,
       database,
       registryDatabase,
       simulators: simulatorControl(simulators.control),
       services,
       logs,
-      environment: herald.environment,
+      environmentOf: herald.environmentOf,
       admin,
       project: async (name = "E2E", providers = ["apns"]) => {
         const { body } = expectStatus(await admin("POST /projects", { body: { project: { name } } }), 201);

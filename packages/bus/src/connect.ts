@@ -1,7 +1,14 @@
+import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { HeraldError, type Logger } from "@herald/kit";
 import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
-import { AuthorizationError, connect, type NatsConnection } from "@nats-io/transport-node";
+import {
+  AuthorizationError,
+  connect,
+  credsAuthenticator,
+  type NatsConnection,
+  nkeyAuthenticator,
+} from "@nats-io/transport-node";
 import { createTelemetry, type Telemetry } from "./telemetry.ts";
 
 declare const opaque: unique symbol;
@@ -33,6 +40,10 @@ export type ConnectOptions = {
   readonly name: string;
   readonly user?: string | undefined;
   readonly password?: string | undefined;
+  /** Instead of user and password: the secret half of an nkey, `SU…`. */
+  readonly nkeySeed?: string | undefined;
+  /** Instead of both: the path of a `.creds` file, a user's JWT and seed. */
+  readonly credsFile?: string | undefined;
   /** The prefix that the user may subscribe to; `_INBOX` when absent. */
   readonly inboxPrefix?: string | undefined;
   readonly log: Logger;
@@ -72,7 +83,7 @@ const firstConnection = async (options: ConnectOptions): Promise<NatsConnection>
       return await connect({
         servers: typeof options.url === "string" ? options.url : [...options.url],
         name: options.name,
-        ...(options.user === undefined ? {} : { user: options.user, pass: options.password ?? "" }),
+        ...(await identity(options)),
         ...(options.inboxPrefix === undefined ? {} : { inboxPrefix: options.inboxPrefix }),
         timeout: dialTimeoutMs,
         ...pings,
@@ -86,7 +97,7 @@ const firstConnection = async (options: ConnectOptions): Promise<NatsConnection>
       });
     } catch (cause) {
       if (cause instanceof AuthorizationError) {
-        throw new Error(`NATS refuses the user "${options.user ?? ""}": check user and password`, { cause });
+        throw new Error(`NATS refuses ${described(options)}`, { cause });
       }
       if (options.waitOnFirstConnect === false) throw new HeraldError("bus-away", "NATS cannot be reached", { cause });
       if (!announced) options.log.warn({ err: cause }, "NATS cannot be reached, waiting for it");
@@ -94,6 +105,18 @@ const firstConnection = async (options: ConnectOptions): Promise<NatsConnection>
       await sleep(reconnectEveryMs);
     }
   }
+};
+
+/** Read anew at each try: a file of credentials may be mounted a moment later, or replaced. */
+const identity = async ({ user, password = "", nkeySeed, credsFile }: ConnectOptions) => {
+  if (credsFile !== undefined) return { authenticator: credsAuthenticator(await readFile(credsFile)) };
+  if (nkeySeed !== undefined) return { authenticator: nkeyAuthenticator(new TextEncoder().encode(nkeySeed)) };
+  return user === undefined ? {} : { user, pass: password };
+};
+
+const described = ({ user = "", nkeySeed, credsFile }: ConnectOptions): string => {
+  if (credsFile !== undefined) return `the credentials in ${credsFile}`;
+  return nkeySeed === undefined ? `the user "${user}": check user and password` : "the nkey: check its seed";
 };
 
 const followStatus = async (connection: Connection): Promise<void> => {

@@ -24,4 +24,5 @@ export type { Message } from "./publish-together.ts";
 export { publishTogether } from "./publish-together.ts";
 export type { Scheduled } from "./schedule.ts";
 export { schedule } from "./schedule.ts";
+export { serviceAccess } from "./service-access.ts";
 export type { Watching } from "./watch-bucket.ts";

@@ -3,6 +3,7 @@ import { createLogger, natsConfig, readConfig, runService, variables } from "@he
 import { z } from "zod";
 import { closeBus, connectBus } from "./connect.ts";
 import { ensureStreams } from "./ensure-streams.ts";
+import { serviceAccess } from "./service-access.ts";
 
 const mebibyte = 1_048_576;
 const declaredBytes = [...Object.values(streams), ...Object.values(buckets)].reduce(
@@ -25,8 +26,7 @@ await runService("bootstrap", () => {
   const log = createLogger({ service: "bootstrap", level: "info" });
   return {
     start: async () => {
-      const { HERALD_NATS_URL: url, HERALD_NATS_USER: user, HERALD_NATS_PASSWORD: password } = config;
-      const bus = await connectBus({ url, user, password, name: "herald-bootstrap", log });
+      const bus = await connectBus({ ...serviceAccess(config, "bootstrap"), log });
       const { created, updated, unchanged, problems } = await ensureStreams(bus, {
         replicas: config.HERALD_NATS_REPLICAS === "3" ? 3 : 1,
         sizeFactor: config.HERALD_NATS_STORAGE / declaredBytes,

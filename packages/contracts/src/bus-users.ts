@@ -1,21 +1,168 @@
-import { type DurableName, durables } from "./streams.ts";
+import {
+  askers,
+  type BusService,
+  bucketAccess,
+  busServices,
+  consumedStream,
+  lookups,
+  ownerOf,
+  publishers,
+  schedulers,
+  undertakers,
+} from "./bus-access.ts";
+import { messages } from "./catalogue.ts";
+import { type BucketName, type DurableName, durables, type StreamName } from "./streams.ts";
+import { overlaps } from "./subject-filter.ts";
 
 /** What a NATS user may do, as nats-server's configuration names it. */
 export type BusPermissions = { readonly publish: readonly string[]; readonly subscribe: readonly string[] };
 
-/**
- * Reads one durable and nothing else: ask about it, take its next messages, settle them, and hear the answers in an inbox
- * of its own. Two forms of the ack subject, because nats-server 2.15 makes the longer one the default.
- */
-export const consumerPermissions = (durable: DurableName, inboxPrefix: string): BusPermissions => {
-  const { stream } = durables[durable];
-  return {
-    publish: [
-      `$JS.API.CONSUMER.INFO.${stream}.${durable}`,
-      `$JS.API.CONSUMER.MSG.NEXT.${stream}.${durable}`,
-      `$JS.ACK.${stream}.${durable}.>`,
-      `$JS.ACK.*.*.${stream}.${durable}.>`,
-    ],
-    subscribe: [`${inboxPrefix}.>`],
-  };
+/** A user, its inbox, and what it may do; absent: everything. */
+export type BusUser = { readonly user: string; readonly inboxPrefix: string; readonly permissions?: BusPermissions };
+
+type MessageName = keyof typeof messages;
+
+/** Answers come to an inbox that nobody else may listen to: a user's is named after it. */
+export const inboxPrefixOf = (user: string): string => `_INBOX_${user}`;
+
+/** The user that a service is on the bus. */
+export const serviceUser = (service: BusService | "bootstrap"): string => `herald-${service}`;
+
+/** Takes one durable's messages and settles them. Two forms of the ack subject, because nats-server 2.15 makes the longer one the default. */
+const consuming = (stream: StreamName, durable: string): string[] => [
+  `$JS.API.CONSUMER.INFO.${stream}.${durable}`,
+  `$JS.API.CONSUMER.MSG.NEXT.${stream}.${durable}`,
+  `$JS.ACK.${stream}.${durable}.>`,
+  `$JS.ACK.*.*.${stream}.${durable}.>`,
+];
+
+/** Reads one durable of the events and nothing else: ask about it, take its next messages, settle them, hear the answers. */
+export const consumerPermissions = (durable: string, inboxPrefix: string): BusPermissions => ({
+  publish: consuming(consumedStream, durable),
+  subscribe: [`${inboxPrefix}.>`],
+});
+
+const entries = <Key extends string, Value>(table: Readonly<Partial<Record<Key, Value>>>) =>
+  Object.entries(table) as [Key, Value][];
+
+const publishing = (service: BusService): string[] => [
+  ...entries<MessageName, readonly BusService[]>(publishers).flatMap(([name, services]) =>
+    services.includes(service) ? [messages[name].filter] : [],
+  ),
+  ...(schedulers.includes(service) ? ["push.sched.v1.>"] : []),
+];
+
+const ofDurables = (service: BusService): string[] =>
+  entries<DurableName, { stream: StreamName }>(durables).flatMap(([durable, { stream }]) => {
+    if (ownerOf(durable) !== service) return [];
+    return [...consuming(stream, durable), ...(stream === "PUSH_DLQ" ? [] : [`push.dlq.v1.${durable}`])];
+  });
+
+const reading = (service: BusService): string[] =>
+  entries<MessageName, readonly BusService[]>(lookups).flatMap(([name, services]) => {
+    const { filter } = messages[name];
+    return services.includes(service) ? [`$JS.API.DIRECT.GET.${streamOf(name)}.${filter}`] : [];
+  });
+
+const streamOf = (name: MessageName): StreamName => {
+  const { filter } = messages[name];
+  const found = entries<DurableName, { stream: StreamName; filters: readonly string[] }>(durables).find(
+    ([, { filters }]) => filters.some((one) => overlaps(one, filter)),
+  );
+  if (found === undefined) throw new Error(`${name}: no durable takes it`);
+  return found[1].stream;
 };
+
+const ofBuckets = (service: BusService): string[] =>
+  entries(bucketAccess).flatMap(([bucket, { reads = [], watches = [], writes }]) => [
+    ...(reads.includes(service) ? [`$JS.API.DIRECT.GET.KV_${bucket}.$KV.${bucket}.>`] : []),
+    ...(watches.includes(service) ? watching(bucket) : []),
+    ...(writes[service] === undefined ? [] : [`$KV.${bucket}.${writes[service]}`]),
+  ]);
+
+/** A watch is a consumer of the watcher's own, made and removed by it. */
+const watching = (bucket: BucketName): string[] => [
+  `$JS.API.STREAM.INFO.KV_${bucket}`,
+  `$JS.API.CONSUMER.CREATE.KV_${bucket}.>`,
+  `$JS.API.CONSUMER.INFO.KV_${bucket}.*`,
+  `$JS.API.CONSUMER.MSG.NEXT.KV_${bucket}.*`,
+  `$JS.API.CONSUMER.DELETE.KV_${bucket}.*`,
+];
+
+/** Shows dead letters, remembers replays, and publishes whatever a durable of Herald's takes. */
+const burying = (service: BusService): string[] => {
+  if (!undertakers.includes(service)) return [];
+  const taken = entries<DurableName, { filters: readonly string[] }>(durables).flatMap(([durable, { filters }]) =>
+    ownerOf(durable) === undefined ? [] : filters,
+  );
+  const revived = Object.values(messages).filter(({ filter }) => taken.some((one) => overlaps(one, filter)));
+  return [
+    "$JS.API.STREAM.INFO.PUSH_DLQ",
+    "$JS.API.DIRECT.GET.PUSH_DLQ",
+    "$JS.API.DIRECT.GET.KV_push_replays",
+    ...revived.map(({ filter }) => filter),
+  ];
+};
+
+/** Questions go out to the services that are asked, answers into the inboxes of those who ask, long ones part by part. */
+const conversing = (service: BusService) => ({
+  publish: [
+    ...busServices.filter((asked) => includes(askers[asked], service)).map((asked) => `push.req.v1.${asked}.>`),
+    ...askers[service].map((asker) => `${inboxPrefixOf(serviceUser(asker))}.>`),
+  ],
+  subscribe: askers[service].length > 0 ? [`push.req.v1.${service}.>`] : [],
+});
+
+const includes = (services: readonly BusService[], service: BusService): boolean => services.includes(service);
+
+const servicePermissions = (service: BusService): BusPermissions => {
+  const { publish, subscribe } = conversing(service);
+  const all = [...publish, ...publishing(service), ...burying(service), ...ofDurables(service)];
+  const unique = new Set([...all, ...reading(service), ...ofBuckets(service)]);
+  return { publish: [...unique], subscribe: [`${inboxPrefixOf(serviceUser(service))}.>`, ...subscribe] };
+};
+
+const durableStreams = [...new Set(Object.values(durables).map(({ stream }) => stream))];
+
+/** Makes and changes streams and durables, and deletes durables of events alone; it publishes no message and reads no bucket. */
+const bootstrapPermissions: BusPermissions = {
+  publish: [
+    "$JS.API.STREAM.INFO.*",
+    "$JS.API.STREAM.CREATE.*",
+    "$JS.API.STREAM.UPDATE.*",
+    "$JS.API.CONSUMER.LIST.*",
+    "$JS.API.CONSUMER.INFO.*.*",
+    ...durableStreams.flatMap((stream) => [
+      `$JS.API.CONSUMER.CREATE.${stream}.>`,
+      `$JS.API.CONSUMER.DURABLE.CREATE.${stream}.*`,
+    ]),
+    `$JS.API.CONSUMER.DELETE.${consumedStream}.*`,
+  ],
+  subscribe: [`${inboxPrefixOf(serviceUser("bootstrap"))}.>`],
+};
+
+const restricted = (user: string, permissions: BusPermissions): BusUser => ({
+  user,
+  inboxPrefix: inboxPrefixOf(user),
+  permissions,
+});
+
+/** A consumer's user, for the durable that it may read. */
+export const consumerUser = (user: string, durable: string): BusUser =>
+  restricted(user, consumerPermissions(durable, inboxPrefixOf(user)));
+
+/**
+ * Every user that Herald's broker has from the start: one for each service and for the bootstrap step, `opens` for the first
+ * consumer of open events, and `admin` for people, as whom no part of Herald runs.
+ */
+export const busUsers = {
+  gateway: restricted(serviceUser("gateway"), servicePermissions("gateway")),
+  registry: restricted(serviceUser("registry"), servicePermissions("registry")),
+  dispatch: restricted(serviceUser("dispatch"), servicePermissions("dispatch")),
+  analytics: restricted(serviceUser("analytics"), servicePermissions("analytics")),
+  bootstrap: restricted(serviceUser("bootstrap"), bootstrapPermissions),
+  opens: consumerUser("analytics", "consumers-opens" satisfies DurableName),
+  admin: { user: "herald", inboxPrefix: "_INBOX" },
+} as const satisfies Record<string, BusUser>;
+
+export type BusUserName = keyof typeof busUsers;

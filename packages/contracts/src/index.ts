@@ -1,6 +1,8 @@
 export { AppData, appDataLimits, appDataProblems, mergePatch } from "./app-data.ts";
-export type { BusPermissions } from "./bus-users.ts";
-export { consumerPermissions } from "./bus-users.ts";
+export type { BusService } from "./bus-access.ts";
+export { busServices, consumedStream, consumerPrefix, ownerOf } from "./bus-access.ts";
+export type { BusPermissions, BusUser, BusUserName } from "./bus-users.ts";
+export { busUsers, consumerUser } from "./bus-users.ts";
 export { messages } from "./catalogue.ts";
 export { Addressee, batchLimits, DeliverBatchV1, DueV1, ExpandedV1, ExpandV1, OpensV1, SendV1 } from "./commands.ts";
 export type { Clause, Comparison, Condition, Field, Literal, Subject } from "./condition.ts";
@@ -124,6 +126,8 @@ export {
   WebhookMessageId,
   webhookMessageId,
 } from "./ids.ts";
+export type { BusCredential, ConsumerUser, NatsUsersOptions } from "./nats-users.ts";
+export { passwordVariables, renderConsumerAccount, renderNatsAccounts } from "./nats-users.ts";
 export { ApnsEnvironment, FcmTokenKind, Lane, Platform, Provider, providerOf, WebPushKeys } from "./platforms.ts";
 export { CountOpens, GetStats, OpensOfDevices } from "./questions/analytics.ts";
 export {

@@ -1,5 +1,6 @@
 import type { DockerService, DockerStarter } from "./docker.ts";
 import { runCommand } from "./processes/run-command.ts";
+import { type NatsPasswords, passwordEnvironment } from "./start/nats-users.ts";
 
 /** Apart from a stack that the same file runs for its user. */
 const PROJECT = "herald-start";
@@ -14,8 +15,7 @@ export type ComposeSettings = {
   env: NodeJS.ProcessEnv;
   natsPort: number;
   mongoPort: number;
-  natsPassword: string;
-  analyticsPassword: string;
+  natsPasswords: NatsPasswords;
 };
 
 /** Starts one service of the project's compose file on the given port of this machine; its data stays in a volume. */
@@ -70,8 +70,7 @@ function compose(args: string[], settings: ComposeSettings, timeoutMs: number) {
     ...settings.env,
     HERALD_NATS_PORT: String(settings.natsPort),
     HERALD_MONGO_PORT: String(settings.mongoPort),
-    HERALD_NATS_PASSWORD: settings.natsPassword,
-    HERALD_NATS_ANALYTICS_PASSWORD: settings.analyticsPassword,
+    ...passwordEnvironment(settings.natsPasswords),
   };
   return runCommand("docker", ["compose", "--project-name", PROJECT, ...args], {
     env,

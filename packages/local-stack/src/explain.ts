@@ -3,11 +3,12 @@ import type { Attempt } from "./chain.ts";
 import { composeStarter } from "./docker-compose.ts";
 import { MONGO_REMEDY, resolveMongo } from "./mongo/resolve-mongo.ts";
 import { NATS_REMEDY, resolveNats } from "./nats/resolve-nats.ts";
+import { newPasswords } from "./start/nats-users.ts";
 
 /** `npm run stack`: where the broker and the database of `npm start` come from on this machine, and why. Starts nothing. */
 
 const root = join(import.meta.dirname, "../../..");
-const compose = { root, env: process.env, natsPort: 0, mongoPort: 0, natsPassword: "", analyticsPassword: "" };
+const compose = { root, env: process.env, natsPort: 0, mongoPort: 0, natsPasswords: newPasswords(() => "") };
 const options = { env: process.env, progress: () => {}, onlyTell: true };
 
 const nats = await resolveNats({ ...options, docker: composeStarter("nats", compose) });

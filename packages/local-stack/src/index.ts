@@ -9,5 +9,11 @@ export { type RunningProcess, startProcess } from "./processes/start-process.ts"
 export { removeAtExit } from "./processes/watchdog.ts";
 export { pipInstall } from "./provision/pip-install.ts";
 export type { RunningServer, StackOptions } from "./stack-options.ts";
-export { analyticsUser, natsUsers } from "./start/nats-users.ts";
+export {
+  type AnalyticsAccess,
+  natsAccounts,
+  newPasswords,
+  ownLogins,
+  passwordEnvironment,
+} from "./start/nats-users.ts";
 export { type RunningHerald, startHerald } from "./start/start-herald.ts";

@@ -2,6 +2,7 @@ import { rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { dockerEngine } from "./docker.ts";
 import { removeComposeData } from "./docker-compose.ts";
+import { newPasswords } from "./start/nats-users.ts";
 import { whoRuns } from "./start/run-lock.ts";
 
 /** `npm run reset`: empties the data of `npm start`. What was fetched into the cache folder stays. */
@@ -15,7 +16,7 @@ if (pid !== undefined) {
 }
 await rm(dataDir, { recursive: true, force: true });
 if ("version" in (await dockerEngine(process.env))) {
-  const unused = { natsPort: 0, mongoPort: 0, natsPassword: "-", analyticsPassword: "-" };
+  const unused = { natsPort: 0, mongoPort: 0, natsPasswords: newPasswords(() => "-") };
   await removeComposeData({ root, env: process.env, ...unused });
 }
 console.log(`${dataDir} is empty`);

@@ -1,7 +1,9 @@
+import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { removeAtExit, startNatsServer } from "@herald/local-stack";
+import { type BusUserName, busUsers } from "@herald/contracts";
+import { natsAccounts, newPasswords, ownLogins, removeAtExit, startNatsServer } from "@herald/local-stack";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { inject } from "vitest";
@@ -10,9 +12,11 @@ import type { BrokerSource } from "./provided.ts";
 
 export type Broker = {
   url: string;
-  /** What a shared server asks for; a broker of one's own asks for nothing unless its `extraConfig` says so. */
+  /** What a shared server asks for. A broker of one's own takes whoever says nothing for an administrator. */
   user?: string;
   password?: string;
+  /** The environment in which a part of Herald is its own user here; on a shared server everyone is the same. */
+  loginOf: (name: BusUserName) => { HERALD_NATS_USER?: string; HERALD_NATS_PASSWORD?: string };
   /** Where its store is; empty when it is not a process of ours. */
   dataDir: string;
   /** As a crash: SIGKILL. What was acknowledged is still on disk. */
@@ -27,8 +31,6 @@ export type Broker = {
 };
 
 export type BrokerOptions = {
-  /** Added to the server's configuration, for users and permissions. */
-  extraConfig?: string;
   /** fsync before each acknowledgement, as production does; tests that survive no power failure do without. */
   syncAlways?: boolean;
 };
@@ -52,7 +54,18 @@ export async function startBroker(
   }
 }
 
-async function processBroker(binary: string, { extraConfig = "", syncAlways = false }: BrokerOptions): Promise<Broker> {
+const passwords = newPasswords(() => randomBytes(12).toString("hex"));
+const logins = ownLogins(passwords);
+const loginOf = (name: BusUserName) => {
+  const { user, password } = logins.of(name);
+  return { ...(user && { HERALD_NATS_USER: user }), ...(password && { HERALD_NATS_PASSWORD: password }) };
+};
+/** Tests look at everything and play every part, so whoever names no user is the administrator. */
+const accounts = `${natsAccounts(passwords)}no_auth_user: ${JSON.stringify(busUsers.admin.user)}\n`;
+
+async function processBroker(binary: string, options: BrokerOptions): Promise<Broker> {
+  const { syncAlways = false } = options;
+  const extraConfig = accounts;
   const dataDir = await mkdtemp(join(tmpdir(), "herald-test-nats-"));
   removeAtExit(dataDir);
   const start = (port: number) => startNatsServer(binary, { dataDir, port, extraConfig, syncAlways });
@@ -60,6 +73,7 @@ async function processBroker(binary: string, { extraConfig = "", syncAlways = fa
   const { port } = running;
   return {
     url: `nats://127.0.0.1:${port}`,
+    loginOf,
     dataDir,
     kill: async () => {
       running.process.signal("SIGKILL");
@@ -78,12 +92,13 @@ async function processBroker(binary: string, { extraConfig = "", syncAlways = fa
   };
 }
 
-async function containerBroker({ extraConfig = "", syncAlways = false }: BrokerOptions): Promise<Broker> {
-  const sync = syncAlways ? "always" : '"2m"';
+async function containerBroker(options: BrokerOptions): Promise<Broker> {
+  const sync = options.syncAlways ? "always" : '"2m"';
   const jetstream = `jetstream { store_dir: "/tmp/store", sync_interval: ${sync} }`;
-  const { container, engine, port } = await natsContainer(`${jetstream}\n${extraConfig}\n`);
+  const { container, engine, port } = await natsContainer(`${jetstream}\n${accounts}`);
   return {
     url: `nats://${container.getHost()}:${port}`,
+    loginOf,
     dataDir: "",
     kill: () => engine.kill(),
     restart: async () => {
@@ -111,5 +126,10 @@ async function sharedBroker(server: { url: string; user?: string; password?: str
     throw new Error("This test takes its broker down, so it needs one of its own: run it without HERALD_NATS_URL");
   };
   const faults = { kill: refuse, restart: refuse, freeze: refuse, thaw: refuse };
-  return { url, ...(user && { user }), ...(password && { password }), dataDir: "", ...faults, stop: async () => {} };
+  const login = { ...(user && { user }), ...(password && { password }) };
+  const everyone = {
+    ...(user && { HERALD_NATS_USER: user }),
+    ...(password && { HERALD_NATS_PASSWORD: password }),
+  };
+  return { url, ...login, loginOf: () => everyone, dataDir: "", ...faults, stop: async () => {} };
 }

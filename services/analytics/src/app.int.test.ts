@@ -12,6 +12,7 @@ import {
   publish,
 } from "@herald/bus";
 import {
+  busUsers,
   CountOpens,
   type DataOf,
   NotificationOpenedV1,
@@ -56,7 +57,7 @@ const configFor = (mongoUrl: string) => readConfig(AnalyticsConfig, environmentO
 beforeAll(async () => {
   [broker, database] = await Promise.all([startBroker(), freshDatabase()]);
   proxy = await faultyProxy(database.url);
-  bus = await connectBus({ url: broker.url, name: "test", log });
+  bus = await connectBus({ url: broker.url, name: "test", inboxPrefix: busUsers.gateway.inboxPrefix, log });
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
   app = createApp(configFor(proxy.url));
   await app.start();

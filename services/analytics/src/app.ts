@@ -1,4 +1,4 @@
-import { busStatus, closeBus, connectBus, consume, consumersReady } from "@herald/bus";
+import { busStatus, closeBus, connectBus, consume, consumersReady, serviceAccess } from "@herald/bus";
 import { createHealth, createLifecycle, createLogger, startHealthServer, startTelemetry } from "@herald/kit";
 import { connectMongo } from "@herald/mongo";
 import { answerOpens } from "./answers/opens.ts";
@@ -67,13 +67,7 @@ export const createApp = (config: AnalyticsConfig, overrides: WebhookOverrides =
       });
       address = http.address;
 
-      bus = await connectBus({
-        url: config.HERALD_NATS_URL,
-        user: config.HERALD_NATS_USER,
-        password: config.HERALD_NATS_PASSWORD,
-        name: "herald-analytics",
-        log,
-      });
+      bus = await connectBus({ ...serviceAccess(config, "analytics"), log });
       const connected = bus;
       const webhooks = createWebhooks(config, { ...overrides, bus: connected, db: mongo.db, log });
       let stopping = false;

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { ask, type Bus, closeBus, connectBus, ensureStreams, publish } from "@herald/bus";
 import {
+  busUsers,
   type DataOf,
   DeliveryAcceptedV1,
   type DeliveryFailedV1,
@@ -76,6 +77,7 @@ export const opensAt = (
 /** What a process of analytics needs in its environment. */
 export const environmentOf = (broker: Broker, mongoUrl: string, database: FreshDatabase): Record<string, string> => ({
   HERALD_NATS_URL: broker.url,
+  ...broker.loginOf("analytics"),
   HERALD_MONGO_URL: mongoUrl,
   HERALD_LOG_LEVEL: "silent",
   HERALD_ANALYTICS_HOST: "127.0.0.1",
@@ -94,7 +96,12 @@ export type AnalyticsTest = Awaited<ReturnType<typeof startAnalyticsTest>>;
 export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean } = {}) => {
   const [broker, database] = await Promise.all([startBroker(), freshDatabase()]);
   const proxy: FaultyProxy = await faultyProxy(database.url);
-  const bus: Bus = await connectBus({ url: broker.url, name: "test", log });
+  const bus: Bus = await connectBus({
+    url: broker.url,
+    name: "test",
+    inboxPrefix: busUsers.gateway.inboxPrefix,
+    log,
+  });
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.05 });
   const db = database.client.db(database.name);
   const environment = environmentOf(broker, proxy.url, database);

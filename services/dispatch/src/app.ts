@@ -1,4 +1,13 @@
-import { type Bus, busStatus, type Consuming, closeBus, connectBus, consume, consumersReady } from "@herald/bus";
+import {
+  type Bus,
+  busStatus,
+  type Consuming,
+  closeBus,
+  connectBus,
+  consume,
+  consumersReady,
+  serviceAccess,
+} from "@herald/bus";
 import { createHealth, createLifecycle, createLogger, startHealthServer, startTelemetry } from "@herald/kit";
 import { connectMongo } from "@herald/mongo";
 import { assemble, type Overrides } from "./assemble.ts";
@@ -44,13 +53,7 @@ export const createApp = (config: DispatchConfig, overrides: Overrides = {}) => 
       });
       address = http.address;
 
-      bus = await connectBus({
-        url: config.HERALD_NATS_URL,
-        user: config.HERALD_NATS_USER,
-        password: config.HERALD_NATS_PASSWORD,
-        name: "herald-dispatch",
-        log,
-      });
+      bus = await connectBus({ ...serviceAccess(config, "dispatch"), log });
       const connected = bus;
       const parts = assemble(config, { bus: connected, db: mongo.db, log, ...overrides });
       let stopping = false;

@@ -2,6 +2,7 @@ import { generateKeyPairSync, randomBytes } from "node:crypto";
 import { ask, type Bus, closeBus, connectBus, ensureStreams, lastMessage, publish } from "@herald/bus";
 import {
   type Addressee,
+  busUsers,
   CancelNotification,
   DeliverBatchV1,
   type Delivery,
@@ -69,10 +70,16 @@ export const startDispatchTest = async (environment: Record<string, string> = {}
     startSimulators({ apns: { now: () => now().getTime() } }),
   ]);
   const [natsProxy, mongoProxy] = await Promise.all([faultyProxy(broker.url), faultyProxy(database.url)]);
-  const bus = await connectBus({ url: broker.url, name: "dispatch-test", log: silent });
+  const bus = await connectBus({
+    url: broker.url,
+    name: "dispatch-test",
+    inboxPrefix: busUsers.gateway.inboxPrefix,
+    log: silent,
+  });
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
   const config = readConfig(DispatchConfig, {
     HERALD_NATS_URL: natsProxy.url,
+    ...broker.loginOf("dispatch"),
     HERALD_MONGO_URL: mongoProxy.url,
     HERALD_DISPATCH_DATABASE: database.name,
     HERALD_DISPATCH_MASTER_KEYS: `m1:${randomBytes(32).toString("base64")}`,

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { ask, type Bus, connectBus, openBucket, publish } from "@herald/bus";
+import { ask, type Bus, connectBus, openBucket, publish, serviceAccess } from "@herald/bus";
 import { IdempotencyRecord, OpensV1, ProjectRecord, ProvidersRecord, TokenRecord } from "@herald/contracts";
 import {
   createHealth,
@@ -47,10 +47,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   const link = createBusLink(
     () =>
       connectBus({
-        url: config.HERALD_NATS_URL,
-        name: "herald-gateway",
-        user: config.HERALD_NATS_USER,
-        password: config.HERALD_NATS_PASSWORD,
+        ...serviceAccess(config, "gateway"),
         log,
         waitOnFirstConnect: false,
       }),

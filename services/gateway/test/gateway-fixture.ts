@@ -102,7 +102,7 @@ export const startGatewayTest = async (options: GatewayTestOptions = {}): Promis
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
   const peers = startPeers(bus);
   const app = createApp(
-    configOf(proxy.url, options.environment),
+    configOf(proxy.url, { ...broker.loginOf("gateway"), ...options.environment }),
     options.now === undefined ? {} : { now: options.now },
   );
   await app.start();

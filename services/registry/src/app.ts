@@ -9,6 +9,7 @@ import {
   consumersReady,
   openBucket,
   publishEvent,
+  serviceAccess,
 } from "@herald/bus";
 import { type OutboxEvent, ProjectRecord, TokenRecord } from "@herald/contracts";
 import {
@@ -103,13 +104,7 @@ export const createApp = (config: RegistryConfig, overrides: Overrides = {}) => 
       for (const store of [projects, topics, devices, expansions]) await store.ensureIndexes();
     });
 
-    const connected = await connectBus({
-      url: config.HERALD_NATS_URL,
-      user: config.HERALD_NATS_USER,
-      password: config.HERALD_NATS_PASSWORD,
-      name: "herald-registry",
-      log,
-    });
+    const connected = await connectBus({ ...serviceAccess(config, "registry"), log });
     bus = connected;
 
     const collections = {

@@ -12,6 +12,7 @@ import {
   openBucket,
 } from "@herald/bus";
 import {
+  busUsers,
   CreateProjectQuestion,
   type DataOf,
   type EventContract,
@@ -50,7 +51,12 @@ const log = createLogger({ service: "test", level: "silent" });
 export const startRegistryTest = async ({ overrides }: { overrides?: Overrides } = {}) => {
   const noLeak = leakCheck();
   const [broker, database]: [Broker, FreshDatabase] = await Promise.all([startBroker(), freshDatabase()]);
-  const bus: Bus = await connectBus({ url: broker.url, name: "test", log });
+  const bus: Bus = await connectBus({
+    url: broker.url,
+    name: "test",
+    inboxPrefix: busUsers.gateway.inboxPrefix,
+    log,
+  });
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
   const proxy = await faultyProxy(database.url);
   /** Another registry beside the one that is started, or the same one on a broker behind a proxy. */
@@ -58,6 +64,7 @@ export const startRegistryTest = async ({ overrides }: { overrides?: Overrides }
     createApp(
       readConfig(RegistryConfig, {
         HERALD_NATS_URL: natsUrl,
+        ...broker.loginOf("registry"),
         HERALD_MONGO_URL: proxy.url,
         HERALD_REGISTRY_DATABASE: database.name,
         HERALD_REGISTRY_PORT: "0",

@@ -1,10 +1,12 @@
 import { variables } from "./variables.ts";
 
-/** The broker. User and password are absent where it asks for none. */
+/** The broker, and who this part is there: user and password, an nkey's seed, or a file of credentials; none where it asks for none. */
 export const natsConfig = {
   HERALD_NATS_URL: variables.urls("nats", "tls", "ws", "wss"),
   HERALD_NATS_USER: variables.text().optional(),
   HERALD_NATS_PASSWORD: variables.secret({ least: 1 }).optional(),
+  HERALD_NATS_NKEY_SEED: variables.secret({ least: 58 }).optional(),
+  HERALD_NATS_CREDS_FILE: variables.text().optional(),
 };
 
 /** The database server; each service has a database of its own on it. */

@@ -1,12 +1,13 @@
 import { generateKeyPairSync, type KeyPairKeyObjectResult, randomBytes } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { type NatsPasswords, newPasswords } from "./nats-users.ts";
 
 /** Made once and kept with the data: what is encrypted or signed with them must be readable at the next start. */
 export type Secrets = {
   adminToken: string;
-  natsPassword: string;
-  analyticsPassword: string;
+  /** By user of the broker. */
+  nats: NatsPasswords;
   /** `<id>:<base64>`: signs open tokens. */
   openKeys: string;
   /** `<id>:<base64>`: wraps the providers' credentials. */
@@ -20,7 +21,9 @@ export type Secrets = {
 export async function keepSecrets(dataDir: string): Promise<Secrets> {
   const file = join(dataDir, "secrets.json");
   const kept = await readFile(file, "utf8").catch(() => "{}");
-  const secrets = { ...makeSecrets(), ...(JSON.parse(kept) as Partial<Secrets>) };
+  const made = makeSecrets();
+  const known = JSON.parse(kept) as Partial<Secrets>;
+  const secrets = { ...made, ...known, nats: { ...made.nats, ...known.nats } };
   await writeFile(file, `${JSON.stringify(secrets, null, 2)}\n`, { mode: 0o600 });
   return secrets;
 }
@@ -30,8 +33,7 @@ function makeSecrets(): Secrets {
   const keyRing = () => `local:${randomBytes(32).toString("base64")}`;
   return {
     adminToken: password(),
-    natsPassword: password(),
-    analyticsPassword: password(),
+    nats: newPasswords(password),
     openKeys: keyRing(),
     masterKeys: keyRing(),
     apnsKey: pemOf(generateKeyPairSync("ec", { namedCurve: "P-256" })),

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { startProcess } from "../processes/start-process.ts";
 import type { Part, Started } from "./keep-running.ts";
+import type { NatsLogin } from "./nats-users.ts";
 import type { Ports } from "./ports.ts";
 import type { Secrets } from "./secrets.ts";
 
@@ -15,8 +16,6 @@ const LOCAL_LIMIT = "10000";
 
 export type Addresses = {
   natsUrl: string;
-  natsUser?: string;
-  natsPassword?: string;
   /** Copies of every stream: 1, or 3 where somebody gave a cluster. */
   natsReplicas: string;
   mongoUrl: string;
@@ -28,7 +27,7 @@ export type Addresses = {
  */
 export function serviceEnvironment(
   env: NodeJS.ProcessEnv,
-  { natsUrl, natsUser, natsPassword, natsReplicas, mongoUrl }: Addresses,
+  { natsUrl, natsReplicas, mongoUrl }: Addresses,
   ports: Ports,
   secrets: Secrets,
 ): NodeJS.ProcessEnv {
@@ -45,8 +44,6 @@ export function serviceEnvironment(
   const fixed: NodeJS.ProcessEnv = {
     HERALD_NATS_URL: natsUrl,
     HERALD_MONGO_URL: mongoUrl,
-    ...(natsUser && { HERALD_NATS_USER: natsUser }),
-    ...(natsPassword && { HERALD_NATS_PASSWORD: natsPassword }),
     HERALD_NATS_REPLICAS: natsReplicas,
   };
   for (const name of serviceNames) {
@@ -55,6 +52,11 @@ export function serviceEnvironment(
     fixed[`${variable}_METRICS_PORT`] = String(ports[`${name}Metrics`]);
   }
   return { ...defaults, ...env, ...fixed };
+}
+
+/** That of one part, as the broker's user that it is. */
+export function loggedIn(env: NodeJS.ProcessEnv, { user, password }: NatsLogin): NodeJS.ProcessEnv {
+  return { ...env, HERALD_NATS_USER: user, HERALD_NATS_PASSWORD: password };
 }
 
 /**

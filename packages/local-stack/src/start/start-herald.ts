@@ -1,18 +1,20 @@
 import { join } from "node:path";
+import type { BusUserName } from "@herald/contracts";
 import { dockerEngine } from "../docker.ts";
 import { composeStarter } from "../docker-compose.ts";
 import { startMongo } from "../mongo/start-mongo.ts";
 import { startNats } from "../nats/start-nats.ts";
 import type { RunningServer } from "../stack-options.ts";
 import { ensureDemoProject } from "./demo-project.ts";
+import { keepAccounts } from "./keep-accounts.ts";
 import { type Kept, keepRunning, type Part, type Started } from "./keep-running.ts";
 import { type LocalFile, localFile } from "./local-file.ts";
-import { analyticsAs, analyticsUser, natsUsers } from "./nats-users.ts";
+import { givenLogins, ownLogins } from "./nats-users.ts";
 import { allPorts, expectFree, readPorts } from "./ports.ts";
 import { allReady } from "./readiness.ts";
 import { takeRunLock } from "./run-lock.ts";
 import { keepSecrets } from "./secrets.ts";
-import { programPart, runProgram, serviceEnvironment, serviceNames } from "./services.ts";
+import { loggedIn, programPart, runProgram, serviceEnvironment, serviceNames } from "./services.ts";
 import { simulatorsPart } from "./simulators.ts";
 
 /** Everything that a killed start leaves is stopped by its watchdog, the services' own deadline included. */
@@ -34,7 +36,7 @@ export type StartOptions = {
 export type RunningHerald = {
   local: LocalFile;
   /** What the services were started with, for a further instance of one: it needs ports of its own. */
-  environment: NodeJS.ProcessEnv;
+  environmentOf: (part: BusUserName) => NodeJS.ProcessEnv;
   /** From where broker and database came. */
   sources: { nats: RunningServer["source"]; mongo: RunningServer["source"] };
   /** Settles with the reason when a part has ended that cannot be started again. */
@@ -51,7 +53,6 @@ export async function startHerald({ root, dataDir, env, say, logLine }: StartOpt
   const ownPorts = allPorts.filter((name) => !(withDocker && (name === "nats" || name === "mongo")));
   await expectFree(ports, ownPorts, wasKilled ? WAIT_FOR_PREVIOUS_MS : 0);
   const secrets = await keepSecrets(dataDir);
-  const analytics = analyticsUser(secrets.analyticsPassword);
 
   const kept: Record<string, Kept> = {};
   let fail: (why: string) => void = () => {};
@@ -86,17 +87,17 @@ export async function startHerald({ root, dataDir, env, say, logLine }: StartOpt
     await stopAll(["nats", "mongo"]);
   };
 
-  const compose = { root, env, natsPort: ports.nats, mongoPort: ports.mongo, ...secrets };
+  const compose = { root, env, natsPort: ports.nats, mongoPort: ports.mongo, natsPasswords: secrets.nats };
   const common = { env, progress: say };
   try {
     const simulators = simulatorsPart({ root, env, logLine, dataDir, ports });
-    const nats = serverPart("nats", () =>
+    const nats = serverPart("nats", async () =>
       startNats({
         ...common,
         dataDir: join(dataDir, "nats"),
         port: ports.nats,
         docker: composeStarter("nats", compose),
-        extraConfig: natsUsers(secrets.natsPassword, analytics),
+        extraConfig: await keepAccounts(dataDir, secrets.nats),
       }),
     );
     const mongo = serverPart("mongo", () =>
@@ -110,21 +111,19 @@ export async function startHerald({ root, dataDir, env, say, logLine }: StartOpt
     await allOrThrow([keep(nats.part), keep(mongo.part), keep(simulators.part)]);
 
     const ownBroker = nats.running().source.step !== "environment";
-    const broker = ownBroker
-      ? { url: nats.running().url, user: "herald", password: secrets.natsPassword, analytics }
-      : { url: nats.running().url, ...userOf(env), analytics: analyticsAs(userOf(env)) };
+    const logins = ownBroker ? ownLogins(secrets.nats) : givenLogins(env);
+    const natsUrl = nats.running().url;
     const addresses = {
-      natsUrl: broker.url,
-      mongoUrl: mongo.running().url,
+      natsUrl,
       natsReplicas: (!ownBroker && env.HERALD_NATS_REPLICAS) || "1",
-      ...(broker.user && { natsUser: broker.user }),
-      ...(broker.password && { natsPassword: broker.password }),
+      mongoUrl: mongo.running().url,
     };
     const serviceEnv = serviceEnvironment(env, addresses, ports, secrets);
-    const program = { root, env: serviceEnv, logLine };
-    await runProgram("bootstrap", { ...program, entry: "packages/bus/src/main.ts" });
+    const environmentOf = (part: BusUserName) => loggedIn(serviceEnv, logins.of(part));
+    const program = (part: BusUserName, entry: string) => ({ root, entry, env: environmentOf(part), logLine });
+    await runProgram("bootstrap", program("bootstrap", "packages/bus/src/main.ts"));
     await allOrThrow(
-      serviceNames.map((name) => keep(programPart(name, { ...program, entry: `services/${name}/src/main.ts` }))),
+      serviceNames.map((name) => keep(programPart(name, program(name, `services/${name}/src/main.ts`)))),
     );
 
     const urls = Object.fromEntries(serviceNames.map((name) => [name, `http://127.0.0.1:${ports[name]}`]));
@@ -141,13 +140,13 @@ export async function startHerald({ root, dataDir, env, say, logLine }: StartOpt
       adminToken,
       project,
       simulators: simulatorAddresses,
-      nats: broker,
+      nats: { url: natsUrl, ...logins.of("admin"), analytics: logins.analytics },
       mongo: { url: mongo.running().url },
       processes: {},
     };
     await writeLocal();
     const sources = { nats: nats.running().source, mongo: mongo.running().source };
-    return { local, environment: serviceEnv, sources, failed, stop };
+    return { local, environmentOf, sources, failed, stop };
   } catch (error) {
     await stop();
     throw error;
@@ -172,10 +171,6 @@ function serverPart(name: string, start: () => Promise<RunningServer>): { part: 
       return latest;
     },
   };
-}
-
-function userOf({ HERALD_NATS_USER: user, HERALD_NATS_PASSWORD: password }: NodeJS.ProcessEnv) {
-  return { ...(user && { user }), ...(password && { password }) };
 }
 
 function processIds(kept: Readonly<Record<string, Kept>>): Record<string, number> {

@@ -6,14 +6,14 @@ import { connect } from "node:net";
  * it has nothing against it. Below every client library, so that nothing stands between the line and the permission.
  */
 export async function natsRefusal(
-  { url, user, password }: { url: string; user: string; password: string },
+  { url, user = "", password = "" }: { url: string; user?: string; password?: string },
   line: string,
 ): Promise<string | undefined> {
   const { port, hostname } = new URL(url);
   const socket = connect(Number(port), hostname).setEncoding("utf8");
   try {
     await once(socket, "connect");
-    const credentials = { user, pass: password, verbose: false, pedantic: false, lang: "e2e", version: "1" };
+    const credentials = { user, pass: password, verbose: false, pedantic: false, lang: "test", version: "1" };
     socket.write(`CONNECT ${JSON.stringify(credentials)}\r\n${line}\r\nPING\r\n`);
     let answer = "";
     for await (const text of socket) {

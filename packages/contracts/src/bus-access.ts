@@ -1,0 +1,86 @@
+import type { messages } from "./catalogue.ts";
+import type { BucketName, DurableName, StreamName } from "./streams.ts";
+
+/**
+ * Which service does what on the bus. Its user may do that and nothing else, so whatever is added to the contracts does not
+ * compile, or is refused in every test, until it stands here.
+ */
+export const busServices = ["gateway", "registry", "dispatch", "analytics"] as const;
+export type BusService = (typeof busServices)[number];
+
+type MessageName = keyof typeof messages;
+
+/** Who publishes each message. */
+export const publishers = {
+  SendV1: ["gateway"],
+  OpensV1: ["gateway"],
+  ExpandV1: ["dispatch", "registry"],
+  ExpandedV1: ["registry"],
+  DeliverBatchV1: ["registry"],
+  DueV1: ["dispatch"],
+  DeviceRegisteredV1: ["registry"],
+  DeviceUpdatedV1: ["registry"],
+  DeviceDeactivatedV1: ["registry"],
+  DeviceDeletedV1: ["registry"],
+  DeviceSubscribedV1: ["registry"],
+  DeviceUnsubscribedV1: ["registry"],
+  TopicCreatedV1: ["registry"],
+  TopicDeletedV1: ["registry"],
+  ProjectDeletedV1: ["registry"],
+  NotificationAcceptedV1: ["dispatch"],
+  NotificationCompletedV1: ["dispatch"],
+  NotificationCancelledV1: ["dispatch"],
+  NotificationExpiredV1: ["dispatch"],
+  NotificationOpenedV1: ["analytics"],
+  DeliveryAcceptedV1: ["dispatch"],
+  DeliveryFailedV1: ["dispatch"],
+  ProviderPausedV1: ["dispatch"],
+  ProviderResumedV1: ["dispatch"],
+  WebhookDisabledV1: ["analytics"],
+} as const satisfies Record<MessageName, readonly BusService[]>;
+
+/** Who asks each service its questions. */
+export const askers = {
+  gateway: [],
+  registry: ["gateway"],
+  dispatch: ["gateway"],
+  analytics: ["gateway"],
+} as const satisfies Record<BusService, readonly BusService[]>;
+
+/** Who reads the last message of a contract from its stream. */
+export const lookups = { SendV1: ["dispatch"] } as const satisfies Partial<Record<MessageName, readonly BusService[]>>;
+
+/** Who leaves schedules with the broker's clock. */
+export const schedulers: readonly BusService[] = ["dispatch"];
+
+/** Who lists dead letters and publishes them again, on the subject that each came from. */
+export const undertakers: readonly BusService[] = ["gateway"];
+
+type BucketAccess = {
+  /** Get single keys. */
+  readonly reads?: readonly BusService[];
+  /** Follow all of it. */
+  readonly watches?: readonly BusService[];
+  /** Put and delete the keys that match. */
+  readonly writes: Readonly<Partial<Record<BusService, string>>>;
+};
+
+export const bucketAccess: Readonly<Record<BucketName, BucketAccess>> = {
+  push_tokens: { reads: ["gateway", "registry"], watches: ["gateway", "registry"], writes: { registry: "*" } },
+  push_projects: {
+    reads: ["gateway", "registry"],
+    watches: ["gateway", "registry"],
+    writes: { registry: "*.settings", dispatch: "*.providers" },
+  },
+  push_idempotency: { reads: ["gateway"], writes: { gateway: "*" } },
+  push_replays: { reads: ["gateway"], writes: { gateway: "*" } },
+};
+
+/** What consumers outside of Herald read. */
+export const consumedStream = "PUSH_EVENTS" satisfies StreamName;
+/** Their durables begin with it, and no service's does. */
+export const consumerPrefix = "consumers-";
+
+/** Whose a durable is: its name begins with the service's. Undefined for one of a consumer outside of Herald. */
+export const ownerOf = (durable: DurableName): BusService | undefined =>
+  busServices.find((service) => durable.startsWith(`${service}-`));
