@@ -9,8 +9,8 @@ import { printedCommands } from "./printed-commands.ts";
 /** Answers as gateway and control server would, and notes what it was asked. */
 const asked: { line: string; authorization: string | undefined; body: unknown }[] = [];
 const pushes = [
-  { token: "c0ffee", payload: { notification_id: "ntf_first", token: "v1.a.first" } },
-  { token: "c0ffee", payload: { aps: {}, notification_id: "ntf_last", project_id: "prj_1", token: "v1.a.last_-" } },
+  { token: "c0ffee", payload: { notification_id: "ntf_first", token: "v2.a.first" } },
+  { token: "c0ffee", payload: { aps: {}, notification_id: "ntf_last", project_id: "prj_1", token: "v2.a.last_-" } },
 ];
 const server = createServer(async (request, response) => {
   const text = await bodyOf(request);
@@ -50,6 +50,6 @@ test("each command works as printed in a POSIX shell", async () => {
   expect(register).toMatchObject({ authorization: "Bearer hpt_secret", body: { device: { platform: "ios" } } });
   expect(token).toMatch(/^[0-9a-f]{64}$/);
   expect(send?.body).toMatchObject({ notification: { title: "Hello", targets: [`token:${token}`] } });
-  expect(open).toMatchObject({ authorization: undefined, body: { project_id: "prj_1", token: "v1.a.last_-" } });
+  expect(open).toMatchObject({ authorization: undefined, body: { project_id: "prj_1", token: "v2.a.last_-" } });
   expect(outputs[3]).toBe("204\n");
 });
