@@ -4,6 +4,7 @@ import {
   bucketAccess,
   busServices,
   consumedStream,
+  followers,
   lookups,
   ownerOf,
   publishers,
@@ -11,7 +12,7 @@ import {
   undertakers,
 } from "./bus-access.ts";
 import { messages } from "./catalogue.ts";
-import { type BucketName, type DurableName, durables, type StreamName } from "./streams.ts";
+import { type DurableName, durables, type StreamName } from "./streams.ts";
 import { overlaps } from "./subject-filter.ts";
 
 /** What a NATS user may do, as nats-server's configuration names it. */
@@ -76,18 +77,27 @@ const streamOf = (name: MessageName): StreamName => {
 const ofBuckets = (service: BusService): string[] =>
   entries(bucketAccess).flatMap(([bucket, { reads = [], watches = [], writes }]) => [
     ...(reads.includes(service) ? [`$JS.API.DIRECT.GET.KV_${bucket}.$KV.${bucket}.>`] : []),
-    ...(watches.includes(service) ? watching(bucket) : []),
+    ...(watches.includes(service) ? following(`KV_${bucket}`) : []),
     ...(writes[service] === undefined ? [] : [`$KV.${bucket}.${writes[service]}`]),
   ]);
 
-/** A watch is a consumer of the watcher's own, made and removed by it. */
-const watching = (bucket: BucketName): string[] => [
-  `$JS.API.STREAM.INFO.KV_${bucket}`,
-  `$JS.API.CONSUMER.CREATE.KV_${bucket}.>`,
-  `$JS.API.CONSUMER.INFO.KV_${bucket}.*`,
-  `$JS.API.CONSUMER.MSG.NEXT.KV_${bucket}.*`,
-  `$JS.API.CONSUMER.DELETE.KV_${bucket}.*`,
+/**
+ * Makes consumers of its own and removes them. A permission takes a name whole or not at all, so this reaches the stream's
+ * durables too, but for settling what they deliver.
+ */
+const following = (stream: string): string[] => [
+  `$JS.API.STREAM.INFO.${stream}`,
+  `$JS.API.CONSUMER.CREATE.${stream}.>`,
+  `$JS.API.CONSUMER.INFO.${stream}.*`,
+  `$JS.API.CONSUMER.MSG.NEXT.${stream}.*`,
+  `$JS.API.CONSUMER.DELETE.${stream}.*`,
 ];
+
+const ofFollowed = (service: BusService): string[] =>
+  entries<StreamName, readonly BusService[]>(followers).flatMap(([stream, services]) =>
+    // An ordered consumer is made without a name.
+    services.includes(service) ? [`$JS.API.CONSUMER.CREATE.${stream}`, ...following(stream)] : [],
+  );
 
 /** Shows dead letters, remembers replays, and publishes whatever a durable of Herald's takes. */
 const burying = (service: BusService): string[] => {
@@ -118,7 +128,7 @@ const includes = (services: readonly BusService[], service: BusService): boolean
 const servicePermissions = (service: BusService): BusPermissions => {
   const { publish, subscribe } = conversing(service);
   const all = [...publish, ...publishing(service), ...burying(service), ...ofDurables(service)];
-  const unique = new Set([...all, ...reading(service), ...ofBuckets(service)]);
+  const unique = new Set([...all, ...reading(service), ...ofFollowed(service), ...ofBuckets(service)]);
   return { publish: [...unique], subscribe: [`${inboxPrefixOf(serviceUser(service))}.>`, ...subscribe] };
 };
 

@@ -1,0 +1,165 @@
+import { type BusUserName, busUsers } from "@herald/contracts";
+import { natsRefusal } from "@herald/testing";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type BusTest, startBusTest } from "./fixture.ts";
+import { natsLogin } from "./nats-login.ts";
+
+let t: BusTest;
+beforeAll(async () => {
+  t = await startBusTest();
+});
+afterAll(() => t.stop());
+
+const restricted = ["gateway", "registry", "dispatch", "analytics", "bootstrap", "opens"] as const;
+type Restricted = (typeof restricted)[number];
+
+const refusal = (name: BusUserName, line: string) => natsRefusal({ url: t.broker.url, ...natsLogin(t, name) }, line);
+const subscribing = (name: BusUserName, subject: string) => refusal(name, `SUB ${subject} 1`);
+const publishing = (name: BusUserName, subject: string) =>
+  refusal(name, `PUB ${subject} ${busUsers[name].inboxPrefix}.1 0\r\n`);
+
+/** What nobody but a person may do. */
+const everyone = [
+  "$JS.API.INFO",
+  "$JS.API.STREAM.DELETE.PUSH_EVENTS",
+  "$JS.API.STREAM.PURGE.PUSH_CMD",
+  "$JS.API.STREAM.PURGE.KV_push_tokens",
+  "$JS.API.STREAM.MSG.DELETE.PUSH_EVENTS",
+  "$JS.API.STREAM.MSG.GET.PUSH_CMD",
+  "$JS.API.STREAM.MSG.GET.KV_push_tokens",
+  "$JS.API.STREAM.SNAPSHOT.PUSH_EVENTS",
+  "$JS.API.STREAM.RESTORE.PUSH_EVENTS",
+  "$JS.API.CONSUMER.DELETE.PUSH_CMD.dispatch-start",
+  "$JS.API.CONSUMER.DELETE.PUSH_DELIVER.dispatch-direct-ios",
+  "$JS.API.CONSUMER.PAUSE.PUSH_CMD.dispatch-start",
+  "push.evt.v1.prj_1.anything.else",
+  "push.cmd.v2.dispatch.send.prj_1.ntf_1",
+  "push.due.v1",
+  "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.PUSH_CMD.dispatch-start",
+  "$SYS.REQ.SERVER.PING",
+  "$SYS.REQ.ACCOUNT.PING.CONNZ",
+];
+/** What the bootstrap step may and no service and no consumer. */
+const making = [
+  "$JS.API.STREAM.CREATE.MINE",
+  "$JS.API.STREAM.UPDATE.PUSH_EVENTS",
+  "$JS.API.CONSUMER.CREATE.PUSH_CMD.mine.push.cmd.v1.dispatch.send.*.*",
+  "$JS.API.CONSUMER.DURABLE.CREATE.PUSH_EVENTS.consumers-opens",
+];
+/** What the gateway may beside it, because it follows events for its clients. */
+const following = [
+  "$JS.API.STREAM.INFO.PUSH_EVENTS",
+  "$JS.API.CONSUMER.CREATE.PUSH_EVENTS.mine",
+  "$JS.API.CONSUMER.MSG.NEXT.PUSH_EVENTS.mine",
+  "$JS.API.CONSUMER.DELETE.PUSH_EVENTS.mine",
+];
+const send = "push.cmd.v1.dispatch.send.prj_1.ntf_1";
+const deliver = "push.deliver.v1.direct.ios.prj_1";
+const opened = "push.evt.v1.prj_1.notification.opened";
+const registered = "push.evt.v1.prj_1.device.registered";
+const token = "$KV.push_tokens.1";
+const readToken = "$JS.API.DIRECT.GET.KV_push_tokens.$KV.push_tokens.1";
+const watchTokens = "$JS.API.CONSUMER.CREATE.KV_push_tokens.mine.$KV.push_tokens.>";
+const schedule = "push.sched.v1.batch.1";
+const ask = "push.req.v1.registry.projects.list";
+
+/** What each may not publish, although another may. */
+const forbidden: Readonly<Record<Restricted, readonly string[]>> = {
+  // Not the events: the gateway may revive those that a durable of Herald's takes.
+  gateway: [...making, token, "$KV.push_projects.prj_1.settings", schedule, "push.dlq.v1.dispatch-start"],
+  registry: [
+    ...making,
+    ...following,
+    send,
+    schedule,
+    opened,
+    ask,
+    "$KV.push_projects.prj_1.providers",
+    "$KV.push_idempotency.1",
+  ],
+  dispatch: [
+    ...making,
+    ...following,
+    send,
+    deliver,
+    opened,
+    registered,
+    ask,
+    token,
+    readToken,
+    watchTokens,
+    "push.dlq.v1.registry-expand",
+  ],
+  analytics: [...making, ...following, send, deliver, schedule, registered, ask, token, readToken, watchTokens],
+  bootstrap: [
+    send,
+    deliver,
+    schedule,
+    opened,
+    ask,
+    token,
+    readToken,
+    watchTokens,
+    "$JS.API.CONSUMER.DURABLE.CREATE.KV_push_tokens.mine",
+    "$JS.API.CONSUMER.MSG.NEXT.PUSH_CMD.dispatch-start",
+  ],
+  opens: [...making, ...following, send, deliver, schedule, opened, ask, token, readToken, watchTokens],
+};
+
+/** One durable of each, which no other may read or settle. */
+const durables = {
+  registry: "PUSH_CMD.registry-expand",
+  dispatch: "PUSH_DELIVER.dispatch-direct-ios",
+  analytics: "PUSH_CMD.analytics-record-opens",
+  opens: "PUSH_EVENTS.consumers-opens",
+} as const;
+const settling = (durable: string) => [`$JS.ACK.${durable}.1.1.1.1.1`, `$JS.ACK._.hash.${durable}.1.1.1.1.1.x`];
+
+describe.each(restricted)("the user of %s", (name) => {
+  test("listens to its inbox", async () => {
+    expect(await subscribing(name, `${busUsers[name].inboxPrefix}.>`)).toBeUndefined();
+  });
+
+  const inboxes = Object.entries(busUsers).flatMap(([other, { inboxPrefix }]) =>
+    other === name ? [] : [`${inboxPrefix}.>`],
+  );
+  const others = ["registry", "dispatch", "analytics"].flatMap((other) =>
+    other === name ? [] : [`push.req.v1.${other}.>`],
+  );
+  test.each([
+    ">",
+    "*",
+    "push.>",
+    "push.evt.>",
+    "push.cmd.>",
+    "push.req.>",
+    "$JS.>",
+    "$KV.>",
+    "$SYS.>",
+    ...inboxes,
+    ...others,
+  ])("may not listen to %s", async (subject) => {
+    expect(await subscribing(name, subject)).toMatch(/^permissions violation for subscription/i);
+  });
+
+  test.each([...everyone, ...forbidden[name]])("may not publish to %s", async (subject) => {
+    expect(await publishing(name, subject)).toMatch(/^permissions violation for publish/i);
+  });
+
+  test.each(Object.entries(durables))(
+    "reads and settles what %s takes only where that is its own",
+    async (owner, durable) => {
+      const next = `$JS.API.CONSUMER.MSG.NEXT.${durable}`;
+      const reads = name === "gateway" && durable.startsWith("PUSH_EVENTS.");
+      for (const subject of [...(reads ? [] : [next]), ...settling(durable)]) {
+        if (owner === name) expect(await publishing(name, subject)).toBeUndefined();
+        else expect(await publishing(name, subject)).toMatch(/^permissions violation for publish/i);
+      }
+    },
+  );
+
+  test("has a password", async () => {
+    const guess = { url: t.broker.url, ...natsLogin(t, name), password: "guess" };
+    expect(await natsRefusal(guess, "PUB x 0\r\n")).toMatch(/^authorization violation/i);
+  });
+});
