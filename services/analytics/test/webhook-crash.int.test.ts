@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeBus, connectBus, ensureStreams, publishEvent } from "@herald/bus";
-import { newProjectId, newTopicId, newWebhookId, type OutboxEvent } from "@herald/contracts";
+import { busUsers, newProjectId, newTopicId, newWebhookId, type OutboxEvent } from "@herald/contracts";
 import { parseMasterKeys } from "@herald/kit";
 import { eventually, freshDatabase, startBroker } from "@herald/testing";
 import { Webhook } from "standardwebhooks";
@@ -24,7 +24,7 @@ const burst = 60;
 test("killed again and again while events come, it loses none and invents none", { timeout: 240_000 }, async () => {
   const [broker, database, receiver] = await Promise.all([startBroker(), freshDatabase(), startReceiver()]);
   stops.push(broker.stop, database.drop, receiver.stop);
-  const bus = await connectBus({ url: broker.url, name: "test", log });
+  const bus = await connectBus({ url: broker.url, name: "test", inboxPrefix: busUsers.gateway.inboxPrefix, log });
   stops.push(() => closeBus(bus));
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
 

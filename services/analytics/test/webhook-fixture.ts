@@ -1,5 +1,6 @@
 import { ask, type Bus, closeBus, connectBus, ensureStreams, publishEvent } from "@herald/bus";
 import {
+  busUsers,
   CreateWebhookQuestion,
   type EventData,
   type EventName,
@@ -40,7 +41,7 @@ export const startWebhookTest = async (
   overrides: Pick<WebhookOverrides, "resolve"> = {},
 ) => {
   const [broker, database] = await Promise.all([startBroker(), freshDatabase()]);
-  const bus: Bus = await connectBus({ url: broker.url, name: "test", log });
+  const bus: Bus = await connectBus({ url: broker.url, name: "test", inboxPrefix: busUsers.gateway.inboxPrefix, log });
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
   let ahead = 0;
   const now = () => new Date(Date.now() + ahead);
