@@ -27,6 +27,7 @@ import { createConnectProvider } from "./sending/connect-provider.ts";
 import { createExpand } from "./sending/expand.ts";
 import { createFairGate } from "./sending/fair-gate.ts";
 import { createFinisher } from "./sending/finisher.ts";
+import { keepForgetting } from "./sending/forget-old.ts";
 import { createMetrics } from "./sending/metrics.ts";
 import { createNotificationWatch } from "./sending/notification-watch.ts";
 import { createProviderPool } from "./sending/provider-pool.ts";
@@ -49,6 +50,9 @@ const watchedNotifications = 1_000;
 /** What the clock on the bus forgot waits this much longer. */
 const usualSweepMs = 2_000;
 
+/** Retention is counted in days, and a look without anything to remove is one query. */
+const usualForgetMs = 3_600_000;
+
 /** Records that an older version wrote lack what gateways tell browsers; so long at most. */
 const reconcileEveryMs = 60_000;
 
@@ -58,13 +62,15 @@ export type Overrides = {
   /** In [0, 1): the jitter of what is tried again. */
   readonly random?: () => number;
   readonly sweepEveryMs?: number;
+  readonly forgetEveryMs?: number;
 };
 
 type Ground = Overrides & { readonly bus: Bus; readonly db: MongoHandle["db"]; readonly log: Logger };
 
 /** Everything between the bus and the database, readable from the stores up to the handlers. */
 export const assemble = (config: DispatchConfig, ground: Ground) => {
-  const { bus, db, log, now = () => new Date(), random = Math.random, sweepEveryMs = usualSweepMs } = ground;
+  const { bus, db, log, now = () => new Date(), random = Math.random } = ground;
+  const { sweepEveryMs = usualSweepMs, forgetEveryMs = usualForgetMs } = ground;
 
   const notifications = createNotificationStore(db);
   const deliveries = createDeliveryStore(db);
@@ -163,7 +169,7 @@ export const assemble = (config: DispatchConfig, ground: Ground) => {
     ];
   };
   let answering: Answering[] = [];
-  let reconciling: Repeating | undefined;
+  const repeating: Repeating[] = [];
 
   return {
     handlers: [
@@ -187,10 +193,14 @@ export const assemble = (config: DispatchConfig, ground: Ground) => {
       answering = answerAll();
       outbox.start();
       sweeps.start();
-      reconciling = repeat("compare what gateways know", reconcileEveryMs, log, async (signal) => {
-        const mended = await records.reconcile(signal);
-        if (mended > 0) log.warn({ mended }, "records of projects' providers were behind the database");
-      });
+      const retentionMs = config.HERALD_DISPATCH_RETENTION;
+      repeating.push(
+        keepForgetting({ notifications, deliveries, retentionMs, everyMs: forgetEveryMs, now, log }),
+        repeat("compare what gateways know", reconcileEveryMs, log, async (signal) => {
+          const mended = await records.reconcile(signal);
+          if (mended > 0) log.warn({ mended }, "records of projects' providers were behind the database");
+        }),
+      );
     },
     /** Whoever waits for a turn does not get one any more. */
     closeGates: () => {
@@ -199,7 +209,7 @@ export const assemble = (config: DispatchConfig, ground: Ground) => {
     stop: async () => {
       await Promise.all(answering.map((each) => each.stop()));
       await sweeps.stop();
-      await reconciling?.stop();
+      await Promise.all(repeating.map((each) => each.stop()));
       await clearOutboxes.stop();
       await pool.close();
       await outbox.stop();

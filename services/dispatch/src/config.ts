@@ -14,6 +14,7 @@ import { deliverDurables } from "./handlers/deliver-batch.ts";
 
 /** A message must not be redelivered while its last request may still be answered. */
 const ackMarginMs = 5_000;
+const dayMs = 86_400_000;
 const shortestAckWaitMs = Math.min(...deliverDurables.map((durable) => durables[durable].ackWaitMs));
 
 /** The environment variables of dispatch. */
@@ -37,6 +38,12 @@ export const DispatchConfig = z
      * services: an endpoint is a URL that a stranger gave.
      */
     HERALD_DISPATCH_WEBPUSH_ANY_HOST: variables.flag().default(false),
+    /**
+     * How long the deliveries of a notification are kept after its end; its counts and failures stay. A quarter of a year is as
+     * long as anybody asks what became of one device. At least 30 days: until then a dead letter can be replayed, and no batch
+     * that comes again so late is sent, because its notification has expired.
+     */
+    HERALD_DISPATCH_RETENTION: variables.durationMs({ least: 30 * dayMs }).default(90 * dayMs),
     /** Batches of one lane and platform that are sent at a time. Each has at most 500 devices: sixteen keep two cores busy. */
     HERALD_DISPATCH_BATCHES: variables.integer({ least: 1, most: 256 }).default(16),
     /** How many of those may be one project's: while one is sent, others start or write their outcomes. */

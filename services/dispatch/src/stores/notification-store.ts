@@ -41,7 +41,7 @@ export const createNotificationStore = (db: Db) => {
     const { modifiedCount } = await notifications.updateOne(
       { ...filter, _id: document._id, projectId: document.projectId, final: { $exists: false } },
       {
-        $set: { final },
+        $set: { final, keptSince: now },
         $unset: { checkAt: "", dueAt: "" },
         $push: { outbox: notificationEnded(document, final) },
       },
@@ -169,6 +169,18 @@ export const createNotificationStore = (db: Db) => {
         if (modifiedCount === 1) taken.push(document);
       }
       return taken;
+    },
+
+    /** The one that ended first of those that ended before `before` and have rows in the ledger still. */
+    oldestKept: (before: Date): Promise<Pick<NotificationState, "_id" | "projectId"> | null> =>
+      notifications.findOne(
+        { keptSince: { $exists: true, $lt: before } },
+        { hint: notificationHints.kept, sort: { keptSince: 1 }, projection: { projectId: 1 } },
+      ),
+
+    /** The ledger has no rows of it any more; its counts stay. */
+    rowsGone: async (projectId: ProjectId, id: NotificationId, now: Date) => {
+      await notifications.updateOne({ _id: id, projectId }, { $set: { rowsGoneAt: now }, $unset: { keptSince: "" } });
     },
 
     list: async (projectId: ProjectId, request: PageRequest): Promise<PageOf<NotificationRecord>> => {

@@ -182,7 +182,7 @@ const listDeliveries = defineRoute({
   params: { id: notificationParam },
   query: z.strictObject({ ...pageQuery, status: DeliveryStatus.optional() }),
   answers: { 200: { description: "A page of deliveries", schema: pageOf(Delivery) } },
-  errors: ["notification-not-found"],
+  errors: ["notification-not-found", "deliveries-gone"],
   handle: async (gateway, request) => {
     const { projectId } = request.caller;
     const notificationId = request.params.id;

@@ -1,0 +1,82 @@
+import { ask, publish } from "@herald/bus";
+import { DeliverBatchV1, ListDeliveries, type NotificationId, type ProjectId, TellDelivery } from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type DispatchTest, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
+
+const day = 86_400_000;
+
+let dispatch: DispatchTest;
+beforeAll(async () => {
+  dispatch = await startDispatchTest({ HERALD_DISPATCH_RETENTION: "40d" });
+});
+afterAll(() => dispatch.stop());
+
+const sent = async (projectId: ProjectId, ttlDays = 1): Promise<NotificationId> => {
+  const expiresAt = new Date(dispatch.now().getTime() + ttlDays * day).toISOString();
+  const id = await dispatch.send(projectId, { expiresAt });
+  await dispatch.deal(projectId, id, [devices(3), devices(2)]);
+  return id;
+};
+const listed = (projectId: ProjectId, notificationId: NotificationId) =>
+  ask(dispatch.bus, ListDeliveries, { projectId, notificationId, page: { by: "page", page: 1, perPage: 10 } });
+
+test("what ended longer ago than the retention keeps its counts and loses its deliveries, and nothing else does", async () => {
+  const { project, final, get, rows, pass, simulators, deal } = dispatch;
+  const [projectId, other] = [await project(), await project()];
+  const old = await sent(projectId);
+  const alsoOld = await sent(other);
+  const before = await final(projectId, old);
+  await final(other, alsoOld);
+  // Begun at the same time, and it has not ended: its rows are what its counts are summed up from.
+  simulators.script([{ provider: "apns", tokenPrefix: "503", status: 503, headers: { "retry-after": "2419200" } }]);
+  const waiting = await dispatch.send(projectId, {
+    expiresAt: new Date(dispatch.now().getTime() + 60 * day).toISOString(),
+  });
+  await deal(projectId, waiting, [[device("503"), ...devices(1)].sort((one, two) => (one.id < two.id ? -1 : 1))]);
+  await eventually(async () => expect(await rows(waiting)).toMatchObject([{ state: "final" }, { state: "waiting" }]));
+
+  pass(20 * day);
+  const young = await sent(projectId);
+  await final(projectId, young);
+  pass(20 * day + 60_000);
+  await eventually(async () => {
+    expect(await rows(old)).toEqual([]);
+    expect(await rows(alsoOld)).toEqual([]);
+    await expect(listed(other, alsoOld)).rejects.toMatchObject({ code: "deliveries-gone" });
+  });
+  expect(before).toMatchObject({ status: "completed", counts: { devices: 5, accepted: 5 } });
+  expect(await get(projectId, old)).toEqual(before);
+  for (const ask of [listed(projectId, old), story(projectId, old)])
+    await expect(ask).rejects.toMatchObject({ code: "deliveries-gone" });
+
+  expect((await listed(projectId, young)).data).toHaveLength(5);
+  expect((await listed(projectId, waiting)).data).toHaveLength(2);
+  expect(await get(projectId, waiting)).toMatchObject({ counts: { devices: 2, accepted: 1, pending: 1 } });
+  simulators.script([]);
+  pass(10 * day);
+  expect(await final(projectId, waiting)).toMatchObject({ counts: { devices: 2, accepted: 2 } });
+});
+
+test("a batch that comes again when its row is gone is not sent", async () => {
+  const { project, final, get, rows, pass, simulators, deal } = dispatch;
+  const projectId = await project();
+  const batch = devices(2);
+  const id = await dispatch.send(projectId);
+  await deal(projectId, id, [batch]);
+  const before = await final(projectId, id);
+  pass(41 * day);
+  await eventually(async () => expect(await rows(id)).toEqual([]));
+  const pushed = simulators.stats().apns?.total;
+  const data: DeliverBatchV1 = {
+    ...{ batchId: `${id}/0/0`, projectId, notificationId: id },
+    ...{ lane: "broadcast", platform: "ios", devices: batch },
+  };
+  await publish(dispatch.bus, DeliverBatchV1, data, { id: `${data.batchId}/again` });
+  await eventually(async () => expect(await rows(id)).toMatchObject([{ state: "final", tally: { expired: 2 } }]));
+  expect(simulators.stats().apns?.total).toBe(pushed);
+  expect(await get(projectId, id)).toEqual(before);
+});
+
+const story = (projectId: ProjectId, notificationId: NotificationId) =>
+  ask(dispatch.bus, TellDelivery, { projectId, notificationId, deviceId: device().id });
