@@ -4,7 +4,7 @@ import { JetStreamApiError, type StoredMsg } from "@nats-io/jetstream";
 import type { z } from "zod";
 import { apiCodes, notConnected, toBusError } from "./bus-error.ts";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
-import { brokerHeaders, isDeletion, outgoingHeaders } from "./message-headers.ts";
+import { brokerHeaders, isDeletion, plainHeaders } from "./message-headers.ts";
 import { requestAck } from "./stream-request.ts";
 import { type Watching, watchBucket } from "./watch-bucket.ts";
 
@@ -70,7 +70,7 @@ export const openBucket = <Schema extends z.ZodType>(
     const ttl: Record<string, string> =
       ttlMs === undefined ? {} : { [brokerHeaders.ttl]: `${Math.max(1, Math.ceil(ttlMs / 1000))}s` };
     const body = JSON.stringify(schema.parse(value));
-    return (await requestAck(connection, subjectOf(key), body, outgoingHeaders({ ...headers, ...ttl }))).seq;
+    return (await requestAck(connection, subjectOf(key), body, plainHeaders({ ...headers, ...ttl }))).seq;
   };
   const writeOnto = async (key: string, value: Value, revision: number, options?: WriteOptions): Promise<boolean> => {
     try {
@@ -97,7 +97,7 @@ export const openBucket = <Schema extends z.ZodType>(
     },
     update: writeOnto,
     async delete(key) {
-      await requestAck(connection, subjectOf(key), "", outgoingHeaders({ "KV-Operation": "DEL" }));
+      await requestAck(connection, subjectOf(key), "", plainHeaders({ "KV-Operation": "DEL" }));
     },
     watch: (onEntry, onReady = () => {}, options = {}) =>
       watchBucket(connection, name, options.keys ?? ">", {

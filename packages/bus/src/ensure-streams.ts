@@ -113,7 +113,7 @@ export const bucketConfig = (name: BucketName, { replicas, sizeFactor = 1 }: Ens
     name: `KV_${name}`,
     subjects: [`$KV.${name}.>`],
     retention: RetentionPolicy.Limits,
-    discard: DiscardPolicy.New,
+    discard: "discard" in declared ? DiscardPolicy.Old : DiscardPolicy.New,
     storage: StorageType.File,
     num_replicas: replicas,
     max_bytes: Math.round(declared.maxBytes * sizeFactor),

@@ -35,6 +35,15 @@ export const outgoingHeaders = (more: Readonly<Record<string, string>> = {}): Ms
   return all;
 };
 
+/** Headers of an entry of a bucket, which nobody follows anywhere: what the broker acts on, and nothing that would be kept with the entry. */
+export const plainHeaders = (wanted: Readonly<Record<string, string>>): MsgHdrs | undefined => {
+  const entries = Object.entries(wanted);
+  if (entries.length === 0) return undefined;
+  const all = headers();
+  for (const [name, value] of entries) all.set(name, value);
+  return all;
+};
+
 /** A message of a bucket that says that its key has no value any more. */
 export const isDeletion = (headers: MsgHdrs | undefined): boolean =>
   headers !== undefined && (headers.has("KV-Operation") || headers.has("Nats-Marker-Reason"));

@@ -10,7 +10,7 @@ export const request = (
   connection: Connection,
   subject: string,
   body: Uint8Array | string,
-  headers: MsgHdrs,
+  headers: MsgHdrs | undefined,
   timeout: number,
 ): Promise<Msg> => {
   if (!connection.connected) return Promise.reject(notConnected());
@@ -18,7 +18,7 @@ export const request = (
     const lost = () => reject(notConnected());
     connection.waiting.add(lost);
     const end = () => connection.waiting.delete(lost);
-    connection.nc.request(subject, body, { headers, timeout }).then(
+    connection.nc.request(subject, body, { timeout, ...(headers === undefined ? {} : { headers }) }).then(
       (reply) => {
         end();
         resolve(reply);

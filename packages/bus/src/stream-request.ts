@@ -19,7 +19,7 @@ export const requestAck = async (
   connection: Connection,
   subject: string,
   payload: Uint8Array | string,
-  headers: MsgHdrs,
+  headers?: MsgHdrs,
   timeout = publishTimeoutMs,
 ): Promise<StreamAck> => {
   for (let tries = 0; ; tries++) {

@@ -8,6 +8,7 @@ import {
   projectSettingsKey,
   TokenRecord,
 } from "@herald/contracts";
+import { withRequestId } from "@herald/kit";
 import { eventually, faultyProxy } from "@herald/testing";
 import { Kvm } from "@nats-io/kv";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
@@ -25,7 +26,7 @@ afterEach(() => t.reset());
 afterAll(() => t.stop());
 
 const token = (): TokenRecord => ({ id: newTokenId(new Date()), projectId: newProject(), scopes: ["send"] });
-const started = (): IdempotencyRecord => ({ bodyHash: "hash", id: "ntf_1", startedAt: new Date().toISOString() });
+const started = (): IdempotencyRecord => ({ body: "hash", id: "ntf_1", at: Date.now() });
 
 describe("a bucket", () => {
   test("keeps what was put, with its revision, and nothing else", async () => {
@@ -76,6 +77,32 @@ describe("a bucket", () => {
       await expect(async () => tokens.put(key, token())).rejects.toThrow(TypeError);
     }
     await expect(tokens.put("a", { ...token(), scopes: ["all"] as never })).rejects.toMatchObject({ name: "ZodError" });
+  });
+
+  test("of keys forgets its oldest when it is full, others refuse", async () => {
+    const full = async (bucket: string, fill: (key: string) => Promise<unknown>) => {
+      const { config } = await t.raw.jsm.streams.info(bucket);
+      await t.raw.jsm.streams.update(bucket, { ...config, max_bytes: 4_000 });
+      try {
+        for (let index = 0; index < 50; index++) await fill(`key-${index}`);
+      } finally {
+        await t.raw.jsm.streams.update(bucket, config);
+      }
+    };
+    await full("KV_push_idempotency", async (key) => expect(await keys.create(key, started())).toBe(true));
+    expect(await keys.get("key-0")).toBeUndefined();
+    expect(await keys.get("key-49")).toBeDefined();
+    await expect(full("KV_push_tokens", (key) => tokens.put(key, token()))).rejects.toMatchObject({
+      code: "queue-full",
+    });
+    expect(await tokens.get("key-0")).toBeDefined();
+  });
+
+  test("keeps of an entry's request nothing but what was put", async () => {
+    await withRequestId("request-1", () => tokens.put("a", token()));
+    const stored = await t.raw.jsm.direct.getMessage("KV_push_tokens", { last_by_subj: "$KV.push_tokens.a" });
+    expect(stored?.json()).toBeDefined();
+    expect(stored?.header?.keys().filter((name) => !name.startsWith("Nats-")) ?? []).toEqual([]);
   });
 
   test("is what every NATS tool takes for one", async () => {

@@ -25,18 +25,26 @@ export const ProvidersRecord = z.object({
 });
 export type ProvidersRecord = z.infer<typeof ProvidersRecord>;
 
-/** `push_idempotency`: written before the request is carried out, completed with its answer. */
+/**
+ * `push_idempotency`: written before the request is carried out, completed with its answer. There are as many as keyed requests in a
+ * day, so it is kept short: hashes are 128 bits, which no two requests share by chance.
+ */
 export const IdempotencyRecord = z.object({
-  bodyHash: z.string(),
+  body: z.string().meta({ description: "Hash of the body" }),
   /** The id that the request gives out, so that a repeat gives out the same. */
   id: z.string(),
-  startedAt: z.iso.datetime(),
-  /** When it was taken up again, after a crash or a failure. */
-  triedAt: z.iso.datetime().optional(),
+  /** In ms since 1970. */
+  at: z.number().int(),
+  /** When it was taken up again, after a crash or a failure; in ms. */
+  triedAt: z.number().int().optional(),
   /** It failed, and whoever repeats it need not wait. */
   released: z.boolean().optional(),
   answer: z
-    .object({ status: z.number().int(), body: z.unknown().meta({ description: "Without any secret that was shown" }) })
+    .object({
+      status: z.number().int(),
+      /** Absent where it is made again from the request. */
+      body: z.unknown().optional().meta({ description: "Without any secret that was shown" }),
+    })
     .optional(),
 });
 export type IdempotencyRecord = z.infer<typeof IdempotencyRecord>;

@@ -93,6 +93,8 @@ export type StreamName = keyof typeof streams;
 type BucketDefinition = {
   readonly history: number;
   readonly maxBytes: number;
+  /** What happens when the bucket is full: it refuses (absent), or forgets its oldest. */
+  readonly discard?: "old";
   /** Entries vanish after this; absent: they stay. */
   readonly ttlMs?: number;
   /** A TTL for a single key needs the bucket's limit markers (their lifetime in ms). */
@@ -104,8 +106,17 @@ export const buckets = {
   push_tokens: { history: 1, maxBytes: 256 * mebibyte },
   /** Keys `<project>.settings` and `<project>.providers`: what the gateway must know with the database away. */
   push_projects: { history: 1, maxBytes: 256 * mebibyte },
-  /** Key: hash of project, route and Idempotency-Key, value: IdempotencyRecord. Kept a little over 24 h. */
-  push_idempotency: { history: 1, maxBytes: 1024 * mebibyte, ttlMs: day + 3_600_000, markerTtlMs: 60_000 },
+  /**
+   * Key: hash of project, route and Idempotency-Key, value: IdempotencyRecord. Kept a little over 24 h, 5.7 million of them; past
+   * that the oldest go, because a request that is refused is worse than a repeat after many hours.
+   */
+  push_idempotency: {
+    history: 1,
+    maxBytes: 1024 * mebibyte,
+    discard: "old",
+    ttlMs: day + 3_600_000,
+    markerTtlMs: 60_000,
+  },
   /** Key: a dead letter's sequence, value: ReplayRecord. Outlives the dead letter by a day. */
   push_replays: { history: 1, maxBytes: 64 * mebibyte, ttlMs: 31 * day },
 } as const satisfies Record<string, BucketDefinition>;

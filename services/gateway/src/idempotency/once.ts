@@ -41,7 +41,8 @@ export type Once = <Reply extends Answered>(
 /** Older than any request that is still running: the HTTP server and every question give up before. */
 const runningMs = 10_000;
 
-const sha256 = (text: string): string => hash("sha256", text, "hex");
+/** 128 bits: by chance two requests never share them, and whoever looked for two that do could only confuse their own project. */
+const digest = (text: string): string => hash("sha256", text, "buffer").subarray(0, 16).toString("base64url");
 
 /** Only `data` is kept: a secret stands beside it, and is shown once. */
 const withoutSecrets = (body: unknown): unknown =>
@@ -57,23 +58,23 @@ export const createOnce = ({ bucket, now, log }: Needs): Once => {
   /** Takes the key for this request, or tells what became of the one that has it. */
   const take = async (
     key: string,
-    bodyHash: string,
+    sent: string,
     newId: (now: Date) => string,
   ): Promise<{ record: IdempotencyRecord; replay: boolean }> => {
     const at = now();
-    const fresh: IdempotencyRecord = { bodyHash, id: newId(at), startedAt: at.toISOString() };
+    const fresh: IdempotencyRecord = { body: sent, id: newId(at), at: at.getTime() };
     if (await bucket().create(key, fresh)) return { record: fresh, replay: false };
     const found = await bucket().get(key);
     // It vanished in between: its 24 hours ended this very moment.
     if (found === undefined) throw inProgress();
     const { value: earlier, revision } = found;
-    if (earlier.bodyHash !== bodyHash) {
+    if (earlier.body !== sent) {
       throw new HeraldError("idempotency-key-reused", "Idempotency-Key: was used with another body; use a new key");
     }
     if (earlier.answer !== undefined) return { record: earlier, replay: true };
-    const since = Date.parse(earlier.triedAt ?? earlier.startedAt);
+    const since = earlier.triedAt ?? earlier.at;
     if (earlier.released !== true && at.getTime() - since < runningMs) throw inProgress();
-    const { released: _, ...mine } = { ...earlier, triedAt: at.toISOString() };
+    const { released: _, ...mine } = { ...earlier, triedAt: at.getTime() };
     if (!(await bucket().update(key, mine, revision))) throw inProgress();
     return { record: mine, replay: false };
   };
@@ -88,17 +89,17 @@ export const createOnce = ({ bucket, now, log }: Needs): Once => {
   return async ({ key, owner, route, body }, { newId, check, perform, recall }) => {
     const begun = now();
     if (key === undefined) return perform({ id: newId(begun), at: begun });
-    const place = sha256(JSON.stringify([owner, route, key]));
-    const bodyHash = sha256(JSON.stringify(body) ?? "");
+    const place = digest(JSON.stringify([owner, route, key]));
+    const sent = digest(JSON.stringify(body) ?? "");
     try {
       check?.({ id: newId(begun), at: begun });
     } catch (refusal) {
       // What was accepted once stays so, even where it would be refused by now.
       const earlier = await bucket().get(place);
-      if (earlier?.value.bodyHash !== bodyHash || earlier.value.answer === undefined) throw refusal;
+      if (earlier?.value.body !== sent || earlier.value.answer === undefined) throw refusal;
     }
-    const { record, replay } = await take(place, bodyHash, newId);
-    const attempt: Attempt = { id: record.id, at: new Date(record.startedAt) };
+    const { record, replay } = await take(place, sent, newId);
+    const attempt: Attempt = { id: record.id, at: new Date(record.at) };
     if (replay) {
       const headers = { "idempotent-replayed": "true" };
       if (recall !== undefined) return { ...recall(attempt), headers };
@@ -106,7 +107,7 @@ export const createOnce = ({ bucket, now, log }: Needs): Once => {
     }
     try {
       const reply = await perform(attempt);
-      const answer = { status: reply.status, body: recall === undefined ? withoutSecrets(reply.body) : null };
+      const answer = { status: reply.status, ...(recall === undefined ? { body: withoutSecrets(reply.body) } : {}) };
       await note(place, { ...record, answer });
       return reply;
     } catch (error) {
