@@ -16,6 +16,8 @@ export type { DeadLetter, Delivery, Handler } from "./define-handler.ts";
 export { defineBatchHandler, defineDeadLetterHandler, defineHandler } from "./define-handler.ts";
 export type { EnsureOptions, Report } from "./ensure-streams.ts";
 export { ensureStreams } from "./ensure-streams.ts";
+export type { StoredEvent } from "./events.ts";
+export { eventBounds, firstEventSince, hearEvents, readEvents } from "./events.ts";
 export { lastMessage } from "./last-message.ts";
 export type { Published, PublishOptions } from "./publish.ts";
 export { publish } from "./publish.ts";

@@ -49,6 +49,7 @@ export const errors = {
   "webhook-limit": { status: 409, title: "The project has no room for another webhook", retry: "never", log: "info" },
   "request-in-progress": { status: 409, title: "The same request is still running", retry: "never", log: "info" },
   "deliveries-gone": { status: 410, title: "Its deliveries are no longer kept", retry: "never", log: "info" },
+  "position-gone": { status: 410, title: "Events from there are not kept any more", retry: "never", log: "info" },
   "body-too-large": { status: 413, title: "The body is too large", retry: "never", log: "info" },
   "unsupported-media-type": { status: 415, title: "The body must be application/json", retry: "never", log: "info" },
   "validation-failed": { status: 422, title: "The content is not valid", retry: "never", log: "info" },

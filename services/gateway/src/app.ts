@@ -18,6 +18,7 @@ import { createBusLink } from "./bus-link.ts";
 import type { GatewayConfig } from "./config.ts";
 import { createDeadLetters } from "./dead-letters/create-dead-letters.ts";
 import { mountDocs } from "./docs/mount-docs.ts";
+import { createEventStreams } from "./events/event-streams.ts";
 import type { Ask, Gateway } from "./gateway.ts";
 import { allowBrowsers, mountPreflights } from "./http/cors.ts";
 import { mountRoutes } from "./http/mount-routes.ts";
@@ -36,7 +37,16 @@ import { version } from "./version.ts";
 const finishRequestsMs = 15_000;
 const stopDeadlineMs = 25_000;
 
-type Overrides = { readonly log?: Logger; readonly now?: () => Date };
+/** Of streams of events: half of what the most impatient proxies allow, and what a reader may take to wake up. */
+const heartbeatMs = 15_000;
+const patienceMs = 30_000;
+
+type Overrides = {
+  readonly log?: Logger;
+  readonly now?: () => Date;
+  readonly heartbeatMs?: number;
+  readonly patienceMs?: number;
+};
 
 /** The gateway: HTTP in front, the bus behind, nothing stored. */
 export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
@@ -65,6 +75,17 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     await publish(link.bus(), OpensV1, group, { id: randomUUID() });
   });
   const projects = createProjectDirectory(projectMirror, limits);
+  const eventStreams = createEventStreams({
+    bus: link.bus,
+    now,
+    log,
+    limits: {
+      perProject: config.HERALD_GATEWAY_LIMIT_PROJECT_STREAMS,
+      inAll: config.HERALD_GATEWAY_LIMIT_STREAMS,
+    },
+    heartbeatMs: overrides.heartbeatMs ?? heartbeatMs,
+    patienceMs: overrides.patienceMs ?? patienceMs,
+  });
   const gateway: Gateway = {
     now,
     limits,
@@ -79,6 +100,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     once: createOnce({ bucket: () => openBucket(link.bus(), "push_idempotency", IdempotencyRecord), now, log }),
     send: createSendCommands(link.bus),
     deadLetters: createDeadLetters({ bus: link.bus, ask: askBus, projects, log }),
+    eventStreams,
     openTokens: createOpenTokens(config.HERALD_OPEN_KEYS),
     recordOpen: absorbRepeats(opens.record),
   };
@@ -119,6 +141,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       server = listening;
       link.start(watch);
       lifecycle.onStop("readiness", health.shuttingDown);
+      lifecycle.onStop("event streams", eventStreams.stop);
       lifecycle.onStop("http", () => listening.stop(finishRequestsMs));
       lifecycle.onStop("opens", opens.flush);
       lifecycle.onStop("watches", async () => {

@@ -26,5 +26,9 @@ export const GatewayConfig = z.object({
    * the many phones behind one carrier's address.
    */
   HERALD_GATEWAY_LIMIT_CLIENTS: variables.integer({ least: 1, most: mostPerWindow }).default(600),
+  /** Streams of events that are open at a time, in all. A reader that does not read holds about half a MiB until it is cut off. */
+  HERALD_GATEWAY_LIMIT_STREAMS: variables.integer({ least: 0, most: 10_000 }).default(200),
+  /** Of one project: a few services with replicas, and people who look on. */
+  HERALD_GATEWAY_LIMIT_PROJECT_STREAMS: variables.integer({ least: 0, most: 10_000 }).default(20),
 });
 export type GatewayConfig = z.infer<typeof GatewayConfig>;

@@ -18,6 +18,8 @@ test("little is needed, and the rest has defaults that are safe", () => {
     HERALD_GATEWAY_TRUST_PROXY: 0,
     HERALD_GATEWAY_LIMIT_FAILURES: 100,
     HERALD_GATEWAY_LIMIT_CLIENTS: 600,
+    HERALD_GATEWAY_LIMIT_STREAMS: 200,
+    HERALD_GATEWAY_LIMIT_PROJECT_STREAMS: 20,
   });
 });
 

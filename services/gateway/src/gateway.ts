@@ -3,6 +3,7 @@ import type { OpenTokens } from "@herald/payload";
 import type { z } from "zod";
 import type { Access, Caller } from "./auth/caller.ts";
 import type { DeadLetters } from "./dead-letters/dead-letters.ts";
+import type { EventStreams } from "./events/event-streams.ts";
 import type { Once } from "./idempotency/once.ts";
 import type { RateLimits } from "./limits/rate-limits.ts";
 import type { ProjectDirectory } from "./records/project-directory.ts";
@@ -26,6 +27,7 @@ export type Gateway = {
   /** Resolves when the command is on disk. */
   readonly send: (command: SendV1) => Promise<void>;
   readonly deadLetters: DeadLetters;
+  readonly eventStreams: Pick<EventStreams, "open">;
   readonly openTokens: OpenTokens;
   /** Resolves when the open is on disk. */
   readonly recordOpen: (projectId: ProjectId, open: OpensV1["opens"][number]) => Promise<void>;

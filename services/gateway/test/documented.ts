@@ -58,5 +58,6 @@ export const checkDocumented = (
   const answer = route.answers[status];
   if (answer === undefined) throw new Error(`${what}: the status is not documented`);
   if (answer.schema === undefined && body !== undefined) throw new Error(`${what}: a body where none is documented`);
-  if (answer.schema !== undefined) fits(answer.schema, body, what);
+  // What a stream shows is looked at where streams are tested.
+  if (answer.schema !== undefined && !answer.stream) fits(answer.schema, body, what);
 };

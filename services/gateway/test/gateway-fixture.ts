@@ -55,6 +55,8 @@ export type GatewayTestOptions = {
   readonly environment?: Record<string, string>;
   readonly broker?: BrokerOptions;
   readonly now?: () => Date;
+  readonly heartbeatMs?: number;
+  readonly patienceMs?: number;
 };
 
 const silent = createLogger({ service: "test", level: "silent" });
@@ -87,7 +89,9 @@ export const callAt = async (
     ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
   });
   const { status } = response;
-  const text = await response.text();
+  const endless = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
+  if (endless) await response.body?.cancel();
+  const text = endless ? "" : await response.text();
   const json = response.headers.get("content-type")?.includes("json") === true;
   const parsed = json && text !== "" ? JSON.parse(text) : undefined;
   if (/^\/(api|admin)\//.test(path)) checkDocumented(method, path, { status, headers: response.headers, body: parsed });
@@ -101,10 +105,8 @@ export const startGatewayTest = async (options: GatewayTestOptions = {}): Promis
   const bus = await connectBus({ url: broker.url, name: "gateway-test", log: silent });
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
   const peers = startPeers(bus);
-  const app = createApp(
-    configOf(proxy.url, { ...broker.loginOf("gateway"), ...options.environment }),
-    options.now === undefined ? {} : { now: options.now },
-  );
+  const { environment, broker: _, ...overrides } = options;
+  const app = createApp(configOf(proxy.url, { ...broker.loginOf("gateway"), ...environment }), overrides);
   await app.start();
   const call = (route: string, one?: Call) => callAt(app.address(), route, one);
   const ready = () =>

@@ -145,6 +145,12 @@ export const table: Record<string, Case> = {
     body: ({ project, openToken }) => ({ project_id: project.id, token: openToken }),
     bad: { project_id: { $ne: null }, token: { $gt: "" } },
   },
+  followEvents: {
+    route: () => "GET /api/v1/events?types=notification.opened",
+    status: 200,
+    badQuery: "&since=yesterday",
+    foreign: 200,
+  },
   createWebhook: {
     route: () => "POST /api/v1/webhooks",
     status: 201,

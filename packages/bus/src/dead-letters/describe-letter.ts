@@ -1,6 +1,6 @@
 import { contractOf, type DeadLetter, DeadLetterId, headerNames, NotificationId, ProjectId } from "@herald/contracts";
+import type { Stored } from "../direct-read.ts";
 import { brokerHeaders, keptPrefix } from "../message-headers.ts";
-import type { Stored } from "./direct-read.ts";
 
 export const deadSubjects = "push.dlq.v1.>";
 export const deadSubject = (durable: string): string => `push.dlq.v1.${durable}`;

@@ -1,8 +1,8 @@
 import { type DeadLetter, DeadLetterId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { type Bus, type Connection, connectionOf } from "../connect.ts";
+import { directRead, type Stored } from "../direct-read.ts";
 import { deadSubjects, describeLetter } from "./describe-letter.ts";
-import { directRead, type Stored } from "./direct-read.ts";
 import { deadStream } from "./list-dead-letters.ts";
 import { readReplays } from "./replay-records.ts";
 

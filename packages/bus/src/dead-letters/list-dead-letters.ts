@@ -2,8 +2,8 @@ import { type DeadLetter, DeadLetterId, type DurableName, type PageOf, type Page
 import { HeraldError } from "@herald/kit";
 import { notConnected, toBusError } from "../bus-error.ts";
 import { type Bus, type Connection, connectionOf } from "../connect.ts";
+import { directRead, type Stored } from "../direct-read.ts";
 import { deadSubject, deadSubjects, describeLetter } from "./describe-letter.ts";
-import { directRead, type Stored } from "./direct-read.ts";
 import { readReplays } from "./replay-records.ts";
 
 export const deadStream = "PUSH_DLQ";

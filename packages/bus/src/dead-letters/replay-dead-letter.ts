@@ -1,11 +1,11 @@
 import { contractOf, type DeadLetter, headerNames, type MessageContract } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { type Bus, connectionOf } from "../connect.ts";
+import type { Stored } from "../direct-read.ts";
 import { brokerHeaders, keptPrefix, messageIdOf, outgoingHeaders } from "../message-headers.ts";
 import { publishing } from "../publish.ts";
 import { requestAck } from "../stream-request.ts";
 import { describeLetter } from "./describe-letter.ts";
-import type { Stored } from "./direct-read.ts";
 import { readDeadLetter } from "./get-dead-letter.ts";
 import { noteReplay } from "./replay-records.ts";
 

@@ -2,7 +2,7 @@ import { type DeadLetter, ReplayRecord } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { openBucket } from "../bucket.ts";
 import type { Bus, Connection } from "../connect.ts";
-import { directRead, type Stored } from "./direct-read.ts";
+import { directRead, type Stored } from "../direct-read.ts";
 
 type Place = Pick<Stored, "sequence" | "storedAt">;
 

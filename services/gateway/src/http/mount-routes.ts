@@ -2,7 +2,7 @@ import { defaultBodyLimitBytes, HeraldError, parseBody, parseQuery, readBody } f
 import type { Request, Response, Router } from "express";
 import { z } from "zod";
 import type { Gateway } from "../gateway.ts";
-import type { PathParam, Reply, Route } from "./route.ts";
+import type { PathParam, Reply, Route, StreamBody } from "./route.ts";
 
 const noQuery = z.strictObject({});
 
@@ -56,10 +56,18 @@ const parseBoth = (route: Route, request: Request): { query: unknown; body: unkn
   return { query, body };
 };
 
-const send = (response: Response, { status, body, headers }: Reply): void => {
+/** Proxies are told not to wait for the end of it. */
+const streamHeaders = { "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };
+
+const send = async (response: Response, { status, body, headers }: Reply): Promise<void> => {
   // Answers name devices and people: no cache on the way keeps them.
   response.status(status).set({ "cache-control": "no-store", ...headers });
-  if (body === undefined) response.end();
+  if (typeof body === "function") {
+    response.set(streamHeaders);
+    // A HEAD has no body, so it would never see the end of this one.
+    if (response.req.method === "HEAD") response.end();
+    else await (body as StreamBody)(response);
+  } else if (body === undefined) response.end();
   else response.json(body);
 };
 
@@ -74,7 +82,8 @@ export const mountRoutes = (router: Router, routes: readonly Route[], gateway: G
       // `GET /dead-letters/replay` does not ask for the dead letter "replay": it is a 405, which the app answers.
       if (!isLiteral(route) && literals.has(request.path)) return next();
       const address = request.ip ?? "";
-      const caller = await gateway.authenticate(route.access, request.get("authorization"), address);
+      const authenticate = () => gateway.authenticate(route.access, request.get("authorization"), address);
+      const caller = await authenticate();
       // Only now: the body of somebody who may not call this is never read.
       await read(request, response);
       const params = parsePath(route.params ?? {}, request);
@@ -88,11 +97,13 @@ export const mountRoutes = (router: Router, routes: readonly Route[], gateway: G
         body,
         sent: request.body,
         idempotencyKey: idempotencyKey(request),
+        lastEventId: request.get("last-event-id"),
+        recheck: authenticate,
         address,
         path: split < 0 ? url : url.slice(0, split),
         search: new URLSearchParams(split < 0 ? "" : url.slice(split)),
       });
-      send(response, reply);
+      await send(response, reply);
     });
   }
 };

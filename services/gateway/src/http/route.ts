@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import type { ErrorCode } from "@herald/contracts";
 import type { z } from "zod";
 import type { Access, CallerKind, CallerOf } from "../auth/caller.ts";
@@ -12,12 +13,24 @@ export type PathParam<Schema extends z.ZodType = z.ZodType> = {
 };
 
 /** One status that a route answers with. Without a schema the answer has no body. */
-export type Answer = { readonly description: string; readonly schema?: z.ZodType };
+export type Answer = {
+  readonly description: string;
+  readonly schema?: z.ZodType;
+  /** Server-sent events, each of the schema, until one side ends it. */
+  readonly stream?: true;
+};
+
+/** Writes a body that has no end; resolves when it has one. */
+export type StreamBody = (response: ServerResponse) => Promise<void>;
 
 type Params = Readonly<Record<string, PathParam>>;
 type Answers = Readonly<Record<number, Answer>>;
 
-type BodyOf<One extends Answer> = One extends { schema: infer Schema extends z.ZodType } ? z.input<Schema> : undefined;
+type BodyOf<One extends Answer> = One extends { stream: true }
+  ? StreamBody
+  : One extends { schema: infer Schema extends z.ZodType }
+    ? z.input<Schema>
+    : undefined;
 
 /** An answer that was declared: its status, the body of that status, and headers beside the usual ones. */
 export type Reply<All extends Answers = Answers> = {
@@ -37,6 +50,10 @@ export type RouteRequest<Kind extends CallerKind, P extends Params, Q extends z.
   /** The body as it was sent, for telling one request from another. */
   readonly sent: unknown;
   readonly idempotencyKey: string | undefined;
+  /** Where the reader of a stream stopped. */
+  readonly lastEventId: string | undefined;
+  /** Throws when the caller may not do this any more: for answers that take longer than a token may live. */
+  readonly recheck: () => Promise<unknown>;
   /** Where the request comes from, as limits count it. */
   readonly address: string;
   /** The path and the parameters behind it, as they were sent. */

@@ -23,6 +23,13 @@ const securityOf: Record<CallerKind, Record<string, string[]>> = {
 const RequestId = z.string().meta({ description: "Names the request in logs; one that is sent is taken over" });
 const RetryAfter = z.string().meta({ description: "Seconds until it is worth trying again" });
 
+const LastEventId = z
+  .string()
+  .regex(/^\d{1,15}$/)
+  .meta({ description: "The `id` that was read last: the stream goes on behind it" });
+
+const streams = (route: Route): boolean => Object.values(route.answers).some(({ stream }) => stream);
+
 const headersOf: Record<number, Record<string, z.ZodType>> = {
   401: { "WWW-Authenticate": z.string() },
   429: {
@@ -76,18 +83,20 @@ const errorResponses = (route: Route, known: Map<string, ZodOpenApiResponseObjec
 
 const answerResponses = (route: Route): ZodOpenApiResponsesObject =>
   Object.fromEntries(
-    Object.entries(route.answers).map(([status, { description, schema }]) => [
+    Object.entries(route.answers).map(([status, { description, schema, stream }]) => [
       status as `2${string}`,
       {
         description,
         headers: z.object({
           "X-Request-Id": RequestId,
-          ...(route.query === undefined
+          ...(route.query === undefined || stream
             ? {}
             : { Link: z.string().optional().meta({ description: "Pages of the list (RFC 8288)" }) }),
           ...(route.method === "post" ? { "Idempotent-Replayed": z.literal("true").optional() } : {}),
         }),
-        ...(schema === undefined ? {} : { content: { "application/json": { schema } } }),
+        ...(schema === undefined
+          ? {}
+          : { content: { [stream ? "text/event-stream" : "application/json"]: { schema } } }),
       },
     ]),
   );
@@ -104,6 +113,7 @@ const operationOf = (route: Route, known: Map<string, ZodOpenApiResponseObject>)
       ...(path.length === 0 ? {} : { path: z.object(Object.fromEntries(path)) }),
       ...(route.query === undefined ? {} : { query: route.query as z.ZodObject }),
       ...(route.method === "post" ? { header: z.object({ "Idempotency-Key": IdempotencyKey.optional() }) } : {}),
+      ...(streams(route) ? { header: z.object({ "Last-Event-ID": LastEventId.optional() }) } : {}),
     },
     ...(route.body === undefined
       ? {}

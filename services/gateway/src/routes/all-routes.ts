@@ -1,6 +1,7 @@
 import type { Route } from "../http/route.ts";
 import { deadLetterRoutes } from "./dead-letter-routes.ts";
 import { deviceRoutes } from "./device-routes.ts";
+import { eventRoutes } from "./event-routes.ts";
 import { identificationRoutes } from "./identification-routes.ts";
 import { notificationRoutes } from "./notification-routes.ts";
 import { openRoutes } from "./open-routes.ts";
@@ -25,6 +26,7 @@ export const allRoutes: readonly Route[] = [
   ...storyRoutes,
   ...openRoutes,
   ...statsRoutes,
+  ...eventRoutes,
   ...webhookRoutes,
   ...webhookMessageRoutes,
   ...projectRoutes,

@@ -1,8 +1,8 @@
 import type { StreamName } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { createInbox, type Msg, type MsgHdrs } from "@nats-io/transport-node";
-import { notConnected, toBusError } from "../bus-error.ts";
-import type { Connection } from "../connect.ts";
+import { notConnected, toBusError } from "./bus-error.ts";
+import type { Connection } from "./connect.ts";
 
 /** A message as its stream holds it. */
 export type Stored = {
@@ -16,8 +16,14 @@ export type Stored = {
 };
 
 type Query =
-  /** `batch` messages from `seq` on, of the subjects of `next_by_subj`; fewer where they are more than `max_bytes`, but at least one. */
-  | { readonly seq: number; readonly batch: number; readonly next_by_subj: string; readonly max_bytes?: number }
+  /** `batch` messages from `seq` or a time on, of the subjects of `next_by_subj`; fewer where they are more than `max_bytes`, but at least one. */
+  | {
+      readonly seq?: number;
+      readonly start_time?: string;
+      readonly batch: number;
+      readonly next_by_subj: string;
+      readonly max_bytes?: number;
+    }
   /** The last message of each subject. */
   | { readonly multi_last: readonly string[] };
 
