@@ -41,6 +41,8 @@ test.for([
         "run",
         `${system.gateway}/openapi.json`,
       ],
+      // An answer without an end is none that a made-up request waits for.
+      ...["--exclude-path", "/api/v1/events"],
       ...["--include-path-regex", paths, "--header", `Authorization: Bearer ${await token()}`],
       ...["--max-examples", examples, "--continue-on-failure"],
       ...["--report", "json", "--report-json-path", join(reports, "report.json")],

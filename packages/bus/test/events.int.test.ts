@@ -1,0 +1,76 @@
+import { eventBounds, firstEventSince, hearEvents, publishEvent, readEvents } from "@herald/bus";
+import { newProjectId, newTopicId } from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { type BusTest, startBusTest } from "./fixture.ts";
+
+let system: BusTest;
+beforeAll(async () => {
+  system = await startBusTest();
+});
+afterEach(() => system.reset());
+afterAll(() => system.stop());
+
+const topicCreated = async (id: string, projectId = newProjectId(new Date())) => {
+  const at = new Date();
+  const data = { projectId, topicId: newTopicId(at), topic: id, at: at.toISOString() };
+  await publishEvent(system.bus, { id, event: "TopicCreatedV1", subject: data.topicId, at, data });
+};
+
+test("a project's events are read in their order, a part at a time", async () => {
+  const projectId = newProjectId(new Date());
+  const published = Array.from({ length: 130 }, (_, index) => `event-${index}`);
+  for (const id of published) await topicCreated(id, projectId);
+  await topicCreated("another project's");
+  const read: string[] = [];
+  for (let from = 1; ; ) {
+    const found = await readEvents(system.bus, projectId, { from });
+    read.push(...found.map(({ event }) => event?.id ?? ""));
+    const last = found.at(-1)?.sequence;
+    if (last === undefined) break;
+    from = last + 1;
+  }
+  expect(read).toEqual(published);
+});
+
+test("what is not wanted or is no JSON keeps its place, without an event", async () => {
+  const projectId = newProjectId(new Date());
+  await topicCreated("one", projectId);
+  await system.raw.nc.request(`push.evt.v1.${projectId}.topic.renamed`, "not JSON");
+  await system.raw.nc.request(`push.evt.v1.${projectId}.topic.merged`, '{"from":"a later version"}');
+  const { first } = await eventBounds(system.bus);
+  const shown = async (types?: ReadonlySet<string>) =>
+    (await readEvents(system.bus, projectId, { from: first, types })).map(({ event }) => event?.type);
+  expect(await shown()).toEqual(["topic.created", undefined, "topic.merged"]);
+  expect(await shown(new Set(["topic.merged", "topic.deleted"]))).toEqual([undefined, undefined, "topic.merged"]);
+  expect(await shown(new Set(["topic.merged"]))).toEqual(["topic.merged"]);
+});
+
+test("the bounds tell what is kept, and a time leads to the first event since", async () => {
+  const projectId = newProjectId(new Date());
+  for (const id of ["one", "two"]) await topicCreated(id, projectId);
+  const { last } = await eventBounds(system.bus);
+  const since = new Date();
+  expect(await firstEventSince(system.bus, projectId, since)).toBeUndefined();
+  await topicCreated("another project's");
+  await topicCreated("three", projectId);
+  expect(await firstEventSince(system.bus, projectId, since)).toBe(last + 2);
+  await system.raw.jsm.streams.purge("PUSH_EVENTS", { seq: last + 2 });
+  expect(await eventBounds(system.bus)).toEqual({ first: last + 2, last: last + 2 });
+  await system.raw.jsm.streams.purge("PUSH_EVENTS");
+  expect(await eventBounds(system.bus)).toEqual({ first: last + 3, last: last + 2 });
+});
+
+test("who listens hears of each event of the project, until they stop", async () => {
+  const projectId = newProjectId(new Date());
+  let heard = 0;
+  const stop = hearEvents(system.bus, projectId, () => heard++);
+  await topicCreated("one", projectId);
+  await topicCreated("another project's");
+  await eventually(() => expect(heard).toBe(1));
+  stop();
+  await topicCreated("two", projectId);
+  // The broker has answered since, on the same connection: what it had to say before is here.
+  await eventBounds(system.bus);
+  expect(heard).toBe(1);
+});

@@ -1,0 +1,224 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import { publishEvent } from "@herald/bus";
+import { newDeviceId, newNotificationId, newTopicId, type ProjectId } from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { type EventReader, readEventStream } from "./event-reader.ts";
+import { adminToken, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
+
+/** Short enough to be waited for. */
+const heartbeatMs = 300;
+const patienceMs = 1_000;
+const perProject = 3;
+
+let system: GatewayTest;
+let project: TestProject;
+const readers: EventReader[] = [];
+beforeAll(async () => {
+  const environment = { HERALD_GATEWAY_LIMIT_PROJECT_STREAMS: String(perProject), HERALD_GATEWAY_LIMIT_STREAMS: "5" };
+  system = await startGatewayTest({ environment, heartbeatMs, patienceMs });
+  project = await system.project();
+});
+afterEach(async () => {
+  await system.proxy.heal();
+  for (const reader of readers.splice(0)) await reader.leave();
+});
+afterAll(() => system.stop());
+
+const follow = async (query = "", lastEventId?: string, { token }: Pick<TestProject, "token"> = project) => {
+  const headers: Record<string, string> = lastEventId === undefined ? {} : { "last-event-id": lastEventId };
+  // The place of a reader that has just left is free a moment later.
+  const reader = await eventually(() => readEventStream(system.address(), token, query, headers));
+  readers.push(reader);
+  return reader;
+};
+let made = 0;
+const topicCreated = async (id = `topic-${made++}`, { id: projectId }: Pick<TestProject, "id"> = project) => {
+  const at = new Date();
+  const data = { projectId, topicId: newTopicId(at), topic: id, at: at.toISOString() };
+  await publishEvent(system.bus, { id, event: "TopicCreatedV1", subject: data.topicId, at, data });
+  return id;
+};
+const cancelled = async (id = `cancelled-${made++}`) => {
+  const at = new Date();
+  const counts = { devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0 };
+  const data = { projectId: project.id, notificationId: newNotificationId(at), at: at.toISOString(), counts };
+  await publishEvent(system.bus, { id, event: "NotificationCancelledV1", subject: data.notificationId, at, data });
+  return id;
+};
+const refusedWith = (route: string, headers: Record<string, string> = {}) =>
+  system.call(`GET /api/v1/events${route}`, { token: project.token, headers });
+
+test("a project's events come as they happen, and no other's", async () => {
+  const other = await system.project("Other");
+  const reader = await follow();
+  expect(reader.response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
+  expect(reader.response.headers.get("cache-control")).toBe("no-store");
+  const first = await topicCreated();
+  await topicCreated(undefined, other);
+  const second = await cancelled();
+  expect(await reader.ids(2)).toEqual([first, second]);
+  expect(reader.seen[0]?.event).toEqual({
+    id: first,
+    type: "topic.created",
+    timestamp: expect.stringMatching(/Z$/),
+    data: expect.objectContaining({ projectId: project.id, topic: first }),
+  });
+  expect(reader.seen[1]?.event.type).toBe("notification.cancelled");
+});
+
+test("only the types that were asked for come", async () => {
+  const one = await follow("?types=notification.cancelled");
+  const two = await follow("?types=notification.cancelled,topic.deleted");
+  await topicCreated();
+  const wanted = await cancelled();
+  expect(await one.ids(1)).toEqual([wanted]);
+  expect(await two.ids(1)).toEqual([wanted]);
+});
+
+test("a reader goes on where it stopped, and misses none", async () => {
+  const reader = await follow();
+  const published = [await topicCreated(), await topicCreated()];
+  await reader.ids(2);
+  await reader.leave();
+  for (let each = 0; each < 250; each++) published.push(await topicCreated());
+  const later = await follow("", reader.lastEventId());
+  expect(await later.ids(250)).toEqual(published.slice(2));
+  // From the beginning of what it saw: each once more, in the same order.
+  const again = await follow("", reader.seen[0]?.id);
+  expect(await again.ids(251)).toEqual(published.slice(1));
+});
+
+test("a reader may begin at a time", async () => {
+  await topicCreated();
+  const since = new Date().toISOString();
+  const wanted = [await topicCreated(), await topicCreated()];
+  const reader = await follow(`?since=${since}`);
+  expect(await reader.ids(2)).toEqual(wanted);
+  const none = await follow(`?since=${new Date().toISOString()}`);
+  const next = await topicCreated();
+  expect(await none.ids(1)).toEqual([next]);
+});
+
+test("a position that cannot be gone on from is answered in words", async () => {
+  const words = async (route: string, headers: Record<string, string> = {}) => {
+    const { status, problem } = await refusedWith(route, headers);
+    return [status, problem.errors[0]];
+  };
+  expect(await words("", { "last-event-id": "event-7" })).toEqual([
+    422,
+    "Last-Event-ID: must be the `id` of the last event that was read from here",
+  ]);
+  expect(await words("", { "last-event-id": "999999999" })).toEqual([
+    410,
+    expect.stringContaining("Last-Event-ID: it was not given out here"),
+  ]);
+  expect(await words("?since=2020-01-01T00:00:00Z")).toEqual([422, expect.stringContaining("at most 30 days ago")]);
+  expect(await words("?since=2999-01-01T00:00:00Z")).toEqual([422, "since: must not be in the future"]);
+  expect(await words("?types=notification.clicked")).toEqual([422, expect.stringContaining("types: must be types")]);
+});
+
+test("silence has signs of life, and they move the position past what others do", async () => {
+  const other = await system.project("Other");
+  const reader = await follow();
+  const begin = Number(reader.lastEventId());
+  for (let each = 0; each < 3; each++) await topicCreated(undefined, other);
+  await eventually(() => {
+    expect(reader.comments.filter((comment) => comment === "still here").length).toBeGreaterThan(1);
+    expect(Number(reader.lastEventId())).toBe(begin + 3);
+  });
+  expect(reader.seen).toEqual([]);
+});
+
+test("a project, and all together, may have so many streams at a time", async () => {
+  for (let each = 0; each < perProject; each++) await follow();
+  const refused = await refusedWith("");
+  expect([refused.status, refused.problem.errors[0]]).toEqual([
+    429,
+    `streams: at most ${perProject} of a project are accepted at a time here`,
+  ]);
+  const [other, third] = [await system.project("Other"), await system.project("Third")];
+  await follow("", undefined, other);
+  await follow("", undefined, other);
+  const full = await system.call("GET /api/v1/events", { token: third.token });
+  expect([full.status, full.problem.errors[0]]).toEqual([429, expect.stringContaining("as many as it takes")]);
+  // Whoever leaves makes room.
+  await readers.pop()?.leave();
+  await follow("", undefined, third);
+});
+
+test("a reader that does not read is cut off, and nothing is gathered for it", { timeout: 60_000 }, async () => {
+  const { hostname, port } = new URL(system.address());
+  const socket = connect(Number(port), hostname);
+  socket.on("error", () => {});
+  await once(socket, "connect");
+  socket.pause();
+  socket.write(`GET /api/v1/events HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${project.token}\r\n\r\n`);
+  const reader = await follow("?types=notification.cancelled");
+  await follow("?types=notification.cancelled");
+  // 27 MB: more than twice what the buffers of both sockets take.
+  const at = new Date();
+  const failures = Array.from({ length: 2_000 }, () => ({
+    deviceId: newDeviceId(at),
+    status: "failed" as const,
+    reason: "unregistered".padEnd(60, "-"),
+  }));
+  const notificationId = newNotificationId(at);
+  const facts = { projectId: project.id as ProjectId, notificationId, platform: "ios" as const, at: at.toISOString() };
+  for (let each = 0; each < 100; each++) {
+    const data = { ...facts, batchId: `${notificationId}/0/${each}`, failures, unregistered: [] };
+    await publishEvent(system.bus, { id: data.batchId, event: "DeliveryFailedV1", subject: "x", at, data });
+  }
+  // The only place that can become free is its own.
+  await eventually(async () => expect((await refusedWith("")).status).toBe(200), { timeoutMs: 20_000 });
+  let taken = 0;
+  socket.on("data", (chunk) => {
+    taken += chunk.length;
+  });
+  const closed = once(socket, "close");
+  socket.resume();
+  await closed;
+  expect(taken).toBeGreaterThan(0);
+  expect(taken).toBeLessThan(20_000_000);
+  const wanted = await cancelled();
+  expect(await reader.ids(1)).toEqual([wanted]);
+});
+
+test("a token that is revoked ends its streams", async () => {
+  const token = await system.token(project, ["read"]);
+  const reader = await follow("", undefined, { token });
+  const { body } = await system.call(`GET /admin/v1/projects/${project.id}/tokens`, { token: adminToken });
+  const { id } = body.data.find(({ name }: { name: string }) => name === "read");
+  await system.call(`DELETE /admin/v1/projects/${project.id}/tokens/${id}`, { token: adminToken });
+  await eventually(() => expect(reader.ended()).toBe(true));
+  expect(reader.comments.at(-1)).toContain("authorization: it is not known");
+});
+
+test("while the bus is away a stream waits, and goes on", async () => {
+  const reader = await follow();
+  const first = await topicCreated();
+  await reader.ids(1);
+  await system.proxy.cut();
+  const second = await topicCreated();
+  await eventually(() =>
+    expect(reader.comments.filter((comment) => comment === "still here").length).toBeGreaterThan(0),
+  );
+  await system.proxy.heal();
+  expect(await reader.ids(2)).toEqual([first, second]);
+});
+
+test("HEAD is answered without a stream", async () => {
+  const headers = { authorization: `Bearer ${project.token}` };
+  const response = await fetch(`${system.address()}/api/v1/events`, { method: "HEAD", headers });
+  expect([response.status, await response.text()]).toEqual([200, ""]);
+});
+
+test("a gateway that stops ends its streams, so that they go on at another", async () => {
+  const stopping = await startGatewayTest();
+  const { token } = await stopping.project();
+  const reader = await readEventStream(stopping.address(), token);
+  await stopping.stop();
+  await reader.done;
+  expect(reader.comments.at(-1)).toBe("this gateway stops; connect again");
+});
