@@ -5,22 +5,24 @@ import {
   consumersReady,
   defineHandler,
   ensureStreams,
+  eventBounds,
   getDeadLetter,
+  hearEvents,
   lastMessage,
   listDeadLetters,
   openBucket,
   publish,
+  readEvents,
   replayDeadLetter,
 } from "@herald/bus";
 import { type BusUserName, busUsers, ExpandV1, SendV1, TokenRecord } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { jetstream } from "@nats-io/jetstream";
-import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { writeLetter } from "./dead-letter-fixture.ts";
 import { type BusTest, expandOf, messagesIn, newProject, sendOf, startBusTest } from "./fixture.ts";
-import { nativeLogin, natsLogin } from "./nats-login.ts";
+import { natsLogin } from "./nats-login.ts";
 
 let t: BusTest;
 beforeAll(async () => {
@@ -74,21 +76,19 @@ describe("a service's own user", () => {
     expect(t.logged.filter(({ msg }) => msg === "NATS reports an error")).toEqual([]);
   });
 
-  test("follows the events of a project by consumers of its own", async () => {
-    const { inboxPrefix } = busUsers.gateway;
+  test("reads the events of a project, and hears of new ones", async () => {
+    const bus = await connectAs("gateway");
     const projectId = newProject();
+    let heard = 0;
+    const deaf = hearEvents(bus, projectId, () => heard++);
+    const { last } = await eventBounds(bus);
     const subject = `push.evt.v1.${projectId}.notification.opened`;
-    for (const n of [1, 2, 3]) await jetstream(t.raw.nc).publish(subject, JSON.stringify(n));
-    const connection = await connect({ servers: t.broker.url, ...nativeLogin(t, "gateway"), inboxPrefix });
-    const following = await jetstream(connection).consumers.get("PUSH_EVENTS", {
-      filter_subjects: [`push.evt.v1.${projectId}.>`],
-    });
-    const seen: unknown[] = [];
-    for await (const message of await following.consume({ max_messages: 2 }))
-      if (seen.push(message.json()) === 3) break;
-    expect(seen).toEqual([1, 2, 3]);
-    expect(await following.delete()).toBe(true);
-    await connection.close();
+    for (const n of [1, 2, 3]) await jetstream(t.raw.nc).publish(subject, JSON.stringify({ n }));
+    const found = await readEvents(bus, projectId, { from: last + 1 });
+    expect(found.map(({ event }) => event?.data)).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }]);
+    await eventually(() => expect(heard).toBe(3));
+    deaf();
+    await closeBus(bus);
   });
 
   test("may do nothing else, and hears so at once", async () => {

@@ -50,8 +50,8 @@ export const askers = {
 /** Who reads the last message of a contract from its stream. */
 export const lookups = { SendV1: ["dispatch"] } as const satisfies Partial<Record<MessageName, readonly BusService[]>>;
 
-/** Who follows a stream as it grows, by consumers of its own that it makes and removes. */
-export const followers = { PUSH_EVENTS: ["gateway"] } as const satisfies Partial<
+/** Who reads a stream itself, beside its consumers, and hears what is published to it. */
+export const readers = { PUSH_EVENTS: ["gateway"] } as const satisfies Partial<
   Record<StreamName, readonly BusService[]>
 >;
 

@@ -4,15 +4,15 @@ import {
   bucketAccess,
   busServices,
   consumedStream,
-  followers,
   lookups,
   ownerOf,
   publishers,
+  readers,
   schedulers,
   undertakers,
 } from "./bus-access.ts";
 import { messages } from "./catalogue.ts";
-import { type DurableName, durables, type StreamName } from "./streams.ts";
+import { type BucketName, type DurableName, durables, type StreamName, streams } from "./streams.ts";
 import { overlaps } from "./subject-filter.ts";
 
 /** What a NATS user may do, as nats-server's configuration names it. */
@@ -77,27 +77,29 @@ const streamOf = (name: MessageName): StreamName => {
 const ofBuckets = (service: BusService): string[] =>
   entries(bucketAccess).flatMap(([bucket, { reads = [], watches = [], writes }]) => [
     ...(reads.includes(service) ? [`$JS.API.DIRECT.GET.KV_${bucket}.$KV.${bucket}.>`] : []),
-    ...(watches.includes(service) ? following(`KV_${bucket}`) : []),
+    ...(watches.includes(service) ? watching(bucket) : []),
     ...(writes[service] === undefined ? [] : [`$KV.${bucket}.${writes[service]}`]),
   ]);
 
-/**
- * Makes consumers of its own and removes them. A permission takes a name whole or not at all, so this reaches the stream's
- * durables too, but for settling what they deliver.
- */
-const following = (stream: string): string[] => [
-  `$JS.API.STREAM.INFO.${stream}`,
-  `$JS.API.CONSUMER.CREATE.${stream}.>`,
-  `$JS.API.CONSUMER.INFO.${stream}.*`,
-  `$JS.API.CONSUMER.MSG.NEXT.${stream}.*`,
-  `$JS.API.CONSUMER.DELETE.${stream}.*`,
+/** A watch is a consumer of the watcher's own, made and removed by it. */
+const watching = (bucket: BucketName): string[] => [
+  `$JS.API.STREAM.INFO.KV_${bucket}`,
+  `$JS.API.CONSUMER.CREATE.KV_${bucket}.>`,
+  `$JS.API.CONSUMER.INFO.KV_${bucket}.*`,
+  `$JS.API.CONSUMER.MSG.NEXT.KV_${bucket}.*`,
+  `$JS.API.CONSUMER.DELETE.KV_${bucket}.*`,
 ];
 
-const ofFollowed = (service: BusService): string[] =>
-  entries<StreamName, readonly BusService[]>(followers).flatMap(([stream, services]) =>
-    // An ordered consumer is made without a name.
-    services.includes(service) ? [`$JS.API.CONSUMER.CREATE.${stream}`, ...following(stream)] : [],
+/** By direct gets: a right to make consumers would be one to remove those of others, since it takes a name whole or not at all. */
+const ofStreams = (service: BusService) => {
+  const read = entries<StreamName, readonly BusService[]>(readers).flatMap(([stream, services]) =>
+    services.includes(service) ? [stream] : [],
   );
+  return {
+    publish: read.flatMap((stream) => [`$JS.API.STREAM.INFO.${stream}`, `$JS.API.DIRECT.GET.${stream}`]),
+    subscribe: read.flatMap((stream) => streams[stream].subjects),
+  };
+};
 
 /** Shows dead letters, remembers replays, and publishes whatever a durable of Herald's takes. */
 const burying = (service: BusService): string[] => {
@@ -127,9 +129,13 @@ const includes = (services: readonly BusService[], service: BusService): boolean
 
 const servicePermissions = (service: BusService): BusPermissions => {
   const { publish, subscribe } = conversing(service);
+  const read = ofStreams(service);
   const all = [...publish, ...publishing(service), ...burying(service), ...ofDurables(service)];
-  const unique = new Set([...all, ...reading(service), ...ofFollowed(service), ...ofBuckets(service)]);
-  return { publish: [...unique], subscribe: [`${inboxPrefixOf(serviceUser(service))}.>`, ...subscribe] };
+  const unique = new Set([...all, ...reading(service), ...read.publish, ...ofBuckets(service)]);
+  return {
+    publish: [...unique],
+    subscribe: [`${inboxPrefixOf(serviceUser(service))}.>`, ...subscribe, ...read.subscribe],
+  };
 };
 
 const durableStreams = [...new Set(Object.values(durables).map(({ stream }) => stream))];
