@@ -1,4 +1,4 @@
-/** The dependency rule: contracts ← { payload, kit } ← { bus, mongo } ← services. Each rule says what breaks when it is broken. */
+/** The dependency rule: contracts ← { payload, kit } ← { bus, mongo } ← service ← services. Each rule says what breaks when it is broken. */
 const tests = "\\.(unit|int|e2e)\\.test\\.ts$|\\.suite\\.ts$|/test/";
 const only = (name, comment, who, what) => ({
   name,
@@ -27,7 +27,7 @@ module.exports = {
       "payload-and-kit-know-contracts",
       "Payload and kit are below the bus and the database.",
       "^packages/(payload|kit)/src",
-      "^(packages/(bus|mongo|testing|simulators|local-stack)/|services/)",
+      "^(packages/(bus|mongo|service|testing|simulators|local-stack)/|services/)",
     ),
     only(
       "payload-is-pure",
@@ -39,6 +39,12 @@ module.exports = {
       "bus-and-mongo-know-kit",
       "The bus and the database do not know of each other, nor of a service.",
       "^packages/(bus|mongo)/src",
+      "^(packages/(payload|service|testing|simulators|local-stack)/|services/)",
+    ),
+    only(
+      "service-knows-no-service",
+      "What all services with a database share is below each of them.",
+      "^packages/service/src",
       "^(packages/(payload|testing|simulators|local-stack)/|services/)",
     ),
     { ...only("bus-without-mongo", "The bus stores nothing.", "^packages/bus/src", "^packages/mongo/") },
@@ -61,7 +67,7 @@ module.exports = {
       name: "test-parts-stay-in-tests",
       comment: "Simulators, local stack and test fixtures never ship.",
       severity: "error",
-      from: { path: "^(services|packages/(contracts|payload|kit|bus|mongo))/", pathNot: tests },
+      from: { path: "^(services|packages/(contracts|payload|kit|bus|mongo|service))/", pathNot: tests },
       to: { path: "^packages/(testing|simulators|local-stack)/" },
     },
     {
@@ -77,7 +83,7 @@ module.exports = {
       severity: "error",
       from: {
         path: "^(packages|services)/",
-        pathNot: `^packages/(mongo|testing|local-stack)/|^services/[^/]+/src/(stores/|app\\.ts)|${tests}`,
+        pathNot: `^packages/(mongo|testing|local-stack)/|^services/[^/]+/src/stores/|${tests}`,
       },
       to: { path: "node_modules/mongodb/|^mongodb$" },
     },

@@ -1,8 +1,9 @@
-import { type Answering, type Bus, openBucket, publishEvent } from "@herald/bus";
+import { openBucket, publishEvent } from "@herald/bus";
 import { type Lane, type OutboxEvent, type Platform, type Provider, ProvidersRecord } from "@herald/contracts";
-import { type Logger, type Repeating, repeat } from "@herald/kit";
-import { createOutbox, type MongoHandle } from "@herald/mongo";
+import { repeat } from "@herald/kit";
+import { createOutbox } from "@herald/mongo";
 import { createOpenTokens } from "@herald/payload";
+import type { Ground, ServiceParts } from "@herald/service";
 import { answerDeliveries } from "./answers/answer-deliveries.ts";
 import { answerNotifications } from "./answers/answer-notifications.ts";
 import { answerProviders } from "./answers/answer-providers.ts";
@@ -65,10 +66,8 @@ export type Overrides = {
   readonly forgetEveryMs?: number;
 };
 
-type Ground = Overrides & { readonly bus: Bus; readonly db: MongoHandle["db"]; readonly log: Logger };
-
 /** Everything between the bus and the database, readable from the stores up to the handlers. */
-export const assemble = (config: DispatchConfig, ground: Ground) => {
+export const assemble = (config: DispatchConfig, ground: Ground & Overrides): ServiceParts => {
   const { bus, db, log, now = () => new Date(), random = Math.random } = ground;
   const { sweepEveryMs = usualSweepMs, forgetEveryMs = usualForgetMs } = ground;
 
@@ -168,9 +167,6 @@ export const assemble = (config: DispatchConfig, ground: Ground) => {
       ...answerReplays({ bus, notifications, deliveries }),
     ];
   };
-  let answering: Answering[] = [];
-  const repeating: Repeating[] = [];
-
   return {
     handlers: [
       startNotification({ notifications, watch, expand, schedule, flush, now }),
@@ -190,29 +186,29 @@ export const assemble = (config: DispatchConfig, ground: Ground) => {
       if (missing.length > 0) log.error({ missing }, "credentials are under master keys that are not configured");
     },
     begin: () => {
-      answering = answerAll();
+      const answering = answerAll();
       outbox.start();
       sweeps.start();
       const retentionMs = config.HERALD_DISPATCH_RETENTION;
-      repeating.push(
+      const working = [
         keepForgetting({ notifications, deliveries, retentionMs, everyMs: forgetEveryMs, now, log }),
         repeat("compare what gateways know", reconcileEveryMs, log, async (signal) => {
           const mended = await records.reconcile(signal);
           if (mended > 0) log.warn({ mended }, "records of projects' providers were behind the database");
         }),
-      );
+      ];
+      return async () => {
+        await Promise.all(answering.map((each) => each.stop()));
+        await sweeps.stop();
+        await Promise.all(working.map((each) => each.stop()));
+        await clearOutboxes.stop();
+        await pool.close();
+        await outbox.stop();
+      };
     },
     /** Whoever waits for a turn does not get one any more. */
     closeGates: () => {
       for (const gate of gates.values()) gate.close();
-    },
-    stop: async () => {
-      await Promise.all(answering.map((each) => each.stop()));
-      await sweeps.stop();
-      await Promise.all(repeating.map((each) => each.stop()));
-      await clearOutboxes.stop();
-      await pool.close();
-      await outbox.stop();
     },
   };
 };

@@ -96,10 +96,11 @@ describe("the database is away", () => {
   test("while registry starts: it is alive, not ready, and works as soon as the database is there", async () => {
     await registry.database.cut();
     const second = registry.newApp();
-    await second.start();
-    expect((await fetch(`${second.address()}/livez`)).status).toBe(200);
+    const starting = second.start();
+    await eventually(async () => expect((await fetch(`${second.address()}/livez`)).status).toBe(200));
     expect((await readiness(second.address())).status).toBe(503);
     await registry.database.heal();
+    await starting;
     await eventually(() => registry.ready(second.address()), { timeoutMs: 20_000 });
     await second.stop();
   });
@@ -124,6 +125,28 @@ describe("the bus is away", () => {
     await app.stop();
     await bus.stop();
   });
+});
+
+test("a stop while registry waits for the bus or the database ends the waiting", async () => {
+  const bus = await faultyProxy(registry.broker.url);
+  await bus.cut();
+  const busless = registry.newApp(bus.url);
+  void busless.start();
+  await eventually(() => expect(busless.address()).not.toBe(""));
+  expect(await busless.stop()).toBe(true);
+  await expect(fetch(`${busless.address()}/livez`)).rejects.toThrow();
+  await bus.stop();
+
+  await registry.database.cut();
+  const starting = registry.newApp();
+  const started = starting.start();
+  await eventually(async () => {
+    const { failing } = (await readiness(starting.address())).body;
+    expect(failing?.map(({ check }) => check)).not.toContain("bus");
+  });
+  expect(await starting.stop()).toBe(true);
+  await started;
+  await registry.database.heal();
 });
 
 test("a wrong configuration is told at once and whole", () => {

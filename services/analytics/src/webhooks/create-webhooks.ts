@@ -1,7 +1,8 @@
-import { type Answering, type Bus, publishEvent } from "@herald/bus";
+import { publishEvent } from "@herald/bus";
 import type { OutboxEvent } from "@herald/contracts";
-import type { Logger, Resolve } from "@herald/kit";
-import { createOutbox, type MongoHandle } from "@herald/mongo";
+import type { Resolve } from "@herald/kit";
+import { createOutbox } from "@herald/mongo";
+import type { Ground } from "@herald/service";
 import { answerWebhookMessages } from "../answers/webhook-messages.ts";
 import { answerWebhooks } from "../answers/webhooks.ts";
 import type { AnalyticsConfig } from "../config.ts";
@@ -27,10 +28,8 @@ export type WebhookOverrides = {
   readonly resolve?: Resolve;
 };
 
-type Ground = WebhookOverrides & { readonly bus: Bus; readonly db: MongoHandle["db"]; readonly log: Logger };
-
 /** The part of analytics that tells projects of their events over HTTP. */
-export const createWebhooks = (config: AnalyticsConfig, ground: Ground) => {
+export const createWebhooks = (config: AnalyticsConfig, ground: Ground & WebhookOverrides) => {
   const { bus, db, log, now = () => new Date(), random = Math.random, lookEveryMs, resolve } = ground;
   const timeoutMs = config.HERALD_ANALYTICS_WEBHOOKS_TIMEOUT;
   const anyHost = config.HERALD_ANALYTICS_WEBHOOKS_ANY_HOST;
@@ -60,7 +59,6 @@ export const createWebhooks = (config: AnalyticsConfig, ground: Ground) => {
     log,
     ...(lookEveryMs === undefined ? {} : { lookEveryMs }),
   });
-  let answering: Answering[] = [];
 
   return {
     handler: makeWebhookMessages(webhooks, messages, sender, now),
@@ -75,19 +73,19 @@ export const createWebhooks = (config: AnalyticsConfig, ground: Ground) => {
     },
     begin: () => {
       const checkUrl = createCheckUrl({ anyHost, resolve });
-      answering = [
+      const answering = [
         ...answerWebhooks(bus, { webhooks, sender, checkUrl, now }),
         ...answerWebhookMessages(bus, { webhooks, messages, sender, now }),
       ];
       outbox.start();
       sender.start();
-    },
-    /** Ends it within the deadline; the consumers have stopped before. */
-    stop: async (deadlineMs: number) => {
-      await Promise.all(answering.map((each) => each.stop()));
-      await sender.stop(deadlineMs);
-      post.close();
-      await outbox.stop();
+      /** Ends it within the deadline; the consumers have stopped before. */
+      return async (deadlineMs: number) => {
+        await Promise.all(answering.map((each) => each.stop()));
+        await sender.stop(deadlineMs);
+        post.close();
+        await outbox.stop();
+      };
     },
   };
 };

@@ -1,0 +1,62 @@
+import type { Ground, ServiceParts } from "@herald/service";
+import { answerOpens } from "./answers/opens.ts";
+import { answerStats } from "./answers/stats.ts";
+import type { AnalyticsConfig } from "./config.ts";
+import { emitOpens } from "./emit-opens.ts";
+import { foldContributions, keepFolding } from "./fold-contributions.ts";
+import { keepForgetting } from "./forget-old.ts";
+import { countDeliveries } from "./handlers/count-deliveries.ts";
+import { dropProject } from "./handlers/drop-project.ts";
+import { noteNotification } from "./handlers/note-notification.ts";
+import { recordOpens } from "./handlers/record-opens.ts";
+import { createContributionStore } from "./stores/contribution-store.ts";
+import { createHorizonStore } from "./stores/horizon-store.ts";
+import { createNoticeStore } from "./stores/notice-store.ts";
+import { createOpenStore } from "./stores/open-store.ts";
+import { createRollupStore } from "./stores/rollup-store.ts";
+import { sweepOpens } from "./sweep-opens.ts";
+import { createWebhooks, type WebhookOverrides } from "./webhooks/create-webhooks.ts";
+
+/** A request to a slow webhook may take longer than this: it is made again by whoever comes next. */
+const webhooksMs = 5_000;
+
+/** Everything between the bus and the database, readable from the stores up to the handlers. */
+export const assemble = (config: AnalyticsConfig, ground: Ground & WebhookOverrides): ServiceParts => {
+  const { bus, db, log, now = () => new Date() } = ground;
+
+  const opens = createOpenStore(db);
+  const contributions = createContributionStore(db);
+  const rollups = createRollupStore(db);
+  const notices = createNoticeStore(db);
+  const horizon = createHorizonStore(db);
+  const webhooks = createWebhooks(config, ground);
+  const emit = emitOpens(bus, opens);
+
+  return {
+    prepare: async () => {
+      for (const { ensureIndexes } of [opens, contributions, rollups, notices]) await ensureIndexes();
+      await webhooks.prepare();
+    },
+    handlers: [
+      recordOpens(opens, contributions, notices, emit),
+      countDeliveries(contributions),
+      noteNotification(notices),
+      dropProject([opens, contributions, rollups, notices, ...webhooks.stores]),
+      webhooks.handler,
+    ],
+    begin: () => {
+      const answering = [...answerOpens(bus, opens, rollups), answerStats(bus, rollups, notices)];
+      const working = [
+        sweepOpens(opens, emit, log, now),
+        keepFolding(foldContributions(contributions, rollups, now), log),
+        keepForgetting({ opens, contributions, horizon }, config.HERALD_ANALYTICS_RETENTION, log, now),
+      ];
+      const endWebhooks = webhooks.begin();
+      return async () => {
+        await Promise.all(answering.map((each) => each.stop()));
+        await endWebhooks(webhooksMs);
+        await Promise.all(working.map((each) => each.stop()));
+      };
+    },
+  };
+};
