@@ -96,6 +96,8 @@ describe("with the bus away", () => {
   test("tokens that were revoked meanwhile are refused when it is back", async () => {
     const other = await newWorld(system);
     await system.proxy.cut();
+    // Ready again means nothing before it has noticed that it is not.
+    await eventually(async () => expect((await system.call("GET /readyz")).status).toBe(503));
     await system.peers.tokenBucket.delete(secretHash(other.project.token));
     await system.proxy.heal();
     await system.ready();
