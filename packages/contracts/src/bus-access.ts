@@ -73,7 +73,7 @@ type BucketAccess = {
 export const bucketAccess: Readonly<Record<BucketName, BucketAccess>> = {
   push_tokens: { reads: ["gateway", "registry"], watches: ["gateway", "registry"], writes: { registry: "*" } },
   push_projects: {
-    reads: ["gateway", "registry"],
+    reads: ["gateway", "registry", "dispatch"],
     watches: ["gateway", "registry"],
     writes: { registry: "*.settings", dispatch: "*.providers" },
   },

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type BusUserName, busUsers } from "@herald/contracts";
@@ -87,9 +87,17 @@ async function processBroker(binary: string, options: BrokerOptions): Promise<Br
     thaw: async () => running.process.signal("SIGCONT"),
     stop: async () => {
       await running.process.stop();
+      const refused = await refusedToServices(dataDir);
       await rm(dataDir, { recursive: true, force: true });
+      if (refused.length > 0) throw new Error(`the broker refused what a service needs:\n${refused.join("\n")}`);
     },
   };
+}
+
+/** What a part of Herald was not allowed to do, by the server's log: a contract that is missing in the tables of bus-access.ts. */
+async function refusedToServices(dataDir: string): Promise<string[]> {
+  const log = await readFile(join(dataDir, "nats-server.log"), "utf8").catch(() => "");
+  return [...new Set(log.match(/nats\.js:herald-\w+".* Violation .*/g))];
 }
 
 async function containerBroker(options: BrokerOptions): Promise<Broker> {

@@ -1,4 +1,4 @@
-import { ask, openBucket } from "@herald/bus";
+import { ask, closeBus, connectBus, openBucket, serviceAccess } from "@herald/bus";
 import {
   GetProvider,
   ListVapidKeys,
@@ -11,12 +11,14 @@ import {
   StageVapidKey,
   vapidKeyId,
 } from "@herald/contracts";
+import { createLogger } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { createProviderRecords } from "../src/answers/provider-records.ts";
 import { createCredentialStore } from "../src/stores/credential-store.ts";
 import { type DispatchTest, device, startDispatchTest } from "./dispatch-fixture.ts";
 
+const silent = createLogger({ service: "test", level: "silent" });
 let dispatch: DispatchTest;
 beforeAll(async () => {
   dispatch = await startDispatchTest();
@@ -149,9 +151,10 @@ test("settings that were deleted and put again serve whom they can", async () =>
 });
 
 test("what an older version left is mended: gateways learn of its one key", async () => {
-  const { database, config, project, bus } = dispatch;
+  const { database, config, project } = dispatch;
   const projectId = await project();
   const publicKey = await put(projectId);
+  const bus = await connectBus({ ...serviceAccess(config, "dispatch"), log: silent });
   const db = database.client.db(config.HERALD_DISPATCH_DATABASE);
   await db.collection("credentials").updateOne({ projectId, provider: "webpush" }, { $unset: { "view.keys": "" } });
   const bucket = openBucket(bus, "push_projects", ProvidersRecord);
@@ -161,6 +164,7 @@ test("what an older version left is mended: gateways learn of its one key", asyn
   expect(await records.reconcile(signal)).toBe(1);
   expect((await record(projectId))?.vapidKeys).toEqual([{ id: vapidKeyId(publicKey), publicKey, status: "current" }]);
   expect(await records.reconcile(signal)).toBe(0);
+  await closeBus(bus);
 });
 
 test.each([
