@@ -45,13 +45,16 @@ export const startWebhookTest = async (
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
   let ahead = 0;
   const now = () => new Date(Date.now() + ahead);
-  const newApp = () =>
-    createApp(readConfig(AnalyticsConfig, { ...environmentOf(broker, database.url, database), ...environment }), {
-      now,
-      random: () => 0,
-      lookEveryMs,
-      ...overrides,
-    });
+  const newApp = (changed: Readonly<Record<string, string>> = {}) =>
+    createApp(
+      readConfig(AnalyticsConfig, { ...environmentOf(broker, database.url, database), ...environment, ...changed }),
+      {
+        now,
+        random: () => 0,
+        lookEveryMs,
+        ...overrides,
+      },
+    );
   let app = newApp();
   const ready = async () => {
     const nobody = { projectId: newProjectId(now()), webhookId: newWebhookId(now()) };
@@ -115,10 +118,10 @@ export const startWebhookTest = async (
         at: now().toISOString(),
         counts: { devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0 },
       }),
-    /** Another process takes over: the one before is stopped first. */
-    restart: async () => {
+    /** Another process takes over, maybe configured in another way: the one before is stopped first. */
+    restart: async (changed?: Readonly<Record<string, string>>) => {
       await app.stop();
-      app = newApp();
+      app = newApp(changed);
       await app.start();
       await ready();
     },

@@ -5,6 +5,7 @@ import { ask } from "@herald/bus";
 import { ChangeWebhookQuestion, CreateWebhookQuestion, newProjectId, newWebhookId } from "@herald/contracts";
 import { NOT_PUBLIC } from "@herald/kit";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { startReceiver } from "./receiver.ts";
 import { eventually, startWebhookTest, type WebhookTest } from "./webhook-fixture.ts";
 
 /** Where names lead, in turn; the last for ever. */
@@ -92,5 +93,21 @@ describe("a webhook's url", () => {
       );
       system.forward(3_600_000);
     }
+  });
+
+  test("that was put while the guard was off is not connected to once it is on", async () => {
+    const receiver = await startReceiver();
+    await system.restart({ HERALD_ANALYTICS_WEBHOOKS_ANY_HOST: "true" });
+    const hook = await system.hook(receiver.url);
+    await system.topicCreated(hook.projectId);
+    await eventually(() => expect(receiver.posts).toHaveLength(1));
+    await system.restart();
+    const connections = receiver.connections();
+    await system.topicCreated(hook.projectId);
+    await eventually(async () =>
+      expect((await system.messages(hook))[1]).toMatchObject({ last_error: "the endpoint is not https" }),
+    );
+    expect(receiver.connections()).toBe(connections);
+    await receiver.stop();
   });
 });

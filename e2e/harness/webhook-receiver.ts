@@ -1,0 +1,57 @@
+import { createHmac } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+
+export type ReceivedEvent = {
+  readonly id: string;
+  readonly type: string;
+  readonly data: { readonly projectId: string };
+};
+type Received = { readonly event: ReceivedEvent; readonly messageId: string; readonly genuine: boolean };
+
+/** What a receiver does with a post: answers with a status, or never. `before` is how often this message came already. */
+type Mood = (event: ReceivedEvent, before: number) => number | "hang";
+
+/** By hand, as the specification has it: another implementation than the one that signs. */
+const isGenuine = (headers: Record<string, string | undefined>, body: string, secret: string | undefined): boolean => {
+  const { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signatures = "" } = headers;
+  const key = Buffer.from((secret ?? "").replace("whsec_", ""), "base64");
+  const expected = createHmac("sha256", key).update(`${id}.${timestamp}.${body}`).digest("base64");
+  const age = Math.abs(Date.now() / 1_000 - Number(timestamp));
+  return age < 300 && signatures.split(" ").includes(`v1,${expected}`);
+};
+
+/** Receives webhooks on a path each, and remembers what came. */
+export async function startWebhookReceiver(mood: Mood) {
+  const received = new Map<string, Received[]>();
+  const secrets = new Map<string, string>();
+  const server = createServer(async (request, response) => {
+    const path = request.url ?? "";
+    const body = Buffer.concat(await request.toArray()).toString();
+    const headers = request.headers as Record<string, string | undefined>;
+    const event: ReceivedEvent = JSON.parse(body);
+    const messageId = headers["webhook-id"] ?? "";
+    const all = received.get(path) ?? [];
+    const before = all.filter((one) => one.messageId === messageId).length;
+    received.set(path, [...all, { event, messageId, genuine: isGenuine(headers, body, secrets.get(path)) }]);
+    const answer = mood(event, before);
+    if (answer !== "hang") response.writeHead(answer).end();
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = server.address() as AddressInfo;
+  return {
+    urlOf: (path: string) => `http://127.0.0.1:${port}${path}`,
+    /** Posts that come on a path must be signed with this. */
+    expectSecret: (path: string, secret: string) => {
+      secrets.set(path, secret);
+    },
+    on: (path: string): readonly Received[] => received.get(path) ?? [],
+    stop: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+export type WebhookReceiver = Awaited<ReturnType<typeof startWebhookReceiver>>;

@@ -1,0 +1,150 @@
+import { headerNames } from "@herald/contracts";
+import { eventually, readStream } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { expectStatus } from "./harness/http.ts";
+import type { Project } from "./harness/project.ts";
+import { type System, startSystem, tellOnFailure } from "./harness/system.ts";
+import { startWebhookReceiver, type WebhookReceiver } from "./harness/webhook-receiver.ts";
+
+let system: System;
+let receiver: WebhookReceiver;
+/** Of every five messages the first attempt of one is answered 500, and of another never; what hangs, hangs for four seconds. */
+const hanging = 4;
+let posted = 0;
+let hung = 0;
+const moody = (before: number) => {
+  const turn = before > 0 ? -1 : posted++ % 5;
+  if (turn === 0) return 500;
+  if (turn === 2 && hung < hanging) {
+    hung++;
+    return "hang";
+  }
+  return 204;
+};
+beforeAll(async () => {
+  receiver = await startWebhookReceiver((event, before) => (event.type === "webhook.ping" ? 204 : moody(before)));
+  system = await startSystem({ env: { HERALD_ANALYTICS_WEBHOOKS_TIMEOUT: "4s" } });
+});
+afterAll(async () => {
+  await system?.stop();
+  await receiver?.stop();
+});
+tellOnFailure(() => system);
+
+const createWebhook = async (project: Project, path: string): Promise<string> => {
+  const body = { webhook: { url: receiver.urlOf(path) } };
+  const { data, secret } = expectStatus(await project.call("POST /webhooks", { body }), 201).body;
+  receiver.expectSecret(path, secret);
+  return data.id;
+};
+
+/** The ids of all events that the bus has of a project. */
+const published = async ({ id }: Project): Promise<Set<string>> => {
+  const messages = await readStream(system.broker, "PUSH_EVENTS", `push.evt.v1.${id}.>`);
+  return new Set(messages.map(({ headers }) => headers[headerNames.ceId] ?? ""));
+};
+
+/** The ids of the events that the stream over HTTP shows, until it has shown so many. */
+const streamed = async (project: Project, since: Date, count: number): Promise<Set<string>> => {
+  const leaving = AbortSignal.timeout(30_000);
+  const response = await fetch(`${system.gateway}/api/v1/events?since=${since.toISOString()}`, {
+    headers: { authorization: `Bearer ${project.token}` },
+    signal: leaving,
+  });
+  const ids = new Set<string>();
+  let text = "";
+  for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    const lines = (text + chunk).split("\n");
+    text = lines.pop() ?? "";
+    for (const line of lines) if (line.startsWith("data: ")) ids.add(JSON.parse(line.slice("data: ".length)).id);
+    if (ids.size >= count) break;
+  }
+  return ids;
+};
+
+test("a receiver that fails, hangs and recovers sees every event, whatever is killed meanwhile", {
+  timeout: 240_000,
+}, async () => {
+  const since = new Date();
+  const [project, other] = [await system.project("Told"), await system.project("Other")];
+  const webhook = await createWebhook(project, "/told");
+  await createWebhook(other, "/other");
+  const begin = await published(project);
+
+  for (let round = 0; round < 3; round++) {
+    const sends: Promise<{ id: string }>[] = [];
+    for (let each = 0; each < 3; each++) {
+      await project.register({ topics: [`round-${round}`] });
+      await other.register();
+      sends.push(project.send({ title: `${round}/${each}`, targets: ["all"] }));
+      sends.push(other.send({ title: "Hello", targets: ["all"] }));
+    }
+    await Promise.all(sends);
+    // It is at work: some are posted, some are stored, some are not yet read.
+    await system.services.analytics.kill();
+  }
+  await system.services.analytics.ready();
+  for (const one of [project, other]) for (const { id } of await one.notifications()) await one.final(id);
+
+  const ids = (path: string) => new Set(receiver.on(path).map(({ event }) => event.id));
+  await eventually(
+    async () => {
+      const all = await published(project);
+      expect(all.size).toBeGreaterThan(begin.size + 20);
+      expect([...all].filter((id) => !begin.has(id) && !ids("/told").has(id))).toEqual([]);
+    },
+    { timeoutMs: 120_000 },
+  );
+
+  expect(hung).toBe(hanging);
+  for (const [path, { id: projectId }] of [
+    ["/told", project],
+    ["/other", other],
+  ] as const) {
+    for (const { event, genuine } of receiver.on(path)) {
+      expect(genuine).toBe(true);
+      expect(event.data.projectId).toBe(projectId);
+    }
+  }
+  // What came again is the same message.
+  const messages = receiver.on("/told");
+  expect(new Set(messages.map(({ messageId }) => messageId)).size).toBe(ids("/told").size);
+  expect(messages.length).toBeGreaterThan(ids("/told").size);
+
+  // The stream over HTTP tells the same, and nothing of the other project's.
+  const all = await published(project);
+  expect(await streamed(project, since, all.size)).toEqual(all);
+
+  // The record agrees in the end.
+  await eventually(
+    async () => {
+      const waiting = await project.call(`GET /webhooks/${webhook}/messages?status=waiting`);
+      expect(expectStatus(waiting, 200).body.pagination.count).toBe(0);
+    },
+    { timeoutMs: 60_000 },
+  );
+});
+
+test("with the guard on, as it is unless somebody turns it off, a URL that leads inside is refused when it is put", async () => {
+  const guarded = await startSystem({ env: { HERALD_ANALYTICS_WEBHOOKS_ANY_HOST: "false" } });
+  try {
+    const project = await guarded.project();
+    const put = (url: string) => project.call("POST /webhooks", { body: { webhook: { url } } });
+    const problems = [
+      [receiver.urlOf("/inside"), "the endpoint is not https"],
+      ["https://169.254.169.254/latest/meta-data/", "the endpoint's host is an address"],
+      ["https://[::1]/", "the endpoint's host is an address"],
+      ["https://0x7f000001/", "the endpoint's host is an address"],
+      ["https://gateway/", "the endpoint's host is not a full name"],
+      ["https://hooks.example.com:8443/", "the endpoint's port is not 443"],
+    ] as const;
+    for (const [url, problem] of problems)
+      expect(expectStatus(await put(url), 422).body.errors).toEqual([`webhook.url: ${problem}`]);
+    const { data } = expectStatus(await put("https://hooks.example.com/"), 201).body;
+    const body = { webhook: { url: "https://localhost/" } };
+    expectStatus(await project.call(`PATCH /webhooks/${data.id}`, { body }), 422);
+    expect(receiver.on("/inside")).toEqual([]);
+  } finally {
+    await guarded.stop();
+  }
+});
