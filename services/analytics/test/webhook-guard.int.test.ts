@@ -97,6 +97,7 @@ describe("a webhook's url", () => {
 
   test("that was put while the guard was off is not connected to once it is on", async () => {
     const receiver = await startReceiver();
+    system.present();
     await system.restart({ HERALD_ANALYTICS_WEBHOOKS_ANY_HOST: "true" });
     const hook = await system.hook(receiver.url);
     await system.topicCreated(hook.projectId);
