@@ -1,7 +1,9 @@
+import type { EventEmitter } from "node:events";
 import type { IncomingHttpHeaders } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import { type Exchange, overResponse, overStream } from "./exchange.ts";
 import type { H2Server } from "./h2-server.ts";
+import type { Http1Server } from "./http1-server.ts";
 
 /** A request over HTTP/2 or HTTP/1.1 that was read to its end. */
 export interface HttpRequest {
@@ -21,11 +23,16 @@ export interface HttpRequest {
 const ignore = () => {};
 
 /** Calls `handle` for every complete request; those that came after a GOAWAY are left alone. */
-export function onRequests(h2: H2Server, maxBody: number, handle: (request: HttpRequest) => void): void {
-  h2.server.on("request", (request: Http2ServerRequest, response: Http2ServerResponse) => {
+export function onRequests(
+  listener: H2Server | Http1Server,
+  maxBody: number,
+  handle: (request: HttpRequest) => void,
+): void {
+  const server: EventEmitter = listener.server;
+  server.on("request", (request: Http2ServerRequest, response: Http2ServerResponse) => {
     // On HTTP/1.1 node hands over the plain classes, which know no stream.
     const stream = request.httpVersionMajor === 2 ? request.stream : undefined;
-    const connection = stream && h2.begin(stream);
+    const connection = stream && listener.begin(stream);
     if (stream !== undefined && connection === undefined) return;
     request.on("error", ignore);
     const chunks: Buffer[] = [];
@@ -44,7 +51,7 @@ export function onRequests(h2: H2Server, maxBody: number, handle: (request: Http
         size,
         exchange: stream === undefined ? overResponse(response, drop) : overStream(stream, drop),
         proven() {
-          if (stream !== undefined && connection !== undefined) h2.proven(stream, connection);
+          if (stream !== undefined && connection !== undefined) listener.proven(stream, connection);
         },
       });
     });

@@ -44,6 +44,7 @@ import { createDeliveryTrace } from "./stores/delivery-trace.ts";
 import { createLedgerReads } from "./stores/ledger-reads.ts";
 import { type NotificationState, notificationCollection } from "./stores/notification-document.ts";
 import { createNotificationStore } from "./stores/notification-store.ts";
+import { createAgreedTransport } from "./transport/http1/agreed-transport.ts";
 import { transports } from "./transport/transports.ts";
 
 /** Contents in memory: more than are being sent at a time, at some kilobytes each. */
@@ -99,15 +100,16 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
   const watch = createNotificationWatch(notifications, { size: watchedNotifications, now });
   const finisher = createFinisher({ notifications, ledger, flush, now });
   const metrics = createMetrics();
+  const overHttp2 = transports[config.HERALD_DISPATCH_TRANSPORT];
+  const limits = {
+    connections: config.HERALD_DISPATCH_CONNECTIONS,
+    requestTimeoutMs: config.HERALD_DISPATCH_REQUEST_TIMEOUT,
+  };
   const pool = createProviderPool({
     credentials,
     connect: createConnectProvider({
-      createTransport: (options) =>
-        transports[config.HERALD_DISPATCH_TRANSPORT]({
-          ...options,
-          connections: config.HERALD_DISPATCH_CONNECTIONS,
-          requestTimeoutMs: config.HERALD_DISPATCH_REQUEST_TIMEOUT,
-        }),
+      createTransport: (options) => overHttp2({ ...options, ...limits }),
+      createWebPushTransport: (options) => createAgreedTransport({ ...options, ...limits }, overHttp2),
       anyPushService: config.HERALD_DISPATCH_WEBPUSH_ANY_HOST,
       now,
     }),

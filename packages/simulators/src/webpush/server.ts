@@ -3,6 +3,7 @@ import type { Identity } from "../certificates.ts";
 import type { Reply } from "../exchange.ts";
 import { createH2Server } from "../h2-server.ts";
 import { type HttpRequest, onRequests } from "../http-requests.ts";
+import { createHttp1Server } from "../http1-server.ts";
 import type { PushLog } from "../push-log.ts";
 import type { Script } from "../script/script.ts";
 import { settle } from "../script/settle.ts";
@@ -21,6 +22,8 @@ import { checkVapid, vapidKeyOf } from "./vapid.ts";
 export interface WebPushOptions {
   /** Milliseconds since 1970, for the age of VAPID tokens. */
   readonly now?: () => number;
+  /** Speaks HTTP/1.1 alone, as a UnifiedPush server may. Default: HTTP/2 too. */
+  readonly http1Only?: boolean;
 }
 
 export interface WebPushSimulator extends Simulator {
@@ -61,9 +64,11 @@ export async function startWebPush({
   port,
   options,
 }: Parts): Promise<WebPushSimulator> {
-  const { now = Date.now } = options;
+  const { now = Date.now, http1Only = false } = options;
   const timers = createTimers();
-  const h2 = createH2Server({ provider: "webpush", identity, script, allowHttp1: true });
+  const listener = http1Only
+    ? createHttp1Server(identity)
+    : createH2Server({ provider: "webpush", identity, script, allowHttp1: true });
   const subscriptions = createSubscriptions(() => url);
 
   /** What the browser shows: text, or null for a push without one. */
@@ -136,22 +141,22 @@ export async function startWebPush({
     });
   };
 
-  onRequests(h2, maxBody, (request) => {
+  onRequests(listener, maxBody, (request) => {
     const id = pushPath.exec(request.path)?.[1];
     if (id === undefined) return request.exchange.answer(failure(404, `${request.path}: no push resource`));
     receive(request, id).catch(() => request.exchange.answer(failure(500, "the simulator failed")));
   });
 
-  const url = `https://${publicHost}:${await h2.listen(host, port)}`;
+  const url = `https://${publicHost}:${await listener.listen(host, port)}`;
   return {
     name: "webpush",
     url,
     subscribe: subscriptions.subscribe,
     unsubscribe: subscriptions.unsubscribe,
-    connectionCount: h2.connectionCount,
+    connectionCount: listener.connectionCount,
     async stop() {
       timers.clear();
-      await h2.stop();
+      await listener.stop();
     },
   };
 }

@@ -13,6 +13,8 @@ export type ConnectProvider = (provider: Provider, settings: unknown) => Provide
 
 type Options = {
   readonly createTransport: (options: TransportOptions) => Transport;
+  /** For push services, some of which are old. */
+  readonly createWebPushTransport: (options: TransportOptions) => Transport;
   /** Subscriptions may name every public host, not only the browsers' push services. */
   readonly anyPushService: boolean;
   readonly now: () => Date;
@@ -31,7 +33,8 @@ const originOf = (endpoint: string): string => {
 };
 
 /** The clients of `providers/`, each with its rendering: what is the same for all devices of a batch is done once. */
-export const createConnectProvider = ({ createTransport, anyPushService, now }: Options): ConnectProvider => {
+export const createConnectProvider = (options: Options): ConnectProvider => {
+  const { createTransport, createWebPushTransport, anyPushService, now } = options;
   const tokens = createProviderTokens(now);
 
   const apns = (settings: ApnsSettings): ProviderClient => {
@@ -68,7 +71,7 @@ export const createConnectProvider = ({ createTransport, anyPushService, now }: 
 
   const webPush = (settings: CompleteWebPushSettings): ProviderClient => {
     const hosts = anyPushService ? "any" : undefined;
-    const client = createWebPushClient({ settings, createTransport, now, hosts });
+    const client = createWebPushClient({ settings, createTransport: createWebPushTransport, now, hosts });
     return {
       prepare: (message) => {
         const { urgency, body } = renderWebPush(message.content, message);

@@ -5,15 +5,15 @@ import type { TransportOptions } from "./transport.ts";
 /** The last session that a peer offered to resume, so that the next connection costs no signature and no certificate. */
 export type TlsTickets = { last: Buffer | undefined };
 
-/** Begins a connection that speaks HTTP/2 or nothing. Tickets belong to one origin and one credential. */
-export function connectTls(options: TransportOptions, tickets: TlsTickets): TLSSocket {
+/** Begins a connection that speaks one of the protocols or nothing. Tickets belong to one origin and one credential. */
+export function connectTls(options: TransportOptions, tickets: TlsTickets, protocols = ["h2"]): TLSSocket {
   const { hostname, port } = new URL(options.origin);
   const address = hostname.replace(/^\[|\]$/g, "");
   const socket = connect({
     host: address,
     port: Number(port || 443),
     ...(isIP(address) ? {} : { servername: address }),
-    ALPNProtocols: ["h2"],
+    ALPNProtocols: protocols,
     ca: options.ca,
     cert: options.certificate,
     key: options.privateKey,

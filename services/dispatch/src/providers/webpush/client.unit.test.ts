@@ -2,6 +2,8 @@ import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { type Simulators, type SimulatorsOptions, startSimulators } from "@herald/simulators";
 import { afterEach, describe, expect, it, test } from "vitest";
+import { createAgreedTransport } from "../../transport/http1/agreed-transport.ts";
+import { createHttp1Transport } from "../../transport/http1/http1-transport.ts";
 import type { TransportOptions } from "../../transport/transport.ts";
 import { createHttp2Pool } from "../../transport/transports.ts";
 import { createWebPushClient, topicOf, type WebPush, type WebPushClientOptions } from "./client.ts";
@@ -248,7 +250,11 @@ describe("the guard", () => {
     expect(opened).toEqual([]);
   });
 
-  it("refuses a name that leads inside at connect, also one that changes its mind", async () => {
+  it.each([
+    ["HTTP/2", createHttp2Pool],
+    ["HTTP/1.1", createHttp1Transport],
+    ["whatever it speaks", (options: TransportOptions) => createAgreedTransport(options, createHttp2Pool)],
+  ])("refuses a name that leads inside at connect, also one that changes its mind, by %s", async (_, create) => {
     const simulators = await simulate();
     const { port, count } = await inside();
     let asked = 0;
@@ -263,7 +269,7 @@ describe("the guard", () => {
           callback(null, asked % 2 === 0 ? addresses : [{ address: "93.184.216.34", family: 4 }, ...addresses]);
         },
         createTransport: (options: TransportOptions) =>
-          createHttp2Pool({ ...options, origin: `https://rebinding.example:${port}` }),
+          create({ ...options, origin: `https://rebinding.example:${port}` }),
       },
     );
     for (let round = 0; round < 5; round++) {
