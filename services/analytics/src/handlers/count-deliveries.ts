@@ -20,7 +20,8 @@ export const countDeliveries = (contributions: ContributionStore) =>
     message: settled,
     // A single send is a batch of its own: they come by the thousand, a few hundred bytes each.
     size: 200,
-    waitMs: 20,
+    // They are folded once a second: what gathers meanwhile is one write, of a broadcast's batches a dozen.
+    waitMs: 250,
     concurrency: 2,
     handle: (deliveries) => contributions.put(deliveries.map(({ data }) => deliveryContribution(data))),
   });

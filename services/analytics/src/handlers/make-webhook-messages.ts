@@ -48,7 +48,7 @@ export const makeWebhookMessages = (
     message: anyEvent,
     // Every event of every project comes by: one look-up for all the webhooks of a batch keeps that cheap.
     size: 200,
-    waitMs: 20,
+    waitMs: 100, // nobody waits for a webhook at the keyboard, and a broadcast settles a batch every few milliseconds
     concurrency: 2,
     async handle(deliveries) {
       const events = deliveries.flatMap(heard);
