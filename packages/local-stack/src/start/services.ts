@@ -61,11 +61,14 @@ export function loggedIn(env: NodeJS.ProcessEnv, { user, password }: NatsLogin):
 
 /**
  * Herald's own code runs from its sources: nothing has to be built. What lives for one batch must die young: with the
- * default young generation, which grows to 64 MB and more, each service holds half as much memory again and is no faster.
+ * default young generation, which grows to 64 MB and more, each service holds half as much memory again and is no faster. And it
+ * must be born young: seeing the pushes of a broadcast outlive a collection or two, V8 would make their like where the old are
+ * kept, for an eighth more CPU and twice the memory.
  */
 const nodeArgs = (root: string, entry: string) => [
   "--conditions=@herald/source",
   "--max-semi-space-size=8",
+  "--no-allocation-site-pretenuring",
   join(root, entry),
 ];
 
