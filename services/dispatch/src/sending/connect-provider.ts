@@ -1,5 +1,6 @@
 import type { ApnsSettings, FcmSettings, Provider } from "@herald/contracts";
 import { renderApns, renderFcm, renderWebPush } from "@herald/payload";
+import { secondsToLive } from "../domain/seconds-to-live.ts";
 import { createApnsClient } from "../providers/apns/client.ts";
 import { createProviderTokens } from "../providers/apns/provider-tokens.ts";
 import { createFcmClient } from "../providers/fcm/client.ts";
@@ -59,8 +60,7 @@ export const createConnectProvider = (options: Options): ConnectProvider => {
     const client = createFcmClient({ settings, createTransport, now });
     return {
       prepare: (message) => {
-        const ttlSeconds = Math.max(0, Math.floor((storedUntil(message).getTime() - now().getTime()) / 1_000));
-        const { body } = renderFcm(message.content, message, ttlSeconds);
+        const { body } = renderFcm(message.content, message, secondsToLive(storedUntil(message), now()));
         return ({ token, tokenKind: kind = "token", locale }, openToken) =>
           client.send({ body: body({ token, kind }, openToken, locale) });
       },

@@ -3,6 +3,7 @@ import type { DeliveryReason, WebPushKeys } from "@herald/contracts";
 import { NOT_PUBLIC, publicLookup, type Resolve } from "@herald/kit";
 import { webPushMaxBytes } from "@herald/payload";
 import webPush from "web-push";
+import { secondsToLive } from "../../domain/seconds-to-live.ts";
 import type { Transport, TransportAnswer, TransportOptions } from "../../transport/transport.ts";
 import { type Outcome, unanswered } from "../outcome.ts";
 import { checkEndpoint, knownPushServices } from "./endpoint-guard.ts";
@@ -61,10 +62,9 @@ export function createWebPushClient({
   );
 
   function headersOf(push: WebPush, authorization: string, size: number): Record<string, string> {
-    const left = push.expiresAt.getTime() - now().getTime();
     return {
       authorization,
-      ttl: String(Math.max(0, Math.floor(left / 1_000))),
+      ttl: String(secondsToLive(push.expiresAt, now())),
       urgency: push.urgency,
       topic: topicOf(push.collapseId),
       "content-encoding": "aes128gcm",
