@@ -25,6 +25,8 @@ export type Connection = {
   readonly telemetry: Telemetry;
   readonly inboxPrefix: string | undefined;
   connected: boolean;
+  /** The last publish was not stored: why, and when (`performance.now()`). */
+  refused: { readonly reason: string; readonly at: number } | undefined;
   /** Called on every loss and every return of the connection. */
   readonly listeners: Set<(connected: boolean) => void>;
   /** Requests without a reply so far: each is told when the connection is lost, since its reply is lost with it. */
@@ -69,6 +71,7 @@ export const connectBus = async (options: ConnectOptions): Promise<Bus> => {
     inboxPrefix: options.inboxPrefix,
     telemetry: createTelemetry(),
     connected: true,
+    refused: undefined,
     listeners: new Set(),
     waiting: new Set(),
   };
@@ -124,6 +127,7 @@ const followStatus = async (connection: Connection): Promise<void> => {
   const change = (connected: boolean) => {
     if (connection.connected === connected) return;
     connection.connected = connected;
+    connection.refused = undefined;
     if (!connected) for (const lost of connection.waiting) lost();
     for (const listener of connection.listeners) listener(connected);
   };
@@ -162,6 +166,20 @@ export const whenConnected = (connection: Connection, signal: AbortSignal): Prom
 export const busStatus = (bus: Bus): { connected: boolean; server?: string } => {
   const { connected, nc } = connectionOf(bus);
   return connected && !nc.isClosed() ? { connected: true, server: nc.getServer() } : { connected: false };
+};
+
+/** How long a refusal speaks for the broker while nobody publishes: after it whoever comes may try. */
+const refusalCountsMs = 10_000;
+
+/**
+ * For readiness: true, or what is wrong in words. A broker that is connected and stores nothing, as with a full disk, is as
+ * good as away; the last publish tells.
+ */
+export const busReady = (bus: Bus | undefined): true | string => {
+  if (bus === undefined || !busStatus(bus).connected) return "NATS is away";
+  const { refused } = connectionOf(bus);
+  if (refused === undefined || performance.now() - refused.at > refusalCountsMs) return true;
+  return `NATS stores nothing: ${refused.reason}`;
 };
 
 /** Sends what is still to be sent, then closes. With the server away it closes at once. */

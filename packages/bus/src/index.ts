@@ -4,7 +4,7 @@ export { ask } from "./ask.ts";
 export type { Bucket, Entry, WriteOptions } from "./bucket.ts";
 export { openBucket } from "./bucket.ts";
 export type { Bus, ConnectOptions } from "./connect.ts";
-export { busStatus, closeBus, connectBus } from "./connect.ts";
+export { busReady, busStatus, closeBus, connectBus } from "./connect.ts";
 export type { Consuming } from "./consume.ts";
 export { consume, consumersReady } from "./consume.ts";
 export { getDeadLetter } from "./dead-letters/get-dead-letter.ts";

@@ -1,5 +1,5 @@
 import type { MessageContract } from "@herald/contracts";
-import { inSpan } from "@herald/kit";
+import { HeraldError, inSpan } from "@herald/kit";
 import type { z } from "zod";
 import { codeOf } from "./bus-error.ts";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
@@ -55,19 +55,22 @@ export const publishAs = async <Schema extends z.ZodType>(
 
 /** One producer span and one observation for whatever is sent to `pattern`. */
 export const publishing = async <Result extends { duplicate?: boolean }>(
-  { telemetry }: Connection,
+  connection: Connection,
   pattern: string,
   send: () => Promise<Result>,
 ): Promise<Result> => {
   const startedAt = performance.now();
   const observe = (outcome: string) =>
-    telemetry.publishing.record((performance.now() - startedAt) / 1000, { pattern, outcome });
+    connection.telemetry.publishing.record((performance.now() - startedAt) / 1000, { pattern, outcome });
   const attributes = { "messaging.system": "nats", "messaging.destination.template": pattern };
   try {
     const result = await inSpan(`publish ${pattern}`, { kind: "producer", attributes }, send);
+    connection.refused = undefined;
     observe(result.duplicate === true ? "duplicate" : "stored");
     return result;
   } catch (error) {
+    if (error instanceof HeraldError && error.code === "bus-away")
+      connection.refused = { reason: error.message, at: performance.now() };
     observe(codeOf(error));
     throw error;
   }

@@ -1,6 +1,6 @@
 import {
   type Bus,
-  busStatus,
+  busReady,
   type Consuming,
   closeBus,
   connectBus,
@@ -101,7 +101,7 @@ export const createService = (options: ServiceOptions): Service => {
     let stopping = false;
 
     const health = createHealth({
-      bus: () => (bus !== undefined && busStatus(bus).connected) || "NATS is away",
+      bus: () => busReady(bus),
       consumers: () => (consuming !== undefined && consumersReady(consuming)) || "not every durable is there",
       database: async () => (await mongo.ping()) || "the database is away",
       // Nothing is asked of it to prepare before the bus is there.

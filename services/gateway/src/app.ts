@@ -106,7 +106,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   };
 
   const health = createHealth({
-    bus: () => link.connected() || "NATS is away",
+    bus: link.ready,
     tokens: () => tokenMirror.ready() || "the project tokens are not all known yet",
     projects: () => projectMirror.ready() || "the projects are not all known yet",
   });

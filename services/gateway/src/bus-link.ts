@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Bus, busStatus, closeBus } from "@herald/bus";
+import { type Bus, busReady, closeBus } from "@herald/bus";
 import { HeraldError, type Logger } from "@herald/kit";
 
 /** The bus reconnects by itself; only the first connection is sought here. */
@@ -9,7 +9,8 @@ const retryAfterSeconds = 2;
 export type BusLink = {
   /** The bus. Throws bus-away before the first connection. */
   readonly bus: () => Bus;
-  readonly connected: () => boolean;
+  /** True, or what is wrong with it in words. */
+  readonly ready: () => true | string;
   /** Seeks the first connection in the background: a gateway without a bus lives, answers 503 and is not ready. */
   readonly start: (onConnected: (bus: Bus) => void) => void;
   readonly stop: () => Promise<void>;
@@ -44,7 +45,7 @@ export const createBusLink = (connect: () => Promise<Bus>, log: Logger): BusLink
         throw new HeraldError("bus-away", "the message bus is not connected", { retryAfterSeconds });
       return bus;
     },
-    connected: () => bus !== undefined && busStatus(bus).connected,
+    ready: () => busReady(bus),
     start: (onConnected) => {
       seeking = seek(onConnected);
     },

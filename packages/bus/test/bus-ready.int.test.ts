@@ -1,0 +1,33 @@
+import { busReady, closeBus, connectBus, ensureStreams, publish } from "@herald/bus";
+import { SendV1 } from "@herald/contracts";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type BusTest, sendOf, startBusTest } from "./fixture.ts";
+
+let t: BusTest;
+beforeAll(async () => {
+  t = await startBusTest();
+});
+afterAll(() => t.stop());
+
+const send = () => {
+  const data = sendOf();
+  return publish(t.bus, SendV1, data, { id: data.notificationId });
+};
+
+test("a broker that is connected and stores nothing is not ready, until it stores again", async () => {
+  expect(busReady(t.bus)).toBe(true);
+  await t.raw.jsm.streams.delete("PUSH_CMD");
+  await expect(send()).rejects.toMatchObject({ code: "bus-away" });
+  expect(busReady(t.bus)).toBe("NATS stores nothing: the message bus takes no messages at the moment");
+  await ensureStreams(t.bus, { replicas: 1, sizeFactor: 0.01 });
+  await send();
+  expect(busReady(t.bus)).toBe(true);
+});
+
+test("without a connection it is away", async () => {
+  expect(busReady(undefined)).toBe("NATS is away");
+  const bus = await connectBus({ url: t.broker.url, name: "bus-ready", log: t.log });
+  expect(busReady(bus)).toBe(true);
+  await closeBus(bus);
+  expect(busReady(bus)).toBe("NATS is away");
+});
