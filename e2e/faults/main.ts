@@ -8,10 +8,11 @@ import { seconds } from "./trial.ts";
 
 /** `npm run test:faults`: breaks everything that can break, on real parts, and shows what became of what was accepted. */
 
-const usage = `npm run test:faults -- [--long] [--only <row>[,<row>]] [--lanes <n>] [--write]
+const usage = `npm run test:faults -- [--long] [--only <row>[,<row>]] [--lanes <n>] [--older <commit>] [--write]
   --long    minutes for a row instead of seconds
   --only    ${rows.map(({ name }) => name).join(", ")}
   --lanes   rows that run at a time; default 2, 1 with --long
+  --older   the commit to run beside this tree; default: before the last new golden example
   --write   writes docs/reliability.md`;
 
 const say = (line: string) => process.stderr.write(`${line}\n`);
@@ -20,6 +21,7 @@ const { values } = parseArgs({
     long: { type: "boolean", default: false },
     only: { type: "string", multiple: true, default: [] },
     lanes: { type: "string" },
+    older: { type: "string" },
     write: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
@@ -34,7 +36,7 @@ const chosen = rows.filter(({ name }) => only.length === 0 || only.includes(name
 const lanes = Number(values.lanes ?? (values.long ? 1 : 2));
 
 const begun = performance.now();
-const stages = await openStages(values.long, say);
+const stages = await openStages({ long: values.long, older: values.older }, say);
 const outcomes = new Map<string, Outcome>();
 const queue = chosen.values();
 

@@ -21,6 +21,8 @@ export type Findings = {
 export type Stage = {
   /** Minutes for a row instead of seconds. */
   readonly long: boolean;
+  /** The commit that is the older version, where somebody named one. */
+  readonly older: string | undefined;
   /** The system that rows use which leave it as it was. */
   shared(): Promise<System>;
   /** A system of the row's own, stopped after it. */

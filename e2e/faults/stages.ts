@@ -7,7 +7,7 @@ import { type System, type SystemOptions, startSystem } from "../harness/system.
 import type { Stage } from "./row.ts";
 
 /** What all rows of a run share, and the lanes that rows run in, each with a system that it keeps. */
-export async function openStages(long: boolean, say: (line: string) => void) {
+export async function openStages({ long, older }: Pick<Stage, "long" | "older">, say: (line: string) => void) {
   const folders: string[] = [];
   const folder = async () => {
     const made = await mkdtemp(join(tmpdir(), "herald-faults-"));
@@ -36,6 +36,7 @@ export async function openStages(long: boolean, say: (line: string) => void) {
         const closing: (() => Promise<unknown>)[] = [];
         const stage: Stage = {
           long,
+          older,
           brokerSource: source,
           shared: () => {
             shared ??= begin().then((system) => {

@@ -1,12 +1,16 @@
 import type { Row } from "./row.ts";
 import { brokerRows } from "./rows/broker.ts";
 import { busRows } from "./rows/bus.ts";
+import { clockRows } from "./rows/clocks.ts";
+import { clusterRows } from "./rows/cluster.ts";
 import { databaseRows } from "./rows/database.ts";
+import { diskFull } from "./rows/disk-full.ts";
 import { gracefulRows } from "./rows/graceful.ts";
 import { killedServices } from "./rows/killed-services.ts";
 import { slowApns } from "./rows/slow-apns.ts";
 import { streamRows } from "./rows/streams.ts";
 import { verdictRows } from "./rows/verdicts.ts";
+import { sideBySide } from "./rows/versions.ts";
 
 /** Every fault that is tried. The longest first, so that what runs beside them is done in their time. */
 export const rows: readonly Row[] = [
@@ -18,4 +22,8 @@ export const rows: readonly Row[] = [
   ...busRows,
   ...streamRows,
   ...gracefulRows,
+  ...clusterRows,
+  diskFull,
+  ...clockRows,
+  sideBySide,
 ];

@@ -32,6 +32,8 @@ export type Trial = {
   broadcast(): Promise<string>;
   /** Sends to these devices alone. */
   sendTo(devices: readonly string[]): Promise<string>;
+  /** Something else was answered 202. */
+  promise(id: string, devices: number): void;
   /** A broadcast whose first pushes have arrived. */
   broadcastUnderWay(): Promise<string>;
   /**
@@ -100,6 +102,7 @@ export async function startTrial(
       own.push({ id, devices: devices.length });
       return id;
     },
+    promise: (id, devices) => own.push({ id, devices }),
     broadcastUnderWay: async () => {
       const since = new Date();
       const id = await broadcast();

@@ -23,6 +23,7 @@ export async function startBeside(
 ): Promise<Beside> {
   const variable = `HERALD_${name.toUpperCase()}`;
   const [port, metricsPort] = [await freePort(), await freePort()];
+  let last = "";
   const running = await startProcess({
     name,
     command: process.execPath,
@@ -36,11 +37,16 @@ export async function startBeside(
     },
     stopSignal: "SIGTERM",
     stopTimeoutMs: 40_000, // past the services' own deadline of 30 s
-    output: { onLine: (line) => logs.add(`${name}-beside`, line) },
+    output: {
+      onLine: (line) => {
+        last = line;
+        logs.add(`${name}-beside`, line);
+      },
+    },
   });
   const url = `http://127.0.0.1:${port}`;
   const probe: Beside["probe"] = (path) => {
-    if (running.hasExited()) throw new Error(`${name} has ended`);
+    if (running.hasExited()) throw new Error(`${name} has ended: ${last}`);
     return request(url, `GET ${path}`);
   };
   return {
@@ -48,7 +54,9 @@ export async function startBeside(
     pid: running.pid,
     probe,
     ready: async () => {
-      await eventually(async () => expectStatus(await probe("/readyz"), 200), { timeoutMs: 60_000 });
+      const ended = running.exited.then(() => Promise.reject(new Error(`${name} has ended: ${last}`)));
+      const ready = eventually(async () => expectStatus(await probe("/readyz"), 200), { timeoutMs: 60_000 });
+      await Promise.race([ready, ended]);
     },
     stop: async () => {
       const from = performance.now();

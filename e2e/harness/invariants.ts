@@ -126,8 +126,9 @@ const identity = ({ provider, headers, payload }: Push): string => {
 function compareProvider(ledger: Ledger, pushes: readonly Push[], projectId: string, lost: readonly string[]) {
   const accepted = new Map<string, Push[]>();
   for (const push of pushes) {
+    if (!wasAccepted(push)) continue; // what was refused may have no payload
     const { project_id, notification_id } = payloadOf(push);
-    if (!wasAccepted(push) || project_id !== projectId || lost.includes(notification_id)) continue;
+    if (project_id !== projectId || lost.includes(notification_id)) continue;
     const key = deliveryKey(notification_id, deviceOf(push));
     accepted.set(key, [...(accepted.get(key) ?? []), push]);
   }

@@ -69,8 +69,9 @@ export function startLoad(system: System, project: Project, devices: readonly { 
     let pushes = 0;
     while (!stopping) {
       for (const push of await follow()) {
+        if (!wasAccepted(push)) continue; // what was refused may have no payload
         const { project_id, notification_id, token } = payloadOf(push);
-        if (!wasAccepted(push) || project_id !== project.id || pushes++ % 10 !== 0) continue;
+        if (project_id !== project.id || pushes++ % 10 !== 0) continue;
         await openSurely(`${system.gateway}/api/v1`, notification_id, { project_id, token });
         opened.add(deliveryKey(notification_id, deviceOf(push)));
       }

@@ -170,7 +170,7 @@ const beforeBootstrap: Row = {
     const trial = await startTrial(system, { each: 10, script: [] });
     const broker = await startBroker({}, brokerSource);
     defer(() => broker.stop());
-    const env = { HERALD_NATS_URL: broker.url, HERALD_NATS_USER: undefined, HERALD_NATS_PASSWORD: undefined };
+    const env = { HERALD_NATS_URL: broker.url };
     const slow = await slowness();
     for (const name of names) {
       const service = await startBeside(system, name, { env });

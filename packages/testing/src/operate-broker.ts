@@ -13,8 +13,8 @@ export type BrokerHands = {
   limit(stream: string, maxBytes: number): Promise<number>;
   /** The name of the server that leads a stream; undefined while none does, or where there is no cluster. */
   leader(stream: string): Promise<string | undefined>;
-  /** Bytes and messages of a stream. */
-  state(stream: string): Promise<{ bytes: number; messages: number }>;
+  /** How many brokers hold a copy of a stream. */
+  copies(stream: string): Promise<number>;
   close(): Promise<void>;
 };
 
@@ -80,10 +80,7 @@ export async function operateBroker({
       return config.max_bytes;
     },
     leader: async (stream) => (await jsm.streams.info(stream)).cluster?.leader,
-    state: async (stream) => {
-      const { state } = await jsm.streams.info(stream);
-      return { bytes: state.bytes, messages: state.messages };
-    },
+    copies: async (stream) => (await jsm.streams.info(stream)).config.num_replicas,
     close: () => nc.close(),
   };
 }

@@ -33,6 +33,8 @@ export type Broker = {
 export type BrokerOptions = {
   /** fsync before each acknowledgement, as production does; tests that survive no power failure do without. */
   syncAlways?: boolean;
+  /** An existing folder for its store, such as one on a small disk; it stays. Only where brokers are processes. */
+  folder?: string;
 };
 
 /**
@@ -63,12 +65,15 @@ const loginOf = (name: BusUserName) => {
 /** Tests look at everything and play every part, so whoever names no user is the administrator. */
 const accounts = `${natsAccounts(passwords)}no_auth_user: ${JSON.stringify(busUsers.admin.user)}\n`;
 
-async function processBroker(binary: string, options: BrokerOptions): Promise<Broker> {
-  const { syncAlways = false } = options;
-  const extraConfig = accounts;
-  const dataDir = await mkdtemp(join(tmpdir(), "herald-test-nats-"));
+/** A broker from this binary, which has Herald's users. */
+export async function processBroker(
+  binary: string,
+  { syncAlways = false, folder = tmpdir(), extraConfig = "" }: BrokerOptions & { extraConfig?: string },
+): Promise<Broker> {
+  const dataDir = await mkdtemp(join(folder, "herald-test-nats-"));
   removeAtExit(dataDir);
-  const start = (port: number) => startNatsServer(binary, { dataDir, port, extraConfig, syncAlways });
+  const start = (port: number) =>
+    startNatsServer(binary, { dataDir, port, extraConfig: `${accounts}${extraConfig}`, syncAlways });
   let running = await start(0);
   const { port } = running;
   return {

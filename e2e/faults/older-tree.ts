@@ -1,0 +1,37 @@
+import { execFile } from "node:child_process";
+import { mkdir, readdir, symlink } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { NotHere } from "./row.ts";
+
+const run = promisify(execFile);
+const root = join(import.meta.dirname, "../..");
+const git = async (...args: string[]) => (await run("git", ["-C", root, ...args])).stdout.trim();
+
+/**
+ * Herald as it was at a commit, in this folder, with this tree's dependencies: by default before the last message that was
+ * added to the golden examples. Throws NotHere where there is no history to take it from.
+ */
+export async function olderTree(folder: string, asked?: string): Promise<{ tree: string; commit: string }> {
+  const commit = await (async () => {
+    const last = asked ?? `${await git("log", "-1", "--format=%H", "--", "packages/contracts/fixtures")}^`;
+    return git("rev-parse", "--verify", `${last}^{commit}`);
+  })().catch(() => {
+    throw new NotHere("there is no older commit in this copy");
+  });
+  const archive = join(folder, "tree.tar");
+  const tree = join(folder, "tree");
+  await mkdir(tree);
+  await git("archive", "--output", archive, commit);
+  await run("tar", ["-xf", archive, "-C", tree]);
+
+  const modules = join(tree, "node_modules");
+  await mkdir(join(modules, "@herald"), { recursive: true });
+  const link = (name: string) => symlink(join(root, "node_modules", name), join(modules, name));
+  const names = await readdir(join(root, "node_modules"));
+  await Promise.all(names.filter((name) => name !== "@herald").map(link));
+  for (const kind of ["packages", "services"])
+    for (const name of await readdir(join(tree, kind)))
+      await symlink(join(tree, kind, name), join(modules, "@herald", name));
+  return { tree, commit };
+}

@@ -1,0 +1,55 @@
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { eventually } from "@herald/testing";
+import type { Row } from "../row.ts";
+import { crowd, seconds, startTrial } from "../trial.ts";
+
+const skewedClock = pathToFileURL(join(import.meta.dirname, "../skewed-clock.ts")).href;
+/** Providers refuse a credential that was signed more than about a minute ahead of their own time. */
+const offSeconds = 50;
+/** A deferred attempt waits at most 10 s, and is found a few seconds later. */
+const retriedWithinMs = 60_000;
+
+const clockRow = (how: "ahead" | "behind"): Row => ({
+  name: `clock-${how}`,
+  fault: `the clock of dispatch ${offSeconds} s ${how}, those of registry and analytics ${offSeconds} s the other way`,
+  pass: "retries and expiry at the times they were meant for; nothing expires early; events and opens as ever",
+  run: async ({ start }) => {
+    const off = (how === "ahead" ? 1 : -1) * offSeconds * 1_000;
+    const begun = Date.now();
+    const system = await start({
+      env: {
+        HERALD_LOG_LEVEL: "debug", // its lines say what time it is
+        NODE_OPTIONS: `--import=${skewedClock}`,
+        HERALD_FAULTS_CLOCKS: `dispatch=${off},registry=${-off},analytics=${-off}`,
+      },
+    });
+    const said = await eventually(() => {
+      const line = system.logs.lines.find(({ part, time }) => part === "dispatch" && time);
+      if (!line) throw new Error("dispatch has said nothing yet");
+      return line.time;
+    });
+    const meant = Date.parse(String(said)) - off;
+    if (!(meant >= begun && meant <= Date.now())) throw new Error(`the clock of dispatch is not off: it says ${said}`);
+
+    // One in three waits for its second attempt, which is the clock's to bring.
+    const trial = await startTrial(system, {
+      each: 100,
+      script: [{ tokenPrefix: crowd, status: 500, share: 0.3, times: 60 }],
+    });
+    await trial.broadcastUnderWay();
+    const from = performance.now();
+    const timed = await trial.broadcast();
+    await trial.project.final(timed, retriedWithinMs).catch((error: Error) => trial.problem(error.message));
+    trial.note(`retries were done after ${seconds(performance.now() - from)}`);
+    await trial.recovered();
+    const refused = (await system.simulators.pushes()).filter(
+      ({ status }) => status !== null && status >= 400 && status < 500,
+    );
+    for (const { provider, status, reason, problem } of refused.slice(0, 3))
+      trial.problem(`${provider} refused with ${status} ${reason ?? ""}: ${problem ?? ""}`);
+    return trial.finish({ timeoutMs: 120_000 });
+  },
+});
+
+export const clockRows: readonly Row[] = (["ahead", "behind"] as const).map(clockRow);

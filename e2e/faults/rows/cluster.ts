@@ -1,0 +1,66 @@
+import { type Cluster, operateBroker, startCluster } from "@herald/testing";
+import { NotHere, type Row, type Stage } from "../row.ts";
+import { slowness } from "../slowness.ts";
+import { seconds, startTrial } from "../trial.ts";
+
+/** A new leader is elected within seconds, and clients look for another server. */
+const electedWithinMs = 20_000;
+
+const rows = {
+  kill: "the leader of a stream of a cluster of three killed, away during further broadcasts, and back",
+  freeze: "the leader of a stream of a cluster of three cut off (SIGSTOP), away during further broadcasts, and back",
+} as const;
+
+/** What a system on a cluster is started with, and the cluster. */
+async function clustered({ start, brokerSource, defer }: Stage) {
+  if (brokerSource.kind !== "binary") throw new NotHere(`brokers are not processes here: ${brokerSource.kind}`);
+  let cluster: Cluster | undefined;
+  const system = await start({
+    env: { HERALD_NATS_REPLICAS: "3" },
+    broker: async () => {
+      cluster = await startCluster({ syncAlways: true }, brokerSource);
+      return cluster;
+    },
+  });
+  if (!cluster) throw new Error("the system was started without its broker");
+  const hands = await operateBroker(system.broker);
+  defer(() => hands.close());
+  return { system, nodes: cluster.nodes, hands };
+}
+
+const clusterRow = (how: keyof typeof rows): Row => ({
+  name: `cluster-${how}`,
+  fault: rows[how],
+  pass: "streams have three copies; sends are taken again within 20 s while the node is away; no acknowledged one is lost",
+  run: async (stage) => {
+    const { system, nodes, hands } = await clustered(stage);
+    const trial = await startTrial(system);
+    const streams = stage.long
+      ? (["PUSH_CMD", "PUSH_DELIVER", "PUSH_EVENTS", "PUSH_SCHEDULE"] as const)
+      : (["PUSH_CMD"] as const);
+    const away: string[] = [];
+    for (const stream of streams) {
+      await trial.broadcastUnderWay();
+      const copies = await hands.copies(stream);
+      if (copies !== nodes.length) trial.problem(`${stream} has ${copies} copies`);
+      const leader = await hands.leader(stream);
+      const node = nodes.find(({ name }) => name === leader);
+      if (!node) throw new Error(`${stream} is led by ${leader ?? "nobody"}`);
+      if (how === "kill") await node.kill();
+      else await node.freeze();
+      const [took, slow] = [await trial.recovered(), await slowness()];
+      away.push(`${stream} ${seconds(took)}`);
+      if (took > electedWithinMs * slow) trial.problem(`without the leader of ${stream} sends waited ${seconds(took)}`);
+      await trial.broadcastUnderWay();
+      if (how === "kill") await node.restart();
+      else await node.thaw();
+      await Promise.all(nodes.map(({ healthy }) => healthy()));
+      await trial.recovered();
+      await system.ready();
+    }
+    trial.note(`taken again with one node away: ${away.join(", ")}`);
+    return trial.finish({ timeoutMs: 120_000 });
+  },
+});
+
+export const clusterRows: readonly Row[] = (["kill", "freeze"] as const).map(clusterRow);

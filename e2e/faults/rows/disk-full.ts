@@ -1,0 +1,48 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { startBroker } from "@herald/testing";
+import { request } from "../../harness/http.ts";
+import type { Row } from "../row.ts";
+import { smallDisk } from "../small-disk.ts";
+import { startTrial } from "../trial.ts";
+
+/** Enough for the streams of the row, and filled in a moment. */
+const diskMebibytes = 128;
+
+export const diskFull: Row = {
+  name: "disk-full",
+  fault: "the disk of NATS is full to its last byte in the middle of a broadcast",
+  pass: "503 with Retry-After and nothing accepted; /readyz says why; when there is room again all goes on, after a restart of NATS at the latest",
+  run: async ({ long, start, brokerSource, folder, defer }) => {
+    const disk = await smallDisk(await folder(), diskMebibytes);
+    defer(() => disk.close());
+    const system = await start({
+      broker: () => startBroker({ syncAlways: true, folder: disk.folder }, brokerSource),
+    });
+    const trial = await startTrial(system);
+    await trial.broadcastUnderWay();
+    await disk.fill();
+    await delay(3_000); // what is open has room for a while in the blocks it already has
+    const accepted = trial.load.promised.length;
+    const notification = { title: "No room", targets: ["topic:nobody"] };
+    const answers = new Map<number, number>();
+    for (let count = 0; count < (long ? 30 : 5); count++) {
+      const answer = await trial.project.call("POST /notifications", { body: { notification } });
+      answers.set(answer.status, (answers.get(answer.status) ?? 0) + 1);
+      if (answer.status !== 503 || !(Number(answer.headers.get("retry-after")) > 0))
+        trial.problem(`a send was answered ${answer.status}: ${answer.text.slice(0, 120)}`);
+      else if (count === 0) trial.note(`says ${JSON.stringify(answer.body.errors)}`);
+      await delay(500);
+    }
+    if (trial.load.promised.length > accepted) trial.problem("a send was answered 202 while the disk was full");
+    const { status, body } = await request(system.gateway, "GET /readyz");
+    const reason = body.failing?.[0]?.reason;
+    if (status !== 503 || !/stores nothing/.test(reason))
+      trial.problem(`the gateway's /readyz was ${status}: ${reason}`);
+    trial.note(`/readyz says: ${reason}`);
+    await disk.relieve();
+    await system.broker.restart();
+    await trial.recovered();
+    await system.ready();
+    return trial.finish({ timeoutMs: 90_000 });
+  },
+};
