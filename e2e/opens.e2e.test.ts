@@ -29,7 +29,7 @@ describe("opens", () => {
   let printed = "";
   beforeAll(async () => {
     const { user, password, stream, durable, inboxPrefix } = system.analytics;
-    consumer = spawn(process.execPath, [join(import.meta.dirname, "../examples/consume-opens.ts")], {
+    consumer = spawn(process.execPath, [join(import.meta.dirname, "../examples/consumer.ts")], {
       env: {
         NATS_URL: system.broker.url,
         NATS_USER: user,
@@ -50,7 +50,8 @@ describe("opens", () => {
     printed
       .split("\n")
       .filter(Boolean)
-      .map((line) => JSON.parse(line) as Record<string, string>);
+      .map((line) => JSON.parse(line) as { data: Record<string, string> })
+      .map(({ data, ...event }): Record<string, string> => ({ ...event, ...data }));
 
   test("an open is taken, counted once, and told to a consumer with the analytics credential alone", async () => {
     const { device: first } = await project.register();

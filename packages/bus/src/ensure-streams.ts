@@ -1,4 +1,13 @@
-import { type BucketName, buckets, type DurableName, durables, type StreamName, streams } from "@herald/contracts";
+import {
+  type BucketName,
+  buckets,
+  consumedStream,
+  consumerPrefix,
+  type DurableName,
+  durables,
+  type StreamName,
+  streams,
+} from "@herald/contracts";
 import {
   AckPolicy,
   type ConsumerConfig,
@@ -222,7 +231,8 @@ const undeclaredDurables = async ({ jsm }: Connection, stream: StreamName): Prom
   const strangers: string[] = [];
   for await (const { name, config } of jsm.consumers.list(stream)) {
     const declared = name in durables && durables[name as DurableName].stream === stream;
-    if (config.durable_name !== undefined && !declared) strangers.push(name);
+    const consumers = stream === consumedStream && name.startsWith(consumerPrefix);
+    if (config.durable_name !== undefined && !declared && !consumers) strangers.push(name);
   }
   return strangers;
 };

@@ -20,6 +20,7 @@ import { HeraldError } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { jetstream } from "@nats-io/jetstream";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { putEventConsumer } from "../src/consumers/event-consumers.ts";
 import { writeLetter } from "./dead-letter-fixture.ts";
 import { type BusTest, expandOf, messagesIn, newProject, sendOf, startBusTest } from "./fixture.ts";
 import { natsLogin } from "./nats-login.ts";
@@ -122,6 +123,7 @@ test("the bootstrap step's user makes and changes everything that is declared", 
   for await (const { config } of t.raw.jsm.streams.list()) await t.raw.jsm.streams.delete(config.name);
   const options = { replicas: 1, sizeFactor: 0.01 } as const;
   expect(await ensureStreams(bus, options)).toMatchObject({ problems: [] });
+  await putEventConsumer(bus, "consumers-mine", { filters: ["push.evt.v1.*.>"], from: "all" });
   expect(await ensureStreams(bus, { ...options, sizeFactor: 0.02 })).toMatchObject({ created: [], problems: [] });
   await closeBus(bus);
 });

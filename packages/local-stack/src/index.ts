@@ -7,6 +7,7 @@ export { type NatsOptions, startNats, startNatsServer } from "./nats/start-nats.
 export { freePort } from "./processes/free-port.ts";
 export { type RunningProcess, startProcess } from "./processes/start-process.ts";
 export { removeAtExit } from "./processes/watchdog.ts";
+export { goProgram } from "./provision/go-program.ts";
 export { pipInstall } from "./provision/pip-install.ts";
 export type { RunningServer, StackOptions } from "./stack-options.ts";
 export {

@@ -15,6 +15,8 @@ export type BrokerHands = {
   leader(stream: string): Promise<string | undefined>;
   /** How many brokers hold a copy of a stream. */
   copies(stream: string): Promise<number>;
+  /** How many messages a durable has given out that are not settled. */
+  unsettled(stream: string, durable: string): Promise<number>;
   close(): Promise<void>;
 };
 
@@ -81,6 +83,7 @@ export async function operateBroker({
     },
     leader: async (stream) => (await jsm.streams.info(stream)).cluster?.leader,
     copies: async (stream) => (await jsm.streams.info(stream)).config.num_replicas,
+    unsettled: async (stream, durable) => (await jsm.consumers.info(stream, durable)).num_ack_pending,
     close: () => nc.close(),
   };
 }

@@ -1,0 +1,185 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { goProgram, pipInstall, type RunningHerald, startHerald } from "@herald/local-stack";
+import { type BrokerHands, eventually, natsRefusal, operateBroker } from "@herald/testing";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { shellBlocks } from "./harness/shell-blocks.ts";
+
+const run = promisify(execFile);
+const root = join(import.meta.dirname, "..");
+const page = join(root, "docs/how-to/consume-events.md");
+const parts = ["GATEWAY", "REGISTRY", "DISPATCH", "ANALYTICS"].flatMap((name) => [name, `${name}_METRICS`]);
+const others = ["SIMULATORS_CONTROL", "SIMULATORS_APNS", "SIMULATORS_FCM", "SIMULATORS_WEBPUSH", "NATS", "MONGO"];
+const freePorts = Object.fromEntries([...parts, ...others].map((name) => [`HERALD_${name}_PORT`, "0"]));
+const tools = { env: process.env, progress: () => {} };
+
+let folder: string;
+let herald: RunningHerald;
+let hands: BrokerHands;
+let env: NodeJS.ProcessEnv;
+let projectId: string;
+let pythonPath: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "herald-consumers-"));
+  env = { ...process.env, ...freePorts, HERALD_DATA_DIR: join(folder, ".herald") };
+  herald = await startHerald({ root, dataDir: join(folder, ".herald"), env, say: () => {}, logLine: () => {} });
+  projectId = herald.local.project.id;
+  hands = await operateBroker(herald.local.nats);
+  pythonPath = await pipInstall("nats-py-2.16.0", ["nats-py==2.16.0"], tools);
+}, 300_000);
+afterAll(async () => {
+  await hands?.close();
+  await herald?.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const consumer = (...args: string[]) => run("npm", ["run", "-s", "consumer", "--", ...args], { cwd: root, env });
+const variables = (text: string) =>
+  Object.fromEntries(
+    text
+      .trim()
+      .split("\n")
+      .map((line) => line.split("=", 2)),
+  );
+
+/** An event as any version of Herald may publish it; a new message each time, whatever its id. */
+const event = (id: string, type = "notification.opened", body: unknown = { projectId, later: { added: true } }) =>
+  hands.publish(`push.evt.v1.${projectId}.${type}`, typeof body === "string" ? body : JSON.stringify(body), {
+    "Nats-Msg-Id": randomUUID(),
+    "ce-id": id,
+    "ce-type": `herald.${type}.v1`,
+    "ce-time": new Date().toISOString(),
+  });
+
+const examples = [
+  { language: "TypeScript", command: process.execPath, file: "consumer.ts" },
+  { language: "Python", command: "python3", file: "consumer.py" },
+];
+
+describe.each(examples)("the example in $language", ({ language, command, file }) => {
+  const name = language.toLowerCase();
+  let access: Record<string, string>;
+  let running: ChildProcess | undefined;
+  let printed: { what: string; id: string; type: string; data: unknown }[] = [];
+  let said = "";
+  beforeAll(async () => {
+    access = variables((await consumer("add", name, "--project", projectId, "--from", "new")).stdout);
+  });
+  /** In good order, so that it takes back what it has asked for. */
+  afterEach(async () => {
+    if (running === undefined || running.exitCode !== null || running.signalCode !== null) return;
+    running.kill("SIGTERM");
+    await once(running, "exit");
+  });
+
+  const start = (more: Record<string, string> = {}) => {
+    printed = [];
+    const own = { PATH: process.env.PATH, PYTHONPATH: pythonPath, SEEN: join(folder, `${name}.seen`) };
+    const child = spawn(command, [join(root, "examples", file)], { env: { ...own, ...access, ...more } });
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      said += text;
+      const lines = said.split("\n");
+      said = lines.pop() ?? "";
+      printed.push(...lines.map((line) => JSON.parse(line)));
+    });
+    child.stderr.resume();
+    running = child;
+    return child;
+  };
+  const ids = () => printed.map(({ id }) => id);
+
+  test("shows an event once however often it comes, and keeps what it does not know", async () => {
+    start();
+    for (const id of ["a", "a", "b"]) await event(`${name}-${id}`);
+    await event(`${name}-c`, "notification.snoozed", { projectId, until: "tomorrow" });
+    await event(`${name}-d`, "notification.opened", "no JSON");
+    await eventually(() => expect(ids()).toEqual(["a", "b", "c", "d"].map((id) => `${name}-${id}`)), {
+      timeoutMs: 30_000,
+    });
+    expect(printed).toMatchObject([
+      { what: "opened", type: "herald.notification.opened.v1", data: { later: { added: true } } },
+      { what: "opened" },
+      { what: "kept", type: "herald.notification.snoozed.v1", data: { until: "tomorrow" } },
+      { what: "opened", data: "no JSON" },
+    ]);
+    running?.kill("SIGTERM");
+    if (running) expect(await once(running, "exit")).toEqual([0, null]);
+  });
+
+  test("goes on where it was killed, and takes no more than it can handle", async () => {
+    const slow = start({ MAX_MESSAGES: "2", SLOWLY_MS: "200" });
+    const many = Array.from({ length: 12 }, (_, index) => `${name}-slow-${index}`);
+    for (const id of many) await event(id);
+    await eventually(() => expect(printed.length).toBeGreaterThan(2), { timeoutMs: 30_000 });
+    const waiting = await hands.unsettled("PUSH_EVENTS", access.NATS_DURABLE ?? "");
+    expect(waiting).toBeLessThanOrEqual(2);
+    slow.kill("SIGKILL");
+    await once(slow, "exit");
+    const before = ids();
+    start();
+    // What was on its way to the killed one comes again after the 30 s in which it might have been settled.
+    await eventually(() => expect(new Set([...before, ...ids()])).toEqual(new Set(many)), { timeoutMs: 150_000 });
+    expect([...before, ...ids()]).toHaveLength(many.length);
+  }, 240_000);
+
+  test("gets everything since a time again when its durable is replayed", async () => {
+    const since = new Date().toISOString();
+    for (const id of ["x", "y"]) await event(`${name}-${id}`);
+    const both = new Set([`${name}-x`, `${name}-y`]);
+    const first = start();
+    await eventually(() => expect(new Set(ids())).toEqual(both), { timeoutMs: 60_000 });
+    first.kill("SIGTERM");
+    await once(first, "exit");
+    await consumer("replay", name, "--from", since);
+    start({ SEEN: "" });
+    await eventually(() => expect(new Set(ids())).toEqual(both), { timeoutMs: 60_000 });
+  });
+});
+
+/** Where a folder of the PATH has it, or the Go proxy gives it; the reason where neither does. */
+const natsCommand = async (): Promise<{ folder: string } | { why: string }> => {
+  try {
+    return { folder: dirname((await run("sh", ["-c", "command -v nats"])).stdout) };
+  } catch {
+    return goProgram("nats-cli-0.3.0", "github.com/nats-io/natscli/nats@v0.3.0", tools).then(
+      (folder) => ({ folder }),
+      (error) => ({ why: String(error) }),
+    );
+  }
+};
+
+test("the page's commands work with the nats command alone, and a removed consumer is let in no more", async ({
+  skip,
+}) => {
+  const nats = await natsCommand();
+  if ("why" in nats) return skip(nats.why);
+  const path = `${nats.folder}:${env.PATH}`;
+  const text = await readFile(page, "utf8");
+  const follow = async (heading: string, more = {}) => {
+    const script = shellBlocks(text, heading).join("\n").replaceAll("npm run", `npm --prefix ${root} run`);
+    const { stdout } = await run("sh", ["-e", "-c", script], {
+      cwd: folder,
+      env: { ...env, ...more, PATH: path, project: projectId },
+    });
+    return [...stdout.matchAll(/ce-id: (\S+)/gi)].map(([, id]) => id);
+  };
+  const since = new Date().toISOString();
+  await follow("A user of your own");
+  await consumer("replay", "warehouse", "--from", since);
+  for (const id of ["1", "2", "3", "4"]) await event(`page-${id}`);
+  expect(await follow("With the nats command alone")).toEqual(["page-1", "page-2", "page-3"]);
+  await follow("Replay", { since });
+  expect(await follow("With the nats command alone")).toEqual(["page-1", "page-2", "page-3"]);
+
+  const access = variables(await readFile(join(folder, "warehouse.env"), "utf8"));
+  const { NATS_USER: user = "", NATS_PASSWORD: password = "" } = access;
+  const refusal = () => natsRefusal({ url: herald.local.nats.url, user, password }, "PUB push.cmd.v1.a 0\r\n");
+  expect(await refusal()).toMatch(/^permissions violation/i);
+  await consumer("remove", "warehouse");
+  await eventually(async () => expect(await refusal()).toMatch(/^authorization violation/i));
+}, 600_000);

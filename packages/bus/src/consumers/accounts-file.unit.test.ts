@@ -1,0 +1,25 @@
+import { consumerUser, renderConsumerAccount } from "@herald/contracts";
+import { expect, test } from "vitest";
+import { withAccount } from "./accounts-file.ts";
+
+const block = (name: string, password = "x") =>
+  renderConsumerAccount(name, { user: consumerUser(name, name), credential: { password } });
+
+test("an account comes, is replaced and goes, and the others stay", () => {
+  const both = withAccount(
+    withAccount("# consumers\n", "consumers-a", block("consumers-a")),
+    "consumers-b",
+    block("consumers-b"),
+  );
+  expect(both).toBe(`# consumers\n${block("consumers-a")}\n${block("consumers-b")}\n`);
+  const replaced = withAccount(both, "consumers-a", block("consumers-a", "y"));
+  expect(replaced).toBe(`# consumers\n${block("consumers-b")}\n${block("consumers-a", "y")}\n`);
+  expect(withAccount(replaced, "consumers-b", undefined)).toBe(`# consumers\n${block("consumers-a", "y")}\n`);
+  expect(withAccount(both, "consumers-c", undefined)).toBe(both);
+});
+
+test("a file that does not end its last line stays readable", () => {
+  expect(withAccount("# consumers", "consumers-a", block("consumers-a"))).toBe(
+    `# consumers\n${block("consumers-a")}\n`,
+  );
+});
