@@ -7,6 +7,7 @@ export type { Bus, ConnectOptions } from "./connect.ts";
 export { busReady, busStatus, closeBus, connectBus } from "./connect.ts";
 export type { Consuming } from "./consume.ts";
 export { consume, consumersReady } from "./consume.ts";
+export { countMessages } from "./count-messages.ts";
 export { getDeadLetter } from "./dead-letters/get-dead-letter.ts";
 export type { DeadLetterList } from "./dead-letters/list-dead-letters.ts";
 export { listDeadLetters } from "./dead-letters/list-dead-letters.ts";

@@ -3,6 +3,7 @@ import {
   connectBus,
   consume,
   consumersReady,
+  countMessages,
   defineHandler,
   ensureStreams,
   eventBounds,
@@ -12,6 +13,7 @@ import {
   listDeadLetters,
   openBucket,
   publish,
+  publishTogether,
   readEvents,
   replayDeadLetter,
 } from "@herald/bus";
@@ -75,6 +77,27 @@ describe("a service's own user", () => {
     await watching.stop();
     for (const one of [bus, writer]) await closeBus(one);
     expect(t.logged.filter(({ msg }) => msg === "NATS reports an error")).toEqual([]);
+  });
+
+  test("counts the commands of a project that wait, each of several thousand", async () => {
+    const bus = await connectAs("gateway");
+    const [one, other] = [newProject(), newProject()];
+    const most = 15_000; // their subjects are more than one message of the bus may hold
+    for (let at = 0; at < most; at += 500)
+      await publishTogether(
+        t.bus,
+        Array.from({ length: 500 }, () => sendOf(one)).map((data) => ({
+          contract: SendV1,
+          data,
+          id: data.notificationId,
+        })),
+      );
+    const sent = sendOf(other);
+    await publish(t.bus, SendV1, sent, { id: sent.notificationId });
+    await publish(t.bus, ExpandV1, expandOf(other), { id: sent.notificationId });
+    const count = (projectId: string) => countMessages(bus, "PUSH_CMD", `push.cmd.v1.*.*.${projectId}.>`);
+    expect(await Promise.all([count(one), count(other), count(newProject())])).toEqual([most, 2, 0]);
+    await closeBus(bus);
   });
 
   test("reads the events of a project, and hears of new ones", async () => {

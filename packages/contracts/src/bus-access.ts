@@ -55,6 +55,9 @@ export const readers = { PUSH_EVENTS: ["gateway"] } as const satisfies Partial<
   Record<StreamName, readonly BusService[]>
 >;
 
+/** Who counts what waits in a stream. */
+export const counters = { PUSH_CMD: ["gateway"] } as const satisfies Partial<Record<StreamName, readonly BusService[]>>;
+
 /** Who leaves schedules with the broker's clock. */
 export const schedulers: readonly BusService[] = ["dispatch"];
 

@@ -4,6 +4,7 @@ import {
   bucketAccess,
   busServices,
   consumedStream,
+  counters,
   lookups,
   ownerOf,
   publishers,
@@ -101,6 +102,11 @@ const ofStreams = (service: BusService) => {
   };
 };
 
+const counting = (service: BusService): string[] =>
+  entries<StreamName, readonly BusService[]>(counters).flatMap(([stream, services]) =>
+    services.includes(service) ? [`$JS.API.STREAM.INFO.${stream}`] : [],
+  );
+
 /** Shows dead letters, remembers replays, and publishes whatever a durable of Herald's takes. */
 const burying = (service: BusService): string[] => {
   if (!undertakers.includes(service)) return [];
@@ -131,7 +137,7 @@ const servicePermissions = (service: BusService): BusPermissions => {
   const { publish, subscribe } = conversing(service);
   const read = ofStreams(service);
   const all = [...publish, ...publishing(service), ...burying(service), ...ofDurables(service)];
-  const unique = new Set([...all, ...reading(service), ...read.publish, ...ofBuckets(service)]);
+  const unique = new Set([...all, ...reading(service), ...counting(service), ...read.publish, ...ofBuckets(service)]);
   return {
     publish: [...unique],
     subscribe: [`${inboxPrefixOf(serviceUser(service))}.>`, ...subscribe, ...read.subscribe],

@@ -56,6 +56,7 @@ export const errors = {
   "ambiguous-device": { status: 422, title: "The token names more than one device", retry: "never", log: "info" },
   "idempotency-key-reused": { status: 422, title: "The key was used for another request", retry: "never", log: "info" },
   "rate-limited": { status: 429, title: "Too many requests", retry: "later", log: "info" },
+  "quota-exceeded": { status: 429, title: "The project has used up its quota", retry: "later", log: "info" },
   schema: { status: 500, title: "The message is not what its contract says", retry: "never", log: "error" },
   internal: { status: 500, title: "Herald failed", retry: "later", log: "error" },
   "bus-away": { status: 503, title: "The message bus is away", retry: "away", log: "warn" },

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { ask, type Bus, connectBus, openBucket, publish, serviceAccess } from "@herald/bus";
+import { ask, type Bus, connectBus, countMessages, openBucket, publish, serviceAccess } from "@herald/bus";
 import { IdempotencyRecord, OpensV1, ProjectRecord, ProvidersRecord, TokenRecord } from "@herald/contracts";
 import {
   createHealth,
@@ -23,6 +23,7 @@ import type { Ask, Gateway } from "./gateway.ts";
 import { allowBrowsers, mountPreflights } from "./http/cors.ts";
 import { mountRoutes } from "./http/mount-routes.ts";
 import { createOnce } from "./idempotency/once.ts";
+import { createQueueQuota } from "./limits/queue-quota.ts";
 import { createRateLimits } from "./limits/rate-limits.ts";
 import { absorbRepeats } from "./opens/absorb-repeats.ts";
 import { createGroupOpens } from "./opens/group-opens.ts";
@@ -69,6 +70,17 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   const limits = createRateLimits({
     failures: config.HERALD_GATEWAY_LIMIT_FAILURES,
     clients: config.HERALD_GATEWAY_LIMIT_CLIENTS,
+    token: config.HERALD_GATEWAY_LIMIT_TOKEN,
+    project: config.HERALD_GATEWAY_LIMIT_PROJECT,
+    device: config.HERALD_GATEWAY_LIMIT_DEVICE,
+    sends: config.HERALD_GATEWAY_QUOTA_SENDS,
+  });
+  const queue = createQueueQuota({
+    most: { messages: config.HERALD_GATEWAY_QUOTA_QUEUED, bytes: config.HERALD_GATEWAY_QUOTA_QUEUED_BYTES },
+    // Every command but the opens, which have no more behind their project and wait for analytics alone.
+    count: (projectId) => countMessages(link.bus(), "PUSH_CMD", `push.cmd.v1.*.*.${projectId}.>`),
+    now,
+    log,
   });
   const askBus: Ask = async (question, data, options) => ask(link.bus(), question, data, options);
   const opens = createGroupOpens(async (group) => {
@@ -89,6 +101,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   const gateway: Gateway = {
     now,
     limits,
+    queue,
     ask: askBus,
     authenticate: createAuthenticate({
       adminToken: config.HERALD_ADMIN_TOKEN,

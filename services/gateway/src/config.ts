@@ -1,8 +1,13 @@
+import { streams } from "@herald/contracts";
 import { httpConfig, logConfig, natsConfig, telemetryConfig, variables } from "@herald/kit";
 import { parseOpenKeys } from "@herald/payload";
 import { z } from "zod";
 
 const mostPerWindow = 10_000_000;
+const mostPerHour = 1_000_000_000;
+/** What the broker still counts in one answer. */
+const mostQueued = 100_000;
+const queueBytes = streams.PUSH_CMD.maxBytes;
 
 /** The gateway's environment variables. */
 export const GatewayConfig = z.object({
@@ -30,5 +35,23 @@ export const GatewayConfig = z.object({
   HERALD_GATEWAY_LIMIT_STREAMS: variables.integer({ least: 0, most: 10_000 }).default(200),
   /** Of one project: a few services with replicas, and people who look on. */
   HERALD_GATEWAY_LIMIT_PROJECT_STREAMS: variables.integer({ least: 0, most: 10_000 }).default(20),
+  /**
+   * Requests with one project token, per 10 seconds: 500 a second are more than a backend has to say, and leave room for the
+   * project's other tokens where one runs away.
+   */
+  HERALD_GATEWAY_LIMIT_TOKEN: variables.integer({ least: 1, most: mostPerWindow }).default(5_000),
+  /** Requests with all tokens of a project, per 10 seconds: a thousand a second are a fraction of what a gateway answers. */
+  HERALD_GATEWAY_LIMIT_PROJECT: variables.integer({ least: 1, most: mostPerWindow }).default(10_000),
+  /** Requests with the credential of one device, per 10 seconds. An app says a few things when it starts. */
+  HERALD_GATEWAY_LIMIT_DEVICE: variables.integer({ least: 1, most: mostPerWindow }).default(100),
+  /**
+   * Notifications of a project in an hour. 500 a second are kept up for half an hour; a loop that nobody notices is stopped before
+   * it has filled ledgers for a day.
+   */
+  HERALD_GATEWAY_QUOTA_SENDS: variables.integer({ least: 1, most: mostPerHour }).default(1_000_000),
+  /** Notifications of a project that wait to be started, in the queue that all projects share: 100 s of 500 a second, with the database away. */
+  HERALD_GATEWAY_QUOTA_QUEUED: variables.integer({ least: 1, most: mostQueued }).default(50_000),
+  /** The same in bytes: an eighth of the queue's 4 GiB. */
+  HERALD_GATEWAY_QUOTA_QUEUED_BYTES: variables.integer({ least: 1, most: queueBytes }).default(536_870_912),
 });
 export type GatewayConfig = z.infer<typeof GatewayConfig>;

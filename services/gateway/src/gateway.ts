@@ -5,6 +5,7 @@ import type { Access, Caller } from "./auth/caller.ts";
 import type { DeadLetters } from "./dead-letters/dead-letters.ts";
 import type { EventStreams } from "./events/event-streams.ts";
 import type { Once } from "./idempotency/once.ts";
+import type { QueueQuota } from "./limits/queue-quota.ts";
 import type { RateLimits } from "./limits/rate-limits.ts";
 import type { ProjectDirectory } from "./records/project-directory.ts";
 
@@ -23,6 +24,7 @@ export type Gateway = {
   readonly ask: Ask;
   readonly projects: ProjectDirectory;
   readonly limits: RateLimits;
+  readonly queue: QueueQuota;
   readonly once: Once;
   /** Resolves when the command is on disk. */
   readonly send: (command: SendV1) => Promise<void>;

@@ -54,7 +54,7 @@ export const createAuthenticate = ({ adminToken, tokens, ask, limits }: Needs) =
     const device = parseDeviceCredential(credential);
     if (device === undefined) {
       const record = await tokens.find(credential, address);
-      return record && { kind: "project", projectId: record.projectId, scopes: record.scopes };
+      return record && { kind: "project", projectId: record.projectId, tokenId: record.id, scopes: record.scopes };
     }
     if (!access.by.includes("device")) throw forbidden(`a device credential cannot do this; send ${names(access)}`);
     // Verifying asks another service, so whoever guesses is stopped before.

@@ -1,8 +1,13 @@
-import type { DeviceId, ProjectId, Scope } from "@herald/contracts";
+import type { DeviceId, ProjectId, Scope, TokenId } from "@herald/contracts";
 
 /** Who is asking, proven. `client` has sent no credential: what it may do rests on what is in its body. */
 export type Caller =
-  | { readonly kind: "project"; readonly projectId: ProjectId; readonly scopes: readonly Scope[] }
+  | {
+      readonly kind: "project";
+      readonly projectId: ProjectId;
+      readonly tokenId: TokenId;
+      readonly scopes: readonly Scope[];
+    }
   | { readonly kind: "device"; readonly projectId: ProjectId; readonly deviceId: DeviceId }
   | { readonly kind: "client" }
   | { readonly kind: "admin" };

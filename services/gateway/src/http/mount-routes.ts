@@ -84,6 +84,7 @@ export const mountRoutes = (router: Router, routes: readonly Route[], gateway: G
       const address = request.ip ?? "";
       const authenticate = () => gateway.authenticate(route.access, request.get("authorization"), address);
       const caller = await authenticate();
+      response.set(await gateway.limits.request(caller));
       // Only now: the body of somebody who may not call this is never read.
       await read(request, response);
       const params = parsePath(route.params ?? {}, request);

@@ -1,12 +1,33 @@
+import type { ProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
+import type { Caller } from "../auth/caller.ts";
 import { limitKey } from "./limit-key.ts";
+import { type Policy, rateLimitFields, type State } from "./rate-limit-fields.ts";
 
 /** Long enough to even out a burst, short enough that nobody waits long and that few addresses are held in memory. */
 const windowSeconds = 10;
+/** A quota is against loops that nobody notices, and by the hour one is noticed and mended. */
+const quotaSeconds = 3_600;
 
 /** Looking up unknown credentials reads from the bus; this many a second, for all addresses together, it does not notice. */
 const lookUpsPerSecond = 200;
+
+/** Requests that may be made; all but `sends` in 10 seconds. */
+export type Limits = {
+  /** Refusals of one address. */
+  readonly failures: number;
+  /** Requests by client identity from one address. */
+  readonly clients: number;
+  /** With one project token. */
+  readonly token: number;
+  /** With all tokens of one project. */
+  readonly project: number;
+  /** With the credential of one device. */
+  readonly device: number;
+  /** Notifications of one project in an hour. */
+  readonly sends: number;
+};
 
 export type RateLimits = {
   /** Counts a refusal of this address. Throws rate-limited instead of letting it go on. */
@@ -17,46 +38,73 @@ export type RateLimits = {
   readonly client: (address: string) => Promise<void>;
   /** Counts a look-up on the bus for something that memory does not know. Throws rate-limited when there were too many. */
   readonly lookUp: () => Promise<void>;
+  /** Counts a request of a caller who is known. Gives the fields that say what is left to it; throws rate-limited when nothing is. */
+  readonly request: (caller: Caller) => Promise<Readonly<Record<string, string>>>;
+  /** Counts a notification. Throws quota-exceeded when the project has sent too many. */
+  readonly send: (projectId: ProjectId) => Promise<void>;
 };
 
-/** `RateLimit` and `RateLimit-Policy` as in draft-ietf-httpapi-ratelimit-headers. */
-const limited = (name: string, most: number, seconds: number, left: RateLimiterRes): HeraldError => {
-  const reset = Math.max(1, Math.ceil(left.msBeforeNext / 1000));
-  return new HeraldError("rate-limited", `requests: at most ${most} in ${seconds} s are accepted here`, {
-    retryAfterSeconds: reset,
-    headers: {
-      "ratelimit-policy": `"${name}";q=${most};w=${seconds}`,
-      ratelimit: `"${name}";r=${Math.max(0, left.remainingPoints)};t=${reset}`,
-    },
-  });
+const stateOf = (policy: Policy, left: RateLimiterRes): State => ({
+  policy,
+  remaining: Math.max(0, left.remainingPoints),
+  resetSeconds: Math.max(1, Math.ceil(left.msBeforeNext / 1000)),
+});
+
+const limited = (what: string, state: State, code: "rate-limited" | "quota-exceeded"): HeraldError => {
+  const { most, seconds } = state.policy;
+  return new HeraldError(
+    code,
+    `${what}: at most ${most} in ${seconds} s are accepted here; come back in ${state.resetSeconds} s`,
+    { retryAfterSeconds: state.resetSeconds, headers: rateLimitFields([state]) },
+  );
 };
 
-const limiter = (name: string, points: number, duration: number) => {
-  const memory = new RateLimiterMemory({ points, duration });
+const limiter = (policy: Policy, what = "requests", code: "rate-limited" | "quota-exceeded" = "rate-limited") => {
+  const memory = new RateLimiterMemory({ points: policy.most, duration: policy.seconds });
   return {
-    count: async (key: string): Promise<void> => {
+    count: async (key: string): Promise<State> => {
       try {
-        await memory.consume(key);
+        return stateOf(policy, await memory.consume(key));
       } catch (left) {
-        throw left instanceof RateLimiterRes ? limited(name, points, duration, left) : left;
+        throw left instanceof RateLimiterRes ? limited(what, stateOf(policy, left), code) : left;
       }
     },
     check: async (key: string): Promise<void> => {
       const left = await memory.get(key);
-      if (left !== null && left.consumedPoints > points) throw limited(name, points, duration, left);
+      if (left !== null && left.consumedPoints > policy.most) throw limited(what, stateOf(policy, left), code);
     },
   };
 };
 
-/** Limits of this gateway alone, in memory: each replica allows as much again. `failures` and `clients` are per 10 seconds. */
-export const createRateLimits = ({ failures, clients }: { failures: number; clients: number }): RateLimits => {
-  const refused = limiter("failures", failures, windowSeconds);
-  const client = limiter("clients", clients, windowSeconds);
-  const lookUps = limiter("look-ups", lookUpsPerSecond, 1);
+/** Limits of this gateway alone, in memory: each replica allows as much again. */
+export const createRateLimits = (limits: Limits): RateLimits => {
+  const of = (name: "failures" | "clients" | "token" | "project" | "device") =>
+    limiter({ name, most: limits[name], seconds: windowSeconds });
+  const [refused, client, token, project, device] = [
+    of("failures"),
+    of("clients"),
+    of("token"),
+    of("project"),
+    of("device"),
+  ];
+  const lookUps = limiter({ name: "look-ups", most: lookUpsPerSecond, seconds: 1 });
+  const sends = limiter(
+    { name: "sends", most: limits.sends, seconds: quotaSeconds },
+    "notifications",
+    "quota-exceeded",
+  );
   return {
-    failure: (address) => refused.count(limitKey(address)),
+    failure: async (address) => void (await refused.count(limitKey(address))),
     barred: (address) => refused.check(limitKey(address)),
-    client: (address) => client.count(limitKey(address)),
-    lookUp: () => lookUps.count("all"),
+    client: async (address) => void (await client.count(limitKey(address))),
+    lookUp: async () => void (await lookUps.count("all")),
+    request: async (caller) => {
+      // The narrower one first: what it refuses is not taken from the other tokens of the project.
+      if (caller.kind === "project")
+        return rateLimitFields([await token.count(caller.tokenId), await project.count(caller.projectId)]);
+      if (caller.kind === "device") return rateLimitFields([await device.count(caller.deviceId)]);
+      return {};
+    },
+    send: async (projectId) => void (await sends.count(projectId)),
   };
 };

@@ -29,13 +29,17 @@ const LastEventId = z
   .meta({ description: "The `id` that was read last: the stream goes on behind it" });
 
 const streams = (route: Route): boolean => Object.values(route.answers).some(({ stream }) => stream);
+/** What is left to a caller who is known. */
+const rateLimitHeaders = {
+  RateLimit: z.string().optional().meta({ description: "What is left, by policy: `r` requests for `t` seconds" }),
+  "RateLimit-Policy": z.string().optional().meta({ description: "Limits by name: `q` requests in `w` seconds" }),
+};
 
 const headersOf: Record<number, Record<string, z.ZodType>> = {
   401: { "WWW-Authenticate": z.string() },
   429: {
     "Retry-After": RetryAfter,
-    RateLimit: z.string().optional(),
-    "RateLimit-Policy": z.string().optional(),
+    ...rateLimitHeaders,
   },
   503: { "Retry-After": RetryAfter },
 };
@@ -92,6 +96,7 @@ const answerResponses = (route: Route): ZodOpenApiResponsesObject =>
           ...(route.query === undefined || stream
             ? {}
             : { Link: z.string().optional().meta({ description: "Pages of the list (RFC 8288)" }) }),
+          ...(route.access.by.some((kind) => kind === "project" || kind === "device") ? rateLimitHeaders : {}),
           ...(route.method === "post" ? { "Idempotent-Replayed": z.literal("true").optional() } : {}),
         }),
         ...(schema === undefined

@@ -32,6 +32,8 @@ const directory = (seen: Record<string, TokenRecord>, stored: Record<string, Tok
     failure: async () => {},
     client: async () => {},
     lookUp: async () => {},
+    request: async () => ({}),
+    send: async () => {},
     barred: async () => {
       if (barred) throw new HeraldError("rate-limited", "too many");
     },

@@ -63,8 +63,9 @@ const sendNotification = defineRoute({
     200: { description: "What `dry_run` found", schema: z.object({ data: DryRun }) },
     202: { description: "The notification is accepted, or scheduled", schema: OneNotification },
   },
+  errors: ["quota-exceeded"],
   handle: async (gateway, { caller: { projectId }, body: { notification }, sent, path, idempotencyKey }) => {
-    const { once, projects, openTokens, send } = gateway;
+    const { once, projects, openTokens, send, limits, queue } = gateway;
     const sending = ({ id, at }: Attempt) => ({ projectId, id: id as NotificationId, at, notification });
     const accept = (attempt: Attempt) =>
       acceptNotification({
@@ -85,6 +86,9 @@ const sendNotification = defineRoute({
       check: accept,
       perform: async (attempt) => {
         const command = accept(attempt);
+        // A replay is not sent again, so it does not count.
+        await limits.send(projectId);
+        await queue.admit(projectId, Buffer.byteLength(JSON.stringify(command)));
         await send(command);
         return reply(command);
       },

@@ -1,0 +1,89 @@
+import { randomUUID } from "node:crypto";
+import { consume, consumersReady, defineHandler } from "@herald/bus";
+import { SendV1 } from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterEach, describe, expect, test } from "vitest";
+import { type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
+import { newWorld } from "./new-world.ts";
+
+let system: GatewayTest;
+afterEach(() => system?.stop());
+
+const limited = async (environment: Record<string, string>): Promise<TestProject> => {
+  system = await startGatewayTest({ environment });
+  return system.project();
+};
+const devices = (token: string) => system.call("GET /api/v1/devices", { token });
+const send = ({ token }: TestProject, key?: string) =>
+  system.call("POST /api/v1/notifications", {
+    token,
+    body: { notification: { title: "Hi", targets: ["all"] } },
+    ...(key === undefined ? {} : { headers: { "idempotency-key": key } }),
+  });
+
+describe("requests", () => {
+  test("with one token are limited, are told what is left, and leave the project's other tokens alone", async () => {
+    const project = await limited({ HERALD_GATEWAY_LIMIT_TOKEN: "4", HERALD_GATEWAY_LIMIT_PROJECT: "6" });
+    const other = await system.token(project, ["read"]);
+    const first = await devices(project.token);
+    expect(first.headers.get("ratelimit-policy")).toBe('"token";q=4;w=10, "project";q=6;w=10');
+    expect(first.headers.get("ratelimit")).toMatch(/^"token";r=3;t=\d+, "project";r=5;t=\d+$/);
+    // What goes wrong counts too, and is told the same.
+    const missing = await system.call("GET /api/v1/devices/x", { token: project.token });
+    expect([missing.status, missing.headers.get("ratelimit")?.slice(0, 11)]).toEqual([404, '"token";r=2']);
+    for (let index = 0; index < 2; index++) await devices(project.token);
+    const refused = await devices(project.token);
+    expect([refused.status, refused.problem.type]).toEqual([429, "/docs/errors#rate-limited"]);
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(refused.headers.get("ratelimit")).toMatch(/^"token";r=0;t=\d+$/);
+    expect((await devices(other)).status).toBe(200);
+    expect((await devices(other)).status).toBe(200);
+    const over = await devices(other);
+    expect([over.status, over.headers.get("ratelimit-policy")]).toEqual([429, '"project";q=6;w=10']);
+    expect((await devices((await system.project()).token)).status).toBe(200);
+  });
+
+  test("of one device are limited, and no other's", async () => {
+    await limited({ HERALD_GATEWAY_LIMIT_DEVICE: "2" });
+    const [one, other] = [await newWorld(system), await newWorld(system)];
+    const change = (token: string) => system.call("PATCH /api/v1/metadata", { token, body: { metadata: {} } });
+    const statuses = [];
+    for (let index = 0; index < 3; index++) statuses.push((await change(one.credential)).status);
+    expect(statuses).toEqual([200, 200, 429]);
+    expect((await change(other.credential)).status).toBe(200);
+  });
+});
+
+describe("a project's quota", () => {
+  test("of notifications in an hour counts what is sent, not what is repeated or tried", async () => {
+    const project = await limited({ HERALD_GATEWAY_QUOTA_SENDS: "2" });
+    const key = randomUUID();
+    const first = await send(project, key);
+    expect((await send(project, key)).body).toEqual(first.body);
+    expect((await send(project)).status).toBe(202);
+    const refused = await send(project, randomUUID());
+    expect([refused.status, refused.problem.type]).toEqual([429, "/docs/errors#quota-exceeded"]);
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(3_500);
+    expect(refused.headers.get("ratelimit-policy")).toBe('"sends";q=2;w=3600');
+    expect((await send(project, key)).headers.get("idempotent-replayed")).toBe("true");
+    expect((await send(await system.project())).status).toBe(202);
+  });
+
+  test("of what waits in the queue refuses more until it is started, and no other project's", async () => {
+    const project = await limited({ HERALD_GATEWAY_QUOTA_QUEUED: "5" });
+    const statuses = [];
+    for (let index = 0; index < 8; index++) statuses.push((await send(project)).status);
+    expect(statuses.slice(0, 5)).toEqual([202, 202, 202, 202, 202]);
+    expect(statuses.at(-1)).toBe(429);
+    const refused = await send(project);
+    expect(refused.problem.type).toBe("/docs/errors#quota-exceeded");
+    expect(refused.headers.get("retry-after")).toBe("5");
+    expect((await send(await system.project())).status).toBe(202);
+    const consuming = await consume(system.bus, [
+      defineHandler({ durable: "dispatch-start", message: SendV1, handle: async () => {} }),
+    ]);
+    await eventually(() => expect(consumersReady(consuming)).toBe(true));
+    await eventually(async () => expect((await send(project)).status).toBe(202));
+    await consuming.stop(2_000);
+  });
+});
