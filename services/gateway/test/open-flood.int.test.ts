@@ -47,9 +47,9 @@ const open = ({ notificationId, token }: { notificationId: string; token: string
 
 const flood = 50_000;
 // The flood, the gateway and the services behind it share one process here, so it may not be further behind than questions wait.
-const connections = 10;
+const connections = 4;
 /** Answers that one connection may be behind. */
-const ahead = 10;
+const ahead = 5;
 
 /** The same request over and over on one connection, many at a time. Gives how often each status was answered. */
 const hammer = (request: string, times: number): Promise<Map<string, number>> =>
