@@ -4,17 +4,20 @@ import { createECDH, createPrivateKey, type KeyObject } from "node:crypto";
 export type VapidKeys = { readonly public_key: string; readonly private_key: string };
 
 const CURVE = "prime256v1";
+const SCALAR_BYTES = 32;
 
 export function newVapidKeys(): VapidKeys {
   const ecdh = createECDH(CURVE);
   ecdh.generateKeys();
-  return { public_key: ecdh.getPublicKey("base64url"), private_key: ecdh.getPrivateKey("base64url") };
+  // Node leaves out zeros at the front, and every 256th key begins with one.
+  const scalar = Buffer.concat([Buffer.alloc(SCALAR_BYTES), ecdh.getPrivateKey()]).subarray(-SCALAR_BYTES);
+  return { public_key: ecdh.getPublicKey("base64url"), private_key: scalar.toString("base64url") };
 }
 
 /** The public half of a private key; undefined when that is none. */
 export function publicKeyOf(privateKey: string): string | undefined {
   const scalar = Buffer.from(privateKey, "base64url");
-  if (scalar.length !== 32) return undefined;
+  if (scalar.length !== SCALAR_BYTES) return undefined;
   try {
     const ecdh = createECDH(CURVE);
     ecdh.setPrivateKey(scalar);
