@@ -7,7 +7,7 @@ import { type Bus, connectionOf } from "./connect.ts";
 
 /**
  * The last message of a subject that the stream still has, also one that is being processed right now; undefined when there is none.
- * It is read by a direct get, which any replica may answer: one that lags by milliseconds may not have it yet.
+ * Any replica answers first; where that one has none, the stream's leader is asked, since a replica that was away lags behind.
  * Throws HeraldError bus-away, or schema when the message is not what the contract says.
  */
 export const lastMessage = async <Schema extends z.ZodType>(
@@ -18,7 +18,10 @@ export const lastMessage = async <Schema extends z.ZodType>(
 ): Promise<{ data: z.output<Schema>; at: Date } | undefined> => {
   const { connected, jsm } = connectionOf(bus);
   if (!connected) throw notConnected();
-  const found = await jsm.direct.getMessage(stream, { last_by_subj: subject }).catch((error: unknown) => {
+  const query = { last_by_subj: subject };
+  const read = async () =>
+    (await jsm.direct.getMessage(stream, query)) ?? (await jsm.streams.getMessage(stream, query));
+  const found = await read().catch((error: unknown) => {
     throw toBusError(error);
   });
   if (found === null) return undefined;

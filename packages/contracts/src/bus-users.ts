@@ -62,8 +62,10 @@ const ofDurables = (service: BusService): string[] =>
 
 const reading = (service: BusService): string[] =>
   entries<MessageName, readonly BusService[]>(lookups).flatMap(([name, services]) => {
-    const { filter } = messages[name];
-    return services.includes(service) ? [`$JS.API.DIRECT.GET.${streamOf(name)}.${filter}`] : [];
+    if (!services.includes(service)) return [];
+    // Any replica answers the first, for these subjects alone; the leader the second, whose subject names the stream only.
+    const stream = streamOf(name);
+    return [`$JS.API.DIRECT.GET.${stream}.${messages[name].filter}`, `$JS.API.STREAM.MSG.GET.${stream}`];
   });
 
 const streamOf = (name: MessageName): StreamName => {
