@@ -1,12 +1,13 @@
-import { generateKeyPairSync, randomBytes } from "node:crypto";
+import { createECDH, generateKeyPairSync, randomBytes } from "node:crypto";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import type { ProjectId } from "@herald/contracts";
+import { type ProjectId, Provider } from "@herald/contracts";
 import { MongoClient } from "mongodb";
 import { seedDevices } from "../../services/registry/src/stores/seed-devices.ts";
 import { end, start } from "./processes.ts";
+import type { Sink } from "./row.ts";
 
 type Local = {
   readonly gateway: string;
@@ -27,6 +28,38 @@ const freePorts = Object.fromEntries(
     .map((name) => [name, "0"]),
 );
 
+/** Well formed; the sinks look at none. */
+const credentials = () => ({
+  apns: {
+    key_id: "ABCDE12345",
+    team_id: "ABCDE12345",
+    bundle_id: "com.example.bench",
+    environment: "production",
+    private_key: generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey.export({ type: "pkcs8", format: "pem" }),
+  },
+  fcm: {
+    service_account: {
+      type: "service_account",
+      project_id: "bench",
+      client_email: "bench@bench.iam.gserviceaccount.com",
+      private_key: generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey.export({
+        type: "pkcs8",
+        format: "pem",
+      }),
+    },
+  },
+  webpush: { subject: "mailto:bench@example.com" },
+});
+
+/** How many browsers the subscriptions are of: making a key for each would take longer than the bench. */
+const browsers = 50;
+const browserKeys = () =>
+  Array.from({ length: browsers }, () => {
+    const browser = createECDH("prime256v1");
+    browser.generateKeys();
+    return { p256dh: browser.getPublicKey("base64url"), auth: randomBytes(16).toString("base64url") };
+  });
+
 const request = async <T>(url: string, token: string, method = "GET", body?: unknown): Promise<T> => {
   const response = await fetch(url, {
     method,
@@ -37,8 +70,8 @@ const request = async <T>(url: string, token: string, method = "GET", body?: unk
   return (await response.json()) as T;
 };
 
-/** The whole system as `npm start` runs it, in a folder of its own and on free ports, with a project that sends to `sink`. */
-export const startSystem = async (sink: { url: string; ca: string }) => {
+/** The whole system as `npm start` runs it, in a folder of its own and on free ports, with a project that sends to the sinks. */
+export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>) => {
   const openKeys = `bench:${randomBytes(32).toString("base64")}`;
   const dataDir = await mkdtemp(join(tmpdir(), "herald-bench-"));
   const child = start("packages/local-stack/src/start.ts", [], {
@@ -71,17 +104,14 @@ export const startSystem = async (sink: { url: string; ca: string }) => {
     },
   );
   const project: Project = { id: created.data.id, token: created.token };
-  await request(`${admin}/projects/${project.id}/providers/apns`, local.adminToken, "PUT", {
-    key_id: "ABCDE12345",
-    team_id: "ABCDE12345",
-    bundle_id: "com.example.bench",
-    environment: "production",
-    endpoint: sink.url,
-    ca: sink.ca,
-    private_key: generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey.export({ type: "pkcs8", format: "pem" }),
-  });
+  for (const provider of Provider.options) {
+    const { url: endpoint, ca } = sinks[provider];
+    const settings = { ...credentials()[provider], endpoint, ca };
+    await request(`${admin}/projects/${project.id}/providers/${provider}`, local.adminToken, "PUT", settings);
+  }
   const mongo = await new MongoClient(local.mongo.url).connect();
   let tokens = 0;
+  const subscribers = browserKeys();
   const get = <T>(path: string): Promise<T> => request<T>(`${local.gateway}/api/v1${path}`, project.token);
   return {
     processes: local.processes,
@@ -93,11 +123,17 @@ export const startSystem = async (sink: { url: string; ca: string }) => {
     /** How many opens of a notification the statistics have. */
     opened: async (notification: string): Promise<number> =>
       (await get<{ data: { totals: { opened: number } } }>(`/stats?notification=${notification}`)).data.totals.opened,
-    /** Puts so many new iOS devices, all subscribed to the topic. */
-    seed: async (topic: string, devices: number): Promise<void> => {
+    /** Puts so many new devices of a provider's platform, all subscribed to the topic. */
+    seed: async (provider: Provider, topic: string, devices: number): Promise<void> => {
       const wanted = function* () {
-        for (let index = 0; index < devices; index++)
-          yield { token: (++tokens).toString(16).padStart(64, "0"), platform: "ios" as const, topics: [topic] };
+        for (let index = 0; index < devices; index++) {
+          const token = (++tokens).toString(16).padStart(64, "0");
+          if (provider === "apns") yield { token, platform: "ios" as const, topics: [topic] };
+          if (provider === "fcm") yield { token: `${token}:${token}`, platform: "android" as const, topics: [topic] };
+          const keys = subscribers[index % browsers];
+          if (provider === "webpush" && keys !== undefined)
+            yield { token: `${sinks.webpush.url}/push/${token}`, keys, platform: "web" as const, topics: [topic] };
+        }
       };
       for await (const _ids of seedDevices(mongo.db("herald_registry"), project.id, wanted()));
     },

@@ -1,7 +1,11 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { Provider } from "@herald/contracts";
 import { startSystem } from "./herald.ts";
+import { page } from "./page.ts";
 import { end, firstLine, start } from "./processes.ts";
-import { type Context, printTable } from "./row.ts";
+import { printTable, type Sink, type Table } from "./row.ts";
 import { allRows } from "./rows/all-rows.ts";
 
 const names = allRows.map(({ name }) => name);
@@ -12,6 +16,8 @@ const { values } = parseArgs({
     devices: { type: "string", default: "10000,100000" },
     opens: { type: "string", default: "50000" },
     runs: { type: "string", default: "3" },
+    /** Writes what was measured to docs/performance.md. */
+    write: { type: "boolean", default: false },
   },
 });
 const wanted = values.only.split(",");
@@ -21,16 +27,24 @@ if (unknown.length > 0) {
   process.exit(1);
 }
 const runs = Number(values.runs);
+const performancePage = join(import.meta.dirname, "../../docs/performance.md");
 
-console.log("The sink answers 200 and counts; HTTP/2 framed by hand in Node, a process of its own.");
-const sinkProcess = start("bench/src/sink.ts");
-const sink = await firstLine<Context["sink"]>(sinkProcess);
-const system = await startSystem(sink);
-const context = { system, sink, runs, sizes: values.devices.split(",").map(Number), opens: Number(values.opens) };
+console.log("The sinks accept everything and count; HTTP/2 framed by hand in Node, each a process of its own.");
+const processes = Provider.options.map((provider) => start("bench/src/sink.ts", [provider]));
+const [apns, fcm, webpush] = await Promise.all(processes.map((process) => firstLine<Sink>(process)));
+if (!apns || !fcm || !webpush) throw new Error("a sink did not start");
+const sinks = { apns, fcm, webpush };
+const system = await startSystem(sinks);
+const context = { system, sinks, runs, sizes: values.devices.split(",").map(Number), opens: Number(values.opens) };
+const tables: Table[] = [];
 try {
   for (const row of allRows.filter(({ name }) => wanted.includes(name)))
-    for await (const table of row.measure(context)) printTable(table, runs);
+    for await (const table of row.measure(context)) {
+      printTable(table, runs);
+      tables.push(table);
+    }
 } finally {
   await system.stop();
-  await end(sinkProcess);
+  for (const process of processes) await end(process);
 }
+if (values.write) await writeFile(performancePage, page(tables, runs, process.argv.slice(2), new Date()));

@@ -1,9 +1,13 @@
+import type { Provider } from "@herald/contracts";
 import type { System } from "./herald.ts";
+
+/** Stands in for a provider; `control` counts what it accepted. */
+export type Sink = { readonly url: string; readonly ca: string; readonly control: string };
 
 /** What rows measure with; the system runs once for all of them. */
 export type Context = {
   readonly system: System;
-  readonly sink: { readonly url: string; readonly ca: string; readonly control: string };
+  readonly sinks: Readonly<Record<Provider, Sink>>;
   /** How often each figure is measured. */
   readonly runs: number;
   /** Audiences of broadcasts. */
@@ -14,7 +18,12 @@ export type Context = {
 
 /** One line of a table: a figure by its run. */
 export type Line = { readonly label: string; readonly values: readonly number[]; readonly digits?: number };
-export type Table = { readonly title: string; readonly lines: readonly Line[] };
+export type Table = {
+  readonly title: string;
+  /** Its name in a plot. */
+  readonly short?: string;
+  readonly lines: readonly Line[];
+};
 
 /** One row of what Herald must reach: a file in `rows/`, listed in `rows/all-rows.ts`. */
 export type Row = {
@@ -25,15 +34,16 @@ export type Row = {
 };
 
 /** Minimum, median and maximum: a machine that others share gives no single figure. */
-const spread = (numbers: readonly number[], digits = 0): string => {
+export const spread = (numbers: readonly number[], digits = 0): [string, string, string] => {
   const sorted = numbers.toSorted((one, other) => one - other);
   const at = (index: number) => (sorted[index] ?? 0).toFixed(digits);
-  return [at(0), at(Math.floor((sorted.length - 1) / 2)), at(sorted.length - 1)].join(" / ");
+  return [at(0), at(Math.floor((sorted.length - 1) / 2)), at(sorted.length - 1)];
 };
 
 const labelWidth = 40;
 
 export const printTable = ({ title, lines }: Table, runs: number): void => {
   console.log(`\n${title} (minimum / median / maximum of ${runs})`);
-  for (const { label, values, digits } of lines) console.log(`  ${label.padEnd(labelWidth)} ${spread(values, digits)}`);
+  for (const { label, values, digits } of lines)
+    console.log(`  ${label.padEnd(labelWidth)} ${spread(values, digits).join(" / ")}`);
 };

@@ -4,14 +4,16 @@ import { createSecureContext, createServer, type TLSSocket } from "node:tls";
 import { generate } from "selfsigned";
 
 /**
- * An APNs that answers 200 to everything and counts: HTTP/2 frames read and written by hand over `node:tls`, without HPACK,
- * because a sink that costs as much as the sender measures the sink. A process of its own, at 1 to 2 µs a push.
- * Prints one JSON line when it is ready: `{ url, ca, control }`; GET control gives `{ pushes, firstAt, lastAt }`, DELETE resets.
+ * A provider that accepts everything and counts: HTTP/2 frames read and written by hand over `node:tls`, without reading HPACK,
+ * because a sink that costs as much as the sender measures the sink. A process of its own, at 1 to 2 µs a push:
+ * `sink.ts <apns | fcm | webpush>`. Prints one JSON line when it is ready: `{ url, ca, control }`; GET control gives
+ * `{ pushes, firstAt, lastAt }`, DELETE resets.
  */
 
 const preface = 24;
 const frame = { data: 0, headers: 1, settings: 4, ping: 6 } as const;
 const endStream = 1;
+const endHeaders = 4;
 const ack = 1;
 /** Most frames are small: what a client may send before the sink must grant more. */
 const connectionWindow = 1 << 30;
@@ -35,6 +37,34 @@ const windowUpdate = (bytes: number): Buffer => {
 /** SETTINGS_MAX_CONCURRENT_STREAMS = 1,000, as APNs says after the first valid request. */
 const settings = Buffer.concat([head(6, frame.settings, 0, 0), Buffer.from([0, 3, 0, 0, 0x03, 0xe8])]);
 
+/** In front of each block: nine bytes of frame, whose stream is written later. */
+const headers = (flags: number, ...hpack: number[]): Buffer =>
+  Buffer.concat([head(hpack.length, frame.headers, flags | endHeaders, 0), Buffer.from(hpack)]);
+const text = (words: string): number[] => [words.length, ...Buffer.from(words)];
+/** Google's token endpoint is here too, and nobody looks at paths: one body is the answer to both. */
+const fcmBody = Buffer.from(
+  JSON.stringify({ name: "projects/bench/messages/1", access_token: "bench", expires_in: 3_600, token_type: "Bearer" }),
+);
+
+/** The frames of an accepted push. HPACK: 0x88 is `:status: 200`, 0x08 another status, 0x0f 0x10 `content-type`. */
+const accepted: Readonly<Record<string, readonly Buffer[]>> = {
+  apns: [headers(endStream, 0x88)],
+  fcm: [
+    headers(0, 0x88, 0x0f, 0x10, ...text("application/json")),
+    Buffer.concat([head(fcmBody.length, frame.data, endStream, 0), fcmBody]),
+  ],
+  webpush: [headers(endStream, 0x08, ...text("201"))],
+};
+const [provider = "apns"] = process.argv.slice(2);
+const answer = accepted[provider];
+if (answer === undefined) throw new Error(`there is no ${provider}; there are ${Object.keys(accepted).join(", ")}`);
+const template = Buffer.concat(answer);
+/** Where in the template streams are named: five bytes into each frame. */
+const streamsAt = answer.map((_, index) => answer.slice(0, index).reduce((sum, { length }) => sum + length, 5));
+
+/** How a message's JSON begins; what asks for a token is a form. */
+const brace = "{".charCodeAt(0);
+
 const counted = { pushes: 0, firstAt: 0, lastAt: 0 };
 
 const serve = (socket: TLSSocket): void => {
@@ -54,6 +84,7 @@ const serve = (socket: TLSSocket): void => {
       prefaceLeft = 0;
     }
     const answered: number[] = [];
+    let noPushes = 0;
     const others: Buffer[] = [];
     let at = 0;
     while (bytes.length - at >= 9) {
@@ -64,6 +95,7 @@ const serve = (socket: TLSSocket): void => {
       if ((type === frame.headers || type === frame.data) && (flags & endStream) !== 0)
         answered.push(bytes.readUInt32BE(at + 5));
       if (type === frame.data) received += length;
+      if (type === frame.data && provider === "fcm" && length > 0 && bytes[at + 9] !== brace) noPushes++;
       if (type === frame.settings && (flags & ack) === 0) others.push(head(0, frame.settings, ack, 0));
       if (type === frame.ping && (flags & ack) === 0)
         others.push(head(8, frame.ping, ack, 0), bytes.subarray(at + 9, at + 17));
@@ -76,18 +108,14 @@ const serve = (socket: TLSSocket): void => {
     }
     if (answered.length > 0) {
       const now = Date.now();
-      counted.pushes += answered.length;
+      counted.pushes += answered.length - noPushes;
       counted.firstAt ||= now;
       counted.lastAt = now;
-      // Each answer: nine bytes of head and one of HPACK, 0x88 = `:status: 200`.
-      const answers = Buffer.alloc(answered.length * 10);
+      const answers = Buffer.alloc(answered.length * template.length);
       for (const [index, stream] of answered.entries()) {
-        const offset = index * 10;
-        answers[offset + 2] = 1;
-        answers[offset + 3] = frame.headers;
-        answers[offset + 4] = 5;
-        answers.writeUInt32BE(stream, offset + 5);
-        answers[offset + 9] = 0x88;
+        const offset = index * template.length;
+        template.copy(answers, offset);
+        for (const at of streamsAt) answers.writeUInt32BE(stream, offset + at);
       }
       others.push(answers);
     }

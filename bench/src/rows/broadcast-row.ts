@@ -1,37 +1,53 @@
 import { once } from "node:events";
+import type { Provider } from "@herald/contracts";
 import { type Broadcast, broadcast } from "../broadcast.ts";
 import { firstLine, start } from "../processes.ts";
-import type { Row, Table } from "../row.ts";
+import type { Row, Sink, Table } from "../row.ts";
 
-type Floor = { readonly pushes: number; readonly seconds: number; readonly cpuMicros: number };
+type Floor = {
+  readonly pushes: number;
+  readonly seconds: number;
+  readonly cpuMicros: number;
+  readonly encryptMicros: number;
+};
 
 /** `node:http2` alone, in the same run, against the same sink. */
-const measureFloor = async (sink: { url: string; ca: string }, pushes: number): Promise<Floor> => {
-  const child = start("bench/src/bare-http2.ts", [sink.url, String(pushes)], { BENCH_CA: sink.ca });
+const measureFloor = async (provider: Provider, sink: Sink, pushes: number): Promise<Floor> => {
+  const child = start("bench/src/floor.ts", [provider, sink.url, String(pushes)], { BENCH_CA: sink.ca });
   const floor = await firstLine<Floor>(child);
   if (child.exitCode === null) await once(child, "exit");
   return floor;
 };
 
-const tableOf = (devices: number, broadcasts: readonly Broadcast[], floors: readonly Floor[]): Table => {
+const nameOf: Readonly<Record<Provider, string>> = { apns: "APNs", fcm: "FCM", webpush: "Web Push" };
+
+const tableOf = (
+  provider: Provider,
+  devices: number,
+  broadcasts: readonly Broadcast[],
+  floors: readonly Floor[],
+): Table => {
   const floorRates = floors.map(({ pushes, seconds }) => pushes / seconds);
+  const encryption = floors.map(({ pushes, encryptMicros }) => encryptMicros / pushes);
   const ofEach = (suffix: string, pick: (one: Broadcast) => Readonly<Record<string, number>>) =>
     Object.keys(broadcasts[0] === undefined ? {} : pick(broadcasts[0])).map((name) => ({
       label: `  ${name.padEnd(12)} ${suffix}`,
       values: broadcasts.map((one) => pick(one)[name] ?? 0),
     }));
   return {
-    title: `one send to a topic of ${devices} devices, from the POST to the last push`,
+    title: `${nameOf[provider]}: one send to a topic of ${devices} devices, from the POST to the last push`,
+    short: `${nameOf[provider]} ${devices}`,
     lines: [
       { label: "pushes/s", values: broadcasts.map((one) => one.pushesPerSecond) },
-      { label: "node:http2 alone, pushes/s", values: floorRates },
+      { label: "floor alone, pushes/s", values: floorRates },
       {
         label: "ratio",
         values: broadcasts.map((one, index) => one.pushesPerSecond / (floorRates[index] ?? 1)),
         digits: 2,
       },
       { label: "CPU of Herald, µs a push", values: broadcasts.map((one) => one.ownCpu) },
-      { label: "node:http2 alone, µs a push", values: floors.map(({ pushes, cpuMicros }) => cpuMicros / pushes) },
+      { label: "floor alone, µs a push", values: floors.map(({ pushes, cpuMicros }) => cpuMicros / pushes) },
+      ...(provider === "webpush" ? [{ label: "encryption alone, µs a push", values: encryption }] : []),
       ...ofEach("µs a push", (one) => one.cpu),
       ...ofEach("peak MB", (one) => one.peakMegabytes),
     ],
@@ -40,22 +56,33 @@ const tableOf = (devices: number, broadcasts: readonly Broadcast[], floors: read
 
 const warmUp = 5_000;
 
-/** One send to a topic, beside the floor. */
-export const broadcastRow: Row = {
-  name: "broadcast",
-  async *measure({ system, sink, runs, sizes }) {
-    await system.seed("warm-up", warmUp);
-    await broadcast(system, sink.control, "warm-up", warmUp);
-    for (const devices of sizes) {
-      const topic = `of-${devices}`;
-      await system.seed(topic, devices);
+const broadcastsOf = (
+  provider: Provider,
+  name: string,
+  sizesOf: (sizes: readonly number[]) => readonly number[],
+): Row => ({
+  name,
+  async *measure({ system, sinks, runs, sizes }) {
+    const sink = sinks[provider];
+    await system.seed(provider, `${provider}-warm-up`, warmUp);
+    await broadcast(system, sink.control, `${provider}-warm-up`, warmUp);
+    for (const devices of sizesOf(sizes)) {
+      const topic = `${provider}-of-${devices}`;
+      await system.seed(provider, topic, devices);
       const broadcasts: Broadcast[] = [];
       const floors: Floor[] = [];
       for (let run = 0; run < runs; run++) {
-        floors.push(await measureFloor(sink, devices));
+        floors.push(await measureFloor(provider, sink, devices));
         broadcasts.push(await broadcast(system, sink.control, topic, devices));
       }
-      yield tableOf(devices, broadcasts, floors);
+      yield tableOf(provider, devices, broadcasts, floors);
     }
   },
-};
+});
+
+/** One send to a topic, beside the floor: APNs at every size, the others at the first, where what differs shows as well. */
+export const broadcastRows: readonly Row[] = [
+  broadcastsOf("apns", "broadcast", (sizes) => sizes),
+  broadcastsOf("fcm", "broadcast-fcm", (sizes) => sizes.slice(0, 1)),
+  broadcastsOf("webpush", "broadcast-webpush", (sizes) => sizes.slice(0, 1)),
+];
