@@ -7,7 +7,7 @@ import { type ProjectId, Provider } from "@herald/contracts";
 import { MongoClient } from "mongodb";
 import { seedDevices } from "../../services/registry/src/stores/seed-devices.ts";
 import { end, start } from "./processes.ts";
-import type { Sink } from "./row.ts";
+import type { Sink } from "./sinks.ts";
 
 type Local = {
   readonly gateway: string;

@@ -5,8 +5,9 @@ import { Provider } from "@herald/contracts";
 import { startSystem } from "./herald.ts";
 import { page } from "./page.ts";
 import { end, firstLine, start } from "./processes.ts";
-import { printTable, type Sink, type Table } from "./row.ts";
+import { printTable, type Table } from "./row.ts";
 import { allRows } from "./rows/all-rows.ts";
+import type { Sink } from "./sinks.ts";
 
 const names = allRows.map(({ name }) => name);
 const { values } = parseArgs({

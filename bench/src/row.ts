@@ -1,8 +1,6 @@
 import type { Provider } from "@herald/contracts";
 import type { System } from "./herald.ts";
-
-/** Stands in for a provider; `control` counts what it accepted. */
-export type Sink = { readonly url: string; readonly ca: string; readonly control: string };
+import type { Sink } from "./sinks.ts";
 
 /** What rows measure with; the system runs once for all of them. */
 export type Context = {

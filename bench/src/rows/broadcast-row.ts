@@ -2,7 +2,8 @@ import { once } from "node:events";
 import type { Provider } from "@herald/contracts";
 import { type Broadcast, broadcast } from "../broadcast.ts";
 import { firstLine, start } from "../processes.ts";
-import type { Row, Sink, Table } from "../row.ts";
+import type { Row, Table } from "../row.ts";
+import type { Sink } from "../sinks.ts";
 
 type Floor = {
   readonly pushes: number;

@@ -25,7 +25,6 @@ const everyone = [
   "$JS.API.STREAM.PURGE.PUSH_CMD",
   "$JS.API.STREAM.PURGE.KV_push_tokens",
   "$JS.API.STREAM.MSG.DELETE.PUSH_EVENTS",
-  "$JS.API.STREAM.MSG.GET.PUSH_CMD",
   "$JS.API.STREAM.MSG.GET.KV_push_tokens",
   "$JS.API.STREAM.SNAPSHOT.PUSH_EVENTS",
   "$JS.API.STREAM.RESTORE.PUSH_EVENTS",
@@ -48,6 +47,8 @@ const making = [
   "$JS.API.CONSUMER.CREATE.PUSH_EVENTS.mine",
   "$JS.API.CONSUMER.DELETE.PUSH_EVENTS.consumers-opens",
 ];
+/** What dispatch may, which looks for a notification that was accepted and has not come yet. */
+const readCommands = "$JS.API.STREAM.MSG.GET.PUSH_CMD";
 /** What the gateway may beside it, because it shows projects their events. */
 const reading = ["$JS.API.STREAM.INFO.PUSH_EVENTS", "$JS.API.DIRECT.GET.PUSH_EVENTS"];
 const send = "push.cmd.v1.dispatch.send.prj_1.ntf_1";
@@ -63,9 +64,10 @@ const ask = "push.req.v1.registry.projects.list";
 /** What each may not publish, although another may. */
 const forbidden: Readonly<Record<Restricted, readonly string[]>> = {
   // Not the events: the gateway may revive those that a durable of Herald's takes.
-  gateway: [...making, token, "$KV.push_projects.prj_1.settings", schedule, "push.dlq.v1.dispatch-start"],
+  gateway: [...making, readCommands, token, "$KV.push_projects.prj_1.settings", schedule, "push.dlq.v1.dispatch-start"],
   registry: [
     ...making,
+    readCommands,
     ...reading,
     send,
     schedule,
@@ -87,8 +89,21 @@ const forbidden: Readonly<Record<Restricted, readonly string[]>> = {
     watchTokens,
     "push.dlq.v1.registry-expand",
   ],
-  analytics: [...making, ...reading, send, deliver, schedule, registered, ask, token, readToken, watchTokens],
+  analytics: [
+    ...making,
+    ...reading,
+    readCommands,
+    send,
+    deliver,
+    schedule,
+    registered,
+    ask,
+    token,
+    readToken,
+    watchTokens,
+  ],
   bootstrap: [
+    readCommands,
     send,
     deliver,
     schedule,
@@ -100,7 +115,7 @@ const forbidden: Readonly<Record<Restricted, readonly string[]>> = {
     "$JS.API.CONSUMER.DURABLE.CREATE.KV_push_tokens.mine",
     "$JS.API.CONSUMER.MSG.NEXT.PUSH_CMD.dispatch-start",
   ],
-  opens: [...making, ...reading, send, deliver, schedule, opened, ask, token, readToken, watchTokens],
+  opens: [...making, ...reading, readCommands, send, deliver, schedule, opened, ask, token, readToken, watchTokens],
 };
 
 /** One durable of each, which no other may read or settle. */
