@@ -28,4 +28,5 @@ export { publishTogether } from "./publish-together.ts";
 export type { Scheduled } from "./schedule.ts";
 export { schedule } from "./schedule.ts";
 export { serviceAccess } from "./service-access.ts";
+export { createTelemetry } from "./telemetry.ts";
 export type { Watching } from "./watch-bucket.ts";

@@ -3,7 +3,7 @@ import type { Counter, Histogram, UpDownCounter } from "@opentelemetry/api";
 
 /** What the bus measures. Labels are durables, patterns, question names and outcomes: never ids. */
 export type Telemetry = {
-  /** Messages settled: `durable`, `outcome` (done, dead, again, abandoned). */
+  /** Messages settled: `durable`, `outcome` (done, dead, again). */
   readonly settled: Counter;
   /** Seconds from a message's receipt to its settlement, by `durable`. */
   readonly handling: Histogram;
