@@ -1,6 +1,6 @@
 export { ConfigError, readConfig } from "./config/read-config.ts";
 export { httpConfig, logConfig, mongoConfig, natsConfig, telemetryConfig } from "./config/shared-blocks.ts";
-export { type VariableInfo, variable, variables } from "./config/variables.ts";
+export { type VariableInfo, variable, variableInfo, variables } from "./config/variables.ts";
 export { type DescribeOptions, describeIssues } from "./describe-issues.ts";
 export type { Envelope, Owner } from "./envelope/envelope.ts";
 export { rewrap, seal, UnknownMasterKey, unseal } from "./envelope/envelope.ts";
