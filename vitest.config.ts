@@ -53,7 +53,7 @@ export default defineConfig({
           globalSetup,
           testTimeout: 120_000,
           hookTimeout: 180_000, // may be the first to fetch the programs
-          fileParallelism: false, // each file is a whole system, which needs the machine
+          maxWorkers: 2, // each file is a whole system, and waits for most of its time
         },
       },
     ],

@@ -18,8 +18,8 @@ import {
 } from "./analytics-fixture.ts";
 
 /** A size for every run; `HERALD_TEST_OPENS=100000 HERALD_TEST_KILLS=20` is the one that qualities are stated for. */
-const opensInAll = Number(process.env.HERALD_TEST_OPENS ?? 10_000);
-const kills = Number(process.env.HERALD_TEST_KILLS ?? 6);
+const opensInAll = Number(process.env.HERALD_TEST_OPENS ?? 5_000);
+const kills = Number(process.env.HERALD_TEST_KILLS ?? 4);
 /** Each kill leaves messages that come again after their ack wait of 30 s. */
 const timeoutMs = 120_000 + kills * 30_000;
 
