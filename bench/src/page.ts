@@ -42,7 +42,7 @@ export const page = (tables: readonly Table[], runs: number, args: readonly stri
 Written by \`${command}\` on ${at.toISOString().slice(0, 10)}, on ${machine}; each figure from ${runs} runs.
 Services, broker, database, load and the providers that accept everything share these cores, so speed is theirs together; CPU is
 counted for each process. The floor sends the same requests with \`node:http2\` and nothing else (for Web Push it encrypts them), in the
-same run. Herald's figures include the audience, the ledger with a row for each device, open tokens and streams on disk, and a run counts
+same run. Herald's figures include the audience, the ledger of every device, open tokens and streams on disk, and a run counts
 only when every device got its push once.
 ${plot(tables)}
 ${tables.map(section).join("\n\n")}
