@@ -1,6 +1,7 @@
 import { createBackoff } from "./backoff.ts";
 import type { Connection, ConnectionEvents, Job, OpenConnection } from "./connection.ts";
 import { createDeadlines } from "./deadlines.ts";
+import { createEnding } from "./ending.ts";
 import { createSendableCheck } from "./sendable.ts";
 import type { TlsTickets } from "./tls-socket.ts";
 import { type Transport, type TransportAnswer, type TransportOptions, transportDefaults } from "./transport.ts";
@@ -27,7 +28,7 @@ export function createPool(options: TransportOptions, openConnection: OpenConnec
   let order = 0;
   let closing = false;
   let retry: NodeJS.Timeout | undefined;
-  let emptied: (() => void) | undefined;
+  const ending = createEnding(() => connections.size === 0);
 
   const events: ConnectionEvents = {
     changed: pump,
@@ -43,7 +44,7 @@ export function createPool(options: TransportOptions, openConnection: OpenConnec
       if (!served && !closing) backoff.failed(performance.now(), reason);
       if (backoff.failures() >= FAILURES_UNTIL_DOWN && !anyUsable()) giveUp(backoff.reason());
       pump();
-      if (connections.size === 0) emptied?.();
+      ending.ended();
     },
   };
 
@@ -148,19 +149,9 @@ export function createPool(options: TransportOptions, openConnection: OpenConnec
         giveUp("the transport is closed");
         for (const connection of connections) connection.drain();
       }
-      if (connections.size > 0) {
-        const deadline = setTimeout(() => {
-          for (const connection of connections) connection.destroy("closed before its answer");
-        }, limits.closeTimeoutMs);
-        await new Promise<void>((resolve) => {
-          const earlier = emptied;
-          emptied = () => {
-            earlier?.();
-            resolve();
-          };
-        });
-        clearTimeout(deadline);
-      }
+      await ending.within(limits.closeTimeoutMs, () => {
+        for (const connection of connections) connection.destroy("closed before its answer");
+      });
       clearTimeout(retry);
       deadlines.stop();
     },

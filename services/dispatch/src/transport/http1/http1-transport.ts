@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { Agent, request as httpsRequest } from "node:https";
 import type { TLSSocket } from "node:tls";
+import { createEnding } from "../ending.ts";
 import { createSendableCheck } from "../sendable.ts";
 import { type Transport, type TransportAnswer, type TransportOptions, transportDefaults } from "../transport.ts";
 
@@ -37,7 +38,7 @@ export function createHttp1Transport(options: TransportOptions): Transport {
   /** Not what Node calls reused: it says so only of those that were free in between. */
   const secured = new WeakSet<TLSSocket>();
   let closing = false;
-  let emptied: (() => void) | undefined;
+  const ending = createEnding(() => exchanges.size === 0);
 
   const exchange = (
     { path, headers, body }: Parameters<Transport["send"]>[0],
@@ -56,7 +57,7 @@ export function createHttp1Transport(options: TransportOptions): Transport {
       clearTimeout(connecting);
       resolve(answer);
       if (answer.kind !== "answered") outgoing.destroy();
-      if (exchanges.size === 0) emptied?.();
+      ending.ended();
     };
     const lose = (reason: string) => end({ kind: written ? "unknown" : "unprocessed", reason });
     const own: Exchange = { written: () => written, end };
@@ -105,19 +106,9 @@ export function createHttp1Transport(options: TransportOptions): Transport {
       closing = true;
       for (const { written, end } of [...exchanges])
         if (!written()) end({ kind: "unprocessed", reason: "the transport is closed" });
-      if (exchanges.size > 0) {
-        const deadline = setTimeout(() => {
-          for (const { end } of [...exchanges]) end({ kind: "unknown", reason: "closed before its answer" });
-        }, limits.closeTimeoutMs);
-        await new Promise<void>((resolve) => {
-          const earlier = emptied;
-          emptied = () => {
-            earlier?.();
-            resolve();
-          };
-        });
-        clearTimeout(deadline);
-      }
+      await ending.within(limits.closeTimeoutMs, () => {
+        for (const { end } of [...exchanges]) end({ kind: "unknown", reason: "closed before its answer" });
+      });
       agent.destroy();
     },
   };
