@@ -22,7 +22,7 @@ export { eventBounds, firstEventSince, hearEvents, readEvents } from "./events.t
 export { lastMessage } from "./last-message.ts";
 export type { Published, PublishOptions } from "./publish.ts";
 export { publish } from "./publish.ts";
-export { publishEvent } from "./publish-event.ts";
+export { publishEvent, publishEvents } from "./publish-event.ts";
 export type { Message } from "./publish-together.ts";
 export { publishTogether } from "./publish-together.ts";
 export type { Scheduled } from "./schedule.ts";

@@ -1,6 +1,7 @@
 import { type EventContract, type EventName, events, headerNames, type OutboxEvent } from "@herald/contracts";
 import type { Bus } from "./connect.ts";
 import { publishAs } from "./publish.ts";
+import { batchLimit, type Outgoing, sendTogether } from "./publish-together.ts";
 
 /**
  * Publishes a fact as a CloudEvent in NATS binary mode and resolves after the stream's ack.
@@ -12,10 +13,29 @@ export const publishEvent = async <Name extends EventName>(
   event: OutboxEvent<Name>,
   options: { readonly replay?: string } = {},
 ): Promise<void> => {
+  const { contract, data, ...rest } = messageOf(event as OutboxEvent, options.replay);
+  await publishAs(bus, contract, data, rest);
+};
+
+/**
+ * Publishes facts as {@link publishEvent} does, up to 1,000 in one batch: at a fraction of the cost of each alone. When it
+ * throws, some of them may have been stored; published again, they are taken once.
+ */
+export const publishEvents = async (bus: Bus, facts: readonly OutboxEvent[]): Promise<void> => {
+  for (let from = 0; from < facts.length; from += batchLimit)
+    await sendTogether(
+      bus,
+      facts.slice(from, from + batchLimit).map((event) => messageOf(event)),
+    );
+};
+
+const messageOf = (event: OutboxEvent, replay?: string): Outgoing => {
   const contract = events[event.event] as unknown as EventContract;
   const { projectId } = event.data as { projectId: string };
-  await publishAs(bus, contract, event.data, {
-    messageId: options.replay === undefined ? event.id : `${event.id}/${options.replay}`,
+  return {
+    contract,
+    data: event.data,
+    messageId: replay === undefined ? event.id : `${event.id}/${replay}`,
     headers: {
       [headerNames.ceSpecVersion]: "1.0",
       [headerNames.ceId]: event.id,
@@ -25,5 +45,5 @@ export const publishEvent = async <Name extends EventName>(
       [headerNames.ceSubject]: event.subject,
       [headerNames.contentType]: "application/json",
     },
-  });
+  };
 };

@@ -4,11 +4,11 @@ import type { z } from "zod";
 import { apiCodes, notConnected } from "./bus-error.ts";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
 import { brokerHeaders, messageIdOf, outgoingHeaders } from "./message-headers.ts";
-import { publish, publishing } from "./publish.ts";
+import { type publish, publishAs, publishing } from "./publish.ts";
 import { requestAck } from "./stream-request.ts";
 
 /** The broker takes at most 1,000 messages in a batch. */
-const batchLimit = 1000;
+export const batchLimit = 1000;
 
 export type Message<Schema extends z.ZodType = z.ZodType> = {
   readonly contract: MessageContract<Schema>;
@@ -23,58 +23,69 @@ export type Message<Schema extends z.ZodType = z.ZodType> = {
 
 type Messages<Schemas extends readonly z.ZodType[]> = { readonly [Index in keyof Schemas]: Message<Schemas[Index]> };
 
+/** A message whose Nats-Msg-Id is settled. */
+export type Outgoing = Omit<Message, "id"> & {
+  readonly messageId: string;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
 /**
  * Publishes up to 1,000 messages of one stream as one atomic batch: all are stored, or none. The stream must allow it.
  * A batch that holds an id which the stream has already is sent message by message instead, since only a repeat can do that.
  * Throws as {@link publish} does.
  */
-export const publishTogether = async <const Schemas extends readonly z.ZodType[]>(
+export const publishTogether = <const Schemas extends readonly z.ZodType[]>(
   bus: Bus,
   messages: Messages<Schemas>,
-): Promise<void> => {
-  const [first, ...rest] = messages as unknown as Message[];
+): Promise<void> =>
+  sendTogether(
+    bus,
+    (messages as unknown as Message[]).map(({ id, ...message }) => ({
+      ...message,
+      messageId: messageIdOf(message.contract, id),
+    })),
+  );
+
+/** {@link publishTogether} with Nats-Msg-Ids as they are given. */
+export const sendTogether = async (bus: Bus, messages: readonly Outgoing[]): Promise<void> => {
+  const [first] = messages;
   if (first === undefined) return;
-  if (rest.length === 0) {
-    await publishAlone(bus, first);
-    return;
+  if (messages.length > batchLimit) throw new RangeError(`a batch holds at most ${batchLimit} messages`);
+  if (messages.length > 1) {
+    try {
+      await publishBatch(connectionOf(bus), messages);
+      return;
+    } catch (error) {
+      if (!isDuplicateInBatch(error)) throw error;
+    }
   }
-  if (rest.length >= batchLimit) throw new RangeError(`a batch holds at most ${batchLimit} messages`);
-  try {
-    await publishBatch(connectionOf(bus), [first, ...rest]);
-  } catch (error) {
-    if (!isDuplicateInBatch(error)) throw error;
-    await Promise.all([first, ...rest].map((message) => publishAlone(bus, message)));
-  }
+  await Promise.all(messages.map((message) => sendAlone(bus, message)));
 };
 
 const here = <Result>(fn: () => Result): Result => fn();
 
-const publishAlone = async (bus: Bus, { contract, data, id, within = here }: Message): Promise<void> => {
-  await within(() => publish(bus, contract, data, { id }));
+const sendAlone = async (bus: Bus, { contract, data, within = here, ...options }: Outgoing): Promise<void> => {
+  await within(() => publishAs(bus, contract, data, options));
 };
 
 const isDuplicateInBatch = (error: unknown): boolean =>
   error instanceof Error && "code" in error && error.code === apiCodes.duplicateInBatch;
 
 /** Only the last message is answered, so a batch costs one round trip. Patterns of a batch count as one. */
-const publishBatch = async (connection: Connection, messages: readonly Message[]): Promise<void> => {
-  const encoded = messages.map(({ contract, data, id, within = here }) => {
+const publishBatch = async (connection: Connection, messages: readonly Outgoing[]): Promise<void> => {
+  const encoded = messages.map(({ contract, data, messageId, headers, within = here }) => {
     const valid = contract.schema.parse(data);
-    return {
-      subject: contract.subject(valid),
-      body: JSON.stringify(valid),
-      messageId: messageIdOf(contract, id),
-      within,
-    };
+    return { subject: contract.subject(valid), body: JSON.stringify(valid), messageId, headers, within };
   });
   const patterns = new Set(messages.map(({ contract }) => contract.pattern));
   await publishing(connection, [...patterns].join(" "), async () => {
     if (!connection.connected) throw notConnected();
     const batchId = nuid.next();
     let ack = {};
-    for (const [index, { subject, body, messageId, within }] of encoded.entries()) {
+    for (const [index, { subject, body, messageId, headers: own, within }] of encoded.entries()) {
       const last = index === encoded.length - 1;
       const more = {
+        ...own,
         [brokerHeaders.messageId]: messageId,
         [brokerHeaders.batchId]: batchId,
         [brokerHeaders.batchSequence]: String(index + 1),

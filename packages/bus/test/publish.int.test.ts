@@ -1,4 +1,4 @@
-import { defineHandler, lastMessage, publish, publishEvent, publishTogether } from "@herald/bus";
+import { defineHandler, lastMessage, publish, publishEvent, publishEvents, publishTogether } from "@herald/bus";
 import {
   type DeliverBatchV1 as DeliverBatch,
   DeliverBatchV1,
@@ -221,6 +221,27 @@ describe("publishEvent", () => {
     const stored = await readStream(t, "PUSH_EVENTS");
     expect(stored.map(({ header }) => header.get("ce-id"))).toEqual([event.id, event.id]);
     expect(stored.map(({ header }) => header.get("Nats-Msg-Id"))).toEqual([event.id, `${event.id}/1`]);
+  });
+
+  test("more of them than one batch holds are each as if published alone, in their order, and again are stored once", async () => {
+    const facts = Array.from({ length: 1_001 }, opened);
+    await publishEvent(t.bus, facts[500] ?? opened());
+    const [alone] = await readStream(t, "PUSH_EVENTS");
+    await publishEvents(t.bus, facts.slice(501));
+    await publishEvents(t.bus, facts);
+    const stored = await readStream(t, "PUSH_EVENTS");
+    expect(stored.map(({ header }) => header.get("ce-id")).toSorted()).toEqual(facts.map(({ id }) => id).toSorted());
+    expect(stored.slice(1, 501).map(({ header }) => header.get("ce-id"))).toEqual(facts.slice(501).map(({ id }) => id));
+    const { id, at, subject, data } = facts[501] ?? opened();
+    const batched = Object.entries(headersOf(stored[1])).filter(([name]) => !name.startsWith("Nats-Batch-"));
+    expect(Object.fromEntries(batched)).toEqual({
+      ...headersOf(alone),
+      "Nats-Msg-Id": [id],
+      "ce-id": [id],
+      "ce-source": [`/projects/${data.projectId}`],
+      "ce-subject": [subject],
+      "ce-time": [at.toISOString()],
+    });
   });
 });
 

@@ -1,4 +1,4 @@
-import { type Bus, publishEvent } from "@herald/bus";
+import { type Bus, publishEvents } from "@herald/bus";
 import { type Open, openedEvent } from "./domain/open.ts";
 import type { OpenStore } from "./stores/open-store.ts";
 
@@ -12,6 +12,6 @@ export const emitOpens =
   (bus: Bus, store: OpenStore): EmitOpens =>
   async (opens) => {
     if (opens.length === 0) return;
-    await Promise.all(opens.map((open) => publishEvent(bus, openedEvent(open))));
+    await publishEvents(bus, opens.map(openedEvent));
     await store.markEmitted(opens);
   };
