@@ -1,13 +1,12 @@
-import { once } from "node:events";
 import {
   createSecureServer,
   type Http2SecureServer,
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from "node:http2";
-import type { AddressInfo, Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { Identity } from "./certificates.ts";
+import { keepSockets } from "./keep-sockets.ts";
 import type { Script } from "./script/script.ts";
 import type { Provider } from "./simulator.ts";
 
@@ -60,20 +59,13 @@ export function createH2Server({
     settings: { maxConcurrentStreams },
   });
   const connections = new WeakMap<ServerHttp2Session, Connection>();
-  const sockets = new Set<Socket>();
-  let accepted = 0;
+  const { stop, ...sockets } = keepSockets(server);
 
   const limitStreams = () =>
     server.updateSettings({ maxConcurrentStreams: script.oneStreamStart(provider) ? 1 : maxConcurrentStreams });
   limitStreams();
   const stopListening = script.onChange(limitStreams);
 
-  server.on("connection", (socket: Socket) => {
-    accepted += 1;
-    sockets.add(socket);
-    socket.on("error", ignore);
-    socket.once("close", () => sockets.delete(socket));
-  });
   // Ours must run first: node makes the session in its own listener of this event, and hides the socket from then on.
   let arriving: TLSSocket | undefined;
   server.prependListener("secureConnection", (socket: TLSSocket) => {
@@ -95,7 +87,6 @@ export function createH2Server({
     });
   });
   server.on("sessionError", ignore);
-  server.on("tlsClientError", ignore);
 
   /** A graceful end: what began before is answered, then the connection goes. */
   const sendGoaway = (
@@ -138,21 +129,11 @@ export function createH2Server({
       (stream.session as ServerHttp2Session | undefined)?.settings({ maxConcurrentStreams });
     },
 
-    /** Connections accepted since the start, and open ones. */
-    connectionCount: () => ({ accepted, open: sockets.size }),
-
-    /** @returns the port. @throws when it is taken */
-    async listen(host: string, port: number): Promise<number> {
-      server.listen(port, host);
-      await once(server, "listening");
-      return (server.address() as AddressInfo).port;
-    },
+    ...sockets,
 
     async stop(): Promise<void> {
       stopListening();
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      for (const socket of sockets) socket.destroy();
-      await closed;
+      await stop();
     },
   };
 }
