@@ -1,0 +1,225 @@
+import {
+  AuthenticateDevice,
+  newDeviceCredential,
+  newDeviceId,
+  newProjectId,
+  newProjectToken,
+  newTokenId,
+  type Scope,
+  secretHash,
+  type TokenRecord,
+} from "@herald/contracts";
+import { describe, expect, test } from "vitest";
+import type { Ask } from "../gateway.ts";
+import { createRateLimits } from "../limits/rate-limits.ts";
+import { createTokenDirectory } from "../records/token-directory.ts";
+import { createAuthenticate } from "./authenticate.ts";
+import { admin, anyClient, noCredential, project, projectOrDevice } from "./caller.ts";
+
+const now = new Date("2030-01-31T09:00:00.000Z");
+const [projectId, deviceId, tokenId] = [newProjectId(now), newDeviceId(now), newTokenId(now)];
+const adminToken = "the-admin-token";
+const address = "203.0.113.7";
+const failures = 4;
+
+/** The door with one project token, one device, and room for four refusals of an address. */
+const open = (scopes: readonly Scope[] = ["send", "read"]) => {
+  const token = newProjectToken();
+  const credential = newDeviceCredential(projectId, deviceId);
+  const record: TokenRecord = { id: tokenId, projectId, scopes: [...scopes] };
+  const questions: unknown[] = [];
+  const ask = async (question: { readonly subject: string }, data: { readonly credentialHash: string }) => {
+    questions.push({ subject: question.subject, ...data });
+    return { valid: data.credentialHash === secretHash(credential) };
+  };
+  const plenty = 1_000;
+  const limits = createRateLimits({
+    failures,
+    clients: plenty,
+    token: plenty,
+    project: plenty,
+    device: plenty,
+    sends: plenty,
+  });
+  const tokens = createTokenDirectory(
+    {
+      get: (key) => (key === secretHash(token) ? record : undefined),
+      look: async (_, permit) => {
+        await permit();
+        return undefined;
+      },
+      ready: () => true,
+      start: () => {},
+      stop: async () => {},
+    },
+    limits,
+    () => now,
+  );
+  const authenticate = createAuthenticate({ adminToken, tokens, ask: ask as unknown as Ask, limits });
+  return { authenticate, token, credential, questions };
+};
+
+const bearer = (secret: string): string => `Bearer ${secret}`;
+
+describe("who is asking", () => {
+  test("a project token is its project, with its scopes", async () => {
+    const { authenticate, token, questions } = open();
+    const caller = { kind: "project", projectId, tokenId, scopes: ["send", "read"] };
+    expect(await authenticate(project("send"), bearer(token), address)).toEqual(caller);
+    expect(await authenticate(project("send", "read"), bearer(token), address)).toEqual(caller);
+    expect(await authenticate(projectOrDevice("read"), bearer(token), address)).toEqual(caller);
+    expect(await authenticate(anyClient("read"), bearer(token), address)).toEqual(caller);
+    expect(questions).toEqual([]);
+  });
+
+  test("a device credential is its device, which registry verifies by its hash alone", async () => {
+    const { authenticate, credential, questions } = open();
+    const caller = { kind: "device", projectId, deviceId };
+    expect(await authenticate(projectOrDevice("send"), bearer(credential), address)).toEqual(caller);
+    expect(questions).toEqual([
+      { subject: AuthenticateDevice.subject, projectId, deviceId, credentialHash: secretHash(credential) },
+    ]);
+  });
+
+  test("the admin token is the admin, where the admin may be", async () => {
+    const { authenticate } = open();
+    expect(await authenticate(admin, bearer(adminToken), address)).toEqual({ kind: "admin" });
+    await expect(authenticate(project("send"), bearer(adminToken), address)).rejects.toMatchObject({
+      code: "unauthenticated",
+    });
+  });
+
+  test("a client proves itself in the body: without the header, or where nothing else is read", async () => {
+    const { authenticate, token } = open();
+    expect(await authenticate(anyClient("read"), undefined, address)).toEqual({ kind: "client" });
+    expect(await authenticate(noCredential, undefined, address)).toEqual({ kind: "client" });
+    expect(await authenticate(noCredential, bearer(token), address)).toEqual({ kind: "client" });
+    expect(await authenticate(noCredential, "nonsense", address)).toEqual({ kind: "client" });
+  });
+
+  test.each(["bearer ", "BEARER   "])(
+    "%j is as good a beginning as another, and blanks at the end are",
+    async (word) => {
+      const { authenticate, token } = open();
+      expect(await authenticate(project("send"), `${word}${token}  `, address)).toMatchObject({ kind: "project" });
+    },
+  );
+});
+
+describe("who is refused", () => {
+  const unknown = 'Bearer realm="herald", error="invalid_token"';
+
+  test.each([
+    ["no header", project("send"), undefined, "send `Bearer` and a project token (hpt_…)", 'Bearer realm="herald"'],
+    [
+      "no header where a device may ask",
+      projectOrDevice("send"),
+      undefined,
+      "send `Bearer` and a project token (hpt_…) or a device credential (hdc_…)",
+      'Bearer realm="herald"',
+    ],
+    ["no header for the admin", admin, undefined, "send `Bearer` and the admin token", 'Bearer realm="herald"'],
+    [
+      "a wrong admin token",
+      admin,
+      bearer("the-admin-tokem"),
+      "it is not known; send `Bearer` and the admin token",
+      unknown,
+    ],
+    [
+      "an unknown token",
+      project("send"),
+      bearer(newProjectToken()),
+      "it is not known; send `Bearer` and a project token (hpt_…)",
+      unknown,
+    ],
+    [
+      "what is none, beside what a client may do",
+      anyClient("send"),
+      bearer("hpt_nonsense"),
+      "it is not known; send `Bearer` and a project token (hpt_…) or a device credential (hdc_…) or `project_id` and `identifier` in the body, without this header",
+      unknown,
+    ],
+    [
+      "a device credential that registry does not know",
+      projectOrDevice("send"),
+      bearer(newDeviceCredential(projectId, deviceId)),
+      "it is not known; send `Bearer` and a project token (hpt_…) or a device credential (hdc_…)",
+      unknown,
+    ],
+  ])("%s", async (_, access, header, message, challenge) => {
+    const { authenticate } = open();
+    await expect(authenticate(access, header, address)).rejects.toMatchObject({
+      code: "unauthenticated",
+      message: `authorization: ${message}`,
+      headers: { "www-authenticate": challenge },
+    });
+  });
+
+  test.each([
+    ["another scheme", (token: string) => `Basic ${token}`],
+    ["a scheme before it", (token: string) => `Basic Bearer ${token}`],
+    ["no blank", (token: string) => `Bearer${token}`],
+    ["two secrets", (token: string) => `Bearer ${token} ${token}`],
+    ["a line break", (token: string) => `Bearer ${token}\n`],
+    ["nothing", () => "Bearer "],
+  ])("a good token after %s", async (_, header) => {
+    const { authenticate, token } = open();
+    await expect(authenticate(project("send"), header(token), address)).rejects.toMatchObject({
+      code: "unauthenticated",
+    });
+  });
+
+  test("a device where only a project may ask, without a question to registry", async () => {
+    const { authenticate, credential, questions } = open();
+    await expect(authenticate(project("send"), bearer(credential), address)).rejects.toMatchObject({
+      code: "forbidden",
+      message: "authorization: a device credential cannot do this; send a project token (hpt_…)",
+    });
+    expect(questions).toEqual([]);
+  });
+
+  test("a project where only a device may ask", async () => {
+    const { authenticate, token } = open();
+    await expect(authenticate({ by: ["device"] }, bearer(token), address)).rejects.toMatchObject({
+      code: "forbidden",
+      message: "authorization: it cannot do this; send a device credential (hdc_…)",
+      headers: undefined,
+    });
+  });
+
+  test("a token that lacks a scope is told which, and what it has", async () => {
+    const { authenticate, token } = open(["read"]);
+    await expect(authenticate(project("send", "read", "devices"), bearer(token), address)).rejects.toMatchObject({
+      code: "forbidden",
+      message: "authorization: the project token lacks the scope `send`, `devices`; it has `read`",
+      headers: {
+        "www-authenticate": 'Bearer realm="herald", error="insufficient_scope", scope="send read devices"',
+      },
+    });
+  });
+
+  test("whoever guesses is stopped, before registry is asked, and nobody else is", async () => {
+    for (const header of [undefined, bearer(newProjectToken()), bearer("nonsense")]) {
+      const { authenticate, token, credential, questions } = open();
+      for (let guess = 0; guess < failures; guess++) {
+        await expect(authenticate(project("send"), header, address)).rejects.toMatchObject({ code: "unauthenticated" });
+      }
+      await expect(authenticate(project("send"), header, address)).rejects.toMatchObject({ code: "rate-limited" });
+      const device = authenticate(projectOrDevice("send"), bearer(credential), address);
+      await expect(device).rejects.toMatchObject({ code: "rate-limited" });
+      expect(questions).toEqual([]);
+      // A token that memory knows costs nothing to check, so it stays good for those who share the address.
+      expect(await authenticate(project("send"), bearer(token), address)).toMatchObject({ kind: "project" });
+      const elsewhere = authenticate(projectOrDevice("send"), bearer(credential), "203.0.113.8");
+      expect(await elsewhere).toMatchObject({ kind: "device" });
+    }
+  });
+
+  test("a refusal for what a known caller may not do is no guess", async () => {
+    const { authenticate, token } = open(["read"]);
+    for (let again = 0; again <= failures + 1; again++) {
+      await expect(authenticate(project("send"), bearer(token), address)).rejects.toMatchObject({ code: "forbidden" });
+    }
+  });
+});
