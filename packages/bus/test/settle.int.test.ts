@@ -1,11 +1,10 @@
-import { defineDeadLetterHandler, defineHandler, publish } from "@herald/bus";
+import { defineHandler, publish } from "@herald/bus";
 import { deliveryGuard, SendV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { jetstream } from "@nats-io/jetstream";
-import { headers } from "@nats-io/transport-node";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { type BusTest, headersOf, messagesIn, readStream, sendOf, shortenAckWait, startBusTest } from "./fixture.ts";
+import { type BusTest, messagesIn, readStream, sendOf, shortenAckWait, startBusTest } from "./fixture.ts";
 
 let t: BusTest;
 beforeAll(async () => {
@@ -106,82 +105,6 @@ describe("a handler that returns", () => {
   });
 });
 
-describe("poison", () => {
-  const bodies = [
-    ["not JSON", new Uint8Array([0xff, 0x00, 0x7b]), "the body is not JSON"],
-    ["an empty body", new Uint8Array(), "the body is not JSON"],
-    ["JSON of something else", new TextEncoder().encode('{"hello":"secret words"}'), "projectId:"],
-  ] as const;
-
-  test.each(bodies)("%s goes to the dead letters with its bytes and the reason", async (_, body, detail) => {
-    let runs = 0;
-    await t.handle(
-      onSend(async () => {
-        runs++;
-      }),
-    );
-    const subject = SendV1.subject(sendOf());
-    await jetstream(t.raw.nc).publish(subject, body, { msgID: subject });
-    await allSettled();
-    const [letter] = await readStream(t, "PUSH_DLQ");
-    expect(runs).toBe(0);
-    expect(letter?.subject).toBe(`push.dlq.v1.${durable}`);
-    expect([...(letter?.data ?? [])]).toEqual([...body]);
-    expect(headersOf(letter)).toMatchObject({
-      "Herald-Dead-Subject": [subject],
-      "Herald-Dead-Stream": ["PUSH_CMD"],
-      "Herald-Dead-Reason": ["schema"],
-      "Herald-Dead-Deliveries": ["1"],
-      "Herald-Dead-Detail": [expect.stringContaining(detail)],
-      "Herald-Original-Nats-Msg-Id": [subject],
-    });
-    expect(line()).toMatchObject({ level: "error", outcome: "dead", reason: "schema" });
-    expect(JSON.stringify(t.logged)).not.toContain("secret words");
-  });
-
-  test("between good messages, with the terminated advisory kept", async () => {
-    const seen: string[] = [];
-    await t.handle(
-      onSend(async ({ id }) => {
-        seen.push(id);
-      }),
-    );
-    const first = await send();
-    await jetstream(t.raw.nc).publish(SendV1.subject(sendOf()), "}");
-    const second = await send();
-    await allSettled();
-    expect(seen.toSorted()).toEqual([first.notificationId, second.notificationId].toSorted());
-    expect(await messagesIn(t, "PUSH_DLQ")).toBe(1);
-    await eventually(async () => expect(await messagesIn(t, "PUSH_ADVISORY")).toBe(1));
-  });
-
-  test("a body as large as the broker takes is given up without the body", async () => {
-    await t.handle(onSend(async () => {}));
-    const subject = SendV1.subject(sendOf());
-    const most = t.raw.nc.info?.max_payload ?? 0;
-    await jetstream(t.raw.nc).publish(subject, new Uint8Array(most));
-    await allSettled();
-    const [letter] = await readStream(t, "PUSH_DLQ");
-    expect(letter?.data).toHaveLength(0);
-    expect(letter?.header.get("Herald-Dead-Detail")).toContain(`a body of ${most} bytes, left out`);
-  });
-
-  test("is not given up while the dead letters take nothing", async () => {
-    const { config } = await t.raw.jsm.streams.info("PUSH_DLQ");
-    await t.raw.jsm.streams.update("PUSH_DLQ", { ...config, subjects: ["push.elsewhere.v1.>"] });
-    try {
-      await t.handle(onSend(async () => {}));
-      await jetstream(t.raw.nc).publish(SendV1.subject(sendOf()), "}");
-      await eventually(() => expect(line()).toMatchObject({ outcome: "again" }));
-      expect(await messagesIn(t, "PUSH_CMD")).toBe(1);
-    } finally {
-      await t.raw.jsm.streams.update("PUSH_DLQ", config);
-    }
-    await allSettled();
-    expect(await messagesIn(t, "PUSH_DLQ")).toBe(1);
-  });
-});
-
 describe("a handler that throws", () => {
   test("an error that never passes: dead letter with its code, once", async () => {
     let runs = 0;
@@ -258,106 +181,4 @@ describe("a handler that throws", () => {
     }
     await t.raw.nc.flush();
   };
-});
-
-describe("whatever a stranger publishes", () => {
-  const random = (size: number) => crypto.getRandomValues(new Uint8Array(size));
-  const shapes = [
-    () => random(Math.floor(Math.random() * 200)),
-    () => new TextEncoder().encode(JSON.stringify({ ...sendOf(), projectId: ["__proto__"] })),
-    () => new TextEncoder().encode("[".repeat(5_000)),
-    () => new TextEncoder().encode('{"__proto__":{"polluted":true},"projectId":null}'),
-    () =>
-      new TextEncoder().encode(JSON.stringify({ ...sendOf(), content: { title: "x".repeat(10_000), targets: [1] } })),
-  ];
-  const oddHeaders = () => {
-    const odd = headers();
-    odd.set("traceparent", "00-zz-zz-99");
-    odd.set("Herald-Request-Id", "x".repeat(10_000));
-    odd.set("ce-id", "\u0000é☃");
-    odd.set("Nats-Rollup", "");
-    return odd;
-  };
-
-  test("is settled, and good messages among it are handled", async () => {
-    const seen: string[] = [];
-    await t.handle(
-      onSend(async ({ id }) => {
-        seen.push(id);
-      }),
-    );
-    const js = jetstream(t.raw.nc);
-    const good: string[] = [];
-    for (let n = 0; n < 100; n++) {
-      await Promise.all(
-        shapes.map((make) => js.publish(SendV1.subject(sendOf()), make(), n % 2 ? { headers: oddHeaders() } : {})),
-      );
-      good.push((await send()).notificationId);
-    }
-    await allSettled();
-    expect(seen.toSorted()).toEqual(good.toSorted());
-    expect(await messagesIn(t, "PUSH_DLQ")).toBe(500);
-    expect({}).not.toHaveProperty("polluted");
-  });
-});
-
-describe("dead letters", () => {
-  test("are handled with where they came from, also when they are not JSON", async () => {
-    const letters: unknown[] = [];
-    await t.handle(
-      onSend(async () => {
-        throw new HeraldError("notification-not-found", "gone");
-      }),
-      defineDeadLetterHandler({
-        durable: "dispatch-bury",
-        async handle({ data }) {
-          letters.push(data);
-        },
-      }),
-    );
-    const data = await send();
-    const subject = SendV1.subject(sendOf());
-    await jetstream(t.raw.nc).publish(subject, "}");
-    await eventually(() => expect(letters).toHaveLength(2));
-    const message = { publishedAt: expect.any(Date), sequence: expect.any(Number) };
-    expect(letters).toEqual(
-      expect.arrayContaining([
-        {
-          durable,
-          subject: SendV1.subject(data),
-          reason: "notification-not-found",
-          detail: "gone",
-          body: data,
-          message,
-        },
-        { durable, subject, reason: "schema", detail: "the body is not JSON", body: undefined, message },
-      ]),
-    );
-  });
-
-  test("that cannot be handled are given up, not dead-lettered again", async () => {
-    let runs = 0;
-    await t.handle(
-      onSend(async () => {
-        throw new HeraldError("notification-not-found", "gone");
-      }),
-      defineDeadLetterHandler({
-        durable: "dispatch-bury",
-        async handle() {
-          runs++;
-          throw new HeraldError("project-not-found", "gone too");
-        },
-      }),
-    );
-    await send();
-    await eventually(async () => {
-      const info = await t.raw.jsm.consumers.info("PUSH_DLQ", "dispatch-bury");
-      expect({ runs, acked: info.ack_floor.stream_seq > 0, unacked: info.num_ack_pending }).toEqual({
-        runs: 1,
-        acked: true,
-        unacked: 0,
-      });
-    });
-    expect(await messagesIn(t, "PUSH_DLQ")).toBe(1);
-  });
 });

@@ -46,3 +46,18 @@ export const startReceiver = async () => {
 };
 
 export type Receiver = Awaited<ReturnType<typeof startReceiver>>;
+
+/** Receivers that end together. */
+export const createReceivers = () => {
+  const receivers: Receiver[] = [];
+  return {
+    newReceiver: async () => {
+      const receiver = await startReceiver();
+      receivers.push(receiver);
+      return receiver;
+    },
+    stopReceivers: async () => {
+      for (const receiver of receivers.splice(0)) await receiver.stop();
+    },
+  };
+};

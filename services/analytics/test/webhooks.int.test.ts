@@ -1,51 +1,24 @@
-import { ask, publishEvent } from "@herald/bus";
-import {
-  ChangeWebhookQuestion,
-  DeleteWebhook,
-  ListWebhooks,
-  newProjectId,
-  newWebhookMessageId,
-  PingWebhook,
-  RecoverWebhookQuestion,
-  ResendWebhookMessage,
-  RotateWebhookSecret,
-} from "@herald/contracts";
-import { Webhook } from "standardwebhooks";
+import { newProjectId } from "@herald/contracts";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import { type Posted, type Receiver, startReceiver } from "./receiver.ts";
-import { eventually, type Hook, startWebhookTest, type WebhookTest } from "./webhook-fixture.ts";
+import { idsOf, signedBy, verified } from "./read-posts.ts";
+import { createReceivers, type Posted } from "./receiver.ts";
+import { eventually, startWebhookTest, type WebhookTest } from "./webhook-fixture.ts";
 
 // Receivers hang and come back, one after the other.
 vi.setConfig({ testTimeout: 90_000 });
 let system: WebhookTest;
-const receivers: Receiver[] = [];
+const { newReceiver, stopReceivers } = createReceivers();
 beforeAll(async () => {
   system = await startWebhookTest();
 });
 afterEach(async () => {
   system.present();
-  for (const receiver of receivers.splice(0)) await receiver.stop();
+  await stopReceivers();
 });
 afterAll(() => system.stop());
 
-const newReceiver = async () => {
-  const receiver = await startReceiver();
-  receivers.push(receiver);
-  return receiver;
-};
 const minute = 60_000;
 const hour = 60 * minute;
-
-/** As a receiver does it, with the reference library. */
-const verified = ({ body, headers }: Posted, { secret }: Pick<Hook, "secret">) =>
-  new Webhook(secret).verify(body, headers) as { id: string; type: string; timestamp: string; data: unknown };
-/** The same, at whatever time the clock of the test has. */
-const signedBy = ({ body, headers }: Posted, { secret }: Pick<Hook, "secret">): boolean => {
-  const at = new Date(Number(headers["webhook-timestamp"]) * 1_000);
-  const expected = new Webhook(secret).sign(headers["webhook-id"] ?? "", at, body);
-  return (headers["webhook-signature"] ?? "").split(" ").includes(expected);
-};
-const idsOf = (posts: readonly Posted[]) => posts.map(({ body }) => JSON.parse(body).id as string);
 
 test("an event is posted once, signed as Standard Webhooks has it", async () => {
   const receiver = await newReceiver();
@@ -206,171 +179,4 @@ test("a slow receiver holds up nobody else", async () => {
   await eventually(async () => expect(await system.messages(quickHook, "delivered")).toHaveLength(40));
   expect(await system.messages(slowHook, "delivered")).toEqual([]);
   expect(slow.posts.length).toBeLessThanOrEqual(16);
-});
-
-test("during a rotation both secrets sign; after a day the new one alone", async () => {
-  const receiver = await newReceiver();
-  const hook = await system.hook(receiver.url);
-  const post = async () => {
-    const before = receiver.posts.length;
-    await system.topicCreated(hook.projectId);
-    return eventually(() => {
-      const posted = receiver.posts[before];
-      if (posted === undefined) throw new Error("nothing yet");
-      return posted;
-    });
-  };
-  const named = { projectId: hook.projectId, webhookId: hook.id };
-  const rotate = (rotationId: string) => ask(system.bus, RotateWebhookSecret, { ...named, rotationId });
-  const unseen = await rotate("first");
-  // Its answer was lost: the repeat must not end the secret that the receiver has.
-  const first = await rotate("first");
-  expect(first.webhook.previous_secret_until).toBeDefined();
-  const both = await post();
-  expect(both.headers["webhook-signature"]?.split(" ")).toHaveLength(2);
-  expect([signedBy(both, hook), signedBy(both, unseen), signedBy(both, first)]).toEqual([true, false, true]);
-
-  // Two at most: the one before the last is out.
-  const second = await rotate("second");
-  const next = await post();
-  expect([signedBy(next, hook), signedBy(next, first), signedBy(next, second)]).toEqual([false, true, true]);
-
-  system.forward(24 * hour + minute);
-  const late = await post();
-  expect([signedBy(late, first), signedBy(late, second)]).toEqual([false, true]);
-  expect(await system.read(hook)).not.toHaveProperty("previous_secret_until");
-  const stored = await system.database.client.db(system.database.name).collection("webhooks").find().toArray();
-  for (const { secret } of [hook, unseen, first, second])
-    expect(JSON.stringify(stored)).not.toContain(secret.slice("whsec_".length));
-});
-
-test("five days without a success disable it, with an event, and what failed can be recovered", async () => {
-  const receiver = await newReceiver();
-  const other = await newReceiver();
-  receiver.answers(500);
-  const hook = await system.hook(receiver.url, { events: ["topic.created"] });
-  await system.hook(other.url, { projectId: hook.projectId, events: ["webhook.disabled"] });
-  const since = system.now().toISOString();
-  const first = await system.topicCreated(hook.projectId);
-  await eventually(async () => expect((await system.read(hook)).failing_since).toBeDefined());
-  system.forward(5 * 24 * hour - minute);
-  await eventually(async () => expect((await system.messages(hook))[0]?.attempt_count).toBe(2));
-  expect((await system.read(hook)).enabled).toBe(true);
-
-  system.forward(6 * minute);
-  await eventually(async () =>
-    expect(await system.read(hook)).toMatchObject({ enabled: false, disabled_reason: "failing" }),
-  );
-  await eventually(() => expect(other.posts).toHaveLength(1));
-  expect(JSON.parse(other.posts[0]?.body ?? "")).toMatchObject({
-    type: "webhook.disabled",
-    data: { projectId: hook.projectId, webhookId: hook.id, reason: "failing", failingSince: expect.any(String) },
-  });
-  // What happens meanwhile is kept, and nothing is sent.
-  const second = await system.topicCreated(hook.projectId);
-  await eventually(async () => expect(await system.messages(hook, "failed")).toHaveLength(2));
-  const seen = receiver.posts.length;
-  const recover = () =>
-    ask(system.bus, RecoverWebhookQuestion, { projectId: hook.projectId, webhookId: hook.id, since });
-  await expect(recover()).rejects.toMatchObject({ code: "webhook-disabled" });
-
-  receiver.answers(200);
-  const change = { projectId: hook.projectId, webhookId: hook.id, change: { enabled: true } };
-  expect(await ask(system.bus, ChangeWebhookQuestion, change)).toMatchObject({ enabled: true });
-  expect(await system.read(hook)).not.toHaveProperty("failing_since");
-  expect(await recover()).toEqual({ messages: 2, more: false });
-  await eventually(async () => expect(await system.messages(hook, "delivered")).toHaveLength(2));
-  expect(new Set(idsOf(receiver.posts.slice(seen)))).toEqual(new Set([first, second]));
-  expect(await recover()).toEqual({ messages: 0, more: false });
-});
-
-test("410 disables it at once", async () => {
-  const receiver = await newReceiver();
-  receiver.answers(410);
-  const hook = await system.hook(receiver.url);
-  await system.topicCreated(hook.projectId);
-  await eventually(async () =>
-    expect(await system.read(hook)).toMatchObject({ enabled: false, disabled_reason: "gone" }),
-  );
-  expect((await system.messages(hook, "failed"))[0]).toMatchObject({ attempt_count: 1 });
-});
-
-test("what was delivered or failed can be sent again", async () => {
-  const receiver = await newReceiver();
-  const hook = await system.hook(receiver.url);
-  await system.topicCreated(hook.projectId);
-  const [message] = await eventually(async () => {
-    const all = await system.messages(hook, "delivered");
-    expect(all).toHaveLength(1);
-    return all;
-  });
-  const again = { projectId: hook.projectId, webhookId: hook.id, messageId: message?.id ?? "msg_" };
-  expect(await ask(system.bus, ResendWebhookMessage, again)).toMatchObject({ status: "waiting" });
-  await eventually(async () =>
-    expect(await system.messages(hook)).toEqual([expect.objectContaining({ status: "delivered", attempt_count: 2 })]),
-  );
-  const [one, two] = receiver.posts as [Posted, Posted];
-  expect(two.body).toBe(one.body);
-  expect(two.headers["webhook-id"]).toBe(one.headers["webhook-id"]);
-});
-
-test("a test message is tried once, and says nothing about the days before", async () => {
-  const receiver = await newReceiver();
-  receiver.answers(500);
-  const hook = await system.hook(receiver.url);
-  const ping = { projectId: hook.projectId, webhookId: hook.id, messageId: newWebhookMessageId(system.now()) };
-  await ask(system.bus, PingWebhook, ping);
-  await ask(system.bus, PingWebhook, ping);
-  await eventually(async () => expect(await system.messages(hook, "failed")).toHaveLength(1));
-  expect(receiver.posts).toHaveLength(1);
-  expect(JSON.parse(receiver.posts[0]?.body ?? "")).toMatchObject({
-    type: "webhook.ping",
-    data: { webhookId: hook.id },
-  });
-  expect(await system.read(hook)).not.toHaveProperty("failing_since");
-});
-
-test("an event that comes again, also to another process, is no second message", async () => {
-  const receiver = await newReceiver();
-  const hook = await system.hook(receiver.url);
-  const id = await system.topicCreated(hook.projectId, "news", "the-same");
-  await eventually(() => expect(receiver.posts).toHaveLength(1));
-  await system.restart();
-  // A deliberate replay, under a message id of its own.
-  const detail = JSON.parse(receiver.posts[0]?.body ?? "");
-  const event = {
-    id,
-    event: "TopicCreatedV1",
-    subject: "x",
-    at: new Date(detail.timestamp),
-    data: detail.data,
-  } as const;
-  await publishEvent(system.bus, event, { replay: "again" });
-  const marker = await system.topicCreated(hook.projectId, "later");
-  await eventually(() => expect(idsOf(receiver.posts)).toContain(marker));
-  expect(idsOf(receiver.posts)).toEqual([id, marker]);
-});
-
-test("a webhook that is deleted takes its messages with it", async () => {
-  const receiver = await newReceiver();
-  receiver.answers(500);
-  const hook = await system.hook(receiver.url);
-  await system.topicCreated(hook.projectId);
-  await eventually(() => expect(receiver.posts.length).toBeGreaterThan(0));
-  await ask(system.bus, DeleteWebhook, { projectId: hook.projectId, webhookId: hook.id });
-  const rows = system.database.client.db(system.database.name).collection("webhookMessages");
-  await eventually(async () => expect(await rows.countDocuments({ webhookId: hook.id })).toBe(0));
-  const page = { by: "page", page: 1, perPage: 20 } as const;
-  expect((await ask(system.bus, ListWebhooks, { projectId: hook.projectId, page })).data).toEqual([]);
-});
-
-test("a project that is deleted takes its webhooks with it", async () => {
-  const receiver = await newReceiver();
-  const hook = await system.hook(receiver.url);
-  await system.topicCreated(hook.projectId);
-  await eventually(() => expect(receiver.posts).toHaveLength(1));
-  await system.publish("ProjectDeletedV1", { projectId: hook.projectId, at: system.now().toISOString() });
-  await eventually(() => expect(system.read(hook)).rejects.toMatchObject({ code: "webhook-not-found" }));
-  const rows = system.database.client.db(system.database.name).collection("webhookMessages");
-  await eventually(async () => expect(await rows.countDocuments({ projectId: hook.projectId })).toBe(0));
 });

@@ -10,7 +10,6 @@ import {
   DeviceUpdatedV1,
   GetDevice,
   GetTopic,
-  IdentifyDevice,
   ListDevices,
   newDeviceId,
   newProjectId,
@@ -22,7 +21,6 @@ import {
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { seedDevices } from "../src/stores/seed-devices.ts";
 import { apnsToken, failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
 
 let registry: RegistryTest;
@@ -153,69 +151,6 @@ describe("registration", () => {
   });
 });
 
-describe("identification by a client", () => {
-  const identify = (token: string, rest: object = {}) =>
-    registry.ask(IdentifyDevice, { projectId, platform: "ios", token, ...rest });
-
-  test("of a new device answers a credential, of a known one none, and keeps the one it has", async () => {
-    const first = await identify(token, { metadata: { a: 1 } });
-    expect(first).toMatchObject({
-      created: true,
-      device: { status: "active" },
-      credential: expect.stringMatching(/^hdc_/),
-    });
-    const second = await identify(token, { metadata: { b: 2 } });
-    expect(second).toEqual({ created: false, device: first.device });
-    expect(await stored(first.device.id)).toMatchObject({
-      metadata: { a: 1, b: 2 },
-      credentialHash: secretHash(first.credential ?? ""),
-    });
-  });
-
-  test("with the token before rotates it and keeps the device; again, it is the same", async () => {
-    const { device } = await registry.register(projectId, token, { topics: ["news"] });
-    const next = apnsToken("next");
-    for (const _ of [1, 2]) {
-      expect(await identify(next, { previousToken: token })).toEqual({
-        created: false,
-        device: { id: device.id, status: "active" },
-      });
-    }
-    expect(await registry.ask(GetDevice, { projectId, deviceId: device.id })).toMatchObject({
-      token: next,
-      topics: ["news"],
-    });
-    expect((await identify(token)).created).toBe(true);
-  });
-
-  test("with a token before that nobody knows is a new device", async () => {
-    expect(await identify(token, { previousToken: apnsToken("gone") })).toMatchObject({ created: true });
-  });
-
-  test("onto a token that another device holds is refused, and changes neither", async () => {
-    const one = await registry.register(projectId, token);
-    const other = await registry.register(projectId, apnsToken("other"));
-    expect(await failure(identify(other.device.token, { previousToken: token, metadata: { a: 1 } }))).toEqual({
-      code: "token-held",
-      messages: ["identifier: another device holds this push token"],
-    });
-    for (const { device } of [one, other])
-      expect(await registry.ask(GetDevice, { projectId, deviceId: device.id })).toEqual(device);
-  });
-
-  test("of many who rotate onto one token, one gets it", async () => {
-    const owners = await Promise.all(
-      Array.from({ length: 10 }, (_, at) => registry.register(projectId, apnsToken(`owner ${at}`))),
-    );
-    const results = await Promise.allSettled(
-      owners.map(({ device }) => identify(token, { previousToken: device.token })),
-    );
-    expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
-    expect(await registry.db.collection("devices").countDocuments({ projectId, token })).toBe(1);
-    expect(await registry.db.collection("devices").countDocuments({ projectId })).toBe(10);
-  });
-});
-
 describe("a change", () => {
   test("of many keys at once loses none, from two registries", async () => {
     const second = registry.newApp();
@@ -336,39 +271,5 @@ describe("deletion", () => {
       code: "device-not-found",
     });
     expect(await registry.ask(GetDevice, { projectId, deviceId: device.id })).toEqual(device);
-  });
-});
-
-describe("lists", () => {
-  test("of 10,500 devices: pages, counts, statuses and walks", async () => {
-    const tokens = Array.from({ length: 10_500 }, (_, at) => ({ token: `t${at}`, platform: "android" as const }));
-    for await (const _ of seedDevices(registry.db, projectId, tokens));
-    const inactive = await registry.db
-      .collection("devices")
-      .find({ projectId }, { sort: { _id: 1 }, limit: 7 })
-      .toArray();
-    await registry.db
-      .collection("devices")
-      .updateMany({ projectId, _id: { $in: inactive.map(({ _id }) => _id) } }, { $set: { status: "inactive" } });
-
-    const page = (page: number, status?: "active" | "inactive") =>
-      registry.ask(ListDevices, { projectId, status, page: { by: "page", page, perPage: 100 } });
-    expect(await page(1)).toMatchObject({ pagination: { count: 10_500, pages: 105, from: 1, to: 100 } });
-    expect(await page(105)).toMatchObject({ pagination: { from: 10_401, to: 10_500 } });
-    expect(await page(106)).toMatchObject({ data: [], pagination: { from: 0, to: 0 } });
-    expect(await page(1, "inactive")).toMatchObject({ pagination: { count: 7 } });
-    expect(await page(1, "active")).toMatchObject({ pagination: { count: 10_493 } });
-
-    const seen: string[] = [];
-    for (let after: string | null = ""; after !== null; ) {
-      const walked: { data: { id: string }[]; next?: string | null } = await registry.ask(ListDevices, {
-        projectId,
-        page: { by: "key", after, perPage: 100 },
-      });
-      seen.push(...walked.data.map(({ id }) => id));
-      after = walked.next ?? null;
-    }
-    expect(seen).toHaveLength(10_500);
-    expect(seen).toEqual([...new Set(seen)].sort());
   });
 });

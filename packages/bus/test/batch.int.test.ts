@@ -1,0 +1,90 @@
+import { defineBatchHandler, publish } from "@herald/bus";
+import { newDeviceId, newNotificationId, OpensV1 } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { eventually } from "@herald/testing";
+import { jetstream } from "@nats-io/jetstream";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { type BusTest, messagesIn, newProject, readStream, startBusTest } from "./fixture.ts";
+
+let t: BusTest;
+beforeAll(async () => {
+  t = await startBusTest();
+});
+afterEach(() => t.reset());
+afterAll(() => t.stop());
+
+const allSettled = () => eventually(async () => expect(await messagesIn(t, "PUSH_CMD")).toBe(0));
+
+describe("a batch", () => {
+  const open = (projectId = newProject()) => ({
+    projectId,
+    opens: [
+      {
+        notificationId: newNotificationId(new Date()),
+        deviceId: newDeviceId(new Date()),
+        openedAt: new Date().toISOString(),
+      },
+    ],
+  });
+  const publishOpens = async (count: number) => {
+    const all = Array.from({ length: count }, () => open());
+    await Promise.all(all.map((data) => publish(t.bus, OpensV1, data, { id: crypto.randomUUID() })));
+    return all;
+  };
+  const onOpens = (handle: Parameters<typeof defineBatchHandler<typeof OpensV1.schema>>[0]["handle"], size = 50) =>
+    defineBatchHandler({ durable: "analytics-record-opens", message: OpensV1, size, waitMs: 50, handle });
+
+  test("holds up to its size, and less when nothing more comes", async () => {
+    const sizes: number[] = [];
+    const published = await publishOpens(120);
+    await t.handle(
+      onOpens(async (deliveries) => {
+        sizes.push(deliveries.length);
+      }),
+    );
+    await allSettled();
+    expect(Math.max(...sizes)).toBe(50);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(published.length);
+    await publishOpens(1);
+    await allSettled();
+    expect(sizes.at(-1)).toBe(1);
+  });
+
+  test("settles one by one: a bad message takes no other with it", async () => {
+    const [bad, ...good] = await publishOpens(30);
+    await jetstream(t.raw.nc).publish(OpensV1.subject(open()), "}");
+    const stored = new Set<string>();
+    await t.handle(
+      onOpens(async (deliveries) => {
+        const ids = deliveries.map(({ data }) => data.projectId);
+        if (ids.includes(bad?.projectId as never)) throw new HeraldError("project-not-found", "gone");
+        for (const id of ids) stored.add(id);
+      }),
+    );
+    await allSettled();
+    expect(stored).toEqual(new Set(good.map(({ projectId }) => projectId)));
+    const letters = await readStream(t, "PUSH_DLQ");
+    expect(letters.map(({ header }) => header.get("Herald-Dead-Reason")).toSorted()).toEqual([
+      "project-not-found",
+      "schema",
+    ]);
+  });
+
+  test("is held as a whole while something is away", async () => {
+    let away = true;
+    const sizes: number[] = [];
+    const published = await publishOpens(40);
+    await t.handle(
+      onOpens(async (deliveries) => {
+        if (away) throw new HeraldError("database-away", "away");
+        sizes.push(deliveries.length);
+      }, 100),
+    );
+    await eventually(async () =>
+      expect((await t.raw.jsm.consumers.info("PUSH_CMD", "analytics-record-opens")).num_ack_pending).toBe(40),
+    );
+    away = false;
+    await allSettled();
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(published.length);
+  });
+});

@@ -1,0 +1,125 @@
+import { defineHandler, type Handler, publish } from "@herald/bus";
+import {
+  DeliverBatchV1,
+  type DeviceId,
+  type DurableName,
+  ExpandedV1,
+  ExpandV1,
+  type Lane,
+  laneOf,
+  type NotificationId,
+  newNotificationId,
+  type Platform,
+  type ProjectId,
+} from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { type SeedDevice, seedDevices } from "../src/stores/seed-devices.ts";
+import { startRegistryTest } from "./registry-fixture.ts";
+
+const platforms: readonly Platform[] = ["ios", "android", "web"];
+export const many = (count: number, topics: (at: number) => string[] = () => ["news"]): SeedDevice[] =>
+  Array.from({ length: count }, (_, at) => ({
+    token: `t${at}`,
+    platform: platforms[at % 3] ?? "ios",
+    topics: topics(at),
+    identifiers: { current_locale: "de" },
+  }));
+
+export const sorted = (ids: Iterable<string>) => [...ids].sort();
+
+/** A registry whose batches are collected as dispatch would get them. */
+export const startExpandTest = async () => {
+  const registry = await startRegistryTest();
+  const batches: DeliverBatchV1[] = [];
+  const expanded: ExpandedV1[] = [];
+  let projectId: ProjectId;
+
+  const deliveries = (lanes: readonly Lane[]): Handler[] =>
+    lanes.flatMap((lane) =>
+      platforms.map((platform) =>
+        defineHandler({
+          durable: `dispatch-${lane}-${platform}` as DurableName,
+          message: DeliverBatchV1,
+          handle: async ({ data }) => void batches.push(data),
+        }),
+      ),
+    );
+  const finish = defineHandler({
+    durable: "dispatch-finish",
+    message: ExpandedV1,
+    handle: async ({ data }) => void expanded.push(data),
+  });
+
+  let broadcast = await registry.handle(...deliveries(["broadcast"]));
+  await registry.handle(...deliveries(["direct"]), finish);
+
+  const seed = async (devices: Iterable<SeedDevice>): Promise<DeviceId[]> => {
+    const ids: DeviceId[] = [];
+    for await (const some of seedDevices(registry.db, projectId, devices)) ids.push(...some);
+    return ids;
+  };
+  const message = (targets: string[], rest: Partial<ExpandV1> = {}): ExpandV1 => ({
+    projectId,
+    notificationId: newNotificationId(new Date()),
+    page: 0,
+    fromBucket: 0,
+    targets,
+    lane: laneOf(targets),
+    expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
+    ...rest,
+  });
+
+  let sent = 0;
+  const send = (data: ExpandV1) => publish(registry.bus, ExpandV1, data, { id: `test/${++sent}` });
+
+  /** What dispatch has of a notification when it is told that there is no more. */
+  const outcome = async (notificationId: NotificationId) => {
+    const of = <Message extends { notificationId: string }>(list: readonly Message[]) =>
+      list.filter((one) => one.notificationId === notificationId);
+    return eventually(
+      () => {
+        const [end] = of(expanded);
+        if (!end) throw new Error("not expanded");
+        const own = of(batches);
+        const ids = new Set(own.map(({ batchId }) => batchId));
+        if (ids.size !== end.batches) throw new Error(`${ids.size} of ${end.batches} batches`);
+        return { end, batches: own, devices: own.flatMap(({ devices }) => devices.map(({ id }) => id)) };
+      },
+      { timeoutMs: 20_000 },
+    );
+  };
+  const expand = async (targets: string[]) => {
+    const data = message(targets);
+    await send(data);
+    return outcome(data.notificationId);
+  };
+  const setStatus = (ids: readonly DeviceId[], status: string) =>
+    registry.db
+      .collection<{ _id: string }>("devices")
+      .updateMany({ _id: { $in: [...ids] } }, { $set: { status, updatedAt: new Date() } });
+
+  return {
+    registry,
+    batches,
+    expanded,
+    /** Whether the broadcast lane's batches are taken from their queues. */
+    takeBroadcasts: async (taken: boolean) => {
+      if (taken) broadcast = await registry.handle(...deliveries(["broadcast"]));
+      else await broadcast.stop(2_000);
+    },
+    /** What follows is about this project. */
+    newProject: async () => {
+      projectId = await registry.project();
+      return projectId;
+    },
+    seed,
+    message,
+    send,
+    outcome,
+    expand,
+    setStatus,
+    stop: registry.stop,
+  };
+};
+
+export type ExpandTest = Awaited<ReturnType<typeof startExpandTest>>;

@@ -1,0 +1,80 @@
+import { GetDevice, IdentifyDevice, type ProjectId, secretHash } from "@herald/contracts";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { apnsToken, failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+
+let registry: RegistryTest;
+let projectId: ProjectId;
+
+beforeAll(async () => {
+  registry = await startRegistryTest();
+});
+afterAll(() => registry.stop());
+beforeEach(async () => {
+  projectId = await registry.project();
+});
+
+const stored = (id: string) => registry.db.collection<{ _id: string }>("devices").findOne({ _id: id });
+const token = apnsToken("one");
+
+describe("identification by a client", () => {
+  const identify = (token: string, rest: object = {}) =>
+    registry.ask(IdentifyDevice, { projectId, platform: "ios", token, ...rest });
+
+  test("of a new device answers a credential, of a known one none, and keeps the one it has", async () => {
+    const first = await identify(token, { metadata: { a: 1 } });
+    expect(first).toMatchObject({
+      created: true,
+      device: { status: "active" },
+      credential: expect.stringMatching(/^hdc_/),
+    });
+    const second = await identify(token, { metadata: { b: 2 } });
+    expect(second).toEqual({ created: false, device: first.device });
+    expect(await stored(first.device.id)).toMatchObject({
+      metadata: { a: 1, b: 2 },
+      credentialHash: secretHash(first.credential ?? ""),
+    });
+  });
+
+  test("with the token before rotates it and keeps the device; again, it is the same", async () => {
+    const { device } = await registry.register(projectId, token, { topics: ["news"] });
+    const next = apnsToken("next");
+    for (const _ of [1, 2]) {
+      expect(await identify(next, { previousToken: token })).toEqual({
+        created: false,
+        device: { id: device.id, status: "active" },
+      });
+    }
+    expect(await registry.ask(GetDevice, { projectId, deviceId: device.id })).toMatchObject({
+      token: next,
+      topics: ["news"],
+    });
+    expect((await identify(token)).created).toBe(true);
+  });
+
+  test("with a token before that nobody knows is a new device", async () => {
+    expect(await identify(token, { previousToken: apnsToken("gone") })).toMatchObject({ created: true });
+  });
+
+  test("onto a token that another device holds is refused, and changes neither", async () => {
+    const one = await registry.register(projectId, token);
+    const other = await registry.register(projectId, apnsToken("other"));
+    expect(await failure(identify(other.device.token, { previousToken: token, metadata: { a: 1 } }))).toEqual({
+      code: "token-held",
+      messages: ["identifier: another device holds this push token"],
+    });
+    for (const { device } of [one, other])
+      expect(await registry.ask(GetDevice, { projectId, deviceId: device.id })).toEqual(device);
+  });
+
+  test("of many who rotate onto one token, one gets it", async () => {
+    const owners = await Promise.all(
+      Array.from({ length: 10 }, (_, at) => registry.register(projectId, apnsToken(`owner ${at}`))),
+    );
+    const results = await Promise.allSettled(
+      owners.map(({ device }) => identify(token, { previousToken: device.token })),
+    );
+    expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+    expect(await registry.db.collection("devices").countDocuments({ projectId, token })).toBe(1);
+    expect(await registry.db.collection("devices").countDocuments({ projectId })).toBe(10);
+  });
+});
