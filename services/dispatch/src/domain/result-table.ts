@@ -39,7 +39,7 @@ export const createResultTable = (devices: number) => {
 
   const find = (result: DeviceResult): number => {
     const { status, reason, providerReason, attempts, possibleRepeat } = result;
-    const key = `${status} ${reason} ${attempts} ${possibleRepeat} ${providerReason}`;
+    const key = JSON.stringify([status, reason, attempts, possibleRepeat, providerReason]);
     const found = known.get(key);
     if (found !== undefined) return found;
     if (results.length >= mostResults && providerReason !== undefined)
