@@ -8,8 +8,14 @@ export type { MasterKeys } from "./envelope/master-keys.ts";
 export { parseMasterKeys } from "./envelope/master-keys.ts";
 export { createHealth, type Health } from "./health.ts";
 export { HeraldError, toProblem } from "./herald-error.ts";
-export { createHttpApp, defaultBodyLimitBytes, type HttpAppOptions } from "./http/create-http-app.ts";
-export { readBody } from "./http/json-body.ts";
+export { clientAddress } from "./http/client-address.ts";
+export {
+  createHttpApp,
+  type DirectRoute,
+  defaultBodyLimitBytes,
+  type HttpAppOptions,
+} from "./http/create-http-app.ts";
+export { createReadBody, type ReadBody } from "./http/json-body.ts";
 export { startHealthServer } from "./http/start-health-server.ts";
 export { defaultHttpTimeouts, type HttpServer, type HttpTimeouts, startHttp } from "./http/start-http.ts";
 export { createLifecycle, type Lifecycle } from "./lifecycle.ts";
@@ -18,7 +24,7 @@ export { nearestName } from "./nearest-name.ts";
 export { failureWords } from "./outbound/failure-words.ts";
 export { checkPublicEndpoint, NOT_PUBLIC, publicLookup, type Resolve } from "./outbound/public-endpoint.ts";
 export { retryAfterMs } from "./outbound/retry-after.ts";
-export { parseBody, parseParams, parseQuery } from "./parse-request.ts";
+export { parseBody, parseParams, parseQuery, queryOf } from "./parse-request.ts";
 export { type Repeating, repeat } from "./repeat.ts";
 export { acceptRequestId, currentRequestId, withRequestId } from "./request-context.ts";
 export { type App, runService } from "./run-service.ts";

@@ -20,6 +20,16 @@ const parse = <Schema extends z.ZodType>(
 export const parseBody = <Schema extends z.ZodType>(schema: Schema, body: unknown, prefix?: string): z.output<Schema> =>
   parse(schema, body === undefined ? {} : body, "body", prefix);
 
+/** Query parameters as plain strings; one that is given twice becomes a list, which no schema of a string accepts. */
+export const queryOf = (search: URLSearchParams): Record<string, unknown> => {
+  const query = new Map<string, string | string[]>();
+  for (const [name, value] of search) {
+    const before = query.get(name);
+    query.set(name, before === undefined ? value : [before, value].flat());
+  }
+  return Object.fromEntries(query);
+};
+
 /**
  * The query parameters as their schema says; it sees strings. A parameter that is given twice is a problem of its own.
  * @throws HeraldError `validation-failed` with every problem at once.

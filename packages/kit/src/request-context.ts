@@ -13,5 +13,5 @@ export const currentRequestId = (): string | undefined => storage.getStore();
 const acceptable = /^[A-Za-z0-9._:~-]{1,128}$/;
 
 /** A stranger's request id where it is harmless, else a new one. */
-export const acceptRequestId = (candidate: string | undefined): string =>
-  candidate !== undefined && acceptable.test(candidate) ? candidate : randomUUID();
+export const acceptRequestId = (candidate: string | string[] | undefined): string =>
+  typeof candidate === "string" && acceptable.test(candidate) ? candidate : randomUUID();

@@ -21,7 +21,9 @@ import { mountDocs } from "./docs/mount-docs.ts";
 import { createEventStreams } from "./events/event-streams.ts";
 import type { Ask, Gateway } from "./gateway.ts";
 import { allowBrowsers, mountPreflights } from "./http/cors.ts";
+import { directRoutes } from "./http/direct-routes.ts";
 import { mountRoutes } from "./http/mount-routes.ts";
+import { serveRoute } from "./http/serve-route.ts";
 import { createOnce } from "./idempotency/once.ts";
 import { createQueueQuota } from "./limits/queue-quota.ts";
 import { createRateLimits } from "./limits/rate-limits.ts";
@@ -123,15 +125,15 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     tokens: () => tokenMirror.ready() || "the project tokens are not all known yet",
     projects: () => projectMirror.ready() || "the projects are not all known yet",
   });
-  const http = createHttpApp(
-    { log, trustProxy: config.HERALD_GATEWAY_TRUST_PROXY, bodyLimitBytes: "by-route" },
-    (router) => {
-      health.routes(router);
-      mountDocs(router, allRoutes);
-      mountPreflights(router, allRoutes);
-      mountRoutes(router, allRoutes, gateway);
-    },
+  const routes = new Map(
+    allRoutes.map((route) => [route, serveRoute(route, gateway, config.HERALD_GATEWAY_TRUST_PROXY)]),
   );
+  const http = createHttpApp({ log, bodyLimitBytes: "by-route", direct: directRoutes(routes) }, (router) => {
+    health.routes(router);
+    mountDocs(router, allRoutes);
+    mountPreflights(router, allRoutes);
+    mountRoutes(router, routes);
+  });
   const watch = (bus: Bus) => {
     tokenMirror.start(bus);
     projectMirror.start(bus);

@@ -25,6 +25,20 @@ describe("paths and methods", () => {
     expect((await system.call("PATCH /admin/v1/projects")).headers.get("allow")).toBe("GET, HEAD, POST");
   });
 
+  test("a path that is written in another way is answered in the same", async () => {
+    const { token } = project;
+    for (const [plain, other] of [
+      ["/api/v1/devices?per_page=1", "/api/v1/devices/?per_page=1"],
+      ["/api/v1/topics/news", "/api/v1/topics/ne%77s"],
+    ]) {
+      const [one, two] = [await system.call(`GET ${plain}`, { token }), await system.call(`GET ${other}`, { token })];
+      expect([two.status, { ...two.body, instance: "" }]).toEqual([one.status, { ...one.body, instance: "" }]);
+      expect([...two.headers.keys()].toSorted()).toEqual([...one.headers.keys()].toSorted());
+    }
+    const head = await system.call("HEAD /api/v1/devices", { token });
+    expect([head.status, head.body]).toEqual([200, undefined]);
+  });
+
   test("a literal path is not taken for the parameter of another", async () => {
     const asked = await system.call("GET /admin/v1/dead-letters/replay");
     expect([asked.status, asked.headers.get("allow")]).toEqual([405, "POST"]);

@@ -1,11 +1,13 @@
-import express, { type Express, Router } from "express";
-import helmet from "helmet";
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import express, { type ErrorRequestHandler, type Request, Router } from "express";
 import type { Logger } from "pino";
 import { HeraldError } from "../herald-error.ts";
-import { answerError } from "./answer-error.ts";
+import { queryOf } from "../parse-request.ts";
+import { answeredWith, createAnswerError } from "./answer-error.ts";
 import { jsonBody } from "./json-body.ts";
-import { observeRequest } from "./observe-request.ts";
-import { methodsOf } from "./routes-of.ts";
+import { createObserver } from "./observe-request.ts";
+import { methodsOf, patternOf } from "./routes-of.ts";
+import { securityHeaders } from "./security-headers.ts";
 
 /**
  * A body of 1,000 targets of 900 bytes each fits (a topic takes 30, an FCM token 170, a Web Push endpoint up to 500), and
@@ -13,48 +15,39 @@ import { methodsOf } from "./routes-of.ts";
  */
 export const defaultBodyLimitBytes = 960 * 1024;
 
-export type HttpAppOptions = {
-  readonly log: Logger;
-  /** How many proxies stand in front, whose `X-Forwarded-For` is believed; none by default. */
-  readonly trustProxy?: number;
-  /** After decompression; 960 KiB by default. `by-route`: routes read bodies themselves, by {@link readBody}. */
-  readonly bodyLimitBytes?: number | "by-route";
+/** A route that a request leads to, found without express. */
+export type DirectRoute = {
+  /** As express would write it: `/api/v1/devices/:id`. */
+  readonly pattern: string;
+  /** Answers, or throws what is to be answered. */
+  readonly serve: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 };
 
-/** Query parameters as plain strings; one that is given twice becomes a list, which no schema of a string accepts. */
-const parseQueryString = (text: string | null): Record<string, unknown> => {
-  const query = new Map<string, string | string[]>();
-  for (const [name, value] of new URLSearchParams(text ?? "")) {
-    const before = query.get(name);
-    query.set(name, before === undefined ? value : [before, value].flat());
-  }
-  return Object.fromEntries(query);
+export type HttpAppOptions = {
+  readonly log: Logger;
+  /** After decompression; 960 KiB by default. `by-route`: routes read bodies themselves, by `createReadBody`. */
+  readonly bodyLimitBytes?: number | "by-route";
+  /** Looked at before express, which gets what leads nowhere here: its layers cost more than most routes do. */
+  readonly direct?: (request: IncomingMessage) => DirectRoute | undefined;
 };
 
 /**
- * An express app that answers in JSON alone: request ids, one log line, span and measurement a request, JSON bodies within
+ * An HTTP app that answers in JSON alone: request ids, one log line, span and measurement a request, JSON bodies within
  * limits, security headers, and problem details for everything that goes wrong. `build` adds the routes; routers are
  * mounted on plain paths, without parameters.
  */
-export const createHttpApp = (options: HttpAppOptions, build: (router: Router) => void): Express => {
-  const { log, trustProxy = 0, bodyLimitBytes = defaultBodyLimitBytes } = options;
+export const createHttpApp = (options: HttpAppOptions, build: (router: Router) => void): RequestListener => {
+  const { log, bodyLimitBytes = defaultBodyLimitBytes, direct } = options;
+  const observe = createObserver(log);
+  const answerError = createAnswerError(log);
+  const headers = securityHeaders();
   const router = Router({ caseSensitive: true });
   const app = express();
-  app.set("query parser", parseQueryString);
-  app.set("trust proxy", trustProxy);
+  app.set("query parser", (text: string | null) => queryOf(new URLSearchParams(text ?? "")));
   app.set("etag", false);
   app.set("case sensitive routing", true);
   app.disable("x-powered-by");
 
-  app.use(observeRequest({ log, router: () => router }));
-  app.use(
-    helmet({
-      contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
-    }),
-  );
-  app.use((request, _response, next) => {
-    next(hostProblem(request.rawHeaders, request.httpVersionMinor));
-  });
   if (bodyLimitBytes !== "by-route") app.use(jsonBody(bodyLimitBytes));
   build(router);
   app.use((request, response, next) => {
@@ -73,8 +66,20 @@ export const createHttpApp = (options: HttpAppOptions, build: (router: Router) =
           }),
     );
   });
-  app.use(answerError(log));
-  return app;
+  app.use(((error, _request, response, _next) => answerError(error, response)) satisfies ErrorRequestHandler);
+
+  return (request, response) => {
+    const found = direct?.(request);
+    // Express makes the request its own, and writes down there which route it took.
+    const patternFound = () => patternOf(request as Request, router, answeredWith(response) !== undefined);
+    observe(request, response, found ? () => found.pattern : patternFound, () => {
+      for (const [name, value] of headers) response.setHeader(name, value);
+      const problem = hostProblem(request.rawHeaders, request.httpVersionMinor);
+      if (problem) answerError(problem, response);
+      else if (found) found.serve(request, response).catch((error: unknown) => answerError(error, response));
+      else app(request, response);
+    });
+  };
 };
 
 /** RFC 9112: exactly one Host. Two would let a proxy and Herald see different sites. */

@@ -1,24 +1,31 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { context, type Histogram, propagation, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
-import type { RequestHandler } from "express";
 import type { Logger } from "pino";
 import { acceptRequestId, withRequestId } from "../request-context.ts";
 import { secondsHistogram, tracer } from "../telemetry/spans.ts";
 import { answeredWith } from "./answer-error.ts";
-import { patternOf, type Stack } from "./routes-of.ts";
 
 const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 
 /**
- * One span, one log line and one measurement for every request, by its route's pattern; and its request id, taken over or
- * made, in the answer, in the logs and for everything that the request causes. No query, no body, no token.
+ * Serves a request under one span, one log line and one measurement, by the pattern of its route, which is asked for when all is
+ * over; and under its request id, taken over or made, in the answer, in the logs and for everything that the request causes.
+ * No query, no body, no token.
  */
-export const observeRequest = ({ log, router }: { log: Logger; router: () => Stack }): RequestHandler => {
+export type Observe = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  routeOf: () => string,
+  serve: () => void,
+) => void;
+
+export const createObserver = (log: Logger): Observe => {
   let durations: Histogram | undefined;
-  return (request, response, next) => {
+  return (request, response, routeOf, serve) => {
     const begin = performance.now();
-    const requestId = acceptRequestId(request.get("x-request-id"));
+    const requestId = acceptRequestId(request.headers["x-request-id"]);
     response.setHeader("x-request-id", requestId);
-    const method = knownMethods.has(request.method) ? request.method : "_OTHER";
+    const method = request.method && knownMethods.has(request.method) ? request.method : "_OTHER";
     const parent = propagation.extract(context.active(), request.headers);
     const span = tracer().startSpan(method, { kind: SpanKind.SERVER }, parent);
     const active = trace.setSpan(parent, span);
@@ -26,23 +33,26 @@ export const observeRequest = ({ log, router }: { log: Logger; router: () => Sta
     response.once("close", () => {
       const ms = performance.now() - begin;
       const code = answeredWith(response);
-      const route = patternOf(request, router(), code !== undefined);
+      const route = routeOf();
       const aborted = !response.writableFinished;
       const { statusCode: status } = response;
-      span.updateName(`${method} ${route}`);
-      span.setAttributes({
-        "http.request.method": method,
-        "http.route": route,
-        "http.response.status_code": status,
-        "herald.request_id": requestId,
-      });
-      if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
+      if (span.isRecording()) {
+        span.updateName(`${method} ${route}`);
+        span.setAttributes({
+          "http.request.method": method,
+          "http.route": route,
+          "http.response.status_code": status,
+          "herald.request_id": requestId,
+        });
+        if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
+      }
       span.end();
       durations ??= secondsHistogram("http_server_request_seconds", "From the first header to the end of the answer");
       durations.record(ms / 1000, { method, route, status: String(status) });
       const probe = route === "/livez" || route === "/readyz";
       const level =
         status >= 500 && status !== 503 ? "error" : status === 503 && !probe ? "warn" : probe ? "debug" : "info";
+      if (!log.isLevelEnabled(level)) return;
       withRequestId(requestId, () =>
         context.with(active, () =>
           log[level](
@@ -60,6 +70,6 @@ export const observeRequest = ({ log, router }: { log: Logger; router: () => Sta
       );
     });
 
-    withRequestId(requestId, () => context.with(active, next));
+    withRequestId(requestId, () => context.with(active, serve));
   };
 };

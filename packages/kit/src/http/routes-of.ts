@@ -53,7 +53,8 @@ export const patternOf = (request: Request, router: Stack, failed: boolean): str
   const path: unknown = request.route?.path;
   if (typeof path !== "string") return unmatched;
   // An error has left the mounted router, and with it the mount's path was forgotten.
-  if (!failed) return request.baseUrl + path;
+  if (!failed || (router.stack as readonly Layer[]).some(({ route }) => route === request.route))
+    return request.baseUrl + path;
   const method = request.method.toLowerCase();
   const found = routesOf(router, request.path).find(
     (route) => route.pattern.endsWith(path) && (route.methods.includes(method) || route.methods.includes("get")),

@@ -1,13 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Router } from "express";
-import type { Route } from "./route.ts";
+import { expressPath, type Route } from "./route.ts";
 
 /** How long a browser may remember a preflight's answer: two hours is the most that Chromium honours. */
 const preflightSeconds = 7_200;
 
 const exposed = "X-Request-Id, Retry-After, RateLimit, RateLimit-Policy";
-
-const expressPath = (route: Route) => route.path.replaceAll(/\{(\w+)\}/g, ":$1");
 
 /** Answers the preflights of the routes that browsers call. */
 export const mountPreflights = (router: Router, routes: readonly Route[]): void => {

@@ -109,3 +109,9 @@ export const defineRoute = <
     handle: (gateway: Gateway, request: RouteRequest<Kind, P, Q, B>) => Promise<Reply<A>>;
   },
 ): Route => route as unknown as Route;
+
+/** A path without parameters. */
+export const isLiteral = ({ path }: Route): boolean => !path.includes("{");
+
+/** The path as express writes it: `/api/v1/devices/:id`. */
+export const expressPath = ({ path }: Route): string => path.replaceAll(/\{(\w+)\}/g, ":$1");

@@ -9,8 +9,8 @@ import {
   type ZodOpenApiResponsesObject,
 } from "zod-openapi";
 import type { CallerKind } from "../auth/caller.ts";
-import { IdempotencyKey } from "../http/mount-routes.ts";
 import type { Route } from "../http/route.ts";
+import { IdempotencyKey } from "../http/serve-route.ts";
 import { version } from "../version.ts";
 
 const securityOf: Record<CallerKind, Record<string, string[]>> = {

@@ -1,0 +1,25 @@
+import { IncomingMessage } from "node:http";
+import { Socket } from "node:net";
+import { expect, test } from "vitest";
+import { clientAddress } from "./client-address.ts";
+
+const from = (forwarded?: string): IncomingMessage => {
+  const socket = new Socket();
+  Object.defineProperty(socket, "remoteAddress", { value: "10.0.0.1" });
+  const request = new IncomingMessage(socket);
+  if (forwarded !== undefined) request.headers["x-forwarded-for"] = forwarded;
+  return request;
+};
+
+test.each<[number, string | undefined, string]>([
+  [0, undefined, "10.0.0.1"],
+  [0, "203.0.113.9", "10.0.0.1"],
+  [1, undefined, "10.0.0.1"],
+  [1, "", "10.0.0.1"],
+  [1, "203.0.113.9", "203.0.113.9"],
+  [1, "192.0.2.1, 203.0.113.9", "203.0.113.9"],
+  [2, "192.0.2.1,  203.0.113.9", "192.0.2.1"],
+  [3, "192.0.2.1, 203.0.113.9", "192.0.2.1"],
+])("behind %i proxies, with %j, it is %s", (proxies, forwarded, address) => {
+  expect(clientAddress(from(forwarded), proxies)).toBe(address);
+});
