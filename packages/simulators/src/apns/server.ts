@@ -1,11 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
-import type { Identity } from "../certificates.ts";
 import { answerStream, overStream, type Reply } from "../exchange.ts";
 import { type Connection, createH2Server } from "../h2-server.ts";
-import type { PushLog } from "../push-log.ts";
+import type { Parts } from "../parts.ts";
 import type { Rule } from "../script/rule.ts";
-import type { Script } from "../script/script.ts";
 import { settle } from "../script/settle.ts";
 import type { Simulator } from "../simulator.ts";
 import { createTimers } from "../timers.ts";
@@ -30,18 +28,6 @@ export interface ApnsOptions {
 export interface ApnsSimulator extends Simulator {
   /** Replaces the known signing keys; tokens are judged anew. @throws when a key is not a PEM public key */
   setKeys(keys: readonly ApnsKey[]): void;
-  /** Accepted since the start, and open now. */
-  connectionCount(): { readonly accepted: number; readonly open: number };
-}
-
-interface Parts {
-  readonly identity: Identity;
-  readonly script: Script;
-  readonly log: PushLog;
-  readonly host: string;
-  readonly publicHost: string;
-  readonly port: number;
-  readonly options: ApnsOptions;
 }
 
 /** A request that was read to its end. */
@@ -83,7 +69,7 @@ export async function startApns({
   publicHost,
   port,
   options,
-}: Parts): Promise<ApnsSimulator> {
+}: Parts<ApnsOptions>): Promise<ApnsSimulator> {
   const { limitTokenUpdates = false, requireAllHeaders = true, environment = "sandbox", now = Date.now } = options;
   const tokens = createProviderTokens({ keys: options.keys ?? [], limitUpdates: limitTokenUpdates, now });
   const timers = createTimers();

@@ -1,11 +1,9 @@
 import { randomBytes } from "node:crypto";
-import type { Identity } from "../certificates.ts";
 import type { Reply } from "../exchange.ts";
 import { createH2Server } from "../h2-server.ts";
 import { type HttpRequest, onRequests } from "../http-requests.ts";
-import type { PushLog } from "../push-log.ts";
+import type { Parts } from "../parts.ts";
 import type { Rule } from "../script/rule.ts";
-import type { Script } from "../script/script.ts";
 import { settle } from "../script/settle.ts";
 import type { Simulator } from "../simulator.ts";
 import { createTimers } from "../timers.ts";
@@ -23,18 +21,6 @@ export interface FcmOptions {
 export interface FcmSimulator extends Simulator {
   /** Access tokens given out since the start. */
   tokensIssued(): number;
-  /** Accepted since the start, and open now. */
-  connectionCount(): { readonly accepted: number; readonly open: number };
-}
-
-interface Parts {
-  readonly identity: Identity;
-  readonly script: Script;
-  readonly log: PushLog;
-  readonly host: string;
-  readonly publicHost: string;
-  readonly port: number;
-  readonly options: FcmOptions;
 }
 
 /** A message has 4 KiB of content, but its JSON may be far longer: more than this is no message. */
@@ -62,7 +48,7 @@ export async function startFcm({
   publicHost,
   port,
   options,
-}: Parts): Promise<FcmSimulator> {
+}: Parts<FcmOptions>): Promise<FcmSimulator> {
   const { accounts = [], now = Date.now } = options;
   const timers = createTimers();
   const h2 = createH2Server({ provider: "fcm", identity, script, allowHttp1: true });

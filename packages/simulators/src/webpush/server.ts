@@ -1,11 +1,9 @@
 import { randomBytes } from "node:crypto";
-import type { Identity } from "../certificates.ts";
 import type { Reply } from "../exchange.ts";
 import { createH2Server } from "../h2-server.ts";
 import { type HttpRequest, onRequests } from "../http-requests.ts";
 import { createHttp1Server } from "../http1-server.ts";
-import type { PushLog } from "../push-log.ts";
-import type { Script } from "../script/script.ts";
+import type { Parts } from "../parts.ts";
 import { settle } from "../script/settle.ts";
 import type { Simulator } from "../simulator.ts";
 import { createTimers } from "../timers.ts";
@@ -31,18 +29,6 @@ export interface WebPushSimulator extends Simulator {
   subscribe(options?: SubscribeOptions): WebPushSubscription;
   /** Pushes to it are answered 410 from now on. `id` is the last part of the endpoint. @returns false if there is none */
   unsubscribe(id: string): boolean;
-  /** Accepted since the start, and open now. */
-  connectionCount(): { readonly accepted: number; readonly open: number };
-}
-
-interface Parts {
-  readonly identity: Identity;
-  readonly script: Script;
-  readonly log: PushLog;
-  readonly host: string;
-  readonly publicHost: string;
-  readonly port: number;
-  readonly options: WebPushOptions;
 }
 
 const pushPath = /^\/push\/([\w-]+)$/;
@@ -63,7 +49,7 @@ export async function startWebPush({
   publicHost,
   port,
   options,
-}: Parts): Promise<WebPushSimulator> {
+}: Parts<WebPushOptions>): Promise<WebPushSimulator> {
   const { now = Date.now, http1Only = false } = options;
   const timers = createTimers();
   const listener = http1Only
