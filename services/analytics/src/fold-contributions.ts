@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Logger } from "@herald/kit";
+import { type Logger, type Repeating, repeat } from "@herald/kit";
 import { foldParts } from "./domain/fold-parts.ts";
 import type { ContributionStore, Fold } from "./stores/contribution-store.ts";
 import type { RollupStore } from "./stores/rollup-store.ts";
@@ -39,25 +39,7 @@ export const foldContributions = (contributions: ContributionStore, rollups: Rol
 export type FoldOnce = ReturnType<typeof foldContributions>;
 
 /** Folds every second until all is in the rollups. */
-export const keepFolding = (foldOnce: FoldOnce, log: Logger) => {
-  let running: Promise<void> | undefined;
-  let stopping = false;
-  const foldAll = async (): Promise<void> => {
-    while (!stopping && (await foldOnce()) > 0);
-  };
-  const timer = setInterval(() => {
-    running ??= foldAll()
-      .catch((error: unknown) => log.warn({ err: error }, "statistics will be brought up to date later"))
-      .finally(() => {
-        running = undefined;
-      });
-  }, everyMs);
-  timer.unref();
-  return {
-    stop: async (): Promise<void> => {
-      stopping = true;
-      clearInterval(timer);
-      await running;
-    },
-  };
-};
+export const keepFolding = (foldOnce: FoldOnce, log: Logger): Repeating =>
+  repeat("bring statistics up to date", everyMs, log, async (signal) => {
+    while (!signal.aborted && (await foldOnce()) > 0);
+  });

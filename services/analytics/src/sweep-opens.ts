@@ -1,4 +1,4 @@
-import type { Logger } from "@herald/kit";
+import { type Logger, type Repeating, repeat } from "@herald/kit";
 import type { EmitOpens } from "./emit-opens.ts";
 import type { OpenStore } from "./stores/open-store.ts";
 
@@ -8,29 +8,12 @@ const graceMs = 10_000;
 const page = 1_000;
 
 /** Finishes what a crash left: opens that are stored and whose event the bus may not have. */
-export const sweepOpens = (store: OpenStore, emit: EmitOpens, log: Logger, now: () => Date) => {
-  let running: Promise<void> | undefined;
-  const sweep = async (): Promise<void> => {
-    for (;;) {
+export const sweepOpens = (store: OpenStore, emit: EmitOpens, log: Logger, now: () => Date): Repeating =>
+  repeat("emit opens that were left behind", everyMs, log, async (signal) => {
+    while (!signal.aborted) {
       const left = await store.findNotEmitted(new Date(now().getTime() - graceMs), page);
       if (left.length === 0) return;
       await emit(left);
       log.info({ opens: left.length }, "emitted opens that were left behind");
     }
-  };
-  const timer = setInterval(() => {
-    running ??= sweep()
-      .catch((error: unknown) => log.warn({ err: error }, "the sweep of opens will be tried again"))
-      .finally(() => {
-        running = undefined;
-      });
-  }, everyMs);
-  timer.unref();
-  return {
-    sweep,
-    stop: async (): Promise<void> => {
-      clearInterval(timer);
-      await running;
-    },
-  };
-};
+  });
