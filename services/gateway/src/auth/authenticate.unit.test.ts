@@ -199,6 +199,14 @@ describe("who is refused", () => {
     });
   });
 
+  test.each([project("send"), projectOrDevice("send"), anyClient("send")])(
+    "a token that only reads, by %j",
+    async (access) => {
+      const { authenticate, token } = open(["read"]);
+      await expect(authenticate(access, bearer(token), address)).rejects.toMatchObject({ code: "forbidden" });
+    },
+  );
+
   test("whoever guesses is stopped, before registry is asked, and nobody else is", async () => {
     for (const header of [undefined, bearer(newProjectToken()), bearer("nonsense")]) {
       const { authenticate, token, credential, questions } = open();
