@@ -1,19 +1,19 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { System } from "./herald.ts";
-import { cpuSeconds, peakMegabytes, withDescendants } from "./processes.ts";
+import { cpuSeconds, forgetPeak, peakMegabytes, withDescendants } from "./processes.ts";
+import type { Line } from "./row.ts";
+import { countedBy, resetSink, type Sink } from "./sinks.ts";
 
 const own = ["gateway", "registry", "dispatch", "analytics"] as const;
 const others = ["nats", "mongo"] as const;
 
-/** What one send to a topic cost. CPU in microseconds a push. */
+/** What one send to a topic cost. CPU in microseconds a push; memory is the most that was held while it ran. */
 export type Broadcast = {
   readonly pushesPerSecond: number;
   readonly cpu: Readonly<Record<string, number>>;
   readonly ownCpu: number;
   readonly peakMegabytes: Readonly<Record<string, number>>;
 };
-
-type Counted = { readonly pushes: number; readonly lastAt: number };
 
 /** Often enough to see the end, seldom enough to cost nothing. */
 const pollMs = 100;
@@ -30,28 +30,24 @@ export const cpuOf = (system: System): Record<string, number> =>
   );
 
 /** Sends to a topic of so many devices, from the POST to the last push at the sink; then checks that each was counted once. */
-export const broadcast = async (
-  system: System,
-  control: string,
-  topic: string,
-  devices: number,
-): Promise<Broadcast> => {
-  await fetch(control, { method: "DELETE" });
+export const broadcast = async (system: System, sink: Sink, topic: string, devices: number): Promise<Broadcast> => {
+  await resetSink(sink);
+  for (const name of own) forgetPeak(system.processes[name] ?? 0);
   const before = cpuOf(system);
   const beginAt = Date.now();
   const id = await system.send(topic);
-  let counted: Counted;
-  do {
+  let counted = await countedBy(sink);
+  while (counted.pushes < devices) {
     await delay(pollMs);
-    counted = (await (await fetch(control)).json()) as Counted;
-  } while (counted.pushes < devices);
+    counted = await countedBy(sink);
+  }
   let progress = await system.progress(id);
   while (progress.status !== "completed") {
     await delay(pollMs);
     progress = await system.progress(id);
   }
   const after = cpuOf(system);
-  const { pushes } = (await (await fetch(control)).json()) as Counted;
+  const { pushes } = await countedBy(sink);
   if (pushes !== devices || progress.counts.accepted !== devices)
     throw new Error(
       `${devices} devices, ${pushes} pushes, ${progress.counts.accepted} accepted: each must get it once`,
@@ -66,3 +62,19 @@ export const broadcast = async (
     peakMegabytes: Object.fromEntries(own.map((name) => [name, peakMegabytes(system.processes[name] ?? 0)])),
   };
 };
+
+const ofEach = (
+  broadcasts: readonly Broadcast[],
+  unit: string,
+  pick: (one: Broadcast) => Readonly<Record<string, number>>,
+) =>
+  Object.keys(broadcasts[0] === undefined ? {} : pick(broadcasts[0])).map((name) => ({
+    label: `  ${name.padEnd(12)} ${unit}`,
+    values: broadcasts.map((one) => pick(one)[name] ?? 0),
+  }));
+
+/** The CPU of each part, and the most memory that each service held. */
+export const linesOfEach = (broadcasts: readonly Broadcast[]): Line[] => [
+  ...ofEach(broadcasts, "µs a push", ({ cpu }) => cpu),
+  ...ofEach(broadcasts, "peak MB", (one) => one.peakMegabytes),
+];

@@ -70,6 +70,76 @@ const request = async <T>(url: string, token: string, method = "GET", body?: unk
   return (await response.json()) as T;
 };
 
+const newProject = async (
+  { gateway, adminToken }: Local,
+  sinks: Readonly<Record<Provider, Sink>>,
+  name: string,
+): Promise<Project> => {
+  const projects = `${gateway}/admin/v1/projects`;
+  const created = await request<{ data: { id: ProjectId }; token: string }>(projects, adminToken, "POST", {
+    project: { name },
+  });
+  for (const provider of Provider.options) {
+    const { url: endpoint, ca } = sinks[provider];
+    const settings = { ...credentials()[provider], endpoint, ca };
+    await request(`${projects}/${created.data.id}/providers/${provider}`, adminToken, "PUT", settings);
+  }
+  return { id: created.data.id, token: created.token };
+};
+
+/** A notification as a backend posts it. */
+type Wanted = { readonly title: string; readonly body: string; readonly targets: string[]; readonly ttl: number };
+
+let tokens = 0;
+
+/** What a project that sends to the sinks can do. */
+const createSender = (
+  gateway: string,
+  mongo: MongoClient,
+  sinks: Readonly<Record<Provider, Sink>>,
+  project: Project,
+) => {
+  const subscribers = browserKeys();
+  const api = `${gateway}/api/v1`;
+  const get = <T>(path: string): Promise<T> => request<T>(`${api}${path}`, project.token);
+  const post = async (notification: Wanted): Promise<string> => {
+    const answer = await request<{ data: { id: string } }>(`${api}/notifications`, project.token, "POST", {
+      notification,
+    });
+    return answer.data.id;
+  };
+  return {
+    project,
+    /** Reads below `/api/v1`. */
+    get,
+    post,
+    /** Puts so many new devices of a provider's platform, all subscribed to the topic, and resolves to the first one's id. */
+    seed: async (provider: Provider, topic: string, devices: number): Promise<string> => {
+      const wanted = function* () {
+        for (let index = 0; index < devices; index++) {
+          const token = (++tokens).toString(16).padStart(64, "0");
+          if (provider === "apns") yield { token, platform: "ios" as const, topics: [topic] };
+          if (provider === "fcm") yield { token: `${token}:${token}`, platform: "android" as const, topics: [topic] };
+          const keys = subscribers[index % browsers];
+          if (provider === "webpush" && keys !== undefined)
+            yield { token: `${sinks.webpush.url}/push/${token}`, keys, platform: "web" as const, topics: [topic] };
+        }
+      };
+      let first = "";
+      for await (const [id = ""] of seedDevices(mongo.db("herald_registry"), project.id, wanted())) first ||= id;
+      return first;
+    },
+    send: (topic: string): Promise<string> =>
+      post({ title: "Hello", body: "World", targets: [`topic:${topic}`], ttl: 3600 }),
+    progress: async (id: string): Promise<Progress> => (await get<{ data: Progress }>(`/notifications/${id}`)).data,
+    /** How many opens of a notification the statistics have. */
+    opened: async (notification: string): Promise<number> =>
+      (await get<{ data: { totals: { opened: number } } }>(`/stats?notification=${notification}`)).data.totals.opened,
+  };
+};
+
+export type Sender = ReturnType<typeof createSender>;
+
 /** The whole system as `npm start` runs it, in a folder of its own and on free ports, with a project that sends to the sinks. */
 export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>) => {
   const openKeys = `bench:${randomBytes(32).toString("base64")}`;
@@ -94,60 +164,16 @@ export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>) => {
     throw new Error("the system did not start");
   };
   const local = await readLocal();
-  const admin = `${local.gateway}/admin/v1`;
-  const created = await request<{ data: { id: ProjectId }; token: string }>(
-    `${admin}/projects`,
-    local.adminToken,
-    "POST",
-    {
-      project: { name: "bench" },
-    },
-  );
-  const project: Project = { id: created.data.id, token: created.token };
-  for (const provider of Provider.options) {
-    const { url: endpoint, ca } = sinks[provider];
-    const settings = { ...credentials()[provider], endpoint, ca };
-    await request(`${admin}/projects/${project.id}/providers/${provider}`, local.adminToken, "PUT", settings);
-  }
   const mongo = await new MongoClient(local.mongo.url).connect();
-  let tokens = 0;
-  const subscribers = browserKeys();
-  const get = <T>(path: string): Promise<T> => request<T>(`${local.gateway}/api/v1${path}`, project.token);
+  const senderOf = async (name: string): Promise<Sender> =>
+    createSender(local.gateway, mongo, sinks, await newProject(local, sinks, name));
   return {
+    ...(await senderOf("bench")),
     processes: local.processes,
     gateway: local.gateway,
-    project,
     openKeys,
-    /** Reads below `/api/v1`. */
-    get,
-    /** How many opens of a notification the statistics have. */
-    opened: async (notification: string): Promise<number> =>
-      (await get<{ data: { totals: { opened: number } } }>(`/stats?notification=${notification}`)).data.totals.opened,
-    /** Puts so many new devices of a provider's platform, all subscribed to the topic. */
-    seed: async (provider: Provider, topic: string, devices: number): Promise<void> => {
-      const wanted = function* () {
-        for (let index = 0; index < devices; index++) {
-          const token = (++tokens).toString(16).padStart(64, "0");
-          if (provider === "apns") yield { token, platform: "ios" as const, topics: [topic] };
-          if (provider === "fcm") yield { token: `${token}:${token}`, platform: "android" as const, topics: [topic] };
-          const keys = subscribers[index % browsers];
-          if (provider === "webpush" && keys !== undefined)
-            yield { token: `${sinks.webpush.url}/push/${token}`, keys, platform: "web" as const, topics: [topic] };
-        }
-      };
-      for await (const _ids of seedDevices(mongo.db("herald_registry"), project.id, wanted()));
-    },
-    send: async (topic: string): Promise<string> => {
-      const notification = { title: "Hello", body: "World", targets: [`topic:${topic}`], ttl: 3600 };
-      const answer = await request<{ data: { id: string } }>(
-        `${local.gateway}/api/v1/notifications`,
-        project.token,
-        "POST",
-        { notification },
-      );
-      return answer.data.id;
-    },
-    progress: async (id: string): Promise<Progress> => (await get<{ data: Progress }>(`/notifications/${id}`)).data,
+    /** Sends to the same sinks. */
+    anotherProject: (): Promise<Sender> => senderOf("other"),
     stop: async (): Promise<void> => {
       await mongo.close();
       await end(child);

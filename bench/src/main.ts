@@ -15,6 +15,8 @@ const { values } = parseArgs({
     /** Rows, with commas between them; absent: all. */
     only: { type: "string", default: names.join(",") },
     devices: { type: "string", default: "10000,100000" },
+    /** Devices of the row that shows whether cost grows with the audience. */
+    largest: { type: "string", default: "1000000" },
     opens: { type: "string", default: "50000" },
     runs: { type: "string", default: "3" },
     /** Writes what was measured to docs/performance.md. */
@@ -36,7 +38,14 @@ const [apns, fcm, webpush] = await Promise.all(processes.map((process) => firstL
 if (!apns || !fcm || !webpush) throw new Error("a sink did not start");
 const sinks = { apns, fcm, webpush };
 const system = await startSystem(sinks);
-const context = { system, sinks, runs, sizes: values.devices.split(",").map(Number), opens: Number(values.opens) };
+const context = {
+  system,
+  sinks,
+  runs,
+  sizes: values.devices.split(",").map(Number),
+  largest: Number(values.largest),
+  opens: Number(values.opens),
+};
 const tables: Table[] = [];
 try {
   for (const row of allRows.filter(({ name }) => wanted.includes(name)))

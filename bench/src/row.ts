@@ -10,6 +10,8 @@ export type Context = {
   readonly runs: number;
   /** Audiences of broadcasts. */
   readonly sizes: readonly number[];
+  /** The largest audience, which is sent to once. */
+  readonly largest: number;
   /** Opens in one run, true or forged. */
   readonly opens: number;
 };
@@ -37,6 +39,10 @@ export const spread = (numbers: readonly number[], digits = 0): [string, string,
   const at = (index: number) => (sorted[index] ?? 0).toFixed(digits);
   return [at(0), at(Math.floor((sorted.length - 1) / 2)), at(sorted.length - 1)];
 };
+
+/** The value below which so many of a hundred are. */
+export const percentile = (values: readonly number[], percent: number): number =>
+  values.toSorted((one, other) => one - other)[Math.ceil((values.length * percent) / 100) - 1] ?? 0;
 
 const labelWidth = 40;
 

@@ -2,12 +2,13 @@ import { createServer as createControl } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createSecureContext, createServer, type TLSSocket } from "node:tls";
 import { generate } from "selfsigned";
+import { markedFrom } from "./sinks.ts";
 
 /**
  * A provider that accepts everything and counts: HTTP/2 frames read and written by hand over `node:tls`, without reading HPACK,
  * because a sink that costs as much as the sender measures the sink. A process of its own, at 1 to 2 µs a push:
  * `sink.ts <apns | fcm | webpush>`. Prints one JSON line when it is ready: `{ url, ca, control }`; GET control gives
- * `{ pushes, firstAt, lastAt }`, DELETE resets.
+ * `{ pushes, firstAt, lastAt, marked }`, DELETE resets these, PUT `{ delayMs }` says how long every answer is to take.
  */
 
 const preface = 24;
@@ -65,7 +66,12 @@ const streamsAt = answer.map((_, index) => answer.slice(0, index).reduce((sum, {
 /** How a message's JSON begins; what asks for a token is a form. */
 const brace = "{".charCodeAt(0);
 
-const counted = { pushes: 0, firstAt: 0, lastAt: 0 };
+/** `marked`: when a push came whose title tells it from others, by its title. Those are not among `pushes`. */
+const nothing = () => ({ pushes: 0, firstAt: 0, lastAt: 0, marked: {} as Record<string, number> });
+let counted = nothing();
+let delayMs = 0;
+
+const markOf = (body: string): string | undefined => /"title":"(mark [^"]+)"/.exec(body)?.[1];
 
 const serve = (socket: TLSSocket): void => {
   let rest: Buffer = Buffer.alloc(0);
@@ -95,6 +101,13 @@ const serve = (socket: TLSSocket): void => {
       if ((type === frame.headers || type === frame.data) && (flags & endStream) !== 0)
         answered.push(bytes.readUInt32BE(at + 5));
       if (type === frame.data) received += length;
+      if (type === frame.data && length > markedFrom) {
+        const mark = markOf(bytes.toString("latin1", at + 9, at + 9 + length));
+        if (mark !== undefined) {
+          counted.marked[mark] = Date.now();
+          noPushes++;
+        }
+      }
       if (type === frame.data && provider === "fcm" && length > 0 && bytes[at + 9] !== brace) noPushes++;
       if (type === frame.settings && (flags & ack) === 0) others.push(head(0, frame.settings, ack, 0));
       if (type === frame.ping && (flags & ack) === 0)
@@ -117,7 +130,8 @@ const serve = (socket: TLSSocket): void => {
         template.copy(answers, offset);
         for (const at of streamsAt) answers.writeUInt32BE(stream, offset + at);
       }
-      others.push(answers);
+      if (delayMs === 0) others.push(answers);
+      else setTimeout(() => socket.writable && socket.write(answers), delayMs);
     }
     if (others.length === 1 && others[0]) socket.write(others[0]);
     else if (others.length > 0) socket.write(Buffer.concat(others));
@@ -149,7 +163,9 @@ const server = createServer(
   serve,
 );
 const control = createControl((request, response) => {
-  if (request.method === "DELETE") Object.assign(counted, { pushes: 0, firstAt: 0, lastAt: 0 });
+  if (request.method === "DELETE") counted = nothing();
+  if (request.method === "PUT")
+    request.setEncoding("utf8").on("data", (body: string) => ({ delayMs } = JSON.parse(body) as { delayMs: number }));
   response.setHeader("content-type", "application/json").end(JSON.stringify(counted));
 });
 const listen = (on: { listen: typeof server.listen }) =>

@@ -1,7 +1,17 @@
 import type { Row } from "../row.ts";
+import { besideBroadcastRow } from "./beside-broadcast-row.ts";
 import { broadcastRows } from "./broadcast-row.ts";
 import { forgedOpensRow } from "./forged-opens-row.ts";
+import { growthRow } from "./growth-row.ts";
 import { opensRow } from "./opens-row.ts";
+import { slowProviderRow } from "./slow-provider-row.ts";
 
 /** Every row, in the order in which they are measured. */
-export const allRows: readonly Row[] = [...broadcastRows, opensRow, forgedOpensRow];
+export const allRows: readonly Row[] = [
+  ...broadcastRows,
+  slowProviderRow,
+  besideBroadcastRow,
+  growthRow,
+  opensRow,
+  forgedOpensRow,
+];

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { Provider } from "@herald/contracts";
-import { type Broadcast, broadcast } from "../broadcast.ts";
+import { type Broadcast, broadcast, linesOfEach } from "../broadcast.ts";
 import { firstLine, start } from "../processes.ts";
 import type { Row, Table } from "../row.ts";
 import type { Sink } from "../sinks.ts";
@@ -30,11 +30,6 @@ const tableOf = (
 ): Table => {
   const floorRates = floors.map(({ pushes, seconds }) => pushes / seconds);
   const encryption = floors.map(({ pushes, encryptMicros }) => encryptMicros / pushes);
-  const ofEach = (suffix: string, pick: (one: Broadcast) => Readonly<Record<string, number>>) =>
-    Object.keys(broadcasts[0] === undefined ? {} : pick(broadcasts[0])).map((name) => ({
-      label: `  ${name.padEnd(12)} ${suffix}`,
-      values: broadcasts.map((one) => pick(one)[name] ?? 0),
-    }));
   return {
     title: `${nameOf[provider]}: one send to a topic of ${devices} devices, from the POST to the last push`,
     short: `${nameOf[provider]} ${devices}`,
@@ -49,8 +44,7 @@ const tableOf = (
       { label: "CPU of Herald, µs a push", values: broadcasts.map((one) => one.ownCpu) },
       { label: "floor alone, µs a push", values: floors.map(({ pushes, cpuMicros }) => cpuMicros / pushes) },
       ...(provider === "webpush" ? [{ label: "encryption alone, µs a push", values: encryption }] : []),
-      ...ofEach("µs a push", (one) => one.cpu),
-      ...ofEach("peak MB", (one) => one.peakMegabytes),
+      ...linesOfEach(broadcasts),
     ],
   };
 };
@@ -66,7 +60,7 @@ const broadcastsOf = (
   async *measure({ system, sinks, runs, sizes }) {
     const sink = sinks[provider];
     await system.seed(provider, `${provider}-warm-up`, warmUp);
-    await broadcast(system, sink.control, `${provider}-warm-up`, warmUp);
+    await broadcast(system, sink, `${provider}-warm-up`, warmUp);
     for (const devices of sizesOf(sizes)) {
       const topic = `${provider}-of-${devices}`;
       await system.seed(provider, topic, devices);
@@ -74,7 +68,7 @@ const broadcastsOf = (
       const floors: Floor[] = [];
       for (let run = 0; run < runs; run++) {
         floors.push(await measureFloor(provider, sink, devices));
-        broadcasts.push(await broadcast(system, sink.control, topic, devices));
+        broadcasts.push(await broadcast(system, sink, topic, devices));
       }
       yield tableOf(provider, devices, broadcasts, floors);
     }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { System } from "../herald.ts";
 import { reportOpens } from "../opens.ts";
-import type { Row } from "../row.ts";
+import { percentile, type Row } from "../row.ts";
 
 /** The pace of other traffic: a read and a send 20 times a second. */
 const everyMs = 50;
@@ -30,8 +30,7 @@ const probe = async (system: System, more: (asked: number) => boolean): Promise<
   return { read: await Promise.all(reads), send: await Promise.all(sends) };
 };
 
-const p99 = (values: readonly number[]): number =>
-  values.toSorted((one, other) => one - other)[Math.ceil(values.length * 0.99) - 1] ?? 0;
+const p99 = (values: readonly number[]): number => percentile(values, 99);
 
 /** What a flood of forged opens does to the rest: the 99th percentile of other routes, with it and without. */
 export const forgedOpensRow: Row = {

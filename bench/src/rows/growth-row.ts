@@ -1,0 +1,48 @@
+import { type Broadcast, broadcast, linesOfEach } from "../broadcast.ts";
+import { type Row, spread, type Table } from "../row.ts";
+
+const tableOf = (devices: number, broadcasts: readonly Broadcast[]): Table => ({
+  title: `APNs: one send to a topic of ${devices} devices, put by registry's own store in bulk`,
+  lines: [
+    { label: "pushes/s", values: broadcasts.map((one) => one.pushesPerSecond) },
+    { label: "CPU of Herald, µs a push", values: broadcasts.map((one) => one.ownCpu) },
+    ...linesOfEach(broadcasts),
+  ],
+});
+
+const median = (broadcasts: readonly Broadcast[], pick: (one: Broadcast) => number): number =>
+  Number(spread(broadcasts.map(pick), 6)[1]);
+
+/** Whether a push to the largest audience, sent to once, costs more than one to an audience of the usual sizes. */
+export const growthRow: Row = {
+  name: "broadcast-growth",
+  async *measure({ system, sinks, runs, sizes, largest }) {
+    const sink = sinks.apns;
+    const measured: { devices: number; broadcasts: Broadcast[] }[] = [];
+    for (const devices of [...sizes, largest]) {
+      const topic = `growth-of-${devices}`;
+      await system.seed("apns", topic, devices);
+      const broadcasts: Broadcast[] = [];
+      for (let run = 0; run < (devices === largest ? 1 : runs); run++)
+        broadcasts.push(await broadcast(system, sink, topic, devices));
+      yield tableOf(devices, broadcasts);
+      measured.push({ devices, broadcasts });
+    }
+    const large = measured.pop()?.broadcasts ?? [];
+    yield {
+      title: `a push to ${largest} devices, in proportion to one to fewer`,
+      lines: measured.flatMap(({ devices, broadcasts }) => [
+        {
+          label: `time, to ${devices}`,
+          values: [median(broadcasts, (one) => one.pushesPerSecond) / median(large, (one) => one.pushesPerSecond)],
+          digits: 2,
+        },
+        {
+          label: `CPU of Herald, to ${devices}`,
+          values: [median(large, (one) => one.ownCpu) / median(broadcasts, (one) => one.ownCpu)],
+          digits: 2,
+        },
+      ]),
+    };
+  },
+};

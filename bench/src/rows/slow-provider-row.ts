@@ -1,0 +1,31 @@
+import { type Broadcast, broadcast, linesOfEach } from "../broadcast.ts";
+import type { Row } from "../row.ts";
+import { delaySink } from "../sinks.ts";
+
+const latencyMs = 50;
+
+/** One send to a topic whose provider takes its time: how many pushes are under way at once is what counts then. */
+export const slowProviderRow: Row = {
+  name: "broadcast-50ms",
+  async *measure({ system, sinks, runs, sizes }) {
+    const sink = sinks.apns;
+    const devices = sizes.at(-1) ?? 0;
+    const topic = `slow-of-${devices}`;
+    await system.seed("apns", topic, devices);
+    const broadcasts: Broadcast[] = [];
+    await delaySink(sink, latencyMs);
+    try {
+      for (let run = 0; run < runs; run++) broadcasts.push(await broadcast(system, sink, topic, devices));
+    } finally {
+      await delaySink(sink, 0);
+    }
+    yield {
+      title: `APNs that takes ${latencyMs} ms: one send to a topic of ${devices} devices`,
+      lines: [
+        { label: "pushes/s", values: broadcasts.map((one) => one.pushesPerSecond) },
+        { label: "CPU of Herald, µs a push", values: broadcasts.map((one) => one.ownCpu) },
+        ...linesOfEach(broadcasts),
+      ],
+    };
+  },
+};
