@@ -1,6 +1,5 @@
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { writeReliability } from "../harness/reliability-page.ts";
 import { type Outcome, page, remarks, screenTable, verdictOf } from "./show.ts";
 import { openStages } from "./stages.ts";
 import { rows } from "./table.ts";
@@ -13,7 +12,7 @@ const usage = `npm run test:faults -- [--long] [--only <row>[,<row>]] [--lanes <
   --only    ${rows.map(({ name }) => name).join(", ")}
   --lanes   rows that run at a time; default 2, 1 with --long
   --older   the commit to run beside this tree; default: before the last new golden example
-  --write   writes docs/reliability.md`;
+  --write   writes docs/reliability.md but for its part on hostile input`;
 
 const say = (line: string) => process.stderr.write(`${line}\n`);
 const { values } = parseArgs({
@@ -63,6 +62,6 @@ const failed = all.filter((one) => verdictOf(one) === "failed").length;
 console.log(`${all.length} rows in ${seconds(performance.now() - begun)}, ${failed} failed`);
 if (values.write) {
   const command = `npm run test:faults${values.long ? " -- --long" : ""}`;
-  await writeFile(join(import.meta.dirname, "../../docs/reliability.md"), page(all, command, new Date()));
+  await writeReliability({ faults: page(all, command, new Date()) });
 }
 process.exit(failed === 0 ? 0 : 1);

@@ -1,4 +1,4 @@
-import { cpus, totalmem } from "node:os";
+import { machine } from "../harness/reliability-page.ts";
 import { type Findings, NotHere, type Row } from "./row.ts";
 import { seconds } from "./trial.ts";
 
@@ -51,7 +51,6 @@ export const remarks = ({ row, findings, error }: Outcome): string[] => [
 
 /** docs/reliability.md. */
 export function page(outcomes: readonly Outcome[], command: string, at: Date): string {
-  const machine = `${cpus().length} cores (${cpus()[0]?.model.trim() ?? "unknown"}), ${Math.round(totalmem() / 2 ** 30)} GB, ${process.platform}`;
   const table = (lines: readonly (readonly string[])[]) => lines.map((line) => `| ${line.join(" | ")} |`).join("\n");
   const rule = (columns: readonly string[]) => columns.map(() => "---");
   const words = ["row", "fault", "what must be so, beside nothing lost and nothing twice without a mark"];
@@ -61,7 +60,7 @@ export function page(outcomes: readonly Outcome[], command: string, at: Date): s
   ]);
   return `# Reliability
 
-Written by \`${command}\` on ${at.toISOString().slice(0, 10)}, on ${machine}.
+Written by \`${command}\` on ${at.toISOString().slice(0, 10)}, on ${machine()}.
 Services, broker, database and simulators are processes of their own, and every row runs under load: broadcasts to three platforms,
 ten single sends a second, opens. A delivery is one device of one notification. *Lost*: accepted, and without a final state 60 s
 after recovery, or after the last repeat or ack wait that the row must wait for. *Repeated*: accepted twice by the provider; each must be

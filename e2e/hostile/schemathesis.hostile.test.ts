@@ -6,9 +6,10 @@ import { pipInstall } from "@herald/local-stack";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
 import { show } from "./figures.ts";
+import { HOSTILE } from "./scale.ts";
 
 /** Of each operation and phase; the design of the interface is held to a thousand. */
-const examples = process.env.HERALD_HOSTILE_EXAMPLES ?? "1000";
+const examples = process.env[HOSTILE.examples] ?? "10";
 
 let system: System;
 let packages: string;

@@ -1,15 +1,49 @@
 import type { Reporter, TestModule } from "vitest/node";
+import { machine, readReliability, writeReliability } from "../harness/reliability-page.ts";
+import { HOSTILE } from "./scale.ts";
+
+type Line = { readonly attack: string; readonly tried: string; readonly verdict: string; readonly at: string };
+
+const rule = "|---|---|---|---|";
+const head = ["| attack | tried | verdict | on |", rule];
+const written = ({ attack, tried, verdict, at }: Line) => `| ${attack} | ${tried} | ${verdict} | ${at} |`;
+
+const linesOf = (page: string): Line[] =>
+  page
+    .split("\n")
+    .slice(page.split("\n").indexOf(rule) + 1)
+    .filter((line) => line.startsWith("| "))
+    .map((line) => {
+      const [attack = "", tried = "", verdict = "", at = ""] = line.slice(2, -2).split(" | ");
+      return { attack, tried, verdict, at };
+    });
+
+const page = (lines: readonly Line[], command: string) => `## Hostile input
+
+Written by \`${command}\`, on ${machine()}. Services, broker, database and simulators
+are processes of their own, as with the faults above; each attack has a system for itself. An attack passes when nothing of what
+its name promises was otherwise, no service has died, and an ordinary send went through afterwards.
+
+${[...head, ...lines.map(written)].join("\n")}
+`;
 
 /** One line for each attack: what was tried, how much of it, and whether it held. */
 export default class TableReporter implements Reporter {
-  onTestRunEnd(modules: readonly TestModule[]): void {
-    const rows = modules.flatMap((module) =>
-      [...module.children.allTests()].map((test) => {
-        const { figures = {} } = test.meta();
-        const said = Object.entries(figures).map(([name, value]) => `${value} ${name}`);
-        return `| ${test.name} | ${said.join(", ")} | ${test.result().state} |`;
+  async onTestRunEnd(modules: readonly TestModule[]): Promise<void> {
+    const at = new Date().toISOString().slice(0, 10);
+    const lines = modules.flatMap((module) =>
+      [...module.children.allTests()].map((test): Line => {
+        const said = Object.entries(test.meta().figures ?? {}).map(([name, value]) => `${value} ${name}`);
+        return { attack: test.name, tried: said.join(", "), verdict: test.result().state, at };
       }),
     );
-    process.stdout.write(["", "| attack | tried | verdict |", "|---|---|---|", ...rows, ""].join("\n"));
+    process.stdout.write(["", ...head, ...lines.map(written), ""].join("\n"));
+    if (!process.env[HOSTILE.write]) return;
+    const full = process.env[HOSTILE.full] ? " -- --full" : "";
+    // What did not run this time keeps its line.
+    const before = linesOf((await readReliability()).hostile);
+    const kept = before.map((line) => lines.find(({ attack }) => attack === line.attack) ?? line);
+    const added = lines.filter(({ attack }) => !before.some((line) => line.attack === attack));
+    await writeReliability({ hostile: page([...kept, ...added], `npm run test:hostile${full}`) });
   }
 }

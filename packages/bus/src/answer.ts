@@ -5,6 +5,7 @@ import type { z } from "zod";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
 import { sendReply } from "./long-reply.ts";
 import { withRemoteSpan } from "./middleware/trace.ts";
+import { parseJson } from "./parse-json.ts";
 import { createSlots } from "./slots.ts";
 
 export type AnswerContext = { readonly requestId?: string };
@@ -88,7 +89,7 @@ export const answer = <Request extends z.ZodType, Answer extends z.ZodType>(
 
 const readJson = (msg: Msg): unknown => {
   try {
-    return msg.json();
+    return parseJson(msg.data);
   } catch (cause) {
     throw new HeraldError("schema", "the request is not JSON", { cause });
   }

@@ -2,6 +2,7 @@ import { type DurableName, durables, headerNames, type MessageContract } from "@
 import { describeIssues } from "@herald/kit";
 import type { z } from "zod";
 import { brokerHeaders, messageIdOf } from "./message-headers.ts";
+import { parseJson } from "./parse-json.ts";
 import type { Received } from "./received.ts";
 
 /** One message as a handler sees it: no broker word in it. */
@@ -138,7 +139,7 @@ const factId = ({ headers, stream, sequence }: Received, prefix: string): string
 };
 
 const deadLetterOf = ({ subject, headers, body }: Received): DeadLetter => {
-  const json = parseJson(body);
+  const json = readJson(body);
   const publishedAt = new Date(headers?.get(headerNames.deadPublishedAt) ?? "");
   const sequence = Number(headers?.get(headerNames.deadSequence) || Number.NaN);
   const known = !Number.isNaN(publishedAt.getTime()) && Number.isSafeInteger(sequence);
@@ -153,17 +154,16 @@ const deadLetterOf = ({ subject, headers, body }: Received): DeadLetter => {
 };
 
 /** Throws nothing: what a stranger's bytes are not is said in the result. */
-const parseJson = (body: Uint8Array): Parsed => {
+const readJson = (body: Uint8Array): Parsed => {
   try {
-    return { ok: true, data: JSON.parse(utf8.decode(body)) };
+    return { ok: true, data: parseJson(body) };
   } catch {
     return { ok: false, detail: "the body is not JSON" };
   }
 };
-const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 const parseBody = (schema: z.ZodType, received: Received): Parsed => {
-  const json = parseJson(received.body);
+  const json = readJson(received.body);
   if (!json.ok) return json;
   const parsed = schema.safeParse(json.data);
   return parsed.success

@@ -126,6 +126,7 @@ describe("answer", () => {
     ["not JSON", "}"],
     ["an empty body", ""],
     ["other JSON", "[1]"],
+    ["a letter that is not UTF-8", Buffer.from(JSON.stringify({ ...question(), extra: "\xe4" }), "latin1")],
   ])("%s is answered with schema", async (_, body) => {
     answers(t.bus, CountOpens, async () => ({ counts: {} }));
     // Another connection asks, which may be heard before the subscription.

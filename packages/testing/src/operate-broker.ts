@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
+import { busUsers } from "@herald/contracts";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect, headers, type Msg } from "@nats-io/transport-node";
 import type { Broker } from "./start-broker.ts";
@@ -15,6 +16,12 @@ export type BrokerHands = {
   leader(stream: string): Promise<string | undefined>;
   /** How many brokers hold a copy of a stream. */
   copies(stream: string): Promise<number>;
+  /** Asks any bytes on a question's subject, and gives what was answered, as text. Throws when nobody answers. */
+  ask(subject: string, body: string | Uint8Array): Promise<string>;
+  /** Every subject on which somebody publishes from now on, that of answers and of the broker's own interface too. */
+  watch(): { readonly seen: ReadonlySet<string>; stop(): Promise<void> };
+  /** How many messages a durable has not settled, those that it has not given out included. */
+  left(stream: string, durable: string): Promise<number>;
   /** How many messages a durable has given out that are not settled. */
   unsettled(stream: string, durable: string): Promise<number>;
   close(): Promise<void>;
@@ -34,6 +41,7 @@ export async function operateBroker({
   const nc = await connect({
     servers: url.split(","),
     maxReconnectAttempts: -1,
+    inboxPrefix: busUsers.gateway.inboxPrefix, // services answer the gateway's questions, and nobody else's
     ...(user && { user, pass: password ?? "" }),
   });
   const jsm = await jetstreamManager(nc);
@@ -83,6 +91,16 @@ export async function operateBroker({
     },
     leader: async (stream) => (await jsm.streams.info(stream)).cluster?.leader,
     copies: async (stream) => (await jsm.streams.info(stream)).config.num_replicas,
+    ask: async (subject, body) => (await nc.request(subject, body, { timeout: 30_000 })).string(),
+    watch: () => {
+      const seen = new Set<string>();
+      const subscription = nc.subscribe(">", { callback: (error, { subject }) => void (error ?? seen.add(subject)) });
+      return { seen, stop: () => subscription.drain() };
+    },
+    left: async (stream, durable) => {
+      const { num_pending, num_ack_pending } = await jsm.consumers.info(stream, durable);
+      return num_pending + num_ack_pending;
+    },
     unsettled: async (stream, durable) => (await jsm.consumers.info(stream, durable)).num_ack_pending,
     close: () => nc.close(),
   };

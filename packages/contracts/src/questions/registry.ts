@@ -5,7 +5,7 @@ import { Project, ProjectToken, Scope } from "../http/v1/admin.ts";
 import { ChangeDevice, Device, DeviceStatus, DeviceSummary, PushToken } from "../http/v1/devices.ts";
 import { PageRequest, pageOf } from "../http/v1/pagination.ts";
 import { SubscriptionResult, Topic, TopicName, TopicReference } from "../http/v1/topics.ts";
-import { DeviceId, ProjectId, TokenId } from "../ids.ts";
+import { DeviceId, ProjectId, TokenId, TopicId } from "../ids.ts";
 import { ApnsEnvironment, FcmTokenKind, Platform, WebPushKeys } from "../platforms.ts";
 
 const project = { projectId: ProjectId };
@@ -148,7 +148,7 @@ export const CreateTopicQuestion = defineQuestion(
   "registry",
   "topics",
   "create",
-  z.object({ ...project, topicId: z.string(), name: TopicName }),
+  z.object({ ...project, topicId: TopicId, name: TopicName }),
   z.object({ topic: Topic, created: z.boolean() }),
 );
 export const DeleteTopic = defineQuestion(

@@ -11,6 +11,7 @@ import {
   SubscriptionResult,
   Topic,
   TopicDevices,
+  type TopicId,
   UnsubscribeDevices,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
@@ -55,7 +56,7 @@ const createTopic = defineRoute({
         newId: newTopicId,
         perform: async ({ id }) => {
           const { name } = body.topic;
-          const { topic } = await ask(CreateTopicQuestion, { projectId, topicId: id, name });
+          const { topic } = await ask(CreateTopicQuestion, { projectId, topicId: id as TopicId, name });
           if (topic.id !== id)
             throw new HeraldError("topic-exists", `topic.name: the project has this topic as ${topic.id}`);
           return created({ data: topic });

@@ -9,7 +9,6 @@ import {
   ListTopics,
   type ProjectId,
   SubscribeDevices,
-  TopicId,
   type TopicReference,
   UnsubscribeDevices,
 } from "@herald/contracts";
@@ -49,8 +48,7 @@ export const answerTopics = (bus: Bus, parts: Parts): Answering[] => {
     return topic;
   };
 
-  const create = async ({ projectId, topicId, name }: DataOf<{ schema: typeof CreateTopicQuestion.request }>) => {
-    const id = TopicId.parse(topicId);
+  const create = async ({ projectId, topicId: id, name }: DataOf<{ schema: typeof CreateTopicQuestion.request }>) => {
     if (!(await projects.exists(projectId)))
       throw new HeraldError("project-not-found", "project: there is none of this id");
     const created = await topics.insert(occasion(projectId), { id, name });

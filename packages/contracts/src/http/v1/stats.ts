@@ -23,17 +23,17 @@ const isTimeZone = (name: string): boolean => {
   }
 };
 
+const TimeZone = z.string().max(64).refine(isTimeZone, "must be an IANA time zone such as Europe/Berlin");
+
 /** The query of `GET /stats`; all optional. */
 export const StatsQuery = z.strictObject({
   from: instant.optional().meta({ description: "Start; absent: 24 hours before `to`" }),
   to: instant.optional().meta({ description: "End; absent: now" }),
   interval: z.enum(["hour", "day"], { error: "must be `hour` or `day`" }).optional(),
-  time_zone: z
-    .string()
-    .max(64)
-    .refine(isTimeZone, "must be an IANA time zone such as Europe/Berlin")
-    .optional()
-    .meta({ description: "Where days and hours begin: an IANA time zone; absent: UTC", examples: ["Europe/Berlin"] }),
+  time_zone: TimeZone.optional().meta({
+    description: "Where days and hours begin: an IANA time zone; absent: UTC",
+    examples: ["Europe/Berlin"],
+  }),
   notification: NotificationId.optional(),
   topic: TopicName.optional().meta({ description: "Notifications that named this topic as a target" }),
   platform: Platform.optional().meta({
@@ -43,15 +43,20 @@ export const StatsQuery = z.strictObject({
 export type StatsQuery = z.infer<typeof StatsQuery>;
 
 /** What analytics is asked for: the range is `from` ≤ t < `to`, widened by it to whole intervals. */
-export const StatsRequest = z.object({
-  from: z.iso.datetime(),
-  to: z.iso.datetime(),
-  interval: z.enum(["hour", "day"]),
-  timeZone: z.string(),
-  notificationId: NotificationId.optional(),
-  topic: TopicName.optional(),
-  platform: Platform.optional(),
-});
+export const StatsRequest = z
+  .object({
+    from: z.iso.datetime(),
+    to: z.iso.datetime(),
+    interval: z.enum(["hour", "day"]),
+    timeZone: TimeZone,
+    notificationId: NotificationId.optional(),
+    topic: TopicName.optional(),
+    platform: Platform.optional(),
+  })
+  .refine(
+    ({ from, to, interval }) => Date.parse(to) - Date.parse(from) <= mostIntervals * intervalMs[interval],
+    `at most ${mostIntervals} intervals may lie between \`from\` and \`to\``,
+  );
 export type StatsRequest = z.infer<typeof StatsRequest>;
 
 /** Turns the query into what to ask for, or into all that is wrong with it. */

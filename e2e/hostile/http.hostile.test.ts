@@ -1,0 +1,188 @@
+import { connect, type Socket } from "node:net";
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { inParallel } from "../harness/in-parallel.ts";
+import { apnsToken, type Project, type Registered } from "../harness/project.ts";
+import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { show } from "./figures.ts";
+import { shapes, type Target, wellFormed } from "./http-shapes.ts";
+import { memoryOf } from "./memory.ts";
+import { startOrdinary } from "./ordinary.ts";
+import { scale } from "./scale.ts";
+
+let system: System;
+let project: Project;
+let known: Registered;
+beforeAll(async () => {
+  system = await startSystem({
+    env: { HERALD_GATEWAY_LIMIT_FAILURES: "1000000", HERALD_GATEWAY_LIMIT_CLIENTS: "1000000" },
+  });
+  project = await system.project();
+  known = await project.register();
+});
+afterAll(() => system?.stop());
+tellOnFailure(() => system);
+
+const targets = (): Target[] => {
+  const credential = `Authorization: Bearer ${project.token}\r\n`;
+  const notification = { title: "Never", targets: [known.device.id] };
+  const identification = { project_id: project.id, identifier: apnsToken(), platform: "tv" };
+  return [
+    { method: "POST", path: "/api/v1/notifications", credential: "", body: JSON.stringify({ notification }) },
+    { method: "PUT", path: "/api/v1/identification", credential: "", body: JSON.stringify(identification) },
+    {
+      method: "PATCH",
+      path: `/api/v1/devices/${known.device.id}`,
+      credential,
+      body: JSON.stringify({ device: { nothing: true } }),
+    },
+    { method: "POST", path: "/api/v1/topics", credential, body: JSON.stringify({ topic: { name: "a b" } }) },
+    { method: "DELETE", path: "/admin/v1/projects/prj_x", credential, body: "{}" },
+  ];
+};
+
+type Came = { readonly statuses: readonly number[]; readonly how: "closed" | "left open" };
+
+/** Longer than any answer takes that a request is going to get; what is slow on purpose waits in its own test. */
+const patienceMs = 15_000;
+
+const open = (): Socket => {
+  const { hostname, port } = new URL(system.gateway);
+  return connect({ host: hostname, port: Number(port) }).on("error", () => {});
+};
+
+/** Sends bytes, then nothing more, and gives what was answered until the gateway closed. */
+async function knock(bytes: string | Buffer, socket = open(), patience = patienceMs): Promise<Came> {
+  const chunks: Buffer[] = [];
+  socket.on("data", (chunk) => chunks.push(chunk));
+  const how = new Promise<Came["how"]>((resolve) => {
+    const timer = setTimeout(resolve, patience, "left open");
+    socket.once("close", () => {
+      clearTimeout(timer);
+      resolve("closed");
+    });
+  });
+  if (bytes.length > 0) socket.end(bytes);
+  const ended = await how;
+  socket.destroy();
+  const said = Buffer.concat(chunks).toString("latin1");
+  return { statuses: [...said.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status)), how: ended };
+}
+
+const refused = ({ statuses, how }: Came): boolean =>
+  how === "closed" && statuses.every((status) => status >= 400 && status < 500);
+
+/** Memory that comes and goes with what is under way: two bombs' worth. What grows further is kept. */
+const breathMb = 64;
+
+test("malformed requests: each is answered 4xx or its connection closed, and memory stays", async ({ task }) => {
+  const named = Object.entries(shapes).flatMap(([name, shape]) =>
+    targets().map((target) => ({
+      name: `${name}, ${target.method} ${target.path}`,
+      bytes: Buffer.from(shape(target)),
+    })),
+  );
+  const changed = fc.sample(changedRequests(), { numRuns: scale(1_000, 200), seed: 20_260_101 });
+  const ordinary = startOrdinary(project, known.device.id);
+  const answered: Record<string, number> = {};
+  const wrong: string[] = [];
+  const round = (requests: readonly { name: string; bytes: Buffer }[]) =>
+    inParallel(requests, 12, async ({ name, bytes }) => {
+      const came = await knock(bytes);
+      const what = came.statuses.join("+") || "closed";
+      answered[what] = (answered[what] ?? 0) + 1;
+      if (!refused(came)) wrong.push(`${name}: ${what}, ${came.how}`);
+    });
+  // The first of everything makes what stays, such as compiled code and buffers.
+  await round(named);
+  const before = await memoryOf(system, "gateway");
+  const rounds = scale(3, 1);
+  for (let count = 0; count < rounds; count++) await round(named);
+  await round(changed.map((bytes) => ({ name: bytes.toString("latin1").slice(0, 200), bytes })));
+  const after = await memoryOf(system, "gateway");
+  const { done, failed } = await ordinary.stop();
+  expect(wrong).toEqual([]);
+  expect(failed).toEqual([]);
+  expect(done).toBeGreaterThan(5);
+  expect(after - before).toBeLessThan(breathMb);
+  show(task, {
+    shapes: Object.keys(shapes).length,
+    requests: named.length * (rounds + 1) + changed.length,
+    answered: Object.entries(answered)
+      .map(([what, count]) => `${count} × ${what}`)
+      .join(", "),
+    "MB before": before,
+    "MB after": after,
+    "ordinary sends meanwhile": done,
+  });
+});
+
+/** A well-formed request, without a credential, of which some bytes are others, missing or more. */
+function changedRequests() {
+  const change = fc.record({
+    at: fc.double({ min: 0, max: 1, noNaN: true }),
+    how: fc.constantFrom("replace", "remove", "insert"),
+    bytes: fc.uint8Array({ minLength: 1, maxLength: 4 }),
+  });
+  return fc
+    .tuple(fc.constantFrom(...targets()), fc.array(change, { minLength: 1, maxLength: 6 }))
+    .map(([target, changes]) =>
+      changes.reduce((request, { at, how, bytes }) => {
+        const place = Math.floor(at * request.length);
+        const after = how === "insert" ? place : place + bytes.length;
+        const middle = how === "remove" ? Buffer.alloc(0) : bytes;
+        return Buffer.concat([request.subarray(0, place), middle, request.subarray(after)]);
+      }, wellFormed(target)),
+    );
+}
+
+test("slow and silent connections: closed within their time, while others are served", async ({ task }) => {
+  const ordinary = startOrdinary(project, known.device.id);
+  const each = scale(100, 20);
+  const before = await memoryOf(system, "gateway");
+  const head = "POST /api/v1/notifications HTTP/1.1\r\nHost: x\r\n";
+  const drip = async (first: string) => {
+    const socket = open();
+    socket.write(first);
+    const dripping = setInterval(() => socket.write("a"), 500);
+    return knock("", socket, 45_000).finally(() => clearInterval(dripping));
+  };
+  const kinds = {
+    "a head without an end": () => drip(`${head}X-A: `),
+    "a body without an end": () =>
+      drip(
+        `${head}Authorization: Bearer ${project.token}\r\nContent-Type: application/json\r\nContent-Length: 900000\r\n\r\n{"`,
+      ),
+    "a chunk without an end": () =>
+      drip(
+        `${head}Authorization: Bearer ${project.token}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nFFFF\r\n{"`,
+      ),
+    silence: () => knock("", open(), 45_000),
+  };
+  const wrong: string[] = [];
+  await Promise.all(
+    Object.entries(kinds).map(async ([name, begin]) => {
+      const came = await Promise.all(Array.from({ length: each }, begin));
+      for (const one of came) if (!refused(one)) wrong.push(`${name}: ${one.statuses.join("+")}, ${one.how}`);
+    }),
+  );
+  const { done, failed } = await ordinary.stop();
+  expect([...new Set(wrong)]).toEqual([]);
+  expect(failed).toEqual([]);
+  const after = await memoryOf(system, "gateway");
+  expect(after - before).toBeLessThan(breathMb);
+  show(task, { connections: each * 4, "MB before": before, "MB after": after, "ordinary sends meanwhile": done });
+});
+
+test("pipelined requests: each gets its own answer, and none after one that is malformed", async ({ task }) => {
+  const ask = (id: number) => `GET /api/v1/devices/x-${id} HTTP/1.1\r\nHost: x\r\nX-Request-Id: pipe-${id}\r\n\r\n`;
+  const many = Array.from({ length: scale(1_000, 100) }, (_, id) => ask(id)).join("");
+  const good = await knock(`${many}GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+  expect(new Set(good.statuses)).toEqual(new Set([401, 404]));
+  expect(good.statuses).toHaveLength(scale(1_000, 100) + 1);
+  const broken = await knock(`${ask(1)}GARBAGE\r\n\r\n${ask(2)}`);
+  // The first may be answered before the second is seen to be none, or not at all; the third never is.
+  expect(refused(broken), JSON.stringify(broken)).toBe(true);
+  expect(broken.statuses.length, JSON.stringify(broken)).toBeLessThanOrEqual(2);
+  show(task, { "requests on one connection": good.statuses.length });
+});

@@ -1,0 +1,38 @@
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { startVitest } from "vitest/node";
+import { HOSTILE } from "./scale.ts";
+
+/** `npm run test:hostile`: attacks every door of the running system, and shows what was tried and whether it held. */
+
+const attacks = ["messages", "provider-answers", "http", "ssrf", "projects", "operators", "names", "secrets"] as const;
+const made = "schemathesis";
+
+const usage = `npm run test:hostile -- [--full] [--only <attack>[,<attack>]] [--examples <n>] [--write]
+  --full      as much of each attack as docs/reliability.md promises: an hour instead of ten minutes
+  --only      ${[...attacks, made].join(", ")}
+  --examples  of schemathesis, for each operation and phase; default: 10, with --full 1000
+  --write     puts the table into docs/reliability.md; lines of attacks that did not run stay`;
+
+const { values } = parseArgs({
+  options: {
+    full: { type: "boolean", default: false },
+    only: { type: "string", multiple: true, default: [] },
+    examples: { type: "string" },
+    write: { type: "boolean", default: false },
+    help: { type: "boolean", default: false },
+  },
+});
+const only = values.only.flatMap((names) => names.split(","));
+const unknown = only.filter((name) => ![...attacks, made].includes(name));
+if (values.help || unknown.length > 0) {
+  process.stderr.write(`${unknown.length > 0 ? `There is no attack ${unknown.join(", ")}.\n` : ""}${usage}\n`);
+  process.exit(values.help ? 0 : 2);
+}
+
+process.env[HOSTILE.full] = values.full ? "1" : "";
+process.env[HOSTILE.write] = values.write ? "1" : "";
+process.env[HOSTILE.examples] = values.examples ?? process.env[HOSTILE.examples] ?? (values.full ? "1000" : "10");
+const files = only.map((name) => `${name}.hostile.test.ts`);
+const vitest = await startVitest(files, { config: join(import.meta.dirname, "vitest.config.ts"), run: true });
+await vitest.close();

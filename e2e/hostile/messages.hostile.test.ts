@@ -1,0 +1,262 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import * as contracts from "@herald/contracts";
+import {
+  type DurableName,
+  durables,
+  errors,
+  headerNames,
+  type MessageContract,
+  messages,
+  ownerOf,
+  type QuestionContract,
+} from "@herald/contracts";
+import { type BrokerHands, eventually, operateBroker, readStream } from "@herald/testing";
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { inParallel } from "../harness/in-parallel.ts";
+import { payloadOf } from "../harness/simulators.ts";
+import { type System, serviceNames, startSystem, tellOnFailure } from "../harness/system.ts";
+import { show } from "./figures.ts";
+import { jsonOf, mangled } from "./mangle.ts";
+import { memoryOf } from "./memory.ts";
+import { startOrdinary } from "./ordinary.ts";
+import { sampleOf } from "./sample-schema.ts";
+import { scale } from "./scale.ts";
+import { newWorld, type World } from "./world.ts";
+
+let system: System;
+let hands: BrokerHands;
+/** The project that garbage speaks of. */
+let world: World;
+beforeAll(async () => {
+  // A line for each message that is given up would be most of the work.
+  system = await startSystem({ env: { HERALD_LOG_LEVEL: "fatal" } });
+  hands = await operateBroker(system.broker);
+  world = await newWorld(system, "Garbage");
+  await hands.limit("PUSH_DLQ", 1024 * 1_048_576); // a letter for each, which the check reads at the end
+});
+afterAll(async () => {
+  await hands?.close();
+  await system?.stop();
+});
+tellOnFailure(() => system);
+
+const each = scale(10_000, 200);
+const seed = 20_260_101;
+const settledWithin = { timeoutMs: scale(600_000, 120_000) };
+const atATime = 128;
+
+const pids = () => serviceNames.map((name) => `${name} ${system.services[name].pid()}`);
+const memory = async () =>
+  Object.fromEntries(await Promise.all(serviceNames.map(async (name) => [name, await memoryOf(system, name)])));
+
+/** The released examples of every contract, each as what it is on the wire. */
+async function examples(): Promise<{ contract: MessageContract; subject: string; data: unknown }[]> {
+  const folder = join(import.meta.dirname, "../../packages/contracts/fixtures");
+  const files = (await readdir(folder)).filter((file) => !file.slice(0, -".json".length).includes("."));
+  const read = await Promise.all(
+    files.map(async (file) => {
+      const contract = messages[file.replace(".json", "") as keyof typeof messages] as unknown as MessageContract;
+      return { contract, ...JSON.parse(await readFile(join(folder, file), "utf8")) };
+    }),
+  );
+  expect(read.map(({ contract }) => contract.name).sort()).toEqual(Object.keys(messages).sort());
+  // A project is gone after this one, and then less is tried.
+  return read.sort(
+    (a, b) => Number(a.contract.name === "ProjectDeletedV1") - Number(b.contract.name === "ProjectDeletedV1"),
+  );
+}
+
+/** The ids of the examples, as those of a project, a device and a notification that there are. */
+const real = <Value>(value: Value): Value =>
+  JSON.parse(
+    JSON.stringify(value)
+      .replaceAll(/prj_\w{26}/g, world.project.id)
+      .replaceAll(/dev_\w{26}/g, world.device.id)
+      .replaceAll(/ntf_\w{26}/g, world.notification.id)
+      .replaceAll(/top_\w{26}/g, world.topic.id)
+      .replaceAll(/whk_\w{26}/g, world.webhook),
+  );
+
+/** Each lane and platform of a project holds eight batches, so these go to many projects. */
+const subjectOf = (subject: string, index: number): string =>
+  subject.startsWith("push.deliver.")
+    ? subject.replace(/prj_\w{26}$/, `prj_${String(index % 2_000).padStart(26, "0")}`)
+    : subject;
+
+const takes = (filters: readonly string[], subject: string) =>
+  filters.some((filter) => {
+    const [wanted, given] = [filter.split("."), subject.split(".")];
+    return (
+      (wanted.at(-1) === ">" || wanted.length === given.length) &&
+      wanted.every((token, at) => token === "*" || token === ">" || token === given[at])
+    );
+  });
+/** What the durable of all events asks of one: that it is an object. */
+const anyObject = (json: unknown) => typeof json === "object" && json !== null && !Array.isArray(json);
+
+const own = (Object.keys(durables) as DurableName[]).filter((name) => ownerOf(name) !== undefined);
+
+test("garbage and mangled messages into every consumer: each settled, what is malformed in the dead letters with a reason", async ({
+  task,
+}) => {
+  const [running, held] = [pids(), await memory()];
+  const ordinary = await system.project("Ordinary");
+  const { device } = await ordinary.register();
+  const sending = startOrdinary(ordinary, device.id);
+  const malformed: Partial<Record<DurableName, number>> = {};
+  const published = new Set<string>();
+  const refused = new Set<string>();
+  const addressed = new Set([world.device.token, device.token]);
+  const all = await examples();
+  for (const [at, { contract, subject, data }] of all.entries()) {
+    const known = durableOf(subject);
+    const bodies = fc.sample(fc.oneof({ weight: 9, arbitrary: mangled(data) }, mangled(real(data))), {
+      numRuns: each,
+      seed: seed + at,
+    });
+    await inParallel(bodies, atATime, async (body, index) => {
+      published.add(body.toString());
+      const parsed = jsonOf(body);
+      const valid = parsed !== undefined && contract.schema.safeParse(parsed.json).success;
+      for (const durable of known) {
+        const takenBy = durable === "analytics-make-webhooks" ? parsed !== undefined && anyObject(parsed.json) : valid;
+        if (takenBy) continue;
+        malformed[durable] = (malformed[durable] ?? 0) + 1;
+        refused.add(`${durable} ${body}`);
+      }
+      if (valid) for (const { token } of addressees(parsed?.json)) addressed.add(token);
+      const where = index % 10 === 0 ? real(subject) : subject;
+      // A lane that is full takes it when a batch has gone.
+      await eventually(() => hands.publish(subjectOf(where, index), body), settledWithin);
+    });
+  }
+  await eventually(async () => {
+    for (const name of own) expect(`${name} ${await hands.left(durables[name].stream, name)}`).toBe(`${name} 0`);
+  }, settledWithin);
+  const { done, failed } = await sending.stop();
+  expect(failed).toEqual([]);
+  expect(pids()).toEqual(running);
+
+  const letters = (await readStream(system.broker, "PUSH_DLQ")).map(({ subject, headers, body }) => ({
+    body,
+    durable: subject.replace("push.dlq.v1.", ""),
+    reason: headers[headerNames.deadReason] ?? "",
+    detail: headers[headerNames.deadDetail] ?? "",
+  }));
+  expect(letters.filter(({ reason, detail }) => !(reason in errors) || detail === "")).toEqual([]);
+  // A service that takes what is valid never makes of it what another service refuses.
+  expect(
+    letters.filter(({ reason, body }) => reason === "schema" && !published.has(body) && body !== "not JSON"),
+  ).toEqual([]);
+  const said: Partial<Record<string, number>> = {};
+  // What the contract takes may still be refused by who reads it, such as a target that is none.
+  for (const { durable, body } of letters)
+    if (refused.has(`${durable} ${body}`)) said[durable] = (said[durable] ?? 0) + 1;
+  expect(said).toEqual(malformed);
+
+  const pushes = await system.simulators.pushes();
+  expect(pushes.filter(({ token }) => !addressed.has(token))).toEqual([]);
+  expect(pushes.filter((push) => payloadOf(push) === undefined)).toEqual([]);
+  const reasons = Object.entries(Object.groupBy(letters, ({ reason }) => reason));
+  show(task, {
+    contracts: all.length,
+    messages: all.length * each,
+    "dead letters": reasons.map(([reason, some]) => `${some?.length} ${reason}`).join(", "),
+    "MB before": JSON.stringify(held),
+    "MB after": JSON.stringify(await memory()),
+    "ordinary sends meanwhile": done,
+  });
+});
+
+const durableOf = (subject: string): DurableName[] => own.filter((name) => takes(durables[name].filters, subject));
+
+/** Whom a batch names that is valid: they may be sent to. */
+const addressees = (json: unknown): { token: string }[] => {
+  const batch = contracts.DeliverBatchV1.schema.safeParse(json);
+  return batch.success ? batch.data.devices : [];
+};
+
+test("garbage into the dead letters, the schedule and the buckets: settled, and those who read them live on", async ({
+  task,
+}) => {
+  const running = pids();
+  const letters = fc.sample(mangled({ projectId: world.project.id }), { numRuns: each, seed });
+  const header = fc.sample(fc.string({ unit: "grapheme-ascii", maxLength: 30 }), { numRuns: each, seed });
+  await inParallel(letters, atATime, async (body, index) => {
+    const text = header[index] ?? "";
+    await hands.publish(`push.dlq.v1.${own[index % own.length]}`, body, {
+      [headerNames.deadSubject]: index % 2 ? "push.cmd.v1.dispatch.send.a.b" : text.replaceAll(/[^\x21-\x7e]/g, ""),
+      [headerNames.deadSequence]: text.replaceAll(/[^\x21-\x7e]/g, ""),
+      [headerNames.deadPublishedAt]: text.replaceAll(/[^\x21-\x7e]/g, ""),
+    });
+  });
+  const due = fc.sample(mangled({ kind: "batch", projectId: world.project.id, key: "a", id: "a" }), {
+    numRuns: each,
+    seed,
+  });
+  await inParallel(due, atATime, (body, index) =>
+    hands.publish(["push.due.v1.x", "push.due.v1.batch", "push.due.v1.a.b.c.d.e"][index % 3] ?? "", body),
+  );
+  const record = { id: world.tokenId, projectId: world.project.id, scopes: ["send"], openRegistration: true };
+  const records = fc.sample(mangled(record), { numRuns: each, seed });
+  const keys = (index: number) => [
+    `push_tokens.${String(index % 500).padStart(64, "a")}`,
+    `push_projects.prj_${String(index % 500).padStart(26, "0")}.settings`,
+    `push_projects.prj_${String(index % 500).padStart(26, "0")}.providers`,
+    `push_projects.${index}`,
+  ];
+  await inParallel(records, atATime, async (body, index) => {
+    for (const key of keys(index)) await hands.publish(`$KV.${key}`, body);
+  });
+  await eventually(async () => {
+    for (const name of own) expect(`${name} ${await hands.left(durables[name].stream, name)}`).toBe(`${name} 0`);
+  }, settledWithin);
+  expect(pids()).toEqual(running);
+  const project = await system.project("After the buckets");
+  const { device } = await project.register();
+  const { id } = await project.send({ title: "Hello", targets: [device.id] });
+  expect((await project.final(id)).counts.accepted).toBe(1);
+  show(task, { "dead letters": letters.length, schedules: due.length, records: records.length * keys(0).length });
+});
+
+const questions = (Object.values(contracts) as unknown[]).filter(
+  (one): one is QuestionContract => typeof one === "object" && one !== null && "answer" in one && "request" in one,
+);
+
+test("garbage and mangled questions to every service: each answered, and never by an internal error", async ({
+  task,
+}) => {
+  const running = pids();
+  const codes: Record<string, number> = {};
+  const wrong: string[] = [];
+  for (const [at, { name, subject, request }] of questions.entries()) {
+    const sample = sampleOf(request);
+    const bodies = fc.sample(fc.oneof(mangled(sample), mangled(real(sample))), { numRuns: each, seed: seed + at });
+    await inParallel(bodies, 48, async (body) => {
+      const answered = await hands.ask(subject, body).catch((error: Error) => `silence: ${error.message}`);
+      const code = answered.startsWith("silence")
+        ? "silence"
+        : (/^\{"error":\{"code":"([a-z-]+)"/.exec(answered)?.[1] ?? "an answer");
+      codes[code] = (codes[code] ?? 0) + 1;
+      const asked = jsonOf(body);
+      const valid = asked !== undefined && request.safeParse(asked.json).success;
+      if (code === "silence" || code === "internal" || (!valid && code !== "schema"))
+        wrong.push(`${name} ${body.toString().slice(0, 300)}: ${answered.slice(0, 200)}`);
+    });
+  }
+  expect(wrong.slice(0, 20)).toEqual([]);
+  expect(pids()).toEqual(running);
+  const project = await system.project("After the questions");
+  const { device } = await project.register();
+  const { id } = await project.send({ title: "Hello", targets: [device.id] });
+  expect((await project.final(id)).counts.accepted).toBe(1);
+  show(task, {
+    questions: questions.length,
+    asked: questions.length * each,
+    answered: Object.entries(codes)
+      .map(([code, count]) => `${count} ${code}`)
+      .join(", "),
+  });
+});

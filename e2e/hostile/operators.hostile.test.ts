@@ -1,0 +1,125 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Answered, request } from "../harness/http.ts";
+import { inParallel } from "../harness/in-parallel.ts";
+import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { show } from "./figures.ts";
+import { callsOf, credentialOf, type RouteCall } from "./route-calls.ts";
+import { scale } from "./scale.ts";
+import { snapshotOf } from "./snapshot.ts";
+import { newWorld, type World } from "./world.ts";
+
+let system: System;
+let world: World;
+beforeAll(async () => {
+  system = await startSystem();
+  world = await newWorld(system, "Operators");
+});
+afterAll(() => system?.stop());
+tellOnFailure(() => system);
+
+/** As text, for `__proto__` is a field only in JSON. */
+const operators: readonly string[] = [
+  '{"$ne":null}',
+  '{"$gt":""}',
+  '{"$regex":".*"}',
+  '{"$where":"sleep(5000)"}',
+  '[{"$ne":null}]',
+  '{"__proto__":{"admin":true}}',
+  '{"constructor":{"prototype":{"admin":true}}}',
+  '{"$set":{"scopes":["send"]}}',
+].slice(0, scale(8, 3));
+
+const surplus = ["$where", "$or", "__proto__", "constructor", "project_id[$ne]"];
+
+type Tried = { readonly what: string; readonly body?: string; readonly path: string };
+
+/** Where a value stands in a body: every field, every element, and the body itself. */
+function placesOf(body: unknown, at: readonly string[] = []): (readonly string[])[] {
+  if (typeof body !== "object" || body === null) return [at];
+  return [at, ...Object.entries(body).flatMap(([name, inner]) => placesOf(inner, [...at, name]))];
+}
+
+/** A value that no body has, in whose place something is put that only JSON can say. */
+const hole = "\u0001hole\u0001";
+
+function put(body: unknown, [name, ...rest]: readonly string[], value: unknown): unknown {
+  if (name === undefined) return value;
+  const copy = (Array.isArray(body) ? [...body] : { ...(body as object) }) as Record<string, unknown>;
+  copy[name] = put(copy[name], rest, value);
+  return copy;
+}
+
+const withText = (body: unknown, at: readonly string[], text: string) =>
+  JSON.stringify(put(body, at, hole)).replace(JSON.stringify(hole), () => text);
+
+function attacksOn({ method, path, body, route }: RouteCall): Tried[] {
+  // fetch sends no body with GET; the attack on HTTP does.
+  const inBody = (method === "GET" ? [] : operators).flatMap((operator) =>
+    body === undefined
+      ? [{ what: `body ${operator}`, body: operator, path }]
+      : placesOf(body).map((at) => ({
+          what: `body.${at.join(".")} ${operator}`,
+          body: withText(body, at, operator),
+          path,
+        })),
+  );
+  const added = body === undefined ? [] : placesOf(body).flatMap((at) => addedTo(body, at, path));
+  const [plain = "", query] = path.split("?");
+  const names = ["x", ...Object.keys((route.query as { shape?: object } | undefined)?.shape ?? {})];
+  const inQuery = names.flatMap((name) =>
+    [`${name}[$ne]=1`, `${name}[]=$gt`, `${name}=${encodeURIComponent('{"$ne":null}')}`, `$where=1`].map((one) => ({
+      what: `query ${one}`,
+      path: `${plain}?${query === undefined ? "" : `${query}&`}${one}`,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })),
+  );
+  const parts = plain.split("/");
+  const inPath = parts.flatMap((part, index) =>
+    /^\w{3}_|^news-of|^\d+$/.test(part)
+      ? ['{"$ne":null}', "[$ne]", "$where"].map((one) => ({
+          what: `path ${one}`,
+          path: [...parts.slice(0, index), encodeURIComponent(one), ...parts.slice(index + 1)].join("/"),
+          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        }))
+      : [],
+  );
+  return [...inBody, ...added, ...inQuery, ...inPath];
+}
+
+function addedTo(body: unknown, at: readonly string[], path: string): Tried[] {
+  const here = at.reduce<unknown>((inner, name) => (inner as Record<string, unknown>)[name], body);
+  if (typeof here !== "object" || here === null || Array.isArray(here)) return [];
+  return surplus.map((name) => ({
+    what: `body.${[...at, name].join(".")}`,
+    body: withText(body, [...at, hole], '{"$ne":null}').replace(JSON.stringify(hole), () => JSON.stringify(name)),
+    path,
+  }));
+}
+
+/** Where the app's own JSON goes, which Herald only passes on: an operator there is a word like others. */
+const passedOn = (what: string) => /^body\.notification\.(ios|android|web)\b/.test(what);
+
+test("operators of a database, prototypes and surplus fields in every field, query and path of every route", async ({
+  task,
+}) => {
+  const before = await snapshotOf(system, world.project.id);
+  const calls = callsOf(world);
+  const tried = calls.flatMap((call) => attacksOn(call).map((attack) => ({ call, attack })));
+  const statuses: Record<string, number> = {};
+  const wrong: string[] = [];
+  await inParallel(tried, 8, async ({ call: { route, method }, attack }) => {
+    const answer: Answered = await request(system.gateway, `${method} ${attack.path}`, {
+      token: credentialOf(route, system.adminToken, world),
+      ...(attack.body === undefined ? {} : { body: attack.body }),
+    });
+    statuses[answer.status] = (statuses[answer.status] ?? 0) + 1;
+    if (![400, 404, 422].includes(answer.status) && !passedOn(attack.what))
+      wrong.push(`${route.operationId} ${attack.what}: ${answer.status} ${answer.text.slice(0, 200)}`);
+  });
+  expect(wrong).toEqual([]);
+  expect(await snapshotOf(system, world.project.id)).toEqual(before);
+  const { id } = await world.project.send({ title: "Still there", targets: [world.device.id] });
+  expect((await world.project.final(id)).counts.accepted).toBe(1);
+  const answered = Object.entries(statuses).map(([status, count]) => `${count} × ${status}`);
+  show(task, { routes: calls.length, requests: tried.length, answered: answered.join(", ") });
+});

@@ -1,0 +1,30 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Project } from "../harness/project.ts";
+
+/** Sends to a device, one after another, until it is stopped: what an attack on others must not disturb. */
+export function startOrdinary(project: Project, deviceId: string) {
+  const ids: string[] = [];
+  const failed: string[] = [];
+  let going = true;
+  const sending = (async () => {
+    while (going) {
+      await project.send({ title: "Ordinary", targets: [deviceId] }).then(
+        ({ id }) => ids.push(id),
+        (error: Error) => failed.push(error.message),
+      );
+      await delay(100); // a load that a busy machine carries beside the attack
+    }
+  })();
+  return {
+    /** How many were sent and pushed, and what went wrong. */
+    stop: async () => {
+      going = false;
+      await sending;
+      for (const id of ids) {
+        const { counts } = await project.final(id);
+        if (counts.accepted !== 1) failed.push(`${id}: ${JSON.stringify(counts)}`);
+      }
+      return { done: ids.length, failed };
+    },
+  };
+}

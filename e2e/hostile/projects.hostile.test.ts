@@ -1,0 +1,174 @@
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { expectStatus, request } from "../harness/http.ts";
+import { inParallel } from "../harness/in-parallel.ts";
+import { payloadOf } from "../harness/simulators.ts";
+import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { show } from "./figures.ts";
+import { callsOf, credentialOf, type RouteCall } from "./route-calls.ts";
+import { scale } from "./scale.ts";
+import { snapshotOf } from "./snapshot.ts";
+import { newToken, newWorld, type World } from "./world.ts";
+
+let system: System;
+let attacked: World;
+let attacker: World;
+beforeAll(async () => {
+  system = await startSystem({ env: { HERALD_GATEWAY_LIMIT_FAILURES: "1000000" } });
+  attacked = await newWorld(system, "Attacked");
+  attacker = await newWorld(system, "Attacker");
+});
+afterAll(() => system?.stop());
+tellOnFailure(() => system);
+
+/** Who knocks: a name and what stands behind `Bearer`; undefined sends no credential. */
+type Credential = readonly [name: string, token: string | undefined];
+
+async function credentials(): Promise<Credential[]> {
+  const { project } = attacker;
+  const scopes = ["send", "read", "devices"] as const;
+  const subsets = Array.from({ length: 8 }, (_, bits) => scopes.filter((_, index) => (bits >> index) & 1));
+  const named: Credential[] = [];
+  for (const some of subsets.filter(({ length }) => length > 0 && length <= scale(3, 1)))
+    named.push([some.join("+"), (await newToken(system, project, some)).token]);
+  const expiresAt = new Date(Date.now() + 2_000);
+  const expired = await newToken(system, attacked.project, scopes, expiresAt);
+  const revoked = await newToken(system, attacked.project, scopes);
+  expectStatus(await system.admin(`DELETE /projects/${attacked.project.id}/tokens/${revoked.id}`), 204);
+  await eventually(async () => {
+    for (const { token } of [expired, revoked])
+      expectStatus(await request(system.gateway, "GET /api/v1/devices", { token }), 401);
+  });
+  const { device: neighbour, credential } = await attacked.project.register();
+  expect(neighbour.id).not.toBe(attacked.device.id);
+  return [
+    ...named,
+    ["everything", project.token],
+    ["no token", undefined],
+    ["an expired token of the project", expired.token],
+    ["a revoked token of the project", revoked.token],
+    [
+      "a token with its last letter changed",
+      attacked.project.token.replace(/.$/, (last) => (last === "A" ? "B" : "A")),
+    ],
+    ["garbage", "hpt_garbage"],
+    ["a device of another project", attacker.credential],
+    ["another device of the project", credential],
+    ["an open token", attacked.openToken],
+    ["another project's open token", attacker.openToken],
+  ];
+}
+
+/** What is the project's own: nothing of it may stand in an answer, but where the request said it. */
+const ownOf = ({
+  content,
+  project,
+  device,
+  notification,
+  topic,
+  tokenId,
+  webhook,
+  webhookMessage,
+  nextKey,
+}: World) => ({
+  project: project.id,
+  device: device.id,
+  "push token": device.token,
+  notification: notification.id,
+  topic: topic.id,
+  token: tokenId,
+  webhook,
+  "webhook message": webhookMessage,
+  "VAPID key": nextKey,
+  content,
+});
+
+/** Some routes name nothing of a project: whoever calls them with a good credential acts in a project of their own. */
+const ownAnswers = [200, 201, 202, 204];
+const refused = [401, 403, 404];
+/** They may name no device beside a device credential, whose device it is; and a name may be the caller's own already. */
+const alsoRefused: Record<string, number> = { changeMetadata: 422, putMetadata: 422, createTopic: 409 };
+
+test("every route with another project's ids and every credential: 401, 403 or 404, nothing read, nothing changed", async ({
+  task,
+}) => {
+  const all = await credentials();
+  const before = await settled();
+  const own = Object.entries(ownOf(attacked));
+  const calls = callsOf(attacked);
+  const statuses: Record<string, number> = {};
+  const wrong: string[] = [];
+
+  const knock = async ({ route, method, path, body, foreign }: RouteCall, [name, token]: Credential) => {
+    const sent = { token, ...(body === undefined ? {} : { body }) };
+    // An open route's stream never ends, so its first answer is all that is looked at.
+    const answer =
+      route.operationId === "followEvents" ? await firstAnswer(path, token) : await ask(method, path, sent);
+    statuses[answer.status] = (statuses[answer.status] ?? 0) + 1;
+    const mayBeOwn = foreign !== 404 && name !== "no token" && !name.includes("garbage");
+    const well = refused.includes(answer.status) || answer.status === alsoRefused[route.operationId];
+    if (!well && !(mayBeOwn && ownAnswers.includes(answer.status)))
+      wrong.push(`${route.operationId} with ${name}: ${answer.status} ${answer.text.slice(0, 200)}`);
+    const said = `${path} ${JSON.stringify(body ?? "")} ${token ?? ""}`;
+    for (const [what, secret] of own)
+      if (answer.text.includes(secret) && !said.includes(secret))
+        wrong.push(`${route.operationId} with ${name} shows the ${what}: ${answer.text.slice(0, 200)}`);
+  };
+  const ask = (method: string, path: string, sent: object) => request(system.gateway, `${method} ${path}`, sent);
+  const firstAnswer = async (path: string, token: string | undefined) => {
+    const leaving = AbortSignal.timeout(20_000);
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+    const response = await fetch(system.gateway + path, { headers, signal: leaving });
+    if (response.ok) await response.body?.cancel();
+    return { status: response.status, text: response.ok ? "" : await response.text() };
+  };
+
+  // What a client may do with the project's id and a push token of its own is no attack: these take no other's credential.
+  const doors = calls.filter(({ route }) => !route.access.by.every((kind) => kind === "client"));
+  const tried = doors.flatMap((call) =>
+    all.filter((credential) => !harmless(call, credential)).map((credential) => [call, credential] as const),
+  );
+  await inParallel(tried, 8, ([call, credential]) => knock(call, credential));
+  expect(wrong).toEqual([]);
+  expect(await settled()).toEqual(before);
+
+  // The open of a device with another's token, of this project and of another.
+  const open = `PUT /api/v1/notifications/${attacked.notification.id}/open`;
+  for (const body of [
+    { project_id: attacked.project.id, token: attacker.openToken },
+    { project_id: attacker.project.id, token: attacked.openToken },
+    { project_id: attacker.project.id, token: attacker.openToken },
+  ])
+    expect((await request(system.gateway, open, { body })).status).toBeGreaterThanOrEqual(400);
+  expect(await settled()).toEqual(before);
+
+  for (const { route, method, path } of calls.filter(
+    ({ method, route }) => method === "GET" && route.operationId !== "followEvents",
+  ))
+    expectStatus(
+      await request(system.gateway, `${method} ${path}`, { token: credentialOf(route, system.adminToken, attacked) }),
+      200,
+    );
+  const { id } = await attacked.project.send({ title: "Still ours", targets: [attacked.device.id] });
+  await attacked.project.final(id);
+  const [push] = (await system.simulators.pushes()).filter((one) => payloadOf(one).notification_id === id);
+  expect(push?.token).toBe(attacked.device.token);
+  const answered = Object.entries(statuses).map(([status, count]) => `${count} × ${status}`);
+  show(task, { routes: doors.length, credentials: all.length, requests: tried.length, answered: answered.join(", ") });
+});
+
+/** A client that knows no secret may ask to be identified: that is what these routes are for, with a push token of its own. */
+const harmless = ({ route }: RouteCall, [name]: Credential): boolean =>
+  name === "no token" && route.access.by.includes("client");
+
+/** What the databases hold of the attacked project, once what was under way is done. */
+async function settled() {
+  let last = await snapshotOf(system, attacked.project.id);
+  await eventually(async () => {
+    const now = await snapshotOf(system, attacked.project.id);
+    const same = JSON.stringify(now) === JSON.stringify(last);
+    last = now;
+    if (!same) throw new Error("something is under way");
+  });
+  return last;
+}

@@ -1,0 +1,4 @@
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+/** What a stranger's bytes say. Throws where they are not JSON, or not UTF-8: a letter that is guessed would be stored as if it had been sent. */
+export const parseJson = (body: Uint8Array): unknown => JSON.parse(utf8.decode(body));
