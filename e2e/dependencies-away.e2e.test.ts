@@ -9,7 +9,7 @@ import { payloadOf } from "./harness/simulators.ts";
 import { type ServiceName, type System, startSystem, tellOnFailure } from "./harness/system.ts";
 
 const audience = 1_000;
-/** A batch whose broker or database went away is taken up after the ack wait of 30 s at the latest. */
+/** A batch whose broker or database went away is taken up after the ack wait at the latest. */
 const recoveryMs = 60_000;
 
 let system: System;

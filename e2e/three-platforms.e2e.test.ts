@@ -13,7 +13,7 @@ const audience = { ios: 4_000, android: 3_000, web: 3_000 } as const satisfies R
 const platforms = Object.keys(audience) as Platform[];
 const providers: readonly Provider[] = platforms.map((platform) => providerOf[platform]);
 const everyone = Object.values(audience).reduce((sum, count) => sum + count, 0);
-/** The ack wait of 30 s, after which a batch of a dead process is given to another, and four rounds of repeats of up to 40 s. */
+/** The ack wait, after which a batch of a dead process is given to another, and four rounds of repeats of up to 40 s. */
 const recoveryMs = 240_000;
 
 const answerMs = 200;

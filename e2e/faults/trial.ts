@@ -41,7 +41,7 @@ export type Trial = {
    * that had nothing under way, so that it tells of the system and not of what the project's own queue still waits for.
    */
   recovered(): Promise<number>;
-  /** The same for the project itself, whose lanes are full of what a dead process held until the ack wait is over. */
+  /** The same for the project itself, whose lanes may be full of what a dead process held, until the ack wait is over. */
   goesOn(): Promise<number>;
   /** What the ledger calls final now must not be sent again. */
   expectNoRepeatOf(notificationId: string): Promise<void>;

@@ -8,6 +8,8 @@ export type Task = {
   /** The latest delivery of the message: a redelivery of one that is still in work replaces it. */
   received: Received;
   readonly receivedAt: number;
+  /** When the broker last heard of it from here, or gave it (`performance.now()`): its ack wait runs from then. */
+  heardAt: number;
   readonly parsed: Parsed;
   settled: boolean;
   held: boolean;

@@ -94,16 +94,18 @@ export const startLane = (connection: Connection, handler: Handler): Lane => {
     const known = tasks.get(received.key);
     if (known !== undefined) {
       // It was thought lost, and is still in work here: the newer delivery is the one to settle.
-      if (!known.settled) known.received = received;
+      if (!known.settled) Object.assign(known, { received, heardAt: performance.now() });
       return;
     }
     if (floor.stopping) {
       received.nak(givenBackMs * (1 + Math.random()));
       return;
     }
+    const receivedAt = performance.now();
     const task: Task = {
       received,
-      receivedAt: performance.now(),
+      receivedAt,
+      heardAt: receivedAt,
       parsed: handler.parse(received),
       settled: false,
       held: false,

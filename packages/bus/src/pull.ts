@@ -30,8 +30,12 @@ type PullOptions = {
 
 /** A request is renewed after this even when nothing came. */
 const expiresMs = 30_000;
-/** The broker says so often that it still knows the request; two missed ones and it is asked anew. */
-const heartbeatMs = 5_000;
+/** The broker says so often that it still knows the request, for the price of one small message a second and durable. */
+const heartbeatMs = 1_000;
+/** So many looks without a word, and the broker is asked anew: its new leader knows nothing of what the old one was asked. */
+const silentLooks = 4;
+/** A leader that is cut off does not answer, and within seconds there is another to ask. */
+const attachTimeoutMs = 2_000;
 const retryMs = { first: 100, longest: 2_000 };
 /** Beyond the payload: subject, reply and what the broker counts. */
 const overheadBytes = 8_192;
@@ -51,9 +55,11 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
   let requests = 0;
   let attached = false;
   let attaching = false;
-  let lastHeard = Date.now();
+  /** Counted in looks, not in time: a process that stalled has not read yet what was said meanwhile. */
+  let silent = 0;
 
-  const pause = (ms: number) => sleep(ms, undefined, { signal: stopping.signal }).catch(() => {});
+  const pause = (ms: number): Promise<undefined> =>
+    sleep(ms, undefined, { signal: stopping.signal }).catch(() => undefined);
 
   const ask = () => {
     if (!attached || request !== undefined || stopping.signal.aborted) return;
@@ -61,7 +67,7 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
     // With less the broker could not deliver the largest message, and would say so at once, for ever.
     if (messages < 1 || bytes < (nc.info?.max_payload ?? 0) + overheadBytes) return;
     request = { id: ++requests, messages, left: messages };
-    lastHeard = Date.now();
+    silent = 0;
     const terms = { batch: messages, max_bytes: bytes, expires: nanos(expiresMs), idle_heartbeat: nanos(heartbeatMs) };
     nc.publish(api, JSON.stringify(terms), { reply: `${inbox}.${requests}` });
   };
@@ -84,7 +90,8 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
     ) {
       try {
         if (connection.connected) {
-          const info = await jsm.consumers.info(stream, durable);
+          const info = await Promise.race([jsm.consumers.info(stream, durable), pause(attachTimeoutMs)]);
+          if (info === undefined) throw new Error("nobody answers for it");
           attached = connection.connected;
           if (attached) options.attached((info.config.ack_wait ?? 0) / 1e6);
         }
@@ -120,7 +127,7 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
       log.error({ err: error, durable }, "messages are not received");
       return;
     }
-    lastHeard = Date.now();
+    silent = 0;
     if (msg.subject.startsWith(inbox)) {
       onStatus(msg);
       return;
@@ -144,7 +151,7 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
   const watchdog = setInterval(() => {
     if (request === undefined) {
       ask();
-    } else if (connection.connected && Date.now() - lastHeard > 2 * heartbeatMs + 1_000) {
+    } else if (connection.connected && ++silent > silentLooks) {
       log.warn({ durable }, "the broker forgot a request, asking anew");
       detach();
     }

@@ -123,10 +123,17 @@ export const buckets = {
 
 export type BucketName = keyof typeof buckets;
 
+/**
+ * After this a message that nobody settled or signalled goes to another process: what a process held that was killed waits so long,
+ * and is to be back within 10 s with its restart. A live one signals `working()` after a third of it, however long its providers
+ * take, and may stall for half of it.
+ */
+const ackWaitMs = 6_000;
+
 type DurableDefinition = {
   readonly stream: StreamName;
   readonly filters: readonly string[];
-  /** Redelivered when neither settled nor `working()` for so long. Exceeds the slowest provider timeout by 5 s where one is waited for. */
+  /** Redelivered when neither settled nor `working()` for so long. */
   readonly ackWaitMs: number;
   /** Large, because held messages count: a small one would let one project's full queue block every other. */
   readonly maxAckPending: number;
@@ -135,19 +142,19 @@ type DurableDefinition = {
 };
 
 const command = (filter: string) =>
-  ({ stream: "PUSH_CMD", filters: [filter], ackWaitMs: 30_000, maxAckPending: 20_000, from: "all" }) as const;
+  ({ stream: "PUSH_CMD", filters: [filter], ackWaitMs, maxAckPending: 20_000, from: "all" }) as const;
 
 const delivery = (lane: "direct" | "broadcast", platform: "ios" | "android" | "web") =>
   ({
     stream: "PUSH_DELIVER",
     filters: [`push.deliver.v1.${lane}.${platform}.*`],
-    ackWaitMs: 30_000,
+    ackWaitMs,
     maxAckPending: 20_000,
     from: "all",
   }) as const;
 
 const event = (...filters: string[]) =>
-  ({ stream: "PUSH_EVENTS", filters, ackWaitMs: 30_000, maxAckPending: 20_000, from: "all" }) as const;
+  ({ stream: "PUSH_EVENTS", filters, ackWaitMs, maxAckPending: 20_000, from: "all" }) as const;
 
 /** Every durable consumer. The name is state: a renamed durable replays its stream, so a rename is a migration. */
 export const durables = {
@@ -164,14 +171,14 @@ export const durables = {
   "dispatch-due": {
     stream: "PUSH_SCHEDULE",
     filters: ["push.due.v1.>"],
-    ackWaitMs: 30_000,
+    ackWaitMs,
     maxAckPending: 20_000,
     from: "all",
   },
   "dispatch-bury": {
     stream: "PUSH_DLQ",
     filters: ["push.dlq.v1.>"],
-    ackWaitMs: 30_000,
+    ackWaitMs,
     maxAckPending: 1_000,
     from: "all",
   },
@@ -181,8 +188,8 @@ export const durables = {
   "analytics-note-notifications": event("push.evt.v1.*.notification.accepted"),
   /** Everything that happens: whoever has webhooks may be told of it. */
   "analytics-make-webhooks": event("push.evt.v1.>"),
-  /** For consumers of open events outside of Herald: read with a credential that can do nothing else. */
-  "consumers-opens": event("push.evt.v1.*.notification.opened"),
+  /** For consumers of open events outside of Herald: read with a credential that can do nothing else. Not everybody's client signals. */
+  "consumers-opens": { ...event("push.evt.v1.*.notification.opened"), ackWaitMs: 30_000 },
   "registry-retire-device": event("push.evt.v1.*.delivery.failed"),
 } as const satisfies Record<string, DurableDefinition>;
 

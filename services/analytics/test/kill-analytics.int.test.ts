@@ -20,7 +20,7 @@ import {
 /** A size for every run; `HERALD_TEST_OPENS=100000 HERALD_TEST_KILLS=20` is the one that qualities are stated for. */
 const opensInAll = Number(process.env.HERALD_TEST_OPENS ?? 5_000);
 const kills = Number(process.env.HERALD_TEST_KILLS ?? 4);
-/** Each kill leaves messages that come again after their ack wait of 30 s. */
+/** Each kill leaves messages that come again after their ack wait of 6 s, to processes that need as long to start on a busy machine. */
 const timeoutMs = 120_000 + kills * 30_000;
 
 let t: AnalyticsTest;

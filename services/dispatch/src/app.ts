@@ -1,9 +1,6 @@
 import { createService, type Service } from "@herald/service";
 import { assemble, type Overrides } from "./assemble.ts";
-import type { DispatchConfig } from "./config.ts";
-
-/** A batch whose provider is slow gets the greater part of a stop. */
-const drainMs = 25_000;
+import { type DispatchConfig, drainMs } from "./config.ts";
 
 /** Dispatch, put together. */
 export const createApp = (config: DispatchConfig, overrides: Overrides = {}): Service =>

@@ -1,4 +1,3 @@
-import { durables } from "@herald/contracts";
 import {
   httpConfig,
   logConfig,
@@ -10,12 +9,10 @@ import {
 } from "@herald/kit";
 import { parseOpenKeys } from "@herald/payload";
 import { z } from "zod";
-import { deliverDurables } from "./handlers/deliver-batch.ts";
 
-/** A message must not be redelivered while its last request may still be answered. */
-const ackMarginMs = 5_000;
 const dayMs = 86_400_000;
-const shortestAckWaitMs = Math.min(...deliverDurables.map((durable) => durables[durable].ackWaitMs));
+/** What a stop leaves to the batches under way: an answer that takes longer would not be heard any more. */
+export const drainMs = 25_000;
 
 /** The environment variables of dispatch. */
 export const DispatchConfig = z
@@ -61,17 +58,12 @@ export const DispatchConfig = z
      * first ever misunderstand each other.
      */
     HERALD_DISPATCH_TRANSPORT: variables.choice("framed", "node-http2").default("framed"),
-    /** How long a provider may take for an answer. */
-    HERALD_DISPATCH_REQUEST_TIMEOUT: variables.durationMs({ least: 1_000, most: 60_000 }).default(20_000),
+    /** How long a provider may take for an answer. No longer than a stop waits for one. */
+    HERALD_DISPATCH_REQUEST_TIMEOUT: variables.durationMs({ least: 1_000, most: drainMs }).default(20_000),
   })
   .superRefine((config, context) => {
     const problem = (name: keyof typeof config, message: string) =>
       context.addIssue({ code: "custom", path: [name], message });
-    if (config.HERALD_DISPATCH_REQUEST_TIMEOUT + ackMarginMs > shortestAckWaitMs)
-      problem(
-        "HERALD_DISPATCH_REQUEST_TIMEOUT",
-        `must be ${ackMarginMs / 1_000} s shorter than the ${shortestAckWaitMs / 1_000} s after which a batch is given to somebody else`,
-      );
     if (config.HERALD_DISPATCH_BATCHES_PER_PROJECT > config.HERALD_DISPATCH_BATCHES)
       problem("HERALD_DISPATCH_BATCHES_PER_PROJECT", "must not be more than HERALD_DISPATCH_BATCHES");
     if (config.HERALD_DISPATCH_BATCHES_IN_MEMORY < config.HERALD_DISPATCH_BATCHES)

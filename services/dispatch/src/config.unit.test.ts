@@ -35,9 +35,9 @@ describe("the configuration", () => {
     ["a short master key", { HERALD_DISPATCH_MASTER_KEYS: "m1:AAAA" }, "the key m1 must be 32 bytes"],
     ["no open keys", { HERALD_OPEN_KEYS: undefined }, "HERALD_OPEN_KEYS: is not set"],
     [
-      "an answer that may come after the batch was given to somebody else",
+      "an answer that a stop would not wait for",
       { HERALD_DISPATCH_REQUEST_TIMEOUT: "26s" },
-      "HERALD_DISPATCH_REQUEST_TIMEOUT: must be 5 s shorter than the 30 s",
+      "accepted: a duration of at least 1000 ms and at most 25000 ms",
     ],
     [
       "a share above the whole",

@@ -5,7 +5,7 @@ import { apiCodes } from "../bus-error.ts";
 import { type Bus, connectionOf } from "../connect.ts";
 import type { From } from "./consumer-arguments.ts";
 
-/** As Herald's own durables of events: settled within 30 s or delivered again, without end. */
+/** As `consumers-opens`: settled within 30 s or delivered again, without end. */
 const settings = {
   ack_policy: AckPolicy.Explicit,
   replay_policy: ReplayPolicy.Instant,

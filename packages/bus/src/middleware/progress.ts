@@ -7,27 +7,39 @@ export type Progress = {
   stop(): void;
 };
 
+type Signalled = Pick<Task, "heardAt" | "settled"> & { readonly received: Pick<Task["received"], "working"> };
+
 /**
- * Signals `working()` for every message in this process, whether it runs, waits for its turn or is held: three times an ack wait,
- * and at once when the connection is back. One timer for all of a durable.
+ * Signals `working()` for every message in this process, whether it runs, waits for its turn or is held: when a third of the ack
+ * wait has passed since the broker heard of it, and at once when the connection is back. What is done sooner costs no signal. One
+ * timer for all of a durable.
  */
-export const createProgress = (connection: Connection, tasks: ReadonlyMap<string, Task>): Progress => {
+export const createProgress = (
+  connection: Pick<Connection, "connected" | "listeners">,
+  tasks: ReadonlyMap<string, Signalled>,
+): Progress => {
   let timer: NodeJS.Timeout | undefined;
-  let everyMs = 0;
-  const signal = () => {
+  let tickMs = 0;
+  const signal = (quietMs: number) => {
     if (!connection.connected) return;
-    for (const task of tasks.values()) if (!task.settled) task.received.working();
+    const now = performance.now();
+    for (const task of tasks.values()) {
+      if (task.settled || now - task.heardAt < quietMs) continue;
+      task.received.working();
+      task.heardAt = now;
+    }
   };
   const onConnection = (connected: boolean) => {
-    if (connected) signal();
+    if (connected) signal(0);
   };
   connection.listeners.add(onConnection);
   return {
     follow(ackWaitMs) {
-      if (everyMs === ackWaitMs / 3) return;
-      everyMs = ackWaitMs / 3;
+      // Looked at twice as often, so that the longest silence is half an ack wait and a stall has the other half.
+      if (tickMs === ackWaitMs / 6) return;
+      tickMs = ackWaitMs / 6;
       clearInterval(timer);
-      timer = setInterval(signal, everyMs);
+      timer = setInterval(signal, tickMs, ackWaitMs / 3);
     },
     stop() {
       connection.listeners.delete(onConnection);
