@@ -42,6 +42,8 @@ export function onRequests(
       if (size <= maxBody) chunks.push(chunk);
     });
     request.on("end", () => {
+      // Node ends what was cut off in the middle, too.
+      if (stream?.aborted) return;
       const drop = () => (connection?.socket ?? request.socket).destroy();
       handle({
         method: request.method,

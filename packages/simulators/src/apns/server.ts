@@ -138,6 +138,8 @@ export async function startApns({
       if (size <= maxBody) chunks.push(chunk);
     });
     stream.on("end", () => {
+      // Node ends what was cut off in the middle, too.
+      if (stream.aborted) return;
       const [first] = chunks;
       const whole = chunks.length === 1 ? first : Buffer.concat(chunks);
       receive({ stream, connection, headers, payload: whole?.toString() ?? "", size });

@@ -1,4 +1,7 @@
 import { createPrivateKey } from "node:crypto";
+import { once } from "node:events";
+import { connect } from "node:http2";
+import { connect as tlsConnect } from "node:tls";
 import { importPKCS8, SignJWT } from "jose";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import webpush from "web-push";
@@ -61,6 +64,22 @@ const parts = async ({ headers, ...rest }: Partial<HttpParts> = {}): Promise<Htt
 });
 const push = async (given: Partial<HttpParts> = {}) =>
   callH2(simulators.webpush.url, simulators.ca, await parts(given));
+
+it("does not take a push that was cut off before its body for one without a body", async () => {
+  const { path, headers } = await parts();
+  const { hostname, port } = new URL(simulators.webpush.url);
+  const socket = tlsConnect({ host: hostname, port: Number(port), ca: simulators.ca, ALPNProtocols: ["h2"] });
+  const session = connect(simulators.webpush.url, { createConnection: () => socket });
+  session.on("error", () => {});
+  const stream = session.request({ ":method": "POST", ":path": path, ...headers }, { endStream: false });
+  stream.on("error", () => {});
+  await once(stream, "ready");
+  await new Promise((resolve) => session.ping(resolve)); // it has the headers
+  socket.destroy();
+  // Another connection is opened and answered in the meantime.
+  expect(await push()).toMatchObject({ status: 201 });
+  expect(simulators.pushes()).toMatchObject([{ payload: { title: "Hello" }, status: 201 }]);
+});
 
 describe("a correct push", () => {
   it("is answered 201, decrypted and recorded under its endpoint", async () => {
