@@ -1,33 +1,10 @@
 import type { IncomingMessage } from "node:http";
 import type { DirectRoute } from "@herald/kit";
+import createRouter, { type HTTPMethod } from "find-my-way";
 import { expressPath, type Route } from "./route.ts";
 import type { ServeRoute } from "./serve-route.ts";
 
-/** Where a path has come to, segment by segment. */
-type Place = {
-  readonly literal: Map<string, Place>;
-  param?: Place;
-  /** By method, in upper case. */
-  readonly routes: Map<
-    string,
-    { readonly pattern: string; readonly names: readonly string[]; readonly serve: ServeRoute }
-  >;
-};
-
-const newPlace = (): Place => ({ literal: new Map(), routes: new Map() });
-
-const nameOf = (segment: string): string | undefined => /^\{(\w+)\}$/.exec(segment)?.[1];
-
-/** The place behind a segment, made where there is none yet. */
-const stepInto = (place: Place, segment: string): Place => {
-  if (nameOf(segment) !== undefined) {
-    place.param ??= newPlace();
-    return place.param;
-  }
-  const next = place.literal.get(segment) ?? newPlace();
-  place.literal.set(segment, next);
-  return next;
-};
+type Found = { readonly pattern: string; readonly serve: ServeRoute };
 
 /** Nothing encoded, nothing empty, no slash at the end: as every client of ours writes a path. */
 const plain = /^(?:\/[\w.~-]+)+$/;
@@ -39,29 +16,23 @@ const plain = /^(?:\/[\w.~-]+)+$/;
 export const directRoutes = (
   routes: ReadonlyMap<Route, ServeRoute>,
 ): ((request: IncomingMessage) => DirectRoute | undefined) => {
-  const root = newPlace();
-  for (const [route, serve] of routes) {
-    const segments = route.path.slice(1).split("/");
-    const end = segments.reduce(stepInto, root);
-    const names = segments.flatMap((segment) => nameOf(segment) ?? []);
-    end.routes.set(route.method.toUpperCase(), { pattern: expressPath(route), names, serve });
+  const router = createRouter();
+  const methods = new Set([...routes.keys()].map(({ method }) => method));
+  const patterns = Map.groupBy(routes, ([route]) => expressPath(route));
+  for (const [pattern, declared] of patterns) {
+    for (const method of methods) {
+      const serve = declared.find(([route]) => route.method === method)?.[1];
+      // A method that the path does not take is noted too, or `GET /things/all` would be a thing named so.
+      const found: Found | undefined = serve && { pattern, serve };
+      router.on(method.toUpperCase() as HTTPMethod, pattern, () => undefined, found);
+    }
   }
   return ({ method = "", url = "" }) => {
     const split = url.indexOf("?");
     const path = split < 0 ? url : url.slice(0, split);
-    if (!plain.test(path)) return undefined;
-    const values: string[] = [];
-    let place: Place | undefined = root;
-    for (const segment of path.slice(1).split("/")) {
-      const literal: Place | undefined = place.literal.get(segment);
-      if (literal === undefined) values.push(segment);
-      place = literal ?? place.param;
-      if (place === undefined) return undefined;
-    }
-    const found = place.routes.get(method);
-    if (found === undefined) return undefined;
-    const { pattern, names, serve } = found;
-    const params = Object.fromEntries(names.map((name, index) => [name, values[index]]));
-    return { pattern, serve: (request, response) => serve(request, response, { params, url }) };
+    const place = plain.test(path) ? router.find(method as HTTPMethod, path) : null;
+    if (place === null || place.store === null) return undefined;
+    const { pattern, serve }: Found = place.store;
+    return { pattern, serve: (request, response) => serve(request, response, { params: place.params, url }) };
   };
 };
