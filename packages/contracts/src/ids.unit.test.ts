@@ -1,15 +1,29 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 import {
   bucketCount,
   DeviceId,
   decodeBase32,
   deviceBucket,
   encodeBase32,
+  firstWebhookMessageId,
   idBytes,
+  idTime,
   NotificationId,
   newDeviceId,
   newNotificationId,
+  newProjectId,
+  newTokenId,
+  newTopicId,
+  newWebhookId,
+  newWebhookMessageId,
+  ProjectId,
+  TokenId,
+  TopicId,
+  WebhookId,
+  WebhookMessageId,
+  webhookMessageId,
 } from "./ids.ts";
 
 describe("an id", () => {
@@ -58,6 +72,72 @@ describe("an id", () => {
         );
       }),
     );
+  });
+});
+
+describe("every kind of id", () => {
+  const kinds = [
+    ["prj", ProjectId, newProjectId],
+    ["dev", DeviceId, newDeviceId],
+    ["top", TopicId, newTopicId],
+    ["ntf", NotificationId, newNotificationId],
+    ["tok", TokenId, newTokenId],
+    ["whk", WebhookId, newWebhookId],
+    ["msg", WebhookMessageId, newWebhookMessageId],
+  ] as const;
+
+  test.each(kinds)("%s: has its prefix, its time, and is no other kind", (prefix, schema, make) => {
+    const at = new Date("2030-01-31T09:00:00.123Z");
+    const [id, another] = [make(at), make(at)];
+    expect(id.slice(0, 4)).toBe(`${prefix}_`);
+    expect(idTime(id)).toEqual(at);
+    expect(another).not.toBe(id);
+    for (const [, other] of kinds) expect(other.safeParse(id).success).toBe(other === schema);
+  });
+
+  test.each(kinds)("%s: is described by a pattern that takes what the schema takes", (_, schema, make) => {
+    const { type, pattern = "", examples } = z.toJSONSchema(schema, { unrepresentable: "any" });
+    expect(type).toBe("string");
+    const [example] = z.tuple([z.string()]).parse(examples);
+    expect(schema.parse(example)).toBe(example);
+    for (const id of [example, make(new Date())]) expect(id).toMatch(new RegExp(pattern));
+    for (const wrong of [example.slice(1), `${example}0`, example.toUpperCase(), "", 7])
+      expect([new RegExp(pattern).test(String(wrong)), schema.safeParse(wrong).success]).toEqual([false, false]);
+  });
+
+  test("has 74 bits of its own beside the time", () => {
+    const at = new Date();
+    const ids = Array.from({ length: 200 }, () => idBytes(newDeviceId(at)));
+    for (let byte = 6; byte < 16; byte++) {
+      const seen = new Set(ids.map((bytes) => bytes[byte]));
+      // The version leaves four bits of the first, the variant six of the third.
+      expect(seen.size).toBeGreaterThan(byte === 6 ? 8 : 32);
+    }
+  });
+});
+
+describe("the id of a webhook's message", () => {
+  const webhook = "whk_06bq4ghm31tz5d2ns8y7k9w0ac";
+  const at = new Date("2030-01-31T09:00:00.000Z");
+
+  test("is the same whoever makes it, for ever, and another for another webhook or event", () => {
+    const id = webhookMessageId(webhook, "evt-1", at);
+    expect(id).toMatchInlineSnapshot(`"msg_01q5vk5qm0fzfaepv4h79zxhw9"`);
+    expect(WebhookMessageId.parse(id)).toBe(id);
+    expect(idTime(id)).toEqual(at);
+    expect(webhookMessageId(webhook, "evt-2", at)).not.toBe(id);
+    expect(webhookMessageId("whk_06bq4ghm31tz5d2ns8y7k9w0ad", "evt-1", at)).not.toBe(id);
+  });
+
+  test("is not below the first of its time, and below that of a millisecond later", () => {
+    const first = firstWebhookMessageId(at);
+    expect(WebhookMessageId.parse(first)).toBe(first);
+    expect(idTime(first)).toEqual(at);
+    const ids = Array.from({ length: 100 }, (_, event) => webhookMessageId(webhook, `evt-${event}`, at));
+    for (const id of ids) {
+      expect(id >= first).toBe(true);
+      expect(id < firstWebhookMessageId(new Date(at.getTime() + 1))).toBe(true);
+    }
   });
 });
 
