@@ -3,6 +3,7 @@ import type { ErrorCode } from "@herald/contracts";
 import type { z } from "zod";
 import type { Access, CallerKind, CallerOf } from "../auth/caller.ts";
 import type { Gateway } from "../gateway.ts";
+import type { OnceForKey } from "../idempotency/once.ts";
 
 export type Method = "get" | "post" | "put" | "patch" | "delete";
 
@@ -47,9 +48,8 @@ export type RouteRequest<Kind extends CallerKind, P extends Params, Q extends z.
   readonly params: { readonly [Name in keyof P]: z.output<P[Name]["schema"]> };
   readonly query: z.output<Q>;
   readonly body: z.output<B>;
-  /** The body as it was sent, for telling one request from another. */
-  readonly sent: unknown;
-  readonly idempotencyKey: string | undefined;
+  /** Carries the request out once for its Idempotency-Key; without one it is always another. */
+  readonly once: OnceForKey;
   /** Where the reader of a stream stopped. */
   readonly lastEventId: string | undefined;
   /** Throws when the caller may not do this any more: for answers that take longer than a token may live. */

@@ -112,18 +112,20 @@ export const serveRoute = (route: Route, gateway: Gateway, proxies: number): Ser
     const split = asked.url.indexOf("?");
     const search = new URLSearchParams(split < 0 ? "" : asked.url.slice(split));
     const { query, body } = parseBoth(route, split < 0 ? {} : queryOf(search), sent);
+    const path = split < 0 ? asked.url : asked.url.slice(0, split);
+    const key = idempotencyKey(request);
+    const owner = "projectId" in caller ? caller.projectId : caller.kind;
     const lastEventId = request.headers["last-event-id"];
     const reply = await route.handle(gateway, {
       caller,
       params,
       query,
       body,
-      sent,
-      idempotencyKey: idempotencyKey(request),
+      once: (work) => gateway.once({ key, owner, route: `POST ${path}`, body: sent }, work),
       lastEventId: lastEventId === undefined ? undefined : String(lastEventId),
       recheck: authenticate,
       address,
-      path: split < 0 ? asked.url : asked.url.slice(0, split),
+      path,
       search,
     });
     await send(response, reply);

@@ -22,21 +22,24 @@ export type Asked = {
   readonly body: unknown;
 };
 
+/** How a request is carried out. */
+export type Work<Reply extends Answered> = {
+  readonly newId: (now: Date) => string;
+  /** Throws what refuses the request, so that it does not use up its key. `perform` throws the same. */
+  readonly check?: (attempt: Attempt) => unknown;
+  readonly perform: (attempt: Attempt) => Promise<Reply>;
+  /** Makes the answer again from the request alone. Without it the answer's `data` is kept, never what stands beside it. */
+  readonly recall?: (attempt: Attempt) => Reply;
+};
+
 /**
  * Carries a request out once for each Idempotency-Key. Throws idempotency-key-reused, request-in-progress, bus-away, and
  * whatever `perform` throws; a request that failed may be tried again under its key at once.
  */
-export type Once = <Reply extends Answered>(
-  asked: Asked,
-  work: {
-    readonly newId: (now: Date) => string;
-    /** Throws what refuses the request, so that it does not use up its key. `perform` throws the same. */
-    readonly check?: (attempt: Attempt) => unknown;
-    readonly perform: (attempt: Attempt) => Promise<Reply>;
-    /** Makes the answer again from the request alone. Without it the answer's `data` is kept, never what stands beside it. */
-    readonly recall?: (attempt: Attempt) => Reply;
-  },
-) => Promise<Reply>;
+export type Once = <Reply extends Answered>(asked: Asked, work: Work<Reply>) => Promise<Reply>;
+
+/** {@link Once}, for a request that is known. */
+export type OnceForKey = <Reply extends Answered>(work: Work<Reply>) => Promise<Reply>;
 
 /** Older than any request that is still running: the HTTP server and every question give up before. */
 const runningMs = 10_000;

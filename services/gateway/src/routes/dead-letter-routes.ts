@@ -50,14 +50,11 @@ const replayDeadLetter = defineRoute({
   params: { id: deadLetterParam },
   answers: { 202: { description: "It is published again", schema: z.object({ data: Replay }) } },
   errors: ["replay-refused"],
-  handle: async ({ deadLetters, once }, { params, sent, path, idempotencyKey }) =>
-    once(
-      { key: idempotencyKey, owner: "admin", route: `POST ${path}`, body: sent },
-      {
-        newId: () => randomUUID(),
-        perform: async ({ id: attempt }) => accepted({ data: await deadLetters.replay(params.id, attempt) }),
-      },
-    ),
+  handle: async ({ deadLetters }, { params, once }) =>
+    once({
+      newId: () => randomUUID(),
+      perform: async ({ id: attempt }) => accepted({ data: await deadLetters.replay(params.id, attempt) }),
+    }),
 });
 
 const replayDeadLetters = defineRoute({
@@ -83,20 +80,17 @@ const replayDeadLetters = defineRoute({
       }),
     },
   },
-  handle: async ({ deadLetters, once }, { body, sent, path, idempotencyKey }) =>
-    once(
-      { key: idempotencyKey, owner: "admin", route: `POST ${path}`, body: sent },
-      {
-        newId: () => randomUUID(),
-        perform: async ({ id: attempt }) =>
-          ok({
-            data:
-              "durable" in body
-                ? await deadLetters.replayNext(body.durable, body.after ?? "", attempt)
-                : await deadLetters.replayMany(body.dead_letters, attempt),
-          }),
-      },
-    ),
+  handle: async ({ deadLetters }, { body, once }) =>
+    once({
+      newId: () => randomUUID(),
+      perform: async ({ id: attempt }) =>
+        ok({
+          data:
+            "durable" in body
+              ? await deadLetters.replayNext(body.durable, body.after ?? "", attempt)
+              : await deadLetters.replayMany(body.dead_letters, attempt),
+        }),
+    }),
 });
 
 export const deadLetterRoutes = [listDeadLetters, getDeadLetter, replayDeadLetters, replayDeadLetter];

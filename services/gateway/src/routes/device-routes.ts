@@ -58,7 +58,7 @@ const registerDevice = defineRoute({
     201: { description: "The device is new", schema: Registered },
   },
   errors: ["topic-exists"],
-  handle: async ({ ask, once, projects }, { caller: { projectId }, body, sent, path, idempotencyKey }) => {
+  handle: async ({ ask, projects }, { caller: { projectId }, body, once }) => {
     const { token_kind, topics = [], keys, ...device } = body.device;
     const perform = async () => {
       const {
@@ -76,10 +76,7 @@ const registerDevice = defineRoute({
       return isNew ? created(answer) : ok(answer);
     };
     // The registry finds the device by its token, so a repeat needs no id to be harmless.
-    return once(
-      { key: idempotencyKey, owner: projectId, route: `POST ${path}`, body: sent },
-      { newId: () => "", perform },
-    );
+    return once({ newId: () => "", perform });
   },
 });
 

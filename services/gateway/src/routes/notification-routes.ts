@@ -64,8 +64,8 @@ const sendNotification = defineRoute({
     202: { description: "The notification is accepted, or scheduled", schema: OneNotification },
   },
   errors: ["quota-exceeded"],
-  handle: async (gateway, { caller: { projectId }, body: { notification }, sent, path, idempotencyKey }) => {
-    const { once, projects, openTokens, send, limits, queue } = gateway;
+  handle: async (gateway, { caller: { projectId }, body: { notification }, once }) => {
+    const { projects, openTokens, send, limits, queue } = gateway;
     const sending = ({ id, at }: Attempt) => ({ projectId, id: id as NotificationId, at, notification });
     const accept = (attempt: Attempt) =>
       acceptNotification({
@@ -74,14 +74,13 @@ const sendNotification = defineRoute({
         openTokenBytes: openTokens.length,
       });
     const reply = (command: SendV1) => accepted({ data: acceptedView(command) });
-    const asked = { key: idempotencyKey, owner: projectId, route: `POST ${path}`, body: sent };
     if (notification.dry_run === true)
-      return once(asked, {
+      return once({
         newId: newNotificationId,
         check: accept,
         perform: async (attempt) => ok({ data: await dryRun(gateway, accept(attempt)) }),
       });
-    return once(asked, {
+    return once({
       newId: newNotificationId,
       check: accept,
       perform: async (attempt) => {

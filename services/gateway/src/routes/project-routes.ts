@@ -44,28 +44,25 @@ const createProject = defineRoute({
       }),
     },
   },
-  handle: async ({ ask, once, now }, { body, sent, path, idempotencyKey }) => {
+  handle: async ({ ask, now }, { body, once }) => {
     const { name, open_registration: openRegistration = true } = body.project;
-    return once(
-      { key: idempotencyKey, owner: "admin", route: `POST ${path}`, body: sent },
-      {
-        newId: newProjectId,
-        perform: async ({ id }) => {
-          const projectId = id as ProjectId;
-          const token = newProjectToken();
-          const first = { tokenId: newTokenId(now()), tokenHash: secretHash(token) };
-          const { project, created: isNew } = await ask(CreateProjectQuestion, {
-            projectId,
-            name,
-            openRegistration,
-            ...first,
-          });
-          // A try that broke off made the project with a token that nobody has seen; this one is for the caller.
-          if (!isNew) await ask(CreateTokenQuestion, { projectId, ...first, name: "first", scopes: [...allScopes] });
-          return created({ data: project, token });
-        },
+    return once({
+      newId: newProjectId,
+      perform: async ({ id }) => {
+        const projectId = id as ProjectId;
+        const token = newProjectToken();
+        const first = { tokenId: newTokenId(now()), tokenHash: secretHash(token) };
+        const { project, created: isNew } = await ask(CreateProjectQuestion, {
+          projectId,
+          name,
+          openRegistration,
+          ...first,
+        });
+        // A try that broke off made the project with a token that nobody has seen; this one is for the caller.
+        if (!isNew) await ask(CreateTokenQuestion, { projectId, ...first, name: "first", scopes: [...allScopes] });
+        return created({ data: project, token });
       },
-    );
+    });
   },
 });
 

@@ -39,34 +39,31 @@ const createToken = defineRoute({
     },
   },
   errors: ["project-not-found"],
-  handle: async ({ ask, once, now }, { params, body, sent, path, idempotencyKey }) => {
+  handle: async ({ ask, now }, { params, body, once }) => {
     const { name, scopes = [...allScopes], expires_at } = body.token;
     const expiresAt = expires_at === undefined ? undefined : new Date(expires_at);
     const check = () => {
       if (expiresAt === undefined || expiresAt > now()) return;
       throw new HeraldError("validation-failed", "token.expires_at: must be in the future");
     };
-    return once(
-      { key: idempotencyKey, owner: "admin", route: `POST ${path}`, body: sent },
-      {
-        // A try that broke off left a token that nobody has seen; its id would give that one back.
-        newId: () => "",
-        check,
-        perform: async () => {
-          check();
-          const token = newProjectToken();
-          const data = await ask(CreateTokenQuestion, {
-            projectId: params.id,
-            tokenId: newTokenId(now()),
-            tokenHash: secretHash(token),
-            name,
-            scopes,
-            ...(expiresAt === undefined ? {} : { expiresAt: expiresAt.toISOString() }),
-          });
-          return created({ data, token });
-        },
+    return once({
+      // A try that broke off left a token that nobody has seen; its id would give that one back.
+      newId: () => "",
+      check,
+      perform: async () => {
+        check();
+        const token = newProjectToken();
+        const data = await ask(CreateTokenQuestion, {
+          projectId: params.id,
+          tokenId: newTokenId(now()),
+          tokenHash: secretHash(token),
+          name,
+          scopes,
+          ...(expiresAt === undefined ? {} : { expiresAt: expiresAt.toISOString() }),
+        });
+        return created({ data, token });
       },
-    );
+    });
   },
 });
 

@@ -49,20 +49,17 @@ const createTopic = defineRoute({
   body: CreateTopic,
   answers: { 201: { description: "The topic", schema: OneTopic } },
   errors: ["topic-exists"],
-  handle: async ({ ask, once }, { caller: { projectId }, body, sent, path, idempotencyKey }) =>
-    once(
-      { key: idempotencyKey, owner: projectId, route: `POST ${path}`, body: sent },
-      {
-        newId: newTopicId,
-        perform: async ({ id }) => {
-          const { name } = body.topic;
-          const { topic } = await ask(CreateTopicQuestion, { projectId, topicId: id as TopicId, name });
-          if (topic.id !== id)
-            throw new HeraldError("topic-exists", `topic.name: the project has this topic as ${topic.id}`);
-          return created({ data: topic });
-        },
+  handle: async ({ ask }, { caller: { projectId }, body, once }) =>
+    once({
+      newId: newTopicId,
+      perform: async ({ id }) => {
+        const { name } = body.topic;
+        const { topic } = await ask(CreateTopicQuestion, { projectId, topicId: id as TopicId, name });
+        if (topic.id !== id)
+          throw new HeraldError("topic-exists", `topic.name: the project has this topic as ${topic.id}`);
+        return created({ data: topic });
       },
-    ),
+    }),
 });
 
 const getTopic = defineRoute({

@@ -105,7 +105,7 @@ const stageKey = defineRoute({
     201: { description: "The next key", schema: OneKey },
   },
   errors: ["project-not-found", "provider-not-found", "vapid-key-staged", "too-many-vapid-keys"],
-  handle: async (gateway, { params, body, sent, path, idempotencyKey }) => {
+  handle: async (gateway, { params, body, once }) => {
     const { id: projectId } = await gateway.projects.settings(params.id);
     const perform = async () => {
       const pair = body.key;
@@ -114,10 +114,7 @@ const stageKey = defineRoute({
       return isNew ? created(answer) : ok(answer);
     };
     // Without a pair a repeat finds the key; with one it is told that the key is there.
-    return gateway.once(
-      { key: idempotencyKey, owner: "admin", route: `POST ${path}`, body: sent },
-      { newId: () => "", perform },
-    );
+    return once({ newId: () => "", perform });
   },
 });
 

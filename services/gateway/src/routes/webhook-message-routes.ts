@@ -70,17 +70,14 @@ const resendMessage = defineRoute({
   access: writing,
   answers: { 202: { description: "The message, waiting to be sent", schema: OneMessage } },
   errors: ["webhook-disabled"],
-  handle: async ({ ask, once }, { caller: { projectId }, params, sent, path, idempotencyKey }) =>
-    once(
-      { key: idempotencyKey, owner: projectId, route: `POST ${path}`, body: sent },
-      {
-        newId: () => "", // sending again is repeatable by itself
-        perform: async () => {
-          const question = { projectId, webhookId: params.id, messageId: params.message };
-          return accepted({ data: await ask(ResendWebhookMessage, question) });
-        },
+  handle: async ({ ask }, { caller: { projectId }, params, once }) =>
+    once({
+      newId: () => "", // sending again is repeatable by itself
+      perform: async () => {
+        const question = { projectId, webhookId: params.id, messageId: params.message };
+        return accepted({ data: await ask(ResendWebhookMessage, question) });
       },
-    ),
+    }),
 });
 
 const pingWebhook = defineRoute({
@@ -94,17 +91,14 @@ const pingWebhook = defineRoute({
   access: writing,
   answers: { 202: { description: "The message, waiting to be sent", schema: OneMessage } },
   errors: ["webhook-disabled"],
-  handle: async ({ ask, once }, { caller: { projectId }, params, sent, path, idempotencyKey }) =>
-    once(
-      { key: idempotencyKey, owner: projectId, route: `POST ${path}`, body: sent },
-      {
-        newId: newWebhookMessageId,
-        perform: async ({ id }) => {
-          const question = { projectId, webhookId: params.id, messageId: id as WebhookMessageId };
-          return accepted({ data: await ask(PingWebhook, question) });
-        },
+  handle: async ({ ask }, { caller: { projectId }, params, once }) =>
+    once({
+      newId: newWebhookMessageId,
+      perform: async ({ id }) => {
+        const question = { projectId, webhookId: params.id, messageId: id as WebhookMessageId };
+        return accepted({ data: await ask(PingWebhook, question) });
       },
-    ),
+    }),
 });
 
 const recoverWebhook = defineRoute({
@@ -119,17 +113,14 @@ const recoverWebhook = defineRoute({
   body: RecoverWebhook,
   answers: { 202: { description: "How many messages wait to be sent", schema: z.object({ data: Recovered }) } },
   errors: ["webhook-disabled"],
-  handle: async ({ ask, once }, { caller: { projectId }, params, body, sent, path, idempotencyKey }) =>
-    once(
-      { key: idempotencyKey, owner: projectId, route: `POST ${path}`, body: sent },
-      {
-        newId: () => "", // what waits already is not taken twice
-        perform: async () => {
-          const question = { projectId, webhookId: params.id, since: new Date(body.since).toISOString() };
-          return accepted({ data: await ask(RecoverWebhookQuestion, question) });
-        },
+  handle: async ({ ask }, { caller: { projectId }, params, body, once }) =>
+    once({
+      newId: () => "", // what waits already is not taken twice
+      perform: async () => {
+        const question = { projectId, webhookId: params.id, since: new Date(body.since).toISOString() };
+        return accepted({ data: await ask(RecoverWebhookQuestion, question) });
       },
-    ),
+    }),
 });
 
 export const webhookMessageRoutes = [listMessages, getMessage, resendMessage, pingWebhook, recoverWebhook];

@@ -44,18 +44,15 @@ const createWebhook = defineRoute({
   body: CreateWebhook,
   answers: { 201: { description: "The webhook and its secret", schema: WithSecret } },
   errors: ["webhook-limit"],
-  handle: async ({ ask, once }, { caller: { projectId }, body, sent, path, idempotencyKey }) =>
-    once(
-      { key: idempotencyKey, owner: projectId, route: `POST ${path}`, body: sent },
-      {
-        newId: newWebhookId,
-        perform: async ({ id }) => {
-          const question = { projectId, webhookId: id as WebhookId, settings: body.webhook };
-          const { webhook, secret } = await ask(CreateWebhookQuestion, question);
-          return created({ data: webhook, secret });
-        },
+  handle: async ({ ask }, { caller: { projectId }, body, once }) =>
+    once({
+      newId: newWebhookId,
+      perform: async ({ id }) => {
+        const question = { projectId, webhookId: id as WebhookId, settings: body.webhook };
+        const { webhook, secret } = await ask(CreateWebhookQuestion, question);
+        return created({ data: webhook, secret });
       },
-    ),
+    }),
 });
 
 const listWebhooks = defineRoute({
@@ -127,17 +124,14 @@ const rotateSecret = defineRoute({
     "For a day messages are signed with the secret before, too, so that the receiver can be changed without a gap. Needs the scopes `read` and `send`.",
   access: writing,
   answers: { 201: { description: "The webhook and its new secret", schema: WithSecret } },
-  handle: async ({ ask, once }, { caller: { projectId }, params, sent, path, idempotencyKey }) =>
-    once(
-      { key: idempotencyKey, owner: projectId, route: `POST ${path}`, body: sent },
-      {
-        newId: newWebhookId,
-        perform: async ({ id: rotationId }) => {
-          const { webhook, secret } = await ask(RotateWebhookSecret, { projectId, webhookId: params.id, rotationId });
-          return created({ data: webhook, secret });
-        },
+  handle: async ({ ask }, { caller: { projectId }, params, once }) =>
+    once({
+      newId: newWebhookId,
+      perform: async ({ id: rotationId }) => {
+        const { webhook, secret } = await ask(RotateWebhookSecret, { projectId, webhookId: params.id, rotationId });
+        return created({ data: webhook, secret });
       },
-    ),
+    }),
 });
 
 export const webhookRoutes = [createWebhook, listWebhooks, getWebhook, changeWebhook, deleteWebhook, rotateSecret];
