@@ -1,110 +1,27 @@
-import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
-import { Router } from "express";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { z } from "zod";
-import { HeraldError } from "../herald-error.ts";
-import { createLogger } from "../logger.ts";
-import { parseBody, parseParams, parseQuery } from "../parse-request.ts";
-import { currentRequestId } from "../request-context.ts";
-import { createHttpApp } from "./create-http-app.ts";
-import { type HttpServer, startHttp } from "./start-http.ts";
+import { limit, problemIn, startThings } from "./testing/start-things.ts";
 
-const limit = 2_000;
-let lines: string[] = [];
-let server: HttpServer;
-
-const Thing = z.strictObject({ thing: z.strictObject({ name: z.string(), size: z.number().optional() }) });
-
+let t: Awaited<ReturnType<typeof startThings>>;
 beforeAll(async () => {
-  const log = createLogger({ service: "test", level: "info", destination: { write: (line) => lines.push(line) } });
-  const app = createHttpApp({ log, bodyLimitBytes: limit }, (router) => {
-    const api = Router({ mergeParams: true });
-    api.get("/things/:id", (request, response) => {
-      const { id } = parseParams(z.strictObject({ id: z.string().max(3, "must have at most 3 characters") }), request);
-      response.json({ id, requestId: currentRequestId() });
-    });
-    api.delete("/things/:id", () => {
-      throw new HeraldError("topic-not-found", "id: no such thing");
-    });
-    api.post("/things", async (request, response) => {
-      const { thing } = parseBody(Thing, request.body);
-      response.status(201).json({ data: thing, requestId: currentRequestId() });
-    });
-    api.get("/things", (request, response) => {
-      response.json(parseQuery(z.strictObject({ status: z.enum(["active", "inactive"]).optional() }), request));
-    });
-    api.get("/broken", async () => {
-      throw new Error("hpt_0123456789abcdef went wrong");
-    });
-    api.get("/half", (_request, response) => {
-      response.write("half");
-      throw new Error("too late");
-    });
-    api.get("/away", () => {
-      throw new HeraldError("bus-away", "the bus is away");
-    });
-    api.get("/closed", () => {
-      throw new HeraldError("unauthenticated", "authorization: a project token is required");
-    });
-    router.use("/api/v1", api);
-  });
-  server = await startHttp(app, { host: "127.0.0.1", port: 0 });
+  t = await startThings();
 });
-afterAll(() => server.stop(1_000));
+afterAll(() => t.stop());
 beforeEach(() => {
-  lines = [];
+  t.lines.length = 0;
 });
-
-const call = async (method: string, path: string, options: RequestInit = {}) => {
-  const response = await fetch(server.address + path, { method, ...options });
-  const text = await response.text();
-  return { status: response.status, headers: response.headers, body: text === "" ? undefined : JSON.parse(text) };
-};
-
-const post = (body: RequestInit["body"], headers: Record<string, string> = { "content-type": "application/json" }) =>
-  call("POST", "/api/v1/things", { body: body ?? null, headers });
-
-/** What comes back for bytes that no HTTP client would send, until the server closes. */
-const raw = (bytes: string | Buffer): Promise<string> =>
-  new Promise((resolve, reject) => {
-    const socket = connect(server.port, "127.0.0.1", () => socket.write(bytes));
-    let answer = "";
-    socket.setTimeout(5_000, () => socket.destroy(new Error(`no end; so far: ${answer.slice(0, 200)}`)));
-    socket.on("data", (chunk) => {
-      answer += chunk;
-    });
-    socket.on("error", reject);
-    socket.on("close", () => resolve(answer));
-  });
-
-/** The first answer to bytes that leave a request unfinished. */
-const firstAnswer = (bytes: string): Promise<string> =>
-  new Promise((resolve, reject) => {
-    const socket = connect(server.port, "127.0.0.1", () => socket.write(bytes));
-    socket.on("error", reject);
-    socket.once("data", (chunk) => {
-      socket.destroy();
-      resolve(chunk.toString());
-    });
-  });
-
-const problemIn = (answer: string) => {
-  expect(answer).toMatch(/content-type: application\/problem\+json/i);
-  return JSON.parse(answer.slice(answer.indexOf("\r\n\r\n") + 4)) as { errors: string[]; status: number };
-};
 
 test("answers, under the request id that came or a new one", async () => {
-  const given = await call("GET", "/api/v1/things/1", { headers: { "x-request-id": "abc-1" } });
+  const given = await t.call("GET", "/api/v1/things/1", { headers: { "x-request-id": "abc-1" } });
   expect(given.headers.get("x-request-id")).toBe("abc-1");
   expect(given.body).toEqual({ id: "1", requestId: "abc-1" });
-  const made = await call("GET", "/api/v1/things/1");
+  const made = await t.call("GET", "/api/v1/things/1");
   expect(made.headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
   expect(made.body.requestId).toBe(made.headers.get("x-request-id"));
 });
 
 test.each(["a b", "a;b", "x".repeat(129), "é"])("the request id %j is not taken over", async (id) => {
-  const answer = await raw(
+  const answer = await t.raw(
     `GET /api/v1/things/1 HTTP/1.1\r\nHost: a\r\nX-Request-Id: ${id}\r\nConnection: close\r\n\r\n`,
   );
   expect(answer).toMatch(/^HTTP\/1\.1 200/);
@@ -112,7 +29,7 @@ test.each(["a b", "a;b", "x".repeat(129), "é"])("the request id %j is not taken
 });
 
 test("the request id is there after the body was read, too", async () => {
-  const { body } = await post(JSON.stringify({ thing: { name: "a" } }), {
+  const { body } = await t.post(JSON.stringify({ thing: { name: "a" } }), {
     "content-type": "application/json",
     "x-request-id": "abc-2",
   });
@@ -126,7 +43,7 @@ test.each([
   "application/merge-patch+json",
   "APPLICATION/JSON",
 ])("takes a body as %s", async (type) => {
-  expect((await post('{"thing":{"name":"a"}}', { "content-type": type })).status).toBe(201);
+  expect((await t.post('{"thing":{"name":"a"}}', { "content-type": type })).status).toBe(201);
 });
 
 test.each([
@@ -139,17 +56,17 @@ test.each([
   "multipart/form-data; boundary=x",
   "application/xml; a=application/json",
 ])("refuses a body as %s", async (type) => {
-  const { status, body } = await post('{"thing":{"name":"a"}}', { "content-type": type });
+  const { status, body } = await t.post('{"thing":{"name":"a"}}', { "content-type": type });
   expect(status).toBe(415);
   expect(body.errors).toEqual(["content-type: must be application/json, in UTF-8"]);
 });
 
 test("refuses a body without a type, and one in an unknown coding", async () => {
-  const untyped = await raw(
+  const untyped = await t.raw(
     "POST /api/v1/things HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}",
   );
   expect(untyped).toMatch(/^HTTP\/1\.1 415/);
-  const coded = await post("{}", { "content-type": "application/json", "content-encoding": "snappy" });
+  const coded = await t.post("{}", { "content-type": "application/json", "content-encoding": "snappy" });
   expect(coded.status).toBe(415);
   expect(coded.body.errors).toEqual(["content-encoding: must be gzip, deflate, br or none"]);
 });
@@ -163,7 +80,7 @@ test.each<[string, string | Buffer]>([
   ["an overlong UTF-8 form", Buffer.from([0x22, 0xc0, 0xaf, 0x22])],
   ["white space", "  "],
 ])("what is not JSON is a 400: %s", async (_name, bytes) => {
-  const { status, body, headers } = await post(typeof bytes === "string" ? bytes : new Uint8Array(bytes));
+  const { status, body, headers } = await t.post(typeof bytes === "string" ? bytes : new Uint8Array(bytes));
   expect(status).toBe(400);
   expect(headers.get("content-type")).toBe("application/problem+json; charset=utf-8");
   expect(body.type).toBe("/docs/errors#malformed-json");
@@ -186,42 +103,42 @@ test.each<[string, unknown, string[]]>([
   ],
   ["an operator", { thing: { name: { $ne: null } } }, ["thing.name: must be a string"]],
 ])("valid JSON with wrong content is a 422: %s", async (_name, value, errors) => {
-  const { status, body } = await post(JSON.stringify(value));
+  const { status, body } = await t.post(JSON.stringify(value));
   expect(status).toBe(422);
   expect(body.errors).toEqual(errors);
 });
 
 test("no body where one is needed says what it must be", async () => {
-  const { status, body } = await call("POST", "/api/v1/things");
+  const { status, body } = await t.call("POST", "/api/v1/things");
   expect(status).toBe(422);
   expect(body.errors).toEqual(["thing: is required and must be an object"]);
 });
 
 test("__proto__ is refused, and pollutes nothing", async () => {
-  const { status, body } = await post('{"thing":{"name":"a","__proto__":{"polluted":true}}}');
+  const { status, body } = await t.post('{"thing":{"name":"a","__proto__":{"polluted":true}}}');
   expect(status).toBe(422);
   expect(body.errors).toEqual(["body: a field may not be called `__proto__`"]);
   expect(({} as Record<string, unknown>).polluted).toBeUndefined();
 });
 
 test("deep JSON is refused before anything walks it", async () => {
-  const { status, body } = await post(`{"thing":${"[".repeat(900)}${"]".repeat(900)}}`);
+  const { status, body } = await t.post(`{"thing":${"[".repeat(900)}${"]".repeat(900)}}`);
   expect(status).toBe(422);
   expect(body.errors).toEqual(["body: may be nested at most 32 deep"]);
 });
 
 test("a body past the limit is a 413, announced or not", async () => {
   const large = JSON.stringify({ thing: { name: "x".repeat(limit) } });
-  expect((await post(large)).status).toBe(413);
+  expect((await t.post(large)).status).toBe(413);
   const chunked = `${large.length.toString(16)}\r\n${large}\r\n0\r\n\r\n`;
-  const answer = await raw(
+  const answer = await t.raw(
     `POST /api/v1/things HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n${chunked}`,
   );
   expect(answer).toMatch(/^HTTP\/1\.1 413/);
 });
 
 test("a body that says it is huge is refused before it has come", async () => {
-  const answer = await firstAnswer(
+  const answer = await t.firstAnswer(
     "POST /api/v1/things HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 9000000000\r\n\r\n{",
   );
   expect(answer).toMatch(/^HTTP\/1\.1 413/);
@@ -229,20 +146,20 @@ test("a body that says it is huge is refused before it has come", async () => {
 
 test("compressed bodies are read, and counted decompressed", async () => {
   const headers = { "content-type": "application/json", "content-encoding": "gzip" };
-  expect((await post(new Uint8Array(gzipSync('{"thing":{"name":"a"}}')), headers)).status).toBe(201);
+  expect((await t.post(new Uint8Array(gzipSync('{"thing":{"name":"a"}}')), headers)).status).toBe(201);
   const bomb = gzipSync(Buffer.alloc(50_000_000, "["));
-  const { status } = await post(new Uint8Array(bomb), headers);
+  const { status } = await t.post(new Uint8Array(bomb), headers);
   expect(status).toBe(413);
 });
 
 test("what is announced as compressed and is not is a 400", async () => {
-  const { status, body } = await post("{}", { "content-type": "application/json", "content-encoding": "gzip" });
+  const { status, body } = await t.post("{}", { "content-type": "application/json", "content-encoding": "gzip" });
   expect(status).toBe(400);
   expect(body.errors).toEqual(["body: could not be read as content-length and content-encoding announce it"]);
 });
 
 test("an unknown route is a 404 that says where all are", async () => {
-  const { status, body } = await call("GET", "/api/v2/things");
+  const { status, body } = await t.call("GET", "/api/v2/things");
   expect(status).toBe(404);
   expect(body.errors).toEqual(["path: there is no such route; GET /openapi.json lists all"]);
 });
@@ -252,15 +169,15 @@ test.each([
   ["POST", "/api/v1/things/1", "DELETE, GET, HEAD"],
   ["TRACE", "/api/v1/things/1", "DELETE, GET, HEAD"],
 ])("%s on %s is a 405 with Allow", async (method, path, allow) => {
-  const answer = await raw(`${method} ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+  const answer = await t.raw(`${method} ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
   expect(answer).toMatch(/^HTTP\/1\.1 405/);
   expect(answer).toContain(`Allow: ${allow}\r\n`.toLowerCase().replace(allow.toLowerCase(), allow));
   expect(problemIn(answer).errors).toEqual([`method: must be ${allow}`]);
 });
 
 test("query parameters: unknown, wrong and repeated ones are refused together", async () => {
-  expect((await call("GET", "/api/v1/things?status=active")).body).toEqual({ status: "active" });
-  const { status, body } = await call("GET", "/api/v1/things?statsu=1&status=x&status=y");
+  expect((await t.call("GET", "/api/v1/things?status=active")).body).toEqual({ status: "active" });
+  const { status, body } = await t.call("GET", "/api/v1/things?statsu=1&status=x&status=y");
   expect(status).toBe(422);
   expect(body.errors).toEqual([
     "status: is given more than once",
@@ -271,18 +188,18 @@ test("query parameters: unknown, wrong and repeated ones are refused together", 
 
 test("query parameters cannot be nested into objects, nor reach a prototype", async () => {
   for (const query of ["status[$ne]=x", "__proto__[a]=1", "__proto__=1", "constructor=1"])
-    expect((await call("GET", `/api/v1/things?${query}`)).status, query).toBe(422);
+    expect((await t.call("GET", `/api/v1/things?${query}`)).status, query).toBe(422);
 });
 
 test("a path that is not percent-encoding is a 400, a wrong parameter a 422", async () => {
-  expect((await call("GET", "/api/v1/things/%ff")).status).toBe(400);
-  const { status, body } = await call("GET", "/api/v1/things/abcd");
+  expect((await t.call("GET", "/api/v1/things/%ff")).status).toBe(400);
+  const { status, body } = await t.call("GET", "/api/v1/things/abcd");
   expect(status).toBe(422);
   expect(body.errors).toEqual(["id: must have at most 3 characters"]);
 });
 
 test("what nobody foresaw is a 500 without a leak, and the log has the reason", async () => {
-  const { status, body, headers } = await call("GET", "/api/v1/broken?token=planted");
+  const { status, body, headers } = await t.call("GET", "/api/v1/broken?token=planted");
   expect(status).toBe(500);
   expect(body).toEqual({
     errors: ["Herald failed; the log has the reason under this request id"],
@@ -291,35 +208,35 @@ test("what nobody foresaw is a 500 without a leak, and the log has the reason", 
     status: 500,
     instance: headers.get("x-request-id"),
   });
-  expect(lines.join("")).toContain("[masked] went wrong");
-  expect(lines.join("")).not.toContain("hpt_0123456789abcdef");
+  expect(t.lines.join("")).toContain("[masked] went wrong");
+  expect(t.lines.join("")).not.toContain("hpt_0123456789abcdef");
 });
 
 test("an answer that breaks off half-way is cut off", async () => {
-  await expect(call("GET", "/api/v1/half")).rejects.toThrow();
+  await expect(t.call("GET", "/api/v1/half")).rejects.toThrow();
 });
 
 test("503 says when to come back, 401 what to bring", async () => {
-  expect((await call("GET", "/api/v1/away")).headers.get("retry-after")).toBe("5");
-  expect((await call("GET", "/api/v1/closed")).headers.get("www-authenticate")).toBe("Bearer");
+  expect((await t.call("GET", "/api/v1/away")).headers.get("retry-after")).toBe("5");
+  expect((await t.call("GET", "/api/v1/closed")).headers.get("www-authenticate")).toBe("Bearer");
 });
 
 test("answers carry the security headers and nothing of the software", async () => {
-  const { headers } = await call("GET", "/api/v1/things/1");
+  const { headers } = await t.call("GET", "/api/v1/things/1");
   expect(headers.get("x-content-type-options")).toBe("nosniff");
   expect(headers.get("content-security-policy")).toBe("default-src 'none';frame-ancestors 'none'");
   expect(headers.has("x-powered-by")).toBe(false);
 });
 
 test("one line for each request: pattern, status, time, ids; no path, query, body or token", async () => {
-  await call("GET", "/api/v1/things/xyz?planted=1", {
+  await t.call("GET", "/api/v1/things/xyz?planted=1", {
     headers: { "x-request-id": "line-3", authorization: "Bearer planted" },
   });
-  await call("DELETE", "/api/v1/things/xyz", { headers: { "x-request-id": "line-4" } });
-  await call("GET", "/planted/xyz", { headers: { "x-request-id": "line-5" } });
-  await post('{"thing":{"name":"planted"}}', { "content-type": "application/json", "x-request-id": "line-6" });
+  await t.call("DELETE", "/api/v1/things/xyz", { headers: { "x-request-id": "line-4" } });
+  await t.call("GET", "/planted/xyz", { headers: { "x-request-id": "line-5" } });
+  await t.post('{"thing":{"name":"planted"}}', { "content-type": "application/json", "x-request-id": "line-6" });
   // The line is written when the answer is gone, which its reader may see first.
-  const ours = () => lines.filter((line) => line.includes('"line-'));
+  const ours = () => t.lines.filter((line) => line.includes('"line-'));
   await expect.poll(() => ours().length).toBe(4);
   const seen = ours().map((line) => JSON.parse(line));
   expect(seen).toMatchObject([
@@ -344,65 +261,4 @@ test("one line for each request: pattern, status, time, ids; no path, query, bod
     { level: "info", method: "POST", route: "/api/v1/things", status: 201 },
   ]);
   expect(ours().join("")).not.toMatch(/planted|xyz/);
-});
-
-const smuggled = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
-
-test.each<[string, string | Buffer, RegExp]>([
-  ["not HTTP at all", "hello\r\n\r\n", /^HTTP\/1\.1 400/],
-  ["random bytes", Buffer.from(Array.from({ length: 256 }, (_, index) => index)), /^HTTP\/1\.1 400/],
-  ["TLS", Buffer.from("16030100c8010000c40303", "hex"), /^HTTP\/1\.1 400/],
-  ["an unknown method", "BREW / HTTP/1.1\r\nHost: a\r\n\r\n", /^HTTP\/1\.1 400/],
-  ["HTTP/2 by prior knowledge", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", /^HTTP\/1\.1 (?:400|505)/],
-  ["a space in a header's name", "GET / HTTP/1.1\r\nHost: a\r\nX Y: z\r\n\r\n", /^HTTP\/1\.1 400/],
-  ["a space before the colon", "GET / HTTP/1.1\r\nHost : a\r\n\r\n", /^HTTP\/1\.1 400/],
-  ["a folded header", "GET / HTTP/1.1\r\nHost: a\r\nX: y\r\n z\r\n\r\n", /^HTTP\/1\.1 4/],
-  ["NUL in a header", "GET / HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n", /^HTTP\/1\.1 400/],
-  ["a bare LF before the headers end", "GET / HTTP/1.1\nHost: a\n\n", /^HTTP\/1\.1 400/],
-  ["huge headers", `GET / HTTP/1.1\r\nHost: a\r\nX: ${"x".repeat(20_000)}\r\n\r\n`, /^HTTP\/1\.1 431/],
-  ["a huge path", `GET /${"x".repeat(20_000)} HTTP/1.1\r\nHost: a\r\n\r\n`, /^HTTP\/1\.1 431/],
-  [
-    "two lengths that differ",
-    `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd`,
-    /^HTTP\/1\.1 400/,
-  ],
-  ["a length that is no number", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3x\r\n\r\nabc", /^HTTP\/1\.1 400/],
-  ["a negative length", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -3\r\n\r\nabc", /^HTTP\/1\.1 400/],
-  [
-    "length and chunks together",
-    `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${smuggled}`,
-    /^HTTP\/1\.1 400/,
-  ],
-  [
-    "an obscured transfer coding",
-    `POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${smuggled}`,
-    /^HTTP\/1\.1 4\d\d/,
-  ],
-  [
-    "two transfer codings",
-    `POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n${smuggled}`,
-    /^HTTP\/1\.1 400/,
-  ],
-  ["no host", "GET / HTTP/1.1\r\nConnection: close\r\n\r\n", /^HTTP\/1\.1 400/],
-  ["two hosts", "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n", /^HTTP\/1\.1 400/],
-])("malformed: %s", async (_name, bytes, expected) => {
-  const answer = await raw(bytes);
-  expect(answer).toMatch(expected);
-  expect(problemIn(answer).errors).toHaveLength(1);
-  expect(answer.match(/^HTTP\/1\.1 \d/gm)).toHaveLength(1);
-});
-
-test("a chunk whose size is no number is refused, and the connection ends", async () => {
-  const answer = await raw(
-    "POST /api/v1/things HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
-  );
-  expect(answer).toMatch(/^HTTP\/1\.1 400/);
-});
-
-test("CONNECT opens no tunnel", async () => {
-  expect(await raw("CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n")).not.toMatch(/ 200 /);
-});
-
-test("the server still answers after all that", async () => {
-  expect((await call("GET", "/api/v1/things/1")).status).toBe(200);
 });
