@@ -49,7 +49,7 @@ const atATime = 128;
 
 const pids = () => serviceNames.map((name) => `${name} ${system.services[name].pid()}`);
 const memory = async () =>
-  Object.fromEntries(await Promise.all(serviceNames.map(async (name) => [name, await memoryOf(system, name)])));
+  (await Promise.all(serviceNames.map(async (name) => `${name} ${await memoryOf(system, name)}`))).join(", ");
 
 /** The released examples of every contract, each as what it is on the wire. */
 async function examples(): Promise<{ contract: MessageContract; subject: string; data: unknown }[]> {
@@ -96,6 +96,11 @@ const takes = (filters: readonly string[], subject: string) =>
 /** What the durable of all events asks of one: that it is an object. */
 const anyObject = (json: unknown) => typeof json === "object" && json !== null && !Array.isArray(json);
 
+const allSettled = () =>
+  eventually(async () => {
+    for (const name of own) expect(`${name} ${await hands.left(durables[name].stream, name)}`).toBe(`${name} 0`);
+  }, settledWithin);
+
 const own = (Object.keys(durables) as DurableName[]).filter((name) => ownerOf(name) !== undefined);
 
 test("garbage and mangled messages into every consumer: each settled, what is malformed in the dead letters with a reason", async ({
@@ -132,11 +137,9 @@ test("garbage and mangled messages into every consumer: each settled, what is ma
       await eventually(() => hands.publish(subjectOf(where, index), body), settledWithin);
     });
   }
-  await eventually(async () => {
-    for (const name of own) expect(`${name} ${await hands.left(durables[name].stream, name)}`).toBe(`${name} 0`);
-  }, settledWithin);
   const { done, failed } = await sending.stop();
   expect(failed).toEqual([]);
+  await allSettled();
   expect(pids()).toEqual(running);
 
   const letters = (await readStream(system.broker, "PUSH_DLQ")).map(({ subject, headers, body }) => ({
@@ -164,8 +167,8 @@ test("garbage and mangled messages into every consumer: each settled, what is ma
     contracts: all.length,
     messages: all.length * each,
     "dead letters": reasons.map(([reason, some]) => `${some?.length} ${reason}`).join(", "),
-    "MB before": JSON.stringify(held),
-    "MB after": JSON.stringify(await memory()),
+    "MB before": held,
+    "MB after": await memory(),
     "ordinary sends meanwhile": done,
   });
 });
@@ -210,9 +213,7 @@ test("garbage into the dead letters, the schedule and the buckets: settled, and 
   await inParallel(records, atATime, async (body, index) => {
     for (const key of keys(index)) await hands.publish(`$KV.${key}`, body);
   });
-  await eventually(async () => {
-    for (const name of own) expect(`${name} ${await hands.left(durables[name].stream, name)}`).toBe(`${name} 0`);
-  }, settledWithin);
+  await allSettled();
   expect(pids()).toEqual(running);
   const project = await system.project("After the buckets");
   const { device } = await project.register();

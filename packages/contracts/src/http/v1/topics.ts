@@ -1,10 +1,11 @@
 import { z } from "zod";
 import { DeviceId, TopicId } from "../../ids.ts";
 
-/** 1 to 128 of letters, digits and `._~-`; not `all`, and nothing that reads like an id. */
+/** 1 to 128 of letters, digits and `._~-`; not `all`, not `.` or `..`, and nothing that reads like an id. */
 export const TopicName = z
   .string()
   .regex(/^[A-Za-z0-9._~-]{1,128}$/, "must be 1 to 128 characters of A-Z a-z 0-9 . _ ~ -")
+  .refine((name) => !/^\.\.?$/.test(name), "may not be `.` or `..`, which no path can say")
   .refine((name) => name !== "all", "may not be `all`: that is the target that means every device")
   .refine((name) => !/^(dev|top)_/.test(name), "may not begin with `dev_` or `top_`: ids do")
   .meta({ id: "TopicName" });

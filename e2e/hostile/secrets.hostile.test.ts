@@ -1,0 +1,255 @@
+import { randomUUID } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { buckets, streams } from "@herald/contracts";
+import { eventually, operateBroker, readStream } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Collector, startCollector } from "../harness/collector.ts";
+import { expectStatus, type Request, request } from "../harness/http.ts";
+import { inParallel } from "../harness/in-parallel.ts";
+import { apnsToken } from "../harness/project.ts";
+import { serviceAccount, settingsFor } from "../harness/providers.ts";
+import { newAddress } from "../harness/seed.ts";
+import { payloadOf } from "../harness/simulators.ts";
+import { type System, serviceNames, startSystem, tellOnFailure } from "../harness/system.ts";
+import { startWebhookReceiver, type WebhookReceiver } from "../harness/webhook-receiver.ts";
+import { show } from "./figures.ts";
+import { changed, placesOf } from "./mangle.ts";
+import { callsOf, credentialOf } from "./route-calls.ts";
+import { snapshotOf } from "./snapshot.ts";
+import { newWorld } from "./world.ts";
+
+let system: System;
+let collector: Collector;
+let receiver: WebhookReceiver;
+beforeAll(async () => {
+  collector = await startCollector();
+  receiver = await startWebhookReceiver((event) => (event.type === "webhook.ping" ? 500 : 204));
+  system = await startSystem({
+    env: {
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      HERALD_LOG_LEVEL: "trace",
+      HERALD_GATEWAY_LIMIT_FAILURES: "1000000",
+    },
+  });
+});
+afterAll(async () => {
+  await system?.stop();
+  await receiver?.stop();
+  await collector?.stop();
+});
+tellOnFailure(() => system);
+
+/** In everything that is planted and that no program would write by itself. */
+const mark = "plantedzq";
+const plant = (what: string) => `${mark}-${what}-${randomUUID()}`;
+/** From the middle of a key in PEM, whose lines JSON escapes. */
+const coreOf = (pem: string) => pem.split("\n")[1] ?? "";
+
+/** Where what is kept must be, to be sent: a database that only its service reads, and messages on their way to be worked on. */
+const kept: Record<string, RegExp> = {
+  "push token": /^(registry\.(devices|expansions)|dispatch\.(notifications|deliveries)|PUSH_(CMD|DELIVER|DLQ))$/,
+  "subscription's secret": /^(registry\.devices|dispatch\.deliveries|PUSH_DELIVER)$/,
+  content: /^(dispatch\.notifications|PUSH_(CMD|DLQ))$/,
+  "app's data": /^(registry\.devices|dispatch\.notifications|PUSH_CMD)$/,
+  "webhook's address": /^analytics\.webhooks$/,
+  // What could not be worked on is kept as it came, for a person to look at.
+  "malformed message": /^PUSH_DLQ$/,
+};
+
+/** Everything that is written by the system, by the place where it is. */
+async function everywhere(): Promise<Record<string, readonly string[]>> {
+  const metrics = serviceNames.map(async (name) => (await fetch(system.services[name].metrics)).text());
+  const places: Record<string, readonly string[]> = {
+    logs: system.logs.lines.map(({ line }) => line),
+    traces: collector.bodies,
+    metrics: await Promise.all(metrics),
+    "log of the broker": [await readFile(join(system.broker.dataDir, "nats-server.log"), "utf8")],
+    ...(await snapshotOf(system)),
+  };
+  for (const stream of [...Object.keys(streams), ...Object.keys(buckets).map((bucket) => `KV_${bucket}`)])
+    places[stream] = (await readStream(system.broker, stream)).map((message) => JSON.stringify(message));
+  return places;
+}
+
+const spellings = (secret: string) => [
+  secret,
+  Buffer.from(secret).toString("base64").replace(/=+$/, ""),
+  Buffer.from(secret).toString("hex"),
+  encodeURIComponent(secret),
+];
+
+test("planted secrets, then a search of logs, traces, metrics, errors, events, streams and databases: none in the clear but where it must be", async ({
+  task,
+}) => {
+  const environment = system.environmentOf("dispatch");
+  const world = await newWorld(system, "Secrets");
+  const { project } = world;
+  const secrets: Record<string, string[]> = {
+    "admin token": [system.adminToken],
+    "project token": [project.token],
+    "device credential": [world.credential],
+    "open token": [world.openToken],
+    "broker's password": serviceNames.map((name) => system.broker.loginOf(name).HERALD_NATS_PASSWORD ?? ""),
+    "master key": (environment.HERALD_DISPATCH_MASTER_KEYS ?? "").split(",").map((key) => key.split(":")[1] ?? ""),
+    "key of open tokens": (environment.HERALD_OPEN_KEYS ?? "").split(",").map((key) => key.split(":")[1] ?? ""),
+  };
+  const add = (kind: string, ...more: string[]) => {
+    secrets[kind] = [...(secrets[kind] ?? []), ...more];
+    return more[0] ?? "";
+  };
+  const answers: string[] = [];
+  /** A call whose answer is searched too, unless it is the one that shows what it makes. */
+  const call = async (route: string, options: Request = {}, shows = false) => {
+    const answer = await request(system.gateway, route, { token: project.token, ...options });
+    if (!shows) answers.push(`${route.split("?")[0]} ${answer.text}`);
+    return answer;
+  };
+
+  // Keys of providers, good ones and ones that are refused.
+  const providers = `/admin/v1/projects/${project.id}/providers`;
+  const operator = { token: system.adminToken };
+  const nobody = "https://127.0.0.1:9";
+  const addresses = { apns: nobody, fcm: nobody, webpush: nobody, control: nobody, ca: "any" };
+  const apns = settingsFor("apns", addresses) as { private_key: string };
+  add("provider's key", coreOf(apns.private_key), coreOf(serviceAccount().private_key));
+  const broken = add("provider's key", plant("key"));
+  const pem = `-----BEGIN PRIVATE KEY-----\n${broken}\n-----END PRIVATE KEY-----`;
+  await call(`PUT ${providers}/apns`, { ...operator, body: { ...apns, endpoint: undefined, private_key: pem } });
+  await call(`PUT ${providers}/fcm`, {
+    ...operator,
+    body: { service_account: { ...serviceAccount(), private_key: pem } },
+  });
+  await call(`POST ${providers}/webpush/keys`, {
+    ...operator,
+    body: { key: { public_key: world.nextKey, private_key: add("provider's key", plant("vapid")) } },
+  });
+  for (const provider of ["apns", "fcm", "webpush", "webpush/keys"])
+    await call(`GET ${providers}/${provider}`, operator);
+
+  // Webhooks: their secrets, and a secret in their address.
+  const url = receiver.urlOf(
+    `/${add("webhook's address", plant("path"))}?key=${add("webhook's address", plant("query"))}`,
+  );
+  const hook = expectStatus(await call("POST /api/v1/webhooks", { body: { webhook: { url } } }, true), 201).body;
+  const rotated = expectStatus(await call(`POST /api/v1/webhooks/${hook.data.id}/secret`, {}, true), 201).body;
+  add("webhook's secret", ...[hook.secret, rotated.secret].map((secret: string) => secret.replace("whsec_", "")));
+  await call(`POST /api/v1/webhooks/${hook.data.id}/ping`);
+  await call("POST /api/v1/webhooks", {
+    body: { webhook: { url: `https://u:${add("webhook's address", plant("password"))}@a.example/` } },
+  });
+
+  // Devices of all platforms with data of the app, and sends to them that go well, fail and wait.
+  const app = {
+    metadata: { name: add("app's data", plant("metadata")) },
+    identifiers: { serial: add("app's data", plant("identifier")) },
+  };
+  const subscription = await newAddress(system.simulators, "web");
+  const web = await project.register({ platform: "web", ...subscription, ...app });
+  const ios = [apnsToken("5e"), apnsToken("d1"), apnsToken("e5")];
+  add("push token", ...ios, subscription.token);
+  add("subscription's secret", subscription.keys?.auth ?? "");
+  for (const token of ios) add("device credential", (await project.register({ token, ...app })).credential);
+  add("device credential", web.credential);
+  await system.simulators.script([
+    { provider: "apns", tokenPrefix: "d1", status: 400, reason: "BadDeviceToken" },
+    { provider: "apns", tokenPrefix: "e5", status: 503, reason: "ServiceUnavailable", times: 1 },
+    { provider: "webpush", status: 403, times: 1, body: subscription.token },
+  ]);
+  const content = {
+    ttl: 15, // the browser's push waits for a credential that nobody mends
+    title: add("content", plant("title")),
+    body: add("content", plant("body")),
+    data: { [add("content", plant("key"))]: add("content", plant("data")) },
+    link_to: `https://shop.example/${add("content", plant("link"))}`,
+    targets: [...ios.map((token) => `token:${token}`), `metadata:name=${app.metadata.name}`],
+  };
+  const headers = {
+    "idempotency-key": add("idempotency key", plant("idempotency")),
+    cookie: add("header", plant("cookie")),
+  };
+  const { id } = await project.send(content, headers);
+  await project.final(id, 60_000);
+  for (const push of await system.simulators.pushes()) {
+    const open = payloadOf(push)?.token;
+    if (open) add("open token", open);
+  }
+  await call(`GET /api/v1/devices/${plant("path")}?x=${plant("query")}`);
+  await call("GET /api/v1/devices", { token: `${project.token}x` });
+  await call("POST /api/v1/notifications", { body: `{"title":"${plant("half")}` });
+
+  // Every field of every route.
+  for (const { route, method, path, body } of callsOf(world)) {
+    if (body === undefined || method === "GET") continue;
+    const token = credentialOf(route, system.adminToken, world);
+    await inParallel(placesOf(body), 4, async (at) => {
+      const text = plant("field");
+      const sent = changed(body, at, () => text);
+      const answer = await request(system.gateway, `${method} ${path}`, { token, body: sent });
+      if (answer.status >= 400) answers.push(answer.text.replaceAll(text, ""));
+      else if (at.length > 0) add("app's data", text);
+    });
+  }
+
+  // Messages that nobody can work on, and a database that is away.
+  const hands = await operateBroker(system.broker);
+  for (const subject of [
+    "push.cmd.v1.dispatch.send.a.b",
+    "push.cmd.v1.registry.expand.a.b.0",
+    "push.deliver.v1.direct.ios.a",
+    "push.evt.v1.a.delivery.failed",
+  ]) {
+    const text = add("malformed message", plant("message"));
+    await hands.publish(
+      subject,
+      JSON.stringify({ platform: text, [text]: text, projectId: text, devices: [{ token: text }] }),
+    );
+    await hands.publish(subject, `{"half":"${text}`);
+  }
+  await hands.close();
+  await system.database.cut();
+  await call(`GET /api/v1/devices/${world.device.id}`, { token: world.credential });
+  const late = await project.send(content);
+  await system.database.heal();
+  await system.ready();
+  await project.final(late.id, 60_000);
+  await eventually(() => expect(collector.spans.filter(({ name }) => name === "send apns").length).toBeGreaterThan(2), {
+    timeoutMs: 30_000,
+  });
+
+  const places: Record<string, readonly string[]> = { ...(await everywhere()), answers };
+  // What may be there is found, so what may not would be too.
+  for (const place of ["logs", "traces", "PUSH_EVENTS"])
+    expect(
+      places[place]?.some((text) => text.includes(id) || text.includes(world.device.id)),
+      place,
+    ).toBe(true);
+  const wrong: string[] = [];
+  const stays: Record<string, Set<string>> = {};
+  for (const [kind, all] of Object.entries(secrets))
+    for (const secret of new Set(all)) {
+      expect(secret.length, kind).toBeGreaterThan(12);
+      for (const [place, texts] of Object.entries(places)) {
+        const found = texts.find((text) => spellings(secret).some((spelling) => text.includes(spelling)));
+        if (found === undefined) continue;
+        if (kept[kind]?.test(place) || (place === "answers" && kept[kind] !== undefined))
+          stays[kind] = (stays[kind] ?? new Set()).add(place);
+        else wrong.push(`${kind} in ${place}: ${found.slice(0, 600)}`);
+      }
+    }
+  // What was planted without a name for it has nothing to look for in what is said.
+  for (const place of ["logs", "traces", "metrics", "PUSH_EVENTS", "log of the broker"]) {
+    const found = places[place]?.find((text) => text.includes(mark));
+    if (found !== undefined)
+      wrong.push(`something planted in ${place}: ${found.slice(Math.max(0, found.indexOf(mark) - 300)).slice(0, 600)}`);
+  }
+  expect(wrong).toEqual([]);
+  show(task, {
+    secrets: Object.values(secrets).flat().length,
+    places: Object.keys(places).length,
+    texts: Object.values(places).flat().length,
+    "by design": Object.entries(stays)
+      .map(([kind, where]) => `the ${kind} in ${[...where].join(" and ")}`)
+      .join("; "),
+  });
+});
