@@ -20,6 +20,7 @@ export { ensureStreams } from "./ensure-streams.ts";
 export type { StoredEvent } from "./events.ts";
 export { eventBounds, firstEventSince, hearEvents, readEvents } from "./events.ts";
 export { lastMessage } from "./last-message.ts";
+export { measureQueues } from "./measure-queues.ts";
 export type { Published, PublishOptions } from "./publish.ts";
 export { publish } from "./publish.ts";
 export { publishEvent, publishEvents } from "./publish-event.ts";

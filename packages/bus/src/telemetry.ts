@@ -1,5 +1,5 @@
 import { meter, secondsHistogram } from "@herald/kit";
-import type { Counter, Histogram, UpDownCounter } from "@opentelemetry/api";
+import type { Counter, Gauge, Histogram, UpDownCounter } from "@opentelemetry/api";
 
 /** What the bus measures. Labels are durables, patterns, question names and outcomes: never ids. */
 export type Telemetry = {
@@ -11,6 +11,16 @@ export type Telemetry = {
   readonly held: UpDownCounter;
   /** Messages received and not settled, by `durable`: held ones too. */
   readonly inFlight: UpDownCounter;
+  /** Messages that wait in the stream, given to nobody yet, by `durable`. */
+  readonly pending: Gauge;
+  /** Messages given to some process and not settled, by `durable`. */
+  readonly ackPending: Gauge;
+  readonly streamMessages: Gauge;
+  readonly streamBytes: Gauge;
+  /** What a stream may hold, in bytes, by `stream`. */
+  readonly streamLimit: Gauge;
+  /** Seconds since the oldest message of a work queue was published, 0 where there is none, by `stream`. */
+  readonly oldest: Gauge;
   /** Seconds until the stream's ack, by `pattern` and `outcome` (stored, duplicate, or the error's code). */
   readonly publishing: Histogram;
   /** Seconds until the answer, by `question` and `outcome` (answered or the error's code). */
@@ -25,6 +35,12 @@ export const createTelemetry = (): Telemetry => {
     handling: secondsHistogram("herald.bus.handling.seconds", "Receipt to settlement"),
     held: made.createUpDownCounter("herald.bus.held", { description: "Messages held while something is away" }),
     inFlight: made.createUpDownCounter("herald.bus.in_flight", { description: "Messages received and not settled" }),
+    pending: made.createGauge("herald.bus.pending", { description: "Messages given to nobody yet" }),
+    ackPending: made.createGauge("herald.bus.ack_pending", { description: "Messages given and not settled" }),
+    streamMessages: made.createGauge("herald.bus.stream.messages", { description: "Messages in the stream" }),
+    streamBytes: made.createGauge("herald.bus.stream.bytes", { description: "Bytes of the stream" }),
+    streamLimit: made.createGauge("herald.bus.stream.limit.bytes", { description: "Bytes the stream may hold" }),
+    oldest: made.createGauge("herald.bus.oldest.seconds", { description: "Age of a work queue's oldest message" }),
     publishing: secondsHistogram("herald.bus.publish.seconds", "Publish to ack"),
     asking: secondsHistogram("herald.bus.ask.seconds", "Question to answer"),
   };

@@ -1,8 +1,19 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { answer, ask, closeBus, connectBus, consume, defineHandler, publish, publishTogether } from "@herald/bus";
-import { CountOpens, ExpandV1, SendV1 } from "@herald/contracts";
+import {
+  answer,
+  ask,
+  closeBus,
+  connectBus,
+  consume,
+  defineHandler,
+  measureQueues,
+  publish,
+  publishTogether,
+} from "@herald/bus";
+import { busUsers, CountOpens, durables, ExpandV1, SendV1, streams } from "@herald/contracts";
 import { currentRequestId, HeraldError, inSpan, withRequestId } from "@herald/kit";
 import { eventually } from "@herald/testing";
+import { jetstream } from "@nats-io/jetstream";
 import { context, metrics, propagation, SpanKind, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
@@ -13,8 +24,9 @@ import {
   PeriodicExportingMetricReader,
 } from "@opentelemetry/sdk-metrics";
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { type BusTest, expandOf, messagesIn, newProject, readStream, sendOf, startBusTest } from "./fixture.ts";
+import { natsLogin } from "./nats-login.ts";
 
 const exporter = new InMemorySpanExporter();
 const metricExporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
@@ -130,6 +142,19 @@ test("spans hold no id and no content", async () => {
   for (const secret of [data.projectId, data.notificationId, "Hello"]) expect(text).not.toContain(secret);
 });
 
+/** What a metric says for these labels. */
+const value = async (name: string, labels: Record<string, string>) => {
+  metricExporter.reset();
+  await meterProvider.forceFlush();
+  const points = metricExporter
+    .getMetrics()
+    .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics))
+    .filter(({ descriptor }) => descriptor.name === name)
+    .flatMap(({ dataPoints }) => dataPoints as { attributes: Record<string, unknown>; value: unknown }[]);
+  return points.find(({ attributes }) => Object.entries(labels).every(([key, label]) => attributes[key] === label))
+    ?.value;
+};
+
 test("counts what is settled, held and published, by low-cardinality labels", async () => {
   const bus = await connectBus({ url: t.broker.url, name: "metrics", log: t.log });
   let away = true;
@@ -142,17 +167,6 @@ test("counts what is settled, held and published, by low-cardinality labels", as
       },
     }),
   ]);
-  const value = async (name: string, labels: Record<string, string>) => {
-    metricExporter.reset();
-    await meterProvider.forceFlush();
-    const points = metricExporter
-      .getMetrics()
-      .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics))
-      .filter(({ descriptor }) => descriptor.name === name)
-      .flatMap(({ dataPoints }) => dataPoints as { attributes: Record<string, unknown>; value: unknown }[]);
-    return points.find(({ attributes }) => Object.entries(labels).every(([key, label]) => attributes[key] === label))
-      ?.value;
-  };
   const projectId = newProject();
   await publish(bus, ExpandV1, expandOf(projectId), { id: "held" });
   const durable = "registry-expand";
@@ -172,4 +186,52 @@ test("counts what is settled, held and published, by low-cardinality labels", as
   await consuming.stop(1_000);
   await closeBus(bus);
   expect(await messagesIn(t, "PUSH_CMD")).toBe(0);
+});
+
+describe("measuring queues", () => {
+  const everyMs = 50;
+
+  test("tells what waits, what is given, how full a stream is and how old its oldest message", async () => {
+    const measuring = measureQueues(t.bus, "dispatch", everyMs);
+    for (const data of [sendOf(), sendOf(), sendOf()]) await publish(t.bus, SendV1, data, { id: data.notificationId });
+    const consumer = await jetstream(t.raw.nc).consumers.get("PUSH_CMD", "dispatch-start");
+    const given = await consumer.next();
+    const [durable, stream] = [{ durable: "dispatch-start" }, { stream: "PUSH_CMD" }];
+    await eventually(async () => {
+      expect(await value("herald.bus.pending", durable)).toBe(2);
+      expect(await value("herald.bus.ack_pending", durable)).toBe(1);
+      expect(await value("herald.bus.stream.messages", stream)).toBe(3);
+    });
+    const { config, state } = await t.raw.jsm.streams.info("PUSH_CMD");
+    expect(await value("herald.bus.stream.bytes", stream)).toBe(state.bytes);
+    expect(await value("herald.bus.stream.limit.bytes", stream)).toBe(config.max_bytes);
+    await eventually(async () => expect(await value("herald.bus.oldest.seconds", stream)).toBeGreaterThan(0.2));
+    given?.ack();
+    await t.raw.jsm.streams.purge("PUSH_CMD");
+    await eventually(async () => {
+      expect(await value("herald.bus.oldest.seconds", stream)).toBe(0);
+      expect(await value("herald.bus.pending", durable)).toBe(0);
+    });
+    // The age of what is kept for a month says nothing.
+    expect(await value("herald.bus.oldest.seconds", { stream: "PUSH_DLQ" })).toBeUndefined();
+    await measuring.stop();
+  });
+
+  test("every durable and every stream is measured by one service, as its own user", async () => {
+    const before = t.logged.length;
+    for (const name of ["registry", "dispatch", "analytics"] as const) {
+      const { inboxPrefix } = busUsers[name];
+      const bus = await connectBus({ url: t.broker.url, name, ...natsLogin(t, name), inboxPrefix, log: t.log });
+      const measuring = measureQueues(bus, name, everyMs);
+      const own = Object.keys(durables).filter((durable) => durable.startsWith(name));
+      await eventually(async () => {
+        for (const durable of own) expect(await value("herald.bus.ack_pending", { durable })).toBe(0);
+      });
+      await measuring.stop();
+      await closeBus(bus);
+    }
+    for (const stream of Object.keys(streams))
+      expect(await value("herald.bus.stream.limit.bytes", { stream })).toBeGreaterThan(0);
+    expect(t.logged.slice(before).filter(({ level }) => level === "warn" || level === "error")).toEqual([]);
+  });
 });

@@ -58,6 +58,19 @@ export const readers = { PUSH_EVENTS: ["gateway"] } as const satisfies Partial<
 /** Who counts what waits in a stream. */
 export const counters = { PUSH_CMD: ["gateway"] } as const satisfies Partial<Record<StreamName, readonly BusService[]>>;
 
+/** Who measures how full each stream is, beside the durables that are its own: the one whose work waits there. */
+export const measurers = {
+  PUSH_CMD: "dispatch",
+  PUSH_DELIVER: "dispatch",
+  PUSH_SCHEDULE: "dispatch",
+  PUSH_EVENTS: "analytics",
+  PUSH_DLQ: "dispatch",
+  PUSH_ADVISORY: "dispatch",
+} as const satisfies Record<StreamName, BusService>;
+
+export const streamsMeasuredBy = (service: BusService): StreamName[] =>
+  (Object.keys(measurers) as StreamName[]).filter((stream) => measurers[stream] === service);
+
 /** Who leaves schedules with the broker's clock. */
 export const schedulers: readonly BusService[] = ["dispatch"];
 

@@ -10,6 +10,7 @@ import {
   publishers,
   readers,
   schedulers,
+  streamsMeasuredBy,
   undertakers,
 } from "./bus-access.ts";
 import { messages } from "./catalogue.ts";
@@ -104,10 +105,12 @@ const ofStreams = (service: BusService) => {
   };
 };
 
-const counting = (service: BusService): string[] =>
-  entries<StreamName, readonly BusService[]>(counters).flatMap(([stream, services]) =>
-    services.includes(service) ? [`$JS.API.STREAM.INFO.${stream}`] : [],
+const counting = (service: BusService): string[] => {
+  const counted = entries<StreamName, readonly BusService[]>(counters).flatMap(([stream, services]) =>
+    services.includes(service) ? [stream] : [],
   );
+  return [...counted, ...streamsMeasuredBy(service)].map((stream) => `$JS.API.STREAM.INFO.${stream}`);
+};
 
 /** Shows dead letters, remembers replays, and publishes whatever a durable of Herald's takes. */
 const burying = (service: BusService): string[] => {

@@ -1,6 +1,6 @@
 export { AppData, appDataLimits, appDataProblems, mergePatch } from "./app-data.ts";
 export type { BusService } from "./bus-access.ts";
-export { busServices, consumedStream, consumerPrefix, ownerOf } from "./bus-access.ts";
+export { busServices, consumedStream, consumerPrefix, ownerOf, streamsMeasuredBy } from "./bus-access.ts";
 export type { BusPermissions, BusUser, BusUserName } from "./bus-users.ts";
 export { busUsers, consumerUser } from "./bus-users.ts";
 export { messages } from "./catalogue.ts";

@@ -7,6 +7,7 @@ import {
   consume,
   consumersReady,
   type Handler,
+  measureQueues,
   serviceAccess,
 } from "@herald/bus";
 import {
@@ -98,6 +99,7 @@ export const createService = (options: ServiceOptions): Service => {
     let parts: ServiceParts | undefined;
     let end: (() => Promise<void>) | undefined;
     let consuming: Consuming | undefined;
+    let measuring: ReturnType<typeof measureQueues> | undefined;
     let stopping = false;
 
     const health = createHealth({
@@ -118,6 +120,7 @@ export const createService = (options: ServiceOptions): Service => {
       await consuming?.stop(drainMs);
     });
     lifecycle.onStop("parts", async () => end?.());
+    lifecycle.onStop("measuring", async () => measuring?.stop());
     lifecycle.onStop("http", () => http.stop(finishProbesMs));
     lifecycle.onStop("bus", async () => bus && closeBus(bus));
     lifecycle.onStop("database", mongo.close);
@@ -130,6 +133,7 @@ export const createService = (options: ServiceOptions): Service => {
       if (stopping) return;
       end = parts.begin();
       consuming = await consume(bus, parts.handlers);
+      measuring = measureQueues(bus, name);
     };
     await run().catch((error: unknown) => {
       // What was closed under it is no fault.

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createTelemetry } from "@herald/bus";
-import { durables, errors, messages, providerOf } from "@herald/contracts";
+import { durables, errors, messages, providerOf, streams } from "@herald/contracts";
 import { createHealth, createHttpApp, createLogger, startHttp, startTelemetry } from "@herald/kit";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { createMetrics } from "./metrics.ts";
@@ -67,6 +67,7 @@ const valuesOf = (metric: string, label: string): readonly string[] => {
     job: ["herald"],
     service: services,
     durable: Object.keys(durables),
+    stream: Object.keys(streams),
     pattern: [...patterns, ...patterns.map((pattern) => `schedule ${pattern}`)],
     outcome: outcomes[metric] ?? [],
     provider: Object.values(providerOf),
@@ -176,7 +177,7 @@ describe("the alerts", () => {
     expect(mistakes(expression)).toEqual([]);
     const { selectors, labels } = readPromql(expression);
     const own = selectors.flatMap(({ name }) => [...(measured(name)?.metric.labels ?? [])]);
-    const left = /\b(?:sum|histogram_quantile|topk)\b/.test(expression) ? labels : [...targets, ...own];
+    const left = /\b(?:sum|max|histogram_quantile|topk)\b/.test(expression) ? labels : [...targets, ...own];
     for (const [, label] of rule.matchAll(/\$labels\.(\w+)/g)) expect(left).toContain(label);
   });
 
