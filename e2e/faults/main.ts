@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { writeReliability } from "../harness/reliability-page.ts";
+import { readReliability, writeReliability } from "../harness/reliability-page.ts";
 import { type Outcome, page, remarks, screenTable, verdictOf } from "./show.ts";
 import { openStages } from "./stages.ts";
 import { rows } from "./table.ts";
@@ -62,6 +62,7 @@ const failed = all.filter((one) => verdictOf(one) === "failed").length;
 console.log(`${all.length} rows in ${seconds(performance.now() - begun)}, ${failed} failed`);
 if (values.write) {
   const command = `npm run test:faults${values.long ? " -- --long" : ""}`;
-  await writeReliability({ faults: page(all, command, new Date()) });
+  const run = { outcomes: all, long: values.long, command, at: new Date() };
+  await writeReliability({ faults: page(run, rows, (await readReliability()).faults) });
 }
 process.exit(failed === 0 ? 0 : 1);

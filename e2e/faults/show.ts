@@ -49,28 +49,64 @@ export const remarks = ({ row, findings, error }: Outcome): string[] => [
   ...(findings?.problems ?? []).map((line) => `${row.name}: ${line}`),
 ];
 
-/** docs/reliability.md. */
-export function page(outcomes: readonly Outcome[], command: string, at: Date): string {
+export type Run = {
+  readonly outcomes: readonly Outcome[];
+  /** Minutes for a row instead of seconds. */
+  readonly long: boolean;
+  readonly command: string;
+  readonly at: Date;
+};
+
+const [name = "", ...figures] = head;
+const pageHead = [name, "form", ...figures];
+
+/** docs/reliability.md: what the run found, in the order of `rows`, and what the page said before of rows that were not run. */
+export function page({ outcomes, long, command, at }: Run, rows: readonly Row[], before: string): string {
   const table = (lines: readonly (readonly string[])[]) => lines.map((line) => `| ${line.join(" | ")} |`).join("\n");
   const rule = (columns: readonly string[]) => columns.map(() => "---");
   const words = ["row", "fault", "what must be so, beside nothing lost and nothing twice without a mark"];
-  const noted = outcomes.flatMap((one) => [
-    ...remarks(one).map((line) => `- **${line}**`),
-    ...(one.findings?.notes ?? []).map((line) => `- ${one.row.name}: ${line}`),
-  ]);
+  const found = new Map(outcomes.map((one) => [one.row.name, one]));
+  const lines = before.split("\n");
+
+  const tabled = rows.flatMap((row) => {
+    const outcome = found.get(row.name);
+    if (outcome) {
+      const [, ...figuresOf] = cells(outcome);
+      return [[row.name, long ? "long" : "short", ...figuresOf]];
+    }
+    const old = lines.find((line) => line.startsWith(`| ${row.name} |`));
+    return old === undefined
+      ? []
+      : [
+          old
+            .split("|")
+            .slice(1, -1)
+            .map((cell) => cell.trim()),
+        ];
+  });
+  const noted = rows.flatMap((row) => {
+    const outcome = found.get(row.name);
+    if (!outcome)
+      return lines.filter((line) => line.startsWith(`- ${row.name}: `) || line.startsWith(`- **${row.name}: `));
+    return [
+      ...remarks(outcome).map((line) => `- **${line}**`),
+      ...(outcome.findings?.notes ?? []).map((line) => `- ${row.name}: ${line}`),
+    ];
+  });
   return `# Reliability
 
-Written by \`${command}\` on ${at.toISOString().slice(0, 10)}, on ${machine()}.
+Last written by \`${command}\` on ${at.toISOString().slice(0, 10)}, on ${machine()}; rows that it did not run are as they were.
 Services, broker, database and simulators are processes of their own, and every row runs under load: broadcasts to three platforms,
 ten single sends a second, opens. A delivery is one device of one notification. *Lost*: accepted, and without a final state 60 s
 after recovery, or after the last repeat or ack wait that the row must wait for. *Repeated*: accepted twice by the provider; each must be
 marked as possible. *Recovery*: from the end of the fault until a new send has reached its provider, the longest of the row.
+*Form*: the long one takes minutes for a row (\`--long\`), the short one seconds.
 
-${table([head, rule(head), ...outcomes.map(cells)])}
+${table([pageHead, rule(pageHead), ...tabled])}
 
 ## What each row does
 
-${table([words, rule(words), ...outcomes.map(({ row }) => [`\`${row.name}\``, row.fault, row.pass])])}
+${table([words, rule(words), ...rows.map(({ name: called, fault, pass }) => [`\`${called}\``, fault, pass])])}
 
 ## What was noted
 
