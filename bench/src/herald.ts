@@ -24,7 +24,11 @@ type Progress = { readonly status: string; readonly counts: Readonly<Record<stri
 const freePorts = Object.fromEntries(
   ["GATEWAY", "REGISTRY", "DISPATCH", "ANALYTICS"]
     .flatMap((name) => [`HERALD_${name}_PORT`, `HERALD_${name}_METRICS_PORT`])
-    .concat(["NATS", "MONGO", "SIMULATORS_CONTROL", "SIMULATORS_APNS"].map((name) => `HERALD_${name}_PORT`))
+    .concat(
+      ["NATS", "MONGO", "SIMULATORS_CONTROL", "SIMULATORS_APNS", "SIMULATORS_FCM", "SIMULATORS_WEBPUSH"].map(
+        (name) => `HERALD_${name}_PORT`,
+      ),
+    )
     .map((name) => [name, "0"]),
 );
 
@@ -173,7 +177,9 @@ export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>) => {
     gateway: local.gateway,
     openKeys,
     /** Sends to the same sinks. */
-    anotherProject: (): Promise<Sender> => senderOf("other"),
+    anotherProject: (name = "other"): Promise<Sender> => senderOf(name),
+    /** The database of a service, for what would take too long through the interface. */
+    database: (service: "registry" | "analytics") => mongo.db(`herald_${service}`),
     stop: async (): Promise<void> => {
       await mongo.close();
       await end(child);

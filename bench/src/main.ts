@@ -18,6 +18,9 @@ const { values } = parseArgs({
     /** Devices of the row that shows whether cost grows with the audience. */
     largest: { type: "string", default: "1000000" },
     opens: { type: "string", default: "50000" },
+    /** Opens that are stored, and devices that are listed, by project. */
+    "opens-stored": { type: "string", default: "10000,100000" },
+    listed: { type: "string", default: "1000,100000" },
     runs: { type: "string", default: "3" },
     /** Writes what was measured to docs/performance.md. */
     write: { type: "boolean", default: false },
@@ -38,13 +41,16 @@ const [apns, fcm, webpush] = await Promise.all(processes.map((process) => firstL
 if (!apns || !fcm || !webpush) throw new Error("a sink did not start");
 const sinks = { apns, fcm, webpush };
 const system = await startSystem(sinks);
+const numbers = (text: string): number[] => text.split(",").map(Number);
 const context = {
   system,
   sinks,
   runs,
-  sizes: values.devices.split(",").map(Number),
+  sizes: numbers(values.devices),
   largest: Number(values.largest),
   opens: Number(values.opens),
+  opensStored: numbers(values["opens-stored"]),
+  listed: numbers(values.listed),
 };
 const tables: Table[] = [];
 try {

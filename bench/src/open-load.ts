@@ -1,20 +1,21 @@
-import { connect } from "node:net";
 import { newDeviceId, newNotificationId, type ProjectId } from "@herald/contracts";
 import { createOpenTokens, parseOpenKeys } from "@herald/payload";
+import { converse } from "./converse.ts";
 
 /**
- * Reports opens over plain sockets, many at a time, as fast as they are answered: a client that costs little. A process of its own:
- * `open-load.ts <gateway> <project> <count> true|forged`, keys in BENCH_OPEN_KEYS. Prints `{ notification, seconds, statuses }`.
+ * Reports opens over plain sockets: a client that costs little. A process of its own, with the keys in BENCH_OPEN_KEYS:
+ * `open-load.ts <gateway> <project> <count> true` as fast as they are answered,
+ * `open-load.ts <gateway> <project> <count> forged <a second>` at that pace, from as many addresses as none is over its limit.
+ * Prints `{ notification, seconds, statuses }`.
  */
 
 const connections = 20;
 
-const [gateway = "", projectId = "", count = "0", kind = "true"] = process.argv.slice(2);
-/**
- * Requests on one connection that are not answered yet. True ones stand for many phones: together more than one group of opens.
- * A flood has one, as every client without pipelining: what waits in its queue would only be added to everybody's latency.
- */
-const ahead = kind === "forged" ? 1 : 20;
+const [gateway = "", projectId = "", count = "0", kind = "true", pace = "1000"] = process.argv.slice(2);
+/** True opens on one connection that are not answered yet: they stand for many phones, together more than one group of opens. */
+const ahead = 20;
+/** Less than the 100 refusals that an address is told the reason of. */
+const perAddress = 90;
 
 const parsed = parseOpenKeys(process.env.BENCH_OPEN_KEYS ?? "");
 if ("problem" in parsed) throw new Error(parsed.problem);
@@ -41,41 +42,31 @@ const perConnection = Math.ceil(Number(count) / connections);
 const requests = Array.from({ length: perConnection * connections }, requestOf);
 const statuses: Record<string, number> = {};
 
-const run = (mine: readonly string[]): Promise<void> =>
-  new Promise((resolve, reject) => {
-    const socket = connect(Number(port), hostname);
-    let sent = 0;
-    let answered = 0;
-    let rest = "";
-    const more = () => {
-      const to = Math.min(mine.length, answered + ahead);
-      if (to > sent) socket.write(mine.slice(sent, to).join(""));
-      sent = Math.max(sent, to);
-    };
-    socket.on("error", reject).on("connect", more);
-    socket.setEncoding("latin1").on("data", (chunk: string) => {
-      const text = rest + chunk;
-      let end = 0;
-      for (const { 1: status = "", index } of text.matchAll(/HTTP\/1\.1 (\d{3}) /g)) {
-        statuses[status] = (statuses[status] ?? 0) + 1;
-        answered++;
-        end = index + "HTTP/1.1 200 ".length;
-      }
-      // A status line may be cut in two by the next chunk's border.
-      rest = text.slice(Math.max(end, text.length - "HTTP/1.1 200".length));
-      if (answered < mine.length) more();
-      else {
-        socket.destroy();
-        resolve();
-      }
-    });
-  });
+const onAnswer = (_index: number, status: string) => {
+  statuses[status] = (statuses[status] ?? 0) + 1;
+};
+const to = { port: Number(port), host: hostname };
 
 const begin = performance.now();
+
+/** One address after the other, each with a connection of its own, at a pace that the answers do not slow down. */
+const flood = async (mine: readonly string[], lane: number): Promise<void> => {
+  const everyMs = (1000 * connections) / Number(pace);
+  for (let from = 0; from < mine.length; from += perAddress) {
+    const due = () => Math.floor((performance.now() - begin) / everyMs) - from;
+    // All of 127.0.0.0/8 is this machine, on Linux.
+    const localAddress = `127.1.${lane}.${from / perAddress + 1}`;
+    await converse({ ...to, localAddress }, { requests: mine.slice(from, from + perAddress), allowed: due, onAnswer });
+  }
+};
+
 await Promise.all(
-  Array.from({ length: connections }, (_, index) =>
-    run(requests.slice(index * perConnection, (index + 1) * perConnection)),
-  ),
+  Array.from({ length: connections }, (_, lane) => {
+    const mine = requests.slice(lane * perConnection, (lane + 1) * perConnection);
+    return kind === "forged"
+      ? flood(mine, lane)
+      : converse(to, { requests: mine, allowed: (answered) => answered + ahead, onAnswer });
+  }),
 );
 const seconds = (performance.now() - begin) / 1000;
 process.stdout.write(`${JSON.stringify({ notification: notificationId, seconds, statuses })}\n`);

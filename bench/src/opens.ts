@@ -8,9 +8,14 @@ export type Reported = {
   readonly statuses: Readonly<Record<string, number>>;
 };
 
-/** Reports so many opens, each of another device, from a process of its own. */
-export const reportOpens = async (system: System, count: number, kind: "true" | "forged"): Promise<Reported> => {
-  const child = start("bench/src/open-load.ts", [system.gateway, system.project.id, String(count), kind], {
+/** Reports so many opens, each of another device, from a process of its own; forged ones so many a second. */
+export const reportOpens = async (
+  system: System,
+  count: number,
+  kind: { readonly kind: "true" } | { readonly kind: "forged"; readonly pace: number },
+): Promise<Reported> => {
+  const args = [system.gateway, system.project.id, String(count), kind.kind];
+  const child = start("bench/src/open-load.ts", kind.kind === "forged" ? [...args, String(kind.pace)] : args, {
     BENCH_OPEN_KEYS: system.openKeys,
   });
   const reported = await firstLine<Reported>(child);

@@ -14,6 +14,9 @@ export type Context = {
   readonly largest: number;
   /** Opens in one run, true or forged. */
   readonly opens: number;
+  /** Opens that are stored when statistics are asked for, and devices of a project that are listed: by project. */
+  readonly opensStored: readonly number[];
+  readonly listed: readonly number[];
 };
 
 /** One line of a table: a figure by its run. */

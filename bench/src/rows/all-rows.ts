@@ -1,10 +1,14 @@
 import type { Row } from "../row.ts";
 import { besideBroadcastRow } from "./beside-broadcast-row.ts";
 import { broadcastRows } from "./broadcast-row.ts";
+import { deviceListRow } from "./device-list-row.ts";
 import { forgedOpensRow } from "./forged-opens-row.ts";
 import { growthRow } from "./growth-row.ts";
+import { latencyRow } from "./latency-row.ts";
 import { opensRow } from "./opens-row.ts";
+import { sendsRow } from "./sends-row.ts";
 import { slowProviderRow } from "./slow-provider-row.ts";
+import { statsRow } from "./stats-row.ts";
 
 /** Every row, in the order in which they are measured. */
 export const allRows: readonly Row[] = [
@@ -14,4 +18,8 @@ export const allRows: readonly Row[] = [
   growthRow,
   opensRow,
   forgedOpensRow,
+  sendsRow,
+  latencyRow,
+  deviceListRow,
+  statsRow,
 ];

@@ -17,7 +17,7 @@ export const opensRow: Row = {
     const cpu: Record<string, number[]> = {};
     for (let run = 0; run < runs; run++) {
       const before = cpuOf(system);
-      const { notification, seconds, statuses } = await reportOpens(system, opens, "true");
+      const { notification, seconds, statuses } = await reportOpens(system, opens, { kind: "true" });
       const taken = statuses["204"] ?? 0;
       if (taken !== opens) throw new Error(`${opens} true opens were answered ${JSON.stringify(statuses)}`);
       const answeredAt = performance.now();

@@ -221,3 +221,14 @@ test("a hundred thousand opens are all counted, and each once", async () => {
   });
   expect((await ask(t.bus, CountOpens, of)).counts).toEqual({ [one.notificationId]: 100_000 });
 }, 120_000);
+
+test("the opens of one notification are counted as they are, those of a page by the rollups", async () => {
+  const [one, other] = [sample(), sample()];
+  const opened = (notificationIds: NotificationId[]) =>
+    ask(t.bus, CountOpens, { projectId: one.projectId, notificationIds });
+  const ids = [one.notificationId, other.notificationId] as NotificationId[];
+  await publish(t.bus, OpensV1, opensAt(one, [acceptedAt.toISOString()]), id());
+  await eventually(async () => expect((await opened(ids.slice(0, 1))).counts).toEqual({ [one.notificationId]: 1 }));
+  const ofBoth = { [one.notificationId]: 1, [other.notificationId]: 0 };
+  await eventually(async () => expect((await opened(ids)).counts).toEqual(ofBoth), { timeoutMs: 30_000 });
+}, 60_000);

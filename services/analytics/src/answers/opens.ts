@@ -4,7 +4,7 @@ import { openTotals } from "../domain/stats.ts";
 import type { OpenStore } from "../stores/open-store.ts";
 import type { RollupStore } from "../stores/rollup-store.ts";
 
-/** Below, opens are counted as they are; from here on the rollups answer, which are a second or two behind. */
+/** Below, the opens of one notification are counted as they are; from here on the rollups answer, which are a second or two behind. */
 const exactBelow = 1_000;
 
 /** Answers what others ask about opens. */
@@ -14,7 +14,8 @@ export const answerOpens = (bus: Bus, opens: OpenStore, rollups: RollupStore) =>
     const counted = await Promise.all(
       notificationIds.map(async (id) => {
         const rolled = known.get(id)?.opened ?? 0;
-        if (rolled >= exactBelow) return [id, rolled] as const;
+        // A page of notifications would be as many scans: it is told by the rollups alone.
+        if (rolled >= exactBelow || notificationIds.length > 1) return [id, rolled] as const;
         // Whose opens are gone after their retention is known by the rollups alone.
         return [id, Math.max(rolled, await opens.count(projectId, id, exactBelow))] as const;
       }),

@@ -1,0 +1,36 @@
+import type { ProjectId } from "@herald/contracts";
+import type { Db } from "mongodb";
+import { openParts } from "../domain/contribution.ts";
+import { type Open, openId } from "../domain/open.ts";
+import { createContributionStore } from "./contribution-store.ts";
+
+/** Opens that are written and counted at once: a large report. */
+const atATime = 2_000;
+/** Writes under way: the database has more than one core. */
+const concurrent = 4;
+
+/**
+ * Puts many opens into analytics' database as they are when their events are out, and what they add to the statistics as a rebuild
+ * puts it: a running service folds that into the rollups. For benchmarks. Each open is of another device or notification.
+ */
+export const seedOpens = async (db: Db, projectId: ProjectId, opens: Iterable<Open>): Promise<void> => {
+  const rows = db.collection<Open & { readonly _id: string }>("opens");
+  const contributions = createContributionStore(db);
+  const write = async (page: readonly Open[]): Promise<void> => {
+    const documents = page.map((open) => ({ ...open, _id: openId(open) }));
+    const _id = `scan/${documents[0]?._id ?? ""}`;
+    await rows.insertMany(documents, { ordered: false });
+    await contributions.put([{ _id, projectId, kind: "scan", parts: openParts(page, new Map()) }]);
+  };
+  const left = opens[Symbol.iterator]();
+  const lane = async (): Promise<void> => {
+    for (;;) {
+      const page = Array.from({ length: atATime }, () => left.next()).flatMap(({ done, value }) =>
+        done ? [] : [value],
+      );
+      if (page.length === 0) return;
+      await write(page);
+    }
+  };
+  await Promise.all(Array.from({ length: concurrent }, lane));
+};
