@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { eventually } from "@herald/testing";
 import type { Project } from "../harness/project.ts";
 
 /** Sends to a device, one after another, until it is stopped: what an attack on others must not disturb. */
@@ -8,7 +9,9 @@ export function startOrdinary(project: Project, deviceId: string) {
   let going = true;
   const sending = (async () => {
     while (going) {
-      await project.send({ title: "Ordinary", targets: [deviceId] }).then(
+      // A machine that does much at once answers 503 now and then, which a caller repeats.
+      const send = () => project.send({ title: "Ordinary", targets: [deviceId] });
+      await eventually(send, { timeoutMs: 10_000 }).then(
         ({ id }) => ids.push(id),
         (error: Error) => failed.push(error.message),
       );

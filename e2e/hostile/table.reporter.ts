@@ -18,9 +18,9 @@ const linesOf = (page: string): Line[] =>
       return { attack, tried, verdict, at };
     });
 
-const page = (lines: readonly Line[], command: string) => `## Hostile input
+const page = (lines: readonly Line[]) => `## Hostile input
 
-Written by \`${command}\`, on ${machine()}. Services, broker, database and simulators
+Written by \`npm run test:hostile -- --full --write\`, or without \`--full\` where a line says so, on ${machine()}. Services, broker, database and simulators
 are processes of their own, as with the faults above; each attack has a system for itself. An attack passes when nothing of what
 its name promises was otherwise, no service has died, and an ordinary send went through afterwards.
 
@@ -30,7 +30,7 @@ ${[...head, ...lines.map(written)].join("\n")}
 /** One line for each attack: what was tried, how much of it, and whether it held. */
 export default class TableReporter implements Reporter {
   async onTestRunEnd(modules: readonly TestModule[]): Promise<void> {
-    const at = new Date().toISOString().slice(0, 10);
+    const at = `${new Date().toISOString().slice(0, 10)}${process.env[HOSTILE.full] ? "" : ", short"}`;
     const lines = modules.flatMap((module) =>
       [...module.children.allTests()].map((test): Line => {
         const said = Object.entries(test.meta().figures ?? {}).map(([name, value]) => `${value} ${name}`);
@@ -39,11 +39,10 @@ export default class TableReporter implements Reporter {
     );
     process.stdout.write(["", ...head, ...lines.map(written), ""].join("\n"));
     if (!process.env[HOSTILE.write]) return;
-    const full = process.env[HOSTILE.full] ? " -- --full" : "";
     // What did not run this time keeps its line.
     const before = linesOf((await readReliability()).hostile);
     const kept = before.map((line) => lines.find(({ attack }) => attack === line.attack) ?? line);
     const added = lines.filter(({ attack }) => !before.some((line) => line.attack === attack));
-    await writeReliability({ hostile: page([...kept, ...added], `npm run test:hostile${full}`) });
+    await writeReliability({ hostile: page([...kept, ...added]) });
   }
 }

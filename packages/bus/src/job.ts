@@ -1,4 +1,4 @@
-import type { ErrorCode } from "@herald/contracts";
+import { type ErrorCode, ProjectId } from "@herald/contracts";
 import type { Connection } from "./connect.ts";
 import { type Delivery, type Handler, type Parsed, streamOf } from "./define-handler.ts";
 import type { Received } from "./received.ts";
@@ -53,10 +53,10 @@ export type Verdict =
 /** One behaviour around the handling of a job. */
 export type Step = (job: Job, next: () => Promise<Verdict>) => Promise<Verdict>;
 
-/** The project of a message, for the log: an id, never content. */
-export const projectOf = ({ parsed }: Task): string | undefined => {
+/** The project of a message, for the log: an id, never what a stranger wrote in its place. */
+export const projectOf = ({ parsed }: Pick<Task, "parsed">): string | undefined => {
   if (!parsed.ok || typeof parsed.data !== "object" || parsed.data === null) return undefined;
-  return "projectId" in parsed.data && typeof parsed.data.projectId === "string" ? parsed.data.projectId : undefined;
+  return "projectId" in parsed.data ? ProjectId.safeParse(parsed.data.projectId).data : undefined;
 };
 
 export const deliveryOf = (handler: Handler, { received, parsed }: Task, place: Place): Delivery<unknown> => ({

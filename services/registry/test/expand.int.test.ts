@@ -1,5 +1,5 @@
 import { defineHandler } from "@herald/bus";
-import { ExpandV1, newDeviceId, type ProjectId } from "@herald/contracts";
+import { ExpandV1, newDeviceId, newProjectId, type ProjectId } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { SeedDevice } from "../src/stores/seed-devices.ts";
@@ -128,18 +128,27 @@ describe("an audience", () => {
     expect(end.unmatched).toEqual(targets.slice(200));
   });
 
-  test("that is not understood is a dead letter", async () => {
-    const data = t.message(["condition:x"]);
+  describe("in the dead letters", () => {
     const dead: unknown[] = [];
+    let taken: ExpandV1["notificationId"];
     const bury = defineHandler({
       durable: "dispatch-bury",
       message: { ...ExpandV1, filter: "push.dlq.v1.>" },
       handle: async ({ data }) => void dead.push(data),
     });
-    const burying = await t.registry.handle(bury);
-    await t.send(data);
-    await eventually(() => expect(dead).toMatchObject([{ notificationId: data.notificationId }]));
-    await burying.stop(1_000);
+
+    test.each([
+      ["that is not understood", () => t.message(["condition:x"])],
+      // Nobody sends it, but it would be tried again and again.
+      ["of a notification that is another project's", () => t.message(["all"], { notificationId: taken })],
+    ])("%s is one at once", async (_, message) => {
+      taken = (await t.expand(["all"])).end.notificationId;
+      const data = { ...message(), projectId: newProjectId(new Date()) };
+      const burying = await t.registry.handle(bury);
+      await t.send(data);
+      await eventually(() => expect(dead).toContainEqual(data));
+      await burying.stop(1_000);
+    });
   });
 });
 

@@ -1,4 +1,5 @@
 import type { NotificationId, ProjectId } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
 import { ensureIndexes, type IndexSpec, isDuplicateKey } from "@herald/mongo";
 import type { Db } from "mongodb";
 import type { Border } from "../domain/deal-batches.ts";
@@ -48,7 +49,12 @@ export const createExpansionStore = (db: Db) => {
       } catch (error) {
         if (!isDuplicateKey(error)) throw error;
         const stored = await expansions.findOne({ _id, projectId: deal.projectId });
-        if (stored === null) throw error;
+        // Tried again it would fail again, for as long as the row of the other project lives.
+        if (stored === null)
+          throw new HeraldError(
+            "notification-not-found",
+            `the notification ${deal.notificationId} is another project's`,
+          );
         return stored;
       }
     },
