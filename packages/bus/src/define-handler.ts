@@ -64,7 +64,7 @@ export const defineHandler = <Schema extends z.ZodType>(definition: {
 }): Handler => ({
   durable: definition.durable,
   pattern: definition.message.pattern,
-  parse: (received) => parseBody(definition.message.schema, received),
+  parse: (received) => parseBody(definition.message, received),
   idOf: (received) => factId(received, messageIdOf(definition.message, "")),
   concurrency: definition.concurrency ?? defaultConcurrency,
   batch: { size: 1, waitMs: 0 },
@@ -90,7 +90,7 @@ export const defineBatchHandler = <Schema extends z.ZodType>(definition: {
 }): Handler => ({
   durable: definition.durable,
   pattern: definition.message.pattern,
-  parse: (received) => parseBody(definition.message.schema, received),
+  parse: (received) => parseBody(definition.message, received),
   idOf: (received) => factId(received, messageIdOf(definition.message, "")),
   concurrency: definition.concurrency ?? 1,
   batch: { size: definition.size, waitMs: definition.waitMs },
@@ -162,9 +162,9 @@ const readJson = (body: Uint8Array): Parsed => {
   }
 };
 
-const parseBody = (schema: z.ZodType, received: Received): Parsed => {
+const parseBody = ({ schema, isPlain }: MessageContract, received: Received): Parsed => {
   const json = readJson(received.body);
-  if (!json.ok) return json;
+  if (!json.ok || isPlain?.(json.data)) return json;
   const parsed = schema.safeParse(json.data);
   return parsed.success
     ? { ok: true, data: parsed.data }

@@ -44,7 +44,7 @@ export const publishAs = async <Schema extends z.ZodType>(
   options: Omit<PublishOptions, "id"> & { readonly messageId: string },
 ): Promise<Published> => {
   const connection = connectionOf(bus);
-  const valid = contract.schema.parse(data) as z.output<Schema>;
+  const valid = contract.isPlain?.(data) ? data : (contract.schema.parse(data) as z.output<Schema>);
   const subject = contract.subject(valid);
   return publishing(connection, contract.pattern, async () => {
     const headers = outgoingHeaders({ ...options.headers, [brokerHeaders.messageId]: options.messageId });

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { type DataOf, defineMessage } from "./envelope.ts";
 import { NotificationContent } from "./http/v1/notifications.ts";
 import { bucketCount, DeviceId, NotificationId, ProjectId } from "./ids.ts";
+import { isPlainAddressee, plainBatch } from "./plain-batch.ts";
 import { ApnsEnvironment, FcmTokenKind, Lane, Platform, WebPushKeys } from "./platforms.ts";
 
 const time = z.iso.datetime();
@@ -81,19 +82,22 @@ export const Addressee = z.object({
 });
 export type Addressee = z.infer<typeof Addressee>;
 
+const deliverBatch = z.object({
+  /** `<notification>/<page>/<n>`. */
+  batchId: z.string(),
+  projectId: ProjectId,
+  notificationId: NotificationId,
+  lane: Lane,
+  platform: Platform,
+  devices: z.array(Addressee),
+});
+
 /** At most 500 devices and 512 KiB of one platform, sorted by id. The content is read from the ledger. */
 export const DeliverBatchV1 = defineMessage(
   "DeliverBatchV1",
   "push.deliver.v1.:lane.:platform.:projectId",
-  z.object({
-    /** `<notification>/<page>/<n>`. */
-    batchId: z.string(),
-    projectId: ProjectId,
-    notificationId: NotificationId,
-    lane: Lane,
-    platform: Platform,
-    devices: z.array(Addressee),
-  }),
+  deliverBatch,
+  plainBatch(deliverBatch, (device) => isPlainAddressee(Addressee, device)),
 );
 export type DeliverBatchV1 = DataOf<typeof DeliverBatchV1>;
 

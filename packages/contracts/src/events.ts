@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { type DataOf, defineMessage, type MessageContract } from "./envelope.ts";
-import { DeviceId, NotificationId, ProjectId, TopicId, WebhookId } from "./ids.ts";
+import { DeviceId, isDeviceId, NotificationId, ProjectId, TopicId, WebhookId } from "./ids.ts";
+import { plainBatch } from "./plain-batch.ts";
 import { Platform, Provider } from "./platforms.ts";
 
 /** A fact on `PUSH_EVENTS`: CloudEvents 1.0 in binary mode, so this is its data and the rest is headers. */
@@ -14,11 +15,13 @@ const defineEvent = <Schema extends z.ZodType<{ projectId: string }>>(
   entity: string,
   verb: string,
   schema: Schema,
+  isPlain?: (data: unknown) => data is z.output<Schema>,
 ): EventContract<Schema> => ({
   ...(defineMessage(
     name,
     `push.evt.v1.:projectId.${entity}.${verb}`,
     schema as never,
+    isPlain as never,
   ) as unknown as MessageContract<Schema>),
   ceType: `herald.${entity}.${verb}.v1`,
 });
@@ -106,12 +109,14 @@ export const NotificationOpenedV1 = defineEvent(
 );
 
 const batch = { ...notification, batchId: z.string(), platform: Platform };
+const accepted = z.object({ ...batch, devices: z.array(DeviceId) });
 /** Devices of one batch that the provider accepted. */
 export const DeliveryAcceptedV1 = defineEvent(
   "DeliveryAcceptedV1",
   "delivery",
   "accepted",
-  z.object({ ...batch, devices: z.array(DeviceId) }),
+  accepted,
+  plainBatch(accepted, isDeviceId),
 );
 /** Devices of one batch that failed, were too late or cancelled; `unregistered` ones are retired by registry. */
 export const DeliveryFailedV1 = defineEvent(

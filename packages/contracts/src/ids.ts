@@ -36,6 +36,9 @@ const patterns = new Map(
 );
 const isId = (kind: Kind, value: string) => patterns.get(prefixes[kind])?.test(value) ?? false;
 
+/** What the schema of a device's id says, where it is asked too often for a schema. */
+export const isDeviceId = (value: unknown): boolean => typeof value === "string" && isId("device", value);
+
 export const ProjectId = idSchema<ProjectId>("project", "prj_06bq4ghm31tz5d2ns8y7k9w0ac");
 export const DeviceId = idSchema<DeviceId>("device", "dev_06bq4ghm31tz5d2ns8y7k9w0ac");
 export const TopicId = idSchema<TopicId>("topic", "top_06bq4ghm31tz5d2ns8y7k9w0ac");
