@@ -2,7 +2,7 @@ type Waiting = { readonly order: number; readonly done: boolean };
 
 /** Who waits for a stream, in the order of their arrival, also when they come back to be sent again. */
 export function createWaitingLine<T extends Waiting>() {
-  let fresh: T[] = []; // ascending, taken from `next` on
+  let fresh: Array<T | undefined> = []; // ascending, taken from `next` on; what was taken is let go of
   let next = 0;
   let returned: T[] = []; // descending, taken from the end; all older than `fresh`
 
@@ -23,7 +23,8 @@ export function createWaitingLine<T extends Waiting>() {
     take(): T | undefined {
       for (let item = returned.pop(); item !== undefined; item = returned.pop()) if (!item.done) return item;
       while (next < fresh.length) {
-        const item = fresh[next++] as T;
+        const item = fresh[next] as T;
+        fresh[next++] = undefined;
         if (next === fresh.length || (next >= 1_024 && next * 2 >= fresh.length)) {
           fresh = next === fresh.length ? [] : fresh.slice(next);
           next = 0;
@@ -34,7 +35,7 @@ export function createWaitingLine<T extends Waiting>() {
     },
     /** Forgets whoever got an answer while waiting, so that a long outage does not fill the memory. */
     removeDone(): void {
-      fresh = fresh.slice(next).filter(({ done }) => !done);
+      fresh = fresh.slice(next).filter((item) => !item?.done);
       next = 0;
       returned = returned.filter(({ done }) => !done);
     },
