@@ -24,6 +24,8 @@ export type OpenTokenFault = "malformed" | "unknown-key" | "forged" | "expired";
  */
 export type OpenTokens = {
   readonly sign: (claim: OpenClaim, now: Date) => string;
+  /** {@link sign} for many devices: what is the same for all of them is done once. */
+  readonly signer: (claim: Omit<OpenClaim, "deviceId">, now: Date) => (deviceId: DeviceId) => string;
   readonly verify: (
     claim: Pick<OpenClaim, "projectId" | "notificationId">,
     token: string,
@@ -87,12 +89,19 @@ export const createOpenTokens = (keys: readonly [OpenKey, ...OpenKey[]]): OpenTo
   const ring = new Map(keys.map((key) => [key.id, perProject(key.secret)]));
   const [signer] = keys;
   const signing = perProject(signer.secret);
+  const signerOf: OpenTokens["signer"] = ({ projectId, notificationId, platform }, now) => {
+    const mac = signing(projectId);
+    const before = `v2.${signer.id}.`;
+    const after = `.${letters[platform]}.${Math.floor((now.getTime() + openTokenLifetimeMs) / 1000)}.`;
+    const origin = `${projectId}.${notificationId}`;
+    return (deviceId) => {
+      const open = before + deviceId + after;
+      return open + mac(open + origin);
+    };
+  };
   return {
-    sign: ({ projectId, notificationId, deviceId, platform }, now) => {
-      const expiry = Math.floor((now.getTime() + openTokenLifetimeMs) / 1000);
-      const open = `v2.${signer.id}.${deviceId}.${letters[platform]}.${expiry}`;
-      return `${open}.${signing(projectId)(`${open}.${projectId}.${notificationId}`)}`;
-    },
+    sign: (claim, now) => signerOf(claim, now)(claim.deviceId),
+    signer: signerOf,
     verify: ({ projectId, notificationId }, token, now) => {
       const [
         ,

@@ -108,9 +108,13 @@ export const settleBatch = (run: BatchRun): Settlement => {
   return { results, resultOf, ...table.sums(), unregistered, providerIds, ...(waiting ? { waiting } : {}) };
 };
 
+/** What becomes of nearly every device, made once. */
+const atOnce: DeviceResult = Object.freeze({ status: "accepted", attempts: 1, possibleRepeat: false });
+
 const judge = (run: BatchRun, device: Sendable, outcome: Outcome): Decision => {
   const attempts = device.attempts + 1;
-  if (outcome.kind === "accepted") return { status: "accepted", attempts, possibleRepeat: device.repeat };
+  if (outcome.kind === "accepted")
+    return attempts === 1 && !device.repeat ? atOnce : { status: "accepted", attempts, possibleRepeat: device.repeat };
   const { providerReason } = outcome;
   const failed = (reason: DeliveryReason): DeviceResult => ({
     status: "failed",

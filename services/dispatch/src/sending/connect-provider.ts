@@ -46,10 +46,8 @@ export const createConnectProvider = (options: Options): ConnectProvider => {
         const { pushType, priority, body } = renderApns(message.content, message);
         const collapseId = collapseIdOf(message);
         const expiresAt = storedUntil(message);
-        return ({ id: deviceId, token, environment, locale }, openToken) => {
-          const same = { notificationId, pushType, priority, expiresAt, collapseId };
-          return client.send({ ...same, deviceId, token, environment, body: body(openToken, locale) });
-        };
+        const send = client.prepare({ notificationId, pushType, priority, expiresAt, collapseId });
+        return (device, openToken) => send(device, body(openToken, device.locale));
       },
       routeOf: ({ environment }) => (settings.endpoint === undefined ? (environment ?? settings.environment) : ""),
       close: client.close,

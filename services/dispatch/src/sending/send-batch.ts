@@ -13,7 +13,7 @@ export const chunkSize = 50;
 export type SendOptions = {
   readonly watch: NotificationWatch;
   readonly pool: ProviderPool;
-  readonly openTokens: Pick<OpenTokens, "sign">;
+  readonly openTokens: Pick<OpenTokens, "signer">;
   readonly now: () => Date;
 };
 
@@ -39,7 +39,7 @@ export const sendBatch = async (
   const provider = providerOf[platform];
   const outcomes = new Array<Outcome | undefined>(devices.length).fill(undefined);
   const held = new Map<number, Date>();
-  const flights: Promise<void>[] = [];
+  const flights = createFlights();
   const faults: unknown[] = [];
   let refused: Sent["refused"];
   /** Refusals that may be about a single token, until it is known whether the credential is good. */
@@ -48,16 +48,21 @@ export const sendBatch = async (
   let prepared: { channel: Channel; push: ReturnType<Channel["client"]["prepare"]> } | undefined;
 
   const heard = (channel: Channel, flight: Flight, index: number, outcome: Outcome) => {
-    outcomes[index] = outcome;
-    const providerReason = heed(channel, flight, outcome, now);
-    if (providerReason !== undefined) {
-      if (outcome.kind === "misconfigured" && outcome.foreign) foreign.push({ index, providerReason });
-      else {
-        channel.refuse();
-        refused ??= { channel, providerReason };
+    try {
+      outcomes[index] = outcome;
+      const providerReason = heed(channel, flight, outcome, now);
+      if (providerReason !== undefined) {
+        if (outcome.kind === "misconfigured" && outcome.foreign) foreign.push({ index, providerReason });
+        else {
+          channel.refuse();
+          refused ??= { channel, providerReason };
+        }
       }
+      channel.landed(1);
+      flights.landed();
+    } catch (error) {
+      flights.crashed(error);
     }
-    channel.landed(1);
   };
   /** Not what the provider said: this one request could not be made, and the others can. */
   const failed = (channel: Channel, flight: Flight, index: number, error: unknown) => {
@@ -65,18 +70,7 @@ export const sendBatch = async (
     outcomes[index] = { kind: "rejected", reason: "internal", providerReason: "", unsent: true };
     channel.routes.unsent(flight);
     channel.landed(1);
-  };
-  /** With one continuation and nothing to await, because it runs for every push. */
-  const fly = (channel: Channel, flight: Flight, index: number, push: () => Promise<Outcome>): Promise<void> => {
-    try {
-      return push().then(
-        (outcome) => heard(channel, flight, index, outcome),
-        (error: unknown) => failed(channel, flight, index, error),
-      );
-    } catch (error) {
-      failed(channel, flight, index, error);
-      return Promise.resolve();
-    }
+    flights.landed();
   };
 
   for (let from = 0; from < devices.length; from += chunkSize) {
@@ -91,7 +85,7 @@ export const sendBatch = async (
     if (prepared?.channel !== channel)
       prepared = { channel, push: channel.client.prepare({ projectId, notificationId, content, expiresAt }) };
     const { push } = prepared;
-    const signedAt = now();
+    const openTokenOf = openTokens.signer({ projectId, notificationId, platform }, now());
     for (const index of way.open) {
       const device = devices[index];
       if (!device) continue;
@@ -102,12 +96,19 @@ export const sendBatch = async (
         channel.landed(1);
         continue;
       }
-      const send = () =>
-        push(device, openTokens.sign({ projectId, notificationId, deviceId: device.id, platform }, signedAt));
-      flights.push(fly(channel, flight, index, send));
+      flights.begun();
+      // With one continuation and nothing to await, because it runs for every push.
+      try {
+        push(device, openTokenOf(device.id)).then(
+          (outcome) => heard(channel, flight, index, outcome),
+          (error: unknown) => failed(channel, flight, index, error),
+        );
+      } catch (error) {
+        failed(channel, flight, index, error);
+      }
     }
   }
-  await Promise.all(flights);
+  await flights.over();
   if (prepared) judgeForeign(prepared.channel);
   return { outcomes, held, faults, ...(stop ? { stop } : {}), ...(refused ? { refused } : {}) };
 
@@ -144,10 +145,13 @@ export const sendBatch = async (
   /** The devices of a chunk that nothing holds. */
   function openOf(channel: Channel, from: number, to: number): number[] {
     const open: number[] = [];
+    const at = now().getTime();
+    // Nearly never, and then no device is asked for its server.
+    const anyHeld = channel.routes.anyHeld();
     for (let index = from; index < to; index++) {
       const device = devices[index];
       if (!device) continue;
-      const until = heldUntil(channel, device, now().getTime());
+      const until = anyHeld || device.notBefore !== undefined ? heldUntil(channel, device, at) : undefined;
       if (until === undefined) open.push(index);
       else held.set(index, new Date(until));
     }
@@ -171,6 +175,30 @@ export const sendBatch = async (
     if (now() >= expiresAt) return { kind: "expired", whilePaused: false };
     return channel.refused() ? { kind: "paused" } : undefined;
   }
+};
+
+/** Counts pushes on their way: one promise for all of them, where `Promise.all` would need another for each. */
+const createFlights = () => {
+  let count = 0;
+  let awaited = false;
+  const ended = Promise.withResolvers<void>();
+  // Whoever waits for the end hears of it; if nobody does, the batch has failed before.
+  ended.promise.catch(() => {});
+  return {
+    begun: () => {
+      count++;
+    },
+    landed: () => {
+      if (--count === 0 && awaited) ended.resolve();
+    },
+    /** A mistake of our own, which is the whole batch's. */
+    crashed: ended.reject,
+    over: (): Promise<void> => {
+      awaited = true;
+      if (count === 0) ended.resolve();
+      return ended.promise;
+    },
+  };
 };
 
 /** Until when a device must not be sent to, in milliseconds since 1970: its server must be left alone, or it waits for itself. */

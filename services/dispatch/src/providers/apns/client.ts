@@ -5,16 +5,9 @@ import { apnsId } from "./apns-id.ts";
 import { apnsOutcome } from "./outcome.ts";
 import type { ProviderTokens } from "./provider-tokens.ts";
 
-/** One notification for one device. */
-export type ApnsPush = {
-  readonly deviceId: DeviceId;
+/** One notification, as far as it is the same for all devices. */
+export type ApnsMessage = {
   readonly notificationId: NotificationId;
-  /** The device token, hexadecimal. */
-  readonly token: string;
-  /** Where the app was built for; the project's setting when absent. */
-  readonly environment?: ApnsEnvironment | undefined;
-  /** The rendered payload, JSON. */
-  readonly body: string;
   readonly pushType: "alert" | "background";
   readonly priority: 10 | 5 | 1;
   /** Until when Apple may keep it; a time that is past means: now or never. */
@@ -23,9 +16,21 @@ export type ApnsPush = {
   readonly collapseId: string;
 };
 
+/** Where one push goes. */
+export type ApnsAddress = {
+  readonly id: DeviceId;
+  /** The device token, hexadecimal. */
+  readonly token: string;
+  /** Where the app was built for; the project's setting when absent. */
+  readonly environment?: ApnsEnvironment | undefined;
+};
+
+/** Sends the rendered payload, JSON. Never rejects for what Apple, the network or a token did. */
+export type ApnsSend = (to: ApnsAddress, body: string) => Promise<Outcome>;
+
 export type ApnsClient = {
-  /** Never rejects for what Apple, the network or a token did. */
-  send(push: ApnsPush): Promise<Outcome>;
+  /** Does what is the same for all devices; for one batch of them, because it takes the time for that of sending. */
+  prepare(message: ApnsMessage): ApnsSend;
   close(): Promise<void>;
 };
 
@@ -50,6 +55,9 @@ const notAToken: Outcome = Object.freeze({
   unsent: true,
 });
 
+/** A push to one host, once more or elsewhere when it must be. */
+type Post = (environment: ApnsEnvironment, authorization: string | undefined) => Promise<TransportAnswer>;
+
 /** TLS ended by the peer because of this side's certificate: it does not wait for better times. */
 const CERTIFICATE_REFUSED = /^ERR_SSL_\w*ALERT_\w*(CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED)/;
 
@@ -72,13 +80,6 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
     return transports[slot];
   }
 
-  const post = (push: ApnsPush, environment: ApnsEnvironment, authorization: string | undefined) =>
-    transportTo(environment).send({
-      path: `/3/device/${push.token}`,
-      headers: headersOf(push, authorization),
-      body: push.body,
-    });
-
   function judge(answer: TransportAnswer): Outcome {
     if (answer.kind === "answered") return apnsOutcome(answer, now());
     if (certificate !== undefined && CERTIFICATE_REFUSED.test(answer.reason))
@@ -88,7 +89,7 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
 
   /** One host's word, after a new provider token if that was all that it missed. */
   async function verdict(
-    push: ApnsPush,
+    post: Post,
     environment: ApnsEnvironment,
     authorization: string | undefined,
     answer: TransportAnswer,
@@ -96,54 +97,69 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
     const outcome = judge(answer);
     if (authorization === undefined || !isAbout(outcome, "misconfigured", "ExpiredProviderToken")) return outcome;
     const renewed = await providerToken?.renew(authorization);
-    return renewed === undefined ? outcome : judge(await post(push, environment, renewed));
+    return renewed === undefined ? outcome : judge(await post(environment, renewed));
   }
 
   /** What the answer of the first host means, after a look at the other one if the token may belong there. */
   async function pursue(
-    push: ApnsPush,
+    post: Post,
     environment: ApnsEnvironment,
     authorization: string | undefined,
     answer: TransportAnswer,
   ): Promise<Outcome> {
-    const outcome = await verdict(push, environment, authorization, answer);
+    const outcome = await verdict(post, environment, authorization, answer);
     if (!isAbout(outcome, "rejected", "BadDeviceToken") || endpoint !== undefined) return outcome;
     // A build for the other environment has tokens that are bad here and good there.
     const other = otherThan[environment];
     const current = await providerToken?.current();
-    const second = await verdict(push, other, current, await post(push, other, current));
+    const second = await verdict(post, other, current, await post(other, current));
     // A key or a certificate may be for one environment only: that is no word about the token.
     return second.kind === "misconfigured" ? outcome : second;
   }
 
-  /** Nearly every push ends here: of asynchronous functions within each other, each would cost it another promise. */
-  const sendTo = (push: ApnsPush, environment: ApnsEnvironment, authorization: string | undefined): Promise<Outcome> =>
-    post(push, environment, authorization).then((answer) =>
-      answer.kind === "answered" && answer.status === 200 ? accepted : pursue(push, environment, authorization, answer),
-    );
-
-  function headersOf(push: ApnsPush, authorization: string | undefined): Record<string, string> {
-    const left = push.expiresAt.getTime() - now().getTime();
-    const headers: Record<string, string> = {
-      "apns-push-type": push.pushType,
-      "apns-topic": bundle_id,
-      "apns-expiration": left > 0 ? String(Math.floor(push.expiresAt.getTime() / 1_000)) : "0",
-      "apns-priority": String(push.priority),
-      "apns-id": apnsId(push.notificationId, push.deviceId),
-      "apns-collapse-id": push.collapseId,
-    };
-    if (authorization !== undefined) headers.authorization = authorization;
-    return headers;
-  }
-
   return {
-    send(push) {
-      if (!/^(?:[0-9a-fA-F]{2}){1,200}$/.test(push.token)) return Promise.resolve(notAToken);
-      const environment = push.environment ?? settings.environment;
-      const current = providerToken?.current();
-      return current instanceof Promise
-        ? current.then((authorization) => sendTo(push, environment, authorization))
-        : sendTo(push, environment, current);
+    prepare({ notificationId, pushType, priority, expiresAt, collapseId }) {
+      const expiration = expiresAt > now() ? String(Math.floor(expiresAt.getTime() / 1_000)) : "0";
+
+      const post = (
+        { id, token }: ApnsAddress,
+        body: string,
+        environment: ApnsEnvironment,
+        authorization: string | undefined,
+      ): Promise<TransportAnswer> => {
+        const headers: Record<string, string> = {
+          "apns-push-type": pushType,
+          "apns-topic": bundle_id,
+          "apns-expiration": expiration,
+          "apns-priority": `${priority}`,
+          "apns-id": apnsId(notificationId, id),
+          "apns-collapse-id": collapseId,
+        };
+        if (authorization !== undefined) headers.authorization = authorization;
+        return transportTo(environment).send({ path: `/3/device/${token}`, headers, body });
+      };
+
+      /** Nearly every push ends here: of asynchronous functions within each other, each would cost it another promise. */
+      const sendTo = (
+        to: ApnsAddress,
+        body: string,
+        environment: ApnsEnvironment,
+        authorization: string | undefined,
+      ): Promise<Outcome> =>
+        post(to, body, environment, authorization).then((answer) =>
+          answer.kind === "answered" && answer.status === 200
+            ? accepted
+            : pursue((host, current) => post(to, body, host, current), environment, authorization, answer),
+        );
+
+      return (to, body) => {
+        if (!/^(?:[0-9a-fA-F]{2}){1,200}$/.test(to.token)) return Promise.resolve(notAToken);
+        const environment = to.environment ?? settings.environment;
+        const current = providerToken?.current();
+        return current instanceof Promise
+          ? current.then((authorization) => sendTo(to, body, environment, authorization))
+          : sendTo(to, body, environment, current);
+      };
     },
     async close() {
       await Promise.all(Object.values(transports).map((transport) => transport.close()));

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { TransportOptions } from "../../transport/transport.ts";
 import { createHttp2Pool } from "../../transport/transports.ts";
 import { apnsId } from "./apns-id.ts";
-import { type ApnsClient, type ApnsPush, createApnsClient } from "./client.ts";
+import { type ApnsAddress, type ApnsClient, type ApnsMessage, createApnsClient } from "./client.ts";
 import { createProviderTokens } from "./provider-tokens.ts";
 
 const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
@@ -23,8 +23,10 @@ const known = {
 const common = { bundle_id: "com.example.app", environment: "production" } as const;
 const token = (first: string) => first.padEnd(64, "0");
 
-const push = (over: Partial<ApnsPush> = {}): ApnsPush => ({
-  deviceId: newDeviceId(new Date()),
+type Push = ApnsMessage & ApnsAddress & { readonly body: string };
+
+const push = (over: Partial<Push> = {}): Push => ({
+  id: newDeviceId(new Date()),
   notificationId: newNotificationId(new Date()),
   token: token("aa"),
   body: '{"aps":{"alert":{"title":"Hello"}}}',
@@ -34,6 +36,8 @@ const push = (over: Partial<ApnsPush> = {}): ApnsPush => ({
   collapseId: "order-42",
   ...over,
 });
+
+const send = (client: ApnsClient, one: Push) => client.prepare(one)(one, one.body);
 
 const cleanups: Array<() => Promise<void>> = [];
 afterEach(async () => {
@@ -63,7 +67,7 @@ describe("a push", () => {
   it("carries every header, and the payload as it was rendered", async () => {
     const simulators = await simulate();
     const sent = push();
-    expect(await connect(custom(simulators)).send(sent)).toEqual({ kind: "accepted" });
+    expect(await send(connect(custom(simulators)), sent)).toEqual({ kind: "accepted" });
     const [seen] = simulators.pushes();
     expect(seen).toMatchObject({
       token: sent.token,
@@ -73,7 +77,7 @@ describe("a push", () => {
         "apns-topic": "com.example.app",
         "apns-priority": "10",
         "apns-expiration": String(Math.floor(sent.expiresAt.getTime() / 1_000)),
-        "apns-id": apnsId(sent.notificationId, sent.deviceId),
+        "apns-id": apnsId(sent.notificationId, sent.id),
         "apns-collapse-id": "order-42",
         authorization: expect.stringMatching(/^bearer/),
       },
@@ -82,7 +86,7 @@ describe("a push", () => {
 
   it("is for now or never when its time is over", async () => {
     const simulators = await simulate();
-    await connect(custom(simulators)).send(push({ expiresAt: new Date(Date.now() - 1) }));
+    await send(connect(custom(simulators)), push({ expiresAt: new Date(Date.now() - 1) }));
     expect(simulators.pushes()[0]?.headers["apns-expiration"]).toBe("0");
   });
 
@@ -91,8 +95,8 @@ describe("a push", () => {
     simulators.script([{ provider: "apns", status: 503, reason: "Shutdown", times: 1 }]);
     const client = connect(custom(simulators));
     const sent = push();
-    expect(await client.send(sent)).toEqual({ kind: "deferred", providerReason: "Shutdown", retryAfterMs: undefined });
-    expect(await client.send(sent)).toEqual({ kind: "accepted" });
+    expect(await send(client, sent)).toEqual({ kind: "deferred", providerReason: "Shutdown", retryAfterMs: undefined });
+    expect(await send(client, sent)).toEqual({ kind: "accepted" });
     const [first, second] = simulators.pushes();
     expect(first?.headers["apns-id"]).toBe(second?.headers["apns-id"]);
   });
@@ -101,7 +105,7 @@ describe("a push", () => {
     const simulators = await simulate();
     const client = connect(custom(simulators));
     for (const wrong of ["", "abc", "zz", "aa/../bb", "aa\r\nx: y", "aa bb"])
-      expect(await client.send(push({ token: wrong }))).toMatchObject({ kind: "rejected", reason: "token-invalid" });
+      expect(await send(client, push({ token: wrong }))).toMatchObject({ kind: "rejected", reason: "token-invalid" });
     expect(simulators.pushes()).toEqual([]);
   });
 });
@@ -118,7 +122,7 @@ describe("answers", () => {
       { provider: "apns", tokenPrefix: "06", rst: "INTERNAL_ERROR" },
     ]);
     const client = connect(custom(simulators));
-    const outcome = (first: string) => client.send(push({ token: token(first) }));
+    const outcome = (first: string) => send(client, push({ token: token(first) }));
     expect(await outcome("01")).toEqual({
       kind: "unregistered",
       at: new Date(1_700_000_000_000),
@@ -135,7 +139,7 @@ describe("answers", () => {
     const simulators = await simulate();
     const client = connect(custom(simulators));
     await simulators.stop();
-    expect(await client.send(push())).toMatchObject({
+    expect(await send(client, push())).toMatchObject({
       kind: "deferred",
       providerReason: expect.stringMatching(/ECONNREFUSED/),
     });
@@ -149,7 +153,7 @@ describe("the provider token", () => {
     const simulators = await simulate({ apns: { keys: [known], limitTokenUpdates: true, now: () => time } });
     const client = connect(custom(simulators), { now });
     for (let minute = 0; minute < 180; minute += 10) {
-      const outcomes = await Promise.all(Array.from({ length: 20 }, () => client.send(push())));
+      const outcomes = await Promise.all(Array.from({ length: 20 }, () => send(client, push())));
       expect(new Set(outcomes.map(({ kind }) => kind))).toEqual(new Set(["accepted"]));
       time += 10 * 60_000;
     }
@@ -159,13 +163,13 @@ describe("the provider token", () => {
     let ahead = 0;
     const simulators = await simulate({ apns: { keys: [known], now: () => Date.now() + ahead } });
     const client = connect(custom(simulators));
-    expect(await client.send(push())).toEqual({ kind: "accepted" });
+    expect(await send(client, push())).toEqual({ kind: "accepted" });
     simulators.script([{ provider: "apns", status: 403, reason: "ExpiredProviderToken", times: 1 }]);
-    expect(await client.send(push())).toEqual({ kind: "accepted" });
+    expect(await send(client, push())).toEqual({ kind: "accepted" });
     expect(simulators.pushes().map(({ status }) => status)).toEqual([200, 403, 200]);
     // A clock that is two hours wrong makes every token expired: no use in signing more of them.
     ahead = 7_200_000;
-    const outcomes = await Promise.all(Array.from({ length: 30 }, () => client.send(push())));
+    const outcomes = await Promise.all(Array.from({ length: 30 }, () => send(client, push())));
     for (const outcome of outcomes)
       expect(outcome).toEqual({ kind: "misconfigured", providerReason: "ExpiredProviderToken" });
     expect(simulators.pushes()).toHaveLength(33);
@@ -198,8 +202,8 @@ describe("the other environment", () => {
   it("is tried once when a token is bad in the first", async () => {
     const { production, sandbox, client, bad } = await both();
     bad(production);
-    expect(await client.send(push())).toEqual({ kind: "accepted" });
-    expect(await client.send(push({ environment: "sandbox" }))).toEqual({ kind: "accepted" });
+    expect(await send(client, push())).toEqual({ kind: "accepted" });
+    expect(await send(client, push({ environment: "sandbox" }))).toEqual({ kind: "accepted" });
     expect([production.pushes().length, sandbox.pushes().length]).toEqual([1, 2]);
   });
 
@@ -207,19 +211,22 @@ describe("the other environment", () => {
     const { production, sandbox, client, bad } = await both();
     bad(production);
     bad(sandbox);
-    expect(await client.send(push())).toMatchObject({ kind: "rejected", reason: "token-invalid" });
+    expect(await send(client, push())).toMatchObject({ kind: "rejected", reason: "token-invalid" });
     sandbox.script([{ provider: "apns", status: 410, reason: "Unregistered", timestamp: 5 }]);
-    expect(await client.send(push())).toMatchObject({ kind: "unregistered" });
+    expect(await send(client, push())).toMatchObject({ kind: "unregistered" });
     sandbox.script([{ provider: "apns", status: 403, reason: "BadEnvironmentKeyInToken" }]);
-    expect(await client.send(push())).toMatchObject({ kind: "rejected", reason: "token-invalid" });
+    expect(await send(client, push())).toMatchObject({ kind: "rejected", reason: "token-invalid" });
     sandbox.script([{ provider: "apns", status: 503, reason: "Shutdown" }]);
-    expect(await client.send(push())).toMatchObject({ kind: "deferred" });
+    expect(await send(client, push())).toMatchObject({ kind: "deferred" });
   });
 
   it("is not there when the project sends to an endpoint of its own", async () => {
     const simulators = await simulate();
     simulators.script([{ provider: "apns", status: 400, reason: "BadDeviceToken" }]);
-    expect(await connect(custom(simulators)).send(push())).toMatchObject({ kind: "rejected", reason: "token-invalid" });
+    expect(await send(connect(custom(simulators)), push())).toMatchObject({
+      kind: "rejected",
+      reason: "token-invalid",
+    });
     expect(simulators.pushes()).toHaveLength(1);
   });
 });
@@ -234,6 +241,6 @@ it("authenticates with a certificate instead", async () => {
     endpoint: simulators.apns.url,
     ca: simulators.ca,
   });
-  expect(await client.send(push())).toEqual({ kind: "accepted" });
+  expect(await send(client, push())).toEqual({ kind: "accepted" });
   expect(simulators.pushes()[0]?.headers).not.toHaveProperty("authorization");
 });
