@@ -15,28 +15,42 @@ const mostPerGroup = 100;
 /** Long enough to gather a group under load, and nobody sees it: the user is already in the app. */
 export const groupForMs = 10;
 
-/** Gathers the opens of a project for up to 10 ms into one command of up to 100. */
+/**
+ * Gathers the opens of a project for up to 10 ms into one command of up to 100. A group that is not full waits for the one before it,
+ * and grows meanwhile: a slow disk gets fewer and larger ones.
+ */
 export const createGroupOpens = (write: (opens: OpensV1) => Promise<void>): GroupOpens => {
   const groups = new Map<ProjectId, Group>();
   const writing = new Set<Promise<void>>();
+  /** The last write of a project that is not done. */
+  const latest = new Map<ProjectId, Promise<void>>();
 
   const begin = (projectId: ProjectId): Group => {
     const opens: Open[] = [];
     const { promise, resolve } = Promise.withResolvers<void>();
-    const flush = () => {
-      clearTimeout(timer);
-      groups.delete(projectId);
-      resolve(write({ projectId, opens }));
-    };
-    const timer = setTimeout(flush, groupForMs);
-    const group = { opens, written: promise, flush };
-    groups.set(projectId, group);
     const settled = promise.then(
       () => {},
       () => {},
     );
+    const flush = () => {
+      if (groups.get(projectId) !== group) return;
+      clearTimeout(timer);
+      groups.delete(projectId);
+      latest.set(projectId, settled);
+      resolve(write({ projectId, opens }));
+    };
+    const timer = setTimeout(() => {
+      const before = latest.get(projectId);
+      if (before === undefined) flush();
+      else void before.then(flush);
+    }, groupForMs);
+    const group = { opens, written: promise, flush };
+    groups.set(projectId, group);
     writing.add(settled);
-    void settled.then(() => writing.delete(settled));
+    void settled.then(() => {
+      writing.delete(settled);
+      if (latest.get(projectId) === settled) latest.delete(projectId);
+    });
     return group;
   };
 

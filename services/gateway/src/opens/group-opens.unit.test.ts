@@ -51,6 +51,45 @@ describe("opens are grouped", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
+  test("while the group before is written, but no longer than until a hundred wait", async () => {
+    const slow = Promise.withResolvers<void>();
+    const project = newProjectId(now);
+    const { written, opens } = recorder(async () => {
+      if (written.length === 1) await slow.promise;
+    });
+    const sizes = () => written.map((group) => group.opens.length);
+    const recorded = [opens.record(project, open())];
+    await vi.advanceTimersByTimeAsync(groupForMs);
+    for (let index = 0; index < 103; index++) {
+      recorded.push(opens.record(project, open()));
+      if (index % 10 === 5) await vi.advanceTimersByTimeAsync(groupForMs);
+    }
+    expect(sizes()).toEqual([1, 100]);
+    await vi.advanceTimersByTimeAsync(groupForMs);
+    expect(sizes()).toEqual([1, 100, 3]);
+    slow.resolve();
+    await Promise.all(recorded);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test("and wait for the group before, whatever comes of it", async () => {
+    const slow = Promise.withResolvers<void>();
+    const project = newProjectId(now);
+    const { written, opens } = recorder(async () => {
+      if (written.length === 1) await slow.promise;
+    });
+    const first = opens.record(project, open()).catch((error: Error) => error.message);
+    await vi.advanceTimersByTimeAsync(groupForMs);
+    const second = opens.record(project, open());
+    await vi.advanceTimersByTimeAsync(10 * groupForMs);
+    const third = opens.record(project, open());
+    expect(written.map((group) => group.opens.length)).toEqual([1]);
+    slow.reject(new Error("away"));
+    expect(await first).toBe("away");
+    await Promise.all([second, third]);
+    expect(written.map((group) => group.opens.length)).toEqual([1, 2]);
+  });
+
   test("and fail with their group alone", async () => {
     const failing = newProjectId(now);
     const { opens } = recorder(async ({ projectId }) => {
