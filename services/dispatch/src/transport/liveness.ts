@@ -20,7 +20,12 @@ export function createLiveness({ limits, ping, idleSince, dead, idle, cleared }:
   let deadline: NodeJS.Timeout | undefined;
 
   function ask(): void {
-    if (deadline === undefined && ping()) deadline = setTimeout(dead, limits.pingTimeoutMs);
+    if (deadline !== undefined || !ping()) return;
+    // The rest is counted anew: after a stall of this process one timer would be due before what has arrived is read.
+    const rest = limits.pingTimeoutMs / 5;
+    deadline = setTimeout(() => {
+      deadline = setTimeout(dead, rest);
+    }, limits.pingTimeoutMs - rest);
   }
 
   const heartbeat = setInterval(() => {
