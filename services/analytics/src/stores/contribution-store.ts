@@ -77,9 +77,11 @@ export const createContributionStore = (db: Db) => {
         .limit(limit)
         .toArray(),
 
-    /** By the ids that {@link findNotFolded} gave. */
+    /** By the ids that {@link findNotFolded} gave; in one answer, since rows that are marked between two can be in both. */
     get: (ids: readonly string[]): Promise<Contribution[]> =>
-      contributions.find({ _id: { $in: [...ids] } }, { hint: "_id_", projection: { folded: 0 } }).toArray(),
+      contributions
+        .find({ _id: { $in: [...ids] } }, { hint: "_id_", projection: { folded: 0 }, batchSize: ids.length + 1 })
+        .toArray(),
 
     markFolded: async (ids: readonly string[]): Promise<void> => {
       await contributions.updateMany({ _id: { $in: [...ids] } }, { $unset: { folded: "" } }, { hint: "_id_" });

@@ -48,7 +48,10 @@ export const createOpenStore = (db: Db) => {
       }
       const projectIds = [...new Set(batch.map(({ projectId }) => projectId))];
       const ids = documents.map(({ _id }) => _id);
-      const rows = await opens.find({ projectId: { $in: projectIds }, _id: { $in: ids } }, { hint: "_id_" }).toArray();
+      // In one answer: in several, a row that is marked as emitted meanwhile can be in two of them, and would count twice.
+      const rows = await opens
+        .find({ projectId: { $in: projectIds }, _id: { $in: ids } }, { hint: "_id_", batchSize: ids.length + 1 })
+        .toArray();
       const reports = new Set(batch.map(({ report }) => report));
       return {
         added: rows.flatMap((row) =>

@@ -8,6 +8,12 @@ import { deliveryCollection, deliveryHints } from "./delivery-document.ts";
 
 export type Sums = { readonly tally: Tally; readonly failures: Failures; readonly rows: number };
 
+/**
+ * The rows of five million devices in one answer. In several, a row that is written between two of them (its events are out) can
+ * be in both, and would count twice.
+ */
+const batchSize = 10_000;
+
 /** What the ledger's rows of a notification say together. */
 export const createLedgerReads = (db: Db) => {
   const deliveries = deliveryCollection(db);
@@ -32,17 +38,21 @@ export const createLedgerReads = (db: Db) => {
 
     /** The sums over a notification's rows. */
     sums: async (projectId: ProjectId, notificationId: NotificationId): Promise<Sums> => {
-      const rows = await deliveries
+      const found = await deliveries
         .find(
           { projectId, notificationId },
-          { hint: deliveryHints.devices, projection: { tally: 1, failures: 1, generation: 1, childSize: 1 } },
+          {
+            hint: deliveryHints.devices,
+            projection: { tally: 1, failures: 1, generation: 1, childSize: 1 },
+            batchSize,
+          },
         )
         .toArray();
-      const ids = new Set(rows.map(({ _id }) => _id));
-      let sums: Sums = { tally: noDevices, failures: {}, rows: rows.length };
-      for (const { _id, tally, failures, childSize = 0, generation } of rows) {
+      const rows = new Map(found.map((row) => [row._id, row]));
+      let sums: Sums = { tally: noDevices, failures: {}, rows: rows.size };
+      for (const { _id, tally, failures, childSize = 0, generation } of rows.values()) {
         // Between the child's row and the parent's update it would be counted twice.
-        const inParent = childSize > 0 && !ids.has(childId(_id, generation + 1)) ? childSize : 0;
+        const inParent = childSize > 0 && !rows.has(childId(_id, generation + 1)) ? childSize : 0;
         sums = {
           ...sums,
           tally: addTallies(sums.tally, { ...tally, devices: tally.devices + inParent }),
