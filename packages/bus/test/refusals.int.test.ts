@@ -49,8 +49,10 @@ const making = [
 ];
 /** What dispatch may, which looks for a notification that was accepted and has not come yet. */
 const readCommands = "$JS.API.STREAM.MSG.GET.PUSH_CMD";
+/** What analytics may, which measures the stream. */
+const measureEvents = "$JS.API.STREAM.INFO.PUSH_EVENTS";
 /** What the gateway may beside it, because it shows projects their events. */
-const reading = ["$JS.API.STREAM.INFO.PUSH_EVENTS", "$JS.API.DIRECT.GET.PUSH_EVENTS"];
+const readEvents = "$JS.API.DIRECT.GET.PUSH_EVENTS";
 const send = "push.cmd.v1.dispatch.send.prj_1.ntf_1";
 const deliver = "push.deliver.v1.direct.ios.prj_1";
 const opened = "push.evt.v1.prj_1.notification.opened";
@@ -68,7 +70,8 @@ const forbidden: Readonly<Record<Restricted, readonly string[]>> = {
   registry: [
     ...making,
     readCommands,
-    ...reading,
+    measureEvents,
+    readEvents,
     send,
     schedule,
     opened,
@@ -78,7 +81,8 @@ const forbidden: Readonly<Record<Restricted, readonly string[]>> = {
   ],
   dispatch: [
     ...making,
-    ...reading,
+    measureEvents,
+    readEvents,
     send,
     deliver,
     opened,
@@ -91,7 +95,7 @@ const forbidden: Readonly<Record<Restricted, readonly string[]>> = {
   ],
   analytics: [
     ...making,
-    ...reading,
+    readEvents,
     readCommands,
     send,
     deliver,
@@ -115,7 +119,20 @@ const forbidden: Readonly<Record<Restricted, readonly string[]>> = {
     "$JS.API.CONSUMER.DURABLE.CREATE.KV_push_tokens.mine",
     "$JS.API.CONSUMER.MSG.NEXT.PUSH_CMD.dispatch-start",
   ],
-  opens: [...making, ...reading, readCommands, send, deliver, schedule, opened, ask, token, readToken, watchTokens],
+  opens: [
+    ...making,
+    measureEvents,
+    readEvents,
+    readCommands,
+    send,
+    deliver,
+    schedule,
+    opened,
+    ask,
+    token,
+    readToken,
+    watchTokens,
+  ],
 };
 
 /** One durable of each, which no other may read or settle. */

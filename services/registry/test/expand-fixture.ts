@@ -107,10 +107,14 @@ export const startExpandTest = async () => {
       if (taken) broadcast = await registry.handle(...deliveries(["broadcast"]));
       else await broadcast.stop(2_000);
     },
-    /** What follows is about this project. */
+    /** What follows is about a project that is new. */
     newProject: async () => {
       projectId = await registry.project();
       return projectId;
+    },
+    /** What follows is about this project again. */
+    about: (known: ProjectId) => {
+      projectId = known;
     },
     seed,
     message,

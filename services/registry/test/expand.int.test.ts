@@ -78,12 +78,12 @@ describe("an audience", () => {
   test("`all` is every active device of the project, and no other project's", async () => {
     const ids = await t.seed(many(4_000, () => []));
     const other = projectId;
-    projectId = await t.registry.project();
+    await t.newProject();
     const own = await t.seed(many(30));
     const one = await t.expand(["all", "news", "none", `device:${ids[0]}`]);
     expect(sorted(one.devices)).toEqual(sorted(own));
     expect(one.end.unmatched).toEqual(["none", `device:${ids[0]}`]);
-    projectId = other;
+    t.about(other);
     expect(sorted((await t.expand(["all"])).devices)).toEqual(sorted(ids));
   });
 
@@ -166,12 +166,12 @@ describe("a full queue", () => {
 
     const direct = await t.expand([ids[0] ?? ""]);
     expect(direct.devices).toEqual([ids[0]]);
-    projectId = await t.registry.project();
+    await t.newProject();
     const [other] = await t.seed([{ token: "o", platform: "ios", topics: ["news"] }]);
     const { devices } = await t.expand([other ?? ""]);
     expect(devices).toEqual([other]);
 
-    projectId = full;
+    t.about(full);
     await t.takeBroadcasts(true);
     for (const data of waiting) {
       const { devices } = await t.outcome(data.notificationId);
