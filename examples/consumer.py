@@ -18,7 +18,6 @@ import signal
 import sys
 
 import nats
-from nats.errors import TimeoutError as NothingCame
 
 env = os.environ.get
 URL = env("NATS_URL", "nats://127.0.0.1:4222")
@@ -78,7 +77,7 @@ async def main():
     while not stopping.is_set():
         try:
             messages = await events.fetch(MAX_MESSAGES, timeout=5)
-        except NothingCame:
+        except asyncio.TimeoutError:  # nothing came; nats-py throws Python's own as well as its own, which is one of those
             continue
         for message in messages:
             event = event_of(message)

@@ -58,9 +58,10 @@ try {
     for await (const table of row.measure(context)) {
       printTable(table, runs);
       tables.push(table);
+      // At once: what a later row meets must not lose what was measured.
+      if (values.write) await writeFile(performancePage, page(tables, runs, process.argv.slice(2), new Date()));
     }
 } finally {
   await system.stop();
   for (const process of processes) await end(process);
 }
-if (values.write) await writeFile(performancePage, page(tables, runs, process.argv.slice(2), new Date()));

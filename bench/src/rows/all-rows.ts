@@ -15,11 +15,12 @@ export const allRows: readonly Row[] = [
   ...broadcastRows,
   slowProviderRow,
   besideBroadcastRow,
-  growthRow,
   opensRow,
   forgedOpensRow,
   sendsRow,
   latencyRow,
   deviceListRow,
   statsRow,
+  // The longest last.
+  growthRow,
 ];
