@@ -6,8 +6,8 @@ import { percentile, type Row } from "../row.ts";
 
 /** The pace of other traffic: a read and a send 20 times a second. */
 const everyMs = 50;
-/** Forged opens a second: as many as true ones must be taken. Faster than they can be answered, they would measure the machine alone. */
-const pace = 5_000;
+/** Forged opens a second. The load shares the cores, and faster than both together can be served, it would measure the machine alone. */
+const pace = 2_500;
 /** As many samples without a flood as tell a 99th percentile. */
 const quietSamples = 200;
 
