@@ -1,5 +1,4 @@
-import { defineHandler, type Handler } from "@herald/bus";
-import { type DeadLetter, type MessageContract, SendV1 } from "@herald/contracts";
+import { type DeadLetter, SendV1 } from "@herald/contracts";
 import { jetstream } from "@nats-io/jetstream";
 import { headers } from "@nats-io/transport-node";
 import { z } from "zod";
@@ -10,11 +9,6 @@ export const brokenSend = {
   ...SendV1,
   schema: SendV1.schema.extend({ fromTheFuture: z.string() }),
 } as unknown as typeof SendV1;
-
-type Handle = Parameters<typeof defineHandler<typeof SendV1.schema>>[0]["handle"];
-
-export const onSend = (handle: Handle, message: MessageContract<typeof SendV1.schema> = SendV1): Handler =>
-  defineHandler({ durable: "dispatch-start", message, handle });
 
 /** A dead letter as it may stand in the stream, whoever wrote it. */
 export const writeLetter = async (

@@ -3,8 +3,9 @@ import { type DeadLetter, DeadLetter as DeadLetterSchema, type DurableName, Send
 import { eventually, faultyProxy } from "@herald/testing";
 import { jetstream } from "@nats-io/jetstream";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { brokenSend, idsOf, onSend, writeLetter, writeLetters } from "./dead-letter-fixture.ts";
+import { brokenSend, idsOf, writeLetter, writeLetters } from "./dead-letter-fixture.ts";
 import { type BusTest, messagesIn, readStream, sendOf, startBusTest } from "./fixture.ts";
+import { onSend } from "./send-fixture.ts";
 
 let t: BusTest;
 beforeAll(async () => {

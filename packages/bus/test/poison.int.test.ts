@@ -1,4 +1,4 @@
-import { defineDeadLetterHandler, defineHandler, publish } from "@herald/bus";
+import { defineDeadLetterHandler } from "@herald/bus";
 import { SendV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { eventually } from "@herald/testing";
@@ -6,6 +6,7 @@ import { jetstream } from "@nats-io/jetstream";
 import { headers } from "@nats-io/transport-node";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { type BusTest, headersOf, messagesIn, readStream, sendOf, startBusTest } from "./fixture.ts";
+import { durable, onSend, publishSend, sendsSettled, settledLine } from "./send-fixture.ts";
 
 let t: BusTest;
 beforeAll(async () => {
@@ -14,22 +15,10 @@ beforeAll(async () => {
 afterEach(() => t.reset());
 afterAll(() => t.stop());
 
-const durable = "dispatch-start";
-type Handle = Parameters<typeof defineHandler<typeof SendV1.schema>>[0]["handle"];
-const onSend = (handle: Handle) => defineHandler({ durable, message: SendV1, handle });
+const send = () => publishSend(t);
+const allSettled = () => sendsSettled(t);
+const line = () => settledLine(t);
 
-const send = async () => {
-  const data = sendOf();
-  await publish(t.bus, SendV1, data, { id: data.notificationId });
-  return data;
-};
-const allSettled = () =>
-  eventually(async () => {
-    const info = await t.raw.jsm.consumers.info("PUSH_CMD", durable);
-    expect({ pending: info.num_pending, unacked: info.num_ack_pending }).toEqual({ pending: 0, unacked: 0 });
-    expect(await messagesIn(t, "PUSH_CMD")).toBe(0);
-  });
-const line = () => t.logged.find(({ msg }) => msg === "message settled");
 describe("poison", () => {
   const bodies = [
     ["not JSON", new Uint8Array([0xff, 0x00, 0x7b]), "the body is not JSON"],

@@ -13,8 +13,9 @@ import { HeraldError } from "@herald/kit";
 import { eventually, faultyProxy } from "@herald/testing";
 import { jetstream } from "@nats-io/jetstream";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { brokenSend, onSend, writeLetter } from "./dead-letter-fixture.ts";
+import { brokenSend, writeLetter } from "./dead-letter-fixture.ts";
 import { type BusTest, headersOf, messagesIn, newProject, readStream, sendOf, startBusTest } from "./fixture.ts";
+import { onSend } from "./send-fixture.ts";
 
 let t: BusTest;
 beforeAll(async () => {

@@ -1,10 +1,10 @@
-import { defineHandler, publish } from "@herald/bus";
 import { deliveryGuard, SendV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { jetstream } from "@nats-io/jetstream";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { type BusTest, messagesIn, readStream, sendOf, shortenAckWait, startBusTest } from "./fixture.ts";
+import { type BusTest, messagesIn, readStream, shortenAckWait, startBusTest } from "./fixture.ts";
+import { durable, onSend, publishSend, sendsSettled, settledLine } from "./send-fixture.ts";
 
 let t: BusTest;
 beforeAll(async () => {
@@ -13,22 +13,9 @@ beforeAll(async () => {
 afterEach(() => t.reset());
 afterAll(() => t.stop());
 
-const durable = "dispatch-start";
-type Handle = Parameters<typeof defineHandler<typeof SendV1.schema>>[0]["handle"];
-const onSend = (handle: Handle) => defineHandler({ durable, message: SendV1, handle });
-
-const send = async () => {
-  const data = sendOf();
-  await publish(t.bus, SendV1, data, { id: data.notificationId });
-  return data;
-};
-const allSettled = () =>
-  eventually(async () => {
-    const info = await t.raw.jsm.consumers.info("PUSH_CMD", durable);
-    expect({ pending: info.num_pending, unacked: info.num_ack_pending }).toEqual({ pending: 0, unacked: 0 });
-    expect(await messagesIn(t, "PUSH_CMD")).toBe(0);
-  });
-const line = () => t.logged.find(({ msg }) => msg === "message settled");
+const send = () => publishSend(t);
+const allSettled = () => sendsSettled(t);
+const line = () => settledLine(t);
 
 describe("a handler that returns", () => {
   test("is acked, after it returned, and gets the message with its facts", async () => {
