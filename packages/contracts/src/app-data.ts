@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isObject } from "./is-object.ts";
 
 /** The limits of `metadata` and `identifiers`; the outermost object is depth 1. */
 export const appDataLimits = { bytes: 16_384, depth: 5, keysPerLevel: 64 } as const;
@@ -43,9 +44,6 @@ export const AppData = z
   })
   .meta({ id: "AppData", description: "At most 16 KiB of JSON, depth 5, 64 keys a level" });
 export type AppData = z.infer<typeof AppData>;
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** JSON Merge Patch (RFC 7396): `null` removes a key, objects merge, everything else replaces. Neither argument changes. */
 export const mergePatch = (target: unknown, patch: Record<string, unknown>): Record<string, unknown> => {

@@ -1,12 +1,10 @@
 import type { z } from "zod";
 import { isDeviceId } from "./ids.ts";
+import { isObject } from "./is-object.ts";
 import { ApnsEnvironment, FcmTokenKind } from "./platforms.ts";
 
 const environments: ReadonlySet<unknown> = new Set(ApnsEnvironment.options);
 const tokenKinds: ReadonlySet<unknown> = new Set(FcmTokenKind.options);
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** What the schema would strip is there no more. */
 const isTakenWhole = (schema: z.ZodType, value: Record<string, unknown>): boolean => {

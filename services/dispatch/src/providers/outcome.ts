@@ -1,3 +1,4 @@
+import { isObject } from "@herald/contracts";
 import type { Outcome } from "../domain/outcome.ts";
 import type { TransportAnswer } from "../transport/transport.ts";
 
@@ -40,9 +41,7 @@ export const shown = (reason: string): string => reason.replace(/[^\x20-\x7e]/g,
 export function parseObject(body: string): Readonly<Record<string, unknown>> {
   try {
     const parsed: unknown = JSON.parse(body);
-    return typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)
-      ? (parsed as Record<string, unknown>)
-      : {};
+    return isObject(parsed) ? parsed : {};
   } catch {
     return {};
   }

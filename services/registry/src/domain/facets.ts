@@ -1,4 +1,4 @@
-import type { AppData } from "@herald/contracts";
+import { type AppData, isObject } from "@herald/contracts";
 
 /** Longer values are compared in the document: an index is no place for texts. */
 const maxValueBytes = 256;
@@ -34,8 +34,8 @@ const collect = (of: "metadata" | "identifiers", data: AppData, path: string, in
     if (text !== undefined) {
       const facet = pairFacet(of, here, text);
       if (facet !== undefined) into.push(facet);
-    } else if (typeof value === "object" && value !== null && !Array.isArray(value)) {
-      collect(of, value as AppData, here, into);
+    } else if (isObject(value)) {
+      collect(of, value, here, into);
     }
   }
 };
