@@ -8,10 +8,20 @@ export type ReceivedEvent = {
   readonly type: string;
   readonly data: { readonly projectId: string };
 };
-type Received = { readonly event: ReceivedEvent; readonly messageId: string; readonly genuine: boolean };
+type Received = {
+  readonly event: ReceivedEvent;
+  readonly messageId: string;
+  /** Signed with the secret of its path. */
+  readonly genuine: boolean;
+  /** Answered with 2xx: not to come again. */
+  readonly taken: boolean;
+};
 
-/** What a receiver does with a post: answers with a status, or never. `before` is how often this message came already. */
-type Mood = (event: ReceivedEvent, before: number) => number | "hang";
+/** A post as a mood sees it; `before` is how often its message came on its path already. */
+type Post = { readonly event: ReceivedEvent; readonly path: string; readonly before: number };
+
+/** What a receiver does with a post: answers with a status, or never. */
+export type Mood = (post: Post) => number | "hang";
 
 /** By hand, as the specification has it: another implementation than the one that signs. */
 const isGenuine = (headers: Record<string, string | undefined>, body: string, secret: string | undefined): boolean => {
@@ -34,8 +44,10 @@ export async function startWebhookReceiver(mood: Mood) {
     const messageId = headers["webhook-id"] ?? "";
     const all = received.get(path) ?? [];
     const before = all.filter((one) => one.messageId === messageId).length;
-    received.set(path, [...all, { event, messageId, genuine: isGenuine(headers, body, secrets.get(path)) }]);
-    const answer = mood(event, before);
+    const answer = mood({ event, path, before });
+    const genuine = isGenuine(headers, body, secrets.get(path));
+    const taken = answer !== "hang" && answer >= 200 && answer < 300;
+    received.set(path, [...all, { event, messageId, genuine, taken }]);
     if (answer !== "hang") response.writeHead(answer).end();
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
