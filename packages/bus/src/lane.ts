@@ -152,7 +152,10 @@ export const startLane = (connection: Connection, handler: Handler): Lane => {
 
   const goesAlone = (task: Task) => batch.size === 1 || !task.parsed.ok || task.received.deliveryCount >= aloneFrom;
 
+  /** What begins the line and goes together: good messages, one that goes alone, or as many that are malformed. */
   const nextBatch = (): Task[] => {
+    const good = unstarted.findIndex(({ parsed }) => parsed.ok);
+    if (good !== 0) return unstarted.splice(0, good < 0 ? batch.size : Math.min(good, batch.size));
     const alone = unstarted.findIndex(goesAlone);
     return unstarted.splice(0, alone === 0 ? 1 : alone > 0 ? Math.min(alone, batch.size) : batch.size);
   };
@@ -168,11 +171,16 @@ export const startLane = (connection: Connection, handler: Handler): Lane => {
 
   const work = async (jobTasks: readonly Task[]) => {
     const place = createPlace(floor, jobTasks);
+    const alone = (task: Task) => process({ connection, handler, tasks: [task], place });
     try {
+      if (!jobTasks.every(({ parsed }) => parsed.ok)) {
+        // No handler sees them, so a flood of garbage is buried side by side, and keeps what is good waiting for less.
+        await Promise.all(jobTasks.map(alone));
+        return;
+      }
       const verdict = await process({ connection, handler, tasks: jobTasks, place });
       if (verdict.kind === "done" && place.holds() > 0) wake(floor);
-      if (verdict.kind === "split")
-        for (const task of jobTasks) await process({ connection, handler, tasks: [task], place });
+      if (verdict.kind === "split") for (const task of jobTasks) await alone(task);
     } catch (err) {
       connection.log.error({ err, durable }, "a message could not be settled");
     } finally {

@@ -70,6 +70,34 @@ describe("a batch", () => {
     ]);
   });
 
+  test("of malformed ones is buried, each for its own reason, and takes no good one with it", async () => {
+    const subject = OpensV1.subject(open());
+    const js = jetstream(t.raw.nc);
+    const good = new Set<string>();
+    const strays = Array.from({ length: 60 }, (_, index) => `{"stray":${index}}`);
+    for (const [index, stray] of strays.entries()) {
+      await js.publish(subject, stray);
+      await js.publish(subject, "}");
+      if (index % 20 !== 0) continue;
+      const data = open();
+      good.add(data.projectId);
+      await publish(t.bus, OpensV1, data, { id: crypto.randomUUID() });
+    }
+    const stored: string[] = [];
+    await t.handle(
+      onOpens(async (deliveries) => {
+        stored.push(...deliveries.map(({ data }) => data.projectId));
+      }, 25),
+    );
+    await allSettled();
+    expect(stored.toSorted()).toEqual([...good].toSorted());
+    const letters = await readStream(t, "PUSH_DLQ");
+    const bodies = letters.map(({ data }) => new TextDecoder().decode(data));
+    expect(bodies.toSorted()).toEqual([...strays, ...strays.map(() => "}")].toSorted());
+    for (const [index, { header }] of letters.entries())
+      expect(header.get("Herald-Dead-Detail")).toContain(bodies[index] === "}" ? "not JSON" : "projectId:");
+  });
+
   test("is held as a whole while something is away", async () => {
     let away = true;
     const sizes: number[] = [];
