@@ -20,7 +20,10 @@ export type WriteOptions = {
   readonly ttlMs?: number;
 };
 
-/** A bucket of JSON values. Keys are tokens of letters, digits, `_`, `-`, `=` and `/`, joined by dots. All throw HeraldError bus-away. */
+/**
+ * A bucket of JSON values. Keys are tokens of letters, digits, `_`, `-`, `=` and `/`, joined by dots. All throw HeraldError bus-away,
+ * and `get` throws schema for an entry that cannot be read here; a watch leaves such an entry out.
+ */
 export type Bucket<Value> = {
   get(key: string): Promise<Entry<Value> | undefined>;
   /** Resolves to the revision. */
@@ -57,7 +60,7 @@ export const openBucket = <Schema extends z.ZodType>(
     return `$KV.${name}.${key}`;
   };
   const parse = (key: string, text: string): Value => {
-    const parsed = schema.safeParse(JSON.parse(text));
+    const parsed = schema.safeParse(jsonOf(text));
     if (!parsed.success)
       throw new HeraldError("schema", `${name}: the entry ${key} does not parse`, { cause: parsed.error });
     return parsed.data as Value;
@@ -111,6 +114,15 @@ export const openBucket = <Schema extends z.ZodType>(
         ready: onReady,
       }),
   };
+};
+
+/** Undefined, which no entry is, where it is none. */
+const jsonOf = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 };
 
 const lastOf = async (

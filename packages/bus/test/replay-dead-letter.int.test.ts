@@ -231,6 +231,16 @@ describe("when something is in the way", () => {
     expect(await messagesIn(t, "PUSH_CMD")).toBe(1);
   });
 
+  test.each(["not JSON", '{"times":"many"}', "\xff"])("is counted anew where %j is kept of it", async (garbage) => {
+    const { id } = await deadSend();
+    await jetstream(t.raw.nc).publish(`$KV.push_replays.${id}`, garbage);
+    const [shown] = await letters();
+    expect(shown).toMatchObject({ id });
+    expect(shown).not.toHaveProperty("replays");
+    expect((await replay(id)).letter.replays).toBe(1);
+    expect(await getDeadLetter(t.bus, id)).toMatchObject({ replays: 1 });
+  });
+
   test("with the broker away nothing is said to be replayed", async () => {
     const { id } = await deadSend();
     const proxy = await faultyProxy(t.broker.url);

@@ -4,6 +4,7 @@ import { IdempotencyRecord, newNotificationId, SendV1 } from "@herald/contracts"
 import { HeraldError } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
 import { adminToken, apnsToken, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
 import { table, type World } from "./route-table.ts";
 
@@ -132,22 +133,41 @@ test("what is kept of a send is short: a gibibyte has room for the keys of milli
   expect(key.length + JSON.stringify(record).length + 51).toBeLessThan(200);
 });
 
+/** Where the bucket has what is known of a request, by the id that it gave out. */
+const placeOf = (id: string): Promise<string> =>
+  eventually(async () => {
+    const keys: string[] = [];
+    const watching = openBucket(system.bus, "push_idempotency", IdempotencyRecord).watch(({ key, value }) => {
+      if (value?.id === id) keys.push(key);
+    });
+    await eventually(() => expect(watching.ready()).toBe(true));
+    await watching.stop();
+    const [place] = keys;
+    if (place === undefined) throw new Error("the record is not there");
+    return place;
+  });
+
+test("a key of which nothing can be read is refused, for its request may have been carried out", async () => {
+  const key = randomUUID();
+  const first = await send(key);
+  const place = await placeOf(first.body.data.id);
+  await openBucket(system.bus, "push_idempotency", z.unknown()).put(place, { from: "a stranger" });
+  const again = await send(key);
+  expect(again.status).toBe(422);
+  expect(again.problem).toMatchObject({
+    type: "/docs/errors#idempotency-key-reused",
+    errors: ["Idempotency-Key: what is known of it cannot be read; use a new key"],
+  });
+  expect((await send(randomUUID())).status).toBe(202);
+  expect(commandsOf(first.body.data.id)).toHaveLength(1);
+});
+
 describe("after a crash between the note and the publish", () => {
   const crash = async (key: string, body: unknown) => {
     // The gateway notes, then dies: what it noted is all that is left.
     const first = await send(key, body);
     const bucket = openBucket(system.bus, "push_idempotency", IdempotencyRecord);
-    const found = await eventually(async () => {
-      const keys: string[] = [];
-      const watching = bucket.watch(({ key: place, value }) => {
-        if (value?.id === first.body.data.id) keys.push(place);
-      });
-      await eventually(() => expect(watching.ready()).toBe(true));
-      await watching.stop();
-      const [place] = keys;
-      if (place === undefined) throw new Error("the record is not there");
-      return place;
-    });
+    const found = await placeOf(first.body.data.id);
     const entry = await bucket.get(found);
     if (entry === undefined) throw new Error("the record is not there");
     const id = newNotificationId(new Date());

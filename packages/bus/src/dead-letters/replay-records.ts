@@ -3,6 +3,7 @@ import { HeraldError } from "@herald/kit";
 import { openBucket } from "../bucket.ts";
 import type { Bus, Connection } from "../connect.ts";
 import { directRead, type Stored } from "../direct-read.ts";
+import { parseJson } from "../parse-json.ts";
 
 type Place = Pick<Stored, "sequence" | "storedAt">;
 
@@ -27,11 +28,25 @@ export const readReplays = async (
   const byKey = new Map(places.map((place) => [subjectOf(place.sequence), place]));
   await directRead(connection, `KV_${bucketName}`, { multi_last: [...byKey.keys()] }, ({ subject, body }) => {
     const place = byKey.get(subject);
-    // Empty when somebody deleted the key by hand.
-    const record = body.length === 0 ? undefined : ReplayRecord.safeParse(JSON.parse(new TextDecoder().decode(body)));
-    if (place && record?.success && isOf(record.data, place)) known.set(place.sequence, shown(record.data));
+    const record = recordOf(body);
+    if (place && record && isOf(record, place)) known.set(place.sequence, shown(record));
   });
   return known;
+};
+
+/** Undefined where somebody deleted the key by hand, or wrote what is no record: the letter is shown without its replays. */
+const recordOf = (body: Uint8Array): ReplayRecord | undefined => {
+  try {
+    return ReplayRecord.safeParse(parseJson(body)).data;
+  } catch {
+    return undefined;
+  }
+};
+
+/** What nobody can read counts nothing, and is written over. */
+const unreadable = (error: unknown): null => {
+  if (error instanceof HeraldError && error.code === "schema") return null;
+  throw error;
 };
 
 /** Two who replay the same dead letter at the same time meet here; more than a few times in a row they do not. */
@@ -42,7 +57,7 @@ export const noteReplay = async (bus: Bus, place: Place, attempt: string): Promi
   const bucket = openBucket(bus, bucketName, ReplayRecord);
   const key = String(place.sequence);
   for (let tried = 0; tried < tries; tried++) {
-    const found = await bucket.get(key);
+    const found = await bucket.get(key).catch(unreadable);
     const earlier = found && isOf(found.value, place) ? found.value : undefined;
     if (earlier?.attempt === attempt) return shown(earlier);
     const record: ReplayRecord = {
@@ -51,8 +66,9 @@ export const noteReplay = async (bus: Bus, place: Place, attempt: string): Promi
       replayedAt: new Date().toISOString(),
       attempt,
     };
-    if (found ? await bucket.update(key, record, found.revision) : await bucket.create(key, record))
-      return shown(record);
+    if (found === null) await bucket.put(key, record);
+    else if (!(found ? await bucket.update(key, record, found.revision) : await bucket.create(key, record))) continue;
+    return shown(record);
   }
   throw new HeraldError("bus-away", "the replay is made, but could not be noted: others replay the same dead letter", {
     retryAfterSeconds: 1,

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import type { Bucket } from "@herald/bus";
+import type { Bucket, Entry } from "@herald/bus";
 import type { IdempotencyRecord } from "@herald/contracts";
 import { HeraldError, type Logger } from "@herald/kit";
 
@@ -58,6 +58,17 @@ type Needs = {
 };
 
 export const createOnce = ({ bucket, now, log }: Needs): Once => {
+  /** What is known of a key. Where it cannot be read, the request may have been carried out, so nothing is done under that key. */
+  const known = async (place: string): Promise<Entry<IdempotencyRecord> | undefined> => {
+    try {
+      return await bucket().get(place);
+    } catch (error) {
+      if (!(error instanceof HeraldError && error.code === "schema")) throw error;
+      log.error({ err: error }, "an idempotency record cannot be read");
+      throw reused("what is known of it cannot be read; use a new key");
+    }
+  };
+
   /** Takes the key for this request, or tells what became of the one that has it. */
   const take = async (
     key: string,
@@ -67,13 +78,11 @@ export const createOnce = ({ bucket, now, log }: Needs): Once => {
     const at = now();
     const fresh: IdempotencyRecord = { body: sent, id: newId(at), at: at.getTime() };
     if (await bucket().create(key, fresh)) return { record: fresh, replay: false };
-    const found = await bucket().get(key);
+    const found = await known(key);
     // It vanished in between: its 24 hours ended this very moment.
     if (found === undefined) throw inProgress();
     const { value: earlier, revision } = found;
-    if (earlier.body !== sent) {
-      throw new HeraldError("idempotency-key-reused", "Idempotency-Key: was used with another body; use a new key");
-    }
+    if (earlier.body !== sent) throw reused("was used with another body; use a new key");
     if (earlier.answer !== undefined) return { record: earlier, replay: true };
     const since = earlier.triedAt ?? earlier.at;
     if (earlier.released !== true && at.getTime() - since < runningMs) throw inProgress();
@@ -98,7 +107,7 @@ export const createOnce = ({ bucket, now, log }: Needs): Once => {
       check?.({ id: newId(begun), at: begun });
     } catch (refusal) {
       // What was accepted once stays so, even where it would be refused by now.
-      const earlier = await bucket().get(place);
+      const earlier = await known(place);
       if (earlier?.value.body !== sent || earlier.value.answer === undefined) throw refusal;
     }
     const { record, replay } = await take(place, sent, newId);
@@ -121,6 +130,9 @@ export const createOnce = ({ bucket, now, log }: Needs): Once => {
     }
   };
 };
+
+const reused = (problem: string): HeraldError =>
+  new HeraldError("idempotency-key-reused", `Idempotency-Key: ${problem}`);
 
 const inProgress = (): HeraldError =>
   new HeraldError("request-in-progress", "Idempotency-Key: the first request with this key is still running", {
