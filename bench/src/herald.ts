@@ -117,8 +117,8 @@ const createSender = (
     /** Reads below `/api/v1`. */
     get,
     post,
-    /** Puts so many new devices of a provider's platform, all subscribed to the topic, and resolves to the first one's id. */
-    seed: async (provider: Provider, topic: string, devices: number): Promise<string> => {
+    /** Puts so many new devices of a provider's platform, all subscribed to the topic, and resolves to the ids of the first thousands. */
+    seed: async (provider: Provider, topic: string, devices: number): Promise<readonly string[]> => {
       const wanted = function* () {
         for (let index = 0; index < devices; index++) {
           const token = (++tokens).toString(16).padStart(64, "0");
@@ -129,9 +129,9 @@ const createSender = (
             yield { token: `${sinks.webpush.url}/push/${token}`, keys, platform: "web" as const, topics: [topic] };
         }
       };
-      let first = "";
-      for await (const [id = ""] of seedDevices(mongo.db("herald_registry"), project.id, wanted())) first ||= id;
-      return first;
+      let first: readonly string[] | undefined;
+      for await (const ids of seedDevices(mongo.db("herald_registry"), project.id, wanted())) first ??= ids;
+      return first ?? [];
     },
     send: (topic: string): Promise<string> =>
       post({ title: "Hello", body: "World", targets: [`topic:${topic}`], ttl: 3600 }),

@@ -2,6 +2,7 @@ import type { Row } from "../row.ts";
 import { besideBroadcastRow } from "./beside-broadcast-row.ts";
 import { broadcastRows } from "./broadcast-row.ts";
 import { deviceListRow } from "./device-list-row.ts";
+import { directRow } from "./direct-row.ts";
 import { forgedOpensRow } from "./forged-opens-row.ts";
 import { growthRow } from "./growth-row.ts";
 import { latencyRow } from "./latency-row.ts";
@@ -18,6 +19,7 @@ export const allRows: readonly Row[] = [
   opensRow,
   forgedOpensRow,
   sendsRow,
+  directRow,
   latencyRow,
   deviceListRow,
   statsRow,

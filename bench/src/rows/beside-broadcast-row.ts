@@ -46,8 +46,10 @@ export const besideBroadcastRow: Row = {
     await system.seed("apns", topic, devices);
     const other = await system.anotherProject();
     const probes: Probe[] = [];
-    for (const [name, sender] of Object.entries({ same: system, other }))
-      probes.push({ name, sender, device: await sender.seed("apns", "alone", 1) });
+    for (const [name, sender] of Object.entries({ same: system, other })) {
+      const [device = ""] = await sender.seed("apns", "alone", 1);
+      probes.push({ name, sender, device });
+    }
     const times = new Map<string, number[]>();
     const add = (label: string, value: number) => times.set(label, [...(times.get(label) ?? []), value]);
     const note = (when: string, all: readonly number[][]) => {

@@ -1,15 +1,8 @@
-import { once } from "node:events";
-import { setTimeout as delay } from "node:timers/promises";
 import { cpuOf } from "../broadcast.ts";
 import type { System } from "../herald.ts";
 import { cpuSeconds, end, firstLine, start } from "../processes.ts";
 import { percentile, type Row } from "../row.ts";
-
-type Sent = {
-  readonly seconds: number;
-  readonly statuses: Readonly<Record<string, number>>;
-  readonly latencies: number[];
-};
+import { drained, sends } from "../sends.ts";
 
 /** A second of the highest rate, and little of what may wait in a project's queue. */
 const burst = 2_000;
@@ -18,23 +11,6 @@ const pace = 500;
 const paced = 1_500;
 /** Both sides are compiled by then. */
 const warmUp = 1_000;
-const pollMs = 200;
-
-const sends = async (gateway: string, token: string, count: number, aSecond?: number): Promise<Sent> => {
-  const child = start("bench/src/send-load.ts", [gateway, token, String(count), ...(aSecond ? [String(aSecond)] : [])]);
-  const sent = await firstLine<Sent>(child);
-  if (child.exitCode === null) await once(child, "exit");
-  if (sent.statuses["202"] !== count)
-    throw new Error(`${count} sends were answered ${JSON.stringify(sent.statuses)}: all must be accepted`);
-  return sent;
-};
-
-/** Until all that was sent is done: one more, behind them, is. */
-const drained = async (system: System): Promise<void> => {
-  const id = await system.send("nobody");
-  while ((await system.progress(id).catch(() => ({ status: "" }))).status !== "completed") await delay(pollMs);
-};
-
 /** Runs while the services behind the gateway stand still: as the floor runs, which has none. */
 const alone = async <T>({ processes }: System, work: () => Promise<T>): Promise<T> => {
   const others = ["registry", "dispatch", "analytics"].flatMap((name) => processes[name] ?? []);
@@ -53,24 +29,25 @@ export const sendsRow: Row = {
     const floor = start("bench/src/send-floor.ts");
     try {
       const { url, pid } = await firstLine<{ url: string; pid: number }>(floor);
+      const { gateway } = system;
       const { token } = system.project;
-      const gateway = () => cpuOf(system).gateway ?? 0;
-      await sends(url, "", warmUp);
-      await alone(system, () => sends(system.gateway, token, warmUp));
+      const gatewayCpu = () => cpuOf(system).gateway ?? 0;
+      await sends({ gateway: url, token: "", count: warmUp });
+      await alone(system, () => sends({ gateway, token, count: warmUp }));
       const slow: number[] = [];
       const of = { floor: [] as number[], alone: [] as number[], working: [] as number[] };
       const cpu = { floor: [] as number[], gateway: [] as number[] };
       for (let run = 0; run < runs; run++) {
         await drained(system);
-        slow.push(percentile((await sends(system.gateway, token, paced, pace)).latencies, 99));
+        slow.push(percentile((await sends({ gateway, token, count: paced, pace })).latencies, 99));
         await drained(system);
-        const before = { floor: cpuSeconds(pid), gateway: gateway() };
-        of.floor.push(burst / (await sends(url, "", burst)).seconds);
-        of.alone.push(burst / (await alone(system, () => sends(system.gateway, token, burst))).seconds);
+        const before = { floor: cpuSeconds(pid), gateway: gatewayCpu() };
+        of.floor.push(burst / (await sends({ gateway: url, token: "", count: burst })).seconds);
+        of.alone.push(burst / (await alone(system, () => sends({ gateway, token, count: burst }))).seconds);
         cpu.floor.push(((cpuSeconds(pid) - before.floor) * 1e6) / burst);
-        cpu.gateway.push(((gateway() - before.gateway) * 1e6) / burst);
+        cpu.gateway.push(((gatewayCpu() - before.gateway) * 1e6) / burst);
         await drained(system);
-        of.working.push(burst / (await sends(system.gateway, token, burst)).seconds);
+        of.working.push(burst / (await sends({ gateway, token, count: burst })).seconds);
       }
       await drained(system);
       yield {
