@@ -5,5 +5,12 @@ export { connectMongo, type MongoHandle, type MongoOptions } from "./connect-mon
 export { type Counts, createCounts } from "./counts.ts";
 export { ensureIndexes, type IndexSpec, indexName } from "./ensure-indexes.ts";
 export { type FindPageOptions, findPage } from "./find-page.ts";
-export { createOutbox, type Outbox, type OutboxEntry, type OutboxOptions, outboxIndex } from "./outbox.ts";
+export {
+  type Announced,
+  createOutbox,
+  type Outbox,
+  type OutboxEntry,
+  type OutboxOptions,
+  outboxIndex,
+} from "./outbox.ts";
 export { pageOfRows } from "./page-of-rows.ts";

@@ -12,7 +12,7 @@ let database: FreshDatabase;
 let devices: Collection<Device>;
 let published: string[];
 let lines: string[];
-const outboxes: Outbox[] = [];
+const outboxes: Outbox<Entry>[] = [];
 
 beforeAll(async () => {
   database = await freshDatabase();
@@ -29,7 +29,7 @@ afterEach(async () => {
 });
 afterAll(() => database.drop());
 
-const create = (options: Partial<OutboxOptions<Entry>> = {}): Outbox => {
+const create = (options: Partial<OutboxOptions<Entry>> = {}): Outbox<Entry> => {
   const outbox = createOutbox<Entry>({
     collections: [{ collection: devices, tombstone: "deletedAt" }],
     publish: async (entry) => {
@@ -138,6 +138,50 @@ test("a tombstone that is one no longer stays, even when nothing was added", asy
   });
   await outbox.flush(devices, { _id: "a", projectId: "p" });
   expect(await stored("a")).toEqual({ _id: "a", projectId: "p" });
+});
+
+test("what a document was just written with is published in its order, and taken out soon after", async () => {
+  const outbox = create();
+  for (const [id, final] of [
+    ["a", false],
+    ["b", true],
+  ] as const) {
+    const doc = device(id, entry(`${id}1`), entry(`${id}2`));
+    await devices.insertOne(doc);
+    await outbox.announce(devices, doc, { final });
+  }
+  expect(published).toEqual(["a1", "a2", "b1", "b2"]);
+  await outbox.stop();
+  for (const id of ["a", "b"]) expect(await stored(id)).toEqual({ _id: id, projectId: "p" });
+});
+
+test("what was added since it was announced stays, and is announced alone", async () => {
+  const outbox = create();
+  await devices.insertOne(device("a", entry("1")));
+  await outbox.announce(devices, device("a", entry("1")));
+  await devices.updateOne({ _id: "a", projectId: "p" }, { $push: { outbox: entry("2") } });
+  await outbox.announce(devices, device("a", entry("1"), entry("2")));
+  expect(published).toEqual(["1", "2"]);
+  await devices.updateOne({ _id: "a", projectId: "p" }, { $push: { outbox: entry("3") } });
+  await outbox.stop();
+  expect((await stored("a"))?.outbox?.map(({ id }) => id)).toEqual(["3"]);
+});
+
+test("an announcement that the bus does not take stays in the document, and the log says so without it", async () => {
+  const outbox = create({
+    publish: async ({ id }) => {
+      if (id === "2") throw new HeraldError("bus-away", "the bus is away");
+      published.push(id);
+    },
+  });
+  const doc = device("a", entry("1"), entry("2"), entry("3"));
+  await devices.insertOne(doc);
+  await outbox.announce(devices, doc, { final: true });
+  await outbox.stop();
+  expect(published).toEqual(["1"]);
+  expect((await stored("a"))?.outbox?.map(({ id }) => id)).toEqual(["2", "3"]);
+  expect(lines.join()).toContain("events stay in the outbox for now");
+  expect(lines.join()).not.toContain("registered");
 });
 
 test("flush does not throw when the bus is away; the events stay, and the log says so without them", async () => {

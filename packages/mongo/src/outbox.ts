@@ -2,6 +2,7 @@ import { HeraldError, type Logger } from "@herald/kit";
 import type { AnyBulkWriteOperation, Collection, Document } from "mongodb";
 import { retryConflicts } from "./conflicts.ts";
 import { type IndexSpec, indexName } from "./ensure-indexes.ts";
+import { type GatherOutboxes, gatherOutboxes, type Out } from "./gather-outboxes.ts";
 
 /** What an outbox needs to know of an event; the rest is between who writes and who publishes it. */
 export type OutboxEntry = { readonly id: string; readonly at: Date };
@@ -15,6 +16,13 @@ export const outboxIndex: IndexSpec = {
 
 /** A collection of any documents that carry an outbox: all that is read of them is a Carrier's fields. */
 type AnyCollection = { readonly collectionName: string; readonly namespace: string };
+
+/** A document as it was just written, and the events that it carries since. */
+export type Announced<Entry> = {
+  readonly _id: string;
+  readonly projectId: string;
+  readonly outbox?: readonly Entry[] | undefined;
+};
 
 /** Which documents: those of one id or of some, and of one project where the collection is sharded by it. */
 type OutboxFilter = { readonly _id?: string | { readonly $in: readonly string[] }; readonly projectId?: string };
@@ -36,7 +44,13 @@ export type OutboxOptions<Entry extends OutboxEntry> = {
   readonly graceMs?: number;
 };
 
-export type Outbox = {
+export type Outbox<Entry extends OutboxEntry = OutboxEntry> = {
+  /**
+   * Publishes the events that a document was just written with, in their order, without reading it again. They are taken out a
+   * moment later, together with those of others. Never throws: what could not be published stays in the document for the
+   * sweep. `final`: nothing is added to its outbox any more. Not for collections with tombstones.
+   */
+  readonly announce: (collection: AnyCollection, doc: Announced<Entry>, options?: { final?: boolean }) => Promise<void>;
   /**
    * Publishes what the documents of a filter have in their outboxes, and takes it out. Never throws: what could not be
    * published stays in the document for the sweep.
@@ -69,17 +83,8 @@ const clearing = <Entry extends OutboxEntry>(
   if (published.length === 0) return [];
   // In a sharded collection the project decides where the document is.
   const filter = doc.projectId === undefined ? { _id: doc._id } : { _id: doc._id, projectId: doc.projectId };
-  const ids = { $literal: published.map((entry) => entry.id) };
-  const left = { $filter: { input: "$outbox", cond: { $not: { $in: ["$$this.id", ids] } } } };
   const update = {
-    updateOne: {
-      filter: { ...filter, outbox: { $exists: true } },
-      // One update, so that nothing can be added between looking and taking away.
-      update: [
-        { $set: { outbox: left } },
-        { $set: { outbox: { $cond: [{ $eq: ["$outbox", []] }, "$$REMOVE", "$outbox"] } } },
-      ],
-    },
+    updateOne: { filter: { ...filter, outbox: { $exists: true } }, update: without(published.map(({ id }) => id)) },
   };
   const remove =
     tombstone === undefined || doc[tombstone] === undefined
@@ -87,6 +92,36 @@ const clearing = <Entry extends OutboxEntry>(
       : [{ deleteOne: { filter: { ...filter, outbox: { $exists: false }, [tombstone]: { $exists: true } } } }];
   return [update, ...remove] as AnyBulkWriteOperation<Carrier<Entry>>[];
 };
+
+/** Takes what is published out of documents of one collection, whatever was added meanwhile. */
+const clearOut = async (collection: Collection<Carrier<OutboxEntry>>, documents: readonly Out[]): Promise<void> => {
+  // With their projects, so that a sharded collection asks only the shards that have them.
+  const filterOf = (some: readonly Out[]) => ({
+    _id: { $in: some.map(({ _id }) => _id) },
+    projectId: { $in: [...new Set(some.map(({ projectId }) => projectId))] },
+  });
+  const final = documents.filter((one) => one.final);
+  const open = documents.filter((one) => !one.final);
+  const hint = "_id_";
+  if (final.length > 0)
+    await retryConflicts(() => collection.updateMany(filterOf(final), { $unset: { outbox: "" } }, { hint }));
+  if (open.length > 0) {
+    const update = without(open.flatMap(({ entries }) => entries));
+    await retryConflicts(() =>
+      collection.updateMany({ ...filterOf(open), outbox: { $exists: true } }, update as Document[], { hint }),
+    );
+  }
+};
+
+/** Takes entries out of an outbox, and the outbox with its last one: one update, so that nothing can be added in between. */
+const without = (entries: readonly string[]) => [
+  {
+    $set: {
+      outbox: { $filter: { input: "$outbox", cond: { $not: { $in: ["$$this.id", { $literal: entries }] } } } },
+    },
+  },
+  { $set: { outbox: { $cond: [{ $eq: ["$outbox", []] }, "$$REMOVE", "$outbox"] } } },
+];
 
 /** Every writer takes the documents in the same order: two bulks in opposite orders deadlock on PostgreSQL, for minutes. */
 const byId = <Entry>(one: Carrier<Entry>, other: Carrier<Entry>): number =>
@@ -97,9 +132,10 @@ const byId = <Entry>(one: Carrier<Entry>, other: Carrier<Entry>): number =>
  * published at once by `flush`; a sweep takes what a crash or an absent broker left. At least once, in order within a
  * document.
  */
-export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<Entry>): Outbox => {
+export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<Entry>): Outbox<Entry> => {
   const { collections, publish, log, sweepEveryMs = 2_000, graceMs = 5_000 } = options;
   const running = new Set<Promise<unknown>>();
+  const gathered = new Map<string, GatherOutboxes>();
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
 
@@ -111,7 +147,9 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
   };
 
   /** A document's entries in their order; ends at the first that fails. */
-  const publishAll = async (doc: Carrier<Entry>): Promise<{ published: Entry[]; error?: unknown }> => {
+  const publishAll = async (
+    doc: Pick<Announced<Entry>, "outbox">,
+  ): Promise<{ published: Entry[]; error?: unknown }> => {
     const published: Entry[] = [];
     for (const entry of doc.outbox ?? []) {
       try {
@@ -171,6 +209,28 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
     }
   };
 
+  const gatherOf = (collection: AnyCollection): GatherOutboxes => {
+    const { collectionName } = collection;
+    const known = gathered.get(collectionName);
+    if (known) return known;
+    const made = gatherOutboxes((documents) =>
+      clearOut(collection as unknown as Collection<Carrier<OutboxEntry>>, documents).catch((err: unknown) =>
+        log.warn({ err, collection: collectionName }, "events that are out stay in the outbox for now"),
+      ),
+    );
+    gathered.set(collectionName, made);
+    return made;
+  };
+
+  const announceNow = async (collection: AnyCollection, doc: Announced<Entry>, final: boolean): Promise<void> => {
+    const gather = gatherOf(collection);
+    const { _id, projectId, outbox = [] } = doc;
+    const { published, error } = await publishAll({ outbox: outbox.filter(({ id }) => !gather.has(_id, id)) });
+    gather.add({ _id, projectId, entries: published.map(({ id }) => id), final: final && error === undefined });
+    if (error !== undefined)
+      log.warn({ err: error, collection: collection.collectionName }, "events stay in the outbox for now");
+  };
+
   const sweepCollection = async (opened: Opened<Entry>): Promise<Settled> => {
     const all: Settled = { cleared: 0, kept: 0 };
     for (let round = 0; round < mostChunks && !stopped; round++) {
@@ -219,6 +279,7 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
   };
 
   return {
+    announce: (collection, doc, { final = false } = {}) => track(announceNow(collection, doc, final)),
     flush: (collection, filter) => {
       const known = collections.find((each) => each.collection.collectionName === collection.collectionName);
       return track(flushNow(opened({ ...known, collection }), filter));
@@ -231,6 +292,7 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
       stopped = true;
       clearTimeout(timer);
       await Promise.allSettled(running);
+      await Promise.all([...gathered.values()].map((gather) => gather.stop()));
     },
   };
 };

@@ -23,7 +23,6 @@ import { apnsId } from "./providers/apns/apns-id.ts";
 import type { KeyRing } from "./providers/webpush/key-ring.ts";
 import { createCarryOut } from "./sending/carry-out.ts";
 import { checkSettings } from "./sending/check-settings.ts";
-import { createClearOutboxes } from "./sending/clear-outboxes.ts";
 import { createConnectProvider } from "./sending/connect-provider.ts";
 import { createExpand } from "./sending/expand.ts";
 import { createFairGate } from "./sending/fair-gate.ts";
@@ -42,7 +41,7 @@ import { createDeliveryList, type ProviderIdOf } from "./stores/delivery-list.ts
 import { createDeliveryStore } from "./stores/delivery-store.ts";
 import { createDeliveryTrace } from "./stores/delivery-trace.ts";
 import { createLedgerReads } from "./stores/ledger-reads.ts";
-import { type NotificationState, notificationCollection } from "./stores/notification-document.ts";
+import { type NotificationState, notificationCollection, type Told } from "./stores/notification-document.ts";
 import { createNotificationStore } from "./stores/notification-store.ts";
 import { createAgreedTransport } from "./transport/http1/agreed-transport.ts";
 import { transports } from "./transport/transports.ts";
@@ -81,24 +80,29 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
   const { list } = createDeliveryList(db, providerIdOf);
   const { trace } = createDeliveryTrace(db, providerIdOf);
 
-  const publish = (event: OutboxEvent) => publishEvent(bus, event);
   const outbox = createOutbox<OutboxEvent>({
     collections: [
       { collection: notificationCollection(db) },
       { collection: deliveryCollection(db) },
       { collection: credentialCollection(db) },
     ],
-    publish,
+    publish: (event) => publishEvent(bus, event),
     log,
   });
   const flush = ({ _id, projectId }: NotificationState) => outbox.flush(notificationCollection(db), { _id, projectId });
+  const announce = (told: Told) => outbox.announce(notificationCollection(db), told);
   const flushCredential = (projectId: string, provider: Provider) =>
     outbox.flush(credentialCollection(db), { _id: `${projectId}/${provider}` });
 
   const expand = createExpand(bus);
   const schedule = createSchedule(bus);
   const watch = createNotificationWatch(notifications, { size: watchedNotifications, now });
-  const finisher = createFinisher({ notifications, ledger, flush, now });
+  const finisher = createFinisher({
+    notifications,
+    ledger,
+    announce: (told) => outbox.announce(notificationCollection(db), told, { final: true }),
+    now,
+  });
   const metrics = createMetrics();
   const overHttp2 = transports[config.HERALD_DISPATCH_TRANSPORT];
   const limits = {
@@ -120,7 +124,6 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     now,
     log,
   });
-  const clearOutboxes = createClearOutboxes(deliveries, log);
   const carryOut = createCarryOut({
     watch,
     pool,
@@ -129,8 +132,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     credentials,
     finisher,
     schedule,
-    publishEvent: publish,
-    clearOutbox: clearOutboxes.add,
+    announce: (row) => outbox.announce(deliveryCollection(db), row, { final: true }),
     flushCredential,
     metrics,
     now,
@@ -171,8 +173,8 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
   };
   return {
     handlers: [
-      startNotification({ notifications, watch, expand, schedule, flush, now }),
-      finishExpansion({ notifications, finisher }),
+      startNotification({ notifications, watch, expand, schedule, announce, flush, now }),
+      finishExpansion({ notifications, watch, finisher }),
       ...[...gates].map(([durable, gate]) =>
         deliverBatch({ durable, concurrency, gate, watch, deliveries, carryOut, now }),
       ),
@@ -203,7 +205,6 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
         await Promise.all(answering.map((each) => each.stop()));
         await sweeps.stop();
         await Promise.all(working.map((each) => each.stop()));
-        await clearOutboxes.stop();
         await pool.close();
         await outbox.stop();
       };

@@ -44,7 +44,7 @@ export const answerNotifications = (options: Options): Answering[] => {
       const found = await find(projectId, notificationId);
       if ("send" in found) {
         const cancelled = await notifications.insertCancelled(found.send, now());
-        if (cancelled) return cancelled;
+        if (cancelled) return cancelled.document;
         continue;
       }
       const { document } = found;

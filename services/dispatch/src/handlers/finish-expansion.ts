@@ -1,14 +1,17 @@
 import { defineHandler } from "@herald/bus";
 import { ExpandedV1 } from "@herald/contracts";
 import type { Finisher } from "../sending/finisher.ts";
+import type { NotificationWatch } from "../sending/notification-watch.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 
 /** Registry has dealt every batch: now it can be told when all of them are final. */
 export const finishExpansion = ({
   notifications,
+  watch,
   finisher,
 }: {
   notifications: Pick<NotificationStore, "expanded">;
+  watch: Pick<NotificationWatch, "sending">;
   finisher: Finisher;
 }) =>
   defineHandler({
@@ -16,7 +19,9 @@ export const finishExpansion = ({
     message: ExpandedV1,
     concurrency: 32, // short waits for the database
     async handle({ data: { projectId, notificationId, batches, devices, unmatched } }) {
-      await notifications.expanded(projectId, notificationId, { batches, devices, unmatched });
-      await finisher.check(projectId, notificationId);
+      const expanded = { batches, devices, unmatched };
+      const document = await notifications.expanded(projectId, notificationId, expanded);
+      // Whoever settles the last of what is being sent here looks for the end, and knows of this by then.
+      if (!watch.sending(notificationId)) await finisher.check(projectId, notificationId, { document });
     },
   });

@@ -4,7 +4,7 @@ import { scheduleSubject } from "../domain/batch-ids.ts";
 import type { Expand } from "../sending/expand.ts";
 import type { NotificationWatch } from "../sending/notification-watch.ts";
 import type { Schedule } from "../sending/schedule.ts";
-import type { NotificationState } from "../stores/notification-document.ts";
+import type { NotificationState, Told } from "../stores/notification-document.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 
 /** A notification was accepted: store it under its id and have it expanded, now or when its time comes. */
@@ -13,6 +13,7 @@ export const startNotification = ({
   watch,
   expand,
   schedule,
+  announce,
   flush,
   now,
 }: {
@@ -20,6 +21,8 @@ export const startNotification = ({
   watch: NotificationWatch;
   expand: Expand;
   schedule: Schedule;
+  /** Publishes what it was just written with. Never throws. */
+  announce: (told: Told) => Promise<void>;
   /** Publishes what is in its outbox. Never throws. */
   flush: (document: NotificationState) => Promise<void>;
   now: () => Date;
@@ -30,13 +33,14 @@ export const startNotification = ({
     concurrency: 64, // a few short waits each, for the database's disk and the broker's
     async handle({ data }) {
       const inserted = await notifications.insert(data, now());
-      if (inserted) watch.put(inserted);
+      if (inserted) watch.put(inserted.document);
       // Known already: it came twice, or was cancelled before it came and is final.
-      const document = inserted ?? (await notifications.get(data.projectId, data.notificationId));
+      const document = inserted?.document ?? (await notifications.get(data.projectId, data.notificationId));
       if (!document || document.final || document.expanded) return;
       if (document.dueAt) await schedule(wakeUp(document, document.dueAt));
       else await expand(document);
-      await flush(document);
+      if (inserted) await announce({ ...document, outbox: inserted.outbox });
+      else await flush(document);
     },
   });
 

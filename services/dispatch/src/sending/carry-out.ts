@@ -18,9 +18,10 @@ export type CarryOutOptions = SendOptions & {
   readonly credentials: Pick<CredentialStore, "pause" | "find">;
   readonly finisher: Finisher;
   readonly schedule: Schedule;
-  readonly publishEvent: (event: OutboxEvent) => Promise<void>;
-  /** The events of a row are out. Never throws. */
-  readonly clearOutbox: (row: Pick<BatchFacts, "_id" | "projectId">) => void;
+  /** Publishes the events of a row that is settled. Never throws. */
+  readonly announce: (
+    told: Pick<BatchFacts, "_id" | "projectId"> & { outbox: readonly OutboxEvent[] },
+  ) => Promise<void>;
   /** Publishes the outbox of a project's provider. Never throws. */
   readonly flushCredential: (projectId: string, provider: Provider) => Promise<void>;
   readonly metrics: DispatchMetrics;
@@ -50,17 +51,8 @@ export const createCarryOut = (options: CarryOutOptions): CarryOut => {
       return undefined;
     }
     // Published first, for those who wait for them; what fails here stays in the row for the sweep.
-    if (events.length > 0) await publishAll(run, events);
+    if (events.length > 0) await options.announce({ ...run, outbox: events });
     return settlement;
-  };
-
-  const publishAll = async (run: Run, events: readonly OutboxEvent[]): Promise<void> => {
-    try {
-      await Promise.all(events.map(options.publishEvent));
-      options.clearOutbox(run);
-    } catch (err) {
-      log.warn({ err, batchId: run._id }, "events stay in the outbox for now");
-    }
   };
 
   const follow = async (batch: BatchFacts): Promise<void> => {
@@ -159,7 +151,7 @@ export const createCarryOut = (options: CarryOutOptions): CarryOut => {
    */
   const goOn = async (run: Run, settled: Settlement | undefined, others: boolean): Promise<void> => {
     if (settled && (settled.waiting || run.generation !== rootGeneration)) await follow(run);
-    else if (!others) await finisher.check(run.projectId, run.notificationId, settled);
+    else if (!others) await finisher.check(run.projectId, run.notificationId, { only: settled });
   };
 
   return {

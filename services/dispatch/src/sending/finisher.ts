@@ -1,37 +1,46 @@
 import type { NotificationId, ProjectId } from "@herald/contracts";
-import type { Failures, Tally } from "../domain/counts.ts";
+import { type Failures, noDevices, type Tally } from "../domain/counts.ts";
 import { isFinished } from "../domain/notification-status.ts";
 import type { LedgerReads } from "../stores/ledger-reads.ts";
-import type { NotificationState } from "../stores/notification-document.ts";
+import type { NotificationState, Told } from "../stores/notification-document.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 
 /** A root row that was just made final, with nothing that goes on. */
 export type LastRow = { readonly tally: Tally; readonly failures: Failures };
 
+/** What its caller has at hand, and need not be read. */
+export type Known = {
+  /** The row that was just made final: all there is where registry dealt a single batch. */
+  readonly only?: LastRow | undefined;
+  /** As it was just written. */
+  readonly document?: NotificationState | null;
+};
+
 export type Finisher = {
   /**
    * Finishes a notification if every device has its final state. Runs after `expanded` was written and after each row was, so
-   * whichever comes last finishes it. `only`: the row, which is all there is where registry dealt a single batch.
+   * whichever comes last finishes it.
    */
-  check(projectId: ProjectId, id: NotificationId, only?: LastRow): Promise<void>;
+  check(projectId: ProjectId, id: NotificationId, known?: Known): Promise<void>;
 };
 
 export const createFinisher = ({
   notifications,
   ledger,
-  flush,
+  announce,
   now,
 }: {
   notifications: NotificationStore;
   ledger: LedgerReads;
-  /** Publishes the outbox of a notification. Never throws. */
-  flush: (document: NotificationState) => Promise<void>;
+  /** Publishes the events of a notification that has ended. Never throws. */
+  announce: (told: Told) => Promise<void>;
   now: () => Date;
 }): Finisher => {
   const sumsOf = async (document: NotificationState, only: LastRow | undefined): Promise<LastRow | undefined> => {
     const { projectId, _id, expanded, expansionLostAt } = document;
     if (!expanded) return undefined;
     // What is left of a lost expansion may be dealt later, when that is replayed.
+    if (expanded.batches === 0 && !expansionLostAt) return { tally: noDevices, failures: {} };
     if (only && expanded.batches === 1 && !expansionLostAt) return only;
     const state = await ledger.state(projectId, _id);
     return isFinished({ ...state, expandedBatches: expanded.batches }) ? ledger.sums(projectId, _id) : undefined;
@@ -44,18 +53,22 @@ export const createFinisher = ({
   };
 
   return {
-    check: async (projectId, id, only) => {
+    check: async (projectId, id, known = {}) => {
+      const { only } = known;
+      const ended = only && (await notifications.finishOnly(projectId, id, { ...only, now: now() }));
+      if (ended) return announce(ended);
+      let written = known.document;
       for (;;) {
-        const document = await notifications.getState(projectId, id);
+        const document = written ?? (await notifications.getState(projectId, id));
+        written = undefined;
         if (!document) return;
         if (document.final) return document.expansionLostAt ? amend(document) : undefined;
         const sums = await sumsOf(document, only);
         if (!sums) return;
         const { tally, failures } = sums;
-        // False when it was cancelled meanwhile, or somebody else has finished it: look again.
-        if (!(await notifications.finish(document, { tally, failures, now: now() }))) continue;
-        await flush(document);
-        return;
+        const told = await notifications.finish(document, { tally, failures, now: now() });
+        if (told) return announce(told);
+        // It was cancelled meanwhile, or somebody else has finished it: look again.
       }
     },
   };

@@ -24,6 +24,8 @@ export type NotificationWatch = {
   put(document: NotificationRecord): void;
   /** Why nothing more may be sent for it, at most a second old; throws when that cannot be known. */
   stopped(watched: Watched): Promise<"cancelled" | "abandoned" | undefined>;
+  /** Whether this process is sending batches of it at this moment. */
+  sending(id: NotificationId): boolean;
   /** This process has cancelled it: seen at once. */
   cancel(id: NotificationId): void;
 };
@@ -99,6 +101,7 @@ export const createNotificationWatch = (
       if (watched.cancelled) return "cancelled";
       return watched.abandoned ? "abandoned" : undefined;
     },
+    sending: (id) => (known.get(id)?.running ?? 0) > 0,
     cancel: (id) => {
       const watched = known.get(id);
       if (watched) watched.cancelled = true;

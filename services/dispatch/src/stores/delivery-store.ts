@@ -211,11 +211,6 @@ export const createDeliveryStore = (db: Db) => {
       return { ...facts, dueAt, paused };
     },
 
-    /** Their events are out. Those of a row were written by one update, and nothing is added later. */
-    clearOutboxes: async (projectId: ProjectId, ids: readonly string[]) => {
-      await deliveries.updateMany({ _id: { $in: [...ids] }, projectId }, { $unset: { outbox: "" } }, { hint: "_id_" });
-    },
-
     /** Looks at a row that waits later. `known` is when it was due: if somebody has changed that since, nothing happens. */
     postpone: async (projectId: ProjectId, id: string, dueAt: Date, known?: Date) => {
       const unchanged = known ? { dueAt: known } : {};

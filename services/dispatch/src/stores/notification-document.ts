@@ -38,6 +38,9 @@ export type NotificationDocument = NotificationState & {
   outbox?: OutboxEvent[];
 };
 
+/** One as it was just written: the events that it carries since are to be published. */
+export type Told = Pick<NotificationDocument, "_id" | "projectId" | "outbox">;
+
 export const toRecord = ({ outbox: _, content, ...state }: NotificationDocument): NotificationRecord => ({
   ...state,
   content: JSON.parse(content),

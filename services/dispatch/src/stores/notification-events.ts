@@ -39,7 +39,7 @@ const endings = {
 } as const;
 
 export const notificationEnded = (
-  { _id, projectId }: Facts,
+  { _id, projectId }: Pick<Facts, "_id" | "projectId">,
   { status, at, tally, failures }: NonNullable<NotificationState["final"]>,
 ): OutboxEvent => {
   const data = { projectId, notificationId: _id, at: at.toISOString(), counts: tally };

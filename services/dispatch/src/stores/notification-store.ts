@@ -10,6 +10,7 @@ import {
   notificationCollection,
   notificationHints,
   notificationIndexes,
+  type Told,
   toRecord,
 } from "./notification-document.ts";
 import { notificationAccepted, notificationEnded } from "./notification-events.ts";
@@ -17,6 +18,12 @@ import { notificationAccepted, notificationEnded } from "./notification-events.t
 /** Most notifications end within it; a later one is looked at so often. */
 const checkEveryMs = 60_000;
 const mostDue = 100;
+const stateOnly = { content: 0, outbox: 0 };
+
+/** The final counts, and when they were. */
+export type Ending = { readonly tally: Tally; readonly failures: Failures; readonly now: Date };
+
+type Inserted = { readonly document: NotificationRecord; readonly outbox: NonNullable<Told["outbox"]> };
 
 /** Notifications, from their acceptance to their final counts. */
 export const createNotificationStore = (db: Db) => {
@@ -29,34 +36,34 @@ export const createNotificationStore = (db: Db) => {
   };
 
   const getState = (projectId: ProjectId, id: NotificationId): Promise<NotificationState | null> =>
-    notifications.findOne({ _id: id, projectId }, { projection: { content: 0, outbox: 0 } });
+    notifications.findOne({ _id: id, projectId }, { projection: stateOnly });
 
-  /** Finishes it if it still is as `filter` says. False when it is not. */
-  const end = async (
-    document: NotificationState,
+  /** Finishes it if it still is as `filter` says. Null when it is not. */
+  const end = (
+    { _id, projectId, cancelledAt }: Pick<NotificationState, "_id" | "projectId" | "cancelledAt">,
     filter: Filter<NotificationDocument>,
-    { tally, failures, now }: { tally: Tally; failures: Failures; now: Date },
-  ): Promise<boolean> => {
-    const final = { status: finalStatus(document.cancelledAt !== undefined, tally), at: now, tally, failures };
-    const { modifiedCount } = await notifications.updateOne(
-      { ...filter, _id: document._id, projectId: document.projectId, final: { $exists: false } },
+    { tally, failures, now }: Ending,
+  ): Promise<Told | null> => {
+    const final = { status: finalStatus(cancelledAt !== undefined, tally), at: now, tally, failures };
+    return notifications.findOneAndUpdate(
+      { ...filter, _id, projectId, final: { $exists: false } },
       {
         $set: { final, keptSince: now },
         $unset: { checkAt: "", dueAt: "" },
-        $push: { outbox: notificationEnded(document, final) },
+        $push: { outbox: notificationEnded({ _id, projectId }, final) },
       },
+      { returnDocument: "after", projection: { projectId: 1, outbox: 1 } },
     );
-    return modifiedCount === 1;
   };
 
-  const insert = async (state: NotificationState, { content }: SendV1): Promise<NotificationRecord | undefined> => {
+  const insert = async (state: NotificationState, { content }: SendV1): Promise<Inserted | undefined> => {
     const outbox = [
       notificationAccepted(state, content.targets),
       ...(state.final ? [notificationEnded(state, state.final)] : []),
     ];
     try {
       await notifications.insertOne({ ...state, content: JSON.stringify(content), outbox });
-      return { ...state, content };
+      return { document: { ...state, content }, outbox };
     } catch (error) {
       if (isDuplicateKey(error)) return undefined;
       throw error;
@@ -73,10 +80,10 @@ export const createNotificationStore = (db: Db) => {
       send: SendV1,
       now: Date,
       more: Pick<NotificationState, "abandonedAt"> = {},
-    ): Promise<NotificationRecord | undefined> => insert({ ...toState(send, now), ...more }, send),
+    ): Promise<Inserted | undefined> => insert({ ...toState(send, now), ...more }, send),
 
     /** A tombstone that the send finds when it comes: cancelled before it began, so nobody was addressed. */
-    insertCancelled: (send: SendV1, now: Date): Promise<NotificationRecord | undefined> => {
+    insertCancelled: (send: SendV1, now: Date): Promise<Inserted | undefined> => {
       const { checkAt: _, dueAt: __, ...state } = toState(send, now);
       const final = { status: "cancelled", at: now, tally: noDevices, failures: {} } as const;
       return insert({ ...state, cancelledAt: now, final }, send);
@@ -95,13 +102,17 @@ export const createNotificationStore = (db: Db) => {
       return known && !known.final && !known.dueAt && !known.expanded ? known : null;
     },
 
-    /** Writes what registry dealt, once. */
-    expanded: async (projectId: ProjectId, id: NotificationId, expanded: NotificationState["expanded"] & {}) => {
-      await notifications.updateOne(
+    /** Writes what registry dealt, once. Null when that was known, or it is final. */
+    expanded: (
+      projectId: ProjectId,
+      id: NotificationId,
+      expanded: NotificationState["expanded"] & {},
+    ): Promise<NotificationState | null> =>
+      notifications.findOneAndUpdate(
         { _id: id, projectId, final: { $exists: false }, expanded: { $exists: false } },
         { $set: { expanded } },
-      );
-    },
+        { returnDocument: "after", projection: stateOnly },
+      ),
 
     /** No page after the dead one will be dealt. */
     expansionLost: async (projectId: ProjectId, id: NotificationId, now: Date) => {
@@ -129,13 +140,21 @@ export const createNotificationStore = (db: Db) => {
       return matchedCount === 1;
     },
 
-    /** Cancels one that waits for its `send_at`: nobody was addressed. False when it does not wait. */
-    cancelScheduled: (document: NotificationState, now: Date): Promise<boolean> =>
+    /** Cancels one that waits for its `send_at`: nobody was addressed. Null when it does not wait. */
+    cancelScheduled: (document: NotificationState, now: Date): Promise<Told | null> =>
       end({ ...document, cancelledAt: now }, { dueAt: { $exists: true } }, { tally: noDevices, failures: {}, now }),
 
-    /** The end, with its counts. False when somebody changed it since `document` was read. */
-    finish: (document: NotificationState, sums: { tally: Tally; failures: Failures; now: Date }): Promise<boolean> =>
-      end(document, { cancelledAt: document.cancelledAt ?? { $exists: false } }, sums),
+    /** The end, with its counts. Null when somebody changed it since `document` was read. */
+    finish: (document: NotificationState, ending: Ending): Promise<Told | null> =>
+      end(document, { cancelledAt: document.cancelledAt ?? { $exists: false } }, ending),
+
+    /** The end of one whose only row is final, without reading it before. Null when there is more to it than that. */
+    finishOnly: (projectId: ProjectId, id: NotificationId, ending: Ending): Promise<Told | null> =>
+      end(
+        { _id: id, projectId },
+        { "expanded.batches": 1, cancelledAt: { $exists: false }, expansionLostAt: { $exists: false } },
+        ending,
+      ),
 
     /** Takes devices into the final counts that were dealt after the end. Whoever has summed up fewer changes nothing. */
     amend: async (
@@ -152,10 +171,7 @@ export const createNotificationStore = (db: Db) => {
     /** Some that nobody has looked at for long enough, each for whoever asks first. */
     takeUnchecked: async (now: Date): Promise<NotificationState[]> => {
       const due = await notifications
-        .find(
-          { checkAt: { $exists: true, $lte: now } },
-          { hint: notificationHints.unfinished, projection: { content: 0, outbox: 0 } },
-        )
+        .find({ checkAt: { $exists: true, $lte: now } }, { hint: notificationHints.unfinished, projection: stateOnly })
         .sort({ checkAt: 1 })
         .limit(mostDue)
         .toArray();

@@ -12,7 +12,11 @@ const most = 500;
  * Has the events of documents published soon after they were written, many at a time: one document alone would cost three round
  * trips, and those that come while others are under way share theirs.
  */
-const createQueue = (outbox: Outbox, collection: Carriers, filterOf: (project: ProjectId, ids: string[]) => Which) => {
+const createQueue = (
+  outbox: Pick<Outbox, "flush">,
+  collection: Carriers,
+  filterOf: (project: ProjectId, ids: string[]) => Which,
+) => {
   const waiting = new Map<ProjectId, Set<string>>();
   let running: Promise<void> | undefined;
 
@@ -47,7 +51,7 @@ export type Announce = ReturnType<typeof createAnnounce>;
 
 /** Says that documents have events in their outboxes. What is not said, or not heard, the outbox's sweep finds. */
 export const createAnnounce = (
-  outbox: Outbox,
+  outbox: Pick<Outbox, "flush">,
   collections: { devices: Carriers; topics: Carriers; projects: Carriers },
 ) => {
   const ofProject = (projectId: ProjectId, ids: string[]) => ({ projectId, _id: { $in: ids } });
