@@ -1,6 +1,5 @@
-import { eventually } from "@herald/testing";
+import { type Answered, eventually, request } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { type Answered, request } from "./harness/http.ts";
 import { checkInvariants, nothingBroken } from "./harness/invariants.ts";
 import { type Load, sendSurely, startLoad } from "./harness/load.ts";
 import { apnsToken, type Project } from "./harness/project.ts";

@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Problem } from "@herald/contracts";
-import { eventually } from "@herald/testing";
+import { type Answered, eventually, expectStatus, type Request, request } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Answered, expectStatus, type Request, request } from "./harness/http.ts";
 import { apnsToken, type Project } from "./harness/project.ts";
 import { payloadOf } from "./harness/simulators.ts";
 import { type System, startSystem, tellOnFailure } from "./harness/system.ts";

@@ -1,9 +1,8 @@
 import { type Platform, type Provider, providerOf } from "@herald/contracts";
 import type { Rule } from "@herald/simulators";
-import { eventually } from "@herald/testing";
+import { eventually, expectStatus } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { aboutOneDevice, platforms, refusals, silences } from "./harness/answer-cases.ts";
-import { expectStatus } from "./harness/http.ts";
 import { inParallel } from "./harness/in-parallel.ts";
 import { checkInvariants, nothingBroken } from "./harness/invariants.ts";
 import type { Project } from "./harness/project.ts";

@@ -1,5 +1,5 @@
+import { expectStatus, request } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { expectStatus, request } from "./harness/http.ts";
 import { apnsToken, type Project } from "./harness/project.ts";
 import { deviceOf, payloadOf } from "./harness/simulators.ts";
 import { type System, startSystem, tellOnFailure } from "./harness/system.ts";

@@ -1,8 +1,7 @@
 import { DeviceStory, DryRun, type Platform, type Provider } from "@herald/contracts";
-import { eventually } from "@herald/testing";
+import { eventually, expectStatus } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { platforms } from "./harness/answer-cases.ts";
-import { expectStatus } from "./harness/http.ts";
 import { checkInvariants, nothingBroken } from "./harness/invariants.ts";
 import type { Project } from "./harness/project.ts";
 import { newAddress, seed } from "./harness/seed.ts";

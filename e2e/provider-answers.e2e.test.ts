@@ -1,9 +1,8 @@
 import { type Delivery, ProviderPausedV1, ProviderResumedV1 } from "@herald/contracts";
 import type { Rule } from "@herald/simulators";
-import { eventually } from "@herald/testing";
+import { eventually, expectStatus } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { eventsOf } from "./harness/compare-events.ts";
-import { expectStatus } from "./harness/http.ts";
 import { checkInvariants, nothingBroken } from "./harness/invariants.ts";
 import { apnsToken, type Project } from "./harness/project.ts";
 import { seed } from "./harness/seed.ts";

@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { eventually, readStream } from "@herald/testing";
+import { eventually, readStream, request } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Collector, type Span, startCollector } from "./harness/collector.ts";
-import { request } from "./harness/http.ts";
 import { apnsToken } from "./harness/project.ts";
 import { payloadOf } from "./harness/simulators.ts";
 import { type ServiceName, type System, serviceNames, startSystem, tellOnFailure } from "./harness/system.ts";

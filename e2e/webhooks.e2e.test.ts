@@ -1,7 +1,6 @@
 import { headerNames } from "@herald/contracts";
-import { eventually, readStream } from "@herald/testing";
+import { eventually, expectStatus, readStream } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { expectStatus } from "./harness/http.ts";
 import type { Project } from "./harness/project.ts";
 import { type System, startSystem, tellOnFailure } from "./harness/system.ts";
 import { type Mood, startWebhookReceiver, type WebhookReceiver } from "./harness/webhook-receiver.ts";

@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import { freePort, startProcess } from "@herald/local-stack";
-import { eventually } from "@herald/testing";
-import { type Answered, expectStatus, request } from "./http.ts";
+import { type Answered, eventually, expectStatus, request } from "@herald/testing";
 import type { ServiceName, System } from "./system.ts";
 
 export type Beside = {

@@ -1,5 +1,4 @@
-import { eventually } from "@herald/testing";
-import { type Answered, request } from "./http.ts";
+import { type Answered, eventually, request } from "@herald/testing";
 
 type Entry = {
   readonly title: string;

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { eventually } from "@herald/testing";
-import { type Answered, request } from "./http.ts";
+import { type Answered, eventually, request } from "@herald/testing";
 import type { Promised } from "./invariants.ts";
 import { deliveryKey } from "./ledger.ts";
 import type { Content, Project } from "./project.ts";

@@ -7,9 +7,8 @@ import {
   type RegisterDevice,
   type SendNotification,
 } from "@herald/contracts";
-import { eventually } from "@herald/testing";
+import { type Answered, eventually, expectStatus, type Request, request } from "@herald/testing";
 import { expect } from "vitest";
-import { type Answered, expectStatus, type Request, request } from "./http.ts";
 
 export type Registered = { readonly device: Device; readonly credential: string; readonly created: boolean };
 

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect } from "node:http2";
 import type { Push } from "@herald/simulators";
-import { expectStatus, request } from "./http.ts";
+import { expectStatus, request } from "@herald/testing";
 import type { SimulatorControl } from "./simulators.ts";
 
 /** Not signed, which is enough for a simulator that was told no keys. */

@@ -1,5 +1,5 @@
 import type { Push, Rule, WebPushSubscription } from "@herald/simulators";
-import { expectStatus, request } from "./http.ts";
+import { expectStatus, request } from "@herald/testing";
 
 export type SimulatorControl = {
   readonly url: string;

@@ -4,16 +4,19 @@ import { join } from "node:path";
 import { type BusUserName, Project as ProjectView, type Provider, passwordVariables } from "@herald/contracts";
 import { type AnalyticsAccess, freePort, type RunningHerald, removeAtExit, startHerald } from "@herald/local-stack";
 import {
+  type Answered,
   type Broker,
   eventually,
+  expectStatus,
   type FaultyProxy,
   type FreshDatabase,
   faultyProxy,
   freshDatabase,
+  type Request,
+  request,
   startBroker,
 } from "@herald/testing";
 import { afterEach, expect } from "vitest";
-import { type Answered, expectStatus, type Request, request } from "./http.ts";
 import { createLogs, type Logs } from "./logs.ts";
 import { type Project, projectClient } from "./project.ts";
 import { settingsFor } from "./providers.ts";

@@ -11,7 +11,7 @@ import {
   ownerOf,
   type QuestionContract,
 } from "@herald/contracts";
-import { type BrokerHands, eventually, operateBroker, readStream } from "@herald/testing";
+import { type BrokerHands, eventually, expectStatus, operateBroker, readStream, request } from "@herald/testing";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
@@ -204,8 +204,11 @@ test("garbage into the dead letters, the schedule and the buckets: settled, and 
   );
   const record = { id: world.tokenId, projectId: world.project.id, scopes: ["send"], openRegistration: true };
   const records = fc.sample(mangled(record), { numRuns: each, seed });
+  const place = (index: number, length: number) => String(index % 500).padStart(length, "a");
   const keys = (index: number) => [
-    `push_tokens.${String(index % 500).padStart(64, "a")}`,
+    `push_replays.${(index % 500) + 1}`, // of the first letters that there are
+    `push_idempotency.${place(index, 22)}`,
+    `push_tokens.${place(index, 64)}`,
     `push_projects.prj_${String(index % 500).padStart(26, "0")}.settings`,
     `push_projects.prj_${String(index % 500).padStart(26, "0")}.providers`,
     `push_projects.${index}`,
@@ -215,6 +218,8 @@ test("garbage into the dead letters, the schedule and the buckets: settled, and 
   });
   await allSettled();
   expect(pids()).toEqual(running);
+  const listed = await request(system.gateway, "GET /admin/v1/dead-letters?per_page=100", { token: system.adminToken });
+  expect(expectStatus(listed, 200).body.data).toHaveLength(100);
   const project = await system.project("After the buckets");
   const { device } = await project.register();
   const { id } = await project.send({ title: "Hello", targets: [device.id] });

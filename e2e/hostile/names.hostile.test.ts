@@ -1,7 +1,6 @@
 import { buckets, contractOf, durables, ProjectId } from "@herald/contracts";
-import { type BrokerHands, eventually, operateBroker } from "@herald/testing";
+import { type BrokerHands, eventually, expectStatus, operateBroker, request } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { expectStatus, request } from "../harness/http.ts";
 import { inParallel } from "../harness/in-parallel.ts";
 import { apnsToken } from "../harness/project.ts";
 import { type System, startSystem, tellOnFailure } from "../harness/system.ts";

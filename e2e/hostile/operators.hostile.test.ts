@@ -1,5 +1,5 @@
+import { type Answered, request } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Answered, request } from "../harness/http.ts";
 import { inParallel } from "../harness/in-parallel.ts";
 import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
 import { show } from "./figures.ts";

@@ -1,6 +1,5 @@
-import { eventually } from "@herald/testing";
+import { eventually, expectStatus, request } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { expectStatus, request } from "../harness/http.ts";
 import { inParallel } from "../harness/in-parallel.ts";
 import { payloadOf } from "../harness/simulators.ts";
 import { type System, startSystem, tellOnFailure } from "../harness/system.ts";

@@ -1,6 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { eventually } from "@herald/testing";
-import { request } from "../../harness/http.ts";
+import { eventually, request } from "@herald/testing";
 import type { System } from "../../harness/system.ts";
 import type { Row } from "../row.ts";
 import { startTrial, type Trial } from "../trial.ts";

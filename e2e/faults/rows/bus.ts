@@ -1,6 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { eventually, operateBroker } from "@herald/testing";
-import { expectStatus } from "../../harness/http.ts";
+import { eventually, expectStatus, operateBroker } from "@herald/testing";
 import type { Row } from "../row.ts";
 import { startTrial } from "../trial.ts";
 

@@ -1,6 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { startBroker } from "@herald/testing";
-import { request } from "../../harness/http.ts";
+import { request, startBroker } from "@herald/testing";
 import type { Row } from "../row.ts";
 import { smallDisk } from "../small-disk.ts";
 import { startTrial } from "../trial.ts";

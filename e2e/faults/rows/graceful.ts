@@ -1,7 +1,6 @@
 import { freePort, type RunningServer, startMongo } from "@herald/local-stack";
-import { eventually, startBroker } from "@herald/testing";
+import { eventually, request, startBroker } from "@herald/testing";
 import { startBeside } from "../../harness/beside.ts";
-import { request } from "../../harness/http.ts";
 import type { ServiceName, System } from "../../harness/system.ts";
 import { NotHere, type Row } from "../row.ts";
 import { slowness } from "../slowness.ts";

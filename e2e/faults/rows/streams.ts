@@ -1,5 +1,5 @@
 import type { Rule } from "@herald/simulators";
-import { expectStatus, request } from "../../harness/http.ts";
+import { expectStatus, request } from "@herald/testing";
 import { payloadOf } from "../../harness/simulators.ts";
 import type { System } from "../../harness/system.ts";
 import type { Row } from "../row.ts";

@@ -1,8 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ProviderPausedV1, ProviderResumedV1 } from "@herald/contracts";
-import { eventually } from "@herald/testing";
+import { eventually, expectStatus } from "@herald/testing";
 import { eventsOf } from "../../harness/compare-events.ts";
-import { expectStatus } from "../../harness/http.ts";
 import { payloadOf } from "../../harness/simulators.ts";
 import type { Row } from "../row.ts";
 import { slowness } from "../slowness.ts";

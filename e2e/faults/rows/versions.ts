@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { expectStatus } from "@herald/testing";
 import { type Beside, startBeside } from "../../harness/beside.ts";
-import { expectStatus } from "../../harness/http.ts";
 import type { LogLine } from "../../harness/logs.ts";
 import { projectClient } from "../../harness/project.ts";
 import type { ServiceName } from "../../harness/system.ts";

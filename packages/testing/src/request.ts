@@ -28,8 +28,12 @@ export async function request(base: string, route: string, { token, body, header
     ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
     signal: AbortSignal.timeout(20_000), // longer than any answer takes, a 503 for a bus that hangs included
   });
-  const text = await response.text();
-  const json = response.headers.get("content-type")?.includes("json") === true && text !== "";
+  const type = response.headers.get("content-type") ?? "";
+  // An answer without an end is one as soon as it begins.
+  const endless = type.startsWith("text/event-stream");
+  if (endless) await response.body?.cancel();
+  const text = endless ? "" : await response.text();
+  const json = type.includes("json") && text !== "";
   return { status: response.status, headers: response.headers, text, body: json ? JSON.parse(text) : undefined };
 }
 

@@ -1,9 +1,10 @@
 import type { Scope } from "@herald/contracts";
+import type { Request } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Route } from "../src/http/route.ts";
 import { allRoutes } from "../src/routes/all-routes.ts";
 import { routeOf } from "./documented.ts";
-import { adminToken, type Call, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
+import { adminToken, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
 import { newWorld } from "./new-world.ts";
 import { type Case, table, type World } from "./route-table.ts";
 
@@ -22,12 +23,12 @@ const caseOf = (route: Route): Case => {
 };
 
 /** The credential that a route takes: the admin token, a project token, or none. */
-const credentialFor = (route: Route, { project }: { project: TestProject }): Call => {
+const credentialFor = (route: Route, { project }: { project: TestProject }): Request => {
   if (route.access.by.includes("admin")) return { token: adminToken };
   return route.access.by.includes("project") ? { token: project.token } : {};
 };
 
-const bodyFor = (one: Case, world: World): Call => (one.body === undefined ? {} : { body: one.body(world) });
+const bodyFor = (one: Case, world: World): Request => (one.body === undefined ? {} : { body: one.body(world) });
 
 test("the table has every route, and no other", () => {
   expect(Object.keys(table).sort()).toEqual(allRoutes.map(({ operationId }) => operationId).sort());

@@ -8,6 +8,9 @@ import {
   eventually,
   type FaultyProxy,
   faultyProxy,
+  type Answered as HttpAnswer,
+  type Request,
+  request,
   startBroker,
 } from "@herald/testing";
 import { createApp } from "../src/app.ts";
@@ -18,20 +21,7 @@ import { type Peers, startPeers } from "./peers/start-peers.ts";
 export const adminToken = "admin-token-of-the-gateway-tests";
 export const openKey = randomBytes(32).toString("base64");
 
-export type Answered = {
-  readonly status: number;
-  readonly headers: Headers;
-  /** The parsed body; undefined where there is none. Tests look at what they expect. */
-  // biome-ignore lint/suspicious/noExplicitAny: a test reads fields of answers that it asserts on
-  readonly body: any;
-  readonly problem: Problem;
-};
-
-export type Call = {
-  readonly token?: string | undefined;
-  readonly body?: unknown;
-  readonly headers?: Record<string, string>;
-};
+export type Answered = HttpAnswer & { readonly problem: Problem };
 
 export type TestProject = { readonly id: ProjectId; readonly token: string };
 
@@ -44,7 +34,7 @@ export type GatewayTest = {
   readonly peers: Peers;
   readonly address: () => string;
   /** `call("POST /api/v1/devices", { token, body })`. */
-  readonly call: (route: string, call?: Call) => Promise<Answered>;
+  readonly call: (route: string, call?: Request) => Promise<Answered>;
   readonly project: (name?: string) => Promise<TestProject>;
   readonly token: (project: TestProject, scopes: Scope[]) => Promise<string>;
   readonly ready: () => Promise<void>;
@@ -72,30 +62,12 @@ export const configOf = (natsUrl: string, environment: Record<string, string> = 
     ...environment,
   });
 
-/** One call over HTTP. */
-export const callAt = async (
-  base: string,
-  route: string,
-  { token, body, headers = {} }: Call = {},
-): Promise<Answered> => {
+/** One call over HTTP, whose answer must be one that the route declares. */
+export const callAt = async (base: string, route: string, call: Request = {}): Promise<Answered> => {
+  const answer = await request(base, route, call);
   const [method = "", path = ""] = route.split(" ");
-  const response = await fetch(base + path, {
-    method,
-    headers: {
-      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-      ...(body === undefined ? {} : { "content-type": "application/json" }),
-      ...headers,
-    },
-    ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
-  });
-  const { status } = response;
-  const endless = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
-  if (endless) await response.body?.cancel();
-  const text = endless ? "" : await response.text();
-  const json = response.headers.get("content-type")?.includes("json") === true;
-  const parsed = json && text !== "" ? JSON.parse(text) : undefined;
-  if (/^\/(api|admin)\//.test(path)) checkDocumented(method, path, { status, headers: response.headers, body: parsed });
-  return { status, headers: response.headers, body: parsed, problem: parsed };
+  if (/^\/(api|admin)\//.test(path)) checkDocumented(method, path, answer);
+  return { ...answer, problem: answer.body };
 };
 
 /** A gateway on a broker of its own, with peers that answer its questions. */
@@ -108,7 +80,7 @@ export const startGatewayTest = async (options: GatewayTestOptions = {}): Promis
   const { environment, broker: _, ...overrides } = options;
   const app = createApp(configOf(proxy.url, { ...broker.loginOf("gateway"), ...environment }), overrides);
   await app.start();
-  const call = (route: string, one?: Call) => callAt(app.address(), route, one);
+  const call = (route: string, one?: Request) => callAt(app.address(), route, one);
   const ready = () =>
     eventually(async () => {
       const { status, body } = await call("GET /readyz");
