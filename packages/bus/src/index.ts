@@ -24,6 +24,7 @@ export { measureQueues } from "./measure-queues.ts";
 export type { Published, PublishOptions } from "./publish.ts";
 export { publish } from "./publish.ts";
 export { publishEvent, publishEvents } from "./publish-event.ts";
+export { groupedPublish, groupedPublishEvent } from "./publish-grouped.ts";
 export type { Message } from "./publish-together.ts";
 export { publishTogether } from "./publish-together.ts";
 export type { Scheduled } from "./schedule.ts";

@@ -29,7 +29,8 @@ export const publishEvents = async (bus: Bus, facts: readonly OutboxEvent[]): Pr
     );
 };
 
-const messageOf = (event: OutboxEvent, replay?: string): Outgoing => {
+/** An event as the bus carries it. */
+export const messageOf = (event: OutboxEvent, replay?: string): Outgoing => {
   const contract = events[event.event] as unknown as EventContract;
   const { projectId } = event.data as { projectId: string };
   return {

@@ -92,13 +92,26 @@ const deliverBatch = z.object({
   devices: z.array(Addressee),
 });
 
-/** At most 500 devices and 512 KiB of one platform, sorted by id. The content is read from the ledger. */
-export const DeliverBatchV1 = defineMessage(
+const batches = defineMessage(
   "DeliverBatchV1",
   "push.deliver.v1.:lane.:platform.:projectId",
   deliverBatch,
   plainBatch(deliverBatch, (device) => isPlainAddressee(Addressee, device)),
 );
+
+/**
+ * At most 500 devices and 512 KiB of one platform, sorted by id. The content is read from the ledger. What is sent to single devices
+ * has 32 queues for each project and platform, by the last character of the notification: a queue holds eight batches, which is
+ * plenty where each has hundreds of devices and far too few where each has one.
+ */
+export const DeliverBatchV1: typeof batches = {
+  ...batches,
+  filter: "push.deliver.v1.>",
+  subject: (batch) => {
+    const subject = batches.subject(batch);
+    return batch.lane === "direct" ? `${subject}.${batch.notificationId.at(-1)}` : subject;
+  },
+};
 export type DeliverBatchV1 = DataOf<typeof DeliverBatchV1>;
 
 export const batchLimits = { devices: 500, bytes: 524_288 } as const;

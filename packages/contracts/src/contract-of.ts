@@ -7,10 +7,12 @@ const token = /^[A-Za-z0-9_-]+$/;
 
 const matches = (filter: string, subject: string): boolean => {
   const [wanted, given] = [filter.split("."), subject.split(".")];
-  return (
-    wanted.length === given.length &&
-    wanted.every((part, index) => (part === "*" ? token.test(given[index] ?? "") : part === given[index]))
-  );
+  const open = wanted.at(-1) === ">";
+  if (open ? given.length < wanted.length : given.length !== wanted.length) return false;
+  return given.every((part, index) => {
+    const expected = wanted[index] ?? ">";
+    return expected === "*" || expected === ">" ? token.test(part) : part === expected;
+  });
 };
 
 /** The contract of which a message on this subject is; undefined where no contract has it, and for a pattern of subjects. */

@@ -147,7 +147,7 @@ const command = (filter: string) =>
 const delivery = (lane: "direct" | "broadcast", platform: "ios" | "android" | "web") =>
   ({
     stream: "PUSH_DELIVER",
-    filters: [`push.deliver.v1.${lane}.${platform}.*`],
+    filters: [`push.deliver.v1.${lane}.${platform}.>`],
     ackWaitMs,
     maxAckPending: 20_000,
     from: "all",

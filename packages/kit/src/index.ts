@@ -6,6 +6,7 @@ export type { Envelope, Owner } from "./envelope/envelope.ts";
 export { rewrap, seal, UnknownMasterKey, unseal } from "./envelope/envelope.ts";
 export type { MasterKeys } from "./envelope/master-keys.ts";
 export { parseMasterKeys } from "./envelope/master-keys.ts";
+export { createGroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 export { createHealth, type Health } from "./health.ts";
 export { HeraldError, toProblem } from "./herald-error.ts";
 export { clientAddress } from "./http/client-address.ts";

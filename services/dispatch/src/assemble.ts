@@ -1,4 +1,4 @@
-import { openBucket, publishEvent } from "@herald/bus";
+import { groupedPublishEvent, openBucket } from "@herald/bus";
 import { type Lane, type OutboxEvent, type Platform, type Provider, ProvidersRecord } from "@herald/contracts";
 import { repeat } from "@herald/kit";
 import { createOutbox } from "@herald/mongo";
@@ -13,6 +13,7 @@ import { createFindNotification } from "./answers/find-notification.ts";
 import { createProviderRecords } from "./answers/provider-records.ts";
 import { createRecentSums } from "./answers/recent-sums.ts";
 import type { DispatchConfig } from "./config.ts";
+import { placesOfBatch } from "./domain/places.ts";
 import { buryDead } from "./handlers/bury-dead.ts";
 import { deliverBatch, deliverDurables } from "./handlers/deliver-batch.ts";
 import { dropProject } from "./handlers/drop-project.ts";
@@ -48,6 +49,8 @@ import { transports } from "./transport/transports.ts";
 
 /** Contents in memory: more than are being sent at a time, at some kilobytes each. */
 const watchedNotifications = 1_000;
+/** A project's queues for single devices hold so many times what one for broadcasts does, and their batches a fraction of the bytes. */
+const directInMemory = 16;
 /** What the clock on the bus forgot waits this much longer. */
 const usualSweepMs = 2_000;
 
@@ -86,7 +89,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
       { collection: deliveryCollection(db) },
       { collection: credentialCollection(db) },
     ],
-    publish: (event) => publishEvent(bus, event),
+    publish: groupedPublishEvent(() => bus),
     log,
   });
   const flush = ({ _id, projectId }: NotificationState) => outbox.flush(notificationCollection(db), { _id, projectId });
@@ -144,8 +147,8 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
   const sweeps = createSweeps({ deliveries, notifications, ledger, carryOut, finisher, publishDue, everyMs, now, log });
 
   const shares = {
-    total: config.HERALD_DISPATCH_BATCHES,
-    perKey: config.HERALD_DISPATCH_BATCHES_PER_PROJECT,
+    total: config.HERALD_DISPATCH_BATCHES * placesOfBatch,
+    perKey: config.HERALD_DISPATCH_BATCHES_PER_PROJECT * placesOfBatch,
   };
   const gates = new Map(deliverDurables.map((durable) => [durable, createFairGate(shares)]));
   const gateOf = (lane: Lane, platform: Platform) => {
@@ -176,7 +179,15 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
       startNotification({ notifications, watch, expand, schedule, announce, flush, now }),
       finishExpansion({ notifications, watch, finisher }),
       ...[...gates].map(([durable, gate]) =>
-        deliverBatch({ durable, concurrency, gate, watch, deliveries, carryOut, now }),
+        deliverBatch({
+          durable,
+          concurrency: durable.startsWith("dispatch-direct") ? concurrency * directInMemory : concurrency,
+          gate,
+          watch,
+          deliveries,
+          carryOut,
+          now,
+        }),
       ),
       wakeDue({ notifications, deliveries, watch, pool, carryOut, schedule, expand, gateOf, concurrency, now }),
       buryDead({ notifications, deliveries, carryOut, finisher, expand, now }),

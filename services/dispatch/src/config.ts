@@ -45,7 +45,10 @@ export const DispatchConfig = z
     HERALD_DISPATCH_BATCHES: variables.integer({ least: 1, most: 256 }).default(16),
     /** How many of those may be one project's: while one is sent, others start or write their outcomes. */
     HERALD_DISPATCH_BATCHES_PER_PROJECT: variables.integer({ least: 1, most: 256 }).default(4),
-    /** Batches of one lane and platform in memory, those that wait for their turn included: enough for eight projects at their limit. */
+    /**
+     * Batches of one lane and platform in memory, those that wait for their turn included: enough for eight projects at their limit.
+     * Of the direct lane, where most have one device, sixteen times as many.
+     */
     HERALD_DISPATCH_BATCHES_IN_MEMORY: variables.integer({ least: 1, most: 1_024 }).default(64),
     /** Requests of one project to one provider that wait for an answer: at 50 ms that is 20,000 pushes a second, and some MB. */
     HERALD_DISPATCH_IN_FLIGHT: variables.integer({ least: 50, most: 16_000 }).default(1_000),

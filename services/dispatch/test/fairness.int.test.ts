@@ -1,3 +1,4 @@
+import { batchLimits } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type DispatchTest, devices, startDispatchTest } from "./dispatch-fixture.ts";
@@ -13,7 +14,7 @@ test("a project whose provider is slow takes its share, and another's batches pa
   simulators.script([{ provider: "apns", tokenPrefix: "510e", hang: true }]);
   const slow = await project();
   const hanging = await send(slow);
-  const batches = Array.from({ length: 6 }, () => devices(2, "510e"));
+  const batches = Array.from({ length: 6 }, () => devices(batchLimits.devices, "510e"));
   await deal(slow, hanging, batches);
   await eventually(async () => expect(await rows(hanging)).toHaveLength(2));
 
@@ -24,7 +25,7 @@ test("a project whose provider is slow takes its share, and another's batches pa
 
   // Its own lane and platform, where six of its batches came before: two are sent, the others wait for their turn.
   expect(await rows(hanging)).toHaveLength(2);
-  expect(await get(slow, hanging)).toMatchObject({ counts: { devices: 12, pending: 12 } });
+  expect(await get(slow, hanging)).toMatchObject({ counts: { devices: 3_000, pending: 3_000 } });
   // Lets go of those that hang, so that the stop need not wait for their timeout.
   await simulators.stop();
 });

@@ -1,3 +1,4 @@
+import { batchLimits } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createApp } from "../src/app.ts";
@@ -17,19 +18,19 @@ test("a stop finishes what is being sent, gives back the rest, and the next star
   await deal(
     projectId,
     id,
-    Array.from({ length: 6 }, () => devices(5)),
+    Array.from({ length: 6 }, () => devices(batchLimits.devices)),
   );
   await eventually(async () => expect(await rows(id)).toHaveLength(2));
 
   expect(await app.stop()).toBe(true);
   const left = await rows(id);
   expect(left.map(({ state }) => state)).toEqual(["final", "final"]);
-  expect(simulators.stats().apns?.total).toBe(10);
+  expect(simulators.stats().apns?.total).toBe(1_000);
 
   const next = createApp(config);
   await next.start();
-  expect(await final(projectId, id)).toMatchObject({ counts: { devices: 30, accepted: 30 } });
-  expect(simulators.stats().apns?.total).toBe(30);
+  expect(await final(projectId, id)).toMatchObject({ counts: { devices: 3_000, accepted: 3_000 } });
+  expect(simulators.stats().apns?.total).toBe(3_000);
   for (const delivery of await deliveries(projectId, id)) expect(delivery.possible_repeat).toBe(false);
   expect(await next.stop()).toBe(true);
 });

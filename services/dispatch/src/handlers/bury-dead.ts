@@ -1,5 +1,6 @@
 import { type DeadLetter, defineDeadLetterHandler } from "@herald/bus";
 import {
+  contractOf,
   DeliverBatchV1,
   DueV1,
   ExpandedV1,
@@ -83,13 +84,8 @@ const on =
     bury: (data: z.output<Schema>, message: DeadLetter["message"], signal: AbortSignal) => Promise<void>,
   ) =>
   async ({ subject, body, message }: DeadLetter, signal: AbortSignal): Promise<boolean> => {
-    if (!matches(contract.filter, subject)) return false;
+    if (contractOf(subject)?.name !== contract.name) return false;
     const parsed = contract.schema.safeParse(body);
     if (parsed.success) await bury(parsed.data, message, signal);
     return true;
   };
-
-const matches = (filter: string, subject: string): boolean => {
-  const [wanted, given] = [filter.split("."), subject.split(".")];
-  return wanted.length === given.length && wanted.every((token, index) => token === "*" || token === given[index]);
-};

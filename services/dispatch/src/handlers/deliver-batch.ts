@@ -2,6 +2,7 @@ import { type Delivery, defineHandler } from "@herald/bus";
 import { DeliverBatchV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { rootGeneration } from "../domain/batch-ids.ts";
+import { placesOf } from "../domain/places.ts";
 import type { CarryOut } from "../sending/carry-out.ts";
 import type { FairGate } from "../sending/fair-gate.ts";
 import type { NotificationWatch } from "../sending/notification-watch.ts";
@@ -49,7 +50,7 @@ export const deliverBatch = ({
     concurrency,
     async handle({ data, signal, ...message }) {
       const { batchId, projectId, notificationId, platform, lane } = data;
-      const leave = await gate.enter(projectId);
+      const leave = await gate.enter(projectId, placesOf(data.devices.length));
       try {
         if (!(await watch.get(projectId, notificationId)))
           throw new HeraldError("notification-not-found", `the batch ${batchId} belongs to no notification`);

@@ -19,9 +19,10 @@ export const finishExpansion = ({
     message: ExpandedV1,
     concurrency: 32, // short waits for the database
     async handle({ data: { projectId, notificationId, batches, devices, unmatched } }) {
-      const expanded = { batches, devices, unmatched };
-      const document = await notifications.expanded(projectId, notificationId, expanded);
+      await notifications.expanded(projectId, notificationId, { batches, devices, unmatched });
       // Whoever settles the last of what is being sent here looks for the end, and knows of this by then.
-      if (!watch.sending(notificationId)) await finisher.check(projectId, notificationId, { document });
+      if (watch.sending(notificationId)) return;
+      if (batches === 1) await finisher.checkOnly(projectId, notificationId);
+      else await finisher.check(projectId, notificationId);
     },
   });

@@ -1,6 +1,7 @@
 import { defineHandler } from "@herald/bus";
 import { DueV1, type Lane, type NotificationId, type Platform, type ProjectId, providerOf } from "@herald/contracts";
 import { batchKey, scheduleSubject } from "../domain/batch-ids.ts";
+import { placesOf } from "../domain/places.ts";
 import { pauseCheckMs } from "../domain/settle-batch.ts";
 import type { CarryOut } from "../sending/carry-out.ts";
 import type { Expand } from "../sending/expand.ts";
@@ -43,7 +44,7 @@ export const wakeDue = (options: Options) => {
     if (row.state === "settled") return carryOut.follow(row);
     // Before the gate too: what can only go on waiting takes nobody's turn.
     if (await waitsOn(options, row)) return;
-    const leave = await gateOf(row.lane, row.platform).enter(projectId);
+    const leave = await gateOf(row.lane, row.platform).enter(projectId, placesOf(row.tally.devices));
     try {
       if (await waitsOn(options, row)) return;
       const run = await deliveries.wake(projectId, id, claim, now());
@@ -64,7 +65,7 @@ export const wakeDue = (options: Options) => {
   });
 };
 
-type Row = BatchFacts & Pick<DeliveryDocument, "state" | "paused">;
+type Row = BatchFacts & Pick<DeliveryDocument, "state" | "paused" | "tally">;
 
 /**
  * Leaves a row alone whose provider is paused, or whose devices' servers must all be left alone, until it is looked at again:

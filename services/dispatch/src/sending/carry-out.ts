@@ -151,7 +151,7 @@ export const createCarryOut = (options: CarryOutOptions): CarryOut => {
    */
   const goOn = async (run: Run, settled: Settlement | undefined, others: boolean): Promise<void> => {
     if (settled && (settled.waiting || run.generation !== rootGeneration)) await follow(run);
-    else if (!others) await finisher.check(run.projectId, run.notificationId, { only: settled });
+    else if (!others) await finisher.check(run.projectId, run.notificationId, settled);
   };
 
   return {

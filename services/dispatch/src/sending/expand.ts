@@ -1,13 +1,13 @@
-import { type Bus, publish } from "@herald/bus";
+import { type Bus, groupedPublish } from "@herald/bus";
 import { ExpandV1, laneOf } from "@herald/contracts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 
 /** Commands the expansion of a notification, from its first page on. Repeatable: registry deals every page once. */
 export type Expand = (document: NotificationRecord) => Promise<void>;
 
-export const createExpand =
-  (bus: Bus): Expand =>
-  async ({ _id, projectId, content, expiresAt }) => {
+export const createExpand = (bus: Bus): Expand => {
+  const publish = groupedPublish(() => bus, ExpandV1);
+  return ({ _id, projectId, content, expiresAt }) => {
     const data: ExpandV1 = {
       projectId,
       notificationId: _id,
@@ -17,5 +17,6 @@ export const createExpand =
       lane: laneOf(content.targets),
       expiresAt: expiresAt.toISOString(),
     };
-    await publish(bus, ExpandV1, data, { id: `${_id}/expand/0` });
+    return publish(data, `${_id}/expand/0`);
   };
+};

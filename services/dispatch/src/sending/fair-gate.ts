@@ -1,9 +1,9 @@
 import { HeraldError } from "@herald/kit";
 
-/** Limits how many run at a time, in all and for one key; the keys that wait take turns. */
+/** Limits how much runs at a time, in all and for one key; the keys that wait take turns. */
 export type FairGate = {
-  /** Waits for a place and resolves to what gives it back. Calling that twice does nothing. */
-  enter(key: string): Promise<() => void>;
+  /** Waits for so many places, or all that a key may have, and resolves to what gives them back. Calling that twice does nothing. */
+  enter(key: string, places: number): Promise<() => void>;
   /** The service stops: who waits, and who comes from now on, gets HeraldError `service-away`, which gives their messages back. */
   close(): void;
 };
@@ -19,17 +19,17 @@ export const createFairGate = ({ total, perKey }: { total: number; perKey: numbe
   let closed = false;
   let taken = 0;
 
-  const may = (key: string) => taken < total && (inside.get(key) ?? 0) < perKey;
+  const hasShare = (key: string, places: number) => (inside.get(key) ?? 0) + places <= perKey;
 
-  const take = (key: string) => {
-    taken++;
-    inside.set(key, (inside.get(key) ?? 0) + 1);
+  const take = (key: string, places: number) => {
+    taken += places;
+    inside.set(key, (inside.get(key) ?? 0) + places);
     let left = false;
     return () => {
       if (left) return;
       left = true;
-      taken--;
-      const rest = (inside.get(key) ?? 1) - 1;
+      taken -= places;
+      const rest = (inside.get(key) ?? places) - places;
       if (rest === 0) inside.delete(key);
       else inside.set(key, rest);
       admit();
@@ -39,23 +39,26 @@ export const createFairGate = ({ total, perKey }: { total: number; perKey: numbe
   /** Lets in whoever may enter now; a key that got a place goes to the end of the turns. */
   const admit = () => {
     for (const [key, line] of [...lines]) {
-      if (taken >= total) return;
-      if (!may(key)) continue;
-      const next = line.shift();
+      const [next] = line;
+      if (next === undefined || !hasShare(key, next.places)) continue;
+      // Whoever wants many would never get them, if those behind took each that comes free.
+      if (taken + next.places > total) return;
+      line.shift();
       lines.delete(key);
       if (line.length > 0) lines.set(key, line);
-      next?.admit();
+      next.admit();
     }
   };
 
   return {
-    enter: (key) => {
+    enter: (key, wanted) => {
       if (closed) return Promise.reject(stopping());
-      if (may(key) && !lines.has(key)) return Promise.resolve(take(key));
+      const places = Math.min(wanted, perKey, total);
       return new Promise((resolve, reject) => {
         const line = lines.get(key) ?? [];
         lines.set(key, line);
-        line.push({ admit: () => resolve(take(key)), refuse: () => reject(stopping()) });
+        line.push({ places, admit: () => resolve(take(key, places)), refuse: () => reject(stopping()) });
+        admit();
       });
     },
     close: () => {
@@ -67,6 +70,6 @@ export const createFairGate = ({ total, perKey }: { total: number; perKey: numbe
   };
 };
 
-type Waiter = { readonly admit: () => void; readonly refuse: () => void };
+type Waiter = { readonly places: number; readonly admit: () => void; readonly refuse: () => void };
 
 const stopping = () => new HeraldError("service-away", "dispatch is stopping");

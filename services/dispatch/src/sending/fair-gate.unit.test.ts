@@ -10,7 +10,7 @@ test("a key with its share waits, and others pass it", async () => {
   const entered: string[] = [];
   const leave: Record<string, () => void> = {};
   const enter = (key: string, name: string) =>
-    void gate.enter(key).then((out) => {
+    void gate.enter(key, 1).then((out) => {
       entered.push(name);
       leave[name] = out;
     });
@@ -30,40 +30,60 @@ test("a key with its share waits, and others pass it", async () => {
 
 test("nobody gets in any more when it is closed, and who is inside may leave", async () => {
   const gate = createFairGate({ total: 1, perKey: 1 });
-  const leave = await gate.enter("a");
-  const waiting = gate.enter("b");
+  const leave = await gate.enter("a", 1);
+  const waiting = gate.enter("b", 1);
   gate.close();
   await expect(waiting).rejects.toMatchObject({ code: "service-away" });
-  await expect(gate.enter("a")).rejects.toMatchObject({ code: "service-away" });
+  await expect(gate.enter("a", 1)).rejects.toMatchObject({ code: "service-away" });
   leave();
+});
+
+test("whoever wants many gets them, though those behind want few", async () => {
+  const gate = createFairGate({ total: 4, perKey: 4 });
+  const entered: string[] = [];
+  const enter = (key: string, places: number) =>
+    gate.enter(key, places).then((leave) => {
+      entered.push(key);
+      return leave;
+    });
+  const leave = await enter("a", 1);
+  const large = enter("b", 4);
+  const small = enter("c", 1);
+  await settle();
+  expect(entered).toEqual(["a"]);
+  leave();
+  (await large)();
+  (await small)();
+  expect(entered).toEqual(["a", "b", "c"]);
 });
 
 test("never more than allowed, and everybody gets in", async () => {
   await fc.assert(
     fc.asyncProperty(
-      fc.array(fc.constantFrom("a", "b", "c", "d"), { maxLength: 60 }),
+      fc.array(fc.tuple(fc.constantFrom("a", "b", "c", "d"), fc.integer({ min: 1, max: 7 })), { maxLength: 60 }),
       fc.integer({ min: 1, max: 6 }),
       fc.integer({ min: 1, max: 6 }),
-      async (keys, total, perKey) => {
+      async (wanted, total, perKey) => {
         const gate = createFairGate({ total, perKey });
         const now = new Map<string, number>();
         let all = 0;
         let done = 0;
         await Promise.all(
-          keys.map(async (key) => {
-            const leave = await gate.enter(key);
-            now.set(key, (now.get(key) ?? 0) + 1);
-            all++;
+          wanted.map(async ([key, places]) => {
+            const leave = await gate.enter(key, places);
+            const got = Math.min(places, perKey, total);
+            now.set(key, (now.get(key) ?? 0) + got);
+            all += got;
             expect(all).toBeLessThanOrEqual(total);
             expect(now.get(key)).toBeLessThanOrEqual(perKey);
             await settle();
-            now.set(key, (now.get(key) ?? 0) - 1);
-            all--;
+            now.set(key, (now.get(key) ?? 0) - got);
+            all -= got;
             leave();
             done++;
           }),
         );
-        expect(done).toBe(keys.length);
+        expect(done).toBe(wanted.length);
       },
     ),
     { numRuns: 50 },

@@ -8,20 +8,14 @@ import type { NotificationStore } from "../stores/notification-store.ts";
 /** A root row that was just made final, with nothing that goes on. */
 export type LastRow = { readonly tally: Tally; readonly failures: Failures };
 
-/** What its caller has at hand, and need not be read. */
-export type Known = {
-  /** The row that was just made final: all there is where registry dealt a single batch. */
-  readonly only?: LastRow | undefined;
-  /** As it was just written. */
-  readonly document?: NotificationState | null;
-};
-
 export type Finisher = {
   /**
    * Finishes a notification if every device has its final state. Runs after `expanded` was written and after each row was, so
-   * whichever comes last finishes it.
+   * whichever comes last finishes it. `only`: the row, which is all there is where registry dealt a single batch.
    */
-  check(projectId: ProjectId, id: NotificationId, known?: Known): Promise<void>;
+  check(projectId: ProjectId, id: NotificationId, only?: LastRow): Promise<void>;
+  /** The same for one of a single batch, after `expanded` was written: it need not be read where that batch is still to be sent. */
+  checkOnly(projectId: ProjectId, id: NotificationId): Promise<void>;
 };
 
 export const createFinisher = ({
@@ -52,24 +46,29 @@ export const createFinisher = ({
     if (open === 0) await notifications.amend(projectId, _id, await ledger.sums(projectId, _id));
   };
 
+  const check: Finisher["check"] = async (projectId, id, only) => {
+    const ended = only && (await notifications.finishOnly(projectId, id, { ...only, now: now() }));
+    if (ended) return announce(ended);
+    for (;;) {
+      const document = await notifications.getState(projectId, id);
+      if (!document) return;
+      if (document.final) return document.expansionLostAt ? amend(document) : undefined;
+      const sums = await sumsOf(document, only);
+      if (!sums) return;
+      const { tally, failures } = sums;
+      const told = await notifications.finish(document, { tally, failures, now: now() });
+      if (told) return announce(told);
+      // It was cancelled meanwhile, or somebody else has finished it: look again.
+    }
+  };
+
   return {
-    check: async (projectId, id, known = {}) => {
-      const { only } = known;
-      const ended = only && (await notifications.finishOnly(projectId, id, { ...only, now: now() }));
-      if (ended) return announce(ended);
-      let written = known.document;
-      for (;;) {
-        const document = written ?? (await notifications.getState(projectId, id));
-        written = undefined;
-        if (!document) return;
-        if (document.final) return document.expansionLostAt ? amend(document) : undefined;
-        const sums = await sumsOf(document, only);
-        if (!sums) return;
-        const { tally, failures } = sums;
-        const told = await notifications.finish(document, { tally, failures, now: now() });
-        if (told) return announce(told);
-        // It was cancelled meanwhile, or somebody else has finished it: look again.
-      }
+    check,
+    checkOnly: async (projectId, id) => {
+      const row = await ledger.onlyRow(projectId, id);
+      // Whoever settles it looks for the end, and knows by then that there is no other.
+      if (row === "open") return;
+      await check(projectId, id, row === "several" ? undefined : row);
     },
   };
 };

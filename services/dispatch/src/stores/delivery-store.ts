@@ -1,5 +1,5 @@
 import type { DeliverBatchV1, NotificationId, OutboxEvent, Platform, ProjectId } from "@herald/contracts";
-import { ensureIndexes, guardStore, isDuplicateKey } from "@herald/mongo";
+import { ensureIndexes, guardStore, insertTogether, isDuplicateKey, updateTogether } from "@herald/mongo";
 import { Binary, type Db } from "mongodb";
 import { childId } from "../domain/batch-ids.ts";
 import { noDevices } from "../domain/counts.ts";
@@ -29,6 +29,8 @@ const childGraceMs = 5_000;
 /** The ledger: one row for each batch, and one for each part of it that had to wait. */
 export const createDeliveryStore = (db: Db) => {
   const deliveries = deliveryCollection(db);
+  const insertOne = insertTogether(deliveries);
+  const updateOne = updateTogether(deliveries);
 
   /** The message that started it comes again: nobody knows how far it got, so every device may get it twice. */
   const restart = async (id: string, projectId: ProjectId, claim: Claim, now: Date) =>
@@ -45,12 +47,7 @@ export const createDeliveryStore = (db: Db) => {
     start: async (batch: DeliverBatchV1, claim: Claim, now: Date): Promise<Run | undefined> => {
       const row = newRow(batch, { claim, now });
       const run = { ...factsOf(row), startedAt: now };
-      try {
-        await deliveries.insertOne(row);
-        return { ...run, starts: 1, devices: fresh(batch, false) };
-      } catch (error) {
-        if (!isDuplicateKey(error)) throw error;
-      }
+      if (await insertOne(row)) return { ...run, starts: 1, devices: fresh(batch, false) };
       const again = await restart(batch.batchId, batch.projectId, claim, now);
       return again ? { ...run, starts: again.starts, devices: fresh(batch, true) } : undefined;
     },
@@ -69,6 +66,7 @@ export const createDeliveryStore = (db: Db) => {
             state: 1,
             paused: 1,
             dueAt: 1,
+            "tally.devices": 1,
           },
         },
       ),
@@ -149,7 +147,7 @@ export const createDeliveryStore = (db: Db) => {
         settlement,
         now,
       );
-      const { matchedCount } = await deliveries.updateOne(
+      const updated = await updateOne(
         { _id: run._id, projectId: run.projectId, state: "started", starts: run.starts },
         {
           $set: {
@@ -169,8 +167,8 @@ export const createDeliveryStore = (db: Db) => {
           $unset: { claim: "", claimSequence: "", devices: "" },
         },
       );
-      if (matchedCount === 1) return outbox;
-      // An earlier try may have been written though its answer was lost.
+      if (updated === "updated") return outbox;
+      // This one may have been written, or an earlier try whose answer was lost.
       const { _id, projectId, starts } = run;
       const written = { _id, projectId, starts, state: { $in: ["settled" as const, "final" as const] } };
       return (await deliveries.countDocuments(written, { limit: 1 })) === 1 ? outbox : undefined;

@@ -1,10 +1,11 @@
 import type { NotificationId, ProjectId } from "@herald/contracts";
+import { createGroupCommit } from "@herald/kit";
 import { guardStore } from "@herald/mongo";
 import type { Db } from "mongodb";
 import { childId, rootGeneration } from "../domain/batch-ids.ts";
 import { addFailures, addTallies, type Failures, noDevices, type Tally } from "../domain/counts.ts";
 import type { LedgerState } from "../domain/notification-status.ts";
-import { deliveryCollection, deliveryHints } from "./delivery-document.ts";
+import { type DeliveryDocument, deliveryCollection, deliveryHints } from "./delivery-document.ts";
 
 export type Sums = { readonly tally: Tally; readonly failures: Failures; readonly rows: number };
 
@@ -14,10 +15,46 @@ export type Sums = { readonly tally: Tally; readonly failures: Failures; readonl
  */
 const batchSize = 10_000;
 
+/** What is asked while another question is under way goes together in the next one. */
+const atATime = { most: 100, concurrent: 2 };
+
+type Key = { readonly projectId: ProjectId; readonly notificationId: NotificationId };
+const rowFields = { projectId: 1, notificationId: 1, state: 1, tally: 1, failures: 1 } as const;
+type Row = Pick<DeliveryDocument, "_id" | "projectId" | "notificationId" | "state" | "tally" | "failures">;
+
 /** What the ledger's rows of a notification say together. */
 export const createLedgerReads = (db: Db) => {
   const deliveries = deliveryCollection(db);
+
+  /** The rows of notifications that have few, together with those of others. */
+  const findRows = createGroupCommit<Key, readonly Row[]>(async (keys) => {
+    const found = await deliveries
+      .find(
+        {
+          projectId: { $in: [...new Set(keys.map(({ projectId }) => projectId))] },
+          notificationId: { $in: [...new Set(keys.map(({ notificationId }) => notificationId))] },
+        },
+        { hint: deliveryHints.finish, projection: rowFields, batchSize },
+      )
+      .toArray();
+    return keys.map(({ projectId, notificationId }) =>
+      found.filter((row) => row.notificationId === notificationId && row.projectId === projectId),
+    );
+  }, atATime);
+
   return guardStore({
+    /** What is known of a notification whose expansion came to one batch: its row, where that is final and went on in no other. */
+    onlyRow: async (
+      projectId: ProjectId,
+      notificationId: NotificationId,
+    ): Promise<Pick<Sums, "tally" | "failures"> | "open" | "several"> => {
+      const [row, another] = await findRows({ projectId, notificationId });
+      if (row === undefined) return "open";
+      if (another !== undefined) return "several";
+      const { state, tally, failures = {} } = row;
+      return state === "final" ? { tally, failures } : "open";
+    },
+
     /** What the finish check looks at. */
     state: async (
       projectId: ProjectId,

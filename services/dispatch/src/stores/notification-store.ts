@@ -1,5 +1,13 @@
 import type { NotificationId, PageOf, PageRequest, ProjectId, SendV1 } from "@herald/contracts";
-import { createCounts, ensureIndexes, findPage, guardStore, isDuplicateKey } from "@herald/mongo";
+import {
+  createCounts,
+  ensureIndexes,
+  findPage,
+  findTogether,
+  guardStore,
+  insertTogether,
+  updateTogether,
+} from "@herald/mongo";
 import type { Db, Filter } from "mongodb";
 import { type Failures, noDevices, type Tally } from "../domain/counts.ts";
 import { finalStatus } from "../domain/notification-status.ts";
@@ -30,30 +38,37 @@ export const createNotificationStore = (db: Db) => {
   const notifications = notificationCollection(db);
   const counts = createCounts();
 
+  const insertOne = insertTogether(notifications);
+  const updateOne = updateTogether(notifications);
+  const findWhole = findTogether(notifications);
+  const findState = findTogether<NotificationDocument, keyof NotificationState>(notifications, stateOnly);
+  const findTold = findTogether<NotificationDocument, keyof Told>(notifications, { projectId: 1, outbox: 1 });
+
   const get = async (projectId: ProjectId, id: NotificationId): Promise<NotificationRecord | null> => {
-    const found = await notifications.findOne({ _id: id, projectId });
+    const found = await findWhole({ _id: id, projectId });
     return found && toRecord(found);
   };
 
   const getState = (projectId: ProjectId, id: NotificationId): Promise<NotificationState | null> =>
-    notifications.findOne({ _id: id, projectId }, { projection: stateOnly });
+    findState({ _id: id, projectId });
 
   /** Finishes it if it still is as `filter` says. Null when it is not. */
-  const end = (
+  const end = async (
     { _id, projectId, cancelledAt }: Pick<NotificationState, "_id" | "projectId" | "cancelledAt">,
     filter: Filter<NotificationDocument>,
     { tally, failures, now }: Ending,
   ): Promise<Told | null> => {
     const final = { status: finalStatus(cancelledAt !== undefined, tally), at: now, tally, failures };
-    return notifications.findOneAndUpdate(
+    const ended = notificationEnded({ _id, projectId }, final);
+    const updated = await updateOne(
       { ...filter, _id, projectId, final: { $exists: false } },
-      {
-        $set: { final, keptSince: now },
-        $unset: { checkAt: "", dueAt: "" },
-        $push: { outbox: notificationEnded({ _id, projectId }, final) },
-      },
-      { returnDocument: "after", projection: { projectId: 1, outbox: 1 } },
+      { $set: { final, keptSince: now }, $unset: { checkAt: "", dueAt: "" }, $push: { outbox: ended } },
     );
+    if (updated === "not found") return null;
+    const told = await findTold({ _id, projectId });
+    if (updated === "updated") return told;
+    // Whoever ended it meanwhile has announced that, and it is no harm to announce the same again.
+    return told?.outbox?.some(({ id }) => id === ended.id) ? told : null;
   };
 
   const insert = async (state: NotificationState, { content }: SendV1): Promise<Inserted | undefined> => {
@@ -61,13 +76,8 @@ export const createNotificationStore = (db: Db) => {
       notificationAccepted(state, content.targets),
       ...(state.final ? [notificationEnded(state, state.final)] : []),
     ];
-    try {
-      await notifications.insertOne({ ...state, content: JSON.stringify(content), outbox });
-      return { document: { ...state, content }, outbox };
-    } catch (error) {
-      if (isDuplicateKey(error)) return undefined;
-      throw error;
-    }
+    const inserted = await insertOne({ ...state, content: JSON.stringify(content), outbox });
+    return inserted ? { document: { ...state, content }, outbox } : undefined;
   };
 
   return guardStore({
@@ -102,17 +112,13 @@ export const createNotificationStore = (db: Db) => {
       return known && !known.final && !known.dueAt && !known.expanded ? known : null;
     },
 
-    /** Writes what registry dealt, once. Null when that was known, or it is final. */
-    expanded: (
-      projectId: ProjectId,
-      id: NotificationId,
-      expanded: NotificationState["expanded"] & {},
-    ): Promise<NotificationState | null> =>
-      notifications.findOneAndUpdate(
+    /** Writes what registry dealt, once. */
+    expanded: async (projectId: ProjectId, id: NotificationId, expanded: NotificationState["expanded"] & {}) => {
+      await updateOne(
         { _id: id, projectId, final: { $exists: false }, expanded: { $exists: false } },
         { $set: { expanded } },
-        { returnDocument: "after", projection: stateOnly },
-      ),
+      );
+    },
 
     /** No page after the dead one will be dealt. */
     expansionLost: async (projectId: ProjectId, id: NotificationId, now: Date) => {

@@ -1,6 +1,6 @@
 import type { NotificationId, ProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { ensureIndexes, type IndexSpec, isDuplicateKey } from "@herald/mongo";
+import { ensureIndexes, type IndexSpec, insertTogether } from "@herald/mongo";
 import type { Db } from "mongodb";
 import type { Border } from "../domain/deal-batches.ts";
 import { repeatableStore } from "./repeatable-store.ts";
@@ -36,6 +36,7 @@ const idOf = (notificationId: NotificationId, page: number): string => `${notifi
 
 export const createExpansionStore = (db: Db) => {
   const expansions = db.collection<ExpansionDocument>("expansions");
+  const insertOne = insertTogether(expansions);
 
   return repeatableStore({
     ensureIndexes: () => ensureIndexes(expansions, indexes),
@@ -43,20 +44,12 @@ export const createExpansionStore = (db: Db) => {
     /** Stores a page's deal, or gives the one that is stored already: that one counts. */
     keep: async (page: number, deal: Omit<ExpansionDocument, "_id">): Promise<ExpansionDocument | undefined> => {
       const _id = idOf(deal.notificationId, page);
-      try {
-        await expansions.insertOne({ _id, ...deal });
-        return undefined;
-      } catch (error) {
-        if (!isDuplicateKey(error)) throw error;
-        const stored = await expansions.findOne({ _id, projectId: deal.projectId });
-        // Tried again it would fail again, for as long as the row of the other project lives.
-        if (stored === null)
-          throw new HeraldError(
-            "notification-not-found",
-            `the notification ${deal.notificationId} is another project's`,
-          );
-        return stored;
-      }
+      if (await insertOne({ _id, ...deal })) return undefined;
+      const stored = await expansions.findOne({ _id, projectId: deal.projectId });
+      // Tried again it would fail again, for as long as the row of the other project lives.
+      if (stored === null)
+        throw new HeraldError("notification-not-found", `the notification ${deal.notificationId} is another project's`);
+      return stored;
     },
 
     /** What all pages of a notification come to. */

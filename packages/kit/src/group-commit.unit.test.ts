@@ -1,12 +1,12 @@
-import { HeraldError } from "@herald/kit";
 import { describe, expect, test } from "vitest";
 import { createGroupCommit } from "./group-commit.ts";
+import { HeraldError } from "./herald-error.ts";
 
 /** A writer whose groups the test settles one by one. */
 const writer = (options: Partial<Parameters<typeof createGroupCommit>[1]> = {}) => {
-  const groups: { items: number[]; succeed: () => void; fail: (error: unknown) => void }[] = [];
-  const commit = createGroupCommit<number>(
-    (items) => new Promise<void>((resolve, reject) => groups.push({ items, succeed: resolve, fail: reject })),
+  const groups: { items: readonly number[]; succeed: () => void; fail: (error: unknown) => void }[] = [];
+  const commit = createGroupCommit<number, void>(
+    (items) => new Promise((resolve, reject) => groups.push({ items, succeed: () => resolve([]), fail: reject })),
     { most: 3, concurrent: 1, waiting: 10, ...options },
   );
   const settle = async (work: () => void) => {
@@ -40,6 +40,17 @@ describe("a group commit", () => {
     await Promise.all(written);
   });
 
+  test("tells each what became of it", async () => {
+    const commit = createGroupCommit<number, string>(
+      async (items) => items.map((item) => `${item} of ${items.length}`),
+      {
+        most: 10,
+        concurrent: 1,
+      },
+    );
+    expect(await Promise.all([1, 2, 3].map(commit))).toEqual(["1 of 1", "2 of 2", "3 of 2"]);
+  });
+
   test("tells a failure to its own group alone, and goes on", async () => {
     const { groups, commit, settle } = writer();
     const outcomes = [1, 2].map((item) =>
@@ -53,11 +64,11 @@ describe("a group commit", () => {
     expect(await Promise.all(outcomes)).toEqual(["disk", "written"]);
   });
 
-  test("does not let those behind wait for a bus that is away", async () => {
+  test.each(["bus-away", "database-away"] as const)("does not let those behind wait out a %s", async (code) => {
     const { groups, commit, settle } = writer();
     const outcomes = [1, 2, 3].map((item) => commit(item).catch((error: HeraldError) => error.code));
-    await settle(() => groups[0]?.fail(new HeraldError("bus-away", "away")));
-    expect(await Promise.all(outcomes)).toEqual(["bus-away", "bus-away", "bus-away"]);
+    await settle(() => groups[0]?.fail(new HeraldError(code, "away")));
+    expect(await Promise.all(outcomes)).toEqual([code, code, code]);
     expect(groups).toHaveLength(1);
     const after = commit(4);
     await settle(() => groups[1]?.succeed());

@@ -1,0 +1,74 @@
+import { groupedPublish, groupedPublishEvent } from "@herald/bus";
+import { newNotificationId, type OutboxEvent, SendV1 } from "@herald/contracts";
+import { withRequestId } from "@herald/kit";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { type BusTest, headersOf, isoIn, messagesIn, newProject, readStream, sendOf, startBusTest } from "./fixture.ts";
+
+let t: BusTest;
+beforeAll(async () => {
+  t = await startBusTest();
+});
+afterEach(() => t.reset());
+afterAll(() => t.stop());
+
+const batchesOf = (messages: Awaited<ReturnType<typeof readStream>>) =>
+  new Set(messages.map((message) => headersOf(message)["Nats-Batch-Id"]?.[0]));
+
+test("messages of the same moment share batches, each under its own id and request", async () => {
+  const publish = groupedPublish(() => t.bus, SendV1);
+  const sends = Array.from({ length: 150 }, () => sendOf());
+  await Promise.all(
+    sends.map((send, index) => withRequestId(`request-${index}`, () => publish(send, send.notificationId))),
+  );
+  const stored = await readStream(t, "PUSH_CMD");
+  expect(stored.map(({ subject }) => subject).sort()).toEqual(sends.map((send) => SendV1.subject(send)).sort());
+  for (const [index, send] of sends.entries()) {
+    const message = stored.find(({ subject }) => subject === SendV1.subject(send));
+    expect(message?.json()).toEqual(send);
+    expect(headersOf(message)).toMatchObject({
+      "Nats-Msg-Id": [`SendV1/${send.notificationId}`],
+      "Herald-Request-Id": [`request-${index}`],
+    });
+  }
+  // Two that found nobody writing, and groups of at most a hundred behind them.
+  expect(batchesOf(stored).size).toBeLessThan(10);
+});
+
+test("what the stream has already is taken once, and those beside it are stored", async () => {
+  const publish = groupedPublish(() => t.bus, SendV1);
+  const sends = Array.from({ length: 20 }, () => sendOf());
+  const known = sends[10] ?? sendOf();
+  await publish(known, known.notificationId);
+  await Promise.all(sends.map((send) => publish(send, send.notificationId)));
+  expect(await messagesIn(t, "PUSH_CMD")).toBe(20);
+});
+
+test("more than may wait are refused at once", async () => {
+  const publish = groupedPublish(() => t.bus, SendV1, { waiting: 5 });
+  const outcomes = await Promise.allSettled(
+    Array.from({ length: 20 }, () => sendOf()).map((send) => publish(send, send.notificationId)),
+  );
+  const refused = outcomes.filter((one) => one.status === "rejected");
+  expect(refused.map(({ reason }) => reason.code)).toEqual(refused.map(() => "queue-full"));
+  expect(refused.length).toBeGreaterThan(0);
+  expect(await messagesIn(t, "PUSH_CMD")).toBe(20 - refused.length);
+});
+
+test("events are the CloudEvents that they are alone", async () => {
+  const publish = groupedPublishEvent(() => t.bus);
+  const projectId = newProject();
+  const events = Array.from({ length: 10 }, (): OutboxEvent<"NotificationAcceptedV1"> => {
+    const notificationId = newNotificationId(new Date());
+    return {
+      id: `${notificationId}/accepted`,
+      event: "NotificationAcceptedV1",
+      subject: notificationId,
+      at: new Date(),
+      data: { projectId, notificationId, at: isoIn(0) },
+    };
+  });
+  await Promise.all(events.map((event) => publish(event)));
+  const stored = await readStream(t, "PUSH_EVENTS");
+  expect(stored.map((message) => headersOf(message)["ce-id"]?.[0]).sort()).toEqual(events.map(({ id }) => id).sort());
+  for (const message of stored) expect(headersOf(message)).toMatchObject({ "ce-source": [`/projects/${projectId}`] });
+});

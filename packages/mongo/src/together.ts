@@ -1,0 +1,96 @@
+import { createGroupCommit } from "@herald/kit";
+import {
+  type AnyBulkWriteOperation,
+  type Collection,
+  type Document,
+  type Filter,
+  MongoBulkWriteError,
+  type OptionalUnlessRequiredId,
+  type UpdateFilter,
+} from "mongodb";
+import { isDuplicateKey } from "./conflicts.ts";
+
+/**
+ * A command costs the database, its client and both their kernels far more than a document in it. What is asked while another
+ * command is under way goes together in the next one; nothing waits for others to come. Each caller hears of its own document.
+ */
+const options = { most: 100, concurrent: 2 };
+
+/** A document of a service, which is one project's. */
+type Owned = Document & { readonly _id: string; readonly projectId: string };
+
+type Inserted = { readonly done: true } | { readonly done: false } | { readonly error: unknown };
+
+/**
+ * Inserts one document, together with others. Resolves to false where a unique index has its key already. Throws as `insertOne`
+ * does, for this document alone unless the command failed as a whole.
+ */
+export const insertTogether = <Doc extends Owned>(collection: Collection<Doc>): ((doc: Doc) => Promise<boolean>) => {
+  const commit = createGroupCommit<Doc, Inserted>(async (docs) => {
+    try {
+      await collection.insertMany(docs as unknown as OptionalUnlessRequiredId<Doc>[], { ordered: false });
+      return docs.map(() => ({ done: true }));
+    } catch (error) {
+      return outcomes(error, docs.length);
+    }
+  }, options);
+  return async (doc) => {
+    const inserted = await commit(doc);
+    if ("error" in inserted) throw inserted.error;
+    return inserted.done;
+  };
+};
+
+/** What became of each document of an unordered insert that failed. Throws where the error says that of none. */
+const outcomes = (error: unknown, count: number): Inserted[] => {
+  if (!(error instanceof MongoBulkWriteError)) throw error;
+  const refused = [error.writeErrors].flat();
+  if (refused.length === 0) throw error;
+  const all: Inserted[] = Array.from({ length: count }, () => ({ done: true }));
+  for (const one of refused) {
+    const alone = new MongoBulkWriteError(
+      { message: one.errmsg ?? "refused", code: one.code, writeErrors: [one] },
+      error.result,
+    );
+    all[one.index] = isDuplicateKey(alone) ? { done: false } : { error: alone };
+  }
+  return all;
+};
+
+export type Updated = "updated" | "not found" | "unknown";
+
+/**
+ * Updates one document, together with others. `unknown`: of those in the command some were not found, and it does not say which.
+ * Throws as `updateOne` does; then, and where it is unknown, it may have been updated.
+ */
+export const updateTogether = <Doc extends Owned>(
+  collection: Collection<Doc>,
+): ((filter: Filter<Doc>, update: UpdateFilter<Doc>) => Promise<Updated>) => {
+  const commit = createGroupCommit<AnyBulkWriteOperation<Doc>, Updated>(async (operations) => {
+    const { matchedCount } = await collection.bulkWrite([...operations], { ordered: false });
+    if (matchedCount === operations.length) return operations.map(() => "updated");
+    return operations.map(() => (matchedCount === 0 ? "not found" : "unknown"));
+  }, options);
+  return (filter, update) => commit({ updateOne: { filter, update } });
+};
+
+/** Reads one document by its id, together with others; a projection must have its project. Null where the project has none. */
+export const findTogether = <Doc extends Owned, Projection extends keyof Doc = keyof Doc>(
+  collection: Collection<Doc>,
+  projection?: Document,
+): ((key: Pick<Owned, "_id" | "projectId">) => Promise<Pick<Doc, Projection> | null>) => {
+  const commit = createGroupCommit<Pick<Owned, "_id" | "projectId">, Pick<Doc, Projection> | null>(async (keys) => {
+    const filter = {
+      _id: { $in: [...new Set(keys.map(({ _id }) => _id))] },
+      // With their projects, so that a sharded collection asks only the shards that have them.
+      projectId: { $in: [...new Set(keys.map(({ projectId }) => projectId))] },
+    } as unknown as Filter<Doc>;
+    const found = await collection.find(filter, { hint: "_id_", ...(projection ? { projection } : {}) }).toArray();
+    const byId = new Map(found.map((doc) => [doc._id as string, doc as unknown as Doc]));
+    return keys.map(({ _id, projectId }) => {
+      const doc = byId.get(_id);
+      return doc?.projectId === projectId ? doc : null;
+    });
+  }, options);
+  return (key) => commit(key);
+};
