@@ -83,12 +83,18 @@ const awaySeconds = 5;
 /** Many write the same at once: over in a moment. */
 const busySeconds = 1;
 
+/** The same where it is not that the database is away. */
+export const orAway = (error: unknown): unknown =>
+  isAway(error)
+    ? new HeraldError("database-away", "the database is away; try again", {
+        cause: error,
+        retryAfterSeconds: awaySeconds,
+      })
+    : error;
+
 const translate = (error: unknown): unknown => {
-  if (isAway(error))
-    return new HeraldError("database-away", "the database is away; try again", {
-      cause: error,
-      retryAfterSeconds: awaySeconds,
-    });
+  const away = orAway(error);
+  if (away !== error) return away;
   if (isConflict(error))
     return new HeraldError("database-away", "the database is busy with other writes of the same; try again", {
       cause: error,

@@ -14,4 +14,4 @@ export {
   outboxIndex,
 } from "./outbox.ts";
 export { pageOfRows } from "./page-of-rows.ts";
-export { findTogether, insertTogether, type Updated, updateTogether } from "./together.ts";
+export { findTogether, inOneCommand, insertTogether, type Updated, updateTogether } from "./together.ts";

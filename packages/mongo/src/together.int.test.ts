@@ -1,5 +1,5 @@
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
-import type { Collection } from "mongodb";
+import { type Collection, MongoClient } from "mongodb";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { findTogether, insertTogether, updateTogether } from "./together.ts";
 
@@ -61,6 +61,15 @@ test("where a document cannot be stored, whoever is told that theirs is has it s
   const told = outcomes.flatMap(({ status }, id) => (status === "fulfilled" ? [`r${id}`] : []));
   expect(stored.map(({ _id }) => _id)).toEqual(expect.arrayContaining(told));
   expect(await insert(row(5))).toBe(true);
+});
+
+test("who waits behind a command that finds the database away is told so at once", async () => {
+  const client = await new MongoClient(database.url).connect();
+  const insert = insertTogether(client.db(database.name).collection<Row>("rows"));
+  await client.close();
+  const outcomes = await Promise.allSettled(all(400).map((id) => insert(row(id))));
+  for (const one of outcomes)
+    expect(one).toMatchObject({ status: "rejected", reason: expect.objectContaining({ code: "database-away" }) });
 });
 
 test("updates of the same moment are a few commands; what is not found alone is said, and in company left open", async () => {

@@ -8,13 +8,19 @@ import {
   type OptionalUnlessRequiredId,
   type UpdateFilter,
 } from "mongodb";
+import { orAway } from "./away.ts";
 import { isDuplicateKey } from "./conflicts.ts";
 
 /**
  * A command costs the database, its client and both their kernels far more than a document in it. What is asked while another
  * command is under way goes together in the next one; nothing waits for others to come. Each caller hears of its own document.
  */
-const options = { most: 100, concurrent: 2 };
+export const inOneCommand = <Item, Result>(command: (items: readonly Item[]) => Promise<readonly Result[]>) =>
+  createGroupCommit<Item, Result>(
+    // Who waits behind a command that finds the database away is told so at once, not a timeout later each.
+    (items) => command(items).catch((error: unknown) => Promise.reject(orAway(error))),
+    { most: 100, concurrent: 2 },
+  );
 
 /** A document of a service, which is one project's. */
 type Owned = Document & { readonly _id: string; readonly projectId: string };
@@ -26,14 +32,14 @@ type Inserted = { readonly done: true } | { readonly done: false } | { readonly 
  * does, for this document alone unless the command failed as a whole.
  */
 export const insertTogether = <Doc extends Owned>(collection: Collection<Doc>): ((doc: Doc) => Promise<boolean>) => {
-  const commit = createGroupCommit<Doc, Inserted>(async (docs) => {
+  const commit = inOneCommand<Doc, Inserted>(async (docs) => {
     try {
       await collection.insertMany(docs as unknown as OptionalUnlessRequiredId<Doc>[], { ordered: false });
       return docs.map(() => ({ done: true }));
     } catch (error) {
       return outcomes(error, docs.length);
     }
-  }, options);
+  });
   return async (doc) => {
     const inserted = await commit(doc);
     if ("error" in inserted) throw inserted.error;
@@ -66,11 +72,11 @@ export type Updated = "updated" | "not found" | "unknown";
 export const updateTogether = <Doc extends Owned>(
   collection: Collection<Doc>,
 ): ((filter: Filter<Doc>, update: UpdateFilter<Doc>) => Promise<Updated>) => {
-  const commit = createGroupCommit<AnyBulkWriteOperation<Doc>, Updated>(async (operations) => {
+  const commit = inOneCommand<AnyBulkWriteOperation<Doc>, Updated>(async (operations) => {
     const { matchedCount } = await collection.bulkWrite([...operations], { ordered: false });
     if (matchedCount === operations.length) return operations.map(() => "updated");
     return operations.map(() => (matchedCount === 0 ? "not found" : "unknown"));
-  }, options);
+  });
   return (filter, update) => commit({ updateOne: { filter, update } });
 };
 
@@ -79,7 +85,7 @@ export const findTogether = <Doc extends Owned, Projection extends keyof Doc = k
   collection: Collection<Doc>,
   projection?: Document,
 ): ((key: Pick<Owned, "_id" | "projectId">) => Promise<Pick<Doc, Projection> | null>) => {
-  const commit = createGroupCommit<Pick<Owned, "_id" | "projectId">, Pick<Doc, Projection> | null>(async (keys) => {
+  const commit = inOneCommand<Pick<Owned, "_id" | "projectId">, Pick<Doc, Projection> | null>(async (keys) => {
     const filter = {
       _id: { $in: [...new Set(keys.map(({ _id }) => _id))] },
       // With their projects, so that a sharded collection asks only the shards that have them.
@@ -91,6 +97,6 @@ export const findTogether = <Doc extends Owned, Projection extends keyof Doc = k
       const doc = byId.get(_id);
       return doc?.projectId === projectId ? doc : null;
     });
-  }, options);
+  });
   return (key) => commit(key);
 };

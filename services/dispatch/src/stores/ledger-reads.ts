@@ -1,6 +1,5 @@
 import type { NotificationId, ProjectId } from "@herald/contracts";
-import { createGroupCommit } from "@herald/kit";
-import { guardStore } from "@herald/mongo";
+import { guardStore, inOneCommand } from "@herald/mongo";
 import type { Db } from "mongodb";
 import { childId, rootGeneration } from "../domain/batch-ids.ts";
 import { addFailures, addTallies, type Failures, noDevices, type Tally } from "../domain/counts.ts";
@@ -15,9 +14,6 @@ export type Sums = { readonly tally: Tally; readonly failures: Failures; readonl
  */
 const batchSize = 10_000;
 
-/** What is asked while another question is under way goes together in the next one. */
-const atATime = { most: 100, concurrent: 2 };
-
 type Key = { readonly projectId: ProjectId; readonly notificationId: NotificationId };
 const rowFields = { projectId: 1, notificationId: 1, state: 1, tally: 1, failures: 1 } as const;
 type Row = Pick<DeliveryDocument, "_id" | "projectId" | "notificationId" | "state" | "tally" | "failures">;
@@ -27,7 +23,7 @@ export const createLedgerReads = (db: Db) => {
   const deliveries = deliveryCollection(db);
 
   /** The rows of notifications that have few, together with those of others. */
-  const findRows = createGroupCommit<Key, readonly Row[]>(async (keys) => {
+  const findRows = inOneCommand<Key, readonly Row[]>(async (keys) => {
     const found = await deliveries
       .find(
         {
@@ -40,7 +36,7 @@ export const createLedgerReads = (db: Db) => {
     return keys.map(({ projectId, notificationId }) =>
       found.filter((row) => row.notificationId === notificationId && row.projectId === projectId),
     );
-  }, atATime);
+  });
 
   return guardStore({
     /** What is known of a notification whose expansion came to one batch: its row, where that is final and went on in no other. */
