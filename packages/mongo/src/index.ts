@@ -1,5 +1,6 @@
 export { decodeAfter, encodeAfter } from "./after-key.ts";
 export { awayAsError, guardStore, isAway } from "./away.ts";
+export type { OutboxEntry } from "./clear-outboxes.ts";
 export { areDuplicateKeys, isConflict, isDuplicateKey, retryConflicts, upsertOnce } from "./conflicts.ts";
 export { connectMongo, type MongoHandle, type MongoOptions } from "./connect-mongo.ts";
 export { type Counts, createCounts } from "./counts.ts";
@@ -9,7 +10,6 @@ export {
   type Announced,
   createOutbox,
   type Outbox,
-  type OutboxEntry,
   type OutboxOptions,
   outboxIndex,
 } from "./outbox.ts";

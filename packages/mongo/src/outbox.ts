@@ -1,11 +1,9 @@
 import { HeraldError, type Logger } from "@herald/kit";
 import type { AnyBulkWriteOperation, Collection, Document } from "mongodb";
+import { byId, type Carrier, clearing, clearOutboxes, type OutboxEntry } from "./clear-outboxes.ts";
 import { retryConflicts } from "./conflicts.ts";
 import { type IndexSpec, indexName } from "./ensure-indexes.ts";
-import { type GatherOutboxes, gatherOutboxes, type Out } from "./gather-outboxes.ts";
-
-/** What an outbox needs to know of an event; the rest is between who writes and who publishes it. */
-export type OutboxEntry = { readonly id: string; readonly at: Date };
+import { type GatherOutboxes, gatherOutboxes } from "./gather-outboxes.ts";
 
 /** Every collection with an outbox needs this index: the sweep finds what a crash left by it. */
 export const outboxIndex: IndexSpec = {
@@ -72,61 +70,6 @@ const mostChunks = 20;
 
 type Settled = { cleared: number; kept: number; error?: unknown };
 type Opened<Entry> = { readonly collection: Collection<Carrier<Entry>>; readonly tombstone?: string | undefined };
-type Carrier<Entry> = { _id: string; projectId?: string; outbox?: Entry[] } & Document;
-
-/** Takes out what is published, and the outbox with its last entry; then the document, if it is a tombstone. */
-const clearing = <Entry extends OutboxEntry>(
-  doc: Carrier<Entry>,
-  published: readonly Entry[],
-  tombstone: string | undefined,
-): AnyBulkWriteOperation<Carrier<Entry>>[] => {
-  if (published.length === 0) return [];
-  // In a sharded collection the project decides where the document is.
-  const filter = doc.projectId === undefined ? { _id: doc._id } : { _id: doc._id, projectId: doc.projectId };
-  const update = {
-    updateOne: { filter: { ...filter, outbox: { $exists: true } }, update: without(published.map(({ id }) => id)) },
-  };
-  const remove =
-    tombstone === undefined || doc[tombstone] === undefined
-      ? []
-      : [{ deleteOne: { filter: { ...filter, outbox: { $exists: false }, [tombstone]: { $exists: true } } } }];
-  return [update, ...remove] as AnyBulkWriteOperation<Carrier<Entry>>[];
-};
-
-/** Takes what is published out of documents of one collection, whatever was added meanwhile. */
-const clearOut = async (collection: Collection<Carrier<OutboxEntry>>, documents: readonly Out[]): Promise<void> => {
-  // With their projects, so that a sharded collection asks only the shards that have them.
-  const filterOf = (some: readonly Out[]) => ({
-    _id: { $in: some.map(({ _id }) => _id) },
-    projectId: { $in: [...new Set(some.map(({ projectId }) => projectId))] },
-  });
-  const final = documents.filter((one) => one.final);
-  const open = documents.filter((one) => !one.final);
-  const hint = "_id_";
-  if (final.length > 0)
-    await retryConflicts(() => collection.updateMany(filterOf(final), { $unset: { outbox: "" } }, { hint }));
-  if (open.length > 0) {
-    const update = without(open.flatMap(({ entries }) => entries));
-    await retryConflicts(() =>
-      collection.updateMany({ ...filterOf(open), outbox: { $exists: true } }, update as Document[], { hint }),
-    );
-  }
-};
-
-/** Takes entries out of an outbox, and the outbox with its last one: one update, so that nothing can be added in between. */
-const without = (entries: readonly string[]) => [
-  {
-    $set: {
-      outbox: { $filter: { input: "$outbox", cond: { $not: { $in: ["$$this.id", { $literal: entries }] } } } },
-    },
-  },
-  { $set: { outbox: { $cond: [{ $eq: ["$outbox", []] }, "$$REMOVE", "$outbox"] } } },
-];
-
-/** Every writer takes the documents in the same order: two bulks in opposite orders deadlock on PostgreSQL, for minutes. */
-const byId = <Entry>(one: Carrier<Entry>, other: Carrier<Entry>): number =>
-  one._id < other._id ? -1 : one._id > other._id ? 1 : 0;
-
 /**
  * State and event together: a document carries `outbox: [entry]`, written by the same update that made it true. It is
  * published at once by `flush`; a sweep takes what a crash or an absent broker left. At least once, in order within a
@@ -214,7 +157,7 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
     const known = gathered.get(collectionName);
     if (known) return known;
     const made = gatherOutboxes((documents) =>
-      clearOut(collection as unknown as Collection<Carrier<OutboxEntry>>, documents).catch((err: unknown) =>
+      clearOutboxes(collection as unknown as Collection<Carrier<OutboxEntry>>, documents).catch((err: unknown) =>
         log.warn({ err, collection: collectionName }, "events that are out stay in the outbox for now"),
       ),
     );
