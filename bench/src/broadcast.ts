@@ -29,6 +29,27 @@ export const cpuOf = (system: System): Record<string, number> =>
     }),
   );
 
+/** What some work cost each part, in microseconds of CPU for each of so many. */
+export const costOf = async (
+  system: System,
+  count: number,
+  work: () => Promise<void>,
+): Promise<Record<string, number>> => {
+  const before = cpuOf(system);
+  await work();
+  const after = cpuOf(system);
+  return Object.fromEntries(
+    Object.entries(after).map(([name, seconds]) => [name, ((seconds - (before[name] ?? 0)) * 1e6) / count]),
+  );
+};
+
+/** Lines of what each part cost, by run. */
+export const costLines = (costs: readonly Record<string, number>[], unit: string): Line[] =>
+  Object.keys(costs[0] ?? {}).map((name) => ({
+    label: `  ${name.padEnd(12)} ${unit}`,
+    values: costs.map((cost) => cost[name] ?? 0),
+  }));
+
 /** Sends to a topic of so many devices, from the POST to the last push at the sink; then checks that each was counted once. */
 export const broadcast = async (system: System, sink: Sink, topic: string, devices: number): Promise<Broadcast> => {
   await resetSink(sink);

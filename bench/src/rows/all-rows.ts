@@ -7,6 +7,7 @@ import { forgedOpensRow } from "./forged-opens-row.ts";
 import { growthRow } from "./growth-row.ts";
 import { latencyRow } from "./latency-row.ts";
 import { opensRow } from "./opens-row.ts";
+import { registrationsRow } from "./registrations-row.ts";
 import { sendsRow } from "./sends-row.ts";
 import { slowProviderRow } from "./slow-provider-row.ts";
 import { statsRow } from "./stats-row.ts";
@@ -21,6 +22,7 @@ export const allRows: readonly Row[] = [
   sendsRow,
   directRow,
   latencyRow,
+  registrationsRow,
   deviceListRow,
   statsRow,
   // The longest last.

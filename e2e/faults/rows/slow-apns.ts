@@ -16,8 +16,11 @@ const mostAttempts = 8;
 /** The retry's own figures: half a second at least, then full jitter below a ceiling that doubles from ten seconds. */
 const leastMs = 500;
 const ceilingMs = (attempt: number) => Math.min(600_000, 10_000 * 2 ** (attempt - 1));
-/** A request without an answer takes 20 s, an open breaker looks again within 60 s, and a batch waits for its turn. */
-const slackMs = 100_000;
+/**
+ * A request without an answer takes 20 s. An open breaker lets one batch through within 60 s, those that came beside it wait once more
+ * as long, and then for their turn.
+ */
+const slackMs = 160_000;
 
 type Trouble = {
   readonly name: string;
