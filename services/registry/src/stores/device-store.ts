@@ -1,6 +1,15 @@
 import type { DeviceId, DeviceStatus, OutboxEvent, PageOf, PageRequest, Platform, ProjectId } from "@herald/contracts";
 import { pushTokenHash } from "@herald/contracts";
-import { type Counts, ensureIndexes, findPage, indexName, isDuplicateKey } from "@herald/mongo";
+import {
+  type Counts,
+  ensureIndexes,
+  findPage,
+  indexName,
+  inOneCommand,
+  insertTogether,
+  isDuplicateKey,
+  updateTogether,
+} from "@herald/mongo";
 import type { Collection, Db, Filter } from "mongodb";
 import type { DeviceState } from "../domain/device-change.ts";
 import { topicFacet } from "../domain/facets.ts";
@@ -13,6 +22,9 @@ export type DeviceStore = ReturnType<typeof createDeviceStore>;
 export const deviceCollection = (db: Db): Collection<DeviceDocument> => db.collection<DeviceDocument>("devices");
 
 const platforms: readonly Platform[] = ["ios", "android", "web"];
+
+/** Who holds a push token: at most one device. */
+type Holding = { readonly projectId: ProjectId; readonly platform: Platform; readonly tokenHash: string };
 
 const living = { deletedAt: { $exists: false } } as const;
 
@@ -28,6 +40,24 @@ const setAndUnset = (fields: Readonly<Record<string, unknown>>) => {
 
 export const createDeviceStore = (db: Db, counts: Counts) => {
   const devices = deviceCollection(db);
+  const insertOne = insertTogether(devices);
+  const updateOne = updateTogether(devices);
+  const findHolder = inOneCommand<Holding, DeviceDocument | undefined>(async (asked) => {
+    const some = <Field extends keyof Holding>(field: Field) => ({ $in: [...new Set(asked.map((one) => one[field]))] });
+    const found = await devices
+      .find(
+        {
+          projectId: some("projectId"),
+          platform: some("platform"),
+          tokenHash: some("tokenHash"),
+        } as Filter<DeviceDocument>,
+        { hint: indexName(deviceIndexes.token), batchSize: asked.length * platforms.length },
+      )
+      .toArray();
+    const keyOf = ({ projectId, platform, tokenHash }: Partial<Holding>) => `${projectId}/${platform}/${tokenHash}`;
+    const holders = new Map(found.map((device) => [keyOf(device), device]));
+    return asked.map((one) => holders.get(keyOf(one)));
+  });
 
   return repeatableStore({
     ensureIndexes: () => ensureIndexes(devices, Object.values(deviceIndexes)),
@@ -35,11 +65,8 @@ export const createDeviceStore = (db: Db, counts: Counts) => {
     find: async (projectId: ProjectId, id: DeviceId): Promise<DeviceDocument | undefined> =>
       (await devices.findOne({ projectId, _id: id, ...living })) ?? undefined,
 
-    findByToken: async (projectId: ProjectId, platform: Platform, token: string): Promise<DeviceDocument | undefined> =>
-      (await devices.findOne(
-        { projectId, platform, tokenHash: pushTokenHash(token) },
-        { hint: indexName(deviceIndexes.token) },
-      )) ?? undefined,
+    findByToken: (projectId: ProjectId, platform: Platform, token: string): Promise<DeviceDocument | undefined> =>
+      findHolder({ projectId, platform, tokenHash: pushTokenHash(token) }),
 
     /** The devices that hold a token: at most one for each platform. */
     findHolders: (
@@ -55,15 +82,7 @@ export const createDeviceStore = (db: Db, counts: Counts) => {
         .toArray(),
 
     /** False when another device of the project got the token first. */
-    insert: async (document: DeviceDocument): Promise<boolean> => {
-      try {
-        await devices.insertOne(document);
-        return true;
-      } catch (error) {
-        if (isDuplicateKey(error)) return false;
-        throw error;
-      }
-    },
+    insert: (document: DeviceDocument): Promise<boolean> => insertOne(document),
 
     /**
      * Writes a state that was made from `before`: "conflict" when the device is no longer that, "token-held" when another
@@ -81,14 +100,18 @@ export const createDeviceStore = (db: Db, counts: Counts) => {
       const { _id, projectId, version } = before;
       const inactiveAt = state.status === "inactive" ? (before.inactiveAt ?? at) : undefined;
       const fields = { ...stateFields(state, at), inactiveAt, credentialHash, version: version + 1 };
+      const filter = { projectId, _id, version, ...living };
+      const update = {
+        ...setAndUnset(fields),
+        ...(events.length > 0 ? { $push: { outbox: { $each: events } } } : {}),
+      } as Parameters<typeof updateOne>[1];
+      const after = { ...before, ...state, updatedAt: at, credentialHash, version: version + 1 };
+      // Only another token can be held by another device: all else may share a command, and a conflict looks again.
+      if (state.token === before.token && before.tokenHash !== undefined)
+        return (await updateOne(filter, update)) === "updated" ? after : "conflict";
       try {
-        const { matchedCount } = await devices.updateOne({ projectId, _id, version, ...living }, {
-          ...setAndUnset(fields),
-          ...(events.length > 0 ? { $push: { outbox: { $each: events } } } : {}),
-        } as Parameters<typeof devices.updateOne>[1]);
-        return matchedCount === 0
-          ? "conflict"
-          : { ...before, ...state, updatedAt: at, credentialHash, version: version + 1 };
+        const { matchedCount } = await devices.updateOne(filter, update);
+        return matchedCount === 0 ? "conflict" : after;
       } catch (error) {
         if (isDuplicateKey(error)) return "token-held";
         throw error;

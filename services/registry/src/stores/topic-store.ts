@@ -13,6 +13,7 @@ import {
   findPage,
   type IndexSpec,
   indexName,
+  inOneCommand,
   isDuplicateKey,
   outboxIndex,
 } from "@herald/mongo";
@@ -52,8 +53,18 @@ export const rowOf = ({ _id, name }: TopicDocument): TopicRow => ({ id: _id, nam
 export const createTopicStore = (db: Db, counts: Counts) => {
   const topics = topicCollection(db);
 
+  const findNamed = inOneCommand<{ projectId: ProjectId; names: readonly string[] }, TopicDocument[]>(async (asked) => {
+    const filter = {
+      projectId: { $in: [...new Set(asked.map(({ projectId }) => projectId))] },
+      name: { $in: [...new Set(asked.flatMap(({ names }) => names))] },
+    };
+    const found = await topics.find(filter, { hint: indexName(indexes.name), batchSize: 10_000 }).toArray();
+    return asked.map(({ projectId, names }) =>
+      found.filter((topic) => topic.projectId === projectId && names.includes(topic.name)),
+    );
+  });
   const findNames = (projectId: ProjectId, names: readonly string[]): Promise<TopicDocument[]> =>
-    topics.find({ projectId, name: { $in: [...names] } }, { hint: indexName(indexes.name), batchSize: 200 }).toArray();
+    findNamed({ projectId, names });
 
   const insert = async (occasion: Occasion, { id, name }: TopicRow): Promise<boolean> => {
     const { projectId, at } = occasion;
