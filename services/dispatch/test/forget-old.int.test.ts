@@ -47,8 +47,8 @@ test("what ended longer ago than the retention keeps its counts and loses its de
   });
   expect(before).toMatchObject({ status: "completed", counts: { devices: 5, accepted: 5 } });
   expect(await get(projectId, old)).toEqual(before);
-  for (const ask of [listed(projectId, old), story(projectId, old)])
-    await expect(ask).rejects.toMatchObject({ code: "deliveries-gone" });
+  for (const asked of [listed, story])
+    await expect(asked(projectId, old)).rejects.toMatchObject({ code: "deliveries-gone" });
 
   expect((await listed(projectId, young)).data).toHaveLength(5);
   expect((await listed(projectId, waiting)).data).toHaveLength(2);
