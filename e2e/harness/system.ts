@@ -118,7 +118,7 @@ const ownEnvironment = () =>
  * The whole system as `npm start` runs it: services and simulators as processes of their own, which are started again when
  * they die; with a broker of this test file's own that can be killed, and a part of the run's database behind a proxy.
  */
-export async function startSystem({ env = {}, broker: makeBroker, mongoUrl }: SystemOptions = {}): Promise<System> {
+async function startOnce({ env = {}, broker: makeBroker, mongoUrl }: SystemOptions = {}): Promise<System> {
   const folder = await mkdtemp(join(tmpdir(), "herald-e2e-"));
   removeAtExit(folder);
   const logs = createLogs();
@@ -238,3 +238,10 @@ export function tellOnFailure(system: () => System | undefined): void {
     if (task.result?.state === "fail") process.stderr.write(`\n${system()?.logs.worth() ?? "no system"}\n`);
   });
 }
+
+/** Starts a system; once more where a port that was free was taken before it was listened on, as by a connection of another test. */
+export const startSystem = (options: SystemOptions = {}): Promise<System> =>
+  startOnce(options).catch((error: unknown) => {
+    if (!String(error).includes("EADDRINUSE")) throw error;
+    return startOnce(options);
+  });

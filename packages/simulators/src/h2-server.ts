@@ -42,6 +42,9 @@ interface H2ServerOptions {
 
 const ignore = () => {};
 
+/** A socket that is closed with requests unread resets, and what was answered just before may never be read. */
+const lingerMs = 500;
+
 /** A strict HTTP/2 server over TLS (nghttp2 refuses malformed frames and headers) that can end connections as a script says. */
 export function createH2Server({
   provider,
@@ -88,7 +91,7 @@ export function createH2Server({
   });
   server.on("sessionError", ignore);
 
-  /** A graceful end: what began before is answered, then the connection goes. */
+  /** A graceful end: what began before is answered, then the connection goes, by the client's hand or a moment later by ours. */
   const sendGoaway = (
     session: ServerHttp2Session,
     connection: Connection,
@@ -115,7 +118,7 @@ export function createH2Server({
       stream.on("close", () => {
         connection.open -= 1;
         if (connection.open === 0 && connection.lastStream !== Number.POSITIVE_INFINITY)
-          setImmediate(() => session.destroy());
+          setTimeout(() => session.destroy(), lingerMs).unref();
       });
       const rule = script.goaway(provider, connection.streams);
       if (rule !== undefined) sendGoaway(session as ServerHttp2Session, connection, id, rule.reason);
