@@ -5,6 +5,7 @@ import type { z } from "zod";
 import { apiCodes, notConnected, toBusError } from "./bus-error.ts";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
 import { brokerHeaders, isDeletion, plainHeaders } from "./message-headers.ts";
+import { readJson } from "./parse-json.ts";
 import { requestAck } from "./stream-request.ts";
 import { type Watching, watchBucket } from "./watch-bucket.ts";
 
@@ -60,7 +61,7 @@ export const openBucket = <Schema extends z.ZodType>(
     return `$KV.${name}.${key}`;
   };
   const parse = (key: string, text: string): Value => {
-    const parsed = schema.safeParse(jsonOf(text));
+    const parsed = schema.safeParse(readJson(text));
     if (!parsed.success)
       throw new HeraldError("schema", `${name}: the entry ${key} does not parse`, { cause: parsed.error });
     return parsed.data as Value;
@@ -114,15 +115,6 @@ export const openBucket = <Schema extends z.ZodType>(
         ready: onReady,
       }),
   };
-};
-
-/** Undefined, which no entry is, where it is none. */
-const jsonOf = (text: string): unknown => {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 };
 
 const lastOf = async (

@@ -63,6 +63,9 @@ const watchTokens = "$JS.API.CONSUMER.CREATE.KV_push_tokens.mine.$KV.push_tokens
 const schedule = "push.sched.v1.batch.1";
 const ask = "push.req.v1.registry.projects.list";
 
+/** What services do, and neither who makes the streams nor who reads events from outside. */
+const work = [readCommands, send, deliver, schedule, opened, ask, token, readToken, watchTokens];
+
 /** What each may not publish, although another may. */
 const forbidden: Readonly<Record<Restricted, readonly string[]>> = {
   // Not the events: the gateway may revive those that a durable of Herald's takes.
@@ -107,32 +110,11 @@ const forbidden: Readonly<Record<Restricted, readonly string[]>> = {
     watchTokens,
   ],
   bootstrap: [
-    readCommands,
-    send,
-    deliver,
-    schedule,
-    opened,
-    ask,
-    token,
-    readToken,
-    watchTokens,
+    ...work,
     "$JS.API.CONSUMER.DURABLE.CREATE.KV_push_tokens.mine",
     "$JS.API.CONSUMER.MSG.NEXT.PUSH_CMD.dispatch-start",
   ],
-  opens: [
-    ...making,
-    measureEvents,
-    readEvents,
-    readCommands,
-    send,
-    deliver,
-    schedule,
-    opened,
-    ask,
-    token,
-    readToken,
-    watchTokens,
-  ],
+  opens: [...making, measureEvents, readEvents, ...work],
 };
 
 /** One durable of each, which no other may read or settle. */

@@ -100,16 +100,20 @@ const batches = defineMessage(
 );
 
 /**
- * At most 500 devices and 512 KiB of one platform, sorted by id. The content is read from the ledger. What is sent to single devices
- * has 32 queues for each project and platform, by the last character of the notification: a queue holds eight batches, which is
- * plenty where each has hundreds of devices and far too few where each has one.
+ * Which of a project's queues for a platform a batch is in; empty where there is one. What is sent to single devices has 32, by the
+ * last character of the notification: a queue holds eight batches, which is plenty where each has hundreds of devices and far too
+ * few where each has one.
  */
+export const deliveryLine = ({ lane, notificationId }: { lane: Lane; notificationId: NotificationId }): string =>
+  lane === "direct" ? notificationId.slice(-1) : "";
+
+/** At most 500 devices and 512 KiB of one platform, sorted by id. The content is read from the ledger. */
 export const DeliverBatchV1: typeof batches = {
   ...batches,
   filter: "push.deliver.v1.>",
   subject: (batch) => {
-    const subject = batches.subject(batch);
-    return batch.lane === "direct" ? `${subject}.${batch.notificationId.at(-1)}` : subject;
+    const line = deliveryLine(batch);
+    return line === "" ? batches.subject(batch) : `${batches.subject(batch)}.${line}`;
   },
 };
 export type DeliverBatchV1 = DataOf<typeof DeliverBatchV1>;

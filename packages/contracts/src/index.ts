@@ -4,7 +4,17 @@ export { busServices, consumedStream, consumerPrefix, ownerOf, streamsMeasuredBy
 export type { BusPermissions, BusUser, BusUserName } from "./bus-users.ts";
 export { busUsers, consumerUser } from "./bus-users.ts";
 export { messages } from "./catalogue.ts";
-export { Addressee, batchLimits, DeliverBatchV1, DueV1, ExpandedV1, ExpandV1, OpensV1, SendV1 } from "./commands.ts";
+export {
+  Addressee,
+  batchLimits,
+  DeliverBatchV1,
+  DueV1,
+  deliveryLine,
+  ExpandedV1,
+  ExpandV1,
+  OpensV1,
+  SendV1,
+} from "./commands.ts";
 export type { Clause, Comparison, Condition, Field, Literal, Subject } from "./condition.ts";
 export { candidateClauses, fulfils, parseCondition } from "./condition.ts";
 export { contractOf } from "./contract-of.ts";

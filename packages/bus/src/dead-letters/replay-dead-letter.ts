@@ -3,6 +3,7 @@ import { HeraldError } from "@herald/kit";
 import { type Bus, connectionOf } from "../connect.ts";
 import type { Stored } from "../direct-read.ts";
 import { brokerHeaders, keptPrefix, messageIdOf, outgoingHeaders } from "../message-headers.ts";
+import { readJson } from "../parse-json.ts";
 import { publishing } from "../publish.ts";
 import { requestAck } from "../stream-request.ts";
 import { describeLetter } from "./describe-letter.ts";
@@ -77,12 +78,4 @@ const originals = ({ headers }: Stored, contract: MessageContract): Record<strin
   if (messageId.startsWith(prefix)) kept[headerNames.ceId] = messageId.slice(prefix.length);
   for (const name of headers.keys()) if (!ownHeaders.test(name)) kept[name] = headers.get(name);
   return kept;
-};
-
-const readJson = (body: Uint8Array): unknown => {
-  try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
-  } catch {
-    return undefined;
-  }
 };

@@ -3,7 +3,7 @@ import { HeraldError } from "@herald/kit";
 import { openBucket } from "../bucket.ts";
 import type { Bus, Connection } from "../connect.ts";
 import { directRead, type Stored } from "../direct-read.ts";
-import { parseJson } from "../parse-json.ts";
+import { readJson } from "../parse-json.ts";
 
 type Place = Pick<Stored, "sequence" | "storedAt">;
 
@@ -35,13 +35,7 @@ export const readReplays = async (
 };
 
 /** Undefined where somebody deleted the key by hand, or wrote what is no record: the letter is shown without its replays. */
-const recordOf = (body: Uint8Array): ReplayRecord | undefined => {
-  try {
-    return ReplayRecord.safeParse(parseJson(body)).data;
-  } catch {
-    return undefined;
-  }
-};
+const recordOf = (body: Uint8Array): ReplayRecord | undefined => ReplayRecord.safeParse(readJson(body)).data;
 
 /** What nobody can read counts nothing, and is written over. */
 const unreadable = (error: unknown): null => {

@@ -1,5 +1,5 @@
 import { type Bus, type Delivery, defineHandler, publish } from "@herald/bus";
-import { DeliverBatchV1, ExpandedV1, ExpandV1 } from "@herald/contracts";
+import { DeliverBatchV1, deliveryLine, ExpandedV1, ExpandV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { Batch } from "../domain/deal-batches.ts";
 import { nextPage } from "../domain/plan-pages.ts";
@@ -18,17 +18,13 @@ type Parts = {
 type Hold = Delivery<ExpandV1>["hold"];
 
 /** One page of an audience becomes delivery batches; then the next page is asked for, or dispatch is told that there is none. */
-/** Those of its platforms that its batches go to: the direct lane has many, by the notification's last character. */
-const queueOf = ({ lane, projectId, notificationId }: ExpandV1): string =>
-  `${lane}/${projectId}${lane === "direct" ? `/${notificationId.at(-1)}` : ""}`;
-
 export const expand = (parts: Parts) => {
   const full = createFullQueues();
   return defineHandler({
     durable: "registry-expand", // renaming a durable replays its stream
     message: ExpandV1,
     async handle({ data, hold }) {
-      const queue = queueOf(data);
+      const queue = `${data.lane}/${data.projectId}/${deliveryLine(data)}`;
       const name = `${data.notificationId}/${data.page}`;
       try {
         // Not read before there is room for it: what waits then costs nothing but its message.
