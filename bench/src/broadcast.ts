@@ -43,11 +43,11 @@ export const costOf = async (
   );
 };
 
-/** Lines of what each part cost, by run. */
-export const costLines = (costs: readonly Record<string, number>[], unit: string): Line[] =>
-  Object.keys(costs[0] ?? {}).map((name) => ({
+/** Lines of a figure of each part, by run. */
+export const partLines = (runs: readonly Readonly<Record<string, number>>[], unit: string): Line[] =>
+  Object.keys(runs[0] ?? {}).map((name) => ({
     label: `  ${name.padEnd(12)} ${unit}`,
-    values: costs.map((cost) => cost[name] ?? 0),
+    values: runs.map((run) => run[name] ?? 0),
   }));
 
 /** Sends to a topic of so many devices, from the POST to the last push at the sink; then checks that each was counted once. */
@@ -84,18 +84,14 @@ export const broadcast = async (system: System, sink: Sink, topic: string, devic
   };
 };
 
-const ofEach = (
-  broadcasts: readonly Broadcast[],
-  unit: string,
-  pick: (one: Broadcast) => Readonly<Record<string, number>>,
-) =>
-  Object.keys(broadcasts[0] === undefined ? {} : pick(broadcasts[0])).map((name) => ({
-    label: `  ${name.padEnd(12)} ${unit}`,
-    values: broadcasts.map((one) => pick(one)[name] ?? 0),
-  }));
-
 /** The CPU of each part, and the most memory that each service held. */
 export const linesOfEach = (broadcasts: readonly Broadcast[]): Line[] => [
-  ...ofEach(broadcasts, "µs a push", ({ cpu }) => cpu),
-  ...ofEach(broadcasts, "peak MB", (one) => one.peakMegabytes),
+  ...partLines(
+    broadcasts.map(({ cpu }) => cpu),
+    "µs a push",
+  ),
+  ...partLines(
+    broadcasts.map((one) => one.peakMegabytes),
+    "peak MB",
+  ),
 ];

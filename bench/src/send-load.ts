@@ -1,9 +1,9 @@
 import { converse } from "./converse.ts";
 
 /**
- * Sends single notifications over plain sockets. A process of its own: `send-load.ts <gateway> <token> <count> <a second>
- * <targets>`, at a pace of 0 one on each connection at a time, as fast as they are answered. Prints `{ seconds, statuses, latencies }`, those in ms; at a
- * pace from when a send was due, so that one that waits behind another counts its waiting.
+ * Sends single notifications over plain sockets. A process of its own: `send-load.ts <gateway> <token> <count> <a second> <targets>`,
+ * at a pace of 0 one on each connection at a time, as fast as they are answered. Prints `{ seconds, statuses, latencies }`, those in
+ * ms; at a pace from when a send was due, so that one that waits behind another counts its waiting.
  */
 
 const connections = 50;

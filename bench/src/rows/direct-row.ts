@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { costLines, costOf } from "../broadcast.ts";
+import { costOf, partLines } from "../broadcast.ts";
 import type { Row } from "../row.ts";
 import { drained, sends } from "../sends.ts";
 import { type Counted, countedBy, resetSink } from "../sinks.ts";
@@ -41,7 +41,7 @@ export const directRow: Row = {
     }
     yield {
       title: "APNs: single sends to one device each, from the first POST to the last push",
-      lines: [{ label: "sends/s, pushed", values: rates }, ...costLines(costs, "µs a send")],
+      lines: [{ label: "sends/s, pushed", values: rates }, ...partLines(costs, "µs a send")],
     };
   },
 };

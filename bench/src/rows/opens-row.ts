@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { cpuOf } from "../broadcast.ts";
+import { costOf, partLines } from "../broadcast.ts";
 import { reportOpens } from "../opens.ts";
 import type { Row } from "../row.ts";
 
@@ -14,31 +14,31 @@ export const opensRow: Row = {
   async *measure({ system, runs, opens }) {
     const rates: number[] = [];
     const lags: number[] = [];
-    const cpu: Record<string, number[]> = {};
+    const costs: Record<string, number>[] = [];
     for (let run = 0; run < runs; run++) {
-      const before = cpuOf(system);
-      const { notification, seconds, statuses } = await reportOpens(system, opens, { kind: "true" });
-      const taken = statuses["204"] ?? 0;
-      if (taken !== opens) throw new Error(`${opens} true opens were answered ${JSON.stringify(statuses)}`);
-      const answeredAt = performance.now();
-      let counted = await system.opened(notification);
-      while (counted < opens && performance.now() - answeredAt < patienceMs) {
-        await delay(pollMs);
-        counted = await system.opened(notification);
-      }
-      const lag = (performance.now() - answeredAt) / 1000;
-      if (counted !== opens) throw new Error(`${opens} opens were taken and ${counted} counted: each must be, once`);
-      rates.push(opens / seconds);
-      lags.push(lag);
-      for (const [name, used] of Object.entries(cpuOf(system)))
-        cpu[name] = [...(cpu[name] ?? []), ((used - (before[name] ?? 0)) * 1e6) / opens];
+      const cost = await costOf(system, opens, async () => {
+        const { notification, seconds, statuses } = await reportOpens(system, opens, { kind: "true" });
+        const taken = statuses["204"] ?? 0;
+        if (taken !== opens) throw new Error(`${opens} true opens were answered ${JSON.stringify(statuses)}`);
+        const answeredAt = performance.now();
+        let counted = await system.opened(notification);
+        while (counted < opens && performance.now() - answeredAt < patienceMs) {
+          await delay(pollMs);
+          counted = await system.opened(notification);
+        }
+        const lag = (performance.now() - answeredAt) / 1000;
+        if (counted !== opens) throw new Error(`${opens} opens were taken and ${counted} counted: each must be, once`);
+        rates.push(opens / seconds);
+        lags.push(lag);
+      });
+      costs.push(cost);
     }
     yield {
       title: `${opens} true opens, each counted once`,
       lines: [
         { label: "opens/s", values: rates },
         { label: "s from the last answer to the exact count", values: lags, digits: 1 },
-        ...Object.entries(cpu).map(([name, values]) => ({ label: `  ${name.padEnd(12)} µs an open`, values })),
+        ...partLines(costs, "µs an open"),
       ],
     };
   },

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { costLines, costOf } from "../broadcast.ts";
+import { costOf, partLines } from "../broadcast.ts";
 import type { System } from "../herald.ts";
 import { firstLine, start } from "../processes.ts";
 import type { Row } from "../row.ts";
@@ -34,7 +34,7 @@ export const registrationsRow: Row = {
             rates.push(await register(system, run * count, status));
           }),
         );
-      yield { title, lines: [{ label: "registrations/s", values: rates }, ...costLines(costs, "µs a registration")] };
+      yield { title, lines: [{ label: "registrations/s", values: rates }, ...partLines(costs, "µs a registration")] };
     }
   },
 };

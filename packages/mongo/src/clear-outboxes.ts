@@ -1,4 +1,5 @@
 import type { AnyBulkWriteOperation, Collection, Document } from "mongodb";
+import { anyOf } from "./any-of.ts";
 import { retryConflicts } from "./conflicts.ts";
 import type { Out } from "./gather-outboxes.ts";
 
@@ -34,8 +35,8 @@ export const clearOutboxes = async (
 ): Promise<void> => {
   // With their projects, so that a sharded collection asks only the shards that have them.
   const filterOf = (some: readonly Out[]) => ({
-    _id: { $in: some.map(({ _id }) => _id) },
-    projectId: { $in: [...new Set(some.map(({ projectId }) => projectId))] },
+    _id: anyOf(some.map(({ _id }) => _id)),
+    projectId: anyOf(some.map(({ projectId }) => projectId)),
   });
   const final = documents.filter((one) => one.final);
   const open = documents.filter((one) => !one.final);

@@ -1,4 +1,5 @@
 export { decodeAfter, encodeAfter } from "./after-key.ts";
+export { anyOf } from "./any-of.ts";
 export { awayAsError, guardStore, isAway } from "./away.ts";
 export type { OutboxEntry } from "./clear-outboxes.ts";
 export { areDuplicateKeys, isConflict, isDuplicateKey, retryConflicts, upsertOnce } from "./conflicts.ts";

@@ -8,6 +8,7 @@ import {
   type OptionalUnlessRequiredId,
   type UpdateFilter,
 } from "mongodb";
+import { anyOf } from "./any-of.ts";
 import { orAway } from "./away.ts";
 import { isDuplicateKey } from "./conflicts.ts";
 
@@ -87,9 +88,9 @@ export const findTogether = <Doc extends Owned, Projection extends keyof Doc = k
 ): ((key: Pick<Owned, "_id" | "projectId">) => Promise<Pick<Doc, Projection> | null>) => {
   const commit = inOneCommand<Pick<Owned, "_id" | "projectId">, Pick<Doc, Projection> | null>(async (keys) => {
     const filter = {
-      _id: { $in: [...new Set(keys.map(({ _id }) => _id))] },
+      _id: anyOf(keys.map(({ _id }) => _id)),
       // With their projects, so that a sharded collection asks only the shards that have them.
-      projectId: { $in: [...new Set(keys.map(({ projectId }) => projectId))] },
+      projectId: anyOf(keys.map(({ projectId }) => projectId)),
     } as unknown as Filter<Doc>;
     const found = await collection.find(filter, { hint: "_id_", ...(projection ? { projection } : {}) }).toArray();
     const byId = new Map(found.map((doc) => [doc._id as string, doc as unknown as Doc]));

@@ -1,5 +1,5 @@
 import type { NotificationId, ProjectId } from "@herald/contracts";
-import { guardStore, inOneCommand } from "@herald/mongo";
+import { anyOf, guardStore, inOneCommand } from "@herald/mongo";
 import type { Db } from "mongodb";
 import { childId, rootGeneration } from "../domain/batch-ids.ts";
 import { addFailures, addTallies, type Failures, noDevices, type Tally } from "../domain/counts.ts";
@@ -27,8 +27,8 @@ export const createLedgerReads = (db: Db) => {
     const found = await deliveries
       .find(
         {
-          projectId: { $in: [...new Set(keys.map(({ projectId }) => projectId))] },
-          notificationId: { $in: [...new Set(keys.map(({ notificationId }) => notificationId))] },
+          projectId: anyOf(keys.map(({ projectId }) => projectId)),
+          notificationId: anyOf(keys.map(({ notificationId }) => notificationId)),
         },
         { hint: deliveryHints.finish, projection: rowFields, batchSize },
       )

@@ -1,6 +1,7 @@
 import type { DeviceId, DeviceStatus, OutboxEvent, PageOf, PageRequest, Platform, ProjectId } from "@herald/contracts";
 import { pushTokenHash } from "@herald/contracts";
 import {
+  anyOf,
   type Counts,
   ensureIndexes,
   findPage,
@@ -43,7 +44,7 @@ export const createDeviceStore = (db: Db, counts: Counts) => {
   const insertOne = insertTogether(devices);
   const updateOne = updateTogether(devices);
   const findHolder = inOneCommand<Holding, DeviceDocument | undefined>(async (asked) => {
-    const some = <Field extends keyof Holding>(field: Field) => ({ $in: [...new Set(asked.map((one) => one[field]))] });
+    const some = <Field extends keyof Holding>(field: Field) => anyOf(asked.map((one) => one[field]));
     const found = await devices
       .find(
         {

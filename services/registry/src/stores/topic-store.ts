@@ -8,6 +8,7 @@ import {
   type TopicReference,
 } from "@herald/contracts";
 import {
+  anyOf,
   type Counts,
   ensureIndexes,
   findPage,
@@ -55,8 +56,8 @@ export const createTopicStore = (db: Db, counts: Counts) => {
 
   const findNamed = inOneCommand<{ projectId: ProjectId; names: readonly string[] }, TopicDocument[]>(async (asked) => {
     const filter = {
-      projectId: { $in: [...new Set(asked.map(({ projectId }) => projectId))] },
-      name: { $in: [...new Set(asked.flatMap(({ names }) => names))] },
+      projectId: anyOf(asked.map(({ projectId }) => projectId)),
+      name: anyOf(asked.flatMap(({ names }) => names)),
     };
     const found = await topics.find(filter, { hint: indexName(indexes.name), batchSize: 10_000 }).toArray();
     return asked.map(({ projectId, names }) =>
