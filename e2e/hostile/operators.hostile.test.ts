@@ -5,7 +5,7 @@ import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { callsOf, credentialOf, type RouteCall } from "./route-calls.ts";
 import { scale } from "./scale.ts";
-import { snapshotOf } from "./snapshot.ts";
+import { restingSnapshotOf } from "./snapshot.ts";
 import { newWorld, type World } from "./world.ts";
 
 let system: System;
@@ -102,7 +102,7 @@ const lawful = (what: string) => /\bmetadata\b.*constructor/.test(what);
 test("operators of a database, prototypes and surplus fields in every field, query and path of every route", async ({
   task,
 }) => {
-  const before = await snapshotOf(system, world.project.id);
+  const before = await restingSnapshotOf(system, world.project.id);
   const calls = callsOf(world);
   const tried = calls.flatMap((call) => attacksOn(call).map((attack) => ({ call, attack })));
   const statuses: Record<string, number> = {};
@@ -117,7 +117,7 @@ test("operators of a database, prototypes and surplus fields in every field, que
       wrong.push(`${route.operationId} ${attack.what}: ${answer.status} ${answer.text.slice(0, 200)}`);
   });
   expect(wrong).toEqual([]);
-  expect(await snapshotOf(system, world.project.id)).toEqual(before);
+  expect(await restingSnapshotOf(system, world.project.id)).toEqual(before);
   const { id } = await world.project.send({ title: "Still there", targets: [world.device.id] });
   expect((await world.project.final(id)).counts.accepted).toBe(1);
   const answered = Object.entries(statuses).map(([status, count]) => `${count} × ${status}`);

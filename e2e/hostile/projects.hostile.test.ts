@@ -6,7 +6,7 @@ import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { callsOf, credentialOf, type RouteCall } from "./route-calls.ts";
 import { scale } from "./scale.ts";
-import { snapshotOf } from "./snapshot.ts";
+import { restingSnapshotOf } from "./snapshot.ts";
 import { newToken, newWorld, type World } from "./world.ts";
 
 let system: System;
@@ -160,14 +160,5 @@ test("every route with another project's ids and every credential: 401, 403 or 4
 const harmless = ({ route }: RouteCall, [name]: Credential): boolean =>
   name === "no token" && route.access.by.includes("client");
 
-/** What the databases hold of the attacked project, once what was under way is done. */
-async function settled() {
-  let last = await snapshotOf(system, attacked.project.id);
-  await eventually(async () => {
-    const now = await snapshotOf(system, attacked.project.id);
-    const same = JSON.stringify(now) === JSON.stringify(last);
-    last = now;
-    if (!same) throw new Error("something is under way");
-  });
-  return last;
-}
+/** What the databases hold of the attacked project, once nothing is under way. */
+const settled = () => restingSnapshotOf(system, attacked.project.id);

@@ -1,4 +1,5 @@
-import type { ProjectId } from "@herald/contracts";
+import { durables, type ProjectId } from "@herald/contracts";
+import { eventually, operateBroker } from "@herald/testing";
 import type { System } from "../harness/system.ts";
 
 const databases = {
@@ -7,8 +8,10 @@ const databases = {
   analytics: "HERALD_ANALYTICS_DATABASE",
 } as const;
 
+export type Snapshot = Readonly<Record<string, readonly string[]>>;
+
 /** Everything that the databases of the services hold, by database and collection; of one project where it is named. */
-export async function snapshotOf(system: System, project?: ProjectId): Promise<Record<string, readonly string[]>> {
+export async function snapshotOf(system: System, project?: ProjectId): Promise<Snapshot> {
   const { client } = system.registryDatabase;
   const found: Record<string, readonly string[]> = {};
   for (const [service, variable] of Object.entries(databases)) {
@@ -20,4 +23,35 @@ export async function snapshotOf(system: System, project?: ProjectId): Promise<R
     }
   }
   return found;
+}
+
+/** What a document carries until a background job has dealt with it: events to publish, statistics to add, opens to publish. */
+const underWay = ["outbox", "folded", "emitted"] as const;
+
+/** As {@link snapshotOf}, once nothing is under way: every consumer has settled all messages and no document waits for a job. */
+export async function restingSnapshotOf(system: System, project?: ProjectId): Promise<Snapshot> {
+  const hands = await operateBroker(system.broker);
+  try {
+    return await eventually(
+      async () => {
+        const snapshot = await snapshotOf(system, project);
+        for (const [name, documents] of Object.entries(snapshot))
+          for (const document of documents.map((one) => JSON.parse(one) as Record<string, unknown>))
+            for (const field of underWay)
+              if (field in document && document[field] !== true)
+                throw new Error(`${name} ${document._id} has ${field}`);
+        // The last look: what a consumer has settled since the snapshot could be missing in it.
+        for (const [name, { stream }] of Object.entries(durables)) {
+          const left = await hands.left(stream, name);
+          if (left > 0) throw new Error(`${name} has ${left} messages left`);
+        }
+        if (JSON.stringify(await snapshotOf(system, project)) !== JSON.stringify(snapshot))
+          throw new Error("something was written meanwhile");
+        return snapshot;
+      },
+      { timeoutMs: 60_000 },
+    );
+  } finally {
+    await hands.close();
+  }
 }
