@@ -1,4 +1,4 @@
-/** The dependency rule: contracts ← { payload, kit } ← { bus, mongo } ← service ← services. Each rule says what breaks when it is broken. */
+/** The dependency rule: contracts ← { payload, kit } ← { bus, mongo, http2-client } ← service ← services. Each rule says what breaks when it is broken. */
 const tests = "\\.(unit|int|e2e)\\.test\\.ts$|\\.suite\\.ts$|/test/";
 const only = (name, comment, who, what) => ({
   name,
@@ -27,7 +27,7 @@ module.exports = {
       "payload-and-kit-know-contracts",
       "Payload and kit are below the bus and the database.",
       "^packages/(payload|kit)/src",
-      "^(packages/(bus|mongo|service|testing|simulators|local-stack)/|services/)",
+      "^(packages/(bus|mongo|http2-client|service|testing|simulators|local-stack)/|services/)",
     ),
     only(
       "payload-is-pure",
@@ -39,13 +39,19 @@ module.exports = {
       "bus-and-mongo-know-kit",
       "The bus and the database do not know of each other, nor of a service.",
       "^packages/(bus|mongo)/src",
-      "^(packages/(payload|service|testing|simulators|local-stack)/|services/)",
+      "^(packages/(payload|http2-client|service|testing|simulators|local-stack)/|services/)",
+    ),
+    only(
+      "http2-client-knows-kit",
+      "The client sends bytes to an origin: it knows no message of Herald's, no broker and no database.",
+      "^packages/http2-client/src",
+      "^(packages/(?!http2-client/|kit/)|services/)",
     ),
     only(
       "service-knows-no-service",
       "What all services with a database share is below each of them.",
       "^packages/service/src",
-      "^(packages/(payload|testing|simulators|local-stack)/|services/)",
+      "^(packages/(payload|http2-client|testing|simulators|local-stack)/|services/)",
     ),
     { ...only("bus-without-mongo", "The bus stores nothing.", "^packages/bus/src", "^packages/mongo/") },
     {
@@ -67,8 +73,8 @@ module.exports = {
       name: "test-parts-stay-in-tests",
       comment: "Simulators, local stack and test fixtures never ship.",
       severity: "error",
-      from: { path: "^(services|packages/(contracts|payload|kit|bus|mongo|service))/", pathNot: tests },
-      to: { path: "^packages/(testing|simulators|local-stack)/" },
+      from: { path: "^(services|packages/(contracts|payload|kit|bus|mongo|http2-client|service))/", pathNot: tests },
+      to: { path: "^packages/((testing|simulators|local-stack)/|[^/]+/test/)" },
     },
     {
       name: "nats-only-in-bus",
@@ -102,7 +108,7 @@ module.exports = {
       comment: "What a package exports is what its index lists.",
       severity: "error",
       from: { path: "^(packages|services|e2e|bench|examples)/([^/]+)/", pathNot: "^packages/local-stack/" },
-      to: { path: "^packages/([^/]+)/src/", pathNot: "^packages/[^/]+/src/index\\.ts$|^$1/$2/" },
+      to: { path: "^packages/([^/]+)/(src|test)/", pathNot: "^packages/[^/]+/(src|test)/index\\.ts$|^$1/$2/" },
     },
   ],
   options: {

@@ -1,12 +1,12 @@
 import type { Provider } from "@herald/contracts";
-import fc from "fast-check";
 import {
   createDice,
   fatal,
   mangled as mangledFrames,
-} from "../../services/dispatch/src/transport/testing/mangled-answers.ts";
-import type { PeerScript } from "../../services/dispatch/src/transport/testing/strict-peer.ts";
-import { startStrictServer } from "../../services/dispatch/src/transport/testing/strict-server.ts";
+  type PeerScript,
+  startStrictServer,
+} from "@herald/http2-client/testing";
+import fc from "fast-check";
 import { mangled } from "./mangle.ts";
 
 /** What each provider says when it says something. */

@@ -1,5 +1,6 @@
 import { groupedPublishEvent, openBucket } from "@herald/bus";
 import { type Lane, type OutboxEvent, type Platform, type Provider, ProvidersRecord } from "@herald/contracts";
+import { createAgreedTransport, transports } from "@herald/http2-client";
 import { repeat } from "@herald/kit";
 import { createOutbox } from "@herald/mongo";
 import { createOpenTokens } from "@herald/payload";
@@ -44,8 +45,6 @@ import { createDeliveryTrace } from "./stores/delivery-trace.ts";
 import { createLedgerReads } from "./stores/ledger-reads.ts";
 import { type NotificationState, notificationCollection, type Told } from "./stores/notification-document.ts";
 import { createNotificationStore } from "./stores/notification-store.ts";
-import { createAgreedTransport } from "./transport/http1/agreed-transport.ts";
-import { transports } from "./transport/transports.ts";
 
 /** Contents in memory: more than are being sent at a time, at some kilobytes each. */
 const watchedNotifications = 1_000;

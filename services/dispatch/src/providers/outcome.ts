@@ -1,6 +1,6 @@
 import { isObject } from "@herald/contracts";
+import type { TransportAnswer } from "@herald/http2-client";
 import type { Outcome } from "../domain/outcome.ts";
-import type { TransportAnswer } from "../transport/transport.ts";
 
 export type { Outcome } from "../domain/outcome.ts";
 

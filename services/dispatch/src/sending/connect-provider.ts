@@ -1,4 +1,5 @@
 import type { ApnsSettings, FcmSettings, Provider } from "@herald/contracts";
+import type { Transport, TransportOptions } from "@herald/http2-client";
 import { renderApns, renderFcm, renderWebPush } from "@herald/payload";
 import { secondsToLive } from "../domain/seconds-to-live.ts";
 import { createApnsClient } from "../providers/apns/client.ts";
@@ -6,7 +7,6 @@ import { createProviderTokens } from "../providers/apns/provider-tokens.ts";
 import { createFcmClient } from "../providers/fcm/client.ts";
 import { createWebPushClient } from "../providers/webpush/client.ts";
 import type { CompleteWebPushSettings } from "../providers/webpush/settings.ts";
-import type { Transport, TransportOptions } from "../transport/transport.ts";
 import type { Message, ProviderClient } from "./provider-client.ts";
 
 /** Makes a client for settings that were checked when they were put. */

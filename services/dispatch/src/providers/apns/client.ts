@@ -1,5 +1,5 @@
 import type { ApnsEnvironment, ApnsSettings, DeviceId, NotificationId } from "@herald/contracts";
-import type { Transport, TransportAnswer, TransportOptions } from "../../transport/transport.ts";
+import type { Transport, TransportAnswer, TransportOptions } from "@herald/http2-client";
 import { accepted, type Outcome, unanswered } from "../outcome.ts";
 import { apnsId } from "./apns-id.ts";
 import { apnsOutcome } from "./outcome.ts";

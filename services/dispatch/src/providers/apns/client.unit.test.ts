@@ -1,10 +1,9 @@
 import { generateKeyPairSync } from "node:crypto";
 import { type ApnsSettings, newDeviceId, newNotificationId } from "@herald/contracts";
+import { createHttp2Pool, type TransportOptions } from "@herald/http2-client";
 import { type Simulators, type SimulatorsOptions, startSimulators } from "@herald/simulators";
 import { generate } from "selfsigned";
 import { afterEach, describe, expect, it } from "vitest";
-import type { TransportOptions } from "../../transport/transport.ts";
-import { createHttp2Pool } from "../../transport/transports.ts";
 import { apnsId } from "./apns-id.ts";
 import { type ApnsAddress, type ApnsClient, type ApnsMessage, createApnsClient } from "./client.ts";
 import { createProviderTokens } from "./provider-tokens.ts";

@@ -1,5 +1,5 @@
+import type { Transport } from "@herald/http2-client";
 import { JWT } from "google-auth-library";
-import type { Transport } from "../../transport/transport.ts";
 import { type Outcome, shown, wordOr } from "../outcome.ts";
 import type { ServiceAccount } from "./settings.ts";
 

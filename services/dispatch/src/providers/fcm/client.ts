@@ -1,5 +1,5 @@
 import type { FcmSettings } from "@herald/contracts";
-import type { Transport, TransportAnswer, TransportOptions } from "../../transport/transport.ts";
+import type { Transport, TransportAnswer, TransportOptions } from "@herald/http2-client";
 import { type Outcome, unanswered } from "../outcome.ts";
 import { createAccessTokens } from "./access-tokens.ts";
 import { fcmOutcome } from "./outcome.ts";

@@ -1,9 +1,9 @@
 import { generateKeyPairSync } from "node:crypto";
 import { newNotificationId, newProjectId } from "@herald/contracts";
+import { createHttp2Pool } from "@herald/http2-client";
 import { renderFcm } from "@herald/payload";
 import { type Simulators, type SimulatorsOptions, startSimulators } from "@herald/simulators";
 import { afterEach, describe, expect, it } from "vitest";
-import { createHttp2Pool } from "../../transport/transports.ts";
 import { createAccessTokens } from "./access-tokens.ts";
 import { createFcmClient, type FcmClient } from "./client.ts";
 

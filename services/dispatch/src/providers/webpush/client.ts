@@ -1,10 +1,10 @@
 import { hash } from "node:crypto";
 import type { DeliveryReason, WebPushKeys } from "@herald/contracts";
+import type { Transport, TransportAnswer, TransportOptions } from "@herald/http2-client";
 import { NOT_PUBLIC, publicLookup, type Resolve } from "@herald/kit";
 import { webPushMaxBytes } from "@herald/payload";
 import webPush from "web-push";
 import { secondsToLive } from "../../domain/seconds-to-live.ts";
-import type { Transport, TransportAnswer, TransportOptions } from "../../transport/transport.ts";
 import { type Outcome, unanswered } from "../outcome.ts";
 import { checkEndpoint, knownPushServices } from "./endpoint-guard.ts";
 import { type HeldKey, keyFor } from "./key-ring.ts";

@@ -1,11 +1,13 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
+import {
+  createAgreedTransport,
+  createHttp1Transport,
+  createHttp2Pool,
+  type TransportOptions,
+} from "@herald/http2-client";
 import { type Simulators, type SimulatorsOptions, startSimulators } from "@herald/simulators";
 import { afterEach, describe, expect, it, test } from "vitest";
-import { createAgreedTransport } from "../../transport/http1/agreed-transport.ts";
-import { createHttp1Transport } from "../../transport/http1/http1-transport.ts";
-import type { TransportOptions } from "../../transport/transport.ts";
-import { createHttp2Pool } from "../../transport/transports.ts";
 import { createWebPushClient, topicOf, type WebPush, type WebPushClientOptions } from "./client.ts";
 import { heldKey, type KeyRing, makeCurrent, newRing, retire, stage } from "./key-ring.ts";
 import { newVapidKeys, type VapidKeys } from "./vapid-keys.ts";

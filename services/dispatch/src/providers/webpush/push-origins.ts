@@ -1,4 +1,4 @@
-import type { Transport } from "../../transport/transport.ts";
+import type { Transport } from "@herald/http2-client";
 
 /** Push services that a project's subscriptions are usually spread over are a handful; the rest is a stranger's doing. */
 const MOST_KEPT = 32;

@@ -1,0 +1,160 @@
+import { noHeaders } from "./answer-fields.ts";
+import type { Job } from "./connection-types.ts";
+import { createFieldEncoder } from "./field-encoder.ts";
+import type { FloodGuard } from "./flood-guard.ts";
+import { type Output, writeFrameHead } from "./output.ts";
+import type { Stream } from "./stream.ts";
+import { Code, ConnectionError, DEFAULT_WINDOW, Flag, FRAME_HEAD, FrameType, MAX_FRAME, MAX_WINDOW } from "./wire.ts";
+
+type Options = {
+  readonly output: Output;
+  readonly guard: FloodGuard;
+  /** The `:authority` of every request. */
+  readonly authority: string;
+  /** The streams that are open, in the order of their ids. */
+  readonly streams: ReadonlyMap<number, Stream>;
+};
+
+const UTF8_MOST = 3; // bytes of one UTF-16 unit
+
+/** Writes requests, as fast as the peer's windows let it. */
+export function createOutbound({ output, guard, authority, streams }: Options) {
+  const encoder = createFieldEncoder(authority);
+  const blocked = new Set<Stream>();
+  let newest = -1;
+  let connectionWindow = DEFAULT_WINDOW;
+  let initialWindow = DEFAULT_WINDOW;
+
+  /** Puts HEADERS into the bytes that were reserved; returns where they end. */
+  function writeHeaders(bytes: Buffer, at: number, { request }: Job, id: number, empty: boolean): number {
+    const end = encoder.encode(bytes, at + FRAME_HEAD, request);
+    const flags = Flag.endHeaders | (empty ? Flag.endStream : 0);
+    writeFrameHead(bytes, at, end - at - FRAME_HEAD, FrameType.headers, flags, id);
+    return end;
+  }
+
+  /** A field block of more than one frame. */
+  function writeLongHeaders({ request }: Job, id: number, most: number, empty: boolean): void {
+    const block = Buffer.allocUnsafe(most);
+    const length = encoder.encode(block, 0, request);
+    for (let at = 0; at < length; at += MAX_FRAME) {
+      const part = block.subarray(at, Math.min(at + MAX_FRAME, length));
+      const type = at === 0 ? FrameType.headers : FrameType.continuation;
+      const ends = at + MAX_FRAME >= length ? Flag.endHeaders : 0;
+      const flags = ends | (at === 0 && empty ? Flag.endStream : 0);
+      writeFrame(type, flags, id, part);
+    }
+  }
+
+  function writeFrame(type: number, flags: number, id: number, payload: Buffer): void {
+    const bytes = output.reserve(FRAME_HEAD + payload.length);
+    const start = writeFrameHead(bytes, output.at, payload.length, type, flags, id);
+    payload.copy(bytes, start);
+    output.done(start + payload.length);
+  }
+
+  /** Sends of a body what the windows hold. */
+  function push(stream: Stream): void {
+    for (let rest = stream.unsent; rest !== undefined; ) {
+      const size = Math.min(rest.length, MAX_FRAME, connectionWindow, stream.window);
+      if (size <= 0) {
+        blocked.add(stream);
+        return;
+      }
+      const last = size === rest.length;
+      writeFrame(FrameType.data, last ? Flag.endStream : 0, stream.id, rest.subarray(0, size));
+      took(stream, size);
+      rest = last ? undefined : rest.subarray(size);
+      stream.unsent = rest;
+    }
+    blocked.delete(stream);
+  }
+
+  function took(stream: Stream, size: number): void {
+    connectionWindow -= size;
+    stream.window -= size;
+    guard.earn(size);
+  }
+
+  function widen(window: number, by: number): number {
+    if (window + by > MAX_WINDOW) throw new ConnectionError(Code.flowControlError, "a window beyond 2^31");
+    return window + by;
+  }
+
+  return {
+    /** The id of the last stream that was opened; -1 when there is none. */
+    newest: () => newest,
+    /** Nothing more fits at the moment: what is begun now could neither be finished nor go elsewhere. */
+    full: () => connectionWindow <= 0 || output.congested(),
+    send(job: Job): Stream {
+      const { request } = job;
+      const { body } = request;
+      const id = newest + 2;
+      newest = id;
+      const stream: Stream = {
+        id,
+        job,
+        window: initialWindow,
+        unsent: undefined,
+        status: 0,
+        headers: noHeaders,
+        contentLength: -1,
+        received: 0,
+        chunks: undefined,
+      };
+      const empty = body.length === 0;
+      const most = encoder.most(request);
+      if (most > MAX_FRAME) {
+        writeLongHeaders(job, id, most, empty);
+      } else {
+        const bodyMost = typeof body === "string" ? body.length * UTF8_MOST : body.length;
+        const inline = bodyMost > MAX_FRAME ? 0 : bodyMost;
+        const bytes = output.reserve(FRAME_HEAD + most + FRAME_HEAD + inline);
+        const headersEnd = writeHeaders(bytes, output.at, job, id, empty);
+        if (inline > 0) {
+          const start = headersEnd + FRAME_HEAD;
+          let size = body.length;
+          if (typeof body === "string") size = bytes.write(body, start);
+          else bytes.set(body, start);
+          if (size <= connectionWindow && size <= stream.window) {
+            writeFrameHead(bytes, headersEnd, size, FrameType.data, Flag.endStream, id);
+            output.done(start + size);
+            took(stream, size);
+            return stream;
+          }
+        }
+        output.done(headersEnd);
+      }
+      if (!empty) {
+        stream.unsent =
+          typeof body === "string" ? Buffer.from(body) : Buffer.from(body.buffer, body.byteOffset, body.length);
+        push(stream);
+      } else guard.earn(0);
+      return stream;
+    },
+    /** Its body is not wanted any more. */
+    forget(stream: Stream): void {
+      if (stream.unsent !== undefined) blocked.delete(stream);
+      stream.unsent = undefined;
+    },
+    /** Goes on with the bodies that wait, oldest first. To be called when windows have grown. */
+    resume(): void {
+      for (const stream of blocked) {
+        if (connectionWindow <= 0) return;
+        push(stream);
+      }
+    },
+    /** WINDOW_UPDATE. */
+    widen(stream: Stream | undefined, by: number): void {
+      if (stream === undefined) connectionWindow = widen(connectionWindow, by);
+      else stream.window = widen(stream.window, by);
+    },
+    /** SETTINGS_INITIAL_WINDOW_SIZE, which holds for streams that are open too. */
+    setInitialWindow(size: number): void {
+      if (size > MAX_WINDOW) throw new ConnectionError(Code.flowControlError, "a window beyond 2^31");
+      for (const stream of streams.values()) stream.window = widen(stream.window, size - initialWindow);
+      initialWindow = size;
+    },
+    limitTable: encoder.limitTable,
+  };
+}

@@ -1,0 +1,113 @@
+import { once } from "node:events";
+import { createSecureServer } from "node:http2";
+import { createServer } from "node:https";
+import type { AddressInfo, LookupFunction, Socket } from "node:net";
+import { afterEach, expect, test, vi } from "vitest";
+import { localhostCertificate } from "../test/certificates.ts";
+import { createAgreedTransport } from "./negotiated-transport.ts";
+import type { TransportOptions } from "./transport.ts";
+import { createFramedPool } from "./transports.ts";
+
+const identity = localhostCertificate();
+const ends: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+});
+
+/** Answers with the version of HTTP that the request came by. */
+const serve = async (speaks: "h2" | "http/1.1" | "both", port = 0) => {
+  const { certificate: cert, privateKey: key } = await identity;
+  const server =
+    speaks === "http/1.1"
+      ? createServer({ cert, key, ALPNProtocols: ["http/1.1"] })
+      : createSecureServer({ cert, key, allowHTTP1: speaks === "both" });
+  const sockets = new Set<Socket>();
+  let accepted = 0;
+  server.on("connection", (socket: Socket) => {
+    accepted++;
+    sockets.add(socket);
+    socket.on("error", () => {}).once("close", () => sockets.delete(socket));
+  });
+  server.on("sessionError", () => {}).on("tlsClientError", () => {});
+  server.on("request", (request, response) => {
+    request.resume();
+    request.on("end", () => response.writeHead(201, { "x-version": request.httpVersion }).end());
+  });
+  await once(server.listen(port, "127.0.0.1"), "listening");
+  let running = true;
+  const stop = async () => {
+    if (!running) return;
+    running = false;
+    for (const socket of sockets) socket.destroy();
+    await new Promise((done) => server.close(done));
+  };
+  ends.push(stop);
+  const taken = (server.address() as AddressInfo).port;
+  return { origin: `https://localhost:${taken}`, ca: cert, port: taken, accepted: () => accepted, stop };
+};
+
+const clock = { now: 0 };
+const connect = (options: TransportOptions) => {
+  clock.now = 1_000;
+  const limits = { requestTimeoutMs: 5_000, connectTimeoutMs: 2_000, closeTimeoutMs: 1_000 };
+  const transport = createAgreedTransport({ ...limits, ...options }, createFramedPool, () => clock.now);
+  ends.push(transport.close);
+  return { ...transport, push: () => transport.send({ path: "/push/1", headers: { ttl: "60" }, body: "x" }) };
+};
+
+test.each([
+  ["h2", "2.0"],
+  ["both", "2.0"],
+  ["http/1.1", "1.1"],
+] as const)("a server of %s is spoken to by HTTP/%s", async (speaks, version) => {
+  const { origin, ca, accepted } = await serve(speaks);
+  const { push } = connect({ origin, ca });
+  const answers = await Promise.all([push(), push(), push()]);
+  for (const answer of answers) expect(answer).toMatchObject({ kind: "answered", headers: { "x-version": version } });
+  const before = accepted();
+  await push();
+  // Asked once, not for each.
+  expect(accepted()).toBe(before);
+});
+
+test("a server that changes what it speaks is asked again when nothing arrives any more", async () => {
+  const { origin, ca, port, stop } = await serve("h2");
+  const { push } = connect({ origin, ca });
+  expect(await push()).toMatchObject({ headers: { "x-version": "2.0" } });
+  await stop();
+  await serve("http/1.1", port);
+  await vi.waitFor(
+    async () => {
+      clock.now += 61_000;
+      expect(await push()).toMatchObject({ headers: { "x-version": "1.1" } });
+    },
+    { timeout: 15_000, interval: 50 },
+  );
+});
+
+test("where the guard refuses, nothing is connected to, and the reason is the guard's", async () => {
+  const lookup = ((_, __, done) => done(new Error("not public: 10.0.0.1"), "", 4)) as LookupFunction;
+  const { push } = connect({ origin: "https://push.example", lookup });
+  for (let again = 0; again < 3; again++)
+    expect(await push()).toEqual({ kind: "unprocessed", reason: "not public: 10.0.0.1" });
+});
+
+test("a server that was away is found when it is there", async () => {
+  const { origin, ca, port, stop } = await serve("http/1.1");
+  await stop();
+  const { push, close } = connect({ origin, ca });
+  expect(await push()).toMatchObject({ kind: "unprocessed" });
+  await serve("http/1.1", port);
+  clock.now += 20_000;
+  expect(await push()).toMatchObject({ headers: { "x-version": "1.1" } });
+  await close();
+  expect(await push()).toEqual({ kind: "unprocessed", reason: "the transport is closed" });
+});
+
+test("closing in the middle of asking leaves nothing behind", async () => {
+  const { origin, ca } = await serve("http/1.1");
+  const { push, close } = connect({ origin, ca });
+  const sent = push();
+  await close();
+  expect(await sent).toEqual({ kind: "unprocessed", reason: "the transport is closed" });
+});

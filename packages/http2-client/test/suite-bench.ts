@@ -1,0 +1,63 @@
+import type { TlsOptions } from "node:tls";
+import { afterEach, expect, vi } from "vitest";
+import type { Transport, TransportAnswer, TransportOptions, TransportRequest } from "../src/transport.ts";
+import type { CreateTransport } from "../src/transports.ts";
+import type { PeerScript } from "./strict-peer.ts";
+import { type StrictServer, startStrictServer } from "./strict-server.ts";
+
+export type SuiteBench = {
+  serve(script: PeerScript, tls?: TlsOptions): Promise<StrictServer>;
+  connect(server: { origin: string; ca?: string }, options?: Partial<TransportOptions>): Transport;
+};
+
+/** Timeouts that keep a test short; none of them is asserted. */
+const quick = { requestTimeoutMs: 20_000, connectTimeoutMs: 5_000, pingTimeoutMs: 2_000, closeTimeoutMs: 2_000 };
+
+/** Starts what a test needs, ends it afterwards, and fails a test that broke the protocol or left a socket. */
+export function createSuiteBench(create: CreateTransport): SuiteBench {
+  const transports: Transport[] = [];
+  const servers: StrictServer[] = [];
+  afterEach(async () => {
+    const running = servers.splice(0);
+    await Promise.all(transports.splice(0).map((transport) => transport.close()));
+    try {
+      for (const server of running) {
+        await vi.waitFor(() => expect(server.connected(), "sockets left open").toBe(0), { timeout: 5_000 });
+        expect(server.violations).toEqual([]);
+      }
+    } finally {
+      await Promise.all(running.map((server) => server.close()));
+    }
+  });
+  return {
+    async serve(script, tls) {
+      const server = await startStrictServer(script, tls);
+      servers.push(server);
+      return server;
+    },
+    connect({ origin, ca }, options = {}) {
+      const transport = create({ origin, ca, ...quick, ...options });
+      transports.push(transport);
+      return transport;
+    },
+  };
+}
+
+/** A push whose body is its id, so that a server that does not read headers can count it. */
+export const push = (id: string): TransportRequest => ({
+  path: `/3/device/${id}`,
+  headers: { authorization: "bearer abc.def.ghi", "apns-topic": "com.example.app", "apns-push-type": "alert" },
+  body: id,
+});
+
+export const ids = (count: number): string[] => Array.from({ length: count }, (_, index) => `push-${index}`);
+
+export const sendAll = (transport: Transport, bodies: readonly string[]): Promise<TransportAnswer[]> =>
+  Promise.all(bodies.map((id) => transport.send(push(id))));
+
+/** How many answers of each kind there are. */
+export function kinds(answers: readonly TransportAnswer[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { kind } of answers) counts[kind] = (counts[kind] ?? 0) + 1;
+  return counts;
+}
