@@ -1,7 +1,8 @@
 import { createBackoff } from "./backoff.ts";
 import { createSendableCheck } from "./check-request.ts";
 import { createEnding } from "./closing.ts";
-import type { Connection, ConnectionEvents, Job, OpenConnection } from "./http2/connection-types.ts";
+import { openConnection } from "./http2/connection.ts";
+import type { Connection, ConnectionEvents, Job } from "./http2/connection-types.ts";
 import { createDeadlines } from "./http2/deadlines.ts";
 import { createWaitingLine } from "./http2/request-queue.ts";
 import type { TlsTickets } from "./tls-socket.ts";
@@ -11,12 +12,12 @@ const FAILURES_UNTIL_DOWN = 3; // connects in a row, after which whoever waits i
 
 /**
  * A transport of a few connections to one origin, opened when there is work and filled one after the other, so that
- * frames of many requests share a write. What kind they are is the caller's choice.
+ * frames of many requests share a write.
  *
  * While the origin cannot be reached, attempts are spaced by a growing pause. After three in a row whoever waits gets
  * `unprocessed`, and until the next attempt is due so does whoever comes.
  */
-export function createPool(options: TransportOptions, openConnection: OpenConnection): Transport {
+export function createHttp2Transport(options: TransportOptions): Transport {
   if (!options.origin.startsWith("https://")) throw new TypeError("the origin must be https");
   const limits = { ...transportDefaults, ...defined(options) };
   const assertSendable = createSendableCheck();

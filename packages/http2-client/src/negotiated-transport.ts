@@ -1,8 +1,8 @@
 import { createBackoff } from "./backoff.ts";
 import { createHttp1Transport } from "./http1-transport.ts";
+import { createHttp2Transport } from "./http2-transport.ts";
 import { connectTls } from "./tls-socket.ts";
 import { type Transport, type TransportOptions, transportDefaults } from "./transport.ts";
-import type { CreateTransport } from "./transports.ts";
 
 type Agreed = { readonly protocol: "h2" | "http/1.1" };
 type Way = Agreed & { readonly transport: Transport; readonly agreedAt: number };
@@ -15,11 +15,7 @@ const askAgainMs = 60_000;
  * costs a connection without a request, so it is for servers that strangers choose and that may be old.
  * The first request may take `connectTimeoutMs` longer than the transport's contract says.
  */
-export function createAgreedTransport(
-  options: TransportOptions,
-  overHttp2: CreateTransport,
-  now = () => performance.now(),
-): Transport {
+export function createNegotiatedTransport(options: TransportOptions, now = () => performance.now()): Transport {
   const backoff = createBackoff({ firstMs: 100, maxMs: 10_000 });
   const leaving = new Set<Promise<void>>();
   let way: Way | undefined;
@@ -28,7 +24,7 @@ export function createAgreedTransport(
   let closing = false;
 
   const open = (protocol: Agreed["protocol"]) =>
-    protocol === "h2" ? overHttp2(options) : createHttp1Transport(options);
+    protocol === "h2" ? createHttp2Transport(options) : createHttp1Transport(options);
   const leave = ({ transport }: Way) => {
     const left: Promise<void> = transport.close().finally(() => leaving.delete(left));
     leaving.add(left);

@@ -4,9 +4,8 @@ import { createServer } from "node:https";
 import type { AddressInfo, LookupFunction, Socket } from "node:net";
 import { afterEach, expect, test, vi } from "vitest";
 import { localhostCertificate } from "../test/certificates.ts";
-import { createAgreedTransport } from "./negotiated-transport.ts";
+import { createNegotiatedTransport } from "./negotiated-transport.ts";
 import type { TransportOptions } from "./transport.ts";
-import { createFramedPool } from "./transports.ts";
 
 const identity = localhostCertificate();
 const ends: (() => Promise<unknown>)[] = [];
@@ -50,7 +49,7 @@ const clock = { now: 0 };
 const connect = (options: TransportOptions) => {
   clock.now = 1_000;
   const limits = { requestTimeoutMs: 5_000, connectTimeoutMs: 2_000, closeTimeoutMs: 1_000 };
-  const transport = createAgreedTransport({ ...limits, ...options }, createFramedPool, () => clock.now);
+  const transport = createNegotiatedTransport({ ...limits, ...options }, () => clock.now);
   ends.push(transport.close);
   return { ...transport, push: () => transport.send({ path: "/push/1", headers: { ttl: "60" }, body: "x" }) };
 };

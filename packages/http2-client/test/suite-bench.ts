@@ -1,7 +1,7 @@
 import type { TlsOptions } from "node:tls";
 import { afterEach, expect, vi } from "vitest";
+import { createHttp2Transport } from "../src/http2-transport.ts";
 import type { Transport, TransportAnswer, TransportOptions, TransportRequest } from "../src/transport.ts";
-import type { CreateTransport } from "../src/transports.ts";
 import type { PeerScript } from "./strict-peer.ts";
 import { type StrictServer, startStrictServer } from "./strict-server.ts";
 
@@ -14,7 +14,7 @@ export type SuiteBench = {
 const quick = { requestTimeoutMs: 20_000, connectTimeoutMs: 5_000, pingTimeoutMs: 2_000, closeTimeoutMs: 2_000 };
 
 /** Starts what a test needs, ends it afterwards, and fails a test that broke the protocol or left a socket. */
-export function createSuiteBench(create: CreateTransport): SuiteBench {
+export function createSuiteBench(): SuiteBench {
   const transports: Transport[] = [];
   const servers: StrictServer[] = [];
   afterEach(async () => {
@@ -36,7 +36,7 @@ export function createSuiteBench(create: CreateTransport): SuiteBench {
       return server;
     },
     connect({ origin, ca }, options = {}) {
-      const transport = create({ origin, ca, ...quick, ...options });
+      const transport = createHttp2Transport({ origin, ca, ...quick, ...options });
       transports.push(transport);
       return transport;
     },

@@ -1,5 +1,4 @@
 import { describe } from "vitest";
-import type { CreateTransport } from "../src/transports.ts";
 import { answersSuite } from "./answers.suite.ts";
 import { connectingSuite } from "./connecting.suite.ts";
 import { hostileSuite } from "./hostile.suite.ts";
@@ -8,11 +7,11 @@ import { readingSuite } from "./reading.suite.ts";
 import { resendSuite } from "./resend.suite.ts";
 import { createSuiteBench } from "./suite-bench.ts";
 
-/** What every transport must do. The peers are real sockets, and count at their end how often each request arrived. */
-export function transportSuite(name: string, create: CreateTransport): void {
+/** What the transport must do. The peers are real sockets, and count at their end how often each request arrived. */
+export function transportSuite(name: string): void {
   // Thousands of requests on a busy machine.
   describe(name, { timeout: 30_000 }, () => {
-    const bench = createSuiteBench(create);
+    const bench = createSuiteBench();
     answersSuite(bench);
     readingSuite(bench);
     resendSuite(bench);

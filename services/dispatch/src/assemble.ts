@@ -1,6 +1,6 @@
 import { groupedPublishEvent, openBucket } from "@herald/bus";
 import { type Lane, type OutboxEvent, type Platform, type Provider, ProvidersRecord } from "@herald/contracts";
-import { createAgreedTransport, transports } from "@herald/http2-client";
+import { createHttp2Transport, createNegotiatedTransport } from "@herald/http2-client";
 import { repeat } from "@herald/kit";
 import { createOutbox } from "@herald/mongo";
 import { createOpenTokens } from "@herald/payload";
@@ -106,7 +106,6 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     now,
   });
   const metrics = createMetrics();
-  const overHttp2 = transports[config.HERALD_DISPATCH_TRANSPORT];
   const limits = {
     connections: config.HERALD_DISPATCH_CONNECTIONS,
     requestTimeoutMs: config.HERALD_DISPATCH_REQUEST_TIMEOUT,
@@ -114,8 +113,8 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
   const pool = createProviderPool({
     credentials,
     connect: createConnectProvider({
-      createTransport: (options) => overHttp2({ ...options, ...limits }),
-      createWebPushTransport: (options) => createAgreedTransport({ ...options, ...limits }, overHttp2),
+      createTransport: (options) => createHttp2Transport({ ...options, ...limits }),
+      createWebPushTransport: (options) => createNegotiatedTransport({ ...options, ...limits }),
       anyPushService: config.HERALD_DISPATCH_WEBPUSH_ANY_HOST,
       now,
     }),

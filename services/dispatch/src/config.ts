@@ -56,11 +56,6 @@ export const DispatchConfig = z
     HERALD_DISPATCH_CONNECTIONS: variables.integer({ least: 1, most: 16 }).default(4),
     /** Projects' clients that are kept open: each holds its connections and about 1 MB. */
     HERALD_DISPATCH_CLIENTS: variables.integer({ least: 1, most: 10_000 }).default(200),
-    /**
-     * What speaks HTTP/2 to providers: Herald's own framing, at a fraction of the cost, or Node's, should a provider and the
-     * first ever misunderstand each other.
-     */
-    HERALD_DISPATCH_TRANSPORT: variables.choice("framed", "node-http2").default("framed"),
     /** How long a provider may take for an answer. No longer than a stop waits for one. */
     HERALD_DISPATCH_REQUEST_TIMEOUT: variables.durationMs({ least: 1_000, most: drainMs }).default(20_000),
   })

@@ -25,13 +25,12 @@ describe("the configuration", () => {
     expect(readConfig(DispatchConfig, complete)).toMatchObject({
       HERALD_DISPATCH_CUSTOM_ENDPOINTS: false,
       HERALD_DISPATCH_DATABASE: "herald_dispatch",
-      HERALD_DISPATCH_TRANSPORT: "framed",
     });
   });
 
   test.each([
     ["no master keys", { HERALD_DISPATCH_MASTER_KEYS: undefined }, "HERALD_DISPATCH_MASTER_KEYS: is not set"],
-    ["a transport that there is not", { HERALD_DISPATCH_TRANSPORT: "http3" }, "is not one of framed, node-http2"],
+    ["a variable of an older version", { HERALD_DISPATCH_TRANSPORT: "framed" }, "is not a variable of this service"],
     ["a short master key", { HERALD_DISPATCH_MASTER_KEYS: "m1:AAAA" }, "the key m1 must be 32 bytes"],
     ["no open keys", { HERALD_OPEN_KEYS: undefined }, "HERALD_OPEN_KEYS: is not set"],
     [

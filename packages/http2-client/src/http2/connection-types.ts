@@ -1,5 +1,4 @@
-import type { TlsTickets } from "../tls-socket.ts";
-import type { TransportAnswer, TransportLimits, TransportOptions, TransportRequest } from "../transport.ts";
+import type { TransportAnswer, TransportRequest } from "../transport.ts";
 
 /** One `send` on its way; it may travel on several connections, one after the other. */
 export type Job = {
@@ -38,14 +37,6 @@ export type Connection = {
   drain(): void;
   destroy(reason: string): void;
 };
-
-/** Requests are written only after the peer's SETTINGS: until then it may allow one stream, as APNs does. */
-export type OpenConnection = (
-  options: TransportOptions,
-  limits: TransportLimits,
-  events: ConnectionEvents,
-  tickets: TlsTickets,
-) => Connection;
 
 /** Debug data of a GOAWAY is the peer's to choose: APNs puts its reason there. */
 export function goawayWords(code: number, data: Uint8Array | undefined): string {

@@ -1,9 +1,9 @@
 import { failureWords } from "@herald/kit";
-import { connectTls } from "../tls-socket.ts";
-import type { TransportAnswer } from "../transport.ts";
+import { connectTls, type TlsTickets } from "../tls-socket.ts";
+import type { TransportAnswer, TransportLimits, TransportOptions } from "../transport.ts";
 import { createAnswers } from "./answers.ts";
 import { createAllowance } from "./concurrency-limit.ts";
-import { type Connection, goawayWords, type OpenConnection } from "./connection-types.ts";
+import { type Connection, type ConnectionEvents, goawayWords } from "./connection-types.ts";
 import { createFloodGuard } from "./flood-guard.ts";
 import { createInbound, FIELDS_MOST } from "./inbound.ts";
 import { createLiveness } from "./keepalive.ts";
@@ -15,8 +15,16 @@ import { Code, ConnectionError, DEFAULT_WINDOW, Flag, FrameType, PREFACE, Settin
 /** What the peer may send before it hears that some was read: much more than a turn of the event loop brings. */
 const RECEIVE_WINDOW = 1_048_576;
 
-/** A connection whose frames are read and written here: per request it costs a fraction of `node:http2`. */
-export const openFramedConnection: OpenConnection = (options, limits, events, tickets) => {
+/**
+ * A connection whose frames are read and written here: per request it costs a fraction of `node:http2`.
+ * Requests are written only after the peer's SETTINGS: until then it may allow one stream, as APNs does.
+ */
+export function openConnection(
+  options: TransportOptions,
+  limits: TransportLimits,
+  events: ConnectionEvents,
+  tickets: TlsTickets,
+): Connection {
   const streams = new Map<number, Stream>();
   const allowance = createAllowance(limits.maxInFlight);
   const guard = createFloodGuard();
@@ -246,4 +254,4 @@ export const openFramedConnection: OpenConnection = (options, limits, events, ti
     destroy,
   };
   return connection;
-};
+}

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { FrameType, fieldBlock, frame, uint32 } from "../../test/frames.ts";
 import { startStrictServer } from "../../test/strict-server.ts";
 import { ids, push, sendAll } from "../../test/suite-bench.ts";
-import { createFramedPool } from "../transports.ts";
+import { createHttp2Transport } from "../http2-transport.ts";
 
 const fields = fieldBlock([
   [":status", "200"],
@@ -51,7 +51,7 @@ test("whatever a peer sends, every request gets an answer and nothing is thrown"
   const run = fc.asyncProperty(garbage, async (next) => {
     parts = next;
     // Their deadline is beyond the test's: a request that is forgotten fails it.
-    const transport = createFramedPool({ ...server, connections: 1, maxResends: 0, requestTimeoutMs: 600_000 });
+    const transport = createHttp2Transport({ ...server, connections: 1, maxResends: 0, requestTimeoutMs: 600_000 });
     try {
       for (const { kind } of await sendAll(transport, ids(4))) seen.add(kind);
       // The next may still meet the end of that connection.

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from "node:crypto";
 import { type ApnsSettings, newDeviceId, newNotificationId } from "@herald/contracts";
-import { createHttp2Pool, type TransportOptions } from "@herald/http2-client";
+import { createHttp2Transport, type TransportOptions } from "@herald/http2-client";
 import { type Simulators, type SimulatorsOptions, startSimulators } from "@herald/simulators";
 import { generate } from "selfsigned";
 import { afterEach, describe, expect, it } from "vitest";
@@ -49,11 +49,14 @@ async function simulate(options: SimulatorsOptions = {}): Promise<Simulators> {
   return simulators;
 }
 
-type Extra = { now?: () => Date; createTransport?: (options: TransportOptions) => ReturnType<typeof createHttp2Pool> };
+type Extra = {
+  now?: () => Date;
+  createTransport?: (options: TransportOptions) => ReturnType<typeof createHttp2Transport>;
+};
 
 function connect(
   settings: ApnsSettings,
-  { now = () => new Date(), createTransport = createHttp2Pool }: Extra = {},
+  { now = () => new Date(), createTransport = createHttp2Transport }: Extra = {},
 ): ApnsClient {
   const client = createApnsClient({ settings, tokens: createProviderTokens(now), createTransport, now });
   cleanups.push(client.close);
@@ -189,7 +192,7 @@ describe("the other environment", () => {
         createTransport(options) {
           const simulators = at[options.origin];
           if (simulators === undefined) throw new Error(`unexpected origin ${options.origin}`);
-          return createHttp2Pool({ ...options, origin: simulators.apns.url, ca: simulators.ca });
+          return createHttp2Transport({ ...options, origin: simulators.apns.url, ca: simulators.ca });
         },
       },
     );

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from "node:crypto";
 import { newNotificationId, newProjectId } from "@herald/contracts";
-import { createHttp2Pool } from "@herald/http2-client";
+import { createHttp2Transport } from "@herald/http2-client";
 import { renderFcm } from "@herald/payload";
 import { type Simulators, type SimulatorsOptions, startSimulators } from "@herald/simulators";
 import { afterEach, describe, expect, it } from "vitest";
@@ -41,7 +41,7 @@ async function simulate(options: SimulatorsOptions = {}): Promise<Simulators> {
 
 function connect({ fcm, ca }: Simulators, service_account = account, now = () => new Date()): FcmClient {
   const settings = { service_account, endpoint: fcm.url, ca };
-  const client = createFcmClient({ settings, createTransport: createHttp2Pool, now });
+  const client = createFcmClient({ settings, createTransport: createHttp2Transport, now });
   cleanups.push(client.close);
   return client;
 }
@@ -120,7 +120,7 @@ describe("access tokens", () => {
 
   it("are replaced early, while the old one still serves, and waited for when it is over", async () => {
     const { fcm, ca } = await simulate();
-    const transport = createHttp2Pool({ origin: fcm.url, ca });
+    const transport = createHttp2Transport({ origin: fcm.url, ca });
     cleanups.push(transport.close);
     let ahead = 0;
     const tokens = createAccessTokens(account, transport, () => new Date(Date.now() + ahead));

@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import {
-  createAgreedTransport,
   createHttp1Transport,
-  createHttp2Pool,
+  createHttp2Transport,
+  createNegotiatedTransport,
   type TransportOptions,
 } from "@herald/http2-client";
 import { type Simulators, type SimulatorsOptions, startSimulators } from "@herald/simulators";
@@ -32,7 +32,7 @@ function connect(
 ) {
   const client = createWebPushClient({
     settings: { subject, ...keys, ...elsewhere },
-    createTransport: createHttp2Pool,
+    createTransport: createHttp2Transport,
     now: () => new Date(),
     ...over,
   });
@@ -198,7 +198,7 @@ it("signs once for many pushes, and anew before a push service would refuse it",
   const client = connect(at(simulators), {
     now: () => new Date(Date.now() + ahead),
     createTransport(options) {
-      const transport = createHttp2Pool(options);
+      const transport = createHttp2Transport(options);
       return {
         ...transport,
         send(request) {
@@ -235,7 +235,7 @@ describe("the guard", () => {
       hosts: "any",
       createTransport(options) {
         opened.push(options.origin);
-        return createHttp2Pool(options);
+        return createHttp2Transport(options);
       },
     });
     for (const endpoint of [
@@ -253,9 +253,9 @@ describe("the guard", () => {
   });
 
   it.each([
-    ["HTTP/2", createHttp2Pool],
+    ["HTTP/2", createHttp2Transport],
     ["HTTP/1.1", createHttp1Transport],
-    ["whatever it speaks", (options: TransportOptions) => createAgreedTransport(options, createHttp2Pool)],
+    ["whatever it speaks", createNegotiatedTransport],
   ])("refuses a name that leads inside at connect, also one that changes its mind, by %s", async (_, create) => {
     const simulators = await simulate();
     const { port, count } = await inside();
