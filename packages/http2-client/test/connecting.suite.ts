@@ -187,6 +187,25 @@ export function connectingSuite({ serve, connect }: SuiteBench): void {
       expect(seen.sort()).toEqual(bodies.sort());
     });
 
+    it("sends 30 MB of bodies to a peer that widens many windows at once", async () => {
+      const server = await serve({
+        settings: [],
+        onHeaders(peer, streamId) {
+          if (peer.opened === 1) peer.widen(0, 0x70000000);
+          // All at once, so that what was held back could be written at once.
+          if (streamId % 20 === 19) for (let id = streamId - 18; id <= streamId; id += 2) peer.widen(id, 0x70000000);
+        },
+        onRequest: (peer, { streamId, body }) => peer.answer(streamId, 200, String(body.length)),
+      });
+      const body = "x".repeat(300_000);
+      const transport = connect(server, { connections: 1 });
+      const answers = await Promise.all(ids(100).map(() => transport.send({ ...push("a"), body })));
+      expect(answers).toEqual(
+        answers.map(() => expect.objectContaining({ kind: "answered", status: 200, body: "300000" })),
+      );
+      expect(server.peers).toHaveLength(1);
+    });
+
     it("replaces a connection before its stream ids run out, losing nothing", async () => {
       const counter = createCounter();
       const server = await serve({

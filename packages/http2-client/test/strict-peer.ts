@@ -140,6 +140,13 @@ export function createStrictPeer(number: number, socket: TLSSocket, script: Peer
       write(frame(FrameType.goaway, 0, 0, Buffer.concat([uint32(last, code), Buffer.from(debug)])));
       write(frame(FrameType.ping, 0, 0, Buffer.from(PINGS[1])));
     },
+    /** Makes a window larger; that of stream 0 is the connection's. */
+    widen(streamId: number, by: number) {
+      const stream = streams.get(streamId);
+      if (stream !== undefined) stream.window += by;
+      if (streamId === 0) window += by;
+      write(frame(FrameType.windowUpdate, 0, streamId, uint32(by)));
+    },
     ping: () => write(frame(FrameType.ping, 0, 0, Buffer.from(PINGS[0]))),
     cut: () => socket.destroy(),
   };

@@ -53,11 +53,14 @@ export function createOutbound({ output, guard, authority, streams }: Options) {
     output.done(start + payload.length);
   }
 
-  /** Sends of a body what the windows hold. */
+  /** Nothing more fits at the moment: what is begun now could neither be finished nor go elsewhere. */
+  const full = () => connectionWindow <= 0 || output.congested();
+
+  /** Sends of a body what the windows and the socket hold: a peer may widen its windows by more than it reads. */
   function push(stream: Stream): void {
     for (let rest = stream.unsent; rest !== undefined; ) {
       const size = Math.min(rest.length, MAX_FRAME, connectionWindow, stream.window);
-      if (size <= 0) {
+      if (size <= 0 || output.congested()) {
         blocked.add(stream);
         return;
       }
@@ -84,8 +87,7 @@ export function createOutbound({ output, guard, authority, streams }: Options) {
   return {
     /** The id of the last stream that was opened; -1 when there is none. */
     newest: () => newest,
-    /** Nothing more fits at the moment: what is begun now could neither be finished nor go elsewhere. */
-    full: () => connectionWindow <= 0 || output.congested(),
+    full,
     send(job: Job): Stream {
       const { request } = job;
       const { body } = request;
@@ -137,10 +139,10 @@ export function createOutbound({ output, guard, authority, streams }: Options) {
       if (stream.unsent !== undefined) blocked.delete(stream);
       stream.unsent = undefined;
     },
-    /** Goes on with the bodies that wait, oldest first. To be called when windows have grown. */
+    /** Goes on with the bodies that wait, oldest first. To be called when windows have grown or the socket has drained. */
     resume(): void {
       for (const stream of blocked) {
-        if (connectionWindow <= 0) return;
+        if (full()) return;
         push(stream);
       }
     },
