@@ -18,7 +18,7 @@ const NAMES_REMEMBERED = 64; // a provider has about eight
  * Makes a check that throws a TypeError for what HTTP/2 cannot carry or an attacker could use to add a header.
  * Most values are those of the request before, so the last good one of each name is remembered.
  */
-export function createSendableCheck(): (request: TransportRequest) => void {
+export function createRequestCheck(): (request: TransportRequest) => void {
   const good = new Map<string, string>();
   return ({ path, headers }) => {
     if (!PATH.test(path)) throw new TypeError("the path must be visible ASCII and begin with a slash");

@@ -1,12 +1,13 @@
 import type { IncomingMessage } from "node:http";
 import { Agent, request as httpsRequest } from "node:https";
 import type { TLSSocket } from "node:tls";
-import { createSendableCheck } from "./check-request.ts";
-import { createEnding } from "./closing.ts";
-import { type Transport, type TransportAnswer, type TransportOptions, transportDefaults } from "./transport.ts";
+import { failureWords } from "@herald/kit";
+import { createRequestCheck } from "./check-request.ts";
+import { createClosing } from "./closing.ts";
+import { limitsOf, type Transport, type TransportAnswer, type TransportOptions } from "./transport.ts";
 
 /** One request at a time each: at 50 ms that is 300 pushes a second to one self-hosted server, which is plenty for it. */
-const mostSockets = 16;
+const maxSockets = 16;
 /** Shorter than the five seconds after which Node's servers close a quiet connection: what is written then is lost. */
 const idleMs = 4_000;
 
@@ -21,24 +22,19 @@ type Exchange = { readonly written: () => boolean; readonly end: (answer: Transp
 export function createHttp1Transport(options: TransportOptions): Transport {
   const { origin, ca, certificate: cert, privateKey: key, lookup } = options;
   if (!origin.startsWith("https://")) throw new TypeError("the origin must be https");
-  const limits = {
-    requestTimeoutMs: options.requestTimeoutMs ?? transportDefaults.requestTimeoutMs,
-    connectTimeoutMs: options.connectTimeoutMs ?? transportDefaults.connectTimeoutMs,
-    closeTimeoutMs: options.closeTimeoutMs ?? transportDefaults.closeTimeoutMs,
-    maxBodyBytes: options.maxBodyBytes ?? transportDefaults.maxBodyBytes,
-  };
+  const limits = limitsOf(options);
   const { hostname, port } = new URL(origin);
   const agent = new Agent({
-    ...{ keepAlive: true, maxSockets: mostSockets, timeout: idleMs, scheduling: "lifo", noDelay: true },
+    ...{ keepAlive: true, maxSockets: maxSockets, timeout: idleMs, scheduling: "lifo", noDelay: true },
     ...{ ca, cert, key, ALPNProtocols: ["http/1.1"] },
     ...(lookup ? { lookup } : {}),
   });
-  const assertSendable = createSendableCheck();
+  const assertSendable = createRequestCheck();
   const exchanges = new Set<Exchange>();
   /** Not what Node calls reused: it says so only of those that were free in between. */
   const secured = new WeakSet<TLSSocket>();
   let closing = false;
-  const ending = createEnding(() => exchanges.size === 0);
+  const closed = createClosing(() => exchanges.size === 0);
 
   const exchange = (
     { path, headers, body }: Parameters<Transport["send"]>[0],
@@ -57,7 +53,7 @@ export function createHttp1Transport(options: TransportOptions): Transport {
       clearTimeout(connecting);
       resolve(answer);
       if (answer.kind !== "answered") outgoing.destroy();
-      ending.ended();
+      closed.check();
     };
     const lose = (reason: string) => end({ kind: written ? "unknown" : "unprocessed", reason });
     const own: Exchange = { written: () => written, end };
@@ -86,9 +82,7 @@ export function createHttp1Transport(options: TransportOptions): Transport {
       begun = true;
       readAnswer(response, limits.maxBodyBytes, (answer) => end(answer));
     });
-    outgoing.on("error", (error: NodeJS.ErrnoException) =>
-      lose(error.message || error.code || "the connection failed"),
-    );
+    outgoing.on("error", (error) => lose(failureWords(error)));
     outgoing.on("close", () => {
       if (!begun) lose("the connection was closed without an answer");
     });
@@ -106,7 +100,7 @@ export function createHttp1Transport(options: TransportOptions): Transport {
       closing = true;
       for (const { written, end } of [...exchanges])
         if (!written()) end({ kind: "unprocessed", reason: "the transport is closed" });
-      await ending.within(limits.closeTimeoutMs, () => {
+      await closed.within(limits.closeTimeoutMs, () => {
         for (const { end } of [...exchanges]) end({ kind: "unknown", reason: "closed before its answer" });
       });
       agent.destroy();
@@ -114,12 +108,12 @@ export function createHttp1Transport(options: TransportOptions): Transport {
   };
 }
 
-/** Reads to the end of the answer and keeps `most` bytes of its body. */
-function readAnswer(response: IncomingMessage, most: number, done: (answer: TransportAnswer) => void): void {
+/** Reads to the end of the answer and keeps `maxBytes` of its body. */
+function readAnswer(response: IncomingMessage, maxBytes: number, done: (answer: TransportAnswer) => void): void {
   const chunks: Buffer[] = [];
   let size = 0;
   response.on("data", (chunk: Buffer) => {
-    if (size < most) chunks.push(chunk.subarray(0, most - size));
+    if (size < maxBytes) chunks.push(chunk.subarray(0, maxBytes - size));
     size += chunk.length;
   });
   response.on("error", () => {}); // told by the close that follows

@@ -1,14 +1,14 @@
 import { createBackoff } from "./backoff.ts";
-import { createSendableCheck } from "./check-request.ts";
-import { createEnding } from "./closing.ts";
-import { openConnection } from "./http2/connection.ts";
-import type { Connection, ConnectionEvents, Job } from "./http2/connection-types.ts";
+import { createRequestCheck } from "./check-request.ts";
+import { createClosing } from "./closing.ts";
+import { type Connection, type ConnectionEvents, openConnection } from "./http2/connection.ts";
 import { createDeadlines } from "./http2/deadlines.ts";
-import { createWaitingLine } from "./http2/request-queue.ts";
+import { createRequestQueue } from "./http2/request-queue.ts";
+import type { PendingRequest } from "./http2/stream.ts";
 import type { TlsTickets } from "./tls-socket.ts";
-import { type Transport, type TransportAnswer, type TransportOptions, transportDefaults } from "./transport.ts";
+import { limitsOf, type Transport, type TransportAnswer, type TransportOptions } from "./transport.ts";
 
-const FAILURES_UNTIL_DOWN = 3; // connects in a row, after which whoever waits is told instead of kept
+const FAILURES_UNTIL_DOWN = 3; // connects in a row, after which requests are answered instead of kept
 
 /**
  * A transport of a few connections to one origin, opened when there is work and filled one after the other, so that
@@ -19,44 +19,45 @@ const FAILURES_UNTIL_DOWN = 3; // connects in a row, after which whoever waits i
  */
 export function createHttp2Transport(options: TransportOptions): Transport {
   if (!options.origin.startsWith("https://")) throw new TypeError("the origin must be https");
-  const limits = { ...transportDefaults, ...defined(options) };
-  const assertSendable = createSendableCheck();
+  const limits = limitsOf(options);
+  const assertSendable = createRequestCheck();
   const tickets: TlsTickets = { last: undefined };
   const connections = new Set<Connection>();
-  const line = createWaitingLine<Job>();
+  const queue = createRequestQueue<PendingRequest>();
   const backoff = createBackoff({ firstMs: 100, maxMs: 10_000 });
-  const deadlines = createDeadlines<Job>(limits.requestTimeoutMs, onDeadlines);
+  const deadlines = createDeadlines<PendingRequest>(limits.requestTimeoutMs, onDeadlines);
   let order = 0;
   let closing = false;
   let retry: NodeJS.Timeout | undefined;
-  const ending = createEnding(() => connections.size === 0);
+  const closed = createClosing(() => connections.size === 0);
 
   const events: ConnectionEvents = {
     changed: pump,
-    finished(job: Job, answer: TransportAnswer) {
-      job.connection = undefined;
+    finished(pending: PendingRequest, answer: TransportAnswer) {
+      pending.connection = undefined;
       if (answer.kind === "answered") backoff.succeeded();
-      if (job.done) return;
-      if (answer.kind === "unprocessed" && !closing && job.resends++ < limits.maxResends) line.putBack(job);
-      else settle(job, answer);
+      if (pending.done) return;
+      if (answer.kind === "unprocessed" && !closing && pending.resends++ < limits.maxResends) queue.requeue(pending);
+      else settle(pending, answer);
     },
     closed(connection: Connection, served: boolean, reason: string) {
       connections.delete(connection);
       if (!served && !closing) backoff.failed(performance.now(), reason);
       if (backoff.failures() >= FAILURES_UNTIL_DOWN && !anyUsable()) giveUp(backoff.reason());
       pump();
-      ending.ended();
+      closed.check();
     },
   };
 
-  function settle(job: Job, answer: TransportAnswer): void {
-    job.done = true;
-    deadlines.remove(job);
-    job.resolve(answer);
+  function settle(pending: PendingRequest, answer: TransportAnswer): void {
+    pending.done = true;
+    deadlines.remove(pending);
+    pending.resolve(answer);
   }
 
   function giveUp(reason: string): void {
-    for (let job = line.take(); job !== undefined; job = line.take()) settle(job, { kind: "unprocessed", reason });
+    for (let pending = queue.take(); pending !== undefined; pending = queue.take())
+      settle(pending, { kind: "unprocessed", reason });
   }
 
   function anyUsable(): boolean {
@@ -66,15 +67,16 @@ export function createHttp2Transport(options: TransportOptions): Transport {
 
   /** Writes what waits to where there is room, and opens a connection where there is not enough. */
   function pump(): void {
-    if (line.size() === 0) return;
+    if (queue.size() === 0) return;
     for (const connection of connections) {
       for (let room = connection.room(); room > 0; room = connection.room()) {
-        const job = line.take();
-        if (job === undefined) return;
-        write(job, connection);
+        const pending = queue.take();
+        if (pending === undefined) return;
+        connection.send(pending);
+        pending.connection = connection;
       }
     }
-    if (closing || line.size() === 0) return;
+    if (closing || queue.size() === 0) return;
     const pause = backoff.nextAt() - performance.now();
     if (pause <= 0) open();
     else
@@ -82,17 +84,6 @@ export function createHttp2Transport(options: TransportOptions): Transport {
         retry = undefined;
         pump();
       }, pause);
-  }
-
-  function write(job: Job, connection: Connection): void {
-    try {
-      connection.send(job);
-      job.connection = connection;
-    } catch (error) {
-      // Checked before, so this is Node refusing a session that is ending.
-      connection.drain();
-      settle(job, { kind: "unprocessed", reason: error instanceof Error ? error.message : "the stream did not open" });
-    }
   }
 
   /** One at a time: a further one only once the last is full, so that a burst does not open them all. */
@@ -107,18 +98,18 @@ export function createHttp2Transport(options: TransportOptions): Transport {
       connections.add(openConnection(options, limits, events, tickets));
   }
 
-  function onDeadlines(late: readonly Job[]): void {
-    for (const job of late) {
-      const { connection } = job;
+  function onDeadlines(late: readonly PendingRequest[]): void {
+    for (const pending of late) {
+      const { connection } = pending;
       if (connection === undefined) {
         const reason = backoff.reason() || "no stream became free";
-        settle(job, { kind: "unprocessed", reason: `${reason} (waited ${limits.requestTimeoutMs} ms)` });
+        settle(pending, { kind: "unprocessed", reason: `${reason} (waited ${limits.requestTimeoutMs} ms)` });
       } else {
-        settle(job, { kind: "unknown", reason: `no answer within ${limits.requestTimeoutMs} ms` });
-        connection.abandon(job);
+        settle(pending, { kind: "unknown", reason: `no answer within ${limits.requestTimeoutMs} ms` });
+        connection.abandon(pending);
       }
     }
-    line.removeDone();
+    queue.removeDone();
     pump();
   }
 
@@ -129,7 +120,7 @@ export function createHttp2Transport(options: TransportOptions): Transport {
         if (closing) return resolve({ kind: "unprocessed", reason: "the transport is closed" });
         if (backoff.failures() >= FAILURES_UNTIL_DOWN && performance.now() < backoff.nextAt() && !anyUsable())
           return resolve({ kind: "unprocessed", reason: backoff.reason() });
-        const job: Job = {
+        const pending: PendingRequest = {
           request,
           order: order++,
           resolve,
@@ -139,8 +130,8 @@ export function createHttp2Transport(options: TransportOptions): Transport {
           streamId: 0,
           group: undefined,
         };
-        deadlines.add(job);
-        line.add(job);
+        deadlines.add(pending);
+        queue.add(pending);
         pump();
       });
     },
@@ -150,16 +141,11 @@ export function createHttp2Transport(options: TransportOptions): Transport {
         giveUp("the transport is closed");
         for (const connection of connections) connection.drain();
       }
-      await ending.within(limits.closeTimeoutMs, () => {
+      await closed.within(limits.closeTimeoutMs, () => {
         for (const connection of connections) connection.destroy("closed before its answer");
       });
       clearTimeout(retry);
       deadlines.stop();
     },
   };
-}
-
-/** Without the keys whose value is undefined, so that they do not hide a default. */
-function defined<T extends object>(options: T): T {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as T;
 }

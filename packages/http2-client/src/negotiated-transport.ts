@@ -1,14 +1,15 @@
+import { failureWords } from "@herald/kit";
 import { createBackoff } from "./backoff.ts";
 import { createHttp1Transport } from "./http1-transport.ts";
 import { createHttp2Transport } from "./http2-transport.ts";
 import { connectTls } from "./tls-socket.ts";
-import { type Transport, type TransportOptions, transportDefaults } from "./transport.ts";
+import { limitsOf, type Transport, type TransportOptions } from "./transport.ts";
 
-type Agreed = { readonly protocol: "h2" | "http/1.1" };
-type Way = Agreed & { readonly transport: Transport; readonly agreedAt: number };
+type Protocol = "h2" | "http/1.1";
+type Connection = { readonly protocol: Protocol; readonly transport: Transport; readonly negotiatedAt: number };
 
 /** A server may learn HTTP/2, or lose it: when nothing can be sent any more it is asked again, so often. */
-const askAgainMs = 60_000;
+const renegotiateAfterMs = 60_000;
 
 /**
  * HTTP/2 where the server speaks it, else HTTP/1.1: it is asked once, in a TLS handshake (ALPN), before the first request. That
@@ -17,80 +18,81 @@ const askAgainMs = 60_000;
  */
 export function createNegotiatedTransport(options: TransportOptions, now = () => performance.now()): Transport {
   const backoff = createBackoff({ firstMs: 100, maxMs: 10_000 });
-  const leaving = new Set<Promise<void>>();
-  let way: Way | undefined;
-  let asking: Promise<Way | undefined> | undefined;
-  let doubted = false;
+  const closingTransports = new Set<Promise<void>>();
+  let connection: Connection | undefined;
+  let negotiating: Promise<void> | undefined;
+  let suspect = false;
   let closing = false;
 
-  const open = (protocol: Agreed["protocol"]) =>
-    protocol === "h2" ? createHttp2Transport(options) : createHttp1Transport(options);
-  const leave = ({ transport }: Way) => {
-    const left: Promise<void> = transport.close().finally(() => leaving.delete(left));
-    leaving.add(left);
+  const closeTransport = (transport: Transport) => {
+    const closed: Promise<void> = transport.close().finally(() => closingTransports.delete(closed));
+    closingTransports.add(closed);
   };
 
-  /** Undefined when it cannot be reached; then the backoff knows why. */
-  const agree = async (): Promise<Way | undefined> => {
-    const answer = await askProtocol(options);
-    if ("reason" in answer) {
-      backoff.failed(now(), answer.reason);
-      return undefined;
+  /** Keeps the connection as it is when the server cannot be reached; then the backoff knows why. */
+  const negotiate = async (): Promise<void> => {
+    let protocol: Protocol;
+    try {
+      protocol = await askProtocol(options);
+    } catch (error) {
+      backoff.failed(now(), failureWords(error as Error));
+      return;
     }
     backoff.succeeded();
-    doubted = false;
-    if (closing) return undefined;
-    const { protocol } = answer;
-    const before = way;
-    const transport = before?.protocol === protocol ? before.transport : open(protocol);
-    if (before && before.transport !== transport) leave(before);
-    way = { protocol, transport, agreedAt: now() };
-    return way;
+    suspect = false;
+    if (closing) return;
+    const before = connection;
+    if (before?.protocol === protocol) {
+      connection = { ...before, negotiatedAt: now() };
+      return;
+    }
+    const transport = protocol === "h2" ? createHttp2Transport(options) : createHttp1Transport(options);
+    connection = { protocol, transport, negotiatedAt: now() };
+    if (before) closeTransport(before.transport);
   };
 
-  const current = (): Promise<Way | undefined> | Way | undefined => {
-    if (way && !(doubted && now() - way.agreedAt > askAgainMs)) return way;
-    if (now() < backoff.nextAt()) return way;
-    asking ??= agree().finally(() => {
-      asking = undefined;
-    });
-    return asking;
-  };
+  const isDue = (): boolean =>
+    (!connection || (suspect && now() - connection.negotiatedAt > renegotiateAfterMs)) && now() >= backoff.nextAt();
 
   return {
     async send(request) {
-      const chosen = closing ? undefined : await current();
+      if (!closing && (negotiating || isDue())) {
+        negotiating ??= negotiate().finally(() => {
+          negotiating = undefined;
+        });
+        await negotiating;
+      }
       if (closing) return { kind: "unprocessed", reason: "the transport is closed" };
-      if (!chosen) return { kind: "unprocessed", reason: backoff.reason() };
-      const answer = await chosen.transport.send(request);
-      if (answer.kind === "unprocessed") doubted = true;
+      if (!connection) return { kind: "unprocessed", reason: backoff.reason() };
+      const answer = await connection.transport.send(request);
+      if (answer.kind === "unprocessed") suspect = true;
       return answer;
     },
     async close() {
       closing = true;
-      await asking;
-      if (way) leave(way);
-      way = undefined;
-      await Promise.all(leaving);
+      await negotiating;
+      if (connection) closeTransport(connection.transport);
+      connection = undefined;
+      await Promise.all(closingTransports);
     },
   };
 }
 
-function askProtocol(options: TransportOptions): Promise<Agreed | { readonly reason: string }> {
-  return new Promise((resolve) => {
-    const ms = options.connectTimeoutMs ?? transportDefaults.connectTimeoutMs;
-    const socket = connectTls(options, { last: undefined }, ["h2", "http/1.1"]);
-    const timer = setTimeout(() => socket.destroy(new Error(`no connection within ${ms} ms`)), ms);
-    const end = (answer: Agreed | { readonly reason: string }) => {
-      clearTimeout(timer);
-      resolve(answer);
-      socket.destroy();
-    };
-    // Whoever names no protocol means the one from before there was a choice.
-    socket.once("secureConnect", () => end({ protocol: socket.alpnProtocol === "h2" ? "h2" : "http/1.1" }));
-    socket.on("error", (error: NodeJS.ErrnoException) =>
-      end({ reason: error.message || error.code || "the connection failed" }),
-    );
-    socket.once("close", () => end({ reason: "the connection was closed" }));
+/** Rejects when the server cannot be reached. */
+function askProtocol(options: TransportOptions): Promise<Protocol> {
+  const { promise, resolve, reject } = Promise.withResolvers<Protocol>();
+  const { connectTimeoutMs: ms } = limitsOf(options);
+  const socket = connectTls(options, { last: undefined }, ["h2", "http/1.1"]);
+  const timer = setTimeout(() => socket.destroy(new Error(`no connection within ${ms} ms`)), ms);
+  // A server that names no protocol means the one from before there was a choice.
+  socket.once("secureConnect", () => {
+    resolve(socket.alpnProtocol === "h2" ? "h2" : "http/1.1");
+    socket.destroy();
   });
+  socket.on("error", reject);
+  socket.once("close", () => {
+    clearTimeout(timer);
+    reject(new Error("the connection was closed"));
+  });
+  return promise;
 }

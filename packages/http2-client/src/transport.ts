@@ -74,7 +74,7 @@ export type TransportLimits = {
   readonly maxStreams: number;
 };
 
-export const transportDefaults: TransportLimits = {
+const transportDefaults: TransportLimits = {
   connections: 4, // one Node thread feeds them all, so more only helps against a peer's limit of streams and the loss of one
   maxInFlight: 1_000, // what APNs announces
   requestTimeoutMs: 20_000, // a provider that needs longer is in trouble; the bus must wait 5 s longer than this
@@ -87,3 +87,9 @@ export const transportDefaults: TransportLimits = {
   maxResends: 64, // a GOAWAY every 50 streams sends a request again about six times
   maxStreams: 500_000_000, // odd ids below 2^31 are half as many as ids: 1,073,741,823, kept away from
 };
+
+/** Every limit, with the defaults of what is not given or undefined. */
+export const limitsOf = (options: Partial<TransportLimits>): TransportLimits => ({
+  ...transportDefaults,
+  ...Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)),
+});

@@ -11,9 +11,9 @@ import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
 import { createHttp2Transport } from "../src/http2-transport.ts";
 import type { TransportOptions } from "../src/transport.ts";
 import { localhostCertificate } from "./certificates.ts";
+import { ids, kinds, push, sendAll } from "./fixture.ts";
 import { type ForeignServer, foreignServers, type Site } from "./foreign-table.ts";
 import { createCounter } from "./strict-server.ts";
-import { ids, kinds, push, sendAll } from "./suite-bench.ts";
 
 const ends: (() => unknown)[] = [];
 afterEach(async () => {

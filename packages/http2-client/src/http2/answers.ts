@@ -6,22 +6,22 @@ import type { Output } from "./output.ts";
 import type { Stream } from "./stream.ts";
 import { Code, ConnectionError, FrameType } from "./wire.ts";
 
-type Options = {
+type Deps = {
   readonly output: Output;
   readonly guard: FloodGuard;
   readonly streams: ReadonlyMap<number, Stream>;
   readonly maxBodyBytes: number;
   /** What the peer was told that the connection takes. */
   readonly window: number;
-  /** The stream is over, for its job too. */
+  /** The stream is over, for its request too. */
   end(stream: Stream, answer: TransportAnswer): void;
 };
 
 /** Bodies of answers that are not whole yet, all together: a peer that begins a thousand and ends none means harm. */
-const UNFINISHED_MOST = 16_777_216;
+const MAX_UNFINISHED = 16_777_216;
 
 /** Puts answers together from what comes for their streams. */
-export function createAnswers({ output, guard, streams, maxBodyBytes, window, end }: Options) {
+export function createAnswers({ output, guard, streams, maxBodyBytes, window, end }: Deps) {
   let receivable = window;
   let unfinished = 0;
 
@@ -81,7 +81,7 @@ export function createAnswers({ output, guard, streams, maxBodyBytes, window, en
     if (size > 0) stream.chunks.push(Buffer.from(bytes.subarray(start, to)));
     if (stream.received > maxBodyBytes) complete(stream, bodyOf(stream), ends);
     else if (ends) ended(stream, undefined);
-    else if (unfinished > UNFINISHED_MOST)
+    else if (unfinished > MAX_UNFINISHED)
       throw new ConnectionError(Code.enhanceYourCalm, "the peer ends none of its answers");
     // The stream's window is for its body: what padding took of it is given back.
     else if (windowBytes > size) output.frame(FrameType.windowUpdate, 0, stream.id, windowBytes - size);

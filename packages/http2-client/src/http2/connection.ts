@@ -2,18 +2,43 @@ import { failureWords } from "@herald/kit";
 import { connectTls, type TlsTickets } from "../tls-socket.ts";
 import type { TransportAnswer, TransportLimits, TransportOptions } from "../transport.ts";
 import { createAnswers } from "./answers.ts";
-import { createAllowance } from "./concurrency-limit.ts";
-import { type Connection, type ConnectionEvents, goawayWords } from "./connection-types.ts";
+import { createConcurrencyLimit } from "./concurrency-limit.ts";
 import { createFloodGuard } from "./flood-guard.ts";
-import { createInbound, FIELDS_MOST } from "./inbound.ts";
-import { createLiveness } from "./keepalive.ts";
+import { createInbound, MAX_FIELDS } from "./inbound.ts";
+import { createKeepalive } from "./keepalive.ts";
 import { createOutbound } from "./outbound.ts";
-import { createOutput, UNREAD_MOST } from "./output.ts";
-import type { Stream } from "./stream.ts";
+import { createOutput, MAX_UNREAD } from "./output.ts";
+import type { PendingRequest, Stream } from "./stream.ts";
 import { Code, ConnectionError, DEFAULT_WINDOW, Flag, FrameType, PREFACE, Setting } from "./wire.ts";
 
 /** What the peer may send before it hears that some was read: much more than a turn of the event loop brings. */
 const RECEIVE_WINDOW = 1_048_576;
+
+export type ConnectionEvents = {
+  /** A place for a request may be free, or the connection takes none any more. */
+  changed(): void;
+  finished(pending: PendingRequest, answer: TransportAnswer): void;
+  /** The socket is gone. `served`: it answered at least one request; else the attempt was in vain. */
+  closed(connection: Connection, served: boolean, reason: string): void;
+};
+
+/** One HTTP/2 connection over TLS, from its first packet to its last. */
+export type Connection = {
+  /** Takes new requests, or will once it is connected and known to be alive. */
+  usable(): boolean;
+  connecting(): boolean;
+  /** How many more requests may be written now. */
+  room(): number;
+  /** Writes the request, which the pool has checked, and sets its `streamId`. */
+  send(pending: PendingRequest): void;
+  /** Nobody waits for that answer any more: cancels it, and asks the peer whether it is still there. */
+  abandon(pending: PendingRequest): void;
+  /** No new requests; closes once the last answer is here. */
+  drain(): void;
+  destroy(reason: string): void;
+};
+
+const DEBUG_DATA_SHOWN = 120;
 
 /**
  * A connection whose frames are read and written here: per request it costs a fraction of `node:http2`.
@@ -26,7 +51,7 @@ export function openConnection(
   tickets: TlsTickets,
 ): Connection {
   const streams = new Map<number, Stream>();
-  const allowance = createAllowance(limits.maxInFlight);
+  const concurrency = createConcurrencyLimit(limits.maxInFlight);
   const guard = createFloodGuard();
   let state: "connecting" | "open" | "draining" | "closed" = "connecting";
   let saidGoodbye = false;
@@ -56,20 +81,20 @@ export function openConnection(
     if (streams.size === 0) lastUsed = performance.now();
   }
 
-  /** The stream is over, with this for its job. */
+  /** The stream is over, with this for its request. */
   function end(stream: Stream, answer: TransportAnswer): void {
     remove(stream);
     if (answer.kind === "answered") {
       answered++;
-      allowance.answered();
+      concurrency.answered();
     } else if (answer.kind === "unprocessed" && state === "open") {
-      if (allowance.refused(stream.id, outbound.newest(), streams.size)) {
+      if (concurrency.refused(stream.id, outbound.newest(), streams.size)) {
         reason = "the peer refuses every stream";
         answered = 0;
         state = "draining";
       }
     }
-    events.finished(stream.job, answer);
+    events.finished(stream.pending, answer);
   }
 
   /** Not processed: never written, above the last stream of a GOAWAY, or refused. A peer that began to answer has acted. */
@@ -93,7 +118,7 @@ export function openConnection(
         state = "open";
       },
       pinged: (payload) => output.pong(payload),
-      pingAnswered: () => liveness.alive(),
+      pingAnswered: () => keepalive.onPong(),
       wentAway(lastStreamId, code, debugData) {
         lastProcessed = Math.min(lastProcessed, lastStreamId);
         state = "draining";
@@ -123,7 +148,7 @@ export function openConnection(
     if (deaf) return;
     try {
       read(chunk);
-      if (output.unread() > 2 * UNREAD_MOST) throw new ConnectionError(Code.enhanceYourCalm, "the peer reads nothing");
+      if (output.unread() > 2 * MAX_UNREAD) throw new ConnectionError(Code.enhanceYourCalm, "the peer reads nothing");
     } catch (error) {
       // What a peer sends must not end the process, so a mistake of our own ends the connection, and its reason tells.
       leave(error instanceof ConnectionError ? error : new ConnectionError(Code.internalError, `this side: ${error}`));
@@ -183,17 +208,16 @@ export function openConnection(
     socket.destroy();
   }
 
-  const liveness = createLiveness({
+  const keepalive = createKeepalive({
     limits,
-    ping() {
+    sendPing() {
       if (state === "connecting" || socket.destroyed) return false;
       output.frame(FrameType.ping, 0, 0, 0, 0);
       return true;
     },
     idleSince: () => (streams.size === 0 ? lastUsed : undefined),
-    dead: () => destroy("the peer does not answer PING"),
-    idle: drain,
-    cleared() {}, // whoever reads the answer looks for work afterwards
+    onDead: () => destroy("the peer does not answer PING"),
+    onIdle: drain,
   });
   const connectDeadline = setTimeout(
     () => destroy(`no HTTP/2 connection within ${limits.connectTimeoutMs} ms`),
@@ -207,7 +231,7 @@ export function openConnection(
     output.settings(
       [Setting.enablePush, 0],
       [Setting.initialWindow, maxBodyBytes + 1],
-      [Setting.maxHeaderListSize, FIELDS_MOST],
+      [Setting.maxHeaderListSize, MAX_FIELDS],
     );
     output.frame(FrameType.windowUpdate, 0, 0, RECEIVE_WINDOW - DEFAULT_WINDOW);
     output.flush();
@@ -222,21 +246,21 @@ export function openConnection(
     state = "closed";
     clearTimeout(connectDeadline);
     clearTimeout(lingering);
-    liveness.stop();
+    keepalive.stop();
     failAll();
     events.closed(connection, answered > 0, reason);
   });
 
   const connection: Connection = {
-    usable: () => state === "connecting" || (state === "open" && !liveness.suspect()),
+    usable: () => state === "connecting" || (state === "open" && !keepalive.isSuspect()),
     connecting: () => state === "connecting",
     room: () =>
-      state === "open" && !liveness.suspect() && !outbound.full()
-        ? Math.min(allowance.streams(), peerLimit) - streams.size
+      state === "open" && !keepalive.isSuspect() && !outbound.full()
+        ? Math.min(concurrency.limit(), peerLimit) - streams.size
         : 0,
-    send(job) {
-      const stream = outbound.send(job);
-      job.streamId = stream.id;
+    send(pending) {
+      const stream = outbound.send(pending);
+      pending.streamId = stream.id;
       streams.set(stream.id, stream);
       if (++opened >= limits.maxStreams) state = "draining";
     },
@@ -248,10 +272,16 @@ export function openConnection(
         remove(stream);
       }
       finish();
-      liveness.doubt();
+      keepalive.probe();
     },
     drain,
     destroy,
   };
   return connection;
+}
+
+/** Debug data of a GOAWAY is the peer's to choose: APNs puts its reason there. */
+function goawayWords(code: number, data: Uint8Array | undefined): string {
+  const text = Buffer.from(data ?? []).toString("latin1", 0, DEBUG_DATA_SHOWN);
+  return `GOAWAY with code ${code}${text === "" ? "" : ": "}${text.replace(/[^\x20-\x7e]/g, "?")}`;
 }

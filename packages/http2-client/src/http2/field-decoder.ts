@@ -1,4 +1,4 @@
-import { decodeHuffman, huffmanDecodedMost } from "./huffman.ts";
+import { decodeHuffman, maxHuffmanDecoded } from "./huffman.ts";
 import { staticTable } from "./static-table.ts";
 import { Code, ConnectionError } from "./wire.ts";
 
@@ -21,7 +21,7 @@ export type FieldDecoder = {
 const TABLE_SIZE = 4_096; // what holds until a side says otherwise, and this one does not
 const FIELD_OVERHEAD = 32;
 const STATIC_COUNT = staticTable.length;
-const INTEGER_SHIFT_MOST = 21; // 2^28: more than any length or index that fits a block
+const MAX_INTEGER_SHIFT = 21; // 2^28: more than any length or index that fits a block
 
 type Field = { readonly name: string; readonly value: string };
 
@@ -31,7 +31,7 @@ export function createFieldDecoder(maxListSize: number): FieldDecoder {
   let table: Field[] = []; // oldest first, from `oldest` on
   let oldest = 0;
   let tableSize = 0;
-  let tableMost = TABLE_SIZE;
+  let maxTableSize = TABLE_SIZE;
   let bytes: Buffer = Buffer.alloc(0);
   let at = 0;
   let end = 0;
@@ -40,7 +40,7 @@ export function createFieldDecoder(maxListSize: number): FieldDecoder {
     let value = (bytes[at++] as number) & mask;
     if (value < mask) return value;
     for (let shift = 0; ; shift += 7) {
-      if (at >= end || shift > INTEGER_SHIFT_MOST) throw broken("an integer without end");
+      if (at >= end || shift > MAX_INTEGER_SHIFT) throw broken("an integer without end");
       const byte = bytes[at++] as number;
       value += (byte & 127) << shift;
       if (byte < 128) return value;
@@ -55,7 +55,7 @@ export function createFieldDecoder(maxListSize: number): FieldDecoder {
     at += length;
     if (at > end) throw broken("a string is longer than its block");
     if (!huffman) return bytes.toString("latin1", start, at);
-    const scratch = scratchOf(huffmanDecodedMost(length));
+    const scratch = scratchOf(maxHuffmanDecoded(length));
     const decoded = decodeHuffman(bytes, start, at, scratch);
     if (decoded < 0) throw broken("a string is no Huffman code");
     return scratch.toString("latin1", 0, decoded);
@@ -82,8 +82,8 @@ export function createFieldDecoder(maxListSize: number): FieldDecoder {
 
   function insert(field: Field): void {
     const size = field.name.length + field.value.length + FIELD_OVERHEAD;
-    evict(Math.max(0, tableMost - size));
-    if (size > tableMost) return; // which empties the table, says RFC 7541
+    evict(Math.max(0, maxTableSize - size));
+    if (size > maxTableSize) return; // which empties the table, says RFC 7541
     table.push(field);
     tableSize += size;
   }
@@ -100,7 +100,7 @@ export function createFieldDecoder(maxListSize: number): FieldDecoder {
     if (list.size > 0) throw broken("the table changes its size behind a field");
     const most = integer(31);
     if (most > TABLE_SIZE) throw broken("the table is larger than allowed");
-    tableMost = most;
+    maxTableSize = most;
     evict(most);
   }
 

@@ -22,8 +22,8 @@ const TABLE_SIZE = 4_096; // what holds until the peer says otherwise; what it g
 const ENTRY_OVERHEAD = 32;
 const STATIC_COUNT = 61;
 const SHARE_OF_ONE = 4; // a field larger than a quarter of the table would push out what repeats
-const NAMES_MOST = 64; // a provider has about eight; what comes after these is written without memory
-const INTEGER_MOST = 6; // bytes of an integer below 2^32
+const MAX_NAMES = 64; // a provider has about eight; what comes after these is written without memory
+const MAX_INTEGER = 6; // bytes of an integer below 2^32
 const METHOD_POST = 0x83;
 const SCHEME_HTTPS = 0x87;
 const NEVER_INDEXED = { first: 0x10, mask: 15 } as const;
@@ -62,7 +62,7 @@ export function createFieldEncoder(authority: string) {
       last: undefined,
       lastEntry: undefined,
     };
-    if (names.size < NAMES_MOST) names.set(name, known);
+    if (names.size < MAX_NAMES) names.set(name, known);
     return known;
   }
 
@@ -121,8 +121,8 @@ export function createFieldEncoder(authority: string) {
   return {
     /** At most so many bytes a request's fields become. */
     most({ path, headers }: TransportRequest): number {
-      let bytes = 2 * INTEGER_MOST + 2 + FIELD_MOST + authority.length + path.length + FIELD_MOST;
-      for (const name in headers) bytes += name.length + (headers[name] as string).length + FIELD_MOST;
+      let bytes = 2 * MAX_INTEGER + 2 + MAX_FIELD + authority.length + path.length + MAX_FIELD;
+      for (const name in headers) bytes += name.length + (headers[name] as string).length + MAX_FIELD;
       return bytes;
     },
     /** Writes a request's fields and returns where they end. Every block made must be sent, in this order. */
@@ -151,7 +151,7 @@ export function createFieldEncoder(authority: string) {
   };
 }
 
-const FIELD_MOST = 3 * INTEGER_MOST;
+const MAX_FIELD = 3 * MAX_INTEGER;
 
 function writeInteger(bytes: Buffer, start: number, first: number, mask: number, value: number): number {
   let at = start;

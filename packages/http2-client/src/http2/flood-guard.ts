@@ -1,7 +1,7 @@
 import { Code, ConnectionError } from "./wire.ts";
 
 /** So many frames of no use in less than a second are no accident; fewer cost nothing worth mentioning. */
-const NUISANCES_MOST = 10_000;
+const MAX_NUISANCES = 10_000;
 const PERIOD_MS = 1_000;
 const EARNED_BY_REQUEST = 8;
 const EARNED_BYTES = 16; // a peer may give back a window in steps so small
@@ -23,7 +23,7 @@ export function createFloodGuard(now = () => performance.now()) {
     nuisance(): void {
       if (credit > 0) {
         credit--;
-      } else if (++count > NUISANCES_MOST) {
+      } else if (++count > MAX_NUISANCES) {
         const time = now();
         if (time - since < PERIOD_MS) throw new ConnectionError(Code.enhanceYourCalm, "the peer sends too many frames");
         since = time;

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { ids, push, sendAll } from "../../test/fixture.ts";
 import { FrameType, fieldBlock, frame, uint32 } from "../../test/frames.ts";
 import { startStrictServer } from "../../test/strict-server.ts";
-import { ids, push, sendAll } from "../../test/suite-bench.ts";
 import { createHttp2Transport } from "../http2-transport.ts";
 
 const fields = fieldBlock([

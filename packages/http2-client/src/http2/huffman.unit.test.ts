@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { decodeHuffman, huffmanDecodedMost } from "./huffman.ts";
-import { huffmanCodes } from "./huffman-lengths.ts";
+import { decodeHuffman, huffmanCodes, maxHuffmanDecoded } from "./huffman.ts";
 
 const codes = new Map(huffmanCodes().map(({ symbol, bits, code }) => [symbol, code.toString(2).padStart(bits, "0")]));
 
@@ -12,7 +11,7 @@ function encode(plain: Uint8Array): Buffer {
 }
 
 function decode(coded: Uint8Array): Buffer | undefined {
-  const out = Buffer.alloc(huffmanDecodedMost(coded.length));
+  const out = Buffer.alloc(maxHuffmanDecoded(coded.length));
   const length = decodeHuffman(coded, 0, coded.length, out);
   return length < 0 ? undefined : out.subarray(0, length);
 }

@@ -25,12 +25,12 @@ export type InboundEvents = {
 };
 
 /** Decoded. A provider's answer has some hundred bytes. */
-export const FIELDS_MOST = 65_536;
-const BLOCK_MOST = 65_536;
+export const MAX_FIELDS = 65_536;
+const MAX_BLOCK = 65_536;
 
 /** Reads what the peer sends, in chunks as they come. Throws a ConnectionError for what RFC 9113 does not allow. */
 export function createInbound(events: InboundEvents, guard: FloodGuard): (chunk: Buffer) => void {
-  const decoder = createFieldDecoder(FIELDS_MOST);
+  const decoder = createFieldDecoder(MAX_FIELDS);
   let begun = false;
   /** A field block whose end has not come: nothing but its continuation may. */
   let open: { streamId: number; ends: boolean; parts: Buffer[]; size: number } | undefined;
@@ -119,7 +119,7 @@ export function createInbound(events: InboundEvents, guard: FloodGuard): (chunk:
     if (type !== FrameType.continuation || streamId !== block.streamId) throw wrong("another frame inside its headers");
     guard.nuisance();
     block.size += end - start;
-    if (block.size > BLOCK_MOST) throw new ConnectionError(Code.enhanceYourCalm, "the peer's headers do not end");
+    if (block.size > MAX_BLOCK) throw new ConnectionError(Code.enhanceYourCalm, "the peer's headers do not end");
     block.parts.push(Buffer.from(bytes.subarray(start, end)));
     if (!(flags & Flag.endHeaders)) return;
     open = undefined;

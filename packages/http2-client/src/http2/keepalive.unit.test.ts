@@ -1,24 +1,23 @@
 import { expect, test } from "vitest";
-import { createLiveness } from "./keepalive.ts";
+import { createKeepalive } from "./keepalive.ts";
 
 const limits = { pingIntervalMs: 60_000, pingTimeoutMs: 50, idleTimeoutMs: 60_000 };
 
 /** A connection that writes every PING. */
 const connection = () => {
-  const told: string[] = [];
+  const events: string[] = [];
   const { promise: died, resolve } = Promise.withResolvers<void>();
-  const liveness = createLiveness({
+  const keepalive = createKeepalive({
     limits,
-    ping: () => told.push("ping") > 0,
+    sendPing: () => events.push("ping") > 0,
     idleSince: () => undefined,
-    dead: () => {
-      told.push("dead");
+    onDead: () => {
+      events.push("dead");
       resolve();
     },
-    idle: () => told.push("idle"),
-    cleared: () => told.push("cleared"),
+    onIdle: () => events.push("idle"),
   });
-  return { liveness, told, died };
+  return { keepalive, events, died };
 };
 
 /** Nothing of this process runs for so long. */
@@ -27,38 +26,38 @@ const stall = (ms: number) => {
 };
 
 test("a peer that does not answer is dead", async () => {
-  const { liveness, told, died } = connection();
-  liveness.doubt();
-  expect(liveness.suspect()).toBe(true);
+  const { keepalive, events, died } = connection();
+  keepalive.probe();
+  expect(keepalive.isSuspect()).toBe(true);
   await died;
-  liveness.stop();
-  expect(told).toEqual(["ping", "dead"]);
+  keepalive.stop();
+  expect(events).toEqual(["ping", "dead"]);
 });
 
 test("a stall of our own process is no silence of the peer's: what has arrived is read first", async () => {
-  const { liveness, told } = connection();
+  const { keepalive, events } = connection();
   // From here on timers come first, then sockets, then immediates.
   await new Promise(setImmediate);
-  liveness.doubt();
+  keepalive.probe();
   const answered = new Promise<void>((resolve) =>
     setImmediate(() => {
-      liveness.alive();
+      keepalive.onPong();
       resolve();
     }),
   );
   stall(limits.pingTimeoutMs * 3);
   await answered;
-  liveness.stop();
-  expect(told).toEqual(["ping", "cleared"]);
-  expect(liveness.suspect()).toBe(false);
+  keepalive.stop();
+  expect(events).toEqual(["ping"]);
+  expect(keepalive.isSuspect()).toBe(false);
 });
 
 test("one PING at a time is asked", () => {
-  const { liveness, told } = connection();
-  liveness.doubt();
-  liveness.doubt();
-  liveness.alive();
-  liveness.doubt();
-  liveness.stop();
-  expect(told).toEqual(["ping", "cleared", "ping"]);
+  const { keepalive, events } = connection();
+  keepalive.probe();
+  keepalive.probe();
+  keepalive.onPong();
+  keepalive.probe();
+  keepalive.stop();
+  expect(events).toEqual(["ping", "ping"]);
 });

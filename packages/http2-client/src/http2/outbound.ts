@@ -1,12 +1,11 @@
 import { noHeaders } from "./answer-fields.ts";
-import type { Job } from "./connection-types.ts";
 import { createFieldEncoder } from "./field-encoder.ts";
 import type { FloodGuard } from "./flood-guard.ts";
 import { type Output, writeFrameHead } from "./output.ts";
-import type { Stream } from "./stream.ts";
+import type { PendingRequest, Stream } from "./stream.ts";
 import { Code, ConnectionError, DEFAULT_WINDOW, Flag, FRAME_HEAD, FrameType, MAX_FRAME, MAX_WINDOW } from "./wire.ts";
 
-type Options = {
+type Deps = {
   readonly output: Output;
   readonly guard: FloodGuard;
   /** The `:authority` of every request. */
@@ -15,10 +14,10 @@ type Options = {
   readonly streams: ReadonlyMap<number, Stream>;
 };
 
-const UTF8_MOST = 3; // bytes of one UTF-16 unit
+const MAX_UTF8 = 3; // bytes of one UTF-16 unit
 
 /** Writes requests, as fast as the peer's windows let it. */
-export function createOutbound({ output, guard, authority, streams }: Options) {
+export function createOutbound({ output, guard, authority, streams }: Deps) {
   const encoder = createFieldEncoder(authority);
   const blocked = new Set<Stream>();
   let newest = -1;
@@ -26,7 +25,7 @@ export function createOutbound({ output, guard, authority, streams }: Options) {
   let initialWindow = DEFAULT_WINDOW;
 
   /** Puts HEADERS into the bytes that were reserved; returns where they end. */
-  function writeHeaders(bytes: Buffer, at: number, { request }: Job, id: number, empty: boolean): number {
+  function writeHeaders(bytes: Buffer, at: number, { request }: PendingRequest, id: number, empty: boolean): number {
     const end = encoder.encode(bytes, at + FRAME_HEAD, request);
     const flags = Flag.endHeaders | (empty ? Flag.endStream : 0);
     writeFrameHead(bytes, at, end - at - FRAME_HEAD, FrameType.headers, flags, id);
@@ -34,7 +33,7 @@ export function createOutbound({ output, guard, authority, streams }: Options) {
   }
 
   /** A field block of more than one frame. */
-  function writeLongHeaders({ request }: Job, id: number, most: number, empty: boolean): void {
+  function writeLongHeaders({ request }: PendingRequest, id: number, most: number, empty: boolean): void {
     const block = Buffer.allocUnsafe(most);
     const length = encoder.encode(block, 0, request);
     for (let at = 0; at < length; at += MAX_FRAME) {
@@ -88,14 +87,14 @@ export function createOutbound({ output, guard, authority, streams }: Options) {
     /** The id of the last stream that was opened; -1 when there is none. */
     newest: () => newest,
     full,
-    send(job: Job): Stream {
-      const { request } = job;
+    send(pending: PendingRequest): Stream {
+      const { request } = pending;
       const { body } = request;
       const id = newest + 2;
       newest = id;
       const stream: Stream = {
         id,
-        job,
+        pending,
         window: initialWindow,
         unsent: undefined,
         status: 0,
@@ -107,12 +106,12 @@ export function createOutbound({ output, guard, authority, streams }: Options) {
       const empty = body.length === 0;
       const most = encoder.most(request);
       if (most > MAX_FRAME) {
-        writeLongHeaders(job, id, most, empty);
+        writeLongHeaders(pending, id, most, empty);
       } else {
-        const bodyMost = typeof body === "string" ? body.length * UTF8_MOST : body.length;
+        const bodyMost = typeof body === "string" ? body.length * MAX_UTF8 : body.length;
         const inline = bodyMost > MAX_FRAME ? 0 : bodyMost;
         const bytes = output.reserve(FRAME_HEAD + most + FRAME_HEAD + inline);
-        const headersEnd = writeHeaders(bytes, output.at, job, id, empty);
+        const headersEnd = writeHeaders(bytes, output.at, pending, id, empty);
         if (inline > 0) {
           const start = headersEnd + FRAME_HEAD;
           let size = body.length;

@@ -1,12 +1,11 @@
 import { Writable } from "node:stream";
 import { expect, test } from "vitest";
+import { push } from "../../test/fixture.ts";
 import { type Frame, FrameType, takeFrames } from "../../test/frames.ts";
-import { push } from "../../test/suite-bench.ts";
-import type { Job } from "./connection-types.ts";
 import { createFloodGuard } from "./flood-guard.ts";
 import { createOutbound } from "./outbound.ts";
 import { createOutput } from "./output.ts";
-import type { Stream } from "./stream.ts";
+import type { PendingRequest, Stream } from "./stream.ts";
 import { Code, Flag } from "./wire.ts";
 
 /** Requests go in, and frames come out into a socket's place. */
@@ -25,7 +24,7 @@ function createWriter() {
     outbound,
     streams,
     send(body: string | Uint8Array): Stream {
-      const job: Job = {
+      const pending: PendingRequest = {
         request: { ...push("a"), body },
         order: 0,
         resolve: () => {},
@@ -35,7 +34,7 @@ function createWriter() {
         streamId: 0,
         group: undefined,
       };
-      const stream = outbound.send(job);
+      const stream = outbound.send(pending);
       streams.set(stream.id, stream);
       return stream;
     },

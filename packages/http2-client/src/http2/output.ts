@@ -1,11 +1,11 @@
 import type { Writable } from "node:stream";
 import { Flag, FRAME_HEAD, FrameType } from "./wire.ts";
 
-const LEAST_BYTES = 1_024;
+const MIN_BYTES = 1_024;
 /** Four TLS records: more at once would only keep the peer waiting. */
-const MOST_BYTES = 65_536;
+const MAX_BYTES = 65_536;
 /** What a peer that does not read may make this side keep, besides the bodies of its open streams. */
-export const UNREAD_MOST = 1_048_576;
+export const MAX_UNREAD = 1_048_576;
 
 const EMPTY: Buffer = Buffer.alloc(0);
 
@@ -17,7 +17,7 @@ export type Output = ReturnType<typeof createOutput>;
 export function createOutput(socket: Sink, onFlush: () => void) {
   let bytes = EMPTY;
   let at = 0;
-  let expected = LEAST_BYTES;
+  let expected = MIN_BYTES;
   let scheduled = false;
 
   function flush(): void {
@@ -33,7 +33,7 @@ export function createOutput(socket: Sink, onFlush: () => void) {
 
   function onTurn(): void {
     scheduled = false;
-    expected = Math.max(LEAST_BYTES, Math.min(MOST_BYTES, at > expected / 4 ? expected : expected / 2));
+    expected = Math.max(MIN_BYTES, Math.min(MAX_BYTES, at > expected / 4 ? expected : expected / 2));
     flush();
   }
 
@@ -42,7 +42,7 @@ export function createOutput(socket: Sink, onFlush: () => void) {
     reserve(size: number): Buffer {
       if (at + size > bytes.length) {
         if (at > 0) {
-          expected = Math.min(MOST_BYTES, expected * 2);
+          expected = Math.min(MAX_BYTES, expected * 2);
           flush();
         }
         bytes = Buffer.allocUnsafe(Math.max(size, expected));
@@ -87,7 +87,7 @@ export function createOutput(socket: Sink, onFlush: () => void) {
       at += payload.length;
     },
     /** The peer reads too slowly for more to be given to it. */
-    congested: () => socket.writableLength + at > UNREAD_MOST,
+    congested: () => socket.writableLength + at > MAX_UNREAD,
     unread: () => socket.writableLength + at,
     flush,
   };

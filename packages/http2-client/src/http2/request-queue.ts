@@ -1,7 +1,7 @@
 type Waiting = { readonly order: number; readonly done: boolean };
 
 /** Who waits for a stream, in the order of their arrival, also when they come back to be sent again. */
-export function createWaitingLine<T extends Waiting>() {
+export function createRequestQueue<T extends Waiting>() {
   let fresh: Array<T | undefined> = []; // ascending, taken from `next` on; what was taken is let go of
   let next = 0;
   let returned: T[] = []; // descending, taken from the end; all older than `fresh`
@@ -11,7 +11,7 @@ export function createWaitingLine<T extends Waiting>() {
     add(item: T): void {
       fresh.push(item);
     },
-    putBack(item: T): void {
+    requeue(item: T): void {
       let low = 0;
       for (let high = returned.length; low < high; ) {
         const middle = (low + high) >>> 1;

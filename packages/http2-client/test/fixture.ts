@@ -5,7 +5,7 @@ import type { Transport, TransportAnswer, TransportOptions, TransportRequest } f
 import type { PeerScript } from "./strict-peer.ts";
 import { type StrictServer, startStrictServer } from "./strict-server.ts";
 
-export type SuiteBench = {
+export type Fixture = {
   serve(script: PeerScript, tls?: TlsOptions): Promise<StrictServer>;
   connect(server: { origin: string; ca?: string }, options?: Partial<TransportOptions>): Transport;
 };
@@ -14,7 +14,7 @@ export type SuiteBench = {
 const quick = { requestTimeoutMs: 20_000, connectTimeoutMs: 5_000, pingTimeoutMs: 2_000, closeTimeoutMs: 2_000 };
 
 /** Starts what a test needs, ends it afterwards, and fails a test that broke the protocol or left a socket. */
-export function createSuiteBench(): SuiteBench {
+export function createFixture(): Fixture {
   const transports: Transport[] = [];
   const servers: StrictServer[] = [];
   afterEach(async () => {
