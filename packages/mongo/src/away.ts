@@ -11,7 +11,7 @@ import {
   MongoServerSelectionError,
   MongoTopologyClosedError,
 } from "mongodb";
-import { isConflict, retryConflicts } from "./conflicts.ts";
+import { databaseBusy, isConflict, retryConflicts } from "./conflicts.ts";
 
 /** What the driver throws itself when it reaches nobody, or nobody who may write. */
 const awayClasses = [
@@ -80,8 +80,6 @@ export const isAway = (error: unknown): boolean => {
 
 /** About how long the database needs to come back, in seconds: what a caller is told to wait. */
 const awaySeconds = 5;
-/** Many write the same at once: over in a moment. */
-const busySeconds = 1;
 
 /** The same where it is not that the database is away. */
 export const orAway = (error: unknown): unknown =>
@@ -95,12 +93,7 @@ export const orAway = (error: unknown): unknown =>
 const translate = (error: unknown): unknown => {
   const away = orAway(error);
   if (away !== error) return away;
-  if (isConflict(error))
-    return new HeraldError("database-away", "the database is busy with other writes of the same; try again", {
-      cause: error,
-      retryAfterSeconds: busySeconds,
-    });
-  return error;
+  return isConflict(error) ? databaseBusy(error) : error;
 };
 
 /** Runs a function; when it fails because the database is away, throws HeraldError `database-away`, else what it threw. */

@@ -1,6 +1,7 @@
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
 import { MongoBulkWriteError, MongoServerError } from "mongodb";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { guardStore } from "./away.ts";
 import { areDuplicateKeys, isConflict, isDuplicateKey, retryConflicts, upsertOnce } from "./conflicts.ts";
 
 let database: FreshDatabase;
@@ -38,11 +39,29 @@ test("a conflict is tried again, a few times; anything else is not", async () =>
   expect(await retryConflicts(failing(conflict, 3))).toBe("done");
   expect(runs).toBe(4);
   runs = 0;
-  await expect(retryConflicts(failing(conflict, 100))).rejects.toBe(conflict);
+  await expect(retryConflicts(failing(conflict, 100))).rejects.toMatchObject({
+    code: "database-away",
+    cause: conflict,
+    retryAfterSeconds: 1,
+  });
   expect(runs).toBe(6);
   runs = 0;
   await expect(retryConflicts(failing(new Error("x"), 100))).rejects.toThrow("x");
   expect(runs).toBe(1);
+});
+
+test("tries within tries are six in all", async () => {
+  let runs = 0;
+  const lost = async () => {
+    runs++;
+    throw new MongoServerError({ message: "deadlock detected", code: 1 });
+  };
+  const store = guardStore({ write: () => retryConflicts(lost), upsert: () => upsertOnce(lost) });
+  for (const write of Object.values(guardStore(store))) {
+    runs = 0;
+    await expect(write()).rejects.toMatchObject({ code: "database-away" });
+    expect(runs).toBe(6);
+  }
 });
 
 type Thing = { _id: string; name: string; seen: number };

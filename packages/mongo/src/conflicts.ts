@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { HeraldError } from "@herald/kit";
 import { MongoBulkWriteError, MongoServerError } from "mongodb";
 
 type Refusal = { readonly code?: number | string | undefined; readonly message: string };
@@ -43,13 +44,27 @@ const mostTries = 6;
 /** Spread wide and wider: those that come back together meet again. */
 const waitMs = (tries: number): number => Math.random() * Math.min(250 * 2 ** (tries - 1), 1_000);
 
-/** Runs something repeatable, and again after a short random wait when it lost to another write. */
+/** Many write the same at once: over in a moment. */
+const busySeconds = 1;
+
+/** What a conflict is to a caller who does not try again, or has tried often enough. */
+export const databaseBusy = (cause: unknown): HeraldError =>
+  new HeraldError("database-away", "the database is busy with other writes of the same; try again", {
+    cause,
+    retryAfterSeconds: busySeconds,
+  });
+
+/**
+ * Runs something repeatable, up to six times in all, after a short random wait each time that it lost to another write. Throws
+ * HeraldError `database-away` when it lost each time, which nothing around it takes for a conflict: six tries within six are six.
+ */
 export const retryConflicts = async <T>(fn: () => T | Promise<T>): Promise<T> => {
   for (let tries = 1; ; tries++) {
     try {
       return await fn();
     } catch (error) {
-      if (tries >= mostTries || !isConflict(error)) throw error;
+      if (!isConflict(error)) throw error;
+      if (tries >= mostTries) throw databaseBusy(error);
     }
     await sleep(waitMs(tries));
   }

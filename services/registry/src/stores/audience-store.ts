@@ -1,12 +1,11 @@
 import { type Addressee, type DeviceId, deviceBucket, type Platform, type ProjectId } from "@herald/contracts";
-import { findTogether, indexName } from "@herald/mongo";
+import { findTogether, guardStore, indexName } from "@herald/mongo";
 import type { Db, Document, Filter } from "mongodb";
 import type { Lookup } from "../domain/audience.ts";
 import { neededPaths } from "../domain/paths.ts";
 import { type BucketRange, bucketsOf, sampledBuckets, sampleEvery } from "../domain/plan-pages.ts";
 import { type DeviceDocument, deviceIndexes } from "./device-document.ts";
 import { deviceCollection } from "./device-store.ts";
-import { repeatableStore } from "./repeatable-store.ts";
 
 /** What a page reads of a device; `facets` and data only where a lookup's answers have to be told apart by them. */
 export type AudienceRow = Pick<
@@ -124,7 +123,7 @@ export const createAudienceStore = (db: Db) => {
     return found.filter((row) => row?.status === "active").filter((row) => row !== null);
   };
 
-  return repeatableStore({
+  return guardStore({
     /** The active devices of a page that a lookup finds, in no order. */
     page: async (projectId: ProjectId, lookup: Lookup, range: BucketRange): Promise<AudienceRow[]> => {
       const buckets = bucketsOf(range);

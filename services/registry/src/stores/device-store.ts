@@ -5,6 +5,7 @@ import {
   type Counts,
   ensureIndexes,
   findPage,
+  guardStore,
   indexName,
   inOneCommand,
   insertTogether,
@@ -16,7 +17,6 @@ import type { DeviceState } from "../domain/device-change.ts";
 import { topicFacet } from "../domain/facets.ts";
 import { deviceDeactivated, deviceDeleted, type Occasion, type TopicRow } from "../domain/registry-events.ts";
 import { type DeviceDocument, deviceIndexes, stateFields } from "./device-document.ts";
-import { repeatableStore } from "./repeatable-store.ts";
 
 export type DeviceStore = ReturnType<typeof createDeviceStore>;
 
@@ -60,7 +60,7 @@ export const createDeviceStore = (db: Db, counts: Counts) => {
     return asked.map((one) => holders.get(keyOf(one)));
   });
 
-  return repeatableStore({
+  return guardStore({
     ensureIndexes: () => ensureIndexes(devices, Object.values(deviceIndexes)),
 
     find: async (projectId: ProjectId, id: DeviceId): Promise<DeviceDocument | undefined> =>

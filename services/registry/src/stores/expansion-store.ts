@@ -1,9 +1,8 @@
 import type { NotificationId, ProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { ensureIndexes, type IndexSpec, insertTogether } from "@herald/mongo";
+import { ensureIndexes, guardStore, type IndexSpec, insertTogether } from "@herald/mongo";
 import type { Db } from "mongodb";
 import type { Border } from "../domain/deal-batches.ts";
-import { repeatableStore } from "./repeatable-store.ts";
 
 /** How one page of a notification was dealt, for whoever has to deal it again. */
 export type ExpansionDocument = {
@@ -38,7 +37,7 @@ export const createExpansionStore = (db: Db) => {
   const expansions = db.collection<ExpansionDocument>("expansions");
   const insertOne = insertTogether(expansions);
 
-  return repeatableStore({
+  return guardStore({
     ensureIndexes: () => ensureIndexes(expansions, indexes),
 
     /** Stores a page's deal, or gives the one that is stored already: that one counts. */

@@ -3,6 +3,7 @@ import {
   type Counts,
   ensureIndexes,
   findPage,
+  guardStore,
   type IndexSpec,
   indexName,
   isDuplicateKey,
@@ -10,7 +11,6 @@ import {
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
 import { type Occasion, projectDeleted } from "../domain/registry-events.ts";
-import { repeatableStore } from "./repeatable-store.ts";
 
 export type TokenEntry = {
   readonly id: TokenId;
@@ -54,7 +54,7 @@ export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
   const projects = projectCollection(db);
   const seen = new Map<ProjectId, number>();
 
-  return repeatableStore({
+  return guardStore({
     ensureIndexes: () => ensureIndexes(projects, Object.values(indexes)),
 
     /** A deleted one too. */

@@ -12,6 +12,7 @@ import {
   type Counts,
   ensureIndexes,
   findPage,
+  guardStore,
   type IndexSpec,
   indexName,
   inOneCommand,
@@ -20,7 +21,6 @@ import {
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
 import { type Occasion, type TopicRow, topicCreated, topicDeleted } from "../domain/registry-events.ts";
-import { repeatableStore } from "./repeatable-store.ts";
 
 export type TopicDocument = {
   readonly _id: TopicId;
@@ -84,7 +84,7 @@ export const createTopicStore = (db: Db, counts: Counts) => {
     }
   };
 
-  return repeatableStore({
+  return guardStore({
     ensureIndexes: () => ensureIndexes(topics, Object.values(indexes)),
 
     find: async (projectId: ProjectId, reference: TopicReference): Promise<TopicDocument | undefined> =>
