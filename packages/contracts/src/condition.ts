@@ -1,4 +1,5 @@
 import { TopicName } from "./http/v1/topics.ts";
+import { parseVersion, type Version } from "./version.ts";
 
 /** A value as a condition writes it: text in quotes, a number, or true, false. Compared as strings, but for order. */
 export type Literal = string | number | boolean;
@@ -8,18 +9,22 @@ export type Comparison = "==" | "!=" | "<" | "<=" | ">" | ">=";
 /** What a comparison looks at: a path into the device's metadata or identifiers, keys joined by dots, or its platform. */
 export type Field = { readonly of: "metadata" | "identifiers"; readonly path: string } | { readonly of: "platform" };
 
+export type Compare = {
+  readonly kind: "compare";
+  readonly field: Field;
+  readonly operator: Comparison;
+  readonly value: Literal;
+  /** The value, where the two are compared as versions. */
+  readonly version?: Version;
+};
+
 /** A condition, understood. */
 export type Condition =
   | { readonly kind: "or" | "and"; readonly parts: readonly Condition[] }
   | { readonly kind: "not"; readonly part: Condition }
   | { readonly kind: "topic"; readonly name: string }
-  | { readonly kind: "compare"; readonly field: Field; readonly operator: Comparison; readonly value: Literal }
+  | Compare
   | { readonly kind: "one-of"; readonly field: Field; readonly values: readonly Literal[] };
-
-/** A clause that an index can serve: devices of a topic, or with a value at a path. */
-export type Clause =
-  | { readonly kind: "topic"; readonly name: string }
-  | { readonly kind: "pair"; readonly of: "metadata" | "identifiers"; readonly path: string; readonly value: string };
 
 /** Deep enough for people, shallow enough for the stack. */
 const deepest = 50;
@@ -73,6 +78,18 @@ const fieldOf = ({ text, at }: Token): Field => {
   throw new Fault(at, `\`${text}\` is not a field: known are metadata.<path>, identifiers.<path> and platform`);
 };
 
+/** `identifiers.app_version`, `system_version` and the like: what they hold are versions, however few dots a condition writes. */
+export const holdsVersions = (field: Field): boolean => field.of !== "platform" && field.path.endsWith("_version");
+
+/** So many dots in quotes are no decimal number. */
+const minVersionDots = 2;
+
+const comparison = (field: Field, operator: Comparison, value: Literal): Compare => {
+  const text = typeof value === "string" ? value : "";
+  const version = holdsVersions(field) || text.split(".").length > minVersionDots ? parseVersion(text) : undefined;
+  return { kind: "compare", field, operator, value, ...(version && { version }) };
+};
+
 /** Recursive descent over `||`, `&&`, `!`, brackets and comparisons, in that order of binding. */
 const parse = (source: string): Condition => {
   const tokens = tokenize(source);
@@ -97,10 +114,11 @@ const parse = (source: string): Condition => {
       return parts.length === 1 ? first : { kind, parts };
     };
 
-  const literal = (): Literal => {
+  const literal = (field: Field): Literal => {
     const token = take();
     if (token.kind === "text") return unquote(token.text);
-    if (token.kind === "number") return Number(token.text);
+    // 2.10 as a number would be 2.1.
+    if (token.kind === "number") return holdsVersions(field) ? token.text : Number(token.text);
     if (token.kind === "word" && (token.text === "true" || token.text === "false")) return token.text === "true";
     throw new Fault(token.at, `expected a value ('text', a number, true or false), found ${describe(token)}`);
   };
@@ -122,14 +140,15 @@ const parse = (source: string): Condition => {
     const field = fieldOf(token);
     const operator = take();
     if (operator.kind === "symbol" && comparisons.has(operator.text))
-      return { kind: "compare", field, operator: operator.text as Comparison, value: literal() };
+      return comparison(field, operator.text as Comparison, literal(field));
     if (operator.kind !== "word" || operator.text !== "in")
       throw new Fault(operator.at, `expected == != < <= > >= or in, found ${describe(operator)}`);
     expect("[");
-    const values = [literal()];
-    while (accept(",")) values.push(literal());
+    const values = [literal(field)];
+    while (accept(",")) values.push(literal(field));
     expect("]");
-    return { kind: "one-of", field, values };
+    const parts = values.map((value) => comparison(field, "==", value));
+    return parts.some(({ version }) => version) ? { kind: "or", parts } : { kind: "one-of", field, values };
   };
 
   const unary = (depth: number): Condition => {
@@ -162,94 +181,5 @@ export const parseCondition = (source: string): { condition: Condition } | { pro
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
     return { problem: `at character ${error.at + 1}: ${error.message}` };
-  }
-};
-
-/** What a condition is asked about. `value` gives the scalar at a path, or undefined. */
-export type Subject = {
-  readonly platform: string;
-  readonly inTopic: (name: string) => boolean;
-  readonly value: (of: "metadata" | "identifiers", path: string) => Literal | undefined;
-};
-
-const numeric = (value: Literal): number => {
-  if (typeof value === "number") return value;
-  return typeof value === "string" && /^-?\d+(?:\.\d+)?$/.test(value) ? Number(value) : Number.NaN;
-};
-
-/** -1, 0 or 1: as numbers where both are or look like numbers, else as text by code units. */
-const order = (one: Literal, other: Literal): number => {
-  const [left, right] = [numeric(one), numeric(other)];
-  if (!Number.isNaN(left) && !Number.isNaN(right)) return Math.sign(left - right);
-  const [a, b] = [String(one), String(other)];
-  return a < b ? -1 : a > b ? 1 : 0;
-};
-
-const holds = (operator: Comparison, actual: Literal | undefined, wanted: Literal): boolean => {
-  // What a device does not have is unequal to everything, and neither before nor after anything.
-  if (actual === undefined) return operator === "!=";
-  switch (operator) {
-    case "==":
-      return String(actual) === String(wanted);
-    case "!=":
-      return String(actual) !== String(wanted);
-    case "<":
-      return order(actual, wanted) < 0;
-    case "<=":
-      return order(actual, wanted) <= 0;
-    case ">":
-      return order(actual, wanted) > 0;
-    case ">=":
-      return order(actual, wanted) >= 0;
-  }
-};
-
-/** Whether a device fulfils a condition. */
-export const fulfils = (condition: Condition, subject: Subject): boolean => {
-  const actual = (field: Field) => (field.of === "platform" ? subject.platform : subject.value(field.of, field.path));
-  switch (condition.kind) {
-    case "or":
-      return condition.parts.some((part) => fulfils(part, subject));
-    case "and":
-      return condition.parts.every((part) => fulfils(part, subject));
-    case "not":
-      return !fulfils(condition.part, subject);
-    case "topic":
-      return subject.inTopic(condition.name);
-    case "compare":
-      return holds(condition.operator, actual(condition.field), condition.value);
-    case "one-of":
-      return condition.values.some((value) => holds("==", actual(condition.field), value));
-  }
-};
-
-const equals = (field: Field, values: readonly Literal[]): Clause[] | undefined =>
-  field.of === "platform"
-    ? undefined
-    : values.map((value) => ({ kind: "pair", of: field.of, path: field.path, value: String(value) }));
-
-/**
- * Clauses of which every device that fulfils the condition fulfils at least one, so that an index gives the candidates;
- * undefined where no positive clause narrows them. Of several that would do, the one with the fewest clauses.
- */
-export const candidateClauses = (condition: Condition): Clause[] | undefined => {
-  switch (condition.kind) {
-    case "topic":
-      return [{ kind: "topic", name: condition.name }];
-    case "compare":
-      return condition.operator === "==" ? equals(condition.field, [condition.value]) : undefined;
-    case "one-of":
-      return equals(condition.field, condition.values);
-    case "not":
-      return undefined;
-    case "or": {
-      const covers = condition.parts.map(candidateClauses);
-      return covers.every((cover) => cover !== undefined) ? covers.flat() : undefined;
-    }
-    case "and":
-      return condition.parts
-        .map(candidateClauses)
-        .filter((cover) => cover !== undefined)
-        .toSorted((one, other) => one.length - other.length)[0];
   }
 };

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Condition, candidateClauses, fulfils, type Literal, parseCondition, type Subject } from "./condition.ts";
+import { type Condition, type Literal, parseCondition } from "./condition.ts";
+import { candidateClauses, clausesOf, fulfils, type Subject } from "./evaluate-condition.ts";
 
 const parsed = (source: string): Condition => {
   const result = parseCondition(source);
@@ -18,7 +19,17 @@ const subject = ({ topics = [], metadata = {}, identifiers = {} }: Facts): Subje
 describe("a condition", () => {
   const device = subject({
     topics: ["news", "sport"],
-    metadata: { plan: "pro", age: 9, "user.id": "u1", vip: true, zip: "0123" },
+    metadata: {
+      plan: "pro",
+      age: 9,
+      "user.id": "u1",
+      vip: true,
+      zip: "0123",
+      sdk_version: "nightly",
+      build: "1.10.0",
+      host: "a.b.example",
+      balance: 2.1,
+    },
     identifiers: { app_version: "2.10", "os.name": "iOS" },
   });
   test.each([
@@ -46,7 +57,31 @@ describe("a condition", () => {
     ["metadata.plan in ['team', 'pro']", true],
     ["metadata.age in [1, 2]", false],
     ["identifiers.os.name == 'iOS'", true],
-    ["identifiers.app_version >= '2.9'", false],
+    ["identifiers.app_version >= '2.9'", true],
+    ["identifiers.app_version > 2.9", true],
+    ["identifiers.app_version == 2.10", true],
+    ["identifiers.app_version == '2.10.0'", true],
+    ["identifiers.app_version != '2.10.0'", false],
+    ["identifiers.app_version in ['2.9', '2.10.0']", true],
+    ["identifiers.app_version in ['2.1', 'beta']", false],
+    ["identifiers.app_version > '2.10-beta'", true],
+    ["identifiers.app_version == '2.10+4711'", true],
+    ["identifiers.app_version < '2.11.0-rc.1'", true],
+    ["identifiers.app_version == 'dev'", false],
+    ["identifiers.app_version != 'dev'", true],
+    ["identifiers.app_version < 'dev'", false],
+    ["identifiers.app_version >= 'dev'", false],
+    ["metadata.sdk_version > '9.0'", false],
+    ["metadata.sdk_version != '9.0'", true],
+    ["metadata.sdk_version == 'nightly'", true],
+    ["metadata.build > '1.9.0'", true],
+    ["metadata.build == '1.10.0.0'", true],
+    ["metadata.build > '1.9'", false],
+    ["metadata.host == 'a.b.example'", true],
+    ["metadata.host < 'a.c.example'", true],
+    ["metadata.balance > 2.5", false],
+    ["metadata.balance > '2.5'", false],
+    ["metadata.balance < 2.5", true],
     ["platform == 'ios'", true],
     ["platform in ['android', 'web']", false],
     ["metadata.none == 'x'", false],
@@ -84,10 +119,20 @@ describe("a condition", () => {
     expect(result).toEqual({ problem: expect.stringContaining(message) });
   });
 
-  test("of ten thousand topics is understood: there is no limit on their number", () => {
+  test("that an older gateway let through is understood, however many clauses it has", () => {
     const names = Array.from({ length: 10_000 }, (_, index) => `t${index}`);
     const condition = parsed(names.map((name) => `'${name}' in topics`).join(" || "));
     expect(fulfils(condition, subject({ topics: ["t9999"] }))).toBe(true);
+    expect(clausesOf(condition)).toBe(10_000);
+  });
+
+  test.each([
+    ["'a' in topics", 1],
+    ["!('a' in topics) && (platform == 'ios' || metadata.x < 1)", 3],
+    ["metadata.x in [1, 2, 3]", 3],
+    ["identifiers.app_version in ['1.0', '2.0'] && platform in ['ios']", 3],
+  ])("%s has %i clauses", (source, count) => {
+    expect(clausesOf(parsed(source))).toBe(count);
   });
 
   test("whatever a stranger writes, the answer is a value", () => {
@@ -133,6 +178,10 @@ describe("candidates", () => {
     ["'a' in topics || metadata.x > 1", undefined],
     ["platform == 'ios'", undefined],
     ["metadata.x != 1", undefined],
+    ["metadata.x == '1.2.3'", undefined],
+    ["identifiers.app_version == '2.10'", undefined],
+    ["identifiers.app_version in ['2.10', '2.11']", undefined],
+    ["'a' in topics && identifiers.app_version == '2.10'", [topic("a")]],
   ])("of %s", (source, clauses) => {
     expect(candidateClauses(parsed(source))).toEqual(clauses);
   });

@@ -15,13 +15,15 @@ export {
   OpensV1,
   SendV1,
 } from "./commands.ts";
-export type { Clause, Comparison, Condition, Field, Literal, Subject } from "./condition.ts";
-export { candidateClauses, fulfils, parseCondition } from "./condition.ts";
+export type { Comparison, Condition, Field, Literal } from "./condition.ts";
+export { parseCondition } from "./condition.ts";
 export { contractOf } from "./contract-of.ts";
 export type { DataOf, MessageContract, QuestionContract } from "./envelope.ts";
 export { defineMessage, defineQuestion, headerNames } from "./envelope.ts";
 export type { DeliveryReason, ErrorCode, LogLevel, Retry } from "./errors.ts";
 export { deliveryReasons, errors } from "./errors.ts";
+export type { Clause, Subject } from "./evaluate-condition.ts";
+export { candidateClauses, fulfils } from "./evaluate-condition.ts";
 export type { EventContract, EventData, EventName, OutboxEvent } from "./events.ts";
 export {
   DeliveryAcceptedV1,

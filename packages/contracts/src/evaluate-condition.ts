@@ -1,0 +1,125 @@
+import { type Compare, type Condition, type Field, holdsVersions, type Literal } from "./condition.ts";
+import { compareVersions, parseVersion } from "./version.ts";
+
+/** A clause that an index can serve: devices of a topic, or with a value at a path. */
+export type Clause =
+  | { readonly kind: "topic"; readonly name: string }
+  | { readonly kind: "pair"; readonly of: "metadata" | "identifiers"; readonly path: string; readonly value: string };
+
+/** What a condition is asked about. `value` gives the scalar at a path, or undefined. */
+export type Subject = {
+  readonly platform: string;
+  readonly inTopic: (name: string) => boolean;
+  readonly value: (of: "metadata" | "identifiers", path: string) => Literal | undefined;
+};
+
+const numeric = (value: Literal): number => {
+  if (typeof value === "number") return value;
+  return typeof value === "string" && /^-?\d+(?:\.\d+)?$/.test(value) ? Number(value) : Number.NaN;
+};
+
+/** -1, 0 or 1: as numbers where both are or look like numbers, else as text by code units. */
+const order = (one: Literal, other: Literal): number => {
+  const [left, right] = [numeric(one), numeric(other)];
+  if (!Number.isNaN(left) && !Number.isNaN(right)) return Math.sign(left - right);
+  const [a, b] = [String(one), String(other)];
+  return a < b ? -1 : a > b ? 1 : 0;
+};
+
+/** Undefined where the two have no order: one is a version, and the other is none. */
+const orderOf = (actual: Literal, { field, value, version }: Compare): number | undefined => {
+  if (version === undefined) return holdsVersions(field) ? undefined : order(actual, value);
+  const other = parseVersion(String(actual));
+  return other && compareVersions(other, version);
+};
+
+const isEqual = (actual: Literal, compare: Compare): boolean =>
+  compare.version === undefined ? String(actual) === String(compare.value) : orderOf(actual, compare) === 0;
+
+const holds = (actual: Literal | undefined, compare: Compare): boolean => {
+  const { operator } = compare;
+  // What a device does not have is unequal to everything, and neither before nor after anything.
+  if (actual === undefined) return operator === "!=";
+  if (operator === "==" || operator === "!=") return isEqual(actual, compare) === (operator === "==");
+  const found = orderOf(actual, compare);
+  if (found === undefined) return false;
+  switch (operator) {
+    case "<":
+      return found < 0;
+    case "<=":
+      return found <= 0;
+    case ">":
+      return found > 0;
+    case ">=":
+      return found >= 0;
+  }
+};
+
+/** Whether a device fulfils a condition. */
+export const fulfils = (condition: Condition, subject: Subject): boolean => {
+  const actual = (field: Field) => (field.of === "platform" ? subject.platform : subject.value(field.of, field.path));
+  switch (condition.kind) {
+    case "or":
+      return condition.parts.some((part) => fulfils(part, subject));
+    case "and":
+      return condition.parts.every((part) => fulfils(part, subject));
+    case "not":
+      return !fulfils(condition.part, subject);
+    case "topic":
+      return subject.inTopic(condition.name);
+    case "compare":
+      return holds(actual(condition.field), condition);
+    case "one-of": {
+      const found = actual(condition.field);
+      return found !== undefined && condition.values.some((value) => String(value) === String(found));
+    }
+  }
+};
+
+/** What a device is asked for at most: a topic, or a comparison with one value. `in [a, b]` are two. */
+export const clausesOf = (condition: Condition): number => {
+  switch (condition.kind) {
+    case "or":
+    case "and":
+      return condition.parts.reduce((sum, part) => sum + clausesOf(part), 0);
+    case "not":
+      return clausesOf(condition.part);
+    case "topic":
+    case "compare":
+      return 1;
+    case "one-of":
+      return condition.values.length;
+  }
+};
+
+const equals = (field: Field, values: readonly Literal[]): Clause[] | undefined =>
+  field.of === "platform"
+    ? undefined
+    : values.map((value) => ({ kind: "pair", of: field.of, path: field.path, value: String(value) }));
+
+/**
+ * Clauses of which every device that fulfils the condition fulfils at least one, so that an index gives the candidates;
+ * undefined where no positive clause narrows them. Of several that would do, the one with the fewest clauses.
+ */
+export const candidateClauses = (condition: Condition): Clause[] | undefined => {
+  switch (condition.kind) {
+    case "topic":
+      return [{ kind: "topic", name: condition.name }];
+    case "compare":
+      // A version has many spellings, and an index knows one.
+      return condition.operator === "==" && !condition.version ? equals(condition.field, [condition.value]) : undefined;
+    case "one-of":
+      return equals(condition.field, condition.values);
+    case "not":
+      return undefined;
+    case "or": {
+      const covers = condition.parts.map(candidateClauses);
+      return covers.every((cover) => cover !== undefined) ? covers.flat() : undefined;
+    }
+    case "and":
+      return condition.parts
+        .map(candidateClauses)
+        .filter((cover) => cover !== undefined)
+        .toSorted((one, other) => one.length - other.length)[0];
+  }
+};
