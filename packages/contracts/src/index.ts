@@ -221,5 +221,5 @@ export {
 export type { BucketName, DurableName, StreamName } from "./streams.ts";
 export { buckets, deliveryGuard, durables, streams } from "./streams.ts";
 export type { Target } from "./targets.ts";
-export { laneOf, parseTarget } from "./targets.ts";
+export { laneOf, maxIndexedBytes, parseTarget } from "./targets.ts";
 export { VapidKeyId, VapidKeyStatus, VapidPublicKey, vapidKeyId } from "./vapid.ts";

@@ -1,4 +1,5 @@
 import { type Condition, parseCondition } from "./condition.ts";
+import { clausesOf } from "./evaluate-condition.ts";
 import { TopicName } from "./http/v1/topics.ts";
 import { DeviceId } from "./ids.ts";
 import type { Lane } from "./platforms.ts";
@@ -66,6 +67,15 @@ export const parseTarget = (source: string): Parsed => {
         problem: "is not a target: known prefixes are device:, topic:, token:, metadata:, identifiers:, condition:",
       };
   }
+};
+
+/** A value up to here is in an index of devices. */
+export const maxIndexedBytes = 256;
+
+/** How many questions a target puts to each device that an index cannot answer: those of a condition, and a long value. */
+export const targetClauses = (target: Target): number => {
+  if (target.kind === "condition") return clausesOf(target.condition);
+  return target.kind === "pair" && Buffer.byteLength(target.value) > maxIndexedBytes ? 1 : 0;
 };
 
 /** The lane of a notification: direct when every target is a device or a token. */

@@ -32,3 +32,4 @@ export { type App, runService } from "./run-service.ts";
 export { scrub } from "./scrub.ts";
 export { failSpan, inSpan, meter, type SpanOptions, secondsHistogram, tracer } from "./telemetry/spans.ts";
 export { startTelemetry, type TelemetryOptions } from "./telemetry/start-telemetry.ts";
+export { createYieldIfDue } from "./yield-if-due.ts";

@@ -1,8 +1,15 @@
 import { type Answering, answer, type Bus } from "@herald/bus";
-import { CountAudience, CountVapidKeys, ExplainDevice, type Platform, type ProjectId } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import {
+  CountAudience,
+  CountVapidKeys,
+  ExplainDevice,
+  type Platform,
+  type ProjectId,
+  type Target,
+} from "@herald/contracts";
+import { createYieldIfDue, HeraldError } from "@herald/kit";
 import { audienceOf } from "../domain/audience.ts";
-import { matches } from "../domain/matches.ts";
+import { type Candidate, matches } from "../domain/matches.ts";
 import { type BucketRange, nextPage } from "../domain/plan-pages.ts";
 import { firstRange, readPage, understood } from "../handlers/read-audience.ts";
 import type { AudienceStore } from "../stores/audience-store.ts";
@@ -17,7 +24,7 @@ type Parts = { readonly audience: AudienceStore; readonly devices: DeviceStore; 
 
 /** Page after page, as an expansion reads it: a page is what it holds in memory, and a device is in one page only. */
 const count = async ({ audience, now }: Parts, projectId: ProjectId, sources: readonly string[]) => {
-  const targets = understood(sources);
+  const targets = await understood(sources);
   const asked = { projectId, targets, lookups: audienceOf(targets) };
   const devices: Record<Platform, number> = { ios: 0, android: 0, web: 0 };
   const matched = new Set<number>();
@@ -33,6 +40,15 @@ const count = async ({ audience, now }: Parts, projectId: ProjectId, sources: re
   return { devices, unmatched: sources.filter((_, at) => !matched.has(at)) };
 };
 
+const firstMatch = async (targets: readonly Target[], device: Candidate): Promise<Target | undefined> => {
+  const yieldIfDue = createYieldIfDue();
+  for (const target of targets) {
+    await yieldIfDue();
+    if (matches(target, device)) return target;
+  }
+  return undefined;
+};
+
 /** Who would get a notification, and why a device would. */
 export const answerAudience = (bus: Bus, parts: Parts): Answering[] => [
   answer(bus, CountAudience, ({ projectId, targets }) => count(parts, projectId, targets)),
@@ -45,7 +61,8 @@ export const answerAudience = (bus: Bus, parts: Parts): Answering[] => [
   answer(bus, ExplainDevice, async ({ projectId, deviceId, targets }) => {
     const device = await parts.devices.find(projectId, deviceId);
     if (!device) throw noDevice();
-    const matched = understood(targets).find((target) => matches(target, { ...device, id: device._id }));
+    const candidate = { ...device, id: device._id, facets: new Set(device.facets) };
+    const matched = await firstMatch(await understood(targets), candidate);
     return { device: deviceView(device), ...(matched && { matched: matched.source }) };
   }),
 ];

@@ -8,8 +8,8 @@ export type Lookup = (
   | { readonly by: "ids"; readonly ids: readonly DeviceId[] }
   | { readonly by: "tokens"; readonly hashes: readonly string[] }
   | { readonly by: "facets"; readonly facets: readonly string[] }
-  | { readonly by: "value"; readonly of: "metadata" | "identifiers"; readonly path: string; readonly value: string }
   | {
+      /** Conditions, and values that are too long for a facet. */
       readonly by: "conditions";
       /** Every device that fulfils one of the conditions has one of these; undefined where no index narrows them. */
       readonly facets: readonly string[] | undefined;
@@ -71,7 +71,6 @@ export const audienceOf = (targets: readonly Target[]): Lookup[] => {
   const ids = new Map<DeviceId, number[]>();
   const tokens = new Map<string, number[]>();
   const facets = new Map<string, number[]>();
-  const values: Lookup[] = [];
   const conditions: Asking[] = [];
   const decidedByAll: number[] = [];
 
@@ -97,7 +96,9 @@ export const audienceOf = (targets: readonly Target[]): Lookup[] => {
         const { of, path, value } = target;
         const facet = pairFacet(of, path, value);
         if (facet !== undefined) add(facets, facet, at);
-        else if (possiblePath(path)) values.push({ by: "value", of, path, value, targets: [at] });
+        // All of them share one scan with the conditions that no index narrows.
+        else if (possiblePath(path))
+          conditions.push({ condition: { kind: "compare", field: { of, path }, operator: "==", value }, at });
         break;
       }
       case "condition":
@@ -106,7 +107,7 @@ export const audienceOf = (targets: readonly Target[]): Lookup[] => {
     }
   }
 
-  const lookups: Lookup[] = [...values, ...conditionLookups(conditions)];
+  const lookups: Lookup[] = conditionLookups(conditions);
   if (decidedByAll.length > 0) lookups.push({ by: "all", targets: decidedByAll });
   if (ids.size > 0) lookups.push({ by: "ids", ids: [...ids.keys()], targets: [...ids.values()].flat() });
   if (tokens.size > 0) lookups.push({ by: "tokens", hashes: [...tokens.keys()], targets: [...tokens.values()].flat() });

@@ -41,9 +41,17 @@ describe("lookups of an audience", () => {
   });
 
   test("a value that is too long for a facet is looked up in the documents, beside `all` too", () => {
-    const value = { by: "value", of: "metadata", path: "a.b", value: long, targets: [0] };
-    expect(audienceOf(targets(`metadata:a.b=${long}`))).toEqual([value]);
-    expect(audienceOf(targets(`metadata:a.b=${long}`, "all"))).toEqual([value, { by: "all", targets: [1] }]);
+    const field = { of: "metadata", path: "a.b" };
+    const condition = { kind: "compare", field, operator: "==", value: long };
+    const scan = { by: "conditions", facets: undefined, conditions: [condition], targets: [0] };
+    expect(audienceOf(targets(`metadata:a.b=${long}`))).toEqual([scan]);
+    expect(audienceOf(targets(`metadata:a.b=${long}`, "all"))).toEqual([scan, { by: "all", targets: [1] }]);
+  });
+
+  test("a thousand such values, and conditions without an index, are one scan", () => {
+    const values = Array.from({ length: 999 }, (_, at) => `metadata:a=${long}${at}`);
+    const lookups = audienceOf(targets(...values, "condition:platform == 'ios'"));
+    expect(lookups).toMatchObject([{ by: "conditions", facets: undefined, targets: [...Array(1000).keys()] }]);
   });
 
   test("conditions are asked by the facets of their positive clauses, and the others in one scan", () => {
@@ -82,12 +90,13 @@ describe("targets that matched", () => {
     id,
     platform: "ios" as const,
     token,
-    facets,
+    facets: new Set(facets),
     metadata: { a: token },
   });
-  const matched = (sources: string[], ...found: ReturnType<typeof device>[]) => {
-    const list = targets(...sources);
-    return audienceOf(list).flatMap((lookup) => confirm(lookup, list, found, (row) => row).matched);
+  const confirmed = async (list: Target[], found: ReturnType<typeof device>[], yieldIfDue = () => undefined) => {
+    const confirming = { targets: list, candidateOf: (row: (typeof found)[number]) => row, yieldIfDue };
+    const matched = audienceOf(list).map(async (lookup) => (await confirm(lookup, found, confirming)).matched);
+    return (await Promise.all(matched)).flat();
   };
 
   test.each([
@@ -109,7 +118,15 @@ describe("targets that matched", () => {
       found: [device(one, "x", "t:b"), device(two, "v", "t:b")],
       positions: [1, 2],
     },
-  ])("$sources by $found.length devices: $positions", ({ sources, found, positions }) => {
-    expect(matched(sources, ...found)).toEqual(positions);
+  ])("$sources by $found.length devices: $positions", async ({ sources, found, positions }) => {
+    expect(await confirmed(targets(...sources), found)).toEqual(positions);
+  });
+
+  test("each condition that is asked of each device is a step that gives way", async () => {
+    let steps = 0;
+    const step = () => void steps++ as undefined;
+    const found = [device(one, "a"), device(two, "b")];
+    await confirmed(targets("condition:platform == 'web'", "condition:metadata.a == 'c'"), found, step);
+    expect(steps).toBe(4);
   });
 });

@@ -1,7 +1,4 @@
-import { type AppData, isObject } from "@herald/contracts";
-
-/** Longer values are compared in the document: an index is no place for texts. */
-const maxValueBytes = 256;
+import { type AppData, isObject, maxIndexedBytes } from "@herald/contracts";
 
 const prefixes = { metadata: "m:", identifiers: "i:" } as const;
 const topicPrefix = "t:";
@@ -18,7 +15,7 @@ export const topicsOf = (facets: readonly string[]): string[] =>
  * path has a `=`, which no target can name because it is split at the first one.
  */
 export const pairFacet = (of: "metadata" | "identifiers", path: string, value: string): string | undefined => {
-  if (path.includes("=") || Buffer.byteLength(value) > maxValueBytes) return undefined;
+  if (path.includes("=") || Buffer.byteLength(value) > maxIndexedBytes) return undefined;
   // A lone surrogate is stored as U+FFFD: what is asked for must be what is found.
   return `${prefixes[of]}${path}=${value}`.toWellFormed();
 };

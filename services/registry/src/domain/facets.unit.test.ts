@@ -40,7 +40,7 @@ describe("matches", () => {
     id,
     platform: "ios",
     token: "t1",
-    facets: facetsOf({ topics: ["news"], metadata: { n: 1, plan: "pro" }, identifiers: { os: "17" } }),
+    facets: new Set(facetsOf({ topics: ["news"], metadata: { n: 1, plan: "pro" }, identifiers: { os: "17" } })),
     metadata: { n: 1, plan: "pro", bio: long, list: [long], deep: { bio: long } },
     identifiers: { os: "17" },
   } as const;
@@ -80,7 +80,7 @@ describe("matches", () => {
           platform: "ios",
           token: "",
           metadata,
-          facets: facetsOf({ topics: [], metadata, identifiers: {} }),
+          facets: new Set(facetsOf({ topics: [], metadata, identifiers: {} })),
         } as const;
         const has = Object.hasOwn(metadata, path) && scalarText(metadata[path]) === String(value);
         expect(matches(pair("metadata", path, String(value)), candidate)).toBe(has);

@@ -7,32 +7,41 @@ import { type Candidate, matches } from "./matches.ts";
 const evidenceOf = (devices: readonly Candidate[]) => ({
   ids: new Set<string>(devices.map(({ id }) => id)),
   tokens: new Set(devices.map(({ token }) => token)),
-  facets: new Set(devices.flatMap(({ facets }) => facets)),
+  facets: new Set(devices.flatMap(({ facets }) => [...facets])),
 });
 
 /** Lookups that may find devices which none of their targets names: the database has no answer to what they ask. */
-const isRough = ({ by }: Lookup): boolean => by === "conditions" || by === "value";
+const isRough = ({ by }: Lookup): boolean => by === "conditions";
+
+type Confirming<Row> = {
+  readonly targets: readonly Target[];
+  readonly candidateOf: (row: Row) => Candidate;
+  /** Gives way to other work of the process where that is due. */
+  readonly yieldIfDue: () => Promise<void> | undefined;
+};
 
 /** What a lookup found and its targets name, and which of the targets, as positions in the notification's list. */
-export const confirm = <Row>(
+export const confirm = async <Row>(
   lookup: Lookup,
-  targets: readonly Target[],
   rows: readonly Row[],
-  candidateOf: (row: Row) => Candidate,
-): { readonly found: readonly Row[]; readonly matched: readonly number[] } => {
+  { targets, candidateOf, yieldIfDue }: Confirming<Row>,
+): Promise<{ readonly found: readonly Row[]; readonly matched: readonly number[] }> => {
   if (!isRough(lookup)) return { found: rows, matched: matchedTargets(lookup, targets, rows, candidateOf) };
   const matched = new Set<number>();
-  const found = rows.filter((row) => {
+  const found: Row[] = [];
+  for (const row of rows) {
     const candidate = candidateOf(row);
     let named = false;
     for (const at of lookup.targets) {
+      const due = yieldIfDue();
+      if (due) await due;
       const target = targets[at];
       if (!target || (named && matched.has(at)) || !matches(target, candidate)) continue;
       named = true;
       matched.add(at);
     }
-    return named;
-  });
+    if (named) found.push(row);
+  }
   return { found, matched: [...matched] };
 };
 

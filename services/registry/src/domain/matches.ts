@@ -6,7 +6,7 @@ export type Candidate = {
   readonly id: DeviceId;
   readonly platform: Platform;
   readonly token: string;
-  readonly facets: readonly string[];
+  readonly facets: ReadonlySet<string>;
   readonly metadata?: AppData;
   readonly identifiers?: AppData;
 };
@@ -14,9 +14,14 @@ export type Candidate = {
 /** The value at a path of keys joined by `.`; arrays are not entered. */
 const valueAt = (data: unknown, path: string): unknown => {
   let at = data;
-  for (const key of path.split(".")) {
+  // Not split: a stranger's path may have a thousand keys, and most devices have not even the first.
+  for (let from = 0; from <= path.length; ) {
+    const dot = path.indexOf(".", from);
+    const key = path.slice(from, dot < 0 ? undefined : dot);
     if (typeof at !== "object" || at === null || Array.isArray(at) || !Object.hasOwn(at, key)) return undefined;
     at = (at as Record<string, unknown>)[key];
+    if (dot < 0) break;
+    from = dot + 1;
   }
   return at;
 };
@@ -34,16 +39,16 @@ export const matches = (target: Target, device: Candidate): boolean => {
     case "token":
       return device.token === target.token;
     case "topic":
-      return device.facets.includes(topicFacet(target.name));
+      return device.facets.has(topicFacet(target.name));
     case "pair": {
       const facet = pairFacet(target.of, target.path, target.value);
-      if (facet !== undefined) return device.facets.includes(facet);
+      if (facet !== undefined) return device.facets.has(facet);
       return scalarText(valueAt(device[target.of], target.path)) === target.value;
     }
     case "condition":
       return fulfils(target.condition, {
         platform: device.platform,
-        inTopic: (name) => device.facets.includes(topicFacet(name)),
+        inTopic: (name) => device.facets.has(topicFacet(name)),
         value: (of, path) => literal(valueAt(device[of], path)),
       });
   }

@@ -21,7 +21,7 @@ type Stores = { readonly audience: AudienceStore; readonly expansions: Expansion
  */
 export const dealPage = async (stores: Stores, message: ExpandV1): Promise<DealtPage> => {
   const { projectId, notificationId, page, fromBucket, toBucket } = message;
-  const targets = understood(message.targets);
+  const targets = await understood(message.targets);
   const lookups = audienceOf(targets);
   const range =
     toBucket === undefined ? await firstRange(stores.audience, projectId, lookups) : { from: fromBucket, to: toBucket };

@@ -1,5 +1,5 @@
 import { type ProjectId, parseTarget, type Target } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { createYieldIfDue, HeraldError } from "@herald/kit";
 import { isDirect, type Lookup } from "../domain/audience.ts";
 import type { Dealable } from "../domain/deal-batches.ts";
 import { confirm } from "../domain/matched-targets.ts";
@@ -9,13 +9,22 @@ import { type AudienceRow, type AudienceStore, addresseeOf } from "../stores/aud
 /** Lookups of one page that run at a time; most pages have one. */
 const lookupsAtATime = 4;
 
-/** The targets of a message. @throws HeraldError `schema`: the gateway lets none through that are not understood. */
-export const understood = (sources: readonly string[]): Target[] =>
-  sources.map((source, at) => {
+/**
+ * The targets of a message, however many clauses their conditions have: a gateway that counts them refuses what is too many, and what
+ * one that did not has accepted is sent.
+ * @throws HeraldError `schema`: the gateway lets none through that are not understood.
+ */
+export const understood = async (sources: readonly string[]): Promise<Target[]> => {
+  const targets: Target[] = [];
+  const yieldIfDue = createYieldIfDue();
+  for (const [at, source] of sources.entries()) {
+    await yieldIfDue();
     const parsed = parseTarget(source);
     if ("problem" in parsed) throw new HeraldError("schema", `targets.${at}: ${parsed.problem}`);
-    return parsed.target;
-  });
+    targets.push(parsed.target);
+  }
+  return targets;
+};
 
 /** Runs `work` for each item, a few at a time. */
 const each = async <Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> => {
@@ -48,7 +57,7 @@ export const firstRange = async (
   return firstPage(size);
 };
 
-const candidateOf = (row: AudienceRow) => ({ ...row, id: row._id, facets: row.facets ?? [] });
+const candidateOf = (row: AudienceRow) => ({ ...row, id: row._id, facets: new Set(row.facets) });
 
 const dealableOf = (row: AudienceRow): Dealable => ({
   platform: row.platform,
@@ -71,9 +80,10 @@ export const readPage = async (
 ): Promise<{ devices: Dealable[]; matched: number[] }> => {
   const devices = new Map<string, Dealable>();
   const matched = new Set<number>();
+  const confirming = { targets, candidateOf, yieldIfDue: createYieldIfDue() };
   await each(lookups, async (lookup) => {
     const rows = await audience.page(projectId, lookup, range);
-    const { found, matched: named } = confirm(lookup, targets, rows, candidateOf);
+    const { found, matched: named } = await confirm(lookup, rows, confirming);
     for (const row of found) devices.set(row._id, dealableOf(row));
     for (const position of named) matched.add(position);
   });

@@ -75,14 +75,6 @@ const queryOf = (projectId: ProjectId, lookup: Lookup, buckets: readonly number[
         ...(several && { extra: { facets: 1 } }),
       };
     }
-    case "value": {
-      const field = `${lookup.of}.${lookup.path}`;
-      return {
-        filter: { projectId, ...within(buckets), [field]: lookup.value },
-        hint: indexName(deviceIndexes.bucket),
-        extra: { [field]: 1 },
-      };
-    }
     case "conditions":
       return {
         filter: { projectId, ...(lookup.facets && { facets: { $in: [...lookup.facets] } }), ...within(buckets) },
@@ -159,7 +151,7 @@ export const createAudienceStore = (db: Db) => {
 /** What has no facet reads every device, so its pages are those of all. Inactive devices count: the index does not know. */
 const countable = (
   projectId: ProjectId,
-  lookup: Extract<Lookup, { by: "all" | "facets" | "value" | "conditions" }>,
+  lookup: Extract<Lookup, { by: "all" | "facets" | "conditions" }>,
   buckets: readonly number[] | undefined,
 ): Query => {
   const facets = "facets" in lookup ? lookup.facets : undefined;

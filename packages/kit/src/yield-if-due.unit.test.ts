@@ -1,0 +1,37 @@
+import { expect, test } from "vitest";
+import { createYieldIfDue } from "./yield-if-due.ts";
+
+/** Work that holds the process for longer than a slice. */
+const compute = (ms: number) => {
+  for (const until = performance.now() + ms; performance.now() < until; );
+};
+
+test("a computation that has had its slice lets others of the process run, and one that has not goes on", async () => {
+  const yieldIfDue = createYieldIfDue();
+  expect(yieldIfDue()).toBeUndefined();
+  compute(11);
+  let others = 0;
+  setImmediate(() => others++);
+  await yieldIfDue();
+  expect(others).toBe(1);
+  expect(yieldIfDue()).toBeUndefined();
+});
+
+test("of many computations one goes on in each turn of the event loop", async () => {
+  let turns = 0;
+  let counting = true;
+  const count = () => {
+    turns++;
+    if (counting) setImmediate(count);
+  };
+  setImmediate(count);
+  await Promise.all(
+    Array.from({ length: 8 }, async () => {
+      const yieldIfDue = createYieldIfDue();
+      compute(11);
+      await yieldIfDue();
+    }),
+  );
+  counting = false;
+  expect(turns).toBeGreaterThanOrEqual(8);
+});
