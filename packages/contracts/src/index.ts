@@ -139,6 +139,7 @@ export {
   webhookMessageId,
 } from "./ids.ts";
 export { isObject } from "./is-object.ts";
+export { withoutDangerousLinks } from "./links.ts";
 export type { BusCredential, ConsumerUser, NatsUsersOptions } from "./nats-users.ts";
 export { passwordVariables, renderConsumerAccount, renderNatsAccounts } from "./nats-users.ts";
 export { ApnsEnvironment, FcmTokenKind, Lane, Platform, Provider, providerOf, WebPushKeys } from "./platforms.ts";

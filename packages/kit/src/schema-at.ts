@@ -5,6 +5,7 @@ type Schema = z.core.$ZodType;
 type Definition = {
   innerType?: Schema;
   in?: Schema;
+  out?: Schema;
   getter?: () => Schema;
   options?: readonly Schema[];
   left?: Schema;
@@ -16,7 +17,9 @@ type Definition = {
 
 /** What stands behind `.optional()`, `.transform()`, unions and the like: the schemas that look at the value itself. */
 const bare = (schema: Schema): Schema[] => {
-  const { innerType, in: input, getter, options, left, right } = schema._zod.def as Definition;
+  const { innerType, in: before, out, getter, options, left, right } = schema._zod.def as Definition;
+  // What `z.preprocess` does first knows no fields.
+  const input = before?._zod.def.type === "transform" ? out : before;
   const next = [innerType ?? input ?? getter?.(), ...(options ?? []), left, right].filter(
     (inner) => inner !== undefined,
   );

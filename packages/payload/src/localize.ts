@@ -26,6 +26,9 @@ export const wordsOf = (content: NotificationContent, localization: string | und
   return localization === undefined ? own : { ...own, ...content.localizations?.[localization] };
 };
 
+/** Locales of devices whose choice is remembered: more than there are, and few enough where strangers make them up. */
+const maxChosen = 1_000;
+
 /** Renders once for each localization that is really asked for, however many devices there are. */
 export const perLocalization = <Rendered>(
   content: NotificationContent,
@@ -36,8 +39,8 @@ export const perLocalization = <Rendered>(
   return (locale) => {
     let key: string | undefined;
     if (locale !== undefined && content.localizations !== undefined) {
-      if (!chosen.has(locale)) chosen.set(locale, chooseLocalization(content, locale));
-      key = chosen.get(locale);
+      key = chosen.has(locale) ? chosen.get(locale) : chooseLocalization(content, locale);
+      if (chosen.size < maxChosen) chosen.set(locale, key);
     }
     const known = rendered.get(key);
     if (known !== undefined) return known;

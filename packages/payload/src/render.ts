@@ -1,4 +1,10 @@
-import { mergePatch, type NotificationContent, type NotificationId, type ProjectId } from "@herald/contracts";
+import {
+  mergePatch,
+  type NotificationContent,
+  type NotificationId,
+  type ProjectId,
+  withoutDangerousLinks,
+} from "@herald/contracts";
 
 /** Which notification a payload belongs to: what the device needs to report an open. */
 export type Origin = { readonly projectId: ProjectId; readonly notificationId: NotificationId };
@@ -10,11 +16,14 @@ export type Template = { readonly head: string; readonly tail: string };
 export const compact = (fields: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 
-/** The caller's override, merged over what Herald rendered. */
+/**
+ * The caller's override, merged over what Herald rendered. Dangerous links are refused when a notification is accepted; those of
+ * one that an older gateway accepted end here.
+ */
 export const override = (
   rendered: Record<string, unknown>,
   patch: NotificationContent["ios"],
-): Record<string, unknown> => (patch === undefined ? rendered : mergePatch(rendered, patch));
+): Record<string, unknown> => withoutDangerousLinks(patch === undefined ? rendered : mergePatch(rendered, patch));
 
 /** The JSON of an object with one more field, `token`, at its end. The object may not be empty. */
 export const withOpenToken = (object: Record<string, unknown>): Template => ({

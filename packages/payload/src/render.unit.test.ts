@@ -118,6 +118,16 @@ test("Web Push carries the same for the service worker", () => {
   });
 });
 
+test("a dangerous link that an older gateway accepted does not reach a device, and everything else does", () => {
+  const bad = "javascript:alert(1)";
+  const override = { link_to: "//a.example", data: { link_to: bad, keep: "1" } };
+  const content: NotificationContent = { ...hello, link_to: bad, ios: override, android: override, web: override };
+  expect(apns(content)).toEqual({ aps: { alert: { title: "Hello", body: "World" } }, data: { keep: "1" }, ...own });
+  expect(fcm(content).message.data).toEqual({ keep: "1", ...own });
+  expect(web(content)).toEqual({ notification: { title: "Hello", body: "World" }, data: { keep: "1" }, ...own });
+  expect(apns({ ...hello, localizations: { de: { link_to: bad } } }, "de").link_to).toBeUndefined();
+});
+
 describe("localizations", () => {
   const content: NotificationContent = {
     ...hello,
@@ -174,6 +184,12 @@ describe("weight", () => {
     expect(Buffer.byteLength(renderApns(sized(room.ios), origin).body("x".repeat(100)))).toBe(4096);
     expect(Buffer.byteLength(renderWebPush(sized(room.web), origin).body("x".repeat(100)))).toBe(3993);
     expect(room.android).toBeGreaterThan(3500);
+  });
+
+  test("is told of three localizations of each platform", () => {
+    const languages = Array.from({ length: 10 }, (_, at) => [`en-${at}`, { body: "x".repeat(4_000) }]);
+    const content = { ...sized(4_000), data: { a: "x".repeat(300) }, localizations: Object.fromEntries(languages) };
+    expect(weigh(content, origin, ["ios", "web"], 100)).toHaveLength(6);
   });
 
   test("names the platform, the locale and both figures", () => {

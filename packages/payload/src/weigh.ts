@@ -22,9 +22,12 @@ const scales = {
   },
 } satisfies Record<Platform, (content: NotificationContent, origin: Origin) => Scale>;
 
+/** Of one platform: who shortens these looks at the others, too, and rendering the same weight for each language costs as much. */
+const maxProblems = 3;
+
 /**
- * What is too heavy about a notification, in words, for the platforms given and in each of its localizations; empty when
- * everything fits. `openTokenBytes` is the length of the tokens that will be signed.
+ * What is too heavy about a notification, in words, for the platforms given and in each of its localizations, up to three of
+ * a platform; empty when everything fits. `openTokenBytes` is the length of the tokens that will be signed.
  */
 export const weigh = (
   content: NotificationContent,
@@ -36,13 +39,16 @@ export const weigh = (
   const locales = [undefined, ...Object.keys(content.localizations ?? {})];
   return platforms.flatMap((platform) => {
     const { most, bytes } = scales[platform](content, origin);
-    return locales.flatMap((locale) => {
+    const problems: string[] = [];
+    for (const locale of locales) {
       const weight = bytes(openToken, locale);
-      if (weight <= most) return [];
       const words = locale === undefined ? "" : ` in ${locale}`;
-      return [
-        `notification: renders to ${weight} bytes for ${platform}${words}, at most ${most} fit: shorten body or data`,
-      ];
-    });
+      if (weight > most)
+        problems.push(
+          `notification: renders to ${weight} bytes for ${platform}${words}, at most ${most} fit: shorten body or data`,
+        );
+      if (problems.length === maxProblems) break;
+    }
+    return problems;
   });
 };

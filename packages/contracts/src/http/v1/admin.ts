@@ -53,7 +53,11 @@ export const CreateToken = z
   .strictObject({
     token: z.strictObject({
       name: Name,
-      scopes: z.array(Scope).min(1, "at least one scope is required").optional(),
+      scopes: z
+        .array(Scope)
+        .min(1, "at least one scope is required")
+        .max(allScopes.length, `must be at most ${allScopes.length} scopes, each once`)
+        .optional(),
       expires_at: z.iso.datetime({ offset: true, error: "must be an RFC 3339 time with offset" }).optional(),
     }),
   })
@@ -63,7 +67,10 @@ export type CreateToken = z.infer<typeof CreateToken>;
 const Pem = z.string().min(1).max(32_768);
 /** Where to send instead of the provider's own host, and whom to trust there: only where the operator allows it. */
 const elsewhere = {
-  endpoint: z.url({ protocol: /^https$/, error: "must be an https URL" }).optional(),
+  endpoint: z
+    .url({ protocol: /^https$/, error: "must be an https URL" })
+    .max(2_048, "must be at most 2048 characters")
+    .optional(),
   ca: Pem.optional(),
 };
 const ApnsEnvironmentSetting = z.enum(["production", "sandbox"]);
@@ -97,9 +104,17 @@ export const ApnsSettings = z
   .meta({ id: "ApnsSettings" });
 export type ApnsSettings = z.infer<typeof ApnsSettings>;
 
+/** Firebase's is some 2,400 bytes. */
+const maxAccountBytes = 16_384;
+
 export const FcmSettings = z
   .strictObject({
-    service_account: z.record(z.string(), z.unknown(), { error: "must be the JSON that Firebase gives" }),
+    service_account: z
+      .record(z.string(), z.unknown(), { error: "must be the JSON that Firebase gives" })
+      .refine(
+        (account) => Buffer.byteLength(JSON.stringify(account)) <= maxAccountBytes,
+        `must be at most ${maxAccountBytes} bytes of JSON`,
+      ),
     ...elsewhere,
   })
   .meta({ id: "FcmSettings" });
@@ -107,7 +122,11 @@ export type FcmSettings = z.infer<typeof FcmSettings>;
 
 export const WebPushSettings = z
   .strictObject({
-    subject: z.string().regex(/^(mailto:.+@.+|https:\/\/.+)$/, "must be a mailto: or https: URL of whom to contact"),
+    subject: z
+      .string()
+      // It travels in a header of every push.
+      .max(320, "must be at most 320 characters")
+      .regex(/^(mailto:.+@.+|https:\/\/.+)$/, "must be a mailto: or https: URL of whom to contact"),
     public_key: z.string().max(200).optional(),
     private_key: z.string().max(200).optional(),
     ...elsewhere,

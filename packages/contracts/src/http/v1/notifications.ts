@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { DeviceId, NotificationId, ProjectId } from "../../ids.ts";
+import { dangerousLinks } from "../../links.ts";
 import { Platform } from "../../platforms.ts";
-import { parseTarget } from "../../targets.ts";
+import { boundedContent, NewTargets, notificationLimits, TargetEntry, targetList } from "./notification-limits.ts";
 import { OpenTotals } from "./stats.ts";
 
 const dayInSeconds = 86_400;
@@ -22,8 +23,9 @@ const LinkTo = z
     "must be an absolute URL or an in-app path such as /news/42",
   )
   .meta({
-    description: "An absolute URL, or a path inside the app such as /news/42",
-    pattern: "^(/|[A-Za-z][A-Za-z0-9+.-]*:.)",
+    description:
+      "An absolute URL, or a path inside the app such as /news/42. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written",
+    pattern: "^(/([^/\\\\]|$)|[A-Za-z][A-Za-z0-9+.-]*:.)",
   });
 
 const Image = z
@@ -40,15 +42,6 @@ const Localization = z.strictObject({
   image: Image.optional(),
 });
 
-const TargetEntry = z
-  .string()
-  .min(1, "may not be empty")
-  .max(4096, "must be at most 4096 characters")
-  .superRefine((source, context) => {
-    const parsed = parseTarget(source);
-    if ("problem" in parsed) context.addIssue({ code: "custom", message: parsed.problem });
-  });
-
 const content = {
   title: text(256)
     .optional()
@@ -56,11 +49,7 @@ const content = {
   body: text(4000)
     .optional()
     .meta({ examples: ["Your order has shipped"] }),
-  targets: z
-    .array(TargetEntry)
-    .min(1, "at least one target is required")
-    .max(1000, "at most 1000 targets are accepted")
-    .meta({ examples: [["topic:news"]] }),
+  targets: targetList(TargetEntry),
   link_to: LinkTo.optional(),
   data: z.record(z.string().min(1).max(256), z.string()).optional(),
   image: Image.optional(),
@@ -84,7 +73,8 @@ const content = {
       z.string().regex(/^[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*$/, "must be a locale such as `de` or `pt-BR`"),
       Localization,
     )
-    .optional(),
+    .optional()
+    .meta({ maxProperties: notificationLimits.localizations }),
   ios: Override.optional(),
   android: Override.optional(),
   web: Override.optional(),
@@ -94,20 +84,21 @@ const content = {
 export const NotificationContent = z.strictObject(content).meta({ id: "NotificationContent" });
 export type NotificationContent = z.infer<typeof NotificationContent>;
 
+const NewNotification = z
+  .strictObject({ ...content, targets: NewTargets, dry_run: z.boolean().optional() })
+  .superRefine(({ targets: _, ...notification }, context) => {
+    if (notification.title === undefined && notification.body === undefined && notification.silent !== true)
+      context.addIssue({
+        code: "custom",
+        path: [],
+        message: "a `title` or a `body` is required unless `silent` is true",
+      });
+    for (const problem of dangerousLinks(notification)) context.addIssue({ code: "custom", ...problem });
+  });
+
 /** Body of `POST /notifications`. */
 export const SendNotification = z
-  .strictObject({
-    notification: z
-      .strictObject({ ...content, dry_run: z.boolean().optional() })
-      .superRefine((notification, context) => {
-        if (notification.title === undefined && notification.body === undefined && notification.silent !== true)
-          context.addIssue({
-            code: "custom",
-            path: [],
-            message: "a `title` or a `body` is required unless `silent` is true",
-          });
-      }),
-  })
+  .strictObject({ notification: z.preprocess(boundedContent, NewNotification) })
   .meta({ id: "SendNotification" });
 export type SendNotification = z.infer<typeof SendNotification>;
 

@@ -1,0 +1,91 @@
+import { z } from "zod";
+import { isObject } from "../../is-object.ts";
+import { parseTarget, targetClauses } from "../../targets.ts";
+
+/**
+ * What `POST /notifications` takes. Not part of what is read from the bus and the ledger: what an older gateway accepted is still
+ * sent, and shown.
+ */
+export const notificationLimits = {
+  /** Of a notification without its targets, as JSON: what dispatch stores, and holds in memory while it sends. */
+  contentBytes: 65_536,
+  /** More than any store has languages. Each is rendered and weighed for every platform. */
+  localizations: 100,
+  /** Over all targets. Each is asked of every device that an index does not rule out. */
+  clauses: 200,
+  targets: 1_000,
+  targetLength: 4_096,
+} as const;
+
+const { clauses: maxClauses, contentBytes: maxBytes, targetLength } = notificationLimits;
+
+const tooManyTargets = `at most ${notificationLimits.targets} targets are accepted`;
+
+const targetText = z
+  .string()
+  .min(1, "may not be empty")
+  .max(targetLength, `must be at most ${targetLength} characters`);
+
+export const targetList = <Entry extends z.ZodType>(entry: Entry) =>
+  z
+    .array(entry)
+    .min(1, "at least one target is required")
+    .max(notificationLimits.targets, tooManyTargets)
+    .meta({ examples: [["topic:news"]] });
+
+/** A target as an earlier Herald accepted it: its clauses are not counted. */
+export const TargetEntry = targetText.superRefine((source, context) => {
+  const parsed = parseTarget(source);
+  if ("problem" in parsed) context.addIssue({ code: "custom", message: parsed.problem });
+});
+
+const tooManyClauses = `its clauses bring those of all targets above ${maxClauses}, and at most ${maxClauses} are accepted; a clause is a topic or a comparison with one value in a condition, or a value longer than an index holds. Topics that are joined by || may be targets of their own`;
+
+/** The targets of a new notification. Conditions are read up to the first clause too many, so a refusal costs no more than an answer. */
+export const NewTargets = targetList(targetText).superRefine((sources, context) => {
+  let clauses = 0;
+  for (const [at, source] of sources.entries()) {
+    if (source === "" || source.length > targetLength) continue;
+    if (clauses > maxClauses && source.startsWith("condition:")) continue;
+    const parsed = parseTarget(source);
+    if ("problem" in parsed) {
+      context.addIssue({ code: "custom", path: [at], message: parsed.problem });
+      continue;
+    }
+    const more = targetClauses(parsed.target);
+    if (clauses <= maxClauses && clauses + more > maxClauses)
+      context.addIssue({ code: "custom", path: [at], message: tooManyClauses });
+    clauses += more;
+  }
+});
+
+const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value) ?? "");
+
+const maxFieldLength = 32;
+
+/**
+ * Refuses a notification that is too large before its fields are looked at one by one: 60,000 of them take seconds. Says what is
+ * too large, and nothing else.
+ */
+export const boundedContent = (notification: unknown, context: z.core.$RefinementCtx): unknown => {
+  if (!isObject(notification)) return notification;
+  const { targets, dry_run: _, ...stored } = notification;
+  const refuse = (field: string, message: string) => {
+    // A name that is no field's may be most of the body.
+    const path = field.length <= maxFieldLength ? [field] : [];
+    context.addIssue({ code: "custom", path, message, input: notification });
+    return z.NEVER;
+  };
+  if (Array.isArray(targets) && targets.length > notificationLimits.targets) return refuse("targets", tooManyTargets);
+  const localizations = isObject(stored.localizations) ? Object.keys(stored.localizations).length : 0;
+  if (localizations > notificationLimits.localizations)
+    return refuse("localizations", `at most ${notificationLimits.localizations} are accepted, not ${localizations}`);
+  const bytes = bytesOf(stored);
+  if (bytes <= maxBytes) return notification;
+  const fields = Object.entries(stored).map(([field, value]) => ({ field, bytes: bytesOf(field) + bytesOf(value) }));
+  const heaviest = fields.reduce((one, other) => (other.bytes > one.bytes ? other : one));
+  return refuse(
+    heaviest.field,
+    `has ${heaviest.bytes} of the notification's ${bytes} bytes of JSON without its targets, and at most ${maxBytes} are accepted`,
+  );
+};

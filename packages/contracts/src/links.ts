@@ -1,0 +1,58 @@
+/** Schemes that run code in the app, or show what the notification brings along, where a page was expected. */
+const refusedSchemes = ["javascript", "data", "vbscript", "blob"] as const;
+const refused = new RegExp(`^(?:${refusedSchemes.join("|")}):`);
+
+/** Percent-encoding inside percent-encoding, as far as any reader would undo it. */
+const maxDecodings = 5;
+
+const decode = (link: string): string =>
+  link.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+
+/**
+ * A link as the most lenient reader takes it: percent-encoding undone, invisible characters and spaces dropped, `\` as `/`,
+ * lower case.
+ */
+const asLenientlyRead = (link: string): string => {
+  let text = link;
+  for (let times = 0; times < maxDecodings && text.includes("%"); times++) text = decode(text);
+  return text
+    .replace(/[\p{Cc}\p{Cf}\s]/gu, "")
+    .replaceAll("\\", "/")
+    .toLowerCase();
+};
+
+/** What is dangerous about a link, in words; undefined for one that may be opened. Says nothing about its form otherwise. */
+export const linkProblem = (link: string): string | undefined => {
+  if (/\p{Cc}/u.test(link)) return "may not contain control characters, tabs or line breaks";
+  const read = asLenientlyRead(link);
+  if (refused.test(read)) return `may not begin with ${refusedSchemes.map((scheme) => `\`${scheme}:\``).join(", ")}`;
+  if (read.startsWith("//"))
+    return "may not begin with `//` or `/\\`: that leads to another host; write the whole URL, or a path such as /news/42";
+  return undefined;
+};
+
+/** Fields that a device, a browser or Herald's own kits open on a tap, wherever in a payload they stand. */
+const linkFields: ReadonlySet<string> = new Set(["link_to", "click_action", "link", "navigate"]);
+
+type Path = (string | number)[];
+
+/** The dangerous links in a payload or in a part of one, each with the path to it. */
+export const dangerousLinks = (value: unknown, path: Path = []): { path: Path; message: string }[] => {
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]) => {
+    const here = [...path, Array.isArray(value) ? Number(key) : key];
+    if (typeof inner !== "string") return dangerousLinks(inner, here);
+    const message = linkFields.has(key) ? linkProblem(inner) : undefined;
+    return message === undefined ? [] : [{ path: here, message }];
+  });
+};
+
+/** The same value without its dangerous links. */
+export const withoutDangerousLinks = <Value>(value: Value): Value => {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map(withoutDangerousLinks) as Value;
+  const kept = Object.entries(value).filter(
+    ([key, inner]) => !(typeof inner === "string" && linkFields.has(key) && linkProblem(inner) !== undefined),
+  );
+  return Object.fromEntries(kept.map(([key, inner]) => [key, withoutDangerousLinks(inner)])) as Value;
+};
