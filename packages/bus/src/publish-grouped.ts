@@ -15,6 +15,8 @@ const concurrent = 2;
 export type GroupedOptions = {
   /** How many may wait, where past that they would be answered after their sender gave up; absent: any number. */
   readonly waiting?: number;
+  /** Bytes of messages that may wait or be written at a time; absent: any number. */
+  readonly maxBytes?: number;
 };
 
 const grouped = (bus: () => Bus, options: GroupedOptions) => {
@@ -24,24 +26,24 @@ const grouped = (bus: () => Bus, options: GroupedOptions) => {
   };
   const commit = createGroupCommit(write, { most, concurrent, ...options });
   // Each message keeps the request id and the trace of its own sender.
-  return async (message: Outgoing): Promise<void> => {
-    await commit({ ...message, within: AsyncLocalStorage.snapshot() });
+  return async (message: Outgoing, bytes?: number): Promise<void> => {
+    await commit({ ...message, within: AsyncLocalStorage.snapshot() }, bytes);
   };
 };
 
 /**
  * A `publish` for one contract of a stream that takes batches: messages that come while one is being written share the next batch,
  * at a fraction of what each costs alone. None waits for others to come. Throws as `publish` does, and queue-full where more wait
- * than may.
+ * than may. `bytes` is what the message counts towards `maxBytes`.
  */
 export const groupedPublish = <Schema extends z.ZodType>(
   bus: () => Bus,
   contract: MessageContract<Schema>,
   options: GroupedOptions = {},
-): ((data: z.output<Schema>, id: string) => Promise<void>) => {
+): ((data: z.output<Schema>, id: string, bytes?: number) => Promise<void>) => {
   const send = grouped(bus, options);
-  return (data, id) =>
-    send({ contract: contract as unknown as MessageContract, data, messageId: messageIdOf(contract, id) });
+  return (data, id, bytes) =>
+    send({ contract: contract as unknown as MessageContract, data, messageId: messageIdOf(contract, id) }, bytes);
 };
 
 /** A `publishEvent` that shares batches in the same way. */

@@ -2,6 +2,7 @@ import { HeraldError } from "./herald-error.ts";
 
 type Waiting<Item, Result> = {
   readonly item: Item;
+  readonly bytes: number;
   readonly resolve: (result: Result) => void;
   readonly reject: (error: unknown) => void;
 };
@@ -13,20 +14,27 @@ export type GroupCommitOptions = {
   readonly concurrent: number;
   /** Items that may wait, where past that they would be answered after their sender gave up; absent: any number. */
   readonly waiting?: number;
+  /** Bytes of items that may wait or be written at a time; absent: any number. */
+  readonly maxBytes?: number;
 };
 
 /**
  * Writes items in groups without ever waiting for a group to fill: an item that finds the writer idle goes at once, and what
  * arrives while it writes goes together in the next group, so that one round trip and one disk sync serve them all.
- * `write` resolves to what became of each, in order. Each call resolves to that when its item is written, and rejects with what its
+ * `write` resolves to what became of each, in order. `bytes` is what an item counts towards `maxBytes`. Each call resolves to that when its item is written, and rejects with what its
  * group failed with.
  */
 export const createGroupCommit = <Item, Result>(
   write: (items: readonly Item[]) => Promise<readonly Result[]>,
-  { most, concurrent, waiting = Number.POSITIVE_INFINITY }: GroupCommitOptions,
-): ((item: Item) => Promise<Result>) => {
+  { most, concurrent, waiting = Number.POSITIVE_INFINITY, maxBytes = Number.POSITIVE_INFINITY }: GroupCommitOptions,
+): ((item: Item, bytes?: number) => Promise<Result>) => {
   let queue: Waiting<Item, Result>[] = [];
   let writing = 0;
+  let held = 0;
+
+  const release = (items: readonly Waiting<Item, Result>[]): void => {
+    for (const { bytes } of items) held -= bytes;
+  };
 
   const writeGroup = async (group: readonly Waiting<Item, Result>[]): Promise<void> => {
     try {
@@ -38,6 +46,7 @@ export const createGroupCommit = <Item, Result>(
       // Those who waited behind the group would only find out the same, one timeout later each.
       const behind = queue;
       queue = [];
+      release(behind);
       for (const { reject } of behind) reject(error);
     }
   };
@@ -45,20 +54,24 @@ export const createGroupCommit = <Item, Result>(
   const pump = (): void => {
     while (writing < concurrent && queue.length > 0) {
       writing++;
-      void writeGroup(queue.splice(0, most)).finally(() => {
+      const group = queue.splice(0, most);
+      void writeGroup(group).finally(() => {
         writing--;
+        release(group);
         pump();
       });
     }
   };
 
-  return (item) =>
+  return (item, bytes = 0) =>
     new Promise((resolve, reject) => {
-      if (queue.length >= waiting) {
+      // One that is alone goes, however large it is.
+      if (queue.length >= waiting || (held > 0 && held + bytes > maxBytes)) {
         reject(new HeraldError("queue-full", "too many requests wait to be written", { retryAfterSeconds: 1 }));
         return;
       }
-      queue.push({ item, resolve, reject });
+      held += bytes;
+      queue.push({ item, bytes, resolve, reject });
       pump();
     });
 };

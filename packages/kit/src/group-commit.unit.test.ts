@@ -75,6 +75,22 @@ describe("a group commit", () => {
     await after;
   });
 
+  test("holds no more bytes than it may, those that are being written included", async () => {
+    const { groups, commit, settle } = writer({ maxBytes: 100 });
+    const first = commit(1, 500);
+    await expect(commit(2, 1)).rejects.toMatchObject({ code: "queue-full" });
+    await settle(() => groups.shift()?.succeed());
+    await first;
+    const taken = [commit(3, 60), commit(4, 40)];
+    await expect(commit(5, 1)).rejects.toMatchObject({ code: "queue-full" });
+    const away = taken.map((written) => written.catch((error: HeraldError) => error.code));
+    await settle(() => groups.shift()?.fail(new HeraldError("bus-away", "away")));
+    expect(await Promise.all(away)).toEqual(["bus-away", "bus-away"]);
+    const after = commit(6, 100);
+    await settle(() => groups.shift()?.succeed());
+    await after;
+  });
+
   test("refuses what could only be written too late", async () => {
     const { groups, commit } = writer({ waiting: 2 });
     const taken = [1, 2, 3].map(commit);

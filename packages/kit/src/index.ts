@@ -1,3 +1,4 @@
+export { type ByteCache, type ByteCacheOptions, createByteCache } from "./byte-cache.ts";
 export { ConfigError, readConfig } from "./config/read-config.ts";
 export { httpConfig, logConfig, mongoConfig, natsConfig, telemetryConfig } from "./config/shared-blocks.ts";
 export { type VariableInfo, variable, variableInfo, variables } from "./config/variables.ts";
@@ -8,6 +9,7 @@ export type { MasterKeys } from "./envelope/master-keys.ts";
 export { parseMasterKeys } from "./envelope/master-keys.ts";
 export { createGroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 export { createHealth, type Health } from "./health.ts";
+export { heldBytes } from "./held-bytes.ts";
 export { HeraldError, toProblem } from "./herald-error.ts";
 export { clientAddress } from "./http/client-address.ts";
 export {

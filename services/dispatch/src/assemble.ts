@@ -46,8 +46,8 @@ import { createLedgerReads } from "./stores/ledger-reads.ts";
 import { type NotificationState, notificationCollection, type Told } from "./stores/notification-document.ts";
 import { createNotificationStore } from "./stores/notification-store.ts";
 
-/** Contents in memory: more than are being sent at a time, at some kilobytes each. */
-const watchedNotifications = 1_000;
+/** Contents in memory: ten thousand usual ones, and more than are being sent at a time of the largest. */
+const watchedBytes = 32 * 1_048_576;
 /** A project's queues for single devices hold so many times what one for broadcasts does, and their batches a fraction of the bytes. */
 const directInMemory = 16;
 /** What the clock on the bus forgot waits this much longer. */
@@ -98,7 +98,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
 
   const expand = createExpand(bus);
   const schedule = createSchedule(bus);
-  const watch = createNotificationWatch(notifications, { size: watchedNotifications, now });
+  const watch = createNotificationWatch(notifications, { maxBytes: watchedBytes, now });
   const finisher = createFinisher({
     notifications,
     ledger,

@@ -27,7 +27,7 @@ export type Gateway = {
   readonly queue: QueueQuota;
   readonly once: Once;
   /** Resolves when the command is on disk. */
-  readonly send: (command: SendV1) => Promise<void>;
+  readonly send: (command: SendV1, bytes: number) => Promise<void>;
   readonly deadLetters: DeadLetters;
   readonly eventStreams: Pick<EventStreams, "open">;
   readonly openTokens: OpenTokens;

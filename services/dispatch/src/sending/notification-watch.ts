@@ -1,4 +1,5 @@
 import type { NotificationId, ProjectId } from "@herald/contracts";
+import { createByteCache, heldBytes } from "@herald/kit";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 
@@ -36,12 +37,16 @@ export type NotificationWatch = {
  */
 const freshMs = 1_000;
 
-/** Keeps the last `size` notifications in memory; contents are at most some ten kilobytes. */
+/** Keeps the notifications that were used last in memory, as many as `maxBytes` hold. */
 export const createNotificationWatch = (
   notifications: Pick<NotificationStore, "get" | "getState">,
-  { size, now }: { size: number; now: () => Date },
+  { maxBytes, now }: { maxBytes: number; now: () => Date },
 ): NotificationWatch => {
-  const known = new Map<NotificationId, Watched>();
+  const known = createByteCache<NotificationId, Watched>({
+    name: "notifications",
+    maxBytes,
+    sizeOf: ({ document }) => heldBytes(document),
+  });
   const reading = new Map<NotificationId, Promise<Watched | undefined>>();
 
   const keep = (document: NotificationRecord): Watched => {
@@ -54,8 +59,6 @@ export const createNotificationWatch = (
       checkedAt: now().getTime(),
     };
     known.set(document._id, watched);
-    const [oldest] = known.keys();
-    if (known.size > size && oldest !== undefined) known.delete(oldest);
     return watched;
   };
 
@@ -78,12 +81,7 @@ export const createNotificationWatch = (
   return {
     get: async (projectId, id) => {
       const watched = known.get(id);
-      if (watched) {
-        if (watched.document.projectId !== projectId) return undefined;
-        known.delete(id);
-        known.set(id, watched);
-        return watched;
-      }
+      if (watched) return watched.document.projectId === projectId ? watched : undefined;
       const underWay = reading.get(id) ?? read(projectId, id).finally(() => reading.delete(id));
       reading.set(id, underWay);
       return underWay;
@@ -101,9 +99,9 @@ export const createNotificationWatch = (
       if (watched.cancelled) return "cancelled";
       return watched.abandoned ? "abandoned" : undefined;
     },
-    sending: (id) => (known.get(id)?.running ?? 0) > 0,
+    sending: (id) => (known.peek(id)?.running ?? 0) > 0,
     cancel: (id) => {
-      const watched = known.get(id);
+      const watched = known.peek(id);
       if (watched) watched.cancelled = true;
     },
   };

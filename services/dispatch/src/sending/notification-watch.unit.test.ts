@@ -1,3 +1,4 @@
+import { heldBytes } from "@herald/kit";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 import { createNotificationWatch, type NotificationWatch, type Watched } from "./notification-watch.ts";
@@ -26,7 +27,7 @@ beforeEach(() => {
   };
   watch = createNotificationWatch(
     { get: read("all"), getState: read("state") },
-    { size: 2, now: () => new Date(time) },
+    { maxBytes: 2 * (heldBytes(record(1)) + 300), now: () => new Date(time) },
   );
 });
 
@@ -60,6 +61,13 @@ describe("the content", () => {
     await watched(1);
     await watched(2);
     expect(reads).toEqual(["all ntf_2"]);
+  });
+
+  test("that is larger than all that may be held is read each time, and sent", async () => {
+    stored.set("ntf_1", { ...record(1), content: { body: "x".repeat(10_000), targets: ["topic:news"] } });
+    expect((await watched(1)).document.content.body).toHaveLength(10_000);
+    await watched(1);
+    expect(reads).toEqual(["all ntf_1", "all ntf_1"]);
   });
 
   test("of another project, or of none, is not there", async () => {

@@ -100,7 +100,15 @@ export const createProviderPool = (options: PoolOptions): ProviderPool => {
     for (const [key, entry] of idle)
       if (open.size > options.clients || at - entry.usage.usedAt > idleMs) close(key, entry);
   };
-  const timer = setInterval(evict, idleCheckMs);
+  /** Answers without a client: of providers that a project does not have, or that are paused. */
+  const forgetOld = () => {
+    const at = now().getTime();
+    for (const [key, { checkedAt }] of known) if (!open.has(key) && at - checkedAt >= freshMs) known.delete(key);
+  };
+  const timer = setInterval(() => {
+    evict();
+    forgetOld();
+  }, idleCheckMs);
   timer.unref();
 
   const read = async (key: string, projectId: ProjectId, provider: Provider): Promise<Lookup> => {

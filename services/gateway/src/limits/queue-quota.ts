@@ -1,5 +1,5 @@
 import type { ProjectId } from "@herald/contracts";
-import { HeraldError, type Logger } from "@herald/kit";
+import { createByteCache, HeraldError, type Logger } from "@herald/kit";
 
 /** What one project may have waiting in the queue of commands. */
 export type QueueLimit = { readonly messages: number; readonly bytes: number };
@@ -23,6 +23,10 @@ const share = 0.1;
 /** A queue moves, or what holds it up is mended, within seconds or within hours: asking again soon costs little. */
 const retryAfterSeconds = 5;
 
+/** Counts of some ten thousand projects, those that sent last. */
+const countsBytes = 4 * 1_048_576;
+const countBytes = 128;
+
 type Queue = {
   /** By the last count. */
   waiting: number;
@@ -38,7 +42,11 @@ type Queue = {
  * several of them a project may be over its quota by a tenth for each.
  */
 export const createQueueQuota = ({ most, count, now, log }: Needs): QueueQuota => {
-  const queues = new Map<ProjectId, Queue>();
+  const queues = createByteCache<ProjectId, Queue>({
+    name: "queue-quotas",
+    maxBytes: countsBytes,
+    sizeOf: () => countBytes,
+  });
   const queueOf = (projectId: ProjectId): Queue => {
     const known = queues.get(projectId);
     if (known) return known;

@@ -87,8 +87,9 @@ const sendNotification = defineRoute({
         const command = accept(attempt);
         // A replay is not sent again, so it does not count.
         await limits.send(projectId);
-        await queue.admit(projectId, Buffer.byteLength(JSON.stringify(command)));
-        await send(command);
+        const bytes = Buffer.byteLength(JSON.stringify(command));
+        await queue.admit(projectId, bytes);
+        await send(command, bytes);
         return reply(command);
       },
       // Without the checks: a provider that the project got since does not turn an answer that was given.

@@ -8,6 +8,9 @@ type Which = Parameters<Outbox["flush"]>[1];
 /** The outbox reads and clears so many documents together. */
 const most = 500;
 
+/** What comes beyond that while the bus is away, the outbox's sweep finds. */
+const maxWaiting = 10_000;
+
 /**
  * Has the events of documents published soon after they were written, many at a time: one document alone would cost three round
  * trips, and those that come while others are under way share theirs.
@@ -36,7 +39,7 @@ const createQueue = (
   return {
     add: (project: ProjectId, ids: Iterable<string>): void => {
       const own = waiting.get(project) ?? new Set();
-      for (const id of ids) own.add(id);
+      for (const id of ids) if (own.size < maxWaiting) own.add(id);
       if (own.size === 0) return;
       waiting.set(project, own);
       running ??= Promise.resolve().then(run);

@@ -1,4 +1,5 @@
-import { createPrivateKey } from "node:crypto";
+import { createPrivateKey, hash } from "node:crypto";
+import { createByteCache } from "@herald/kit";
 import { SignJWT } from "jose";
 
 export type ApnsSigningKey = { readonly key_id: string; readonly team_id: string; readonly private_key: string };
@@ -22,13 +23,22 @@ const REFRESH_MS = 50 * MINUTE_MS;
 /** "Update no more than once every 20 minutes." */
 const RENEWAL_PAUSE_MS = 20 * MINUTE_MS;
 
+/** More keys than clients that may be open: one that is forgotten and comes again soon would be signed for more often than Apple likes. */
+const tokensBytes = 16 * 1_048_576;
+/** The key and its token. */
+const tokenBytes = 1_024;
+
 /** One token for each key, whatever projects and connections use it, because Apple counts how often a key changes its token. */
 export function createProviderTokens(now: () => Date): ProviderTokens {
-  const known = new Map<string, ProviderToken>();
+  const known = createByteCache<string, ProviderToken>({
+    name: "apns-provider-tokens",
+    maxBytes: tokensBytes,
+    sizeOf: () => tokenBytes,
+  });
   return {
     of(key) {
       // The key is part of it: whoever puts a key that is not Apple's must not sign for the project that has the right one.
-      const id = `${key.team_id}/${key.key_id}/${key.private_key}`;
+      const id = hash("sha256", `${key.team_id}/${key.key_id}/${key.private_key}`);
       const token = known.get(id) ?? createProviderToken(key, now);
       known.set(id, token);
       return token;
