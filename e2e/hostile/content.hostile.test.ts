@@ -1,0 +1,257 @@
+import { newNotificationId, type SendV1 } from "@herald/contracts";
+import { type Answered, type BrokerHands, operateBroker } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { cpuSeconds } from "../../bench/src/processes.ts";
+import type { Project, Registered } from "../harness/project.ts";
+import { seed } from "../harness/seed.ts";
+import { payloadOf } from "../harness/simulators.ts";
+import { type ServiceName, type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { show } from "./figures.ts";
+import { memoryOf } from "./memory.ts";
+import { scale } from "./scale.ts";
+
+let system: System;
+let hands: BrokerHands;
+let project: Project;
+let known: Registered;
+beforeAll(async () => {
+  system = await startSystem();
+  hands = await operateBroker(system.broker);
+  project = await system.project("Content");
+  known = await project.register({ identifiers: { app_version: "2.10" } });
+  await seed(system, project, pageful, { topics: ["everyone"] });
+});
+afterAll(async () => {
+  await hands?.close();
+  await system?.stop();
+});
+tellOnFailure(() => system);
+
+/** About as many devices as registry reads at a time. */
+const pageful = 1_500;
+
+/** Milliseconds of CPU that a service has used, in user and kernel. */
+const cpuOf = (service: ServiceName): number => Math.round(1_000 * cpuSeconds(system.services[service].pid()));
+
+/** What some requests cost each service, in CPU ms, and what came of them. */
+async function costOf<Result>(work: () => Promise<Result>): Promise<{ result: Result; cost: Record<string, number> }> {
+  const names = ["gateway", "registry", "dispatch"] as const;
+  const before = names.map(cpuOf);
+  const result = await work();
+  const after = names.map(cpuOf);
+  const spent = names.map((name, at) => [`CPU ms of ${name}`, (after[at] ?? 0) - (before[at] ?? 0)]);
+  return { result, cost: Object.fromEntries(spent) };
+}
+
+const post = (notification: object): Promise<Answered> =>
+  project.call("POST /notifications", { body: { notification } });
+
+const problemsOf = ({ status, body }: Answered) => ({ status, errors: (body.errors ?? []).join("\n") });
+
+/** True for no device, and each of its clauses has to be asked of every device to find that out: 17 bytes each. */
+const clauses = (count: number) => `${"!('x'in topics)&&".repeat(count - 1)}platform=='x'`;
+
+const manyConditions = (count: number, each: number) =>
+  Array.from({ length: count }, () => `condition:${clauses(each)}`);
+
+/** A whole body of them. */
+const flood = { conditions: 230, each: 230 };
+const floodOfClauses = flood.conditions * flood.each;
+
+/** A refusal costs its parsing; the page of devices it is about cost 47,000 ms. */
+const mostRefusalCpuMs = 10_000;
+
+test("conditions of tens of thousands of clauses are refused before a device is asked", async ({ task }) => {
+  const targets = manyConditions(flood.conditions, flood.each);
+  const { result, cost } = await costOf(() => post({ title: "Never", targets, dry_run: true }));
+  show(task, { clauses: floodOfClauses, devices: pageful, ...cost });
+  expect(problemsOf(result)).toEqual({
+    status: 422,
+    errors: expect.stringMatching(/notification\.targets\.0: .*at most 200/),
+  });
+  expect(cost["CPU ms of registry"]).toBeLessThan(mostRefusalCpuMs);
+
+  const values = `condition:metadata.plan in [${Array.from({ length: 2_000 }, () => 1).join(",")}]`;
+  expect(await post({ title: "Never", targets: [values] }).then(problemsOf)).toMatchObject({ status: 422 });
+  const allowed = await post({ title: "Never", targets: manyConditions(10, 20), dry_run: true });
+  expect(allowed).toMatchObject({ status: 200, body: { data: { devices: { total: 0 } } } });
+});
+
+test("a send of that kind that is on the bus already still ends, and others are answered meanwhile", async ({
+  task,
+}) => {
+  const other = await system.project("Beside");
+  const { device } = await other.register();
+  const now = new Date();
+  const id = newNotificationId(now);
+  const send: SendV1 = {
+    projectId: project.id,
+    notificationId: id,
+    content: { title: "Accepted before", targets: [known.device.id, ...manyConditions(flood.conditions, flood.each)] },
+    acceptedAt: now.toISOString(),
+    expiresAt: new Date(now.getTime() + 3_600_000).toISOString(),
+  };
+  const { result, cost } = await costOf(async () => {
+    await hands.publish(`push.cmd.v1.dispatch.send.${project.id}.${id}`, JSON.stringify(send));
+    let answered = 0;
+    const refused: number[] = [];
+    const final = project.final(id, 300_000);
+    const ended = final.then(
+      () => true,
+      () => true,
+    );
+    while (!(await Promise.race([ended, Promise.resolve(false)]))) {
+      const { status } = await other.call(`GET /devices/${device.id}`);
+      if (status === 200) answered++;
+      else refused.push(status);
+    }
+    return { answered, refused, notification: await final };
+  });
+  const { answered, refused } = result;
+  show(task, { clauses: floodOfClauses, "questions of others answered": answered, refused: refused.length, ...cost });
+  expect(refused).toEqual([]);
+  expect(result.notification).toMatchObject({ status: "completed", counts: { devices: 1, accepted: 1 } });
+  expect(result.notification.unmatched).toHaveLength(flood.conditions);
+});
+
+/** JSON of about so many bytes, in the places where nothing weighed it. */
+const heavy: readonly [string, (bytes: number) => object][] = [
+  ["android", (bytes) => ({ android: { data: { blob: "x".repeat(bytes) } } })],
+  ["web", (bytes) => ({ web: { blob: "x".repeat(bytes) } })],
+  ["web", (bytes) => ({ web: Object.fromEntries(Array.from({ length: bytes / 12 }, (_, at) => [`k${at}`, {}])) })],
+  [
+    "localizations",
+    (bytes) => ({
+      localizations: Object.fromEntries(
+        Array.from({ length: bytes / 800 }, (_, at) => [`en-${at}`, { body: "x".repeat(780) }]),
+      ),
+    }),
+  ],
+  [
+    "localizations",
+    (bytes) => ({ localizations: Object.fromEntries(Array.from({ length: bytes / 14 }, (_, at) => [`en-${at}`, {}])) }),
+  ],
+];
+
+test("contents of nearly a megabyte are refused, naming what weighs most, and are held by nobody", async ({ task }) => {
+  const rounds = scale(40, 8);
+  const before = await memoryOf(system, "dispatch");
+  const wrong: string[] = [];
+  const { cost } = await costOf(async () => {
+    for (let round = 0; round < rounds; round++) {
+      for (const [field, content] of heavy) {
+        const answer = await post({ title: "Heavy", targets: [known.device.id], ...content(900_000) });
+        const { status, errors } = problemsOf(answer);
+        if (status !== 422 || !errors.includes(`notification.${field}`)) wrong.push(`${field}: ${status} ${errors}`);
+      }
+    }
+  });
+  const after = await memoryOf(system, "dispatch");
+  const figures = { requests: rounds * heavy.length, accepted: wrong.length, ...cost };
+  const memory = { "MB of dispatch before": before, "MB of dispatch after": after };
+  show(task, { ...figures, ...memory });
+  expect(wrong).toEqual([]);
+  const { id } = await project.send({ title: "Light", targets: [known.device.id], web: { blob: "x".repeat(60_000) } });
+  expect((await project.final(id)).counts.accepted).toBe(1);
+  const metrics = await (await fetch(system.services.dispatch.metrics)).text();
+  const figure = (name: string) =>
+    Number(new RegExp(`^${name}\\{cache="notifications"\\} (\\S+)`, "m").exec(metrics)?.[1]);
+  const [held, most] = [figure("herald_cache_bytes"), figure("herald_cache_limit_bytes")];
+  expect(held).toBeGreaterThan(60_000);
+  expect(held).toBeLessThanOrEqual(most);
+  show(task, { ...figures, ...memory, "bytes held": held, "bytes held at most": most });
+});
+
+const badLinks: readonly string[] = [
+  "javascript:alert(1)",
+  "JaVaScRiPt:alert(1)",
+  " javascript:alert(1)",
+  "\u0001javascript:alert(1)",
+  "java\tscript:alert(1)",
+  "java\nscript:alert(1)",
+  "javascript\r:alert(1)",
+  "javascript%3Aalert(1)",
+  "%6Aavascript:alert(1)",
+  "data:text/html,<script>alert(1)</script>",
+  "DATA:text/html;base64,PHNjcmlwdD4=",
+  "vbscript:msgbox(1)",
+  "blob:https://example.com/1",
+  "//evil.example/x",
+  "///evil.example/x",
+  "/\\evil.example/x",
+  "\\\\evil.example/x",
+  "/\t/evil.example/x",
+  "/%2Fevil.example/x",
+  "/%5cevil.example/x",
+  "/%252fevil.example/x",
+];
+const goodLinks: readonly string[] = [
+  "/news/42",
+  "/",
+  "https://shop.example/orders/7",
+  "myapp://orders/7",
+  "mailto:a@b.example",
+];
+
+/** Wherever a link can stand. */
+const placesOf = (link: string): readonly (readonly [string, object])[] => [
+  ["link_to", { link_to: link }],
+  ["localizations.de.link_to", { localizations: { de: { title: "Hallo", link_to: link } } }],
+  ["data.link_to", { data: { link_to: link } }],
+  ["ios.link_to", { ios: { link_to: link } }],
+  ["android.data.link_to", { android: { data: { link_to: link } } }],
+  ["web.notification.navigate", { web: { notification: { navigate: link } } }],
+];
+
+test("links that run code or leave for another host are refused wherever a link can stand", async ({ task }) => {
+  const wrong: string[] = [];
+  let tried = 0;
+  for (const link of badLinks) {
+    for (const [field, content] of placesOf(link)) {
+      const { status, errors } = problemsOf(await post({ title: "Tap", targets: ["nobody"], ...content }));
+      tried++;
+      if (status !== 422 || !errors.includes(`notification.${field}`))
+        wrong.push(`${field} ${JSON.stringify(link)}: ${status} ${errors}`);
+    }
+  }
+  for (const link of goodLinks) {
+    for (const [field, content] of placesOf(link)) {
+      const { status, errors } = problemsOf(await post({ title: "Tap", targets: ["nobody"], ...content }));
+      if (status !== 202) wrong.push(`${field} ${JSON.stringify(link)} is good: ${status} ${errors}`);
+    }
+  }
+  expect(wrong).toEqual([]);
+
+  // Accepted by an older gateway: the push goes out, the link does not.
+  const now = new Date();
+  const id = newNotificationId(now);
+  const send: SendV1 = {
+    projectId: project.id,
+    notificationId: id,
+    content: {
+      title: "Tap",
+      targets: [known.device.id],
+      link_to: "javascript:alert(1)",
+      ios: { data: { link_to: "//evil.example" } },
+    },
+    acceptedAt: now.toISOString(),
+    expiresAt: new Date(now.getTime() + 3_600_000).toISOString(),
+  };
+  await hands.publish(`push.cmd.v1.dispatch.send.${project.id}.${id}`, JSON.stringify(send));
+  expect((await project.final(id)).counts.accepted).toBe(1);
+  const pushes = (await system.simulators.pushes({ token: known.device.token })).map(payloadOf);
+  const push = pushes.find(({ notification_id }) => notification_id === id);
+  expect(push).toBeDefined();
+  expect(JSON.stringify(push)).not.toMatch(/javascript|evil/);
+  show(task, { requests: tried });
+});
+
+test("a version is newer than another as people count", async ({ task }) => {
+  const reached = async (condition: string) => {
+    const { body } = await post({ title: "New", targets: [`condition:${condition}`], dry_run: true });
+    return body.data?.devices.total as number;
+  };
+  expect(await reached("identifiers.app_version >= '2.9'")).toBe(1);
+  expect(await reached("identifiers.app_version < '2.9'")).toBe(0);
+  show(task, { conditions: 2 });
+});
