@@ -6,11 +6,16 @@ export const appDataLimits = { bytes: 16_384, depth: 5, keysPerLevel: 64 } as co
 
 type Path = (string | number)[];
 
-/** Everything that is wrong with a would-be `metadata` object, each with the path to it. */
+/** More than anybody mends at once; a hostile value has thousands. */
+const maxProblems = 100;
+
+/** What is wrong with a would-be `metadata` object, up to 100 problems, each with the path to it. One that is too large is not walked. */
 export const appDataProblems = (value: Record<string, unknown>): { path: Path; message: string }[] => {
+  if (Buffer.byteLength(JSON.stringify(value)) > appDataLimits.bytes)
+    return [{ path: [], message: `must be at most ${appDataLimits.bytes} bytes of JSON` }];
   const problems: { path: Path; message: string }[] = [];
   const visit = (node: unknown, path: Path, depth: number): void => {
-    if (typeof node !== "object" || node === null) return;
+    if (typeof node !== "object" || node === null || problems.length >= maxProblems) return;
     if (depth > appDataLimits.depth) {
       problems.push({ path, message: `may be nested at most ${appDataLimits.depth} deep` });
       return;
@@ -31,9 +36,7 @@ export const appDataProblems = (value: Record<string, unknown>): { path: Path; m
     }
   };
   visit(value, [], 1);
-  if (Buffer.byteLength(JSON.stringify(value)) > appDataLimits.bytes)
-    problems.push({ path: [], message: `must be at most ${appDataLimits.bytes} bytes of JSON` });
-  return problems;
+  return problems.slice(0, maxProblems);
 };
 
 /** A JSON object of the app's: flat or nested, within {@link appDataLimits}. As a patch, `null` removes a key. */

@@ -112,14 +112,14 @@ const weight = (issues: readonly Issue[]): number =>
     0,
   );
 
-const flatten = (issues: readonly Issue[], above: readonly PropertyKey[]): Flat[] =>
-  issues.flatMap((issue): Flat[] => {
+function* flatten(issues: readonly Issue[], above: readonly PropertyKey[]): Generator<Flat> {
+  for (const issue of issues) {
     const path = [...above, ...issue.path];
-    if (issue.code !== "invalid_union") return [{ path, issue }];
-    const branches = "errors" in issue ? issue.errors : [];
-    const best = likeliest(branches);
-    return best ? flatten(best, path) : [{ path, issue }];
-  });
+    const best = issue.code === "invalid_union" && "errors" in issue ? likeliest(issue.errors) : undefined;
+    if (best) yield* flatten(best, path);
+    else yield { path, issue };
+  }
+}
 
 const unionSentence = (issue: Issue & { code: "invalid_union" }, at: readonly z.core.$ZodType[]): string => {
   if (!byZod.test(issue.message)) return issue.message;
@@ -170,23 +170,38 @@ export type DescribeOptions = {
 
 /**
  * zod's issues as sentences for the caller: dotted path, what is wrong or what would be accepted. Nothing of the refused
- * values is repeated. At most 100; a last one then counts the rest.
+ * values is repeated. At most 100; a last one then counts the rest, which nobody put into words.
  */
 export const describeIssues = (error: { issues: readonly Issue[] }, options: DescribeOptions = {}): string[] => {
   const { schema, prefix = "", whole = "body" } = options;
   const name = (path: readonly PropertyKey[]) =>
     [prefix, dotted(path)].filter((part) => part !== "").join(".") || whole;
-  const sentences = new Set<string>();
-  for (const { path, issue } of flatten(error.issues, [])) {
-    const at = schema ? schemasAt([schema], path) : [];
-    if (issue.code === "unrecognized_keys") {
-      const known = knownFields(at);
-      for (const key of issue.keys) sentences.add(`${name([...path, key])}: ${unknownField(key, known)}`);
-    } else if (issue.code === "invalid_union") {
-      sentences.add(`${name(path)}: ${unionSentence(issue, at)}`);
-    } else sentences.add(`${name(path)}: ${sentence(issue)}`);
+
+  /** Each problem as what puts it into words: looking for the name that was meant costs more than finding that it is wrong. */
+  function* problems(): Generator<() => string> {
+    for (const { path, issue } of flatten(error.issues, [])) {
+      const at = () => (schema ? schemasAt([schema], path) : []);
+      if (issue.code === "unrecognized_keys") {
+        let known: string[] | undefined;
+        for (const key of issue.keys)
+          yield () => {
+            known ??= knownFields(at());
+            return `${name([...path, key])}: ${unknownField(key, known)}`;
+          };
+      } else if (issue.code === "invalid_union") yield () => `${name(path)}: ${unionSentence(issue, at())}`;
+      else yield () => `${name(path)}: ${sentence(issue)}`;
+    }
   }
-  const all = [...sentences];
-  if (all.length <= mostMessages) return all;
-  return [...all.slice(0, mostMessages), `${all.length - mostMessages} more problems like these`];
+
+  const sentences = new Set<string>();
+  let described = 0;
+  let more = 0;
+  for (const describe of problems()) {
+    if (described === mostMessages) more++;
+    else {
+      described++;
+      sentences.add(describe());
+    }
+  }
+  return more === 0 ? [...sentences] : [...sentences, `${more} more problems like these`];
 };

@@ -1,6 +1,18 @@
 import type { z } from "zod";
+import { cutLists } from "./cut-lists.ts";
 import { describeIssues } from "./describe-issues.ts";
 import { HeraldError } from "./herald-error.ts";
+
+/** Where zod found a problem in its own code is of no use to anybody, and costs more than finding it. */
+const judge = <Schema extends z.ZodType>(schema: Schema, value: unknown): z.ZodSafeParseResult<z.output<Schema>> => {
+  const depth = Error.stackTraceLimit;
+  Error.stackTraceLimit = 0;
+  try {
+    return schema.safeParse(value);
+  } finally {
+    Error.stackTraceLimit = depth;
+  }
+};
 
 const parse = <Schema extends z.ZodType>(
   schema: Schema,
@@ -8,7 +20,8 @@ const parse = <Schema extends z.ZodType>(
   whole: string,
   prefix?: string,
 ): z.output<Schema> => {
-  const result = schema.safeParse(value);
+  cutLists(schema, value);
+  const result = judge(schema, value);
   if (result.success) return result.data;
   throw new HeraldError("validation-failed", describeIssues(result.error, { schema, whole, prefix }));
 };
@@ -20,12 +33,33 @@ const parse = <Schema extends z.ZodType>(
 export const parseBody = <Schema extends z.ZodType>(schema: Schema, body: unknown, prefix?: string): z.output<Schema> =>
   parse(schema, body === undefined ? {} : body, "body", prefix);
 
+/** More than any route knows, and room for repeating the longest of them. */
+const maxParameters = 50;
+const maxQueryCharacters = 4_096;
+
+/**
+ * The query behind a path, with or without its `?`. What is too long or has too many parameters is refused before it is parsed: no
+ * credential is needed to send one.
+ * @throws HeraldError `validation-failed`.
+ */
+export const parseSearch = (text: string): URLSearchParams => {
+  if (text.length > maxQueryCharacters)
+    throw new HeraldError("validation-failed", `query: may have at most ${maxQueryCharacters} characters`);
+  let parameters = 1;
+  for (let at = text.indexOf("&"); at >= 0; at = text.indexOf("&", at + 1)) parameters++;
+  if (parameters > maxParameters)
+    throw new HeraldError("validation-failed", `query: may have at most ${maxParameters} parameters`);
+  return new URLSearchParams(text);
+};
+
 /** Query parameters as plain strings; one that is given twice becomes a list, which no schema of a string accepts. */
 export const queryOf = (search: URLSearchParams): Record<string, unknown> => {
   const query = new Map<string, string | string[]>();
   for (const [name, value] of search) {
     const before = query.get(name);
-    query.set(name, before === undefined ? value : [before, value].flat());
+    if (before === undefined) query.set(name, value);
+    else if (Array.isArray(before)) before.push(value);
+    else query.set(name, [before, value]);
   }
   return Object.fromEntries(query);
 };
@@ -40,7 +74,7 @@ export const parseQuery = <Schema extends z.ZodType>(schema: Schema, request: { 
   const once = Object.fromEntries(
     Object.entries(query).map(([name, value]) => [name, Array.isArray(value) ? value[0] : value]),
   );
-  const result = schema.safeParse(once);
+  const result = judge(schema, once);
   if (result.success && twice.length === 0) return result.data;
   throw new HeraldError("validation-failed", [
     ...twice.map((name) => `${name.slice(0, 64)}: is given more than once`),
