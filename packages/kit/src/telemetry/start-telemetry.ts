@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { context, metrics, propagation, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
-import { CompositePropagator, W3CBaggagePropagator, W3CTraceContextPropagator } from "@opentelemetry/core";
+import { W3CTraceContextPropagator } from "@opentelemetry/core";
 import { PrometheusExporter } from "@opentelemetry/exporter-prometheus";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { defaultResource, resourceFromAttributes } from "@opentelemetry/resources";
@@ -56,9 +56,8 @@ const startProviders = ({ service, version, otlpEndpoint }: TelemetryOptions): P
       : [],
   });
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
-  propagation.setGlobalPropagator(
-    new CompositePropagator({ propagators: [new W3CTraceContextPropagator(), new W3CBaggagePropagator()] }),
-  );
+  // No baggage: what a stranger's header says, up to 8 KiB of it, would travel with every message of the request.
+  propagation.setGlobalPropagator(new W3CTraceContextPropagator());
   metrics.setGlobalMeterProvider(meterProvider);
   trace.setGlobalTracerProvider(tracerProvider);
   const unobserve = observeProcess(meter());
