@@ -62,6 +62,7 @@ export const errors = {
   "bus-away": { status: 503, title: "The message bus is away", retry: "away", log: "warn" },
   "database-away": { status: 503, title: "A database is away", retry: "away", log: "warn" },
   "service-away": { status: 503, title: "A service does not answer", retry: "away", log: "warn" },
+  overloaded: { status: 503, title: "Too many requests are under way", retry: "away", log: "warn" },
   "queue-full": { status: 503, title: "The queue is full", retry: "away", log: "warn" },
 } as const satisfies Record<string, ErrorEntry>;
 

@@ -18,6 +18,7 @@ export {
   defaultBodyLimitBytes,
   type HttpAppOptions,
 } from "./http/create-http-app.ts";
+export { type BytesLimit, createHeldBytes, type HeldBytes, type Hold } from "./http/held-bytes.ts";
 export { createReadBody, type ReadBody } from "./http/json-body.ts";
 export { startHealthServer } from "./http/start-health-server.ts";
 export { defaultHttpTimeouts, type HttpServer, type HttpTimeouts, startHttp } from "./http/start-http.ts";
@@ -27,7 +28,7 @@ export { nearestName } from "./nearest-name.ts";
 export { failureWords } from "./outbound/failure-words.ts";
 export { checkPublicEndpoint, NOT_PUBLIC, publicLookup, type Resolve } from "./outbound/public-endpoint.ts";
 export { retryAfterMs } from "./outbound/retry-after.ts";
-export { parseBody, parseParams, parseQuery, queryOf } from "./parse-request.ts";
+export { parseBody, parseParams, parseQuery, parseSearch, queryOf } from "./parse-request.ts";
 export { type Repeating, repeat } from "./repeat.ts";
 export { acceptRequestId, currentRequestId, withRequestId } from "./request-context.ts";
 export { type App, runService } from "./run-service.ts";

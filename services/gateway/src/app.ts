@@ -1,8 +1,11 @@
 import { randomUUID } from "node:crypto";
+import type { IncomingMessage } from "node:http";
 import { ask, type Bus, connectBus, countMessages, openBucket, publish, serviceAccess } from "@herald/bus";
 import { IdempotencyRecord, OpensV1, ProjectRecord, ProvidersRecord, TokenRecord } from "@herald/contracts";
 import {
+  clientAddress,
   createHealth,
+  createHeldBytes,
   createHttpApp,
   createLifecycle,
   createLogger,
@@ -20,9 +23,9 @@ import { createDeadLetters } from "./dead-letters/create-dead-letters.ts";
 import { mountDocs } from "./docs/mount-docs.ts";
 import { createEventStreams } from "./events/event-streams.ts";
 import type { Ask, Gateway } from "./gateway.ts";
-import { allowBrowsers, mountPreflights } from "./http/cors.ts";
+import { allowBrowsers } from "./http/cors.ts";
 import { directRoutes } from "./http/direct-routes.ts";
-import { mountRoutes } from "./http/mount-routes.ts";
+import { observeLoad } from "./http/observe-load.ts";
 import { serveRoute } from "./http/serve-route.ts";
 import { createOnce } from "./idempotency/once.ts";
 import { createQueueQuota } from "./limits/queue-quota.ts";
@@ -43,6 +46,8 @@ const stopDeadlineMs = 25_000;
 /** Of streams of events: half of what the most impatient proxies allow, and what a reader may take to wake up. */
 const heartbeatMs = 15_000;
 const patienceMs = 30_000;
+
+const isProbe = (url: string): boolean => /^\/(?:livez|readyz)(?:\?|$)/.test(url);
 
 type Overrides = {
   readonly log?: Logger;
@@ -125,15 +130,27 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     tokens: () => tokenMirror.ready() || "the project tokens are not all known yet",
     projects: () => projectMirror.ready() || "the projects are not all known yet",
   });
-  const routes = new Map(
-    allRoutes.map((route) => [route, serveRoute(route, gateway, config.HERALD_GATEWAY_TRUST_PROXY)]),
-  );
-  const http = createHttpApp({ log, bodyLimitBytes: "by-route", direct: directRoutes(routes) }, (router) => {
-    health.routes(router);
-    mountDocs(router, allRoutes);
-    mountPreflights(router, allRoutes);
-    mountRoutes(router, routes);
+  const proxies = config.HERALD_GATEWAY_TRUST_PROXY;
+  const heldBytes = createHeldBytes({
+    most: config.HERALD_GATEWAY_LIMIT_HELD,
+    perAddress: config.HERALD_GATEWAY_LIMIT_ADDRESS_HELD,
   });
+  const connectionLimit = {
+    most: config.HERALD_GATEWAY_LIMIT_CONNECTIONS,
+    perAddress: proxies === 0 ? config.HERALD_GATEWAY_LIMIT_ADDRESS_CONNECTIONS : undefined,
+  };
+  const routes = new Map(allRoutes.map((route) => [route, serveRoute(route, gateway, { proxies, heldBytes })]));
+  const admit = async (request: IncomingMessage): Promise<void> => {
+    // An orchestrator that is refused would restart a gateway that is well.
+    if (!isProbe(request.url ?? "")) await limits.client(clientAddress(request, proxies));
+  };
+  const http = createHttpApp(
+    { log, bodyLimitBytes: "by-route", direct: directRoutes(routes, admit), admit },
+    (router) => {
+      health.routes(router);
+      mountDocs(router, allRoutes);
+    },
+  );
   const watch = (bus: Bus) => {
     tokenMirror.start(bus);
     projectMirror.start(bus);
@@ -152,8 +169,13 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       const listening = await startHttp(allowBrowsers(allRoutes, http), {
         host: config.HERALD_GATEWAY_HOST,
         port: config.HERALD_GATEWAY_PORT,
+        limit: connectionLimit,
       });
       server = listening;
+      const unobserve = observeLoad({
+        connections: { now: listening.connections, limit: connectionLimit.most },
+        heldBytes: { now: heldBytes.held, limit: config.HERALD_GATEWAY_LIMIT_HELD },
+      });
       link.start(watch);
       lifecycle.onStop("readiness", health.shuttingDown);
       lifecycle.onStop("event streams", eventStreams.stop);
@@ -163,7 +185,10 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
         await Promise.all([tokenMirror.stop(), projectMirror.stop()]);
       });
       lifecycle.onStop("bus", link.stop);
-      lifecycle.onStop("telemetry", telemetry.stop);
+      lifecycle.onStop("telemetry", async () => {
+        unobserve();
+        await telemetry.stop();
+      });
       log.info({ address: listening.address }, "listening");
     },
     stop: () => lifecycle.stop("asked to stop"),

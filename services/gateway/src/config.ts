@@ -22,15 +22,29 @@ export const GatewayConfig = z.object({
   /** Proxies in front of the gateway, whose `X-Forwarded-For` is believed. None unless said, or anyone could choose an address. */
   HERALD_GATEWAY_TRUST_PROXY: variables.integer({ least: 0, most: 16 }).default(0),
   /**
-   * Refused credentials and forged open tokens, per address and 10 seconds. Ten a second are far above a mistyped
-   * configuration that retries and far below a search; valid requests are never counted.
+   * Refused credentials and opens, per address and 10 seconds. Ten a second are far above a mistyped configuration that
+   * retries and far below a search; valid requests are never counted.
    */
   HERALD_GATEWAY_LIMIT_FAILURES: variables.integer({ least: 1, most: mostPerWindow }).default(100),
   /**
-   * Requests by client identity, which no credential protects, per address and 10 seconds. Sixty a second leave room for
-   * the many phones behind one carrier's address.
+   * Requests without a credential, per address and 10 seconds: by client identity, for documents, to paths that are none.
+   * Sixty a second leave room for the many phones behind one carrier's address, and at a millisecond or two each for others.
    */
   HERALD_GATEWAY_LIMIT_CLIENTS: variables.integer({ least: 1, most: mostPerWindow }).default(600),
+  /**
+   * Connections at a time. Each costs some 15 KB, and up to 32 KB while its headers come; idle ones are closed for new ones, so
+   * that only as many requests under way as this are too many.
+   */
+  HERALD_GATEWAY_LIMIT_CONNECTIONS: variables.integer({ least: 1, most: 1_000_000 }).default(2_000),
+  /** Of one address, so that it takes four to fill all. Not counted behind proxies, whose connections all come from them. */
+  HERALD_GATEWAY_LIMIT_ADDRESS_CONNECTIONS: variables.integer({ least: 1, most: 1_000_000 }).default(500),
+  /**
+   * Bytes of bodies that arrive and of answers that are not taken yet, at a time: sixty of the largest bodies. With
+   * the connections and what the gateway needs for itself this stays within 512 MiB.
+   */
+  HERALD_GATEWAY_LIMIT_HELD: variables.bytes({ least: 1_048_576 }).default(67_108_864),
+  /** Of one address; of a proxy's clients each counts by its own. */
+  HERALD_GATEWAY_LIMIT_ADDRESS_HELD: variables.bytes({ least: 1_048_576 }).default(16_777_216),
   /** Streams of events that are open at a time, in all. A reader that does not read holds about half a MiB until it is cut off. */
   HERALD_GATEWAY_LIMIT_STREAMS: variables.integer({ least: 0, most: 10_000 }).default(200),
   /** Of one project: a few services with replicas, and people who look on. */

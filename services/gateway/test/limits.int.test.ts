@@ -54,6 +54,45 @@ describe("requests", () => {
   });
 });
 
+describe("requests without a credential", () => {
+  const [ntf, most] = ["ntf_06bq4ghm31tz5d2ns8y7k9w0ac", 3];
+  const environment = { HERALD_GATEWAY_LIMIT_CLIENTS: String(most), HERALD_GATEWAY_LIMIT_FAILURES: String(most) };
+  const all = "a&".repeat(100);
+
+  test.each([
+    ["GET /api/v1/nothing", 404],
+    ["DELETE /api/v1/devices", 405],
+    ["OPTIONS /api/v1/devices", 204],
+    ["GET /api/v1/devices/%ff", 400],
+    ["GET /openapi.json", 200],
+    ["GET /docs/errors", 200],
+    [`GET /api/v1/webpush-key?${all}`, 422],
+    ["GET /api/v1/webpush-key?project=1", 422],
+    ["GET /api/v1/devices", 401],
+    [`GET /api/v1/events?${all}`, 401],
+    ["PUT /api/v1/identification", 400, "{"],
+    ["PATCH /api/v1/metadata", 422, "[]"],
+    [`PUT /api/v1/notifications/${ntf}/open`, 422, "{}"],
+    [`PUT /api/v1/notifications/${ntf}/open?${all}`, 422, "{}"],
+  ])("%s: %i until its address has sent too many", async (route, status, body?: string) => {
+    const { token } = await limited(environment);
+    const statuses = [];
+    for (let index = 0; index < most + 2; index++)
+      statuses.push((await system.call(route, body === undefined ? {} : { body })).status);
+    expect(statuses).toEqual([status, status, status, 429, 429]);
+    expect((await devices(token)).status).toBe(200);
+  });
+
+  test.each(["GET /livez", "GET /readyz", `OPTIONS /api/v1/notifications/${ntf}/open`])(
+    "%s is always answered",
+    async (route) => {
+      await limited(environment);
+      for (let index = 0; index < most + 2; index++) expect((await system.call(route)).status).toBeLessThan(300);
+      expect((await system.call("GET /api/v1/nothing")).status).toBe(404);
+    },
+  );
+});
+
 describe("a project's quota", () => {
   test("of notifications in an hour counts what is sent, not what is repeated or tried", async () => {
     const project = await limited({ HERALD_GATEWAY_QUOTA_SENDS: "2" });

@@ -1,13 +1,34 @@
 import type { IncomingMessage } from "node:http";
+import { isIP } from "node:net";
+import { limitKey } from "./limit-key.ts";
+
+/** Some proxies write the port too: `203.0.113.9:4711`, `[2001:db8::1]:4711`. */
+const withPort = /^(?:\[([0-9a-f:.]{2,45})\]|([0-9.]{7,15}))(?::[0-9]{1,5})?$/i;
+
+/** The address in one entry of `X-Forwarded-For`, undefined where there is none. */
+const addressIn = (entry: string): string | undefined => {
+  const [, v6, v4] = withPort.exec(entry) ?? [];
+  const address = v6 ?? v4 ?? entry;
+  return isIP(address) === 0 ? undefined : address;
+};
+
+/** The entry that so many proxies added last, or the first one where there are fewer. Looks at no more than it needs. */
+const entryOf = (forwarded: string, proxies: number): string => {
+  let end = forwarded.length;
+  for (let hop = 1; ; hop++) {
+    const comma = end === 0 ? -1 : forwarded.lastIndexOf(",", end - 1);
+    if (hop === proxies || comma < 0) return forwarded.slice(comma + 1, end).trim();
+    end = comma;
+  }
+};
 
 /**
- * Where a request comes from: the last address that none of so many trusted proxies has given, each of which adds to
- * `X-Forwarded-For` whom it heard from. Whatever stands before that anyone may have written.
+ * Where a request comes from, as limits count it: the last address that none of so many trusted proxies has given, each of which
+ * adds to `X-Forwarded-For` whom it heard from. Anything before that could be written by anyone. What is no address is not taken
+ * for one.
  */
 export const clientAddress = (request: IncomingMessage, proxies: number): string => {
-  const last = request.socket.remoteAddress ?? "";
   const forwarded = proxies === 0 ? undefined : request.headers["x-forwarded-for"];
-  if (forwarded === undefined || forwarded.length === 0) return last;
-  const hops = [last, ...String(forwarded).split(",").reverse()];
-  return (hops[Math.min(proxies, hops.length - 1)] ?? last).trim();
+  const said = forwarded === undefined ? undefined : addressIn(entryOf(String(forwarded), proxies));
+  return limitKey(said ?? request.socket.remoteAddress ?? "");
 };

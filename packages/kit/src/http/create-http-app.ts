@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 import express, { type ErrorRequestHandler, type Request, Router } from "express";
 import type { Logger } from "pino";
 import { HeraldError } from "../herald-error.ts";
-import { queryOf } from "../parse-request.ts";
+import { parseSearch, queryOf } from "../parse-request.ts";
 import { answeredWith, createAnswerError } from "./answer-error.ts";
 import { jsonBody } from "./json-body.ts";
 import { createObserver } from "./observe-request.ts";
@@ -29,6 +29,8 @@ export type HttpAppOptions = {
   readonly bodyLimitBytes?: number | "by-route";
   /** Looked at before express, which gets what leads nowhere here: its layers cost more than most routes do. */
   readonly direct?: (request: IncomingMessage) => DirectRoute | undefined;
+  /** Asked before express gets a request. Throws what is to be answered in its place. */
+  readonly admit?: (request: IncomingMessage) => Promise<void>;
 };
 
 /**
@@ -37,13 +39,13 @@ export type HttpAppOptions = {
  * mounted on plain paths, without parameters.
  */
 export const createHttpApp = (options: HttpAppOptions, build: (router: Router) => void): RequestListener => {
-  const { log, bodyLimitBytes = defaultBodyLimitBytes, direct } = options;
+  const { log, bodyLimitBytes = defaultBodyLimitBytes, direct, admit } = options;
   const observe = createObserver(log);
   const answerError = createAnswerError(log);
   const headers = securityHeaders();
   const router = Router({ caseSensitive: true });
   const app = express();
-  app.set("query parser", (text: string | null) => queryOf(new URLSearchParams(text ?? "")));
+  app.set("query parser", (text: string | null) => queryOf(parseSearch(text ?? "")));
   app.set("etag", false);
   app.set("case sensitive routing", true);
   app.disable("x-powered-by");
@@ -68,16 +70,25 @@ export const createHttpApp = (options: HttpAppOptions, build: (router: Router) =
   });
   app.use(((error, _request, response, _next) => answerError(error, response)) satisfies ErrorRequestHandler);
 
+  const serve = async (request: IncomingMessage, response: ServerResponse, found: DirectRoute | undefined) => {
+    try {
+      const problem = hostProblem(request.rawHeaders, request.httpVersionMinor);
+      if (problem) throw problem;
+      if (found) return await found.serve(request, response);
+      await admit?.(request);
+    } catch (error) {
+      return answerError(error, response);
+    }
+    app(request, response);
+  };
+
   return (request, response) => {
     const found = direct?.(request);
     // Express makes the request its own, and writes down there which route it took.
     const patternFound = () => patternOf(request as Request, router, answeredWith(response) !== undefined);
     observe(request, response, found ? () => found.pattern : patternFound, () => {
       for (const [name, value] of headers) response.setHeader(name, value);
-      const problem = hostProblem(request.rawHeaders, request.httpVersionMinor);
-      if (problem) answerError(problem, response);
-      else if (found) found.serve(request, response).catch((error: unknown) => answerError(error, response));
-      else app(request, response);
+      void serve(request, response, found);
     });
   };
 };

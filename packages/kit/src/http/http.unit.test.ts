@@ -66,9 +66,11 @@ test("refuses a body without a type, and one in an unknown coding", async () => 
     "POST /api/v1/things HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}",
   );
   expect(untyped).toMatch(/^HTTP\/1\.1 415/);
-  const coded = await t.post("{}", { "content-type": "application/json", "content-encoding": "snappy" });
-  expect(coded.status).toBe(415);
-  expect(coded.body.errors).toEqual(["content-encoding: must be gzip, deflate, br or none"]);
+  for (const coding of ["snappy", "br", "gzip, gzip", "constructor"]) {
+    const coded = await t.post("{}", { "content-type": "application/json", "content-encoding": coding });
+    expect(coded.status, coding).toBe(415);
+    expect(coded.body.errors).toEqual(["content-encoding: must be gzip, deflate or none"]);
+  }
 });
 
 test.each<[string, string | Buffer]>([
@@ -184,6 +186,19 @@ test("query parameters: unknown, wrong and repeated ones are refused together", 
     "status: must be one of `active`, `inactive`",
     "statsu: unknown field; did you mean `status`?",
   ]);
+});
+
+test("a query that is too long, or has too many parameters, is refused unread", async () => {
+  for (const [query, problem] of [
+    [`status=${"x".repeat(4_090)}`, "query: may have at most 4096 characters"],
+    ["a&".repeat(50), "query: may have at most 50 parameters"],
+  ]) {
+    const { status, body } = await t.call("GET", `/api/v1/things?${query}`);
+    expect([status, body.errors]).toEqual([422, [problem]]);
+  }
+  expect((await t.call("GET", `/api/v1/things?${"a&".repeat(49)}`)).body.errors).toContain(
+    "a: is given more than once",
+  );
 });
 
 test("query parameters cannot be nested into objects, nor reach a prototype", async () => {

@@ -1,7 +1,10 @@
 import { isUtf8 } from "node:buffer";
-import type { IncomingMessage, ServerResponse } from "node:http";
-import { json, type RequestHandler } from "express";
+import type { IncomingMessage } from "node:http";
+import type { Transform } from "node:stream";
+import { createGunzip, createInflate } from "node:zlib";
+import type { RequestHandler } from "express";
 import { HeraldError } from "../herald-error.ts";
+import type { Hold } from "./held-bytes.ts";
 
 /**
  * Deeper than anything the interface knows (`metadata` ends at 5, a provider override far before this), and shallow enough
@@ -9,16 +12,32 @@ import { HeraldError } from "../herald-error.ts";
  */
 const deepest = 32;
 
-/** Where a value is too deep or carries `__proto__`, which a later merge would take for the prototype. Does not recurse. */
+/**
+ * More than any route takes: metadata and identifiers of 16 KiB each have 16,000 values at most. What comes behind looks at each
+ * value several times, and says of each what is wrong with it.
+ */
+const maxValues = 20_000;
+/** More than any object has whose fields are counted nowhere else, such as `data`, which is part of a payload of 4 KiB. */
+const maxFields = 1_000;
+
+/** Where a value is too deep, has too many parts, or carries `__proto__`, which a later merge would take for the prototype. Does not recurse. */
 const shapeProblem = (root: unknown): string | undefined => {
-  const left: { value: unknown; depth: number }[] = [{ value: root, depth: 1 }];
+  const left: { value: object; depth: number }[] = [];
+  let values = 0;
+  const visit = (value: unknown, depth: number) => {
+    values++;
+    if (typeof value === "object" && value !== null) left.push({ value, depth });
+  };
+  visit(root, 1);
   for (let next = left.pop(); next; next = left.pop()) {
     const { value, depth } = next;
-    if (typeof value !== "object" || value === null) continue;
     if (depth > deepest) return `body: may be nested at most ${deepest} deep`;
     if (Object.hasOwn(value, "__proto__")) return "body: a field may not be called `__proto__`";
-    for (const inner of Object.values(value))
-      if (typeof inner === "object") left.push({ value: inner, depth: depth + 1 });
+    const isList = Array.isArray(value);
+    const inner = isList ? value : Object.values(value);
+    if (!isList && inner.length > maxFields) return `body: an object may have at most ${maxFields} fields`;
+    if (values + inner.length > maxValues) return `body: may have at most ${maxValues} values`;
+    for (const one of inner) visit(one, depth + 1);
   }
   return undefined;
 };
@@ -40,27 +59,7 @@ const tooLarge = (limitBytes: number) =>
 const brokenOff = () =>
   new HeraldError("malformed-request", "body: could not be read as content-length and content-encoding announce it");
 
-const notUtf8 = "herald.not-utf8";
-
-/** What the reader of bodies says when it gives up, in Herald's words. Its errors carry the body, so none is passed on. */
-const translate = (error: unknown, limitBytes: number): unknown => {
-  const type = error instanceof Error && "type" in error ? error.type : undefined;
-  switch (type) {
-    case "entity.parse.failed":
-      return new HeraldError("malformed-json", "body: is not JSON; an object in UTF-8 is accepted");
-    case notUtf8:
-      return new HeraldError("malformed-json", "body: is not UTF-8");
-    case "entity.too.large":
-      return tooLarge(limitBytes);
-    case "encoding.unsupported":
-      return new HeraldError("unsupported-media-type", "content-encoding: must be gzip, deflate, br or none");
-    default:
-      // The rest is a transfer that broke off, a length that does not fit, or compressed data that is none.
-      return error instanceof Error && "status" in error && error.status === 400 ? brokenOff() : error;
-  }
-};
-
-/** Strips a byte order mark, as the reader of other bodies does. */
+/** Strips a byte order mark. */
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 const parseText = (bytes: Buffer): unknown => {
@@ -72,55 +71,89 @@ const parseText = (bytes: Buffer): unknown => {
   }
 };
 
-/** A body that says how long it is and is not compressed, as nearly all are, costs a tenth of what the general reader takes. */
-const readPlain = (request: IncomingMessage): Promise<Buffer> =>
-  new Promise((resolve, reject) => {
+/** What a chunk costs beside its bytes: a body that comes byte by byte is a list of chunks. */
+const bytesPerChunk = 256;
+/** What unpacking needs for itself: its window, and a piece of what comes out. */
+const bytesToUnpack = 65_536;
+
+/** Brotli is none of them: each body would need a window of up to 16 MiB. */
+const unpackers: ReadonlyMap<string, () => Transform> = new Map([
+  ["gzip", createGunzip],
+  ["deflate", createInflate],
+]);
+
+/** The bytes of a body of at most so many, unpacked. Throws what is wrong with it. */
+const readBytes = (request: IncomingMessage, limitBytes: number, hold: Hold): Promise<Buffer> => {
+  const coding = (request.headers["content-encoding"] ?? "identity").toLowerCase();
+  const unpack = unpackers.get(coding);
+  if (unpack === undefined && coding !== "identity")
+    throw new HeraldError("unsupported-media-type", "content-encoding: must be gzip, deflate or none");
+  // It left while its credential was looked up, and will not say so again.
+  if (request.destroyed) throw brokenOff();
+  if (unpack) hold(bytesToUnpack);
+  const unpacked = unpack?.();
+  return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
-    request.on("data", (chunk: Buffer) => chunks.push(chunk));
-    request.once("end", () => resolve(Buffer.concat(chunks)));
-    request.once("error", () => reject(brokenOff()));
+    let bytes = 0;
+    let failed = false;
+    const fail = (error: unknown) => {
+      failed = true;
+      chunks.length = 0;
+      if (unpacked) {
+        request.unpipe(unpacked);
+        unpacked.destroy();
+        // What is still to come is let go, or the connection could not say anything else.
+        request.resume();
+      }
+      reject(error);
+    };
+    const body = unpacked ? request.pipe(unpacked) : request;
+    body.on("data", (chunk: Buffer) => {
+      if (failed) return;
+      bytes += chunk.length;
+      try {
+        if (bytes > limitBytes) throw tooLarge(limitBytes);
+        hold(chunk.length + bytesPerChunk);
+        chunks.push(chunk);
+      } catch (error) {
+        fail(error);
+      }
+    });
+    body.once("end", () => resolve(Buffer.concat(chunks, bytes)));
+    unpacked?.once("error", () => fail(brokenOff()));
+    request.once("error", () => fail(brokenOff()));
+    request.once("close", () => {
+      if (!request.readableEnded) fail(brokenOff());
+    });
   });
+};
 
 /** Reads the JSON body of a request, undefined without one. Throws what is wrong with it. */
-export type ReadBody = (request: IncomingMessage, response: ServerResponse) => Promise<unknown>;
+export type ReadBody = (request: IncomingMessage, hold: Hold) => Promise<unknown>;
 
 /** For bodies of at most so many bytes, counted after decompression. */
-export const createReadBody = (limitBytes: number): ReadBody => {
-  const general = json({
-    limit: limitBytes,
-    strict: false,
-    type: () => true,
-    verify: (_request, _response, bytes) => {
-      if (!isUtf8(bytes)) throw Object.assign(new Error("not UTF-8"), { type: notUtf8 });
-    },
-  });
-  const readGeneral: ReadBody = (request, response) =>
-    new Promise((resolve, reject) => {
-      general(request, response, (error?: unknown) => {
-        if (error) reject(translate(error, limitBytes));
-        else resolve("body" in request ? request.body : undefined);
-      });
-    });
-  return async (request, response) => {
+export const createReadBody =
+  (limitBytes: number): ReadBody =>
+  async (request, hold) => {
     const { "content-length": length, "transfer-encoding": transfer, "content-type": type } = request.headers;
     if (transfer === undefined && (length === undefined || Number(length) === 0)) return undefined;
     if (type === undefined || !isJson(type))
       throw new HeraldError("unsupported-media-type", "content-type: must be application/json, in UTF-8");
     // The reader would answer only after all of it had come.
     if (Number(length) > limitBytes) throw tooLarge(limitBytes);
-    const plain = transfer === undefined && request.headers["content-encoding"] === undefined;
-    const body = plain ? parseText(await readPlain(request)) : await readGeneral(request, response);
+    const bytes = await readBytes(request, limitBytes, hold);
+    if (bytes.length === 0) return undefined;
+    const body = parseText(bytes);
     const problem = shapeProblem(body);
     if (problem !== undefined) throw new HeraldError("validation-failed", problem);
     return body;
   };
-};
 
-/** {@link createReadBody} as middleware, into `request.body`. */
+/** {@link createReadBody} as middleware, into `request.body`, for servers that only their operators reach. */
 export const jsonBody = (limitBytes: number): RequestHandler => {
   const read = createReadBody(limitBytes);
-  return async (request, response, next) => {
-    request.body = await read(request, response);
+  return async (request, _response, next) => {
+    request.body = await read(request, () => {});
     next();
   };
 };

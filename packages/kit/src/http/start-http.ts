@@ -1,18 +1,26 @@
 import { randomUUID } from "node:crypto";
-import { createServer, type RequestListener, STATUS_CODES } from "node:http";
+import { createServer, type RequestListener, type ServerResponse, STATUS_CODES } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { HeraldError, toProblem } from "../herald-error.ts";
+import { type ConnectionLimit, createConnections } from "./connections.ts";
 
 export type HttpTimeouts = {
   /** To receive all headers. */
   readonly headersMs: number;
   /** To receive the whole request. */
   readonly requestMs: number;
+  /** For the whole answer to be taken. A body that has no end has a patience of its own. */
+  readonly responseMs: number;
   /** An idle connection is kept so long. Longer than a load balancer keeps it, or it would send into a closed one. */
   readonly keepAliveMs: number;
 };
 
-export const defaultHttpTimeouts: HttpTimeouts = { headersMs: 10_000, requestMs: 30_000, keepAliveMs: 65_000 };
+export const defaultHttpTimeouts: HttpTimeouts = {
+  headersMs: 10_000,
+  requestMs: 30_000,
+  responseMs: 30_000,
+  keepAliveMs: 65_000,
+};
 
 /** Room for a long credential, a trace and a proxy's additions; Node's own default. */
 const maxHeaderBytes = 16_384;
@@ -24,11 +32,33 @@ export type HttpServer = {
   /** Where it listens, as a base URL. */
   readonly address: string;
   readonly port: number;
+  /** How many connections are open. */
+  readonly connections: () => number;
   /** Takes nothing new, finishes what is in flight within the deadline, then cuts off the rest. */
   readonly stop: (deadlineMs: number) => Promise<void>;
 };
 
-/** What was sent is not HTTP, so there is no response object to answer with. */
+/** Answers where there is no response object, and ends the connection. */
+const answerBare = (socket: Socket, error: HeraldError, status?: number): void => {
+  const requestId = randomUUID();
+  const problem = toProblem(error, requestId);
+  const code = status ?? problem.status;
+  const text = JSON.stringify({ ...problem.body, status: code });
+  const headers = {
+    ...problem.headers,
+    connection: "close",
+    "content-length": Buffer.byteLength(text),
+    "x-request-id": requestId,
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  socket.end(
+    [`HTTP/1.1 ${code} ${STATUS_CODES[code]}`, ...lines, "", text].join("\r\n"),
+    // Whoever does not read the answer does not keep the socket either.
+    () => socket.destroy(),
+  );
+};
+
+/** What was sent is not HTTP. */
 const refuse = (error: Error & { code?: string }, socket: Socket): void => {
   if (error.code === "ECONNRESET" || !socket.writable || socket.bytesWritten > 0) {
     socket.destroy();
@@ -40,30 +70,30 @@ const refuse = (error: Error & { code?: string }, socket: Socket): void => {
       : error.code === "ERR_HTTP_REQUEST_TIMEOUT"
         ? [408, "request: took too long to arrive"]
         : [400, "request: is not HTTP/1.1 as RFC 9112 describes it"];
-  const requestId = randomUUID();
-  const { body } = toProblem(new HeraldError("malformed-request", String(problem)), requestId);
-  const text = JSON.stringify({ ...body, status });
-  socket.end(
-    [
-      `HTTP/1.1 ${status} ${STATUS_CODES[Number(status)]}`,
-      "Connection: close",
-      "Content-Type: application/problem+json; charset=utf-8",
-      `Content-Length: ${Buffer.byteLength(text)}`,
-      `X-Request-Id: ${requestId}`,
-      "",
-      text,
-    ].join("\r\n"),
-    // Whoever does not read the answer does not keep the socket either.
-    () => socket.destroy(),
-  );
+  answerBare(socket, new HeraldError("malformed-request", String(problem)), Number(status));
+};
+
+/** Cuts off who does not take an answer that is complete: it would be held until the process ends. */
+const limitAnswer = (response: ServerResponse, socket: Socket, withinMs: number): void => {
+  response.once("prefinish", () => {
+    if (socket.writableLength === 0) return;
+    const timer = setTimeout(() => socket.destroy(), withinMs);
+    response.once("close", () => clearTimeout(timer));
+  });
 };
 
 /** Serves an app. Port 0 takes any free port; `address` says which. Rejects when the port is taken. */
 export const startHttp = async (
   app: RequestListener,
-  { host, port, timeouts = defaultHttpTimeouts }: { host: string; port: number; timeouts?: HttpTimeouts },
+  {
+    host,
+    port,
+    timeouts = defaultHttpTimeouts,
+    limit,
+  }: { host: string; port: number; timeouts?: HttpTimeouts; limit?: ConnectionLimit },
 ): Promise<HttpServer> => {
   let stopping = false;
+  const connections = createConnections(limit);
   const server = createServer(
     {
       headersTimeout: timeouts.headersMs,
@@ -76,14 +106,16 @@ export const startHttp = async (
       noDelay: true,
     },
     (request, response) => {
+      // What a refused connection still said; its answer is on the way.
+      if (!connections.begin(request.socket, response)) return;
       if (stopping) response.setHeader("connection", "close");
+      limitAnswer(response, request.socket, timeouts.responseMs);
       app(request, response);
     },
   );
-  const sockets = new Set<Socket>();
   server.on("connection", (socket) => {
-    sockets.add(socket);
-    socket.once("close", () => sockets.delete(socket));
+    const refusal = connections.add(socket);
+    if (refusal) answerBare(socket, refusal);
   });
   server.on("clientError", (error: Error, socket) => refuse(error, socket as Socket));
   await new Promise<void>((resolve, reject) => {
@@ -102,7 +134,7 @@ export const startHttp = async (
       const closeIdle = () => {
         server.closeIdleConnections();
         // Node takes a connection that never said anything for a request that is on its way.
-        for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
+        for (const socket of connections.sockets()) if (socket.bytesRead === 0) socket.destroy();
       };
       const idle = setInterval(closeIdle, idleCheckMs);
       const deadline = setTimeout(() => server.closeAllConnections(), deadlineMs);
@@ -113,5 +145,5 @@ export const startHttp = async (
       });
     });
 
-  return { address: `http://${name}:${actual}`, port: actual, stop };
+  return { address: `http://${name}:${actual}`, port: actual, connections: connections.count, stop };
 };

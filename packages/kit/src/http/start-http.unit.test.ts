@@ -62,7 +62,7 @@ test("a port that is taken is an error", async () => {
 test("slow headers and slow bodies are cut off with a 408", async () => {
   const server = await startHttp((request, response) => request.resume().on("end", () => response.end()), {
     ...local,
-    timeouts: { headersMs: 100, requestMs: 200, keepAliveMs: 1_000 },
+    timeouts: { headersMs: 100, requestMs: 200, responseMs: 1_000, keepAliveMs: 1_000 },
   });
   for (const begun of ["GET / HTTP/1.1\r\nHost: a\r\n", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc"]) {
     const socket = connect(server.port, "127.0.0.1");
@@ -73,6 +73,73 @@ test("slow headers and slow bodies are cut off with a 408", async () => {
     socket.write(begun);
     await once(socket, "close");
     expect(answer).toMatch(/^HTTP\/1\.1 408/);
+  }
+  await server.stop(100);
+});
+
+test("who does not take an answer is cut off", async () => {
+  const large = Buffer.alloc(64 * 2 ** 20);
+  let closed = 0;
+  const server = await startHttp(
+    (_request, response) => {
+      response.on("close", () => closed++);
+      response.end(large);
+    },
+    { ...local, timeouts: { headersMs: 1_000, requestMs: 1_000, responseMs: 200, keepAliveMs: 1_000 } },
+  );
+  const reader = connect(server.port, "127.0.0.1");
+  reader.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  await once(reader, "readable");
+  await expect.poll(() => closed).toBe(1);
+  await expect.poll(server.connections).toBe(0);
+  reader.destroy();
+  await server.stop(100);
+});
+
+/** Connects, says something, and gives what comes back until the end. */
+const ask = async (port: number, bytes: string): Promise<string> => {
+  const socket = connect(port, "127.0.0.1");
+  let answer = "";
+  socket.on("data", (chunk) => {
+    answer += chunk;
+  });
+  socket.on("error", () => {});
+  socket.write(bytes);
+  await once(socket, "close");
+  return answer;
+};
+const get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+test.each([
+  [{ most: 2 }, /^HTTP\/1\.1 503 .*retry-after: 1\r\n.*"\/docs\/errors#overloaded"/s],
+  [{ most: 9, perAddress: 2 }, /^HTTP\/1\.1 429 .*retry-after: 1\r\n.*"\/docs\/errors#rate-limited"/s],
+])("past %j connections with a request each, another is told to come back", async (limit, answer) => {
+  const { app, first, release } = gated();
+  const server = await startHttp(app, { ...local, limit });
+  const waiting = [ask(server.port, get), ask(server.port, get)];
+  await first;
+  await expect.poll(server.connections).toBe(2);
+  expect(await ask(server.port, get)).toMatch(answer);
+  expect(server.connections()).toBe(2);
+  const stopped = server.stop(10_000);
+  await expect
+    .poll(() => {
+      release();
+      return server.connections();
+    })
+    .toBe(0);
+  for (const one of await Promise.all(waiting)) expect(one).toMatch(/^HTTP\/1\.1 200 /);
+  await stopped;
+});
+
+test("an idle connection makes room for a new one", async () => {
+  const server = await startHttp((_request, response) => response.end("done"), { ...local, limit: { most: 1 } });
+  for (let next = 0; next < 3; next++) {
+    const socket = connect(server.port, "127.0.0.1");
+    socket.write(get);
+    const [answer] = await once(socket, "data");
+    expect(String(answer)).toMatch(/^HTTP\/1\.1 200 /);
+    expect(server.connections()).toBe(1);
   }
   await server.stop(100);
 });

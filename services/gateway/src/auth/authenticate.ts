@@ -58,9 +58,10 @@ export const createAuthenticate = ({ adminToken, tokens, ask, limits }: Needs) =
     }
     if (!access.by.includes("device")) throw forbidden(`a device credential cannot do this; send ${names(access)}`);
     // Verifying asks another service, so whoever guesses is stopped before.
-    await limits.barred(address);
     const { projectId, deviceId, hash: credentialHash } = device;
-    const { valid } = await ask(AuthenticateDevice, { projectId, deviceId, credentialHash });
+    const { valid } = await limits.suspect(address, () =>
+      ask(AuthenticateDevice, { projectId, deviceId, credentialHash }),
+    );
     return valid ? { kind: "device", projectId, deviceId } : undefined;
   };
 

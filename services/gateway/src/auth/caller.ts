@@ -19,6 +19,8 @@ export type CallerOf<Kind extends CallerKind> = Extract<Caller, { kind: Kind }>;
 export type Access<Kind extends CallerKind = CallerKind> = {
   readonly by: readonly Kind[];
   readonly scopes?: readonly Scope[];
+  /** The body is signed, so a request shows by itself that it is no stranger's. */
+  readonly signed?: true;
 };
 
 export const project = (...scopes: Scope[]): Access<"project"> => ({ by: ["project"], scopes });
@@ -30,6 +32,8 @@ export const anyClient = (scope: Scope): Access<"project" | "device" | "client">
   by: ["project", "device", "client"],
   scopes: [scope],
 });
-/** What is in the body is the credential. */
+/** What is in the body is all that there is. */
 export const noCredential: Access<"client"> = { by: ["client"] };
+/** What is in the body is the credential: however many share an address, none that is true is held back. */
+export const signedBody: Access<"client"> = { by: ["client"], signed: true };
 export const admin: Access<"admin"> = { by: ["admin"] };

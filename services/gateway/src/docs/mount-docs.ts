@@ -10,18 +10,21 @@ import { type ApiDocument, renderReference } from "./render-reference.ts";
 /** Long enough to be quick to click through, short enough that an upgrade shows. */
 const cache = "public, max-age=300";
 
-const sendPage = (response: Response, html: string): void => {
+/** Whoever takes it slowly holds a reference to it, not a copy. */
+const made = (text: string): Buffer => Buffer.from(text);
+
+const sendPage = (response: Response, html: Buffer): void => {
   response.set({ "content-security-policy": pagePolicy, "cache-control": cache }).type("html").send(html);
 };
 
 /** Adds `/openapi.json`, `/asyncapi.json`, `/docs`, `/docs/errors` and `/docs/events`: made once, from routes and contracts. */
 export const mountDocs = (router: Router, routes: readonly Route[]): void => {
   const document = describeRoutes(routes);
-  const text = JSON.stringify(document);
-  const reference = renderReference(document as unknown as ApiDocument);
-  const errors = renderErrors();
-  const eventsText = JSON.stringify(describeEvents());
-  const catalogue = renderEvents();
+  const text = made(JSON.stringify(document));
+  const reference = made(renderReference(document as unknown as ApiDocument));
+  const errors = made(renderErrors());
+  const eventsText = made(JSON.stringify(describeEvents()));
+  const catalogue = made(renderEvents());
   router.get("/openapi.json", (_request, response) => {
     // Tools in browsers read it too, and there is nothing secret in it.
     response.set({ "access-control-allow-origin": "*", "cache-control": cache }).type("json").send(text);

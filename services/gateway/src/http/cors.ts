@@ -1,29 +1,17 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Router } from "express";
-import { expressPath, type Route } from "./route.ts";
+import type { Route } from "./route.ts";
 
 /** How long a browser may remember a preflight's answer: two hours is the most that Chromium honours. */
 const preflightSeconds = 7_200;
 
 const exposed = "X-Request-Id, Retry-After, RateLimit, RateLimit-Policy";
 
-/** Answers the preflights of the routes that browsers call. */
-export const mountPreflights = (router: Router, routes: readonly Route[]): void => {
-  for (const [path, methods] of Map.groupBy(
-    routes.filter((route) => route.cors),
-    expressPath,
-  )) {
-    const allowed = methods.map((route) => route.method.toUpperCase()).join(", ");
-    router.options(path, (_request, response) => {
-      response.set({
-        "access-control-allow-methods": allowed,
-        "access-control-allow-headers": "Authorization, Content-Type, X-Request-Id, traceparent, tracestate",
-        "access-control-max-age": String(preflightSeconds),
-      });
-      response.status(204).end();
-    });
-  }
-};
+/** What a browser is told that asks whether it may call a path by these methods. */
+export const preflightHeaders = (methods: readonly string[]): Readonly<Record<string, string>> => ({
+  "access-control-allow-methods": methods.join(", "),
+  "access-control-allow-headers": "Authorization, Content-Type, X-Request-Id, traceparent, tracestate",
+  "access-control-max-age": String(preflightSeconds),
+});
 
 /**
  * Lets pages of any origin read what the client's routes answer, problems included, which is why it stands before

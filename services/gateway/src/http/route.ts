@@ -54,8 +54,6 @@ export type RouteRequest<Kind extends CallerKind, P extends Params, Q extends z.
   readonly lastEventId: string | undefined;
   /** Throws when the caller may not do this any more: for answers that take longer than a token may live. */
   readonly recheck: () => Promise<unknown>;
-  /** Where the request comes from, as limits count it. */
-  readonly address: string;
   /** The path and the parameters behind it, as they were sent. */
   readonly path: string;
   readonly search: URLSearchParams;
@@ -109,9 +107,6 @@ export const defineRoute = <
     handle: (gateway: Gateway, request: RouteRequest<Kind, P, Q, B>) => Promise<Reply<A>>;
   },
 ): Route => route as unknown as Route;
-
-/** A path without parameters. */
-export const isLiteral = ({ path }: Route): boolean => !path.includes("{");
 
 /** The path as express writes it: `/api/v1/devices/:id`. */
 export const expressPath = ({ path }: Route): string => path.replaceAll(/\{(\w+)\}/g, ":$1");

@@ -3,9 +3,12 @@ import {
   clientAddress,
   createReadBody,
   defaultBodyLimitBytes,
+  type HeldBytes,
   HeraldError,
+  type Hold,
   parseBody,
   parseQuery,
+  parseSearch,
   queryOf,
 } from "@herald/kit";
 import { z } from "zod";
@@ -75,21 +78,32 @@ const setHeaders = (response: ServerResponse, headers: Headers = {}): void => {
 /** Proxies are told not to wait for the end of it. */
 const streamHeaders = { "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };
 
-const send = async (response: ServerResponse, { status, body, headers }: Reply): Promise<void> => {
+/** An answer as small as this costs no more than the connection that it goes over; larger ones are counted until they are taken. */
+const smallAnswerBytes = 16_384;
+
+const startAnswer = (response: ServerResponse, status: number, headers?: Headers): void => {
   response.statusCode = status;
   // Answers name devices and people: no cache on the way keeps them.
   response.setHeader("cache-control", "no-store");
   setHeaders(response, headers);
+};
+
+const send = async (response: ServerResponse, { status, body, headers }: Reply, hold: Hold): Promise<void> => {
   if (typeof body === "function") {
-    setHeaders(response, streamHeaders);
-    // A HEAD has no body, so it would never see the end of this one.
-    if (response.req.method === "HEAD") response.end();
-    else await (body as StreamBody)(response);
-  } else if (body === undefined) response.end();
-  else {
-    response.setHeader("content-type", "application/json; charset=utf-8");
-    response.end(JSON.stringify(body));
+    startAnswer(response, status, { ...headers, ...streamHeaders });
+    await (body as StreamBody)(response);
+    return;
   }
+  if (body === undefined) {
+    startAnswer(response, status, headers);
+    response.end();
+    return;
+  }
+  const text = Buffer.from(JSON.stringify(body));
+  if (text.length > smallAnswerBytes) hold(text.length);
+  startAnswer(response, status, headers);
+  response.setHeader("content-type", "application/json; charset=utf-8");
+  response.end(text);
 };
 
 /** What a request asks for, as the router found it; percent-encoding is undone in `params`. */
@@ -98,36 +112,61 @@ export type Asked = { readonly params: Sent; readonly url: string };
 /** Serves one route: authenticate, parse, handle, reply. Throws what is to be answered. */
 export type ServeRoute = (request: IncomingMessage, response: ServerResponse, asked: Asked) => Promise<void>;
 
-/** `proxies` is how many stand in front and are believed. */
-export const serveRoute = (route: Route, gateway: Gateway, proxies: number): ServeRoute => {
+/** The status of a route that answers with a stream, undefined for the others. */
+const streamStatus = (route: Route): number | undefined => {
+  const found = Object.entries(route.answers).find(([, { stream }]) => stream);
+  return found && Number(found[0]);
+};
+
+type Edge = {
+  /** How many proxies stand in front and are believed. */
+  readonly proxies: number;
+  readonly heldBytes: HeldBytes;
+};
+
+/** Makes what serves a route. Whoever shows no credential is counted by address before a query or a body is looked at. */
+export const serveRoute = (route: Route, gateway: Gateway, { proxies, heldBytes }: Edge): ServeRoute => {
   const readBody = createReadBody(route.bodyLimitBytes ?? defaultBodyLimitBytes);
+  const stream = streamStatus(route);
   return async (request, response, asked) => {
     const address = clientAddress(request, proxies);
+    const hold = heldBytes.holdFor(request, response, address);
     const authenticate = () => gateway.authenticate(route.access, request.headers.authorization, address);
     const caller = await authenticate();
     setHeaders(response, await gateway.limits.request(caller));
-    // Only now: the body of somebody who may not call this is never read.
-    const sent = await readBody(request, response);
-    const params = parsePath(route.params ?? {}, asked.params);
-    const split = asked.url.indexOf("?");
-    const search = new URLSearchParams(split < 0 ? "" : asked.url.slice(split));
-    const { query, body } = parseBoth(route, split < 0 ? {} : queryOf(search), sent);
-    const path = split < 0 ? asked.url : asked.url.slice(0, split);
-    const key = idempotencyKey(request);
-    const owner = "projectId" in caller ? caller.projectId : caller.kind;
-    const lastEventId = request.headers["last-event-id"];
-    const reply = await route.handle(gateway, {
-      caller,
-      params,
-      query,
-      body,
-      once: (work) => gateway.once({ key, owner, route: `POST ${path}`, body: sent }, work),
-      lastEventId: lastEventId === undefined ? undefined : String(lastEventId),
-      recheck: authenticate,
-      address,
-      path,
-      search,
-    });
-    await send(response, reply);
+
+    const serve = async () => {
+      const params = parsePath(route.params ?? {}, asked.params);
+      const split = asked.url.indexOf("?");
+      const path = split < 0 ? asked.url : asked.url.slice(0, split);
+      const search = parseSearch(split < 0 ? "" : asked.url.slice(split + 1));
+      const sent = await readBody(request, hold);
+      const { query, body } = parseBoth(route, queryOf(search), sent);
+      // A stream has no end that a HEAD could see, and takes a place that others wait for.
+      if (stream !== undefined && request.method === "HEAD") {
+        startAnswer(response, stream, streamHeaders);
+        response.end();
+        return;
+      }
+      const key = idempotencyKey(request);
+      const owner = "projectId" in caller ? caller.projectId : caller.kind;
+      const lastEventId = request.headers["last-event-id"];
+      const reply = await route.handle(gateway, {
+        caller,
+        params,
+        query,
+        body,
+        once: (work) => gateway.once({ key, owner, route: `POST ${path}`, body: sent }, work),
+        lastEventId: lastEventId === undefined ? undefined : String(lastEventId),
+        recheck: authenticate,
+        path,
+        search,
+      });
+      await send(response, reply, hold);
+    };
+
+    if (route.access.signed) return gateway.limits.unproven(address, serve);
+    if (caller.kind === "client") await gateway.limits.client(address);
+    await serve();
   };
 };

@@ -1,8 +1,7 @@
-import type { ProjectId } from "@herald/contracts";
+import { errors, type ProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
 import type { Caller } from "../auth/caller.ts";
-import { limitKey } from "./limit-key.ts";
 import { type Policy, rateLimitFields, type State } from "./rate-limit-fields.ts";
 
 /** Long enough to even out a burst, short enough that nobody waits long and that few addresses are held in memory. */
@@ -15,9 +14,9 @@ const lookUpsPerSecond = 200;
 
 /** Requests that may be made; all but `sends` in 10 seconds. */
 export type Limits = {
-  /** Refusals of one address. */
+  /** Refusals of credentials and signatures from one address. */
   readonly failures: number;
-  /** Requests by client identity from one address. */
+  /** Requests without a credential from one address. */
   readonly clients: number;
   /** With one project token. */
   readonly token: number;
@@ -32,9 +31,17 @@ export type Limits = {
 export type RateLimits = {
   /** Counts a refusal of this address. Throws rate-limited instead of letting it go on. */
   readonly failure: (address: string) => Promise<void>;
-  /** Throws rate-limited when this address was refused too often, without counting. */
-  readonly barred: (address: string) => Promise<void>;
-  /** Counts a request by client identity. Throws rate-limited when there were too many. */
+  /**
+   * Looks up what may turn out to be a refusal, and counts as one until it is known: of an address that sends many at once, no more
+   * are looked up than may be refused. Throws rate-limited instead of looking.
+   */
+  readonly suspect: <Found>(address: string, look: () => Promise<Found>) => Promise<Found>;
+  /**
+   * Does work that counts as a refusal unless it succeeds. Where the address had too many it is done all the same, and rate-limited
+   * takes the place of what it throws.
+   */
+  readonly unproven: (address: string, work: () => Promise<void>) => Promise<void>;
+  /** Counts a request without a credential. Throws rate-limited when there were too many. */
   readonly client: (address: string) => Promise<void>;
   /** Counts a look-up on the bus for something that memory does not know. Throws rate-limited when there were too many. */
   readonly lookUp: () => Promise<void>;
@@ -69,14 +76,13 @@ const limiter = (policy: Policy, what = "requests", code: "rate-limited" | "quot
         throw left instanceof RateLimiterRes ? limited(what, stateOf(policy, left), code) : left;
       }
     },
-    check: async (key: string): Promise<void> => {
-      const left = await memory.get(key);
-      if (left !== null && left.consumedPoints > policy.most) throw limited(what, stateOf(policy, left), code);
+    giveBack: async (key: string): Promise<void> => {
+      await memory.reward(key);
     },
   };
 };
 
-/** Limits of this gateway alone, in memory: each replica allows as much again. */
+/** Limits of this gateway alone, in memory: each replica allows as much again. Addresses come as `clientAddress` gives them. */
 export const createRateLimits = (limits: Limits): RateLimits => {
   const of = (name: "failures" | "clients" | "token" | "project" | "device") =>
     limiter({ name, most: limits[name], seconds: windowSeconds });
@@ -94,9 +100,27 @@ export const createRateLimits = (limits: Limits): RateLimits => {
     "quota-exceeded",
   );
   return {
-    failure: async (address) => void (await refused.count(limitKey(address))),
-    barred: (address) => refused.check(limitKey(address)),
-    client: async (address) => void (await client.count(limitKey(address))),
+    failure: async (address) => void (await refused.count(address)),
+    suspect: async (address, look) => {
+      await refused.count(address);
+      return look().finally(() => refused.giveBack(address));
+    },
+    unproven: async (address, work) => {
+      const over = await refused.count(address).then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      try {
+        await work();
+      } catch (error) {
+        // What this side could not do is nobody's refusal.
+        if (error instanceof HeraldError && errors[error.code].status < 500) throw over ?? error;
+        await refused.giveBack(address);
+        throw error;
+      }
+      await refused.giveBack(address);
+    },
+    client: async (address) => void (await client.count(address)),
     lookUp: async () => void (await lookUps.count("all")),
     request: async (caller) => {
       // The narrower one first: what it refuses is not taken from the other tokens of the project.

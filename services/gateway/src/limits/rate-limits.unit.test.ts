@@ -1,5 +1,6 @@
 import { newDeviceId, newProjectId, newTokenId } from "@herald/contracts";
-import { expect, test } from "vitest";
+import { HeraldError } from "@herald/kit";
+import { describe, expect, test } from "vitest";
 import type { Caller } from "../auth/caller.ts";
 import { createRateLimits } from "./rate-limits.ts";
 
@@ -60,11 +61,55 @@ test("a project may send so many notifications in an hour, and is told when it m
   await send(other);
 });
 
-test("an address that was refused too often is barred, in whatever way it is written", async () => {
-  const { failure, barred } = limits();
-  await times(3, () => failure("2001:db8::1"));
-  await barred("2001:db8::2");
-  await expect(failure("2001:db8::3")).rejects.toMatchObject({ code: "rate-limited" });
-  await expect(barred("2001:db8::4")).rejects.toMatchObject({ code: "rate-limited" });
-  await barred("2001:db9::1");
+const address = "203.0.113.7";
+
+test("an address that was refused too often is refused before anything is looked up for it", async () => {
+  const { failure, suspect } = limits();
+  await times(3, () => failure(address));
+  let looked = 0;
+  const look = async () => ++looked;
+  await expect(suspect(address, look)).rejects.toMatchObject({ code: "rate-limited" });
+  expect(looked).toBe(0);
+  expect(await suspect("203.0.113.8", look)).toBe(1);
+});
+
+test("no more is looked up at once for an address than may be refused, and what is found costs nothing", async () => {
+  const { suspect } = limits();
+  await times(10, () => suspect(address, async () => true));
+  let asked = 0;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const all = Array.from({ length: 10 }, () =>
+    suspect(address, () => {
+      asked++;
+      return promise;
+    }).then(
+      () => "found",
+      () => "refused",
+    ),
+  );
+  await times(10, async () => {});
+  expect(asked).toBe(3);
+  resolve();
+  expect((await Promise.all(all)).filter((one) => one === "found")).toHaveLength(3);
+});
+
+describe("what shows by itself that it is true", () => {
+  const refusal = new HeraldError("open-token-invalid", "token: is not an open token");
+  const refuse = () => Promise.reject(refusal);
+
+  test("is never held back, whatever else comes from its address", async () => {
+    const { unproven } = limits();
+    await times(3, () => expect(unproven(address, refuse)).rejects.toBe(refusal));
+    await expect(unproven(address, refuse)).rejects.toMatchObject({ code: "rate-limited" });
+    await times(10, () => unproven(address, async () => {}));
+    await expect(unproven(address, refuse)).rejects.toMatchObject({ code: "rate-limited" });
+  });
+
+  test("costs its address nothing, and neither does what could not be done for it", async () => {
+    const { unproven } = limits();
+    await times(10, () => unproven(address, async () => {}));
+    const away = new HeraldError("bus-away", "the bus is away");
+    await times(10, () => expect(unproven(address, () => Promise.reject(away))).rejects.toBe(away));
+    await expect(unproven(address, refuse)).rejects.toBe(refusal);
+  });
 });

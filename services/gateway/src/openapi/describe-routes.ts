@@ -63,6 +63,7 @@ export const errorsOf = (route: Route): ErrorCode[] => {
     "bus-away",
     "service-away",
     "database-away",
+    "overloaded",
     "queue-full",
     ...(route.errors ?? []),
   ];

@@ -22,8 +22,7 @@ export const createTokenDirectory = (
     if (record === undefined) {
       if (!isProjectToken(token)) return undefined;
       // Made a moment ago, perhaps: the mirror follows within milliseconds, and whoever holds a token does not wait.
-      await limits.barred(address);
-      record = await mirror.look(key, limits.lookUp);
+      record = await limits.suspect(address, () => mirror.look(key, limits.lookUp));
     }
     const expired = record?.expiresAt !== undefined && Date.parse(record.expiresAt) <= now().getTime();
     return expired ? undefined : record;

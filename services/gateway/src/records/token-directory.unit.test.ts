@@ -34,9 +34,11 @@ const directory = (seen: Record<string, TokenRecord>, stored: Record<string, Tok
     lookUp: async () => {},
     request: async () => ({}),
     send: async () => {},
-    barred: async () => {
+    suspect: async (_, look) => {
       if (barred) throw new HeraldError("rate-limited", "too many");
+      return look();
     },
+    unproven: (_, work) => work(),
   };
   return {
     ...createTokenDirectory(mirror, limits, () => now),

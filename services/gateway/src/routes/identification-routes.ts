@@ -21,8 +21,7 @@ import { readSubscription } from "../records/read-subscription.ts";
 const clientBodyBytes = 256 * 1024;
 
 /** Lets a client act by its push token alone, where the project allows that. */
-const admitClient = async ({ limits, projects }: Gateway, address: string, projectId: ProjectId): Promise<void> => {
-  await limits.client(address);
+const admitClient = async ({ projects }: Gateway, projectId: ProjectId): Promise<void> => {
   const { openRegistration } = await projects.settings(projectId);
   if (openRegistration) return;
   throw new HeraldError("forbidden", "project_id: the project registers devices by its own backend only");
@@ -45,9 +44,9 @@ const identify = defineRoute({
     201: { description: "A new device", schema: z.object({ data: DeviceSummary, credential: z.string() }) },
   },
   errors: ["forbidden", "project-not-found", "token-held"],
-  handle: async (gateway, { body, address }) => {
+  handle: async (gateway, { body }) => {
     const { project_id: projectId, identifier: token, previous_identifier, token_kind, keys, ...device } = body;
-    await admitClient(gateway, address, projectId);
+    await admitClient(gateway, projectId);
     const {
       device: data,
       credential,
@@ -87,9 +86,8 @@ const namedDevice = (caller: CallerOf<"project" | "device">, body: Change): Devi
   return body.device_id as DeviceId;
 };
 
-const changeByToken = async (gateway: Gateway, body: Change, address: string): Promise<DeviceSummary> => {
+const changeByToken = async (gateway: Gateway, body: Change): Promise<DeviceSummary> => {
   if (body.project_id === undefined && body.identifier === undefined) {
-    await gateway.limits.failure(address);
     throw new HeraldError(
       "unauthenticated",
       "authorization: send a device credential, a project token with `device_id`, or `project_id` and `identifier` in the body",
@@ -97,7 +95,7 @@ const changeByToken = async (gateway: Gateway, body: Change, address: string): P
   }
   checkNaming(body, ["project_id", "identifier"], ["platform"], "client identity");
   const projectId = body.project_id as ProjectId;
-  await admitClient(gateway, address, projectId);
+  await admitClient(gateway, projectId);
   return gateway.ask(ChangeMetadataByToken, {
     projectId,
     token: body.identifier as string,
@@ -123,8 +121,8 @@ const changeMetadata = (method: "patch" | "put") =>
       200: { description: "The metadata is changed", schema: z.object({ data: z.union([Device, DeviceSummary]) }) },
     },
     errors: ["project-not-found", "device-not-found", "ambiguous-device"],
-    handle: async (gateway, { caller, body, address }) => {
-      if (caller.kind === "client") return ok({ data: await changeByToken(gateway, body, address) });
+    handle: async (gateway, { caller, body }) => {
+      if (caller.kind === "client") return ok({ data: await changeByToken(gateway, body) });
       const deviceId = namedDevice(caller, body);
       const change = { metadata: body.metadata };
       const data = await gateway.ask(ChangeDeviceQuestion, { projectId: caller.projectId, deviceId, change });

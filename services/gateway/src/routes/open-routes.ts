@@ -1,6 +1,6 @@
 import { OpenNotification } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { noCredential } from "../auth/caller.ts";
+import { signedBody } from "../auth/caller.ts";
 import { noContent } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
 import { notificationParam } from "./path-params.ts";
@@ -19,7 +19,7 @@ const openNotification = defineRoute({
   tag: "Notifications",
   summary: "Report that a notification was opened",
   description: "Echo `project_id` and `token` from the payload that the device received. Counted once for each device.",
-  access: noCredential,
+  access: signedBody,
   cors: true,
   params: { id: notificationParam },
   body: OpenNotification,
@@ -27,15 +27,11 @@ const openNotification = defineRoute({
   bodyLimitBytes: 2_048,
   answers: { 204: { description: "The open is recorded" } },
   errors: ["notification-not-found", "open-token-invalid"],
-  handle: async ({ openTokens, recordOpen, limits, now }, { params, body, address }) => {
+  handle: async ({ openTokens, recordOpen, now }, { params, body }) => {
     const projectId = body.project_id;
     const openedAt = now();
     const verified = openTokens.verify({ projectId, notificationId: params.id }, body.token, openedAt);
-    if ("fault" in verified) {
-      // Only refusals count: however many phones share an address, no valid open is ever held back.
-      await limits.failure(address);
-      throw new HeraldError("open-token-invalid", `token: ${faults[verified.fault]}`);
-    }
+    if ("fault" in verified) throw new HeraldError("open-token-invalid", `token: ${faults[verified.fault]}`);
     await recordOpen(projectId, { notificationId: params.id, ...verified, openedAt: openedAt.toISOString() });
     return noContent();
   },

@@ -59,8 +59,7 @@ const readKey = defineRoute({
   query: z.strictObject({ project_id: ProjectIdSchema }),
   answers: { 200: { description: "The current key", schema: z.object({ data: WebPushKey }) } },
   errors: ["project-not-found", "provider-not-found"],
-  handle: async ({ limits, projects }, { query, address }) => {
-    await limits.client(address);
+  handle: async ({ projects }, { query }) => {
     const { id } = await projects.settings(query.project_id);
     const keys = (await projects.vapidKeys(id)) ?? (await projects.vapidKeys(id, true)) ?? [];
     const of = (wanted: VapidKey["status"]) => {

@@ -1,0 +1,93 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import { gzipSync } from "node:zlib";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { toProblem } from "../herald-error.ts";
+import { createHeldBytes } from "./held-bytes.ts";
+import { createReadBody } from "./json-body.ts";
+import { type HttpServer, startHttp } from "./start-http.ts";
+
+const limit = 200_000;
+const share = 300_000;
+const held = createHeldBytes({ most: 2 * share, perAddress: share });
+const read = createReadBody(limit);
+/** Resolves when the body may be read. */
+let permit = Promise.resolve();
+let outcomes: string[] = [];
+let server: HttpServer;
+beforeAll(async () => {
+  server = await startHttp(
+    async (request, response) => {
+      const hold = held.holdFor(request, response, "address");
+      await permit;
+      const { status, headers, body } = await read(request, hold).then(
+        (value) => ({ status: 200, headers: {}, body: { errors: [typeof value] } }),
+        (error: unknown) => toProblem(error, "test"),
+      );
+      outcomes.push(body.errors.join());
+      response.writeHead(status, headers).end(JSON.stringify(body));
+    },
+    { host: "127.0.0.1", port: 0 },
+  );
+});
+afterAll(() => server.stop(100));
+beforeEach(() => {
+  permit = Promise.resolve();
+  outcomes = [];
+});
+
+const post = async (body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) => {
+  const response = await fetch(server.address, {
+    method: "POST",
+    body,
+    headers: { "content-type": "application/json", ...headers },
+  });
+  const { errors } = (await response.json()) as { errors: string[] };
+  return { status: response.status, errors, headers: response.headers };
+};
+
+/** The beginning of a request that never ends. */
+const half = (bytes: number) =>
+  `POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${bytes + 1}\r\n\r\n${"a".repeat(bytes)}`;
+
+test("JSON of too many values is refused before anything looks at them", async () => {
+  expect(await post(`[${"0,".repeat(19_998)}0]`)).toMatchObject({ status: 200 });
+  const wide = JSON.stringify(Object.fromEntries(Array.from({ length: 1_001 }, (_, index) => [`k${index}`, 0])));
+  expect(await post(wide)).toMatchObject({ status: 422, errors: ["body: an object may have at most 1000 fields"] });
+  for (const many of [`[${"0,".repeat(20_000)}0]`, `[${"[0,0],".repeat(9_000)}0]`])
+    expect(await post(many)).toMatchObject({ status: 422, errors: ["body: may have at most 20000 values"] });
+});
+
+test("what is held of bodies is bounded while they come, packed ones as what they unpack to", async () => {
+  const sockets = [1, 2].map(() => connect(server.port, "127.0.0.1"));
+  for (const socket of sockets) socket.write(half(140_000));
+  await expect.poll(held.held).toBeGreaterThan(280_000);
+  for (const [body, coding] of [
+    [JSON.stringify("x".repeat(100_000)), "identity"],
+    [new Uint8Array(gzipSync(JSON.stringify("x".repeat(100_000)))), "gzip"],
+  ] as const) {
+    const refused = await post(body, { "content-encoding": coding });
+    expect(refused).toMatchObject({ status: 429, errors: [expect.stringContaining(`may have ${share} bytes`)] });
+    expect(refused.headers.get("retry-after")).toBe("1");
+  }
+  expect(await post('"small"')).toMatchObject({ status: 200 });
+  for (const socket of sockets) socket.destroy();
+  await expect.poll(held.held).toBe(0);
+});
+
+test("a body that breaks off gives back what was held, before it is read too", async () => {
+  const gate = Promise.withResolvers<void>();
+  for (const wait of [Promise.resolve(), gate.promise]) {
+    permit = wait;
+    const socket = connect(server.port, "127.0.0.1");
+    await once(socket, "connect");
+    await new Promise((resolve) => socket.write(half(1_000), resolve));
+    await expect.poll(server.connections).toBe(1);
+    socket.destroy();
+    await expect.poll(server.connections).toBe(0);
+    gate.resolve();
+    await expect.poll(() => outcomes.length).toBe(1);
+    expect(outcomes.splice(0)).toEqual(["body: could not be read as content-length and content-encoding announce it"]);
+    expect(held.held()).toBe(0);
+  }
+});
