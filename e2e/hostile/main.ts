@@ -9,6 +9,7 @@ const attacks = [
   "messages",
   "provider-answers",
   "http",
+  "requests",
   "ssrf",
   "projects",
   "operators",
