@@ -17,8 +17,8 @@ import { created, ok } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
 import { readSubscription } from "../records/read-subscription.ts";
 
-/** Metadata and identifiers of 16 KiB each, were every character escaped, beside a push token. */
-const clientBodyBytes = 256 * 1024;
+/** Metadata and identifiers of 16 KiB each, were every character of other scripts escaped, which triples them, beside two push tokens. */
+const clientBodyBytes = 128 * 1024;
 
 /** Lets a client act by its push token alone, where the project allows that. */
 const admitClient = async ({ projects }: Gateway, projectId: ProjectId): Promise<void> => {
