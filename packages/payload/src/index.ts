@@ -2,6 +2,7 @@ export type { ApnsRendering } from "./apns.ts";
 export { apnsMaxBytes, renderApns } from "./apns.ts";
 export type { FcmRendering } from "./fcm.ts";
 export { fcmMaxBytes, renderFcm } from "./fcm.ts";
+export { hkdfSha256 } from "./hmac-sha256.ts";
 export type { OpenClaim, OpenKey, OpenTokenFault, OpenTokens } from "./open-token.ts";
 export { createOpenTokens, openTokenLifetimeMs, parseOpenKeys } from "./open-token.ts";
 export type { Origin } from "./render.ts";

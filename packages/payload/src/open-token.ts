@@ -1,5 +1,6 @@
-import { hash, hkdfSync, timingSafeEqual } from "node:crypto";
+import { hkdfSync, timingSafeEqual } from "node:crypto";
 import { DeviceId, type NotificationId, type Platform, type ProjectId } from "@herald/contracts";
+import { hmacSha256 } from "./hmac-sha256.ts";
 
 /** How long an open is taken after the push, in milliseconds: 30 days. */
 export const openTokenLifetimeMs = 30 * 86_400_000;
@@ -35,44 +36,26 @@ export type OpenTokens = {
   readonly length: number;
 };
 
-const blockBytes = 64;
 const macBytes = 32;
-
-/**
- * HMAC-SHA-256 (RFC 2104) as unpadded base64url. Written over the one-shot hash because one is made for every push and
- * `createHmac` costs eleven times as much. The inner digest is a string of bytes: as a Buffer it would double the cost.
- */
-const hmacWith = (key: Uint8Array): ((message: string) => string) => {
-  const inner = Buffer.alloc(blockBytes + 512);
-  const outer = Buffer.alloc(blockBytes + macBytes);
-  for (let index = 0; index < blockBytes; index++) {
-    const byte = key[index] ?? 0;
-    inner[index] = byte ^ 0x36;
-    outer[index] = byte ^ 0x5c;
-  }
-  return (message) => {
-    const bytes = inner.write(message, blockBytes, "latin1");
-    outer.write(hash("sha256", inner.subarray(0, blockBytes + bytes), "binary"), blockBytes, "latin1");
-    return hash("sha256", outer, "base64url");
-  };
-};
 
 /** Enough for every project of a busy service; past it the oldest is derived again, at 5 µs. */
 const cachedProjects = 4096;
 
+type Sign = (message: string) => string;
+
 /** One key per project, so that no project's tokens say anything about another's (HKDF, RFC 5869). */
-const perProject = (secret: Uint8Array): ((projectId: ProjectId) => (message: string) => string) => {
-  const known = new Map<ProjectId, (message: string) => string>();
+const perProject = (secret: Uint8Array): ((projectId: ProjectId) => Sign) => {
+  const known = new Map<ProjectId, Sign>();
   return (projectId) => {
     const found = known.get(projectId);
     if (found) return found;
-    const derived = hmacWith(
-      new Uint8Array(hkdfSync("sha256", secret, "", `herald open token ${projectId}`, macBytes)),
-    );
+    const derived = hkdfSync("sha256", secret, "", `herald open token ${projectId}`, macBytes);
+    const mac = hmacSha256(new Uint8Array(derived));
+    const sign: Sign = (message) => mac(message, "base64url");
     const [oldest] = known.keys();
     if (known.size >= cachedProjects && oldest !== undefined) known.delete(oldest);
-    known.set(projectId, derived);
-    return derived;
+    known.set(projectId, sign);
+    return sign;
   };
 };
 
