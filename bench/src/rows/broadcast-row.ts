@@ -10,6 +10,7 @@ type Floor = {
   readonly seconds: number;
   readonly cpuMicros: number;
   readonly encryptMicros: number;
+  readonly agreeMicros: number;
 };
 
 /** `node:http2` alone, in the same run, against the same sink. */
@@ -29,7 +30,16 @@ const tableOf = (
   floors: readonly Floor[],
 ): Table => {
   const floorRates = floors.map(({ pushes, seconds }) => pushes / seconds);
-  const encryption = floors.map(({ pushes, encryptMicros }) => encryptMicros / pushes);
+  const encryption = [
+    {
+      label: "encryption alone, µs a push",
+      values: floors.map(({ pushes, encryptMicros }) => encryptMicros / pushes),
+    },
+    {
+      label: "  key agreement alone, µs a push",
+      values: floors.map(({ pushes, agreeMicros }) => agreeMicros / pushes),
+    },
+  ];
   return {
     title: `${nameOf[provider]}: one send to a topic of ${devices} devices, from the POST to the last push`,
     short: `${nameOf[provider]} ${devices}`,
@@ -43,7 +53,7 @@ const tableOf = (
       },
       { label: "CPU of Herald, µs a push", values: broadcasts.map((one) => one.ownCpu) },
       { label: "floor alone, µs a push", values: floors.map(({ pushes, cpuMicros }) => cpuMicros / pushes) },
-      ...(provider === "webpush" ? [{ label: "encryption alone, µs a push", values: encryption }] : []),
+      ...(provider === "webpush" ? encryption : []),
       ...linesOfEach(broadcasts),
     ],
   };

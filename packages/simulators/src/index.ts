@@ -6,5 +6,6 @@ export type { ProviderStats, Push, PushFilter } from "./push-log.ts";
 export { InvalidScript, type Rule } from "./script/rule.ts";
 export type { Provider, Simulator } from "./simulator.ts";
 export { type Simulators, type SimulatorsOptions, startSimulators } from "./start-simulators.ts";
+export { decrypt as decryptWebPush } from "./webpush/decrypt.ts";
 export type { WebPushOptions, WebPushSimulator } from "./webpush/server.ts";
 export type { SubscribeOptions, WebPushSubscription } from "./webpush/subscriptions.ts";

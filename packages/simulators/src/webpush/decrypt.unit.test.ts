@@ -1,6 +1,6 @@
 import { createECDH } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import webpush from "web-push";
+import { encrypt as encryptFor } from "../../test/webpush-sender.ts";
 import { decrypt } from "./decrypt.ts";
 
 const bytes = (text: string) => Buffer.from(text, "base64url");
@@ -10,8 +10,8 @@ const subscriber = (privateKey?: string) => {
   else ecdh.setPrivateKey(bytes(privateKey));
   return { ecdh, auth: bytes("BTBZMqHH6r4Tts7J_aSIgg") };
 };
-const encrypt = (text: string | Buffer, { ecdh, auth }: ReturnType<typeof subscriber>) =>
-  webpush.encrypt(ecdh.getPublicKey("base64url"), auth.toString("base64url"), text, "aes128gcm").cipherText;
+const encrypt = (text: string, { ecdh, auth }: ReturnType<typeof subscriber>, padding?: number) =>
+  encryptFor(text, { p256dh: ecdh.getPublicKey("base64url"), auth: auth.toString("base64url") }, padding);
 
 describe("an aes128gcm body", () => {
   it("is read as RFC 8291's example says (section 5)", () => {
@@ -23,10 +23,12 @@ describe("an aes128gcm body", () => {
     );
   });
 
-  it("is what web-push makes", () => {
+  it("is read whatever its length and its padding", () => {
     const browser = subscriber();
-    for (const text of ["", "Grüße", JSON.stringify({ title: "x".repeat(3900) })])
+    for (const text of ["", "Grüße", "ends like padding\u0002\0\0", "x".repeat(3_993)]) {
       expect(decrypt(encrypt(text, browser), browser)).toBe(text);
+      expect(decrypt(encrypt(text, browser, 64), browser)).toBe(text);
+    }
   });
 });
 

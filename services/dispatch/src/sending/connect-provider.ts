@@ -73,10 +73,13 @@ export const createConnectProvider = (options: Options): ConnectProvider => {
     return {
       prepare: (message) => {
         const { urgency, body } = renderWebPush(message.content, message);
-        const collapseId = collapseIdOf(message);
-        const expiresAt = storedUntil(message);
+        const send = client.prepare({
+          urgency,
+          expiresAt: storedUntil(message),
+          collapseId: collapseIdOf(message),
+        });
         return ({ token: endpoint, keys, vapidKeyId, locale }, openToken) =>
-          client.send({ endpoint, keys, vapidKeyId, urgency, expiresAt, collapseId, body: body(openToken, locale) });
+          send({ endpoint, keys, vapidKeyId }, body(openToken, locale));
       },
       routeOf: ({ token: endpoint }) => originOf(endpoint),
       close: client.close,

@@ -3,9 +3,9 @@ import type { DeliveryReason, WebPushKeys } from "@herald/contracts";
 import type { Transport, TransportAnswer, TransportOptions } from "@herald/http2-client";
 import { NOT_PUBLIC, publicLookup, type Resolve } from "@herald/kit";
 import { webPushMaxBytes } from "@herald/payload";
-import webPush from "web-push";
 import { secondsToLive } from "../../domain/seconds-to-live.ts";
 import { type Outcome, unanswered } from "../outcome.ts";
+import { encryptPush, newSenderKeys } from "./encryption.ts";
 import { checkEndpoint, knownPushServices } from "./endpoint-guard.ts";
 import { type HeldKey, keyFor } from "./key-ring.ts";
 import { webPushOutcome } from "./outcome.ts";
@@ -13,24 +13,28 @@ import { createPushOrigins } from "./push-origins.ts";
 import { type CompleteWebPushSettings, ringOf } from "./settings.ts";
 import { createVapid } from "./vapid.ts";
 
-/** One notification for one subscription. */
-export type WebPush = {
-  /** The subscription's URL. */
-  readonly endpoint: string;
-  readonly keys: WebPushKeys | undefined;
-  /** Which VAPID key the subscription was made with; absent: from before keys had ids. */
-  readonly vapidKeyId?: string | undefined;
-  /** The rendered payload, in the clear. */
-  readonly body: string;
+/** What is the same for all subscriptions of a batch. */
+export type WebPushMessage = {
   readonly urgency: "very-low" | "low" | "normal" | "high";
   /** Until when the push service may keep it; a time that is past means: now or never. */
   readonly expiresAt: Date;
   readonly collapseId: string;
 };
 
+export type WebPushRecipient = {
+  /** The subscription's URL. */
+  readonly endpoint: string;
+  readonly keys: WebPushKeys | undefined;
+  /** Which VAPID key the subscription was made with; absent: from before keys had ids. */
+  readonly vapidKeyId?: string | undefined;
+};
+
 export type WebPushClient = {
-  /** Never rejects for what a push service, the network or a subscription did. */
-  send(push: WebPush): Promise<Outcome>;
+  /**
+   * Sends one message to each recipient that it is called with; `body` is the rendered payload, in the clear. Never rejects for
+   * what a push service, the network or a subscription did.
+   */
+  prepare(message: WebPushMessage): (recipient: WebPushRecipient, body: string) => Promise<Outcome>;
   close(): Promise<void>;
 };
 
@@ -61,18 +65,6 @@ export function createWebPushClient({
     createTransport(origin === rules.exemptOrigin ? { origin, ca } : { origin, lookup, connections: 2 }),
   );
 
-  function headersOf(push: WebPush, authorization: string, size: number): Record<string, string> {
-    return {
-      authorization,
-      ttl: String(secondsToLive(push.expiresAt, now())),
-      urgency: push.urgency,
-      topic: topicOf(push.collapseId),
-      "content-encoding": "aes128gcm",
-      "content-type": "application/octet-stream",
-      "content-length": String(size),
-    };
-  }
-
   function signerOf(key: HeldKey) {
     const known = signers.get(key.id);
     if (known) return known;
@@ -88,21 +80,32 @@ export function createWebPushClient({
   }
 
   return {
-    async send(push) {
-      const target = checkEndpoint(push.endpoint, rules);
-      if (!target.ok) return forbidden(target.problem);
-      const size = Buffer.byteLength(push.body);
-      if (size > webPushMaxBytes) return unsent("payload-too-large", `${size} bytes, ${webPushMaxBytes} fit`);
-      const key = keyFor(ring, push.vapidKeyId);
-      if (key === undefined)
-        return unsent("vapid-key-retired", `the key ${push.vapidKeyId ?? ring.unnamed} was retired`);
-      const body = encrypt(push.body, push.keys);
-      if (body === undefined) return unsent("token-invalid", "the subscription's keys are not usable");
-      const authorization = await signerOf(key).headerFor(target.origin);
-      const headers = headersOf(push, authorization, body.length);
-      return judge(
-        await origins.use(target.origin, (transport) => transport.send({ path: target.path, headers, body })),
-      );
+    prepare({ urgency, expiresAt, collapseId }) {
+      const topic = topicOf(collapseId);
+      const senderKeys = newSenderKeys();
+      return async ({ endpoint, keys, vapidKeyId }, text) => {
+        const target = checkEndpoint(endpoint, rules);
+        if (!target.ok) return forbidden(target.problem);
+        const size = Buffer.byteLength(text);
+        if (size > webPushMaxBytes) return unsent("payload-too-large", `${size} bytes, ${webPushMaxBytes} fit`);
+        const key = keyFor(ring, vapidKeyId);
+        if (key === undefined) return unsent("vapid-key-retired", `the key ${vapidKeyId ?? ring.unnamed} was retired`);
+        const encrypted = await encryptPush(text, keys, senderKeys);
+        if ("problem" in encrypted) return unsent("token-invalid", encrypted.problem);
+        const { body } = encrypted;
+        const headers = {
+          authorization: await signerOf(key).headerFor(target.origin),
+          ttl: String(secondsToLive(expiresAt, now())),
+          urgency,
+          topic,
+          "content-encoding": "aes128gcm",
+          "content-type": "application/octet-stream",
+          "content-length": String(body.length),
+        };
+        return judge(
+          await origins.use(target.origin, (transport) => transport.send({ path: target.path, headers, body })),
+        );
+      };
     },
     close: origins.close,
   };
@@ -117,16 +120,6 @@ const unsent = (reason: DeliveryReason, providerReason: string): Outcome => ({
 });
 
 const forbidden = (providerReason: string): Outcome => unsent("endpoint-forbidden", providerReason);
-
-/** RFC 8291; undefined for keys that are no point of the curve or no secret. */
-function encrypt(body: string, keys: WebPushKeys | undefined): Buffer | undefined {
-  if (keys === undefined) return undefined;
-  try {
-    return webPush.encrypt(keys.p256dh, keys.auth, body, "aes128gcm").cipherText;
-  } catch {
-    return undefined;
-  }
-}
 
 /** A topic is at most 32 characters of base64url; any other id is hashed, so that it still replaces its own kind. */
 export const topicOf = (collapseId: string): string =>

@@ -8,12 +8,21 @@ import {
 } from "@herald/http2-client";
 import { type Simulators, type SimulatorsOptions, startSimulators } from "@herald/simulators";
 import { afterEach, describe, expect, it, test } from "vitest";
-import { createWebPushClient, topicOf, type WebPush, type WebPushClientOptions } from "./client.ts";
+import {
+  createWebPushClient,
+  topicOf,
+  type WebPushClientOptions,
+  type WebPushMessage,
+  type WebPushRecipient,
+} from "./client.ts";
 import { heldKey, type KeyRing, makeCurrent, newRing, retire, stage } from "./key-ring.ts";
 import { newVapidKeys, type VapidKeys } from "./vapid-keys.ts";
 
 const keys = newVapidKeys();
 const subject = "mailto:ops@example.com";
+
+/** One notification for one subscription. */
+type Push = WebPushMessage & WebPushRecipient & { readonly body: string };
 
 const cleanups: Array<() => Promise<unknown>> = [];
 afterEach(async () => {
@@ -37,12 +46,12 @@ function connect(
     ...over,
   });
   cleanups.push(client.close);
-  return client;
+  return { ...client, send: ({ body, ...push }: Push) => client.prepare(push)(push, body) };
 }
 
 const at = ({ webpush, ca }: Simulators) => ({ endpoint: webpush.url, ca });
 
-function pushTo(simulators: Simulators, prefix = "", over: Partial<WebPush> = {}): WebPush {
+function pushTo(simulators: Simulators, prefix = "", over: Partial<Push> = {}): Push {
   const subscription = simulators.webpush.subscribe({ applicationServerKey: keys.public_key, prefix });
   return {
     endpoint: subscription.endpoint,
@@ -93,15 +102,57 @@ describe("a push", () => {
   });
 
   it.each([
-    ["none", undefined],
-    ["a point that is not on the curve", { p256dh: Buffer.alloc(65, 4).toString("base64url"), auth: "A".repeat(22) }],
-    ["a secret that is too short", { p256dh: newVapidKeys().public_key, auth: "AAAA" }],
-    ["nonsense", { p256dh: "x", auth: "y" }],
-  ])("with keys that are %s is refused without a request", async (_, wrong) => {
+    ["none", undefined, "keys: the subscription has none"],
+    [
+      "a point that is not on the curve",
+      { p256dh: Buffer.alloc(65, 4).toString("base64url"), auth: "A".repeat(22) },
+      "keys.p256dh: not an uncompressed point of P-256",
+    ],
+    [
+      "a secret that is too short",
+      { p256dh: newVapidKeys().public_key, auth: "AAAA" },
+      "keys.auth: 3 bytes, must be 16",
+    ],
+    ["nonsense", { p256dh: "x", auth: "y" }, "keys.auth: 0 bytes, must be 16"],
+  ])(
+    "with keys that are %s is refused without a request, and the others are sent",
+    async (_, wrong, providerReason) => {
+      const simulators = await simulate();
+      const [bad, good] = [pushTo(simulators, "", { keys: wrong }), pushTo(simulators)];
+      const client = connect(at(simulators));
+      const send = client.prepare(good);
+      expect(await Promise.all([bad, good, bad].map((push) => send(push, push.body)))).toEqual([
+        { kind: "rejected", reason: "token-invalid", providerReason, unsent: true },
+        expect.objectContaining({ kind: "accepted" }),
+        { kind: "rejected", reason: "token-invalid", providerReason, unsent: true },
+      ]);
+      expect(simulators.pushes()).toMatchObject([{ token: good.endpoint }]);
+    },
+  );
+
+  it("shares the sender's key with its batch, and with no other", async () => {
     const simulators = await simulate();
-    const outcome = await connect(at(simulators)).send(pushTo(simulators, "", { keys: wrong }));
-    expect(outcome).toMatchObject({ kind: "rejected", reason: "token-invalid" });
-    expect(simulators.pushes()).toEqual([]);
+    const seen: string[] = [];
+    const client = connect(at(simulators), {
+      createTransport(options) {
+        const transport = createHttp2Pool(options);
+        return {
+          ...transport,
+          send(request) {
+            seen.push(Buffer.from(request.body).toString("hex", 21, 86));
+            return transport.send(request);
+          },
+        };
+      },
+    });
+    for (let batch = 0; batch < 2; batch++) {
+      const pushes = [pushTo(simulators), pushTo(simulators), pushTo(simulators)];
+      const send = client.prepare(pushTo(simulators));
+      for (const outcome of await Promise.all(pushes.map((push) => send(push, push.body))))
+        expect(outcome).toMatchObject({ kind: "accepted" });
+    }
+    expect(seen).toEqual([seen[0], seen[0], seen[0], seen[3], seen[3], seen[3]]);
+    expect(seen[3]).not.toBe(seen[0]);
   });
 });
 
