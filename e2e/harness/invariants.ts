@@ -116,7 +116,7 @@ const identity = ({ provider, headers, payload }: Push): string => {
     case "apns":
       return `${headers["apns-id"]} ${headers["apns-collapse-id"]}`;
     case "fcm":
-      return String((payload as { android?: { collapse_key?: string } }).android?.collapse_key);
+      return String((payload as { android?: { notification?: { tag?: string } } }).android?.notification?.tag);
     case "webpush":
       return String(headers.topic);
   }

@@ -1,6 +1,6 @@
 import type { FcmTokenKind, NotificationContent } from "@herald/contracts";
 import { perLocalization, type Words } from "./localize.ts";
-import { compact, type Origin, override, type Template } from "./render.ts";
+import { collapseIdOf, compact, type Origin, override, type Template } from "./render.ts";
 
 /** The most bytes that FCM takes in a message's notification and data. */
 export const fcmMaxBytes = 4096;
@@ -14,18 +14,19 @@ export type FcmRendering = {
 const notification = (content: NotificationContent, words: Words): Record<string, unknown> | undefined =>
   content.silent ? undefined : compact({ title: words.title, body: words.body, image: words.image });
 
-const android = (content: NotificationContent, ttlSeconds: number): Record<string, unknown> =>
+const android = (content: NotificationContent, origin: Origin, ttlSeconds: number): Record<string, unknown> =>
   compact({
     priority: content.silent || content.priority === "normal" ? "NORMAL" : "HIGH",
     ttl: `${ttlSeconds}s`,
+    // Never the notification's id: FCM stores four keys for a device that is offline and drops what has a fifth.
     collapse_key: content.collapse_id,
     notification: content.silent
       ? undefined
       : compact({
           sound: content.sound,
-          click_action: content.category,
+          click_action: content.click_action,
           notification_count: content.badge,
-          tag: content.collapse_id,
+          tag: collapseIdOf(content, origin),
         }),
   });
 
@@ -33,7 +34,7 @@ const template = (content: NotificationContent, origin: Origin, ttlSeconds: numb
   const { data, ...message } = override(
     compact({
       notification: notification(content, words),
-      android: android(content, ttlSeconds),
+      android: android(content, origin, ttlSeconds),
       data: compact({ ...content.data, link_to: words.link_to }),
     }),
     content.android,

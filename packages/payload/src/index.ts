@@ -6,6 +6,7 @@ export { hkdfSha256 } from "./hmac-sha256.ts";
 export type { OpenClaim, OpenKey, OpenTokenFault, OpenTokens } from "./open-token.ts";
 export { createOpenTokens, openTokenLifetimeMs, parseOpenKeys } from "./open-token.ts";
 export type { Origin } from "./render.ts";
+export { collapseIdOf } from "./render.ts";
 export type { WebPushRendering } from "./webpush.ts";
 export { renderWebPush, webPushMaxBytes } from "./webpush.ts";
 export { weigh } from "./weigh.ts";

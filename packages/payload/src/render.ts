@@ -9,6 +9,10 @@ import {
 /** Which notification a payload belongs to: what the device needs to report an open. */
 export type Origin = { readonly projectId: ProjectId; readonly notificationId: NotificationId };
 
+/** What a later push must carry too to take this one's place: by default only a repeat of it does. */
+export const collapseIdOf = ({ collapse_id }: NotificationContent, { notificationId }: Origin): string =>
+  collapse_id ?? notificationId;
+
 /** JSON around the open token, which is the only thing that differs between two devices with the same words. */
 export type Template = { readonly head: string; readonly tail: string };
 

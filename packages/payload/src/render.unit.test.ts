@@ -75,7 +75,15 @@ describe("APNs", () => {
 
 describe("FCM", () => {
   test("shows the words, and hands the app what an open needs as data", () => {
-    expect(fcm({ ...hello, data: { order: "42" }, collapse_id: "c", sound: "s", category: "OPEN", badge: 3 })).toEqual({
+    const content = {
+      data: { order: "42" },
+      collapse_id: "c",
+      sound: "s",
+      category: "C",
+      click_action: "OPEN",
+      badge: 3,
+    };
+    expect(fcm({ ...hello, ...content })).toEqual({
       message: {
         notification: { title: "Hello", body: "World" },
         android: {
@@ -108,6 +116,24 @@ describe("FCM", () => {
     const body = renderFcm(hello, origin, 60).body({ token: "f", kind: "fid" }, "T");
     expect(JSON.parse(body).message).toMatchObject({ fid: "f" });
   });
+});
+
+test("what replaces on the screen is the collapse id, and without one the notification's own, so that a repeat shows once", () => {
+  const { notificationId } = origin;
+  expect(fcm(hello).message.android).toMatchObject({ notification: { tag: notificationId } });
+  expect(fcm(hello).message.android).not.toHaveProperty("collapse_key");
+  expect(web(hello).notification.tag).toBe(notificationId);
+  expect(fcm({ ...hello, collapse_id: "c" }).message.android).toMatchObject({
+    collapse_key: "c",
+    notification: { tag: "c" },
+  });
+});
+
+test("a web notification's badge is an image, and the number is the app's", () => {
+  const { notification, app_badge } = web({ ...hello, badge: 3, badge_image: "https://example.com/b.png" });
+  expect(notification).toMatchObject({ badge: "https://example.com/b.png" });
+  expect(app_badge).toBe(3);
+  expect(web({ ...hello, badge: 3 }).notification).not.toHaveProperty("badge");
 });
 
 test("Web Push carries the same for the service worker", () => {

@@ -1,6 +1,6 @@
 import type { NotificationContent } from "@herald/contracts";
 import { perLocalization, type Words } from "./localize.ts";
-import { compact, type Origin, override, type Template, withOpenToken } from "./render.ts";
+import { collapseIdOf, compact, type Origin, override, type Template, withOpenToken } from "./render.ts";
 
 /** The most plaintext that fits an encrypted record of 4,096 bytes (RFC 8291). */
 export const webPushMaxBytes = 3993;
@@ -18,12 +18,14 @@ const template = (content: NotificationContent, origin: Origin, words: Words): T
         title: words.title,
         body: words.body,
         image: words.image,
-        tag: content.collapse_id,
-        badge: content.badge,
+        tag: collapseIdOf(content, origin),
+        badge: content.badge_image,
         sound: content.sound,
         category: content.category,
       });
-  const rendered = override(compact({ notification, link_to: words.link_to, data: content.data }), content.web);
+  // Its number has the name that Declarative Web Push gives it: a notification's own `badge` is an image.
+  const own = { notification, app_badge: content.badge, link_to: words.link_to, data: content.data };
+  const rendered = override(compact(own), content.web);
   return withOpenToken({ ...rendered, notification_id: origin.notificationId, project_id: origin.projectId });
 };
 

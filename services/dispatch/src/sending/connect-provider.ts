@@ -1,6 +1,6 @@
 import type { ApnsSettings, FcmSettings, Provider } from "@herald/contracts";
 import type { Transport, TransportOptions } from "@herald/http2-client";
-import { renderApns, renderFcm, renderWebPush } from "@herald/payload";
+import { collapseIdOf, renderApns, renderFcm, renderWebPush } from "@herald/payload";
 import { secondsToLive } from "../domain/seconds-to-live.ts";
 import { createApnsClient } from "../providers/apns/client.ts";
 import { createProviderTokens } from "../providers/apns/provider-tokens.ts";
@@ -20,8 +20,6 @@ type Options = {
   readonly anyPushService: boolean;
   readonly now: () => Date;
 };
-
-const collapseIdOf = ({ content, notificationId }: Message): string => content.collapse_id ?? notificationId;
 
 /** Until when a provider may store it. No time to live means now or never, which a past time says. */
 const storedUntil = ({ content, expiresAt }: Message): Date => (content.ttl === 0 ? new Date(0) : expiresAt);
@@ -44,7 +42,7 @@ export const createConnectProvider = (options: Options): ConnectProvider => {
       prepare: (message) => {
         const { notificationId } = message;
         const { pushType, priority, body } = renderApns(message.content, message);
-        const collapseId = collapseIdOf(message);
+        const collapseId = collapseIdOf(message.content, message);
         const expiresAt = storedUntil(message);
         const send = client.prepare({ notificationId, pushType, priority, expiresAt, collapseId });
         return (device, openToken) => send(device, body(openToken, device.locale));
@@ -76,7 +74,7 @@ export const createConnectProvider = (options: Options): ConnectProvider => {
         const send = client.prepare({
           urgency,
           expiresAt: storedUntil(message),
-          collapseId: collapseIdOf(message),
+          collapseId: collapseIdOf(message.content, message),
         });
         return ({ token: endpoint, keys, vapidKeyId, locale }, openToken) =>
           send({ endpoint, keys, vapidKeyId }, body(openToken, locale));

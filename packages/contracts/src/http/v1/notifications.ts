@@ -53,9 +53,18 @@ const content = {
   link_to: LinkTo.optional(),
   data: z.record(z.string().min(1).max(256), z.string()).optional(),
   image: Image.optional(),
-  badge: z.number().int().min(0).max(999_999).optional(),
+  badge: z.number().int().min(0).max(999_999).optional().meta({ description: "The number on the app's icon" }),
+  badge_image: Image.optional().meta({
+    description: "Web: https URL of the small one-coloured image that stands for the app in Android's status bar",
+  }),
   sound: text(128).optional(),
-  category: text(128).optional(),
+  category: text(128)
+    .optional()
+    .meta({ description: "iOS: the notification category that the app registered, whose actions are offered" }),
+  click_action: text(256).optional().meta({
+    description:
+      "Android: the action of the intent filter whose activity a tap starts. Absent: the app's launcher activity",
+  }),
   silent: z.boolean().optional(),
   priority: z.enum(["high", "normal"]).optional(),
   ttl: z.number().int().min(0).max(maxTtlSeconds, `must be at most ${maxTtlSeconds} seconds (28 days)`).optional(),
@@ -64,7 +73,11 @@ const content = {
     .min(1)
     .refine((id) => bytes(id) <= 64, "must be at most 64 bytes")
     .refine((id) => /^[\x21-\x7e]+$/.test(id), "must be visible ASCII without spaces: it travels in a header")
-    .optional(),
+    .optional()
+    .meta({
+      description:
+        "A later notification with the same id takes the place of an earlier one on the screen. Default: the notification's own id, so that only a repeat of it does",
+    }),
   send_at: z.iso
     .datetime({ offset: true, error: "must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00+01:00" })
     .optional(),
