@@ -79,12 +79,17 @@ export const aboutOneDevice: readonly Case[] = [
 
   rejected("android", { status: 400, reason: "INVALID_ARGUMENT" }, "payload-invalid"),
   rejected("android", { status: 400, body: JSON.stringify(badToken) }, "token-invalid"),
+  rejected("android", { status: 401, reason: "THIRD_PARTY_AUTH_ERROR" }, "token-kind-mismatch"),
+  rejected("android", { status: 403, reason: "SENDER_ID_MISMATCH" }, "topic-mismatch"),
+  rejected("android", { status: 404, reason: "NOT_FOUND" }, "token-invalid"),
   unregistered("android", { status: 404, reason: "UNREGISTERED" }),
   later("android", { status: 500, reason: "INTERNAL" }),
   later("android", { status: 503, reason: "UNAVAILABLE" }),
   later("android", { status: 504, reason: "DEADLINE_EXCEEDED" }),
 
   rejected("web", { status: 400 }, "provider-rejected"),
+  rejected("web", { status: 401 }, "topic-mismatch"),
+  rejected("web", { status: 403 }, "topic-mismatch"),
   rejected("web", { status: 413 }, "payload-too-large"),
   rejected("web", { status: 301, headers: { location: "https://127.0.0.1/" } }, "endpoint-forbidden"),
   unregistered("web", { status: 404 }),
@@ -116,12 +121,9 @@ export const refusals: readonly Refusal[] = [
   ...refused("ios", 400, "BadTopic", "MissingTopic", "TopicDisallowed"),
   ...refused("ios", 403, "BadCertificate", "BadCertificateEnvironment", "BadEnvironmentKeyIdInToken", "Forbidden"),
   ...refused("ios", 403, "InvalidProviderToken", "MissingProviderToken", "UnrelatedKeyIdInToken"),
-  ...refused("android", 401, "THIRD_PARTY_AUTH_ERROR", "UNAUTHENTICATED"),
-  ...refused("android", 403, "SENDER_ID_MISMATCH", "PERMISSION_DENIED"),
-  ...refused("android", 404, "NOT_FOUND"),
+  ...refused("android", 401, "UNAUTHENTICATED"),
+  ...refused("android", 403, "PERMISSION_DENIED"),
   { platform: "android", rule: { status: 400, reason: "invalid_grant" }, at: "fcm-token" },
-  { platform: "web", rule: { status: 401 } },
-  { platform: "web", rule: { status: 403 } },
 ];
 
 /** How long the provider wants to be left alone: as it says, or what its documentation asks for where it says nothing. */

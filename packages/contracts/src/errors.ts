@@ -77,6 +77,10 @@ export const deliveryReasons = {
   "payload-invalid": "The provider refused the payload.",
   "token-invalid": "The provider does not recognise the push token as one of its own.",
   "topic-mismatch": "The push token belongs to another app than the project's provider settings name.",
+  "environment-mismatch":
+    "The device names an APNs environment that the project's credential is not accepted in; the project's own is another.",
+  "token-kind-mismatch":
+    "The push token is of an app that the Firebase project cannot send to: an iOS or web app without its key in Firebase.",
   "provider-rejected": "The provider refused this message for this device.",
   "provider-not-configured": "The project has no provider for this device's platform.",
   "provider-misconfigured":
@@ -89,6 +93,26 @@ export const deliveryReasons = {
   cancelled: "The notification was cancelled before it was sent to this device.",
   internal: "Herald failed to process it; the dead letters hold the message.",
 } as const satisfies Record<string, string>;
+
+/** Why pushes cannot be sent although the provider's settings are used: the `reason` of a provider's problem, and what to check. */
+export const providerProblems = {
+  "certificate-untrusted":
+    "Check that `ca` of the provider's settings is the authority that signed the server's certificate, and that no proxy answers in its place.",
+  "certificate-name":
+    "The server shows a certificate for another name: check `endpoint` of the provider's settings, and that no proxy answers in its place.",
+  "certificate-expired": "Check the server's certificate and the clock of the machine that dispatch runs on.",
+  "tls-refused":
+    "The TLS handshake failed: check `endpoint` and `certificate` of the provider's settings, and any proxy.",
+  "no-http2": "The server does not offer HTTP/2: check `endpoint` of the provider's settings, and any proxy.",
+  "name-not-found": "Check `endpoint` of the provider's settings, and the DNS of the machine that dispatch runs on.",
+  "connection-refused": "Nothing listens there: check `endpoint` of the provider's settings, and that the server runs.",
+  "connection-timeout":
+    "Nothing answers there: check the firewall and the route from the machine that dispatch runs on.",
+  "credential-unproven":
+    "Every device so far is said to belong to another app: check that the credential is that of the app, or wait for a device of it.",
+} as const satisfies Record<string, string>;
+
+export type ProviderProblemReason = keyof typeof providerProblems;
 
 /** The slug of a delivery's final reason. */
 export type DeliveryReason = keyof typeof deliveryReasons;

@@ -89,7 +89,7 @@ test("a stranger's token fails alone: it does not pause a provider whose credent
     counts: { devices: 3, accepted: 1, failed: 2 },
     failures: { "topic-mismatch": 2 },
   });
-  // Proven once, it stays so: a send to nobody but the stranger says nothing about the credential either.
+  // A send to nobody but the stranger says nothing about the credential either.
   const alone = await send(projectId);
   await deal(projectId, alone, [[of("foreign-3")]], { platform: "android" });
   expect(await final(projectId, alone)).toMatchObject({ failures: { "topic-mismatch": 1 } });
@@ -101,23 +101,25 @@ test("a stranger's token fails alone: it does not pause a provider whose credent
   expect(stored).toMatchObject({ provenAt: expect.any(Date) });
 });
 
-test("a credential that nobody's token fits pauses the provider after one chunk", async () => {
-  const { project, send, deal, simulators, bus, rows } = dispatch;
+test("a credential that nobody's token fits fails each device by itself, and the provider says what to check", async () => {
+  const { project, send, deal, final, simulators, bus } = dispatch;
   const projectId = await project();
   await put(projectId, "fcm", { service_account: serviceAccount });
+  const view = () => ask(bus, GetProvider, { projectId, provider: "fcm" });
   simulators.script([{ provider: "fcm", status: 403, reason: "SENDER_ID_MISMATCH" }]);
-  const id = await send(projectId);
   const everyone = Array.from({ length: 120 }, (_, index) => device("", { token: `token-${index}` }));
+  const id = await send(projectId);
   await deal(projectId, id, [everyone], { platform: "android" });
+  expect(await final(projectId, id)).toMatchObject({ failures: { "topic-mismatch": 120 } });
   await eventually(async () =>
-    expect(await ask(bus, GetProvider, { projectId, provider: "fcm" })).toMatchObject({
-      status: "paused",
-      paused_reason: "SENDER_ID_MISMATCH",
+    expect(await view()).toMatchObject({
+      status: "active",
+      problems: [{ reason: "credential-unproven", detail: expect.stringContaining("SENDER_ID_MISMATCH") }],
     }),
   );
-  expect(simulators.pushes({ provider: "fcm" }).length).toBeLessThanOrEqual(50);
-  await eventually(async () => {
-    const waiting = (await rows(id)).filter(({ state }) => state === "waiting");
-    expect(waiting.reduce((sum, { tally }) => sum + tally.devices, 0)).toBe(120);
-  });
+  simulators.script([]);
+  const next = await send(projectId);
+  await deal(projectId, next, [everyone.slice(0, 1)], { platform: "android" });
+  expect(await final(projectId, next)).toMatchObject({ counts: { accepted: 1 } });
+  await eventually(async () => expect(await view()).not.toHaveProperty("problems"));
 });

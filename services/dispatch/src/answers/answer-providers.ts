@@ -14,6 +14,7 @@ import type { KeyRing } from "../providers/webpush/key-ring.ts";
 import { type CompleteWebPushSettings, ringOf } from "../providers/webpush/settings.ts";
 import type { CheckedProvider } from "../sending/check-settings.ts";
 import type { ProviderPool } from "../sending/provider-pool.ts";
+import { freshProblems } from "../sending/provider-problems.ts";
 import type { Sweeps } from "../sending/sweeps.ts";
 import type { CredentialDocument, CredentialStore } from "../stores/credential-store.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
@@ -67,13 +68,13 @@ export const answerProviders = (options: Options): Answering[] => {
     answer(bus, PutProvider, async ({ projectId, provider, settings }) => {
       const document = await replace(projectId, provider, settings);
       await changed(projectId, provider);
-      return providerView(document);
+      return providerView(document, now());
     }),
 
     answer(bus, GetProvider, async ({ projectId, provider }) => {
       const document = await credentials.find(projectId, provider);
       if (!document) throw notFound(provider);
-      return providerView(document);
+      return providerView(document, now());
     }),
 
     answer(bus, DeleteProvider, async ({ projectId, provider }) => {
@@ -89,10 +90,20 @@ export const answerProviders = (options: Options): Answering[] => {
 const notFound = (provider: Provider) =>
   new HeraldError("provider-not-found", `the project has no settings for ${provider}`);
 
-const providerView = ({ provider, view, paused, updatedAt }: CredentialDocument): ProviderView => ({
-  provider,
-  settings: view,
-  status: paused ? "paused" : "active",
-  ...(paused ? { paused_reason: paused.providerReason === "" ? paused.reason : paused.providerReason } : {}),
-  updated_at: updatedAt.toISOString(),
-});
+const providerView = (document: CredentialDocument, now: Date): ProviderView => {
+  const { provider, view, paused, updatedAt } = document;
+  const problems = freshProblems(document, now).map(({ reason, host, detail, since }) => ({
+    reason,
+    ...(host === undefined ? {} : { host }),
+    detail,
+    since: since.toISOString(),
+  }));
+  return {
+    provider,
+    settings: view,
+    status: paused ? "paused" : "active",
+    ...(paused ? { paused_reason: paused.providerReason === "" ? paused.reason : paused.providerReason } : {}),
+    ...(problems.length > 0 ? { problems } : {}),
+    updated_at: updatedAt.toISOString(),
+  };
+};

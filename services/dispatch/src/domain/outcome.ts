@@ -1,4 +1,11 @@
-import type { DeliveryReason } from "@herald/contracts";
+import type { DeliveryReason, ProviderProblemReason } from "@herald/contracts";
+
+/** Why a server was not reached. `detail` says it in words, with what to check. */
+export type ConnectionProblem = {
+  readonly reason: ProviderProblemReason;
+  readonly host: string;
+  readonly detail: string;
+};
 
 /** What a provider said about one device, or that it said nothing. `providerReason` is the provider's own word for it. */
 export type Outcome =
@@ -6,27 +13,35 @@ export type Outcome =
   | { readonly kind: "accepted"; readonly providerId?: string | undefined }
   /** `at`: since when the token is dead, where the provider says so. */
   | { readonly kind: "unregistered"; readonly at?: Date | undefined; readonly providerReason: string }
-  /** `unsent`: refused before anything left, so nothing is known of the provider. */
+  /**
+   * `unsent`: refused before anything left, so nothing is known of the provider. `foreign`: the provider did not take the credential
+   * for this device, which says nothing about others: whoever registers a device chooses its token, environment and kind.
+   */
   | {
       readonly kind: "rejected";
       readonly reason: DeliveryReason;
       readonly providerReason: string;
       readonly unsent?: true | undefined;
+      readonly foreign?: true | undefined;
     }
-  /**
-   * `foreign`: it may as well be about this one token, which a stranger can register. It speaks against the credential
-   * only while that has not proven itself.
-   */
-  | { readonly kind: "misconfigured"; readonly providerReason: string; readonly foreign?: true | undefined }
+  /** The credential is refused, whatever the device: the provider is paused. Never what a device's own choices can bring about. */
+  | { readonly kind: "misconfigured"; readonly providerReason: string }
   /**
    * `limit`: the provider works and was asked too often, by this sender or for this device. Without it the provider is in
    * trouble, or was not reached. `retryAfterMs` holds for this device, and with a limit of the sender for the whole server.
    */
-  | {
+  | ({
       readonly kind: "deferred";
       readonly retryAfterMs?: number | undefined;
       readonly limit?: "sender" | "device" | undefined;
       readonly providerReason: string;
-    }
+    } & Unanswered)
   /** It was written and no answer came. */
-  | { readonly kind: "unknown"; readonly providerReason: string };
+  | ({ readonly kind: "unknown"; readonly providerReason: string } & Unanswered);
+
+type Unanswered = {
+  /** Why there was no connection. */
+  readonly problem?: ConnectionProblem | undefined;
+  /** Another server than the device's own was asked as well, and this is about that one: the device's own works. */
+  readonly elsewhere?: true | undefined;
+};

@@ -9,6 +9,8 @@ export type DeviceResult = {
   /** Attempts that ended, this row's included. */
   readonly attempts: number;
   readonly possibleRepeat: boolean;
+  /** It was not sent, because its server must be left alone. */
+  readonly held?: true;
 };
 
 /** One byte holds an index. No provider has so many answers: past it their words are left out. */
@@ -19,7 +21,8 @@ const same = (one: DeviceResult, other: DeviceResult | undefined): boolean =>
   one.reason === other.reason &&
   one.providerReason === other.providerReason &&
   one.attempts === other.attempts &&
-  one.possibleRepeat === other.possibleRepeat;
+  one.possibleRepeat === other.possibleRepeat &&
+  one.held === other.held;
 
 /** The distinct results of a row and who got which: five hundred devices rarely have more than a handful. */
 export const createResultTable = (devices: number) => {
@@ -38,8 +41,8 @@ export const createResultTable = (devices: number) => {
   };
 
   const find = (result: DeviceResult): number => {
-    const { status, reason, providerReason, attempts, possibleRepeat } = result;
-    const key = JSON.stringify([status, reason, attempts, possibleRepeat, providerReason]);
+    const { status, reason, providerReason, attempts, possibleRepeat, held } = result;
+    const key = JSON.stringify([status, reason, attempts, possibleRepeat, held, providerReason]);
     const found = known.get(key);
     if (found !== undefined) return found;
     if (results.length >= mostResults && providerReason !== undefined)

@@ -20,6 +20,9 @@ export type Stop =
   /** `whilePaused`: it would have been sent in time, had the provider taken the credential. */
   | { readonly kind: "expired"; readonly whilePaused: boolean };
 
+/** Until when a device must wait: its server must be left alone. `providerReason`: what that fails with, if it fails. */
+export type Held = { readonly until: Date; readonly providerReason?: string | undefined };
+
 /** The devices of a row that go on in a child. */
 export type Waiting = {
   readonly devices: readonly Sendable[];
@@ -50,8 +53,8 @@ export type BatchRun = {
   readonly devices: readonly Sendable[];
   /** By device; undefined where none was sent, and then `held` or `stop` says why. */
   readonly outcomes: readonly (Outcome | undefined)[];
-  /** Until when devices must wait whose server must be left alone: it asked for that, or it fails again and again. */
-  readonly held?: ReadonlyMap<number, Date> | undefined;
+  /** Devices whose server must be left alone: it asked for that, or it fails again and again. */
+  readonly held?: ReadonlyMap<number, Held> | undefined;
   readonly stop?: Stop | undefined;
   /** When sending began: what a verdict without a time of its own is dated. */
   readonly startedAt: Date;
@@ -151,7 +154,7 @@ const unsent = (run: BatchRun, index: number, device: Sendable): Decision => {
   const held = run.held?.get(index);
   // Whatever stopped the rest of the batch for good stops it too.
   if (held && (run.stop === undefined || run.stop.kind === "paused"))
-    return { device, for: "silence", notBefore: held.getTime() };
+    return { device, for: "silence", providerReason: held.providerReason, notBefore: held.until.getTime() };
   return stopped(run.stop ?? { kind: "abandoned" }, device);
 };
 
@@ -197,11 +200,12 @@ const plan = ({ now, expiresAt, random }: BatchRun, waits: readonly Wait[]): Wai
   return { devices: waits.map(({ device }) => device), dueAt: paused ? check : notBefore, notBefore, paused };
 };
 
-const deferred = ({ device, providerReason }: Wait): DeviceResult => ({
+const deferred = ({ device, providerReason, for: what }: Wait): DeviceResult => ({
   status: "deferred",
   providerReason,
   attempts: device.attempts,
   possibleRepeat: device.repeat,
+  ...(what === "silence" ? { held: true } : {}),
 });
 
 const tooLate = (run: BatchRun, wait: Wait): DeviceResult => ({

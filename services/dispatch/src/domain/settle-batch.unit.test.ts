@@ -159,9 +159,15 @@ describe("a device that was not sent to", () => {
     expect(only(undefined, { stop: { kind: "paused" } }).waiting).toMatchObject({ paused: true, notBefore: now });
   });
 
+  test("says what its server fails with, if that is why it must be left alone", () => {
+    const until = after(30_000);
+    const { result } = only(undefined, { held: new Map([[0, { until, providerReason: "cannot reach" }]]) });
+    expect(result).toMatchObject({ status: "deferred", attempts: 0, providerReason: "cannot reach", held: true });
+  });
+
   test("waits until its server may be sent to again, which is no attempt", () => {
     const until = after(30_000);
-    expect(only(undefined, { held: new Map([[0, until]]) }).waiting).toMatchObject({
+    expect(only(undefined, { held: new Map([[0, { until }]]) }).waiting).toMatchObject({
       paused: false,
       notBefore: until,
       dueAt: until,
@@ -171,8 +177,8 @@ describe("a device that was not sent to", () => {
 
   test("is expired when that would be too late, and the others go on", () => {
     const held = new Map([
-      [0, after(30_000)],
-      [1, after(10_000)],
+      [0, { until: after(30_000) }],
+      [1, { until: after(10_000) }],
     ]);
     const { results, resultOf, waiting } = settle([undefined, undefined], { held, expiresAt: after(20_000) });
     expect([...resultOf].map((index) => results[index]?.status)).toEqual(["expired", "deferred"]);
@@ -182,7 +188,7 @@ describe("a device that was not sent to", () => {
   test.each<Stop>([{ kind: "cancelled" }, { kind: "expired", whilePaused: false }, { kind: "not-configured" }])(
     "waits for nothing when the batch was stopped for good: $kind",
     (stop) => {
-      const { waiting, tally } = only(undefined, { held: new Map([[0, after(10)]]), stop });
+      const { waiting, tally } = only(undefined, { held: new Map([[0, { until: after(10) }]]), stop });
       expect(waiting).toBeUndefined();
       expect(tally.devices).toBe(1);
     },
@@ -191,7 +197,7 @@ describe("a device that was not sent to", () => {
 
 test("a batch goes on as soon as one of its devices may, and each knows how long it waits itself", () => {
   const { waiting } = settle([{ ...deferred, retryAfterMs: 3_600_000 }, deferred, undefined], {
-    held: new Map([[2, after(60_000)]]),
+    held: new Map([[2, { until: after(60_000) }]]),
     random: 0,
   });
   expect(waiting?.notBefore).toEqual(after(500));
@@ -250,7 +256,7 @@ test("no device is lost or counted twice, through any chain of rows", () => {
       fc.integer({ min: 0, max: 3_600_000 }),
       fc.array(fc.tuple(fc.nat(19), fc.integer({ min: 0, max: 7_200_000 }))),
       (rounds, stop, cancelled, ttl, holds) => {
-        const held = new Map(holds.map(([index, ms]) => [index, after(ms)]));
+        const held = new Map(holds.map(([index, ms]) => [index, { until: after(ms) }]));
         const all = Array.from({ length: 20 }, () => device());
         let devices: readonly Sendable[] = all;
         let total = noDevices;

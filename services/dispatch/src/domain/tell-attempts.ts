@@ -23,7 +23,8 @@ const settledAttempt = (
   // It only waited for the end of a silence, or for settings that an earlier row was refused with.
   if (status === "deferred" && !sent && providerReason === undefined) return undefined;
   const unanswered = result.possibleRepeat && !repeat;
-  const outcome = status !== "deferred" ? status : !sent ? "paused" : unanswered ? "unknown" : "deferred";
+  const waits = result.held ? "held" : "paused";
+  const outcome = status !== "deferred" ? status : !sent ? waits : unanswered ? "unknown" : "deferred";
   return {
     attempt: attempts + 1,
     at: at.toISOString(),

@@ -41,6 +41,14 @@ describe("the attempts that a ledger tells of", () => {
     ]);
   });
 
+  test("have what was held back, with what its server fails with", () => {
+    const held = settled(1, { attempts: 0, held: true, providerReason: "cannot reach api.push.apple.com" });
+    expect(tellAttempts([held]).attempts).toMatchObject([
+      { attempt: 1, outcome: "held", provider_reason: "cannot reach api.push.apple.com" },
+    ]);
+    expect(tellAttempts([settled(1, { attempts: 0, held: true })]).attempts).toEqual([]);
+  });
+
   test("have the provider's name for the message", () => {
     const step = { ...settled(0, { status: "accepted" }), providerId: "projects/p/messages/1" };
     expect(tellAttempts([step]).attempts).toMatchObject([{ outcome: "accepted", provider_id: step.providerId }]);

@@ -1,6 +1,7 @@
-import { isObject } from "@herald/contracts";
+import { type DeliveryReason, isObject } from "@herald/contracts";
 import type { TransportAnswer } from "@herald/http2-client";
 import type { Outcome } from "../domain/outcome.ts";
+import { connectionProblem } from "./connection-problem.ts";
 
 export type { Outcome } from "../domain/outcome.ts";
 
@@ -12,11 +13,20 @@ export const accepted: Outcome = Object.freeze({ kind: "accepted" });
 
 const MOST_SHOWN = 120;
 
-/** What never reached the provider waits; what may have reached it may be repeated. */
-export const unanswered = (answer: Exclude<TransportAnswer, Answered>): Outcome =>
-  answer.kind === "unprocessed"
-    ? { kind: "deferred", providerReason: shown(answer.reason) }
-    : { kind: "unknown", providerReason: shown(answer.reason) };
+/** What never reached the provider at `origin` waits; what may have reached it may be repeated. */
+export const unanswered = (answer: Exclude<TransportAnswer, Answered>, origin: string): Outcome => {
+  if (answer.kind === "unknown") return { kind: "unknown", providerReason: shown(answer.reason) };
+  const problem = connectionProblem(answer.reason, origin);
+  return problem
+    ? { kind: "deferred", providerReason: problem.detail, problem }
+    : { kind: "deferred", providerReason: shown(answer.reason) };
+};
+
+/** The provider did not take the credential for this device: that is the device's, whose token and environment are anybody's to choose. */
+export const foreign = (
+  reason: Extract<DeliveryReason, "topic-mismatch" | "environment-mismatch" | "token-kind-mismatch">,
+  providerReason: string,
+): Outcome => ({ kind: "rejected", reason, providerReason, foreign: true });
 
 /** What an answer means when only its status can be relied on. Sending again is the doubt's benefit, except for 4xx. */
 export function outcomeOfStatus(status: number, providerReason: string, retryAfterMs?: number): Outcome {

@@ -38,6 +38,9 @@ export type CarryOut = {
   follow(batch: BatchFacts): Promise<void>;
 };
 
+/** What a row goes on with: the version of the settings that it was sent with is known to whoever sent it. */
+type Followed = { readonly version?: string | undefined };
+
 export const createCarryOut = (options: CarryOutOptions): CarryOut => {
   const { deliveries, credentials, finisher, schedule, watch, metrics, now, log } = options;
 
@@ -55,25 +58,29 @@ export const createCarryOut = (options: CarryOutOptions): CarryOut => {
     return settlement;
   };
 
-  const follow = async (batch: BatchFacts): Promise<void> => {
+  const follow = async (batch: BatchFacts, { version }: Followed = {}): Promise<void> => {
     const child = await deliveries.storeChild(batch);
-    if (child) await plan(child);
+    if (child) await plan(child, version);
     else await finisher.check(batch.projectId, batch.notificationId);
   };
 
-  const plan = async (child: NonNullable<Awaited<ReturnType<DeliveryStore["storeChild"]>>>): Promise<void> => {
+  const plan = async (
+    child: NonNullable<Awaited<ReturnType<DeliveryStore["storeChild"]>>>,
+    version: string | undefined,
+  ): Promise<void> => {
     const { projectId, _id, generation, dueAt, paused } = child;
     await schedule({
       subject: scheduleSubject(batchKey(_id), generation),
       at: dueAt,
       data: { kind: "batch", projectId, key: batchKey(_id), id: _id },
     });
-    if (!paused) return;
-    // New settings that came between the refusal and this row have woken the others without it.
+    if (!paused && version === undefined) return;
+    // New settings that came between the attempt and this row have woken the others without it.
     const credential = await credentials.find(projectId, providerOf[child.platform]);
-    if (credential?.paused) return;
+    if (credential?.paused || (!paused && credential?.version === version)) return;
     // Refused here a moment ago: the pause is on its way to the database, and woken it would only find that out again.
     if (credential && options.pool.refused(credential)) return;
+    options.pool.forget(projectId, providerOf[child.platform]);
     await deliveries.resume(projectId, child.platform, now());
   };
 
@@ -118,7 +125,11 @@ export const createCarryOut = (options: CarryOutOptions): CarryOut => {
     throw new HeraldError("notification-not-found", `the batch ${run._id} belongs to no notification`);
   };
 
-  const send = async (run: Run, watched: Watched, signal: AbortSignal): Promise<Settlement> => {
+  const send = async (
+    run: Run,
+    watched: Watched,
+    signal: AbortSignal,
+  ): Promise<{ settlement: Settlement } & Followed> => {
     const { devices, platform } = run;
     const provider = providerOf[platform];
     const begun = performance.now();
@@ -131,7 +142,7 @@ export const createCarryOut = (options: CarryOutOptions): CarryOut => {
     if (sent.faults.length > 0)
       log.error({ err: sent.faults[0], faults: sent.faults.length, batchId: run._id }, "requests could not be made");
     if (sent.refused) await pause(run, sent.refused, signal);
-    return settleBatch({
+    const settlement = settleBatch({
       devices,
       outcomes: sent.outcomes,
       held: sent.held,
@@ -143,14 +154,19 @@ export const createCarryOut = (options: CarryOutOptions): CarryOut => {
       keepDevices: guard(watched, sent),
       random: options.random(),
     });
+    return { settlement, version: sent.version };
   };
 
   /**
    * `others`: this process is sending more batches of the notification. Those are not final yet, and whoever settles the last
    * of them looks for the end, so that looking now would be in vain.
    */
-  const goOn = async (run: Run, settled: Settlement | undefined, others: boolean): Promise<void> => {
-    if (settled && (settled.waiting || run.generation !== rootGeneration)) await follow(run);
+  const goOn = async (
+    run: Run,
+    settled: Settlement | undefined,
+    { others, version }: { others: boolean } & Followed,
+  ): Promise<void> => {
+    if (settled && (settled.waiting || run.generation !== rootGeneration)) await follow(run, { version });
     else if (!others) await finisher.check(run.projectId, run.notificationId, settled);
   };
 
@@ -158,13 +174,16 @@ export const createCarryOut = (options: CarryOutOptions): CarryOut => {
     run: async (run, signal) => {
       const watched = await watchedOf(run, signal);
       let settled: Settlement | undefined;
+      let version: string | undefined;
       watched.running++;
       try {
-        settled = await settle(run, await send(run, watched, signal), signal);
+        const sent = await send(run, watched, signal);
+        version = sent.version;
+        settled = await settle(run, sent.settlement, signal);
       } finally {
         watched.running--;
       }
-      await goOn(run, settled, watched.running > 0);
+      await goOn(run, settled, { others: watched.running > 0, version });
     },
 
     abandon: async (run, signal) => {
@@ -180,7 +199,7 @@ export const createCarryOut = (options: CarryOutOptions): CarryOut => {
         keepDevices: true,
         random: 0,
       });
-      await goOn(run, await settle(run, settlement, signal), false);
+      await goOn(run, await settle(run, settlement, signal), { others: false });
     },
 
     follow,

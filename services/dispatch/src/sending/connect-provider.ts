@@ -6,6 +6,7 @@ import { createApnsClient } from "../providers/apns/client.ts";
 import { createProviderTokens } from "../providers/apns/provider-tokens.ts";
 import { createFcmClient } from "../providers/fcm/client.ts";
 import { createWebPushClient } from "../providers/webpush/client.ts";
+import { isKnownPushService } from "../providers/webpush/endpoint-guard.ts";
 import type { CompleteWebPushSettings } from "../providers/webpush/settings.ts";
 import type { Message, ProviderClient } from "./provider-client.ts";
 
@@ -48,6 +49,7 @@ export const createConnectProvider = (options: Options): ConnectProvider => {
         return (device, openToken) => send(device, body(openToken, device.locale));
       },
       routeOf: ({ environment }) => (settings.endpoint === undefined ? (environment ?? settings.environment) : ""),
+      isNamedByDevice: () => false,
       close: client.close,
     };
   };
@@ -60,13 +62,16 @@ export const createConnectProvider = (options: Options): ConnectProvider => {
         return ({ token, tokenKind: kind = "token", locale }, openToken) =>
           client.send({ body: body({ token, kind }, openToken, locale) });
       },
-      routeOf: () => "",
+      // Devices choose their kind of token, so what one kind brings about must not keep the other waiting.
+      routeOf: ({ tokenKind }) => (tokenKind === "fid" ? "fid" : ""),
+      isNamedByDevice: () => false,
       close: client.close,
     };
   };
 
   const webPush = (settings: CompleteWebPushSettings): ProviderClient => {
     const hosts = anyPushService ? "any" : undefined;
+    const ownOrigin = settings.endpoint && originOf(settings.endpoint);
     const client = createWebPushClient({ settings, createTransport: createWebPushTransport, now, hosts });
     return {
       prepare: (message) => {
@@ -80,6 +85,7 @@ export const createConnectProvider = (options: Options): ConnectProvider => {
           send({ endpoint, keys, vapidKeyId }, body(openToken, locale));
       },
       routeOf: ({ token: endpoint }) => originOf(endpoint),
+      isNamedByDevice: (route) => route !== ownOrigin && !isKnownPushService(route),
       close: client.close,
     };
   };

@@ -1,4 +1,4 @@
-import type { Provider } from "@herald/contracts";
+import type { Provider, ProviderProblemReason } from "@herald/contracts";
 import { meter, secondsHistogram } from "@herald/kit";
 import type { Outcome } from "../domain/outcome.ts";
 
@@ -8,6 +8,8 @@ export type DispatchMetrics = {
   paused(provider: Provider): void;
   /** A circuit breaker of some project's provider. */
   breaker(provider: Provider, change: "opened" | "reopened" | "closed"): void;
+  /** A push found that a server of the provider's own is not reached. */
+  unreached(provider: Provider, reason: ProviderProblemReason): void;
   spike(): void;
 };
 
@@ -23,6 +25,9 @@ export const createMetrics = (): DispatchMetrics => {
   });
   const openings = meter().createCounter("herald.dispatch.breaker.openings", {
     description: "Times that a provider which failed again and again was left alone, by provider",
+  });
+  const unreached = meter().createCounter("herald.dispatch.unreachable", {
+    description: "Pushes that could not be sent because a provider's own server was not reached, by reason",
   });
   const open = meter().createUpDownCounter("herald.dispatch.breakers.open", {
     description: "Servers of projects' providers that are left alone now, because they fail",
@@ -42,6 +47,7 @@ export const createMetrics = (): DispatchMetrics => {
       if (change !== "closed") openings.add(1, { provider });
       if (change !== "reopened") open.add(change === "opened" ? 1 : -1, { provider });
     },
+    unreached: (provider, reason) => unreached.add(1, { provider, reason }),
     spike: () => spikes.add(1),
   };
 };

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createTelemetry } from "@herald/bus";
-import { durables, errors, messages, providerOf, streams } from "@herald/contracts";
+import { durables, errors, messages, providerOf, providerProblems, streams } from "@herald/contracts";
 import { createHealth, createHttpApp, createLogger, startHttp, startTelemetry } from "@herald/kit";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { createMetrics } from "./metrics.ts";
@@ -71,6 +71,7 @@ const valuesOf = (metric: string, label: string): readonly string[] => {
     pattern: [...patterns, ...patterns.map((pattern) => `schedule ${pattern}`)],
     outcome: outcomes[metric] ?? [],
     provider: Object.values(providerOf),
+    reason: Object.keys(providerProblems),
     route: ["/livez", "/readyz", ...paths],
     method: ["GET", "POST", "PUT", "PATCH", "DELETE"],
     status: statuses,
@@ -105,6 +106,7 @@ beforeAll(async () => {
   dispatch.sent("apns", [{ kind: "accepted" }], 1);
   dispatch.paused("apns");
   dispatch.breaker("apns", "opened");
+  dispatch.unreached("apns", "name-not-found");
   dispatch.spike();
 
   const scrape = async () => (await fetch(`http://127.0.0.1:${telemetry.metricsPort}/metrics`)).text();

@@ -15,6 +15,8 @@ export type ProviderClient = {
   prepare(message: Message): (device: Addressee, openToken: string) => Promise<Outcome>;
   /** Which of the provider's servers a device is sent to: what it asks for or suffers from concerns those of the same alone. */
   routeOf(device: Addressee): string;
+  /** Whether a route is one that only devices name: its trouble is theirs, and none of the provider. */
+  isNamedByDevice(route: string): boolean;
   /** Ends what is in flight and leaves no socket. */
   close(): Promise<void>;
 };

@@ -3,6 +3,13 @@ import { HeraldError, type Logger, UnknownMasterKey } from "@herald/kit";
 import type { CredentialDocument, CredentialStore } from "../stores/credential-store.ts";
 import type { DispatchMetrics } from "./metrics.ts";
 import type { ProviderClient } from "./provider-client.ts";
+import {
+  createProviderProblems,
+  credentialRoute,
+  freshProblems,
+  type ProviderProblems,
+  unproven,
+} from "./provider-problems.ts";
 import { createProviderRoutes, type ProviderRoutes } from "./provider-routes.ts";
 
 /** One version of a project's settings for a provider, ready to send with. */
@@ -14,13 +21,17 @@ export type Channel = {
   /** The provider refuses the credential, so nothing may be sent with it. */
   refused(): boolean;
   /** The provider's servers: one that is silent or fails holds what goes to it alone. */
-  readonly routes: Pick<ProviderRoutes, "heldUntil" | "depart" | "alive" | "failing" | "unsent" | "anyHeld">;
+  readonly routes: Pick<
+    ProviderRoutes,
+    "heldUntil" | "failureOf" | "depart" | "alive" | "failing" | "unsent" | "anyHeld"
+  >;
   /** Waits until so many more may be in flight. Each is given back by `landed`. */
   room(count: number): Promise<void>;
   landed(count: number): void;
   /** The provider took the credential, so that it may be used at full width. Remembered beyond this process. */
   prove(): void;
-  proven(): boolean;
+  /** The provider did not take the credential for a device that may be another app's. */
+  doubt(providerReason: string): void;
   /** The provider refuses the credential: nothing more is sent with it from here. */
   refuse(): void;
   /** A server asked for silence: nothing is sent to it before `until`, from here at once, from other processes within a second. */
@@ -43,7 +54,7 @@ export type ProviderPool = {
 };
 
 export type PoolOptions = {
-  readonly credentials: Pick<CredentialStore, "find" | "open" | "block" | "pause" | "prove">;
+  readonly credentials: Pick<CredentialStore, "find" | "open" | "block" | "pause" | "prove" | "report">;
   readonly connect: (provider: Provider, settings: unknown) => ProviderClient;
   /** Requests of one project to one provider that wait for an answer at a time. */
   readonly inFlight: number;
@@ -51,7 +62,7 @@ export type PoolOptions = {
   readonly unproven: number;
   /** Clients that are kept open; beyond it the one that was used longest ago goes. */
   readonly clients: number;
-  readonly metrics: Pick<DispatchMetrics, "breaker">;
+  readonly metrics: Pick<DispatchMetrics, "breaker" | "unreached">;
   readonly now: () => Date;
   readonly log: Logger;
 };
@@ -66,6 +77,7 @@ const mostTold = 64;
 type Open = {
   readonly channel: Channel;
   readonly routes: ProviderRoutes;
+  readonly problems: ProviderProblems;
   readonly usage: { flying: number; usedAt: number };
 };
 type Known = { checkedAt: number; lookup: Lookup };
@@ -78,10 +90,11 @@ export const createProviderPool = (options: PoolOptions): ProviderPool => {
   const open = new Map<string, Open>();
   const closing = new Set<Promise<void>>();
 
-  const close = (key: string, { channel, routes, usage }: Open) => {
+  const close = (key: string, { channel, routes, problems, usage }: Open) => {
     open.delete(key);
     known.delete(key);
     routes.close();
+    problems.close();
     const done = (async () => {
       // What was sent gets its answer; each has its own timeout.
       while (usage.flying > 0) await channel.room(0);
@@ -149,8 +162,18 @@ export const createProviderPool = (options: PoolOptions): ProviderPool => {
     }
     const usage = { flying: 0, usedAt: now().getTime() };
     const proven = document.provenAt !== undefined;
+    const known = freshProblems(document, now()).map(({ route }) => route);
+    const problems = createProviderProblems({ projectId, provider, version, credentials, known, now, log });
     const routes = createProviderRoutes({
       now: () => now().getTime(),
+      knownUnreached: known,
+      // What strangers' servers do is in the traces of their devices: here it would hide what is the provider's.
+      unreached: (route, problem) => {
+        if (client.isNamedByDevice(route)) return;
+        options.metrics.unreached(provider, problem.reason);
+        problems.found(route, problem);
+      },
+      reached: problems.over,
       changed: (change, route, reason) => {
         options.metrics.breaker(provider, change);
         const facts = { projectId, provider, ...(route === "" ? {} : { route }) };
@@ -162,8 +185,18 @@ export const createProviderPool = (options: PoolOptions): ProviderPool => {
         if (change === "closed") log.info(facts, "the provider works again");
       },
     });
-    const channel = createChannel({ projectId, provider, version, client, usage, routes, proven, ...options });
-    return { channel, routes, usage };
+    const channel = createChannel({
+      projectId,
+      provider,
+      version,
+      client,
+      usage,
+      routes,
+      problems,
+      proven,
+      ...options,
+    });
+    return { channel, routes, problems, usage };
   };
 
   return {
@@ -194,11 +227,12 @@ type ChannelOptions = Pick<Channel, "projectId" | "provider" | "version" | "clie
   Pick<PoolOptions, "credentials" | "inFlight" | "unproven" | "now" | "log"> & {
     readonly usage: Open["usage"];
     readonly routes: ProviderRoutes;
+    readonly problems: ProviderProblems;
     readonly proven: boolean;
   };
 
 const createChannel = (options: ChannelOptions): Channel => {
-  const { projectId, provider, version, client, usage, routes, credentials, now, log } = options;
+  const { projectId, provider, version, client, usage, routes, problems, credentials, now, log } = options;
   const waiting: { count: number; go: () => void }[] = [];
   let { proven } = options;
   let refused = false;
@@ -238,12 +272,15 @@ const createChannel = (options: ChannelOptions): Channel => {
     prove: () => {
       if (proven) return;
       proven = true;
+      problems.over(credentialRoute);
       admit();
       credentials
         .prove({ projectId, provider, version }, now())
         .catch((err: unknown) => log.warn({ err, provider }, "only this process knows that the credential is good"));
     },
-    proven: () => proven,
+    doubt: (providerReason) => {
+      if (!proven) problems.found(credentialRoute, unproven(providerReason));
+    },
     refuse: () => {
       refused = true;
     },

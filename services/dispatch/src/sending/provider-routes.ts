@@ -1,4 +1,5 @@
 import { type CircuitBreaker, createCircuitBreaker, type Way } from "../domain/circuit-breaker.ts";
+import type { ConnectionProblem } from "../domain/outcome.ts";
 
 /** One server of a provider, as far as it must be left alone. */
 type Route = {
@@ -6,6 +7,10 @@ type Route = {
   readonly breaker: CircuitBreaker;
   /** The silence that it asked for, in milliseconds since 1970; 0 for none. */
   silentUntil: number;
+  /** What it failed with last. */
+  failure: string;
+  /** It was not reached when it was last tried. */
+  unreached: boolean;
   /** How pushes go as long as it works: one object for all of them. */
   readonly free: Flight;
 };
@@ -16,12 +21,14 @@ export type Flight = { readonly route: Route; readonly way: Way };
 export type ProviderRoutes = {
   /** Until when nothing may be sent on a route, in milliseconds since 1970; undefined when it may. */
   heldUntil(name: string): number | undefined;
+  /** What a route fails with that is left alone because it fails; undefined for any other. */
+  failureOf(name: string): string | undefined;
   /** Sends one more on its way, or says until when it must wait. */
   depart(name: string): Flight | number;
   /** The server works, whatever it said. */
   alive(flight: Flight): void;
-  /** The server is in trouble, or cannot be reached. */
-  failing(flight: Flight, reason: string): void;
+  /** The server is in trouble, or cannot be reached for the reason that `problem` gives. */
+  failing(flight: Flight, reason: string, problem?: ConnectionProblem): void;
   /** It was not sent. */
   unsent(flight: Flight): void;
   /** True when the route is silent for longer than it was known to be. */
@@ -41,8 +48,17 @@ const mostRoutes = 256;
 export const createProviderRoutes = ({
   now,
   changed,
+  unreached,
+  reached,
+  knownUnreached = [],
 }: {
   readonly now: () => number;
+  /** A server is not reached: told for every push that finds it so. */
+  readonly unreached: (route: string, problem: ConnectionProblem) => void;
+  /** A server that was not reached is reached. */
+  readonly reached: (route: string) => void;
+  /** Routes that were not reached when somebody last tried. */
+  readonly knownUnreached?: readonly string[];
   /** A breaker has opened, for the first time in a row or again, or has closed. */
   readonly changed: (change: "opened" | "reopened" | "closed", route: string, reason: string) => void;
 }): ProviderRoutes => {
@@ -80,7 +96,14 @@ export const createProviderRoutes = ({
     const old = routes.size >= mostRoutes ? spare() : undefined;
     if (old) drop(old);
     const flight: { route?: Route; way: Way } = { way: "free" };
-    const route: Route = { name, breaker: createCircuitBreaker(), silentUntil: 0, free: flight as Flight };
+    const route: Route = {
+      name,
+      breaker: createCircuitBreaker(),
+      silentUntil: 0,
+      failure: "",
+      unreached: knownUnreached.includes(name),
+      free: flight as Flight,
+    };
     flight.route = route;
     routes.set(name, route);
     return route;
@@ -101,10 +124,23 @@ export const createProviderRoutes = ({
       const way = route.breaker.admit(at);
       return typeof way === "number" ? way : { route, way };
     },
+    failureOf: (name) => {
+      const route = routes.get(name);
+      return route === undefined || route.breaker.closed() ? undefined : route.failure;
+    },
     alive: ({ route, way }) => {
+      if (route.unreached) {
+        route.unreached = false;
+        reached(route.name);
+      }
       if (route.breaker.succeeded(way)) tell(route, "closed");
     },
-    failing: ({ route, way }, reason) => {
+    failing: ({ route, way }, reason, problem) => {
+      route.failure = reason;
+      if (problem) {
+        route.unreached = true;
+        unreached(route.name, problem);
+      }
       const again = !route.breaker.closed();
       if (route.breaker.failed(way, now())) tell(route, again ? "reopened" : "opened", reason);
     },

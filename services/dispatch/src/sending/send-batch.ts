@@ -1,7 +1,7 @@
 import { type Platform, type ProjectId, providerOf } from "@herald/contracts";
 import type { OpenTokens } from "@herald/payload";
 import type { Outcome } from "../domain/outcome.ts";
-import type { Sendable, Stop } from "../domain/settle-batch.ts";
+import type { Held, Sendable, Stop } from "../domain/settle-batch.ts";
 import { keepTrying } from "./keep-trying.ts";
 import type { NotificationWatch, Watched } from "./notification-watch.ts";
 import type { Channel, ProviderPool } from "./provider-pool.ts";
@@ -21,12 +21,14 @@ export type Sent = {
   /** By device; undefined where none was sent, and then `held` or `stop` says why. */
   readonly outcomes: readonly (Outcome | undefined)[];
   readonly stop?: Stop;
-  /** Devices whose server must be left alone, or that wait for a moment of their own, and until when. */
-  readonly held: ReadonlyMap<number, Date>;
+  /** Devices whose server must be left alone, or that wait for a moment of their own. */
+  readonly held: ReadonlyMap<number, Held>;
   /** What the request itself could not be made for; Herald's own failure. */
   readonly faults: readonly unknown[];
   /** The credential was refused. */
   readonly refused?: { readonly channel: Channel; readonly providerReason: string };
+  /** Of the settings that were used last; absent when none were. */
+  readonly version?: string;
 };
 
 /** Sends to the devices of a batch, until something stops it, and waits for every answer. Never throws while the database is away: it waits. */
@@ -38,12 +40,10 @@ export const sendBatch = async (
   const { projectId, _id: notificationId, content, expiresAt } = watched.document;
   const provider = providerOf[platform];
   const outcomes = new Array<Outcome | undefined>(devices.length).fill(undefined);
-  const held = new Map<number, Date>();
+  const held = new Map<number, Held>();
   const flights = createFlights();
   const faults: unknown[] = [];
   let refused: Sent["refused"];
-  /** Refusals that may be about a single token, until it is known whether the credential is good. */
-  const foreign: { index: number; providerReason: string }[] = [];
   let stop: Stop | undefined;
   let prepared: { channel: Channel; push: ReturnType<Channel["client"]["prepare"]> } | undefined;
 
@@ -52,11 +52,8 @@ export const sendBatch = async (
       outcomes[index] = outcome;
       const providerReason = heed(channel, flight, outcome, now);
       if (providerReason !== undefined) {
-        if (outcome.kind === "misconfigured" && outcome.foreign) foreign.push({ index, providerReason });
-        else {
-          channel.refuse();
-          refused ??= { channel, providerReason };
-        }
+        channel.refuse();
+        refused ??= { channel, providerReason };
       }
       channel.landed(1);
       flights.landed();
@@ -92,7 +89,7 @@ export const sendBatch = async (
       // What was sent meanwhile may have changed what is known of its server.
       const flight = channel.routes.depart(channel.client.routeOf(device));
       if (typeof flight === "number") {
-        held.set(index, new Date(flight));
+        hold(channel, device, index, flight);
         channel.landed(1);
         continue;
       }
@@ -109,8 +106,17 @@ export const sendBatch = async (
     }
   }
   await flights.over();
-  if (prepared) judgeForeign(prepared.channel);
-  return { outcomes, held, faults, ...(stop ? { stop } : {}), ...(refused ? { refused } : {}) };
+  const version = prepared?.channel.version;
+  return {
+    ...{ outcomes, held, faults },
+    ...(stop ? { stop } : {}),
+    ...(refused ? { refused } : {}),
+    ...(version === undefined ? {} : { version }),
+  };
+
+  function hold({ routes, client }: Channel, device: Sendable, index: number, until: number): void {
+    held.set(index, { until: new Date(until), providerReason: routes.failureOf(client.routeOf(device)) });
+  }
 
   /**
    * A channel with room for those of a chunk that may be sent to now, or why there is none; undefined when all of them must
@@ -132,8 +138,6 @@ export const sendBatch = async (
     const count = open.length;
     if (count === 0) return undefined;
     await channel.room(count);
-    // Until a credential is proven, room means that everything before has its answer.
-    if (!channel.proven()) judgeForeign(channel);
     const late = await changed(channel).catch((error: unknown) => {
       channel.landed(count);
       throw error;
@@ -153,20 +157,9 @@ export const sendBatch = async (
       if (!device) continue;
       const until = anyHeld || device.notBefore !== undefined ? heldUntil(channel, device, at) : undefined;
       if (until === undefined) open.push(index);
-      else held.set(index, new Date(until));
+      else hold(channel, device, index, until);
     }
     return open;
-  }
-
-  /** A credential that the provider took for others is good, so the token is a stranger's; else it is the credential. */
-  function judgeForeign(channel: Channel): void {
-    for (const { index, providerReason } of foreign.splice(0)) {
-      if (channel.proven()) outcomes[index] = { kind: "rejected", reason: "topic-mismatch", providerReason };
-      else {
-        channel.refuse();
-        refused ??= { channel, providerReason };
-      }
-    }
   }
 
   async function changed(channel: Channel): Promise<Stop | undefined> {
@@ -220,20 +213,26 @@ const heed = (channel: Channel, flight: Flight, outcome: Outcome, now: () => Dat
       routes.alive(flight);
       return outcome.providerReason;
     case "deferred": {
-      const { limit, retryAfterMs, providerReason } = outcome;
-      if (limit === undefined) routes.failing(flight, providerReason);
+      const { limit, retryAfterMs, providerReason, problem, elsewhere } = outcome;
+      if (limit === undefined && !elsewhere) routes.failing(flight, providerReason, problem);
       else routes.alive(flight);
       // In trouble it asks that this message come later, and the breaker notices when all come back.
-      if (retryAfterMs !== undefined && limit === "sender")
+      if (retryAfterMs !== undefined && limit === "sender" && !elsewhere)
         channel.silence(flight.route.name, new Date(now().getTime() + retryAfterMs));
       return undefined;
     }
     case "unknown":
-      routes.failing(flight, outcome.providerReason);
+      if (outcome.elsewhere) routes.alive(flight);
+      else routes.failing(flight, outcome.providerReason);
       return undefined;
     case "rejected":
       if (outcome.unsent) {
         routes.unsent(flight);
+        return undefined;
+      }
+      if (outcome.foreign) {
+        routes.alive(flight);
+        channel.doubt(outcome.providerReason);
         return undefined;
       }
   }

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { OutboxEvent, ProjectId, Provider } from "@herald/contracts";
+import type { OutboxEvent, ProjectId, Provider, ProviderProblemReason } from "@herald/contracts";
 import { type Envelope, type MasterKeys, rewrap, seal, unseal } from "@herald/kit";
 import { ensureIndexes, guardStore, type IndexSpec, indexName, isDuplicateKey, outboxIndex } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
@@ -21,8 +21,22 @@ export type CredentialDocument = {
   provenAt?: Date;
   /** Which of its servers asked for silence, and until when. */
   silences?: { route: string; until: Date }[];
+  /** Why its servers are not reached; `at`: when somebody last found it so. */
+  problems?: StoredProblem[];
   outbox?: OutboxEvent[];
 };
+
+export type StoredProblem = {
+  route: string;
+  reason: ProviderProblemReason;
+  host?: string;
+  detail: string;
+  since: Date;
+  at: Date;
+};
+
+/** More servers than these are never a provider's own. */
+const mostProblems = 8;
 
 /** One envelope field holds all settings: which of them are secret is each provider's affair, and all may be. */
 const settingsField = "settings";
@@ -71,7 +85,7 @@ export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
             { _id, projectId, version: before.version, paused: { $exists: before.paused !== undefined } },
             {
               $set: { version, secrets, view, updatedAt },
-              $unset: { paused: "", silences: "", provenAt: "" },
+              $unset: { paused: "", silences: "", provenAt: "", problems: "" },
               ...(before.paused ? { $push: { outbox: resumed(document, now) } } : {}),
             },
           );
@@ -173,6 +187,28 @@ export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
       await credentials.updateOne({ _id: keyOf(projectId, provider), projectId }, [
         { $set: { silences: { $slice: [all, -mostSilences] } } },
       ]);
+    },
+
+    /** Says why a server is not reached, or that it is (undefined). What other servers have is kept. */
+    report: async (
+      { projectId, provider, version }: Pick<CredentialDocument, "projectId" | "provider" | "version">,
+      route: string,
+      problem: (Pick<StoredProblem, "reason" | "detail"> & { host?: string | undefined }) | undefined,
+      now: Date,
+    ) => {
+      const key = { _id: keyOf(projectId, provider), projectId, version };
+      const known = (await credentials.findOne(key, { projection: { problems: 1 } }))?.problems ?? [];
+      const others = known.filter((one) => one.route !== route);
+      const before = known.find((one) => one.route === route);
+      if (!problem) {
+        if (before) await credentials.updateOne(key, { $set: { problems: others } });
+        return;
+      }
+      const { reason, host, detail } = problem;
+      const since = before?.reason === reason ? before.since : now;
+      const stored: StoredProblem = { route, reason, ...(host === undefined ? {} : { host }), detail, since, at: now };
+      // Two replicas at once may lose one's word: it says it again within a minute.
+      await credentials.updateOne(key, { $set: { problems: [...others, stored].slice(-mostProblems) } });
     },
 
     removeProject: async (projectId: ProjectId) => {

@@ -90,20 +90,21 @@ export type Run = BatchFacts & {
 const devicesIndex: IndexSpec = { fields: { notificationId: 1, firstDeviceId: 1, _id: 1 }, purpose: "devices" };
 const finishIndex: IndexSpec = { fields: { notificationId: 1, state: 1, generation: 1 }, purpose: "finish" };
 const dueIndex: IndexSpec = { fields: { dueAt: 1 }, purpose: "due", partial: { dueAt: { $exists: true } } };
-const pausedIndex: IndexSpec = {
-  fields: { projectId: 1, platform: 1, paused: 1 },
+/** What waits of a project's platform: new settings wake it. */
+const waitingIndex: IndexSpec = {
+  fields: { projectId: 1, platform: 1, dueAt: 1 },
   purpose: "resume",
-  partial: { paused: { $exists: true } },
+  partial: { dueAt: { $exists: true } },
 };
 
-export const deliveryIndexes = [devicesIndex, finishIndex, dueIndex, pausedIndex, outboxIndex];
+export const deliveryIndexes = [devicesIndex, finishIndex, dueIndex, waitingIndex, outboxIndex];
 
 /** Names of the indexes, for `hint`. */
 export const deliveryHints = {
   devices: indexName(devicesIndex),
   finish: indexName(finishIndex),
   due: indexName(dueIndex),
-  resume: indexName(pausedIndex),
+  resume: indexName(waitingIndex),
 } as const;
 
 export const deliveryCollection = (db: Db): Collection<DeliveryDocument> => db.collection("deliveries");

@@ -229,11 +229,11 @@ export const createDeliveryStore = (db: Db) => {
         .limit(mostDue)
         .toArray(),
 
-    /** The provider has settings again: what waits for them is due, though never before what it was asked to wait. */
+    /** The provider has other settings: whatever waits is due. A device that its server asked to wait goes on waiting by itself. */
     resume: async (projectId: ProjectId, platform: Platform, now: Date): Promise<number> => {
       const { modifiedCount } = await deliveries.updateMany(
-        { projectId, platform, paused: { $exists: true } },
-        [{ $set: { dueAt: { $max: ["$notBefore", now] } } }, { $unset: "paused" }],
+        { projectId, platform, dueAt: { $exists: true }, state: "waiting" },
+        { $set: { dueAt: now, notBefore: now }, $unset: { paused: "" } },
         { hint: deliveryHints.resume },
       );
       return modifiedCount;

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { providerProblems } from "../../errors.ts";
 import { NotificationId, ProjectId, TokenId } from "../../ids.ts";
 import { Provider } from "../../platforms.ts";
 import { type DurableName, durables } from "../../streams.ts";
@@ -188,6 +189,17 @@ export type WebPushKey = z.infer<typeof WebPushKey>;
 
 export const providerSettings = { apns: ApnsSettings, fcm: FcmSettings, webpush: WebPushSettings } as const;
 
+/** What keeps pushes from being sent now, although the provider is not paused. */
+export const ProviderProblem = z
+  .object({
+    reason: z.string().meta({ description: `One of ${Object.keys(providerProblems).join(", ")}; more may come` }),
+    host: z.string().optional().meta({ description: "The server that was not reached" }),
+    detail: z.string().meta({ description: "What happened, and what to check" }),
+    since: z.iso.datetime(),
+  })
+  .meta({ id: "ProviderProblem" });
+export type ProviderProblem = z.infer<typeof ProviderProblem>;
+
 /** What is shown of a provider's settings: never a secret. */
 export const ProviderView = z
   .object({
@@ -197,6 +209,9 @@ export const ProviderView = z
       .meta({ description: "Key id, team, bundle, expiry, public key: never a secret" }),
     status: z.enum(["active", "paused"]),
     paused_reason: z.string().optional(),
+    problems: z.array(ProviderProblem).optional().meta({
+      description: "Absent when there is none. Pushes wait and are tried again; new settings send them at once",
+    }),
     updated_at: z.iso.datetime(),
   })
   .meta({ id: "ProviderView" });

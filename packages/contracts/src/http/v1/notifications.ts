@@ -193,8 +193,11 @@ export const DeliveryAttempt = z
     attempt: z.number().int().min(1),
     at: z.iso.datetime(),
     outcome: z
-      .enum(["accepted", "failed", "deferred", "unknown", "paused", "expired", "cancelled", "sending"])
-      .meta({ description: "`deferred` and `unknown` are tried again; `sending`: no answer is known yet" }),
+      .enum(["accepted", "failed", "deferred", "unknown", "paused", "held", "expired", "cancelled", "sending"])
+      .meta({
+        description:
+          "`deferred` and `unknown` are tried again; `held`: not sent, because the provider's server fails; `sending`: no answer is known yet",
+      }),
     reason: z.string().optional(),
     provider_reason: z.string().optional(),
     provider_id: z.string().optional(),

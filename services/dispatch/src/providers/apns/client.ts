@@ -1,6 +1,6 @@
 import type { ApnsEnvironment, ApnsSettings, DeviceId, NotificationId } from "@herald/contracts";
 import type { Transport, TransportAnswer, TransportOptions } from "@herald/http2-client";
-import { accepted, type Outcome, unanswered } from "../outcome.ts";
+import { accepted, foreign, type Outcome, unanswered } from "../outcome.ts";
 import { apnsId } from "./apns-id.ts";
 import { apnsOutcome } from "./outcome.ts";
 import type { ProviderTokens } from "./provider-tokens.ts";
@@ -68,11 +68,13 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
   const providerToken = "key_id" in settings ? tokens.of(settings) : undefined;
   const transports: Partial<Record<ApnsEnvironment, Transport>> = {};
 
+  const originOf = (environment: ApnsEnvironment): string => endpoint ?? hosts[environment];
+
   /** With an endpoint of its own a project has one transport, whatever the environment. */
   function transportTo(environment: ApnsEnvironment): Transport {
     const slot = endpoint === undefined ? environment : settings.environment;
     transports[slot] ??= createTransport({
-      origin: endpoint ?? hosts[slot],
+      origin: originOf(slot),
       ca,
       certificate: certificate?.certificate,
       privateKey: certificate?.private_key,
@@ -80,11 +82,11 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
     return transports[slot];
   }
 
-  function judge(answer: TransportAnswer): Outcome {
+  function judge(answer: TransportAnswer, environment: ApnsEnvironment): Outcome {
     if (answer.kind === "answered") return apnsOutcome(answer, now());
     if (certificate !== undefined && CERTIFICATE_REFUSED.test(answer.reason))
       return { kind: "misconfigured", providerReason: answer.reason };
-    return unanswered(answer);
+    return unanswered(answer, originOf(environment));
   }
 
   /** One host's word, after a new provider token if that was all that it missed. */
@@ -94,10 +96,10 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
     authorization: string | undefined,
     answer: TransportAnswer,
   ): Promise<Outcome> {
-    const outcome = judge(answer);
+    const outcome = judge(answer, environment);
     if (authorization === undefined || !isAbout(outcome, "misconfigured", "ExpiredProviderToken")) return outcome;
     const renewed = await providerToken?.renew(authorization);
-    return renewed === undefined ? outcome : judge(await post(environment, renewed));
+    return renewed === undefined ? outcome : judge(await post(environment, renewed), environment);
   }
 
   /** What the answer of the first host means, after a look at the other one if the token may belong there. */
@@ -108,13 +110,17 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
     answer: TransportAnswer,
   ): Promise<Outcome> {
     const outcome = await verdict(post, environment, authorization, answer);
+    // A key or a certificate may be for one environment only, and it is the device that names another than the project's.
+    if (outcome.kind === "misconfigured" && environment !== settings.environment)
+      return foreign("environment-mismatch", outcome.providerReason);
     if (!isAbout(outcome, "rejected", "BadDeviceToken") || endpoint !== undefined) return outcome;
     // A build for the other environment has tokens that are bad here and good there.
     const other = otherThan[environment];
     const current = await providerToken?.current();
     const second = await verdict(post, other, current, await post(other, current));
     // A key or a certificate may be for one environment only: that is no word about the token.
-    return second.kind === "misconfigured" ? outcome : second;
+    if (second.kind === "misconfigured") return outcome;
+    return second.kind === "deferred" || second.kind === "unknown" ? { ...second, elsewhere: true } : second;
   }
 
   return {

@@ -219,7 +219,19 @@ describe("the other environment", () => {
     sandbox.script([{ provider: "apns", status: 403, reason: "BadEnvironmentKeyInToken" }]);
     expect(await send(client, push())).toMatchObject({ kind: "rejected", reason: "token-invalid" });
     sandbox.script([{ provider: "apns", status: 503, reason: "Shutdown" }]);
-    expect(await send(client, push())).toMatchObject({ kind: "deferred" });
+    expect(await send(client, push())).toMatchObject({ kind: "deferred", elsewhere: true });
+  });
+
+  it("is the device's to name, so its refusal of the credential is that device's, and the project's own is the project's", async () => {
+    const { production, sandbox, client } = await both();
+    const refuse = { provider: "apns", status: 403, reason: "BadEnvironmentKeyIdInToken" };
+    for (const host of [production, sandbox]) host.script([refuse]);
+    const providerReason = "BadEnvironmentKeyIdInToken";
+    expect(await send(client, push({ environment: "sandbox" }))).toEqual({
+      ...{ kind: "rejected", reason: "environment-mismatch", foreign: true, providerReason },
+    });
+    expect(await send(client, push({ environment: "production" }))).toEqual({ kind: "misconfigured", providerReason });
+    expect(await send(client, push())).toEqual({ kind: "misconfigured", providerReason });
   });
 
   it("is not there when the project sends to an endpoint of its own", async () => {

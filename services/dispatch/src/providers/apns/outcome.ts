@@ -11,7 +11,7 @@ const rejected = (reason: Extract<Outcome, { kind: "rejected" }>["reason"]): Ver
 
 /**
  * Every answer that Apple documents ("Handling notification responses from APNs"), and one that its servers give besides.
- * What is about the key, the team or the bundle id is misconfigured: it is the same for every device.
+ * What is about the key, the team or the bundle id is misconfigured: it is the same for every device of an environment.
  */
 export const apnsReasons = {
   400: {

@@ -1,6 +1,6 @@
-import type { Transport } from "@herald/http2-client";
+import type { Transport, TransportAnswer } from "@herald/http2-client";
 import { JWT } from "google-auth-library";
-import { type Outcome, shown, wordOr } from "../outcome.ts";
+import { type Outcome, shown, unanswered, wordOr } from "../outcome.ts";
 import type { ServiceAccount } from "./settings.ts";
 
 /** A header value, or what becomes of a push because there is none. */
@@ -23,13 +23,26 @@ const UNUSABLE_BEFORE_MS = MINUTE_MS;
 const FAILURE_PAUSE_MS = 5_000;
 
 /** OAuth access tokens of one service account, over a transport to Google's token endpoint or what stands in for it. */
-export function createAccessTokens(account: ServiceAccount, transport: Transport, now: () => Date): AccessTokens {
+export function createAccessTokens(
+  account: ServiceAccount,
+  { transport, origin }: { readonly transport: Transport; readonly origin: string },
+  now: () => Date,
+): AccessTokens {
+  /** The library wraps what its requests throw: kept here, so that why nobody answered can be told. */
+  const unansweredOnes: Parameters<typeof unanswered>[0][] = [];
   const jwt = new JWT({
     email: account.client_email,
     key: account.private_key,
     keyId: account.private_key_id,
     scopes: [SCOPE],
-    transporterOptions: { fetchImplementation: fetchOver(transport) },
+    transporterOptions: {
+      fetchImplementation: fetchOver(async (request) => {
+        const answer = await transport.send(request);
+        if (answer.kind === "answered") unansweredOnes.length = 0;
+        else unansweredOnes.push(answer);
+        return answer;
+      }),
+    },
   });
   let header: string | undefined;
   let usableUntil = 0;
@@ -39,6 +52,7 @@ export function createAccessTokens(account: ServiceAccount, transport: Transport
 
   const fetchNew = async (): Promise<Authorization> => {
     const started = now().getTime();
+    unansweredOnes.length = 0;
     if (failure !== undefined && started - failure.at < FAILURE_PAUSE_MS) return failure.outcome;
     try {
       jwt.setCredentials({ refresh_token: "jwt-placeholder", expiry_date: 1 }); // how this library marks a token as over
@@ -52,7 +66,11 @@ export function createAccessTokens(account: ServiceAccount, transport: Transport
       failure = undefined;
       return header;
     } catch (error) {
-      const outcome = outcomeOfFailure(error);
+      // Whatever was asked for may be asked for again: no push was sent.
+      const lost = unansweredOnes.at(-1);
+      const outcome = lost
+        ? unanswered({ kind: "unprocessed", reason: `no access token: ${lost.reason}` }, origin)
+        : outcomeOfFailure(error);
       failure = { outcome, at: now().getTime() };
       return outcome;
     }
@@ -93,11 +111,11 @@ function outcomeOfFailure(error: unknown): Outcome {
 }
 
 /** The library's requests, over a transport that knows one origin: whatever address it would choose, nothing else is called. */
-function fetchOver(transport: Transport): typeof fetch {
+function fetchOver(send: (request: Parameters<Transport["send"]>[0]) => Promise<TransportAnswer>): typeof fetch {
   return async (input, init) => {
     const url = new URL(input instanceof Request ? input.url : input);
     const body = typeof init?.body === "string" ? init.body : String(init?.body ?? "");
-    const answer = await transport.send({
+    const answer = await send({
       path: url.pathname,
       headers: { "content-type": "application/x-www-form-urlencoded", accept: "application/json" },
       body,

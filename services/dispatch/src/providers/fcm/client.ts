@@ -31,14 +31,16 @@ export function createFcmClient({ settings, createTransport, now }: FcmClientOpt
   const { endpoint, ca } = settings;
   const account = ServiceAccount.parse(settings.service_account);
   const path = `/v1/projects/${account.project_id}/messages:send`;
-  const transport = createTransport({ origin: endpoint ?? FCM, ca });
-  const oauth = createTransport({ origin: endpoint ?? OAUTH, ca, connections: 1 });
-  const tokens = createAccessTokens(account, oauth, now);
+  const origin = endpoint ?? FCM;
+  const oauthOrigin = endpoint ?? OAUTH;
+  const transport = createTransport({ origin, ca });
+  const oauth = createTransport({ origin: oauthOrigin, ca, connections: 1 });
+  const tokens = createAccessTokens(account, { transport: oauth, origin: oauthOrigin }, now);
 
   const post = (authorization: string, { body }: FcmPush): Promise<TransportAnswer> =>
     transport.send({ path, headers: { authorization, "content-type": "application/json" }, body });
   const judge = (answer: TransportAnswer): Outcome =>
-    answer.kind === "answered" ? fcmOutcome(answer, now()) : unanswered(answer);
+    answer.kind === "answered" ? fcmOutcome(answer, now()) : unanswered(answer, origin);
 
   return {
     async send(push) {

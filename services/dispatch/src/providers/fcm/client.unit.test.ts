@@ -96,12 +96,17 @@ describe("answers", () => {
     ]);
     const client = connect(simulators);
     expect(await client.send(push("a"))).toEqual({ kind: "unregistered", providerReason: "UNREGISTERED" });
+    const foreign = { kind: "rejected", foreign: true };
     expect(await client.send(push("b"))).toEqual({
-      kind: "misconfigured",
+      ...foreign,
+      reason: "topic-mismatch",
       providerReason: "SENDER_ID_MISMATCH",
-      foreign: true,
     });
-    expect(await client.send(push("c"))).toEqual({ kind: "misconfigured", providerReason: "THIRD_PARTY_AUTH_ERROR" });
+    expect(await client.send(push("c"))).toEqual({
+      ...foreign,
+      reason: "token-kind-mismatch",
+      providerReason: "THIRD_PARTY_AUTH_ERROR",
+    });
     expect(await client.send(push("d"))).toMatchObject({ kind: "deferred", retryAfterMs: 60_000 });
     expect(await client.send(push("e"))).toMatchObject({ kind: "deferred", retryAfterMs: 12_000 });
     expect(await client.send(push("f"))).toMatchObject({ kind: "deferred", providerReason: "INTERNAL" });
@@ -123,7 +128,7 @@ describe("access tokens", () => {
     const transport = createHttp2Transport({ origin: fcm.url, ca });
     cleanups.push(transport.close);
     let ahead = 0;
-    const tokens = createAccessTokens(account, transport, () => new Date(Date.now() + ahead));
+    const tokens = createAccessTokens(account, { transport, origin: fcm.url }, () => new Date(Date.now() + ahead));
     const first = await tokens.current();
     ahead = 49 * 60_000;
     expect(tokens.current()).toBe(first);

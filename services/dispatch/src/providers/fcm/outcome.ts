@@ -1,21 +1,28 @@
 import { retryAfterMs } from "@herald/kit";
-import { type Answered, accepted, type Outcome, outcomeOfStatus, parseObject, wordOr } from "../outcome.ts";
+import { type Answered, accepted, foreign, type Outcome, outcomeOfStatus, parseObject, wordOr } from "../outcome.ts";
 
-type Verdict = "unregistered" | "misconfigured" | "foreign" | "deferred" | "look-at-the-argument";
+type Verdict =
+  | "unregistered"
+  | "misconfigured"
+  | "another-app"
+  | "another-kind"
+  | "no-such-target"
+  | "deferred"
+  | "look-at-the-argument";
 
 /**
- * FCM's error codes with their statuses (the FcmError detail), and Google's own where no FCM code comes with them: those
- * are about the project or the sender, so they are the same for every device.
+ * FCM's error codes with their statuses (the FcmError detail), and Google's own where no FCM code comes with them. Misconfigured is
+ * only what is the same for every device: tokens and their kind are anybody's to choose.
  */
 export const fcmErrors = {
   "400 INVALID_ARGUMENT": "look-at-the-argument",
-  "401 THIRD_PARTY_AUTH_ERROR": "misconfigured",
+  "401 THIRD_PARTY_AUTH_ERROR": "another-kind", // a token of an iOS or web app whose own key Firebase lacks
   "401 UNAUTHENTICATED": "misconfigured",
   "401 ACCESS_TOKEN_EXPIRED": "misconfigured",
-  "403 SENDER_ID_MISMATCH": "foreign", // the token of another project's app, or this is the wrong project's key
+  "403 SENDER_ID_MISMATCH": "another-app", // or the wrong project's key, which looks just the same
   "403 PERMISSION_DENIED": "misconfigured",
   "404 UNREGISTERED": "unregistered",
-  "404 NOT_FOUND": "misconfigured",
+  "404 NOT_FOUND": "no-such-target", // a dead token has UNREGISTERED beside it, so this retires no device
   "409 ABORTED": "deferred",
   "429 QUOTA_EXCEEDED": "deferred",
   "429 RESOURCE_EXHAUSTED": "deferred",
@@ -41,8 +48,12 @@ export function fcmOutcome({ status, headers, body }: Answered, now: Date): Outc
       return { kind: "unregistered", providerReason };
     case "misconfigured":
       return { kind: "misconfigured", providerReason };
-    case "foreign":
-      return { kind: "misconfigured", providerReason, foreign: true };
+    case "another-app":
+      return foreign("topic-mismatch", providerReason);
+    case "another-kind":
+      return foreign("token-kind-mismatch", providerReason);
+    case "no-such-target":
+      return { kind: "rejected", reason: "token-invalid", providerReason };
     case "deferred":
       return {
         kind: "deferred",
@@ -79,8 +90,12 @@ function errorOf(body: string): FcmError {
     details.find((each) => textOr(each["@type"]).endsWith(type) && each[field] !== undefined)?.[field];
   const violations = arrayOr(detail("google.rpc.BadRequest", "fieldViolations")).map(objectOr);
   const exceeded = arrayOr(detail("google.rpc.QuotaFailure", "violations")).map(objectOr);
+  // Apple's answer, or a push service's, stands beside FCM's code, and is what remains where that is left out.
+  const byThirdParty =
+    detail("ApnsError", "reason") ?? detail("ApnsError", "statusCode") ?? detail("WebpushError", "statusCode");
+  const status = byThirdParty === undefined ? error.status : "THIRD_PARTY_AUTH_ERROR";
   return {
-    word: detail("FcmError", "errorCode") ?? detail("google.rpc.ErrorInfo", "reason") ?? error.status,
+    word: detail("FcmError", "errorCode") ?? detail("google.rpc.ErrorInfo", "reason") ?? status,
     message: [error.message, ...violations.map(({ description }) => description)].map(textOr).join("\n"),
     fields: violations.map(({ field }) => textOr(field)),
     quotas: exceeded.flatMap(({ subject, description }) => [textOr(subject), textOr(description)]),
@@ -96,7 +111,7 @@ function argumentFault({ message, fields }: FcmError): "token-invalid" | "payloa
 
 /** FCM limits messages to one device too, with the same code: that is no reason to keep the others waiting. */
 const limitOf = ({ message, quotas }: FcmError): "sender" | "device" =>
-  [message, ...quotas].some((words) => /\bdevice\b/i.test(words)) ? "device" : "sender";
+  [message, ...quotas].some((words) => /device/i.test(words)) ? "device" : "sender";
 
 const objectOr = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};

@@ -21,17 +21,17 @@ test("every documented error has its outcome", () => {
     const [status, code] = pair.split(" ") as [string, string];
     const outcome = fcmOutcome(answer(Number(status), failed(Number(status), code)), now);
     expect(outcome).toMatchObject({ providerReason: code });
-    return `${pair}: ${outcome.kind}`;
+    return `${pair}: ${outcome.kind}${outcome.kind === "rejected" ? ` ${outcome.reason}` : ""}`;
   });
   expect(outcomes).toEqual([
-    "400 INVALID_ARGUMENT: rejected",
-    "401 THIRD_PARTY_AUTH_ERROR: misconfigured",
+    "400 INVALID_ARGUMENT: rejected payload-invalid",
+    "401 THIRD_PARTY_AUTH_ERROR: rejected token-kind-mismatch",
     "401 UNAUTHENTICATED: misconfigured",
     "401 ACCESS_TOKEN_EXPIRED: misconfigured",
-    "403 SENDER_ID_MISMATCH: misconfigured",
+    "403 SENDER_ID_MISMATCH: rejected topic-mismatch",
     "403 PERMISSION_DENIED: misconfigured",
     "404 UNREGISTERED: unregistered",
-    "404 NOT_FOUND: misconfigured",
+    "404 NOT_FOUND: rejected token-invalid",
     "409 ABORTED: deferred",
     "429 QUOTA_EXCEEDED: deferred",
     "429 RESOURCE_EXHAUSTED: deferred",
@@ -112,9 +112,22 @@ test("FCM's code is preferred to Google's reason, and that to its status", () =>
   });
 });
 
+test.each([
+  ["ApnsError", { statusCode: 403, reason: "BadEnvironmentKeyInToken" }],
+  ["WebpushError", { statusCode: 403 }],
+])("what %s says through FCM is about the token, with FCM's own code beside it or without", (type, fields) => {
+  const details = [{ "@type": `type.googleapis.com/google.firebase.fcm.v1.${type}`, ...fields }];
+  const error = { status: "UNAUTHENTICATED", details };
+  expect(fcmOutcome(answer(401, { error }), now)).toEqual({
+    ...{ kind: "rejected", reason: "token-kind-mismatch", foreign: true },
+    providerReason: "THIRD_PARTY_AUTH_ERROR",
+  });
+});
+
 test("a dead device needs FCM's own word: another 404 is none", () => {
   expect(fcmOutcome(answer(404, "<html>"), now)).toMatchObject({ kind: "rejected", reason: "provider-rejected" });
-  expect(fcmOutcome(answer(404, { error: { status: "NOT_FOUND" } }), now).kind).toBe("misconfigured");
+  const unknown = { error: { status: "NOT_FOUND", message: "Requested entity was not found." } };
+  expect(fcmOutcome(answer(404, unknown), now)).toMatchObject({ kind: "rejected", reason: "token-invalid" });
   expect(fcmOutcome(answer(500, failed(500, "UNREGISTERED")), now).kind).toBe("deferred");
   expect(fcmOutcome(answer(410, failed(410, "UNREGISTERED")), now).kind).toBe("rejected");
 });

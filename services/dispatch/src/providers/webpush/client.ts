@@ -73,10 +73,10 @@ export function createWebPushClient({
     return signer;
   }
 
-  function judge(answer: TransportAnswer): Outcome {
+  function judge(answer: TransportAnswer, origin: string): Outcome {
     if (answer.kind === "answered") return webPushOutcome(answer, now());
     if (answer.reason.startsWith(NOT_PUBLIC)) return forbidden(NOT_PUBLIC);
-    return unanswered(answer);
+    return unanswered(answer, origin);
   }
 
   return {
@@ -104,6 +104,7 @@ export function createWebPushClient({
         };
         return judge(
           await origins.use(target.origin, (transport) => transport.send({ path: target.path, headers, body })),
+          target.origin,
         );
       };
     },

@@ -179,7 +179,7 @@ describe("answers", () => {
     expect(await outcome("gone")).toMatchObject({ kind: "unregistered" });
     expect(await outcome("lost")).toMatchObject({ kind: "unregistered" });
     expect(await outcome("big")).toMatchObject({ kind: "rejected", reason: "payload-too-large" });
-    expect(await outcome("wrong")).toMatchObject({ kind: "misconfigured" });
+    expect(await outcome("wrong")).toMatchObject({ kind: "rejected", foreign: true });
     expect(await outcome("busy")).toMatchObject({ kind: "deferred", retryAfterMs: 30_000 });
     expect(await outcome("away")).toMatchObject({ kind: "rejected", reason: "endpoint-forbidden" });
     expect(await outcome("silent")).toMatchObject({ kind: "unknown" });
@@ -195,7 +195,8 @@ describe("answers", () => {
       applicationServerKey: newVapidKeys().public_key,
     });
     expect(await client.send(pushTo(simulators, "", { endpoint, keys: theirs }))).toMatchObject({
-      kind: "misconfigured",
+      kind: "rejected",
+      reason: "topic-mismatch",
     });
   });
 });
@@ -219,7 +220,10 @@ describe("several keys", () => {
       keys.public_key,
       next.public_key,
     ]);
-    expect(await client.send(bound(simulators, old, ring.current.id))).toMatchObject({ kind: "misconfigured" });
+    expect(await client.send(bound(simulators, old, ring.current.id))).toMatchObject({
+      kind: "rejected",
+      foreign: true,
+    });
   });
 
   it("the first one signs for those that name none, or one of settings that are gone", async () => {

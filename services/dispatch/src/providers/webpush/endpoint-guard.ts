@@ -12,6 +12,13 @@ export const knownPushServices: readonly string[] = [
   "push.apple.com",
 ];
 
+const isUnder = (hosts: readonly string[], hostname: string): boolean =>
+  hosts.some((host) => hostname === host || hostname.endsWith(`.${host}`));
+
+/** Whether an origin, as a subscription spells it, is one of the browsers' push services. */
+export const isKnownPushService = (origin: string): boolean =>
+  URL.canParse(origin) && isUnder(knownPushServices, new URL(origin).hostname);
+
 type EndpointRules = {
   /** `any`: the operator lets subscriptions name every public host, as UnifiedPush needs. */
   readonly hosts: readonly string[] | "any";
@@ -31,7 +38,7 @@ export function checkEndpoint(endpoint: string, { hosts, exemptOrigin }: Endpoin
   const checked = checkPublicEndpoint(endpoint);
   if (!checked.ok) return checked;
   const { origin, hostname, path } = checked;
-  if (hosts !== "any" && !hosts.some((host) => hostname === host || hostname.endsWith(`.${host}`)))
+  if (hosts !== "any" && !isUnder(hosts, hostname))
     return { ok: false, problem: "the endpoint's host is not a known push service" };
   return { ok: true, origin, path, exempt: false };
 }

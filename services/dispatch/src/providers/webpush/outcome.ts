@@ -1,5 +1,5 @@
 import { retryAfterMs } from "@herald/kit";
-import { type Answered, accepted, type Outcome, outcomeOfStatus, parseObject, wordOr } from "../outcome.ts";
+import { type Answered, accepted, foreign, type Outcome, outcomeOfStatus, parseObject, wordOr } from "../outcome.ts";
 
 /** What RFC 8030 and the push services mean by a status where it is not what it says everywhere. */
 const verdicts = new Map<number, "accepted" | "unregistered" | "forbidden" | "later">([
@@ -28,8 +28,8 @@ export function webPushOutcome({ status, headers, body }: Answered, now: Date): 
   const pause = retryAfterMs(headers["retry-after"], now);
   if (verdict === "later") return { kind: "deferred", retryAfterMs: pause, limit: "sender", providerReason };
   const outcome = outcomeOfStatus(status, providerReason, pause);
-  // A subscription that was made with another VAPID key is refused just like a wrong key.
-  return outcome.kind === "misconfigured" ? { ...outcome, foreign: true } : outcome;
+  // A subscription that was made with another VAPID key is refused just like a wrong key, and push services are named by devices.
+  return outcome.kind === "misconfigured" ? foreign("topic-mismatch", providerReason) : outcome;
 }
 
 /** Mozilla's have two hundred characters; a row of five hundred of the longest is a hundredth of what a document may be. */

@@ -18,8 +18,8 @@ test.each([
   [307, "rejected endpoint-forbidden"],
   [308, "rejected endpoint-forbidden"],
   [400, "rejected provider-rejected"],
-  [401, "misconfigured"],
-  [403, "misconfigured"],
+  [401, "rejected topic-mismatch"],
+  [403, "rejected topic-mismatch"],
   [404, "unregistered"],
   [406, "deferred"],
   [408, "deferred"],
@@ -37,7 +37,8 @@ test.each([
 
 test("gives Apple's reason, and waits as long as it is asked to", () => {
   expect(outcome(403, '{"reason":"BadJwtToken"}')).toEqual({
-    kind: "misconfigured",
+    kind: "rejected",
+    reason: "topic-mismatch",
     providerReason: "BadJwtToken",
     foreign: true,
   });
