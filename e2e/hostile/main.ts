@@ -16,6 +16,7 @@ const attacks = [
   "names",
   "secrets",
   "content",
+  "devices",
 ] as const;
 const made = "schemathesis";
 

@@ -1,0 +1,358 @@
+import { createECDH, randomBytes } from "node:crypto";
+import type { Notification, Platform } from "@herald/contracts";
+import { freePort } from "@herald/local-stack";
+import { type Push, type Rule, type Simulators, startSimulators } from "@herald/simulators";
+import { eventually, expectStatus, request } from "@herald/testing";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { inParallel } from "../harness/in-parallel.ts";
+import { apnsToken, type Project } from "../harness/project.ts";
+import { newAddress, seed } from "../harness/seed.ts";
+import { deviceOf, payloadOf, wasAccepted } from "../harness/simulators.ts";
+import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { show } from "./figures.ts";
+import { scale } from "./scale.ts";
+import { startStrangePushService } from "./strange-push-service.ts";
+
+let system: System;
+let strange: Awaited<ReturnType<typeof startStrangePushService>>;
+let others: Simulators;
+beforeAll(async () => {
+  [strange, others] = await Promise.all([
+    startStrangePushService("push.stranger.example"),
+    // Another authority's servers; its push service speaks HTTP/1.1 alone.
+    startSimulators({ webpush: { http1Only: true } }),
+  ]);
+  system = await startSystem({ env: { ...strange.env, HERALD_DISPATCH_REQUEST_TIMEOUT: "5s" } });
+});
+afterAll(async () => {
+  await system?.stop();
+  await Promise.all([strange?.close(), others?.stop()]);
+});
+beforeEach(() => system.simulators.script([]));
+tellOnFailure(() => system);
+
+const ofOthers = scale(500, 60);
+const ofStrangers = scale(200, 30);
+/** A repeat comes at a random moment of ten seconds, and the clock under it has a safety net. */
+const withRepeat = 60_000;
+
+/** Registers as an app does that nobody knows: no credential, and whatever it says of itself. */
+async function registerUnknown(project: Project, platform: Platform, device: Record<string, unknown>): Promise<void> {
+  const body = { project_id: project.id, platform, ...device };
+  expectStatus(await request(system.gateway, "PUT /api/v1/identification", { body }), 201);
+}
+
+const register = (project: Project, platform: Platform, all: readonly Record<string, unknown>[]) =>
+  inParallel(all, 8, (device) => registerUnknown(project, platform, device));
+
+const several = (prefix: string, change: Record<string, unknown> = {}) =>
+  Array.from({ length: ofStrangers }, () => ({ identifier: apnsToken(prefix), ...change }));
+
+const subscriptionKeys = () => {
+  const pair = createECDH("prime256v1");
+  return { p256dh: pair.generateKeys().toString("base64url"), auth: randomBytes(16).toString("base64url") };
+};
+
+const providerOfProject = async ({ id }: Project, provider: string) =>
+  expectStatus(await system.admin(`GET /projects/${id}/providers/${provider}`), 200).body.data;
+
+/** Sends to the strangers alone first, then to everybody: each of the others must get both that are theirs. */
+async function sendToAll(project: Project, strangers: readonly string[]): Promise<Notification> {
+  for (const token of strangers.slice(0, 3))
+    await project.send({ title: "To a stranger", targets: [`token:${token}`], ttl: 30 });
+  const { id } = await project.send({ title: "To all", targets: ["all"], ttl: 30 });
+  return project.final(id, 120_000);
+}
+
+test("anonymous devices in APNs' other environment, where the project's key is no good: theirs fail, the provider goes on", async ({
+  task,
+}) => {
+  const reasons: [number, string][] = [
+    [403, "BadEnvironmentKeyIdInToken"],
+    [403, "BadCertificateEnvironment"],
+    [403, "InvalidProviderToken"],
+    [400, "TopicDisallowed"],
+  ];
+  const rules = reasons.map(([status, reason], at): Rule => {
+    return { provider: "apns", tokenPrefix: `bad${at}`, status, reason };
+  });
+  await system.simulators.script(rules);
+  const project = await system.project("Environments", []);
+  await system.putProvider(project, "apns", { environment: "production" });
+  const strangers = reasons.flatMap((_, at) => several(`bad${at}`, { environment: "sandbox" }));
+  await register(project, "ios", strangers);
+  await seed(system, project, ofOthers);
+  const { counts, failures } = await sendToAll(
+    project,
+    strangers.map(({ identifier }) => identifier),
+  );
+  expect(await providerOfProject(project, "apns")).toMatchObject({ status: "active" });
+  expect(counts).toMatchObject({ accepted: ofOthers, failed: strangers.length });
+  expect(failures).toEqual({ "environment-mismatch": strangers.length });
+  show(task, {
+    strangers: strangers.length,
+    "others reached": `${counts.accepted} of ${ofOthers}`,
+    provider: "active",
+  });
+});
+
+test("FCM tokens of another kind and of another app, and installations that are none: theirs fail, the provider goes on", async ({
+  task,
+}) => {
+  const answers: [string, number, string, Record<string, unknown>][] = [
+    ["bad0", 401, "THIRD_PARTY_AUTH_ERROR", {}],
+    ["bad1", 403, "SENDER_ID_MISMATCH", {}],
+    ["bad2", 404, "NOT_FOUND", {}],
+  ];
+  await system.simulators.script(
+    answers.map(([tokenPrefix, status, reason]): Rule => ({ provider: "fcm", tokenPrefix, status, reason })),
+  );
+  const project = await system.project("Kinds", ["fcm"]);
+  const strangers = answers.flatMap(([prefix, , , change]) => several(prefix, change));
+  await register(project, "android", strangers);
+  await seed(system, project, ofOthers, { platform: "android" });
+  const { counts, failures } = await sendToAll(
+    project,
+    strangers.map(({ identifier }) => identifier),
+  );
+  expect(await providerOfProject(project, "fcm")).toMatchObject({ status: "active" });
+  expect(counts).toMatchObject({ accepted: ofOthers, failed: strangers.length });
+  expect(failures).toEqual({
+    "token-kind-mismatch": ofStrangers,
+    "topic-mismatch": ofStrangers,
+    "token-invalid": ofStrangers,
+  });
+  show(task, {
+    strangers: strangers.length,
+    "others reached": `${counts.accepted} of ${ofOthers}`,
+    provider: "active",
+  });
+});
+
+test("installation ids that make FCM fail do not open the breaker for those who have tokens", async ({ task }) => {
+  // The simulator knows a script by the token alone: installation ids begin with one of these letters.
+  await system.simulators.script([{ provider: "fcm", tokenPrefix: "fbad", status: 500, reason: "INTERNAL" }]);
+  const project = await system.project("Installations", ["fcm"]);
+  const strangers = Array.from({ length: ofStrangers }, () => ({
+    identifier: `fbad${randomBytes(9).toString("hex")}`,
+    token_kind: "fid",
+  }));
+  await register(project, "android", strangers);
+  const before = await project.send({ title: "To strangers", targets: ["all"], ttl: 60 });
+  await eventually(
+    async () => expect((await project.notification(before.id)).counts).toMatchObject({ pending: ofStrangers }),
+    { timeoutMs: 30_000 },
+  );
+  await eventually(async () =>
+    expect((await seen({ provider: "fcm", status: 500 })).length).toBeGreaterThanOrEqual(20),
+  );
+  const [first] = await seed(system, project, 1, { platform: "android" });
+  const { id } = await project.send({ title: "To a token", targets: [first?.id ?? ""], ttl: 4 });
+  expect((await project.final(id)).counts).toMatchObject({ accepted: 1 });
+  show(task, { strangers: strangers.length, "others reached": "1 of 1" });
+});
+
+const seen = (filter: Parameters<System["simulators"]["pushes"]>[0]): Promise<Push[]> =>
+  system.simulators.pushes(filter);
+
+test("a push service of a stranger's own refuses, forbids, fails, and asks for a week's silence: nobody else waits", async ({
+  task,
+}) => {
+  const project = await system.project("Subscriptions", ["webpush"]);
+  const kinds = ["refuses", "forbids", "silences", "fails", "waits"] as const;
+  const strangers = kinds.flatMap((kind) =>
+    Array.from({ length: ofStrangers }, (_, at) => ({
+      identifier: strange.endpoint(kind, at),
+      keys: subscriptionKeys(),
+    })),
+  );
+  await register(project, "web", strangers);
+  // One that was made with another key at the push service that everybody uses.
+  const { endpoint } = await system.simulators.subscribe("bad");
+  await system.simulators.script([{ provider: "webpush", tokenPrefix: "bad", status: 403 }]);
+  await register(project, "web", [{ identifier: endpoint, keys: subscriptionKeys() }]);
+  const firsts = kinds.map((kind) => strange.endpoint(kind, 0));
+  for (const token of [endpoint, ...firsts])
+    await project.send({ title: "To a stranger", targets: [`token:${token}`], ttl: 30 });
+  // Before the provider took the credential for anybody.
+  await eventually(() => {
+    for (const kind of kinds) expect(strange.came()[kind] ?? 0).toBeGreaterThan(0);
+  });
+  await seed(system, project, ofOthers, { platform: "web" });
+  const { id } = await project.send({ title: "To all", targets: ["all"], ttl: 20 });
+  const { counts } = await project.final(id, 120_000);
+  expect(await providerOfProject(project, "webpush")).toMatchObject({ status: "active" });
+  expect(counts).toMatchObject({ devices: ofOthers + strangers.length + 1, accepted: ofOthers });
+  const { attempts } = (await project.deliveries(id)).find(({ status }) => status === "accepted") ?? {};
+  expect(attempts).toBe(1);
+  show(task, {
+    strangers: strangers.length + 1,
+    "others reached": `${counts.accepted} of ${ofOthers}`,
+    "requests to the stranger": Object.values(strange.came()).reduce((sum, one) => sum + one, 0),
+  });
+});
+
+/** What was for a stranger's key cannot be decrypted. */
+const readable = async (filter: Parameters<typeof seen>[0]) =>
+  (await seen(filter)).filter(({ payload }) => payload !== null);
+
+/** What a screen shows of pushes: one that has the tag of an earlier one takes its place. */
+const onScreen = (pushes: readonly Push[]): number => {
+  const tags = pushes.map(({ provider, payload }, at) => {
+    const fcm = payload as { android?: { notification?: { tag?: string } } };
+    const web = payload as { notification?: { tag?: string } };
+    return (provider === "fcm" ? fcm.android?.notification?.tag : web.notification?.tag) ?? `none ${at}`;
+  });
+  return new Set(tags).size;
+};
+
+test.for(["android", "web"] as const)("a repeat on %s takes the place of the first one", async (platform, { task }) => {
+  const provider = platform === "android" ? "fcm" : "webpush";
+  const project = await system.project("Repeats", [provider]);
+  const address = await newAddress(system.simulators, platform, "abc");
+  const { device } = await project.register({ ...address, platform });
+  await system.simulators.script([{ provider, rst: "INTERNAL_ERROR", times: 1 }]);
+  const { id } = await project.send({ title: "Once", targets: [device.id] });
+  await project.final(id, withRepeat);
+  const pushes = (await readable({ provider })).filter((push) => deviceOf(push) === device.id);
+  expect(pushes.length).toBe(2);
+  expect(onScreen(pushes)).toBe(1);
+  show(task, { pushes: 2, "on the screen": onScreen(pushes) });
+});
+
+test("a web app and an Android app get a category, a badge and an action each where it belongs", async () => {
+  const project = await system.project("Fields", ["fcm", "webpush"]);
+  for (const platform of ["android", "web"] as const)
+    await project.register({ ...(await newAddress(system.simulators, platform)), platform });
+  const content = {
+    badge: 3,
+    category: "ORDER",
+    click_action: "OPEN_ORDER",
+    badge_image: "https://example.com/badge.png",
+  };
+  const { id } = await project.send({ title: "Fields", targets: ["all"], ...content } as never);
+  await project.final(id);
+  const mine = (await readable({})).filter((push) => payloadOf(push).notification_id === id);
+  const of = (provider: string) => mine.find((push) => push.provider === provider)?.payload;
+  expect(of("fcm")).toMatchObject({
+    android: { notification: { click_action: "OPEN_ORDER", notification_count: 3 } },
+  });
+  expect(of("webpush")).toMatchObject({ notification: { badge: "https://example.com/badge.png" } });
+  expect(JSON.stringify(mine.map(({ payload }) => payload))).not.toContain('ORDER","notification_count');
+});
+
+const dispatchMetric = async (name: string, label: string): Promise<number> => {
+  const text = await (await fetch(system.services.dispatch.metrics)).text();
+  const values = text.split("\n").filter((line) => line.startsWith(`${name}{`) && line.includes(label));
+  return values.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
+};
+
+/** What keeps a connection from being made, how settings bring it about, and what is told of it. */
+type Unreachable = { what: string; reason: string; words: RegExp; change: () => Promise<Record<string, unknown>> };
+const unreachable: readonly Unreachable[] = [
+  {
+    what: "another authority than the provider's",
+    reason: "certificate-untrusted",
+    words: /certificate/,
+    change: async () => ({ ca: others.ca }),
+  },
+  {
+    what: "a name that does not resolve",
+    reason: "name-not-found",
+    words: /nobody\.invalid/,
+    change: async () => ({ endpoint: "https://nobody.invalid" }),
+  },
+  {
+    what: "a port on which nobody listens",
+    reason: "connection-refused",
+    words: /refused/i,
+    change: async () => ({ endpoint: `https://127.0.0.1:${await freePort()}` }),
+  },
+  {
+    what: "a server that speaks HTTP/1.1 alone",
+    reason: "no-http2",
+    words: /HTTP\/2/,
+    change: async () => ({ endpoint: new URL(others.webpush.url).origin, ca: others.ca }),
+  },
+  {
+    what: "a certificate of another name",
+    reason: "certificate-name",
+    words: /another name/,
+    // Every address of 127/8 is this machine's.
+    change: async () => ({
+      endpoint: `https://127.0.0.9:${await relayTo(new URL(others.apns.url).port)}`,
+      ca: others.ca,
+    }),
+  },
+];
+
+const relays: { close(): Promise<unknown> }[] = [];
+afterAll(() => Promise.all(relays.map((one) => one.close())));
+
+/** A port on all addresses of this machine that leads to one of 127.0.0.1. */
+async function relayTo(port: string): Promise<number> {
+  const { createServer, connect } = await import("node:net");
+  const server = createServer((socket) => {
+    const onward = connect(Number(port), "127.0.0.1");
+    socket.on("error", () => onward.destroy()).pipe(onward);
+    onward.on("error", () => socket.destroy()).pipe(socket);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "0.0.0.0", resolve));
+  relays.push({ close: () => new Promise((resolve) => server.close(resolve)) });
+  return (server.address() as { port: number }).port;
+}
+
+test.for(unreachable)(
+  "$what: told to the project and the operator, and over with new settings",
+  async ({ reason, words, change }, { task }) => {
+    const project = await system.project("Unreachable", []);
+    await system.putProvider(project, "apns", await change());
+    const { device } = await project.register();
+    await seed(system, project, 40);
+    const all = await project.send({ title: "To all", targets: ["all"] });
+    const one = await project.send({ title: "To one", targets: [device.id] });
+
+    const { problems } = await eventually(
+      async () => {
+        const found = await providerOfProject(project, "apns");
+        expect(found.problems?.[0]).toMatchObject({ reason });
+        return found;
+      },
+      { timeoutMs: 20_000 },
+    );
+    expect(problems[0].detail).toMatch(words);
+    for (const { id } of [all, one]) {
+      const { attempts, story } = await eventually(async () => {
+        const told = expectStatus(await project.call(`GET /notifications/${id}/devices/${device.id}`), 200).body.data;
+        expect(told.attempts.at(-1)?.provider_reason ?? "").toMatch(words);
+        return told;
+      });
+      expect(attempts.length).toBeGreaterThan(0);
+      expect(story.join(" ")).toMatch(words);
+    }
+    expect(await dispatchMetric("herald_dispatch_unreachable_total", `reason="${reason}"`)).toBeGreaterThan(0);
+    const lines = system.logs.lines.filter(
+      ({ part, projectId, msg }) =>
+        part === "dispatch" && projectId === project.id && /cannot be reached/.test(String(msg)),
+    );
+    expect(lines.length).toBeGreaterThan(0);
+    expect(lines.length).toBeLessThanOrEqual(3);
+
+    await system.putProvider(project, "apns");
+    const mended = Date.now();
+    for (const { id } of [all, one]) await project.final(id, 30_000);
+    expect((await project.notification(one.id)).counts).toMatchObject({ accepted: 1 });
+    expect((await providerOfProject(project, "apns")).problems).toBeUndefined();
+    show(task, {
+      told: problems[0].detail,
+      "log lines": lines.length,
+      "seconds until sent": Math.round((Date.now() - mended) / 1000),
+    });
+  },
+);
+
+test("what the simulators accepted stays what was accepted", async () => {
+  // Guards the attack itself: rules that match nothing would let everything above pass.
+  expect((await seen({})).some(wasAccepted)).toBe(true);
+  expect(strange.came().refuses ?? 0).toBeGreaterThan(0);
+});
