@@ -135,7 +135,7 @@ describe("a push", () => {
     const seen: string[] = [];
     const client = connect(at(simulators), {
       createTransport(options) {
-        const transport = createHttp2Pool(options);
+        const transport = createHttp2Transport(options);
         return {
           ...transport,
           send(request) {
