@@ -89,8 +89,9 @@ describe("what is refused, in words", () => {
 
   test("a command that would not fit a message, although its body was small enough", async () => {
     // Each 1e20 grows from four characters to twenty-one when it is written again.
-    const numbers = `[${Array.from({ length: 100_000 }, () => "1e20").join(",")}]`;
-    const body = `{"notification":{"title":"Hello","targets":["all"],"web":{"numbers":${numbers}}}}`;
+    const numbers = `[${Array.from({ length: 2_900 }, () => "1e20").join(",")}]`;
+    const targets = JSON.stringify(Array.from({ length: 1_000 }, () => `token:${"f".repeat(940)}`));
+    const body = `{"notification":{"title":"Hello","targets":${targets},"web":{"numbers":${numbers}}}}`;
     const answer = await system.call("POST /api/v1/notifications", { token: project.token, body });
     expect(answer.status).toBe(422);
     expect(answer.problem.errors[0]).toContain("is larger than");
