@@ -20,24 +20,52 @@ const maxValues = 20_000;
 /** More than any object has whose fields are counted nowhere else, such as `data`, which is part of a payload of 4 KiB. */
 const maxFields = 1_000;
 
-/** Where a value is too deep, has too many parts, or carries `__proto__`, which a later merge would take for the prototype. Does not recurse. */
+/** Each field takes four bytes at least, so what is smaller has neither too many fields nor too many values. */
+const countFromBytes = 4 * maxFields;
+
+const [quote, backslash, comma, openBrace, openBracket, closeBrace, closeBracket] = Buffer.from('"\\,{[}]');
+
+/**
+ * What has too many parts, by its commas and brackets: parsing costs most where every key is another one, so that is found before.
+ * What is no JSON may be counted wrong, and is refused all the same.
+ */
+const sizeProblem = (bytes: Buffer): string | undefined => {
+  if (bytes.length < countFromBytes) return undefined;
+  /** Of each list and object that is open: undefined for a list, else the commas that its fields have between them. */
+  const fields: (number | undefined)[] = [];
+  let values = 1;
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at];
+    if (byte === quote) {
+      for (at++; at < bytes.length && bytes[at] !== quote; at++) if (bytes[at] === backslash) at++;
+    } else if (byte === openBrace || byte === openBracket) {
+      values++;
+      if (fields.push(byte === openBrace ? 0 : undefined) > deepest)
+        return `body: may be nested at most ${deepest} deep`;
+    } else if (byte === closeBrace || byte === closeBracket) fields.pop();
+    else if (byte === comma) {
+      values++;
+      const own = fields.at(-1);
+      if (own !== undefined) {
+        fields[fields.length - 1] = own + 1;
+        if (own + 2 > maxFields) return `body: an object may have at most ${maxFields} fields`;
+      }
+    }
+    if (values > maxValues) return `body: may have at most ${maxValues} values`;
+  }
+  return undefined;
+};
+
+/** Where a value is too deep or carries `__proto__`, which a later merge would take for the prototype. Does not recurse. */
 const shapeProblem = (root: unknown): string | undefined => {
-  const left: { value: object; depth: number }[] = [];
-  let values = 0;
-  const visit = (value: unknown, depth: number) => {
-    values++;
-    if (typeof value === "object" && value !== null) left.push({ value, depth });
-  };
-  visit(root, 1);
+  const left: { value: unknown; depth: number }[] = [{ value: root, depth: 1 }];
   for (let next = left.pop(); next; next = left.pop()) {
     const { value, depth } = next;
+    if (typeof value !== "object" || value === null) continue;
     if (depth > deepest) return `body: may be nested at most ${deepest} deep`;
     if (Object.hasOwn(value, "__proto__")) return "body: a field may not be called `__proto__`";
-    const isList = Array.isArray(value);
-    const inner = isList ? value : Object.values(value);
-    if (!isList && inner.length > maxFields) return `body: an object may have at most ${maxFields} fields`;
-    if (values + inner.length > maxValues) return `body: may have at most ${maxValues} values`;
-    for (const one of inner) visit(one, depth + 1);
+    for (const inner of Object.values(value))
+      if (typeof inner === "object") left.push({ value: inner, depth: depth + 1 });
   }
   return undefined;
 };
@@ -143,6 +171,8 @@ export const createReadBody =
     if (Number(length) > limitBytes) throw tooLarge(limitBytes);
     const bytes = await readBytes(request, limitBytes, hold);
     if (bytes.length === 0) return undefined;
+    const tooMuch = sizeProblem(bytes);
+    if (tooMuch !== undefined) throw new HeraldError("validation-failed", tooMuch);
     const body = parseText(bytes);
     const problem = shapeProblem(body);
     if (problem !== undefined) throw new HeraldError("validation-failed", problem);
