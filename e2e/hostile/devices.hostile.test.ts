@@ -1,17 +1,17 @@
 import { createECDH, randomBytes } from "node:crypto";
 import type { Notification, Platform } from "@herald/contracts";
-import { freePort } from "@herald/local-stack";
 import { type Push, type Rule, type Simulators, startSimulators } from "@herald/simulators";
 import { eventually, expectStatus, request } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
-import { apnsToken, type Project } from "../harness/project.ts";
+import { apnsToken, type Content, type Project } from "../harness/project.ts";
 import { newAddress, seed } from "../harness/seed.ts";
 import { deviceOf, payloadOf, wasAccepted } from "../harness/simulators.ts";
 import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { scale } from "./scale.ts";
 import { startStrangePushService } from "./strange-push-service.ts";
+import { closeRelays, unreachable } from "./unreachable.ts";
 
 let system: System;
 let strange: Awaited<ReturnType<typeof startStrangePushService>>;
@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await system?.stop();
-  await Promise.all([strange?.close(), others?.stop()]);
+  await Promise.all([strange?.close(), others?.stop(), closeRelays()]);
 });
 beforeEach(() => system.simulators.script([]));
 tellOnFailure(() => system);
@@ -196,12 +196,17 @@ test("a push service of a stranger's own refuses, forbids, fails, and asks for a
 const readable = async (filter: Parameters<typeof seen>[0]) =>
   (await seen(filter)).filter(({ payload }) => payload !== null);
 
+/** Of a payload, what a device shows by: Android's part of FCM's, or what the service worker reads. */
+type Shown = {
+  readonly android?: { readonly notification?: Record<string, unknown> };
+  readonly notification?: Record<string, unknown>;
+};
+
 /** What a screen shows of pushes: one that has the tag of an earlier one takes its place. */
 const onScreen = (pushes: readonly Push[]): number => {
-  const tags = pushes.map(({ provider, payload }, at) => {
-    const fcm = payload as { android?: { notification?: { tag?: string } } };
-    const web = payload as { notification?: { tag?: string } };
-    return (provider === "fcm" ? fcm.android?.notification?.tag : web.notification?.tag) ?? `none ${at}`;
+  const tags = pushes.map(({ payload }, at) => {
+    const { android, notification } = payload as Shown;
+    return (android?.notification ?? notification)?.tag ?? `none ${at}`;
   });
   return new Set(tags).size;
 };
@@ -220,25 +225,25 @@ test.for(["android", "web"] as const)("a repeat on %s takes the place of the fir
   show(task, { pushes: 2, "on the screen": onScreen(pushes) });
 });
 
-test("a web app and an Android app get a category, a badge and an action each where it belongs", async () => {
+test("a web app and an Android app get a category, a badge and an action each where it belongs", async ({ task }) => {
   const project = await system.project("Fields", ["fcm", "webpush"]);
   for (const platform of ["android", "web"] as const)
     await project.register({ ...(await newAddress(system.simulators, platform)), platform });
-  const content = {
-    badge: 3,
-    category: "ORDER",
-    click_action: "OPEN_ORDER",
-    badge_image: "https://example.com/badge.png",
+  const arrived = async (content: Partial<Content>) => {
+    const { id } = await project.send({ title: "Fields", targets: ["all"], ...content });
+    await project.final(id);
+    const mine = (await readable({})).filter((push) => payloadOf(push).notification_id === id);
+    const of = (provider: string) => mine.find((push) => push.provider === provider)?.payload as Shown | undefined;
+    return { fcm: of("fcm")?.android?.notification, web: of("webpush") };
   };
-  const { id } = await project.send({ title: "Fields", targets: ["all"], ...content } as never);
-  await project.final(id);
-  const mine = (await readable({})).filter((push) => payloadOf(push).notification_id === id);
-  const of = (provider: string) => mine.find((push) => push.provider === provider)?.payload;
-  expect(of("fcm")).toMatchObject({
-    android: { notification: { click_action: "OPEN_ORDER", notification_count: 3 } },
-  });
-  expect(of("webpush")).toMatchObject({ notification: { badge: "https://example.com/badge.png" } });
-  expect(JSON.stringify(mine.map(({ payload }) => payload))).not.toContain('ORDER","notification_count');
+  const bare = await arrived({ badge: 3, category: "ORDER" });
+  expect(bare.fcm).not.toHaveProperty("click_action");
+  expect(bare.web?.notification).not.toHaveProperty("badge");
+  const badge = "https://example.com/badge.png";
+  const full = await arrived({ badge: 3, category: "ORDER", click_action: "OPEN_ORDER", badge_image: badge });
+  expect(full.fcm).toMatchObject({ click_action: "OPEN_ORDER", notification_count: 3 });
+  expect(full.web).toMatchObject({ notification: { badge }, app_badge: 3 });
+  show(task, { fields: "category, click_action, badge, badge_image" });
 });
 
 const dispatchMetric = async (name: string, label: string): Promise<number> => {
@@ -247,66 +252,11 @@ const dispatchMetric = async (name: string, label: string): Promise<number> => {
   return values.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
 };
 
-/** What keeps a connection from being made, how settings bring it about, and what is told of it. */
-type Unreachable = { what: string; reason: string; words: RegExp; change: () => Promise<Record<string, unknown>> };
-const unreachable: readonly Unreachable[] = [
-  {
-    what: "another authority than the provider's",
-    reason: "certificate-untrusted",
-    words: /certificate/,
-    change: async () => ({ ca: others.ca }),
-  },
-  {
-    what: "a name that does not resolve",
-    reason: "name-not-found",
-    words: /nobody\.invalid/,
-    change: async () => ({ endpoint: "https://nobody.invalid" }),
-  },
-  {
-    what: "a port on which nobody listens",
-    reason: "connection-refused",
-    words: /refused/i,
-    change: async () => ({ endpoint: `https://127.0.0.1:${await freePort()}` }),
-  },
-  {
-    what: "a server that speaks HTTP/1.1 alone",
-    reason: "no-http2",
-    words: /HTTP\/2/,
-    change: async () => ({ endpoint: new URL(others.webpush.url).origin, ca: others.ca }),
-  },
-  {
-    what: "a certificate of another name",
-    reason: "certificate-name",
-    words: /another name/,
-    // Every address of 127/8 is this machine's.
-    change: async () => ({
-      endpoint: `https://127.0.0.9:${await relayTo(new URL(others.apns.url).port)}`,
-      ca: others.ca,
-    }),
-  },
-];
-
-const relays: { close(): Promise<unknown> }[] = [];
-afterAll(() => Promise.all(relays.map((one) => one.close())));
-
-/** A port on all addresses of this machine that leads to one of 127.0.0.1. */
-async function relayTo(port: string): Promise<number> {
-  const { createServer, connect } = await import("node:net");
-  const server = createServer((socket) => {
-    const onward = connect(Number(port), "127.0.0.1");
-    socket.on("error", () => onward.destroy()).pipe(onward);
-    onward.on("error", () => socket.destroy()).pipe(socket);
-  });
-  await new Promise<void>((resolve) => server.listen(0, "0.0.0.0", resolve));
-  relays.push({ close: () => new Promise((resolve) => server.close(resolve)) });
-  return (server.address() as { port: number }).port;
-}
-
 test.for(unreachable)(
   "$what: told to the project and the operator, and over with new settings",
   async ({ reason, words, change }, { task }) => {
     const project = await system.project("Unreachable", []);
-    await system.putProvider(project, "apns", await change());
+    await system.putProvider(project, "apns", await change(others));
     const { device } = await project.register();
     await seed(system, project, 40);
     const all = await project.send({ title: "To all", targets: ["all"] });

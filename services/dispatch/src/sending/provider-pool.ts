@@ -28,10 +28,10 @@ export type Channel = {
   /** Waits until so many more may be in flight. Each is given back by `landed`. */
   room(count: number): Promise<void>;
   landed(count: number): void;
-  /** The provider took the credential, so that it may be used at full width. Remembered beyond this process. */
-  prove(): void;
-  /** The provider did not take the credential for a device that may be another app's. */
-  doubt(providerReason: string): void;
+  /** A server took the credential, so that it may be used at full width. Remembered beyond this process. */
+  prove(route: string): void;
+  /** A server did not take the credential for a device that may be another app's. */
+  doubt(route: string, providerReason: string): void;
   /** The provider refuses the credential: nothing more is sent with it from here. */
   refuse(): void;
   /** A server asked for silence: nothing is sent to it before `until`, from here at once, from other processes within a second. */
@@ -269,8 +269,9 @@ const createChannel = (options: ChannelOptions): Channel => {
       if (usage.flying === 0) usage.usedAt = now().getTime();
       admit();
     },
-    prove: () => {
-      if (proven) return;
+    prove: (route) => {
+      // A stranger's server takes whatever it likes.
+      if (proven || client.isNamedByDevice(route)) return;
       proven = true;
       problems.over(credentialRoute);
       admit();
@@ -278,8 +279,8 @@ const createChannel = (options: ChannelOptions): Channel => {
         .prove({ projectId, provider, version }, now())
         .catch((err: unknown) => log.warn({ err, provider }, "only this process knows that the credential is good"));
     },
-    doubt: (providerReason) => {
-      if (!proven) problems.found(credentialRoute, unproven(providerReason));
+    doubt: (route, providerReason) => {
+      if (!proven && !client.isNamedByDevice(route)) problems.found(credentialRoute, unproven(providerReason));
     },
     refuse: () => {
       refused = true;

@@ -131,7 +131,7 @@ describe("a channel", () => {
     for (const turn of [1, 2, 3]) void one.room(50).then(() => entered.push(turn));
     await settle();
     expect(entered).toEqual([1]);
-    one.prove();
+    one.prove("");
     await settle();
     expect(entered).toEqual([1, 2]);
     one.landed(50);

@@ -46,6 +46,7 @@ export const createProviderProblems = (options: Options): ProviderProblems => {
   let timer: NodeJS.Timeout | undefined;
   let loggedAt = Number.NEGATIVE_INFINITY;
   let logged = false;
+  let closed = false;
 
   const tell = ({ reason, host, detail }: Problem) => {
     const at = now().getTime();
@@ -74,6 +75,7 @@ export const createProviderProblems = (options: Options): ProviderProblems => {
     }
   };
   const plan = (route: string) => {
+    if (closed) return;
     changed.add(route);
     timer ??= setTimeout(() => {
       write().catch((err: unknown) => log.warn({ err, provider }, "a provider's problem could not be stored"));
@@ -92,7 +94,10 @@ export const createProviderProblems = (options: Options): ProviderProblems => {
       if (!current.delete(route) && !written.has(route)) return;
       plan(route);
     },
-    close: () => clearTimeout(timer),
+    close: () => {
+      closed = true;
+      clearTimeout(timer);
+    },
   };
 };
 

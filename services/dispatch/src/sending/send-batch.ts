@@ -232,11 +232,11 @@ const heed = (channel: Channel, flight: Flight, outcome: Outcome, now: () => Dat
       }
       if (outcome.foreign) {
         routes.alive(flight);
-        channel.doubt(outcome.providerReason);
+        channel.doubt(flight.route.name, outcome.providerReason);
         return undefined;
       }
   }
   routes.alive(flight);
-  channel.prove();
+  channel.prove(flight.route.name);
   return undefined;
 };

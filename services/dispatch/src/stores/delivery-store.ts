@@ -233,7 +233,8 @@ export const createDeliveryStore = (db: Db) => {
     resume: async (projectId: ProjectId, platform: Platform, now: Date): Promise<number> => {
       const { modifiedCount } = await deliveries.updateMany(
         { projectId, platform, dueAt: { $exists: true }, state: "waiting" },
-        { $set: { dueAt: now, notBefore: now }, $unset: { paused: "" } },
+        // Whose clock is behind may wake it as well.
+        { $set: { dueAt: now, notBefore: new Date(0) }, $unset: { paused: "" } },
         { hint: deliveryHints.resume },
       );
       return modifiedCount;

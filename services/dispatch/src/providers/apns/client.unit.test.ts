@@ -144,6 +144,7 @@ describe("answers", () => {
     expect(await send(client, push())).toMatchObject({
       kind: "deferred",
       providerReason: expect.stringMatching(/ECONNREFUSED/),
+      problem: { reason: "connection-refused", host: new URL(simulators.apns.url).host },
     });
   });
 });

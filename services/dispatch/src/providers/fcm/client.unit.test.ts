@@ -173,6 +173,23 @@ describe("access tokens", () => {
     expect(simulators.pushes()).toEqual([]);
   });
 
+  it("whose server is not reached defer, and say which server and why", async () => {
+    const simulators = await simulate();
+    const other = await simulate();
+    const { host } = new URL(simulators.fcm.url);
+    const client = createFcmClient({
+      settings: { service_account: account, endpoint: simulators.fcm.url, ca: other.ca },
+      createTransport: createHttp2Pool,
+      now: () => new Date(),
+    });
+    cleanups.push(client.close);
+    expect(await client.send(push("a"))).toMatchObject({
+      kind: "deferred",
+      providerReason: expect.stringContaining(`cannot reach ${host}: no access token: `),
+      problem: { reason: "certificate-untrusted", host },
+    });
+  });
+
   it("that cannot be fetched defer, and are fetched again later", async () => {
     const simulators = await simulate();
     simulators.script([{ provider: "fcm-token", status: 503 }]);
