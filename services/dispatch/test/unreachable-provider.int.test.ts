@@ -1,0 +1,81 @@
+import { ask } from "@herald/bus";
+import { GetProvider, TellDelivery } from "@herald/contracts";
+import { type Simulators, startSimulators } from "@herald/simulators";
+import { eventually, faultyProxy } from "@herald/testing";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { type DispatchTest, devices, startDispatchTest } from "./dispatch-fixture.ts";
+
+let dispatch: DispatchTest;
+let others: Simulators;
+beforeAll(async () => {
+  [dispatch, others] = await Promise.all([startDispatchTest(), startSimulators()]);
+});
+afterAll(() => Promise.all([dispatch.stop(), others.stop()]));
+beforeEach(() => dispatch.simulators.clear());
+
+/** A project whose provider has such settings, and a notification to so many devices. */
+const sendTo = async (count: number, change: Record<string, unknown>) => {
+  const projectId = await dispatch.project();
+  await dispatch.putProvider(projectId, change);
+  const id = await dispatch.send(projectId);
+  const batch = devices(count);
+  await dispatch.deal(projectId, id, [batch]);
+  const view = () => ask(dispatch.bus, GetProvider, { projectId, provider: "apns" });
+  const told = (deviceId = batch.at(-1)?.id ?? ("" as never)) =>
+    ask(dispatch.bus, TellDelivery, { projectId, notificationId: id, deviceId });
+  return { projectId, id, view, told };
+};
+
+test("an authority that is not trusted is told of the provider and of each device, and new settings send what waits", async () => {
+  const { projectId, id, view, told } = await sendTo(120, { ca: others.ca });
+  const { host } = new URL(dispatch.simulators.apns.url);
+  await eventually(async () =>
+    expect(await view()).toMatchObject({
+      status: "active",
+      problems: [{ reason: "certificate-untrusted", host, detail: expect.stringContaining("Check that `ca`") }],
+    }),
+  );
+  await eventually(async () => {
+    const { attempts, nextAttemptAt } = await told();
+    expect(attempts.at(-1)?.provider_reason).toContain(`cannot reach ${host}: `);
+    expect(["deferred", "held"]).toContain(attempts.at(-1)?.outcome);
+    expect(nextAttemptAt).toBeDefined();
+  });
+
+  await dispatch.putProvider(projectId);
+  expect(await dispatch.final(projectId, id)).toMatchObject({ counts: { devices: 120, accepted: 120 } });
+  expect(await view()).not.toHaveProperty("problems");
+});
+
+test("a server that is away and comes back by itself is no problem any more", async () => {
+  const proxy = await faultyProxy(dispatch.simulators.apns.url);
+  try {
+    await proxy.cut();
+    const { projectId, id, view } = await sendTo(3, { endpoint: new URL(proxy.url).origin });
+    await eventually(async () =>
+      expect(await view()).toMatchObject({ problems: [{ reason: "connection-refused", since: expect.any(String) }] }),
+    );
+    await proxy.heal();
+    await eventually(
+      async () => {
+        dispatch.pass(5_000);
+        expect(await dispatch.get(projectId, id)).toMatchObject({ counts: { accepted: 3 } });
+      },
+      { timeoutMs: 20_000 },
+    );
+    await eventually(async () => expect(await view()).not.toHaveProperty("problems"));
+  } finally {
+    await proxy.stop();
+  }
+});
+
+test("a problem that nobody has met for a while is not shown: whoever met it may be gone", async () => {
+  const { projectId, view } = await sendTo(1, { ca: others.ca });
+  await eventually(async () => expect(await view()).toHaveProperty("problems"));
+  // What waits would meet it again.
+  await dispatch.database.client
+    .db(dispatch.config.HERALD_DISPATCH_DATABASE)
+    .collection("credentials")
+    .updateOne({ projectId }, { $set: { "problems.0.at": new Date(dispatch.now().getTime() - 16 * 60_000) } });
+  expect(await view()).not.toHaveProperty("problems");
+});
