@@ -179,7 +179,7 @@ describe("access tokens", () => {
     const { host } = new URL(simulators.fcm.url);
     const client = createFcmClient({
       settings: { service_account: account, endpoint: simulators.fcm.url, ca: other.ca },
-      createTransport: createHttp2Pool,
+      createTransport: createHttp2Transport,
       now: () => new Date(),
     });
     cleanups.push(client.close);
