@@ -26,6 +26,8 @@ export type WriteOptions = {
  * and `get` throws schema for an entry that cannot be read here; a watch leaves such an entry out.
  */
 export type Bucket<Value> = {
+  /** How many bytes it holds, and may hold. */
+  fill(): Promise<{ readonly bytes: number; readonly maxBytes: number }>;
   get(key: string): Promise<Entry<Value> | undefined>;
   /** Resolves to the revision. */
   put(key: string, value: Value, options?: WriteOptions): Promise<number>;
@@ -87,6 +89,15 @@ export const openBucket = <Schema extends z.ZodType>(
   };
 
   return {
+    async fill() {
+      if (!connection.connected) throw notConnected();
+      try {
+        const { state, config } = await connection.jsm.streams.info(stream);
+        return { bytes: state.bytes, maxBytes: config.max_bytes };
+      } catch (error) {
+        throw toBusError(error);
+      }
+    },
     async get(key) {
       const found = await lastOf(connection, stream, subjectOf(key));
       if (found === undefined || isDeletion(found.header)) return undefined;

@@ -6,8 +6,10 @@ import type { Connection } from "./connect.ts";
 import { outgoingHeaders } from "./message-headers.ts";
 import { request } from "./request.ts";
 
-/** How many parts a reply has. It stands on the first part, whose reply subject gives the others by their number. */
+/** How many parts a reply has. It stands on the first part, beside the subject that gives the others by their number. */
 const partsHeader = "Herald-Parts";
+/** A header, not the reply's own reply subject: between two accounts the server would give that another name, for one use. */
+const restHeader = "Herald-Rest";
 
 /** Beside a part: subject and headers. */
 const roomBytes = 4_096;
@@ -54,7 +56,8 @@ export const sendReply = ({ nc }: Connection, service: string, { reply: to }: Ms
   const timer = setTimeout(end, keptMs).unref();
   const head = headers();
   head.set(partsHeader, String(parts));
-  nc.publish(to, part(0), { headers: head, reply: rest });
+  head.set(restHeader, rest);
+  nc.publish(to, part(0), { headers: head });
 };
 
 /** Other servers of a cluster hear of a new subscription a moment later than its first message arrives. */
@@ -78,8 +81,8 @@ const askPart = async (
 /** The JSON of a reply, of which the first part has come. Rejects as `request` does. */
 export const wholeReply = async (connection: Connection, first: Msg, timeout: number): Promise<unknown> => {
   const parts = Number(first.headers?.get(partsHeader) || 1);
-  const { reply: rest } = first;
-  if (parts === 1 || rest === undefined) return first.json();
+  const rest = first.headers?.get(restHeader);
+  if (parts === 1 || !rest) return first.json();
   const others = Array.from({ length: parts - 1 }, (_, index) => askPart(connection, rest, index + 1, timeout));
   return JSON.parse(Buffer.concat([first.data, ...(await Promise.all(others))]).toString());
 };

@@ -82,6 +82,8 @@ type BucketAccess = {
   readonly reads?: readonly BusService[];
   /** Follow all of it. */
   readonly watches?: readonly BusService[];
+  /** Ask how full it is. */
+  readonly measures?: readonly BusService[];
   /** Put and delete the keys that match. */
   readonly writes: Readonly<Partial<Record<BusService, string>>>;
 };
@@ -93,7 +95,7 @@ export const bucketAccess: Readonly<Record<BucketName, BucketAccess>> = {
     watches: ["gateway", "registry"],
     writes: { registry: "*.settings", dispatch: "*.providers" },
   },
-  push_idempotency: { reads: ["gateway"], writes: { gateway: "*" } },
+  push_idempotency: { reads: ["gateway"], measures: ["gateway"], writes: { gateway: "*" } },
   push_replays: { reads: ["gateway"], writes: { gateway: "*" } },
 };
 

@@ -79,9 +79,10 @@ const streamOf = (name: MessageName): StreamName => {
 };
 
 const ofBuckets = (service: BusService): string[] =>
-  entries(bucketAccess).flatMap(([bucket, { reads = [], watches = [], writes }]) => [
+  entries(bucketAccess).flatMap(([bucket, { reads = [], watches = [], measures = [], writes }]) => [
     ...(reads.includes(service) ? [`$JS.API.DIRECT.GET.KV_${bucket}.$KV.${bucket}.>`] : []),
     ...(watches.includes(service) ? watching(bucket) : []),
+    ...(measures.includes(service) ? [`$JS.API.STREAM.INFO.KV_${bucket}`] : []),
     ...(writes[service] === undefined ? [] : [`$KV.${bucket}.${writes[service]}`]),
   ]);
 
@@ -127,13 +128,20 @@ const burying = (service: BusService): string[] => {
   ];
 };
 
-/** Questions go out to the services that are asked, answers into the inboxes of those who ask, long ones part by part. */
+/** Where the server takes answers to requests from another account, and nothing that was not asked for. */
+export const answersTo = "_R_.>";
+
+/** What a service is asked; nothing where nobody asks it. */
+export const askedOf = (service: BusService): string[] =>
+  askers[service].length > 0 ? [`push.req.v1.${service}.>`] : [];
+
+/** Questions go out to the services that are asked, answers to where the server expects them. */
 const conversing = (service: BusService) => ({
   publish: [
-    ...busServices.filter((asked) => includes(askers[asked], service)).map((asked) => `push.req.v1.${asked}.>`),
-    ...askers[service].map((asker) => `${inboxPrefixOf(serviceUser(asker))}.>`),
+    ...busServices.filter((asked) => includes(askers[asked], service)).flatMap(askedOf),
+    ...(askers[service].length > 0 ? [answersTo] : []),
   ],
-  subscribe: askers[service].length > 0 ? [`push.req.v1.${service}.>`] : [],
+  subscribe: askedOf(service),
 });
 
 const includes = (services: readonly BusService[], service: BusService): boolean => services.includes(service);

@@ -1,5 +1,6 @@
-import { consumedStream } from "./bus-access.ts";
-import { type BusUser, type BusUserName, busUsers } from "./bus-users.ts";
+import { type BusService, busServices, consumedStream, readers } from "./bus-access.ts";
+import { answersTo, askedOf, type BusUser, type BusUserName, busUsers } from "./bus-users.ts";
+import { type StreamName, streams } from "./streams.ts";
 
 /** How a user proves who it is: a password (or its bcrypt hash), one from the server's environment, or an nkey's public half. */
 export type BusCredential =
@@ -49,7 +50,7 @@ export const passwordVariables: Readonly<Record<BusUserName, string>> = {
 
 /** What each user is for, as a comment in the configuration. */
 const purposes: Readonly<Record<BusUserName, string>> = {
-  gateway: "The services, each with what it does on the bus and an inbox of its own.",
+  gateway: "The services, each in an account of its own that imports what it does on the bus.",
   registry: "",
   dispatch: "",
   analytics: "",
@@ -66,24 +67,84 @@ export type NatsUsersOptions = {
   readonly explain?: boolean;
 };
 
-/** Where Herald's streams and its own users are. */
+/** Where Herald's streams are, and who may do everything with them. */
 const heraldAccount = "HERALD";
 
 /** Where an account imports this, its requests to JetStream leave it; else the server answers itself that the account has none. */
 const shadow = "$JS.API.INFO";
+
+/** JetStream answers these with any number of messages. */
+const answersOften = /^\$JS\.API\.(CONSUMER\.MSG\.NEXT|DIRECT\.GET)\./;
+
+const exportOf = (subject: string, accounts?: readonly string[]): string => {
+  const often = answersOften.test(subject) ? ', response_type: "stream"' : "";
+  const to = accounts === undefined ? "" : `, accounts: [${accounts.map(quoted).join(", ")}]`;
+  return `{ service: ${quoted(subject)}${often}${to} }`;
+};
+
+const importOf = (subject: string, account = heraldAccount): string =>
+  `{ service: { account: ${quoted(account)}, subject: ${quoted(subject)} } }`;
 
 /**
  * What the accounts of consumers may import: to ask about, to read and to settle durables of the events. As an import, an answer
  * goes to whoever asked in its own account. In one account with Herald it would go to any subject that the asker names, and be
  * taken for a command there, whatever the user may publish.
  */
-const exported = [
-  `{ service: "${shadow}" }`,
-  `{ service: "$JS.API.CONSUMER.INFO.${consumedStream}.*" }`,
-  `{ service: "$JS.API.CONSUMER.MSG.NEXT.${consumedStream}.*", response_type: "stream" }`,
-  `{ service: "$JS.ACK.${consumedStream}.*.>" }`,
-  `{ service: "$JS.ACK.*.*.${consumedStream}.*.>" }`,
+const consumerExports = [
+  shadow,
+  `$JS.API.CONSUMER.INFO.${consumedStream}.*`,
+  `$JS.API.CONSUMER.MSG.NEXT.${consumedStream}.*`,
+  `$JS.ACK.${consumedStream}.*.>`,
+  `$JS.ACK.*.*.${consumedStream}.*.>`,
 ];
+
+/** A service's account is named after its user, and imports what that may publish: so nothing that is sent for it arrives elsewhere. */
+const accountOf = (service: BusService): string => busUsers[service].user;
+const importsOf = (service: BusService): string[] =>
+  (busUsers[service].permissions?.publish ?? []).filter((one) => one !== answersTo);
+const heardBy = (service: BusService): string[] =>
+  (Object.keys(readers) as (keyof typeof readers & StreamName)[]).flatMap((stream) =>
+    (readers[stream] as readonly BusService[]).includes(service) ? streams[stream].subjects : [],
+  );
+
+/** Each subject that services import, for those alone that do. */
+const serviceExports = (): string[] => {
+  const importers = new Map<string, string[]>();
+  for (const service of busServices)
+    for (const subject of importsOf(service))
+      importers.set(subject, [...(importers.get(subject) ?? []), accountOf(service)]);
+  return [
+    ...[...importers].map(([subject, accounts]) => exportOf(subject, accounts)),
+    ...busServices.flatMap((service) =>
+      heardBy(service).map((subject) => `{ stream: ${quoted(subject)}, accounts: [${quoted(accountOf(service))}] }`),
+    ),
+  ];
+};
+
+const section = (name: string, lines: readonly string[], indent: string): string[] =>
+  lines.length === 0 ? [] : [`${indent}${name}: [`, ...lines.map((line) => `${indent}  ${line}`), `${indent}]`];
+
+const renderServiceAccount = (service: BusService, credential: BusCredential, indent: string): string =>
+  [
+    `${indent}${quoted(accountOf(service))}: {`,
+    `${indent}  users: [`,
+    renderNatsUser(busUsers[service], credential, `${indent}    `),
+    `${indent}  ]`,
+    ...section(
+      "exports",
+      askedOf(service).map((subject) => exportOf(subject, [heraldAccount])),
+      `${indent}  `,
+    ),
+    ...section(
+      "imports",
+      [
+        ...[shadow, ...importsOf(service)].map((subject) => importOf(subject)),
+        ...heardBy(service).map((one) => `{ stream: { account: ${quoted(heraldAccount)}, subject: ${quoted(one)} } }`),
+      ],
+      `${indent}  `,
+    ),
+    `${indent}}`,
+  ].join("\n");
 
 /** A consumer's account in nats-server's configuration: its one user, and what that may do imported from Herald's. */
 export const renderConsumerAccount = (account: string, { user, credential }: ConsumerUser, indent = ""): string =>
@@ -92,19 +153,19 @@ export const renderConsumerAccount = (account: string, { user, credential }: Con
     `${indent}  users: [`,
     renderNatsUser(user, credential, `${indent}    `),
     `${indent}  ]`,
-    `${indent}  imports: [`,
-    ...[shadow, ...(user.permissions?.publish ?? [])].map(
-      (subject) => `${indent}    { service: { account: ${heraldAccount}, subject: ${quoted(subject)} } }`,
+    ...section(
+      "imports",
+      [shadow, ...(user.permissions?.publish ?? [])].map((subject) => importOf(subject)),
+      `${indent}  `,
     ),
-    `${indent}  ]`,
     `${indent}}`,
   ].join("\n");
 
-/** The `accounts` of nats-server's configuration: Herald's with its users, and one for each consumer. */
+/** The `accounts` of nats-server's configuration: Herald's with its streams, one for each service and one for each consumer. */
 export const renderNatsAccounts = ({ credentials, consumersFile, explain = false }: NatsUsersOptions): string => {
   const comment = (name: BusUserName, indent: string) =>
     explain && purposes[name] !== "" ? [`${indent}# ${purposes[name]}`] : [];
-  const names = (Object.keys(busUsers) as BusUserName[]).filter((name) => name !== "opens");
+  const names = ["bootstrap", "admin"] as const;
   const opens = { user: busUsers.opens, credential: credentials.opens };
   return [
     "accounts {",
@@ -116,11 +177,19 @@ export const renderNatsAccounts = ({ credentials, consumersFile, explain = false
       renderNatsUser(busUsers[name], credentials[name], "      "),
     ]),
     "    ]",
-    ...(explain ? ["    # For consumers, whose accounts import theirs."] : []),
-    "    exports: [",
-    ...exported.map((line) => `      ${line}`),
-    "    ]",
+    ...(explain ? ["    # For consumers, whose accounts import theirs; and for each service what it does."] : []),
+    ...section("exports", [...consumerExports.map((one) => exportOf(one)), ...serviceExports()], "    "),
+    ...(explain ? ["    # What the services are asked."] : []),
+    ...section(
+      "imports",
+      busServices.flatMap((service) => askedOf(service).map((subject) => importOf(subject, accountOf(service)))),
+      "    ",
+    ),
     "  }",
+    ...busServices.flatMap((service) => [
+      ...comment(service, "  "),
+      renderServiceAccount(service, credentials[service], "  "),
+    ]),
     ...comment("opens", "  "),
     renderConsumerAccount("consumers-opens", opens, "  "),
     ...(explain ? ["  # More of them: `npm run consumer -- add` writes what goes into that file."] : []),
