@@ -1,28 +1,40 @@
 import { errors, headerNames, type QuestionContract, type Reply } from "@herald/contracts";
-import { describeIssues, failSpan, HeraldError, withRequestId } from "@herald/kit";
+import {
+  createDeadline,
+  type Deadline,
+  describeIssues,
+  failSpan,
+  HeraldError,
+  withinDeadline,
+  withRequestId,
+} from "@herald/kit";
 import type { Msg } from "@nats-io/transport-node";
 import type { z } from "zod";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
 import { sendReply } from "./long-reply.ts";
 import { withRemoteSpan } from "./middleware/trace.ts";
 import { parseJson } from "./parse-json.ts";
-import { createSlots } from "./slots.ts";
 
-export type AnswerContext = { readonly requestId?: string };
+export type AnswerContext = {
+  readonly requestId?: string;
+  /** Aborted when whoever asked waits no longer: long work looks at it between its steps. */
+  readonly signal: AbortSignal;
+};
 
 export type Answering = {
   /** Takes no further question and resolves when all that were taken are answered. */
   stop(): Promise<void>;
 };
 
-/** How many questions of one kind are worked on at a time: past that a database only gets slower. */
-const concurrency = 64;
-/** Who waits behind so many would be answered after they gave up. */
-const waitingLimit = 2_000;
+/** Of a request that does not say how long its caller waits, from a service of an earlier version. */
+const usualBudgetMs = 5_000;
+/** Those without a project share a share of their own. */
+const noProject = "";
 
 /**
- * Answers a question as one of the service's queue group. A HeraldError goes back as it is; anything else is logged
- * and goes back as `internal`, without its words.
+ * Answers a question as one of the service's queue group, in its project's share of what this process does at a time. One whose
+ * deadline has passed is dropped before any work, and what works on until then is stopped by it. A HeraldError goes back as it is;
+ * anything else is logged and goes back as `internal`, without its words.
  */
 export const answer = <Request extends z.ZodType, Answer extends z.ZodType>(
   bus: Bus,
@@ -30,36 +42,42 @@ export const answer = <Request extends z.ZodType, Answer extends z.ZodType>(
   handle: (data: z.output<Request>, context: AnswerContext) => Promise<z.input<Answer>>,
 ): Answering => {
   const connection = connectionOf(bus);
-  const slots = createSlots(concurrency);
   const open = new Set<Promise<void>>();
 
-  const reply = async (msg: Msg): Promise<Reply> => {
-    if (slots.waiting() >= waitingLimit)
-      throw new HeraldError("service-away", "too many questions", { retryAfterSeconds: 1 });
-    await slots.acquire();
+  const reply = async (msg: Msg, deadline: Deadline): Promise<Reply> => {
+    const parsed = question.request.safeParse(readJson(msg));
+    if (!parsed.success)
+      throw new HeraldError("schema", describeIssues(parsed.error, { schema: question.request }), {
+        cause: parsed.error,
+      });
+    const request = parsed.data as z.output<Request>;
+    const gate = question.isHeavy?.(request) ? connection.heavyRequests : connection.requests;
+    const leave = await gate.enter(projectOf(request), 1, () => deadline.remainingMs() === 0);
     try {
-      const request = question.request.safeParse(readJson(msg));
-      if (!request.success)
-        throw new HeraldError("schema", describeIssues(request.error, { schema: question.request }), {
-          cause: request.error,
-        });
       const requestId = msg.headers?.get(headerNames.requestId) || undefined;
-      const context: AnswerContext = requestId === undefined ? {} : { requestId };
-      const work = () => handle(request.data as z.output<Request>, context);
+      const context: AnswerContext = {
+        ...(requestId === undefined ? {} : { requestId }),
+        get signal() {
+          return deadline.signal;
+        },
+      };
+      const work = () => withinDeadline(deadline, () => handle(request, context));
       const result = await (requestId === undefined ? work() : withRequestId(requestId, work));
       return { answer: question.answer.parse(result) };
     } finally {
-      slots.release();
+      leave();
     }
   };
 
   const serve = (msg: Msg): Promise<void> =>
     withRemoteSpan(`answer ${question.name}`, "server", [msg.headers], async (span) => {
+      const deadline = createDeadline(budgetOf(msg));
       try {
-        sendReply(connection, question.service, msg, await reply(msg));
+        sendReply(connection, question.service, msg, await reply(msg, deadline));
       } catch (error) {
         failSpan(span, error);
-        sendReply(connection, question.service, msg, { error: explain(connection, question, error) });
+        const cause = deadline.remainingMs() === 0 ? tookTooLong(error) : error;
+        sendReply(connection, question.service, msg, { error: explain(connection, question, cause) });
       }
     });
 
@@ -86,6 +104,22 @@ export const answer = <Request extends z.ZodType, Answer extends z.ZodType>(
     },
   };
 };
+
+/** How long the caller waits from now on. What the way here took is little, and clocks that differ say nothing about it. */
+const budgetOf = (msg: Msg): number => {
+  const sent = Number(msg.headers?.get(headerNames.budgetMs) || Number.NaN);
+  return Number.isFinite(sent) ? Math.max(0, sent) : usualBudgetMs;
+};
+
+const projectOf = (request: unknown): string =>
+  typeof request === "object" && request !== null && "projectId" in request ? String(request.projectId) : noProject;
+
+/** Whatever broke it off, it was the deadline that did. */
+const tookTooLong = (cause: unknown): HeraldError =>
+  new HeraldError("service-away", "the answer takes longer than anybody waits for it; ask for less, or again later", {
+    cause,
+    retryAfterSeconds: 1,
+  });
 
 const readJson = (msg: Msg): unknown => {
   try {

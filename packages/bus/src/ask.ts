@@ -1,4 +1,4 @@
-import { type QuestionContract, ReplyError } from "@herald/contracts";
+import { headerNames, type QuestionContract, ReplyError } from "@herald/contracts";
 import { HeraldError, inSpan } from "@herald/kit";
 import type { z } from "zod";
 import { codeOf } from "./bus-error.ts";
@@ -9,6 +9,8 @@ import { request } from "./request.ts";
 
 /** A list at its slowest takes a second or two; after five nobody waits any more. */
 const askTimeoutMs = 5_000;
+/** The rest of the time is for the way there and back, so that who gives up hears why. */
+const budgetShare = 0.95;
 
 /**
  * Asks the service that answers `question`. What it throws there as HeraldError is thrown here with the same code and messages;
@@ -45,7 +47,8 @@ const roundTrip = async (
   timeout: number,
 ): Promise<unknown> => {
   try {
-    const first = await request(connection, question.subject, body, outgoingHeaders(), timeout);
+    const budget = { [headerNames.budgetMs]: String(Math.floor(timeout * budgetShare)) };
+    const first = await request(connection, question.subject, body, outgoingHeaders(budget), timeout);
     return await wholeReply(connection, first, timeout);
   } catch (cause) {
     if (cause instanceof HeraldError) throw cause;

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { HeraldError, type Logger } from "@herald/kit";
+import { createFairGate, type FairGate, HeraldError, type Logger } from "@herald/kit";
 import { type JetStreamClient, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import {
   AuthorizationError,
@@ -31,6 +31,9 @@ export type Connection = {
   readonly listeners: Set<(connected: boolean) => void>;
   /** Requests without a reply so far: each is told when the connection is lost, since its reply is lost with it. */
   readonly waiting: Set<() => void>;
+  /** What this process answers at a time: requests that take a few rows, and those that scan many. */
+  readonly requests: FairGate;
+  readonly heavyRequests: FairGate;
 };
 
 export const connectionOf = (bus: Bus): Connection => bus as unknown as Connection;
@@ -59,6 +62,11 @@ const dialTimeoutMs = 2_000;
 const pings = { pingInterval: 1_000, maxPingOut: 2 };
 const reconnectEveryMs = 250;
 
+/** Past that a database only gets slower: most of these are grouped into a few commands. */
+const requestsAtATime = 128;
+/** Each holds a connection to the database and a core of its server; the pool has forty, which others need as well. */
+const heavyRequestsAtATime = 8;
+
 /** Connects, and from then on reconnects for ever. Throws HeraldError bus-away, or an Error for a refused user. */
 export const connectBus = async (options: ConnectOptions): Promise<Bus> => {
   const nc = await firstConnection(options);
@@ -74,6 +82,8 @@ export const connectBus = async (options: ConnectOptions): Promise<Bus> => {
     refused: undefined,
     listeners: new Set(),
     waiting: new Set(),
+    requests: createFairGate({ total: requestsAtATime, line: { perKey: 1_000, total: 4_000 } }),
+    heavyRequests: createFairGate({ total: heavyRequestsAtATime, line: { perKey: 100, total: 1_000 } }),
   };
   void followStatus(connection);
   return connection as unknown as Bus;

@@ -144,10 +144,60 @@ describe("answer", () => {
       return { counts: {} };
     });
     const asked = Array.from({ length: 300 }, () => ask(t.bus, CountOpens, question(), { timeoutMs: 10_000 }));
-    await eventually(() => expect(most).toBe(64));
+    await eventually(() => expect(most).toBe(128));
     release();
     await Promise.all(asked);
-    expect(most).toBe(64);
+    expect(most).toBe(128);
+  });
+
+  test("one project's questions of any kind leave places for another's, and heavy ones for light ones", async () => {
+    const Heavy = defineQuestion(
+      "analytics",
+      "test",
+      "heavy",
+      z.object({ projectId: z.string() }),
+      z.null(),
+      () => true,
+    );
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const busy = newProject();
+    let inside = 0;
+    answers(t.bus, Heavy, async ({ projectId }) => {
+      if (projectId !== busy) return null;
+      inside++;
+      await released;
+      return null;
+    });
+    answers(t.bus, CountOpens, async () => ({ counts: {} }));
+    const asked = Array.from({ length: 40 }, () => ask(t.bus, Heavy, { projectId: busy }, { timeoutMs: 20_000 }));
+    await eventually(() => expect(inside).toBe(6));
+    expect(await ask(t.bus, Heavy, { projectId: newProject() })).toBeNull();
+    expect(await ask(t.bus, CountOpens, { ...question(), projectId: busy })).toEqual({ counts: {} });
+    expect(inside).toBe(6);
+    release();
+    await Promise.all(asked);
+  });
+
+  test("what nobody waits for any more is not worked on, and what is worked on is told", async () => {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const Heavy = defineQuestion("analytics", "test", "late", z.object({ n: z.number() }), z.null(), () => true);
+    const begun: number[] = [];
+    const told: number[] = [];
+    answers(t.bus, Heavy, async ({ n }, { signal }) => {
+      begun.push(n);
+      signal.addEventListener("abort", () => told.push(n));
+      await released;
+      return null;
+    });
+    const asked = Array.from({ length: 30 }, (_, n) =>
+      ask(t.bus, Heavy, { n }, { timeoutMs: 300 }).catch((error: unknown) => error),
+    );
+    for (const one of await Promise.all(asked)) expect(one).toMatchObject({ code: "service-away" });
+    await eventually(() => expect(told).toHaveLength(6));
+    release();
+    const after = ask(t.bus, Heavy, { n: 99 });
+    expect(await after).toBeNull();
+    expect(begun).toEqual([...told, 99]);
   });
 
   test("stopped, it answers what it took and nothing more", async () => {

@@ -4,6 +4,8 @@ import type { z } from "zod";
 export const headerNames = {
   /** Correlates everything that one HTTP request caused. */
   requestId: "Herald-Request-Id",
+  /** On a request: how many milliseconds its caller waits for the answer, from its receipt on. */
+  budgetMs: "Herald-Budget-Ms",
   ceId: "ce-id",
   ceSource: "ce-source",
   ceSpecVersion: "ce-specversion",
@@ -93,6 +95,8 @@ export type QuestionContract<Request extends z.ZodType = z.ZodType, Answer exten
   readonly service: string;
   readonly request: Request;
   readonly answer: Answer;
+  /** Whether the answer takes a scan of many rows: a service works on few of those at a time. Absent: it never does. */
+  readonly isHeavy?: ((request: z.output<Request>) => boolean) | undefined;
 };
 
 /** Declares a question: `defineQuestion("registry", "devices", "list", request, answer)`. */
@@ -102,10 +106,12 @@ export const defineQuestion = <Request extends z.ZodType, Answer extends z.ZodTy
   verb: string,
   request: Request,
   answer: Answer,
+  isHeavy?: (request: z.output<Request>) => boolean,
 ): QuestionContract<Request, Answer> => ({
   name: `${service}.${resource}.${verb}`,
   subject: `push.req.v1.${service}.${resource}.${verb}`,
   service,
   request,
   answer,
+  ...(isHeavy === undefined ? {} : { isHeavy }),
 });

@@ -2,11 +2,13 @@ export { type ByteCache, type ByteCacheOptions, createByteCache } from "./byte-c
 export { ConfigError, readConfig } from "./config/read-config.ts";
 export { httpConfig, logConfig, mongoConfig, natsConfig, telemetryConfig } from "./config/shared-blocks.ts";
 export { type VariableInfo, variable, variableInfo, variables } from "./config/variables.ts";
+export { createDeadline, type Deadline } from "./deadline.ts";
 export { type DescribeOptions, describeIssues } from "./describe-issues.ts";
 export type { Envelope, Owner } from "./envelope/envelope.ts";
 export { rewrap, seal, UnknownMasterKey, unseal } from "./envelope/envelope.ts";
 export type { MasterKeys } from "./envelope/master-keys.ts";
 export { parseMasterKeys } from "./envelope/master-keys.ts";
+export { createFairGate, createShares, type FairGate, type Shares } from "./fair-gate.ts";
 export { createGroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 export { createHealth, type Health } from "./health.ts";
 export { heldBytes } from "./held-bytes.ts";
@@ -30,7 +32,13 @@ export { checkPublicEndpoint, NOT_PUBLIC, publicLookup, type Resolve } from "./o
 export { retryAfterMs } from "./outbound/retry-after.ts";
 export { parseBody, parseParams, parseQuery, parseSearch, queryOf } from "./parse-request.ts";
 export { type Repeating, repeat } from "./repeat.ts";
-export { acceptRequestId, currentRequestId, withRequestId } from "./request-context.ts";
+export {
+  acceptRequestId,
+  currentDeadline,
+  currentRequestId,
+  withinDeadline,
+  withRequestId,
+} from "./request-context.ts";
 export { type App, runService } from "./run-service.ts";
 export { scrub } from "./scrub.ts";
 export { failSpan, inSpan, meter, type SpanOptions, secondsHistogram, tracer } from "./telemetry/spans.ts";

@@ -31,6 +31,7 @@ const awayNames = new Set(["MongoPoolClosedError", "MongoPoolClearedError", "Mon
 const awayCodes = new Set<number | string | undefined>([
   6, // HostUnreachable
   7, // HostNotFound
+  50, // MaxTimeMSExpired: it was stopped for its caller, or is too slow
   64, // WriteConcernTimeout
   89, // NetworkTimeout
   91, // ShutdownInProgress
@@ -51,10 +52,10 @@ const awayCodes = new Set<number | string | undefined>([
 
 /**
  * FerretDB passes on what its PostgreSQL says, as an internal error: it is unreachable, starting, stopping, out of
- * connections, or its disk is full.
+ * connections, its disk is full, or a read was stopped in time.
  */
 const awayWords =
-  /SQLSTATE (?:08|53|57P)|failed to connect to|connection (?:refused|reset)|closed pool|conn closed|unexpected EOF|No space left on device/i;
+  /SQLSTATE (?:08|53|57P|57014)|statement timeout|failed to connect to|connection (?:refused|reset)|closed pool|conn closed|unexpected EOF|No space left on device/i;
 
 /** The driver lets some of Node's own socket errors through as they are. */
 const socketCodes = new Set<unknown>([

@@ -1,4 +1,6 @@
+import { withinDeadline } from "@herald/kit";
 import type { Collection, Document, Filter } from "mongodb";
+import { forCaller } from "./for-caller.ts";
 
 /** Below, counts are exact, and cost a few milliseconds each time; from here on they may be a little old. */
 const exactBelow = 10_000;
@@ -36,17 +38,24 @@ export const createCounts = (now: () => number = Date.now): Counts => {
     if (oldest !== undefined) remembered.delete(oldest);
   };
 
-  const countNow = async <Doc extends Document>(key: string, { collection, filter, hint }: CountRequest<Doc>) => {
+  /** Not shared: a small set's count must see what its asker wrote just before. Undefined when it is not small. */
+  const countSmall = async <Doc extends Document>({ collection, filter, hint }: CountRequest<Doc>) => {
+    const count = await collection.countDocuments(filter, { hint, limit: exactBelow, ...forCaller() });
+    return count < exactBelow ? count : undefined;
+  };
+
+  const countLarge = async <Doc extends Document>(key: string, { collection, filter, hint }: CountRequest<Doc>) => {
     const at = now();
-    const count = await collection.countDocuments(filter, { hint });
+    const count = await collection.countDocuments(filter, { hint, ...forCaller() });
     if (count >= exactBelow) remember(key, { count, at });
     else remembered.delete(key);
     return count;
   };
 
-  /** One count of a large set at a time: whoever asks meanwhile gets its result, which is not older than 10 s by then. */
+  /** One count of a large set at a time, for whoever asks: it is not older than 10 s by then, and goes on when one of them gives up. */
   const recount = <Doc extends Document>(key: string, request: CountRequest<Doc>) => {
-    const underWay = running.get(key) ?? countNow(key, request).finally(() => running.delete(key));
+    const underWay =
+      running.get(key) ?? withinDeadline(undefined, () => countLarge(key, request)).finally(() => running.delete(key));
     running.set(key, underWay);
     return underWay;
   };
@@ -55,8 +64,7 @@ export const createCounts = (now: () => number = Date.now): Counts => {
     count: async (request) => {
       const key = `${request.collection.namespace} ${JSON.stringify(request.filter)}`;
       const known = remembered.get(key);
-      // Not shared: a small set's count must see what its asker wrote just before.
-      if (!known) return countNow(key, request);
+      if (!known) return (await countSmall(request)) ?? recount(key, request);
       const age = now() - known.at;
       if (age >= oldestMs) return recount(key, request);
       remember(key, known);

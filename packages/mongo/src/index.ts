@@ -7,6 +7,7 @@ export { connectMongo, type MongoHandle, type MongoOptions } from "./connect-mon
 export { type Counts, createCounts } from "./counts.ts";
 export { ensureIndexes, type IndexSpec, indexName } from "./ensure-indexes.ts";
 export { type FindPageOptions, findPage } from "./find-page.ts";
+export { forCaller } from "./for-caller.ts";
 export {
   type Announced,
   createOutbox,

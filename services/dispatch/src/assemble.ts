@@ -1,7 +1,7 @@
 import { groupedPublishEvent, openBucket } from "@herald/bus";
 import { type Lane, type OutboxEvent, type Platform, type Provider, ProvidersRecord } from "@herald/contracts";
 import { createHttp2Transport, createNegotiatedTransport } from "@herald/http2-client";
-import { repeat } from "@herald/kit";
+import { createFairGate, repeat } from "@herald/kit";
 import { createOutbox } from "@herald/mongo";
 import { createOpenTokens } from "@herald/payload";
 import type { Ground, ServiceParts } from "@herald/service";
@@ -27,7 +27,6 @@ import { createCarryOut } from "./sending/carry-out.ts";
 import { checkSettings } from "./sending/check-settings.ts";
 import { createConnectProvider } from "./sending/connect-provider.ts";
 import { createExpand } from "./sending/expand.ts";
-import { createFairGate } from "./sending/fair-gate.ts";
 import { createFinisher } from "./sending/finisher.ts";
 import { keepForgetting } from "./sending/forget-old.ts";
 import { createMetrics } from "./sending/metrics.ts";

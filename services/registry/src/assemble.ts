@@ -77,7 +77,7 @@ export const assemble = (ground: Ground & Overrides): ServiceParts => {
         ...answerTokens(bus, parts),
         ...answerDevices(bus, parts),
         ...answerTopics(bus, parts),
-        ...answerAudience(bus, { audience, devices, now }),
+        ...answerAudience(bus, { audience, devices }),
       ];
       outbox.start();
       const working = [

@@ -25,6 +25,10 @@ export const OpensOfDevices = defineQuestion(
   z.object({ openedAt: z.record(z.string(), z.iso.datetime()) }),
 );
 
+/** Figures of so many days are read in milliseconds, but for a topic, which takes those of each of its notifications. */
+const fewDays = 35;
+const dayMs = 86_400_000;
+
 /** What was sent, failed and opened in a range of time; at most 10 s behind. Nothing known is zeros, not an error. */
 export const GetStats = defineQuestion(
   "analytics",
@@ -32,4 +36,5 @@ export const GetStats = defineQuestion(
   "get",
   z.object({ projectId: ProjectId, request: StatsRequest }),
   Stats,
+  ({ request: { topic, from, to } }) => topic !== undefined || Date.parse(to) - Date.parse(from) > fewDays * dayMs,
 );

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineQuestion } from "../envelope.ts";
 import { ProviderView, VapidKey, VapidKeyPair } from "../http/v1/admin.ts";
 import { Delivery, DeliveryAttempt, DeliveryStatus, Notification } from "../http/v1/notifications.ts";
-import { PageRequest, pageOf } from "../http/v1/pagination.ts";
+import { isDeepPage, PageRequest, pageOf } from "../http/v1/pagination.ts";
 import { DeviceId, NotificationId, ProjectId } from "../ids.ts";
 import { Provider } from "../platforms.ts";
 import { VapidKeyId } from "../vapid.ts";
@@ -17,6 +17,7 @@ export const ListNotifications = defineQuestion(
   "list",
   z.object({ ...project, page: PageRequest }),
   pageOf(Notification),
+  isDeepPage,
 );
 export const GetNotification = defineQuestion("dispatch", "notifications", "get", z.object(notification), Notification);
 export const CancelNotification = defineQuestion(
@@ -33,6 +34,7 @@ export const ListDeliveries = defineQuestion(
   "list",
   z.object({ ...notification, status: DeliveryStatus.optional(), page: PageRequest }),
   pageOf(Delivery),
+  isDeepPage,
 );
 
 /** What the ledger knows of one device: its attempts, oldest first; none when it is in no batch. */

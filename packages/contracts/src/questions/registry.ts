@@ -3,7 +3,7 @@ import { AppData } from "../app-data.ts";
 import { defineQuestion } from "../envelope.ts";
 import { Project, ProjectToken, Scope } from "../http/v1/admin.ts";
 import { ChangeDevice, Device, DeviceStatus, DeviceSummary, PushToken } from "../http/v1/devices.ts";
-import { PageRequest, pageOf } from "../http/v1/pagination.ts";
+import { isDeepPage, PageRequest, pageOf } from "../http/v1/pagination.ts";
 import { SubscriptionResult, Topic, TopicName, TopicReference } from "../http/v1/topics.ts";
 import { DeviceId, ProjectId, TokenId, TopicId } from "../ids.ts";
 import { ApnsEnvironment, FcmTokenKind, Platform, WebPushKeys } from "../platforms.ts";
@@ -26,6 +26,7 @@ export const ListProjects = defineQuestion(
   "list",
   z.object({ page: PageRequest }),
   pageOf(Project),
+  isDeepPage,
 );
 export const GetProject = defineQuestion("registry", "projects", "get", z.object(project), Project);
 export const ChangeProjectQuestion = defineQuestion(
@@ -57,6 +58,7 @@ export const ListTokens = defineQuestion(
   "list",
   z.object({ ...project, page: PageRequest }),
   pageOf(ProjectToken),
+  isDeepPage,
 );
 export const RevokeToken = defineQuestion(
   "registry",
@@ -103,6 +105,7 @@ export const ListDevices = defineQuestion(
   "list",
   z.object({ ...project, status: DeviceStatus.optional(), page: PageRequest }),
   pageOf(Device),
+  isDeepPage,
 );
 export const GetDevice = defineQuestion("registry", "devices", "get", z.object(device), Device);
 export const ChangeDeviceQuestion = defineQuestion(
@@ -136,6 +139,7 @@ export const ListTopics = defineQuestion(
   "list",
   z.object({ ...project, page: PageRequest }),
   pageOf(Topic),
+  isDeepPage,
 );
 export const GetTopic = defineQuestion(
   "registry",
@@ -179,6 +183,7 @@ export const CountAudience = defineQuestion(
   "count",
   z.object({ ...project, targets }),
   z.object({ devices: platformCounts, unmatched: z.array(z.string()) }),
+  () => true,
 );
 
 /** How many active Web Push subscriptions were made with each key; those without `keyId` are from before keys had ids. */
@@ -188,6 +193,7 @@ export const CountVapidKeys = defineQuestion(
   "count-vapid-keys",
   z.object(project),
   z.object({ subscriptions: z.array(z.object({ keyId: z.string().optional(), devices: z.number().int() })) }),
+  () => true,
 );
 
 /** Whether targets name one device as it is now, and by which entry. */

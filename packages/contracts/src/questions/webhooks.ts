@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defineQuestion } from "../envelope.ts";
-import { PageRequest, pageOf } from "../http/v1/pagination.ts";
+import { isDeepPage, PageRequest, pageOf } from "../http/v1/pagination.ts";
 import {
   ChangeWebhook,
   CreateWebhook,
@@ -32,6 +32,7 @@ export const ListWebhooks = defineQuestion(
   "list",
   z.object({ ...project, page: PageRequest }),
   pageOf(Webhook),
+  isDeepPage,
 );
 export const GetWebhook = defineQuestion("analytics", "webhooks", "get", z.object(webhook), Webhook);
 export const ChangeWebhookQuestion = defineQuestion(
@@ -71,6 +72,7 @@ export const ListWebhookMessages = defineQuestion(
   "list",
   z.object({ ...webhook, status: WebhookMessageStatus.optional(), page: PageRequest }),
   pageOf(WebhookMessage),
+  isDeepPage,
 );
 export const GetWebhookMessage = defineQuestion(
   "analytics",

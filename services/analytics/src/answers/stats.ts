@@ -25,7 +25,7 @@ const rollupsOf = async (
 
 /** Answers questions for statistics, from rollups alone. */
 export const answerStats = (bus: Bus, rollups: RollupStore, notices: NoticeStore) =>
-  answer(bus, GetStats, async ({ projectId, request }) => {
+  answer(bus, GetStats, async ({ projectId, request }, { signal }) => {
     const { notificationId, platform } = request;
     const intervals = intervalsOf(new Date(request.from), new Date(request.to), request.interval, request.timeZone);
     const range = {
@@ -35,6 +35,7 @@ export const answerStats = (bus: Bus, rollups: RollupStore, notices: NoticeStore
     const wanted = await rollupsOf(notices, projectId, request, range);
     const hours = sumHours(intervals, platform);
     for (let at = 0; at < wanted.length; at += page) {
+      signal.throwIfAborted();
       const found = rollups.hours(projectId, wanted.slice(at, at + page), range.from, range.to);
       for (const hour of await found) hours.add(hour);
     }

@@ -1,5 +1,5 @@
 import type { NotificationId, ProjectId } from "@herald/contracts";
-import { ensureIndexes, guardStore, type IndexSpec, indexName, isDuplicateKey } from "@herald/mongo";
+import { ensureIndexes, forCaller, guardStore, type IndexSpec, indexName, isDuplicateKey } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
 
 /** What statistics must know of a notification that its id does not say. One without topics and `sendAt` has none. */
@@ -50,7 +50,7 @@ export const createNoticeStore = (db: Db) => {
       const found = await notices
         .find(
           { projectId, topics: topic, at: { $gte: from, $lt: to } },
-          { hint: indexName(byTopic), projection: { _id: 1 } },
+          { hint: indexName(byTopic), projection: { _id: 1 }, ...forCaller() },
         )
         .toArray();
       return found.map(({ _id }) => _id);

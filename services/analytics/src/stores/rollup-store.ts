@@ -1,5 +1,13 @@
 import { idTime, type NotificationId, type ProjectId } from "@herald/contracts";
-import { areDuplicateKeys, ensureIndexes, guardStore, type IndexSpec, indexName, retryConflicts } from "@herald/mongo";
+import {
+  areDuplicateKeys,
+  ensureIndexes,
+  forCaller,
+  guardStore,
+  type IndexSpec,
+  indexName,
+  retryConflicts,
+} from "@herald/mongo";
 import type { AnyBulkWriteOperation, Collection, Db } from "mongodb";
 import { type Addition, type RollupOf, rollupId } from "../domain/fold-parts.ts";
 import type { HourFigures, OpenFigures, Quarter } from "../domain/stats.ts";
@@ -71,7 +79,7 @@ export const createRollupStore = (db: Db) => {
       return rollups
         .find(
           { projectId, what: { $in: [...what] }, hour: { $gte: start, $lt: to } },
-          { hint: indexName(byHour), projection: { hour: 1, quarters: 1 }, batchSize: 10_000 },
+          { hint: indexName(byHour), projection: { hour: 1, quarters: 1 }, batchSize: 10_000, ...forCaller() },
         )
         .toArray() as unknown as Promise<HourFigures[]>;
     },

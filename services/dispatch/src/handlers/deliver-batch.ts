@@ -1,10 +1,10 @@
 import { type Delivery, defineHandler } from "@herald/bus";
 import { DeliverBatchV1 } from "@herald/contracts";
+import type { FairGate } from "@herald/kit";
 import { HeraldError } from "@herald/kit";
 import { rootGeneration } from "../domain/batch-ids.ts";
 import { placesOf } from "../domain/places.ts";
 import type { CarryOut } from "../sending/carry-out.ts";
-import type { FairGate } from "../sending/fair-gate.ts";
 import type { NotificationWatch } from "../sending/notification-watch.ts";
 import type { Claim } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";

@@ -1,11 +1,11 @@
 import { defineHandler } from "@herald/bus";
 import { DueV1, type Lane, type NotificationId, type Platform, type ProjectId, providerOf } from "@herald/contracts";
+import type { FairGate } from "@herald/kit";
 import { batchKey, scheduleSubject } from "../domain/batch-ids.ts";
 import { placesOf } from "../domain/places.ts";
 import { pauseCheckMs } from "../domain/settle-batch.ts";
 import type { CarryOut } from "../sending/carry-out.ts";
 import type { Expand } from "../sending/expand.ts";
-import type { FairGate } from "../sending/fair-gate.ts";
 import type { NotificationWatch } from "../sending/notification-watch.ts";
 import type { ProviderPool } from "../sending/provider-pool.ts";
 import type { Schedule } from "../sending/schedule.ts";

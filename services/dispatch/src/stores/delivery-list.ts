@@ -7,7 +7,7 @@ import type {
   Platform,
   ProjectId,
 } from "@herald/contracts";
-import { decodeAfter, encodeAfter, guardStore } from "@herald/mongo";
+import { decodeAfter, encodeAfter, forCaller, guardStore } from "@herald/mongo";
 import type { Db, WithId } from "mongodb";
 import { type DeliveryDocument, deliveryCollection, deliveryHints } from "./delivery-document.ts";
 import { packedAt, packedCount } from "./packed-ids.ts";
@@ -33,7 +33,7 @@ export const createDeliveryList = (db: Db, providerIdOf: ProviderIdOf) => {
     deliveries
       .find(
         { projectId, notificationId, ...(from === undefined ? {} : { firstDeviceId: { $gte: from } }) },
-        { hint: deliveryHints.devices, projection: light },
+        { hint: deliveryHints.devices, projection: light, ...forCaller() },
       )
       .sort({ firstDeviceId: 1, _id: 1 })
       .batchSize(lightRowsAtATime);

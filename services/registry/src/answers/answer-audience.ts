@@ -7,7 +7,7 @@ import {
   type ProjectId,
   type Target,
 } from "@herald/contracts";
-import { createYieldIfDue, HeraldError } from "@herald/kit";
+import { createYieldIfDue } from "@herald/kit";
 import { audienceOf } from "../domain/audience.ts";
 import { type Candidate, matches } from "../domain/matches.ts";
 import { type BucketRange, nextPage } from "../domain/plan-pages.ts";
@@ -17,21 +17,17 @@ import type { DeviceStore } from "../stores/device-store.ts";
 import { noDevice } from "./change-device.ts";
 import { deviceView } from "./views.ts";
 
-/** Who asked has given up by then. */
-const countingMs = 10_000;
-
-type Parts = { readonly audience: AudienceStore; readonly devices: DeviceStore; readonly now: () => Date };
+type Parts = { readonly audience: AudienceStore; readonly devices: DeviceStore };
 
 /** Page after page, as an expansion reads it: a page is what it holds in memory, and a device is in one page only. */
-const count = async ({ audience, now }: Parts, projectId: ProjectId, sources: readonly string[]) => {
+const count = async ({ audience }: Parts, projectId: ProjectId, sources: readonly string[], signal: AbortSignal) => {
   const targets = await understood(sources);
   const asked = { projectId, targets, lookups: audienceOf(targets) };
   const devices: Record<Platform, number> = { ios: 0, android: 0, web: 0 };
   const matched = new Set<number>();
-  const end = now().getTime() + countingMs;
   let range: BucketRange | undefined = await firstRange(audience, projectId, asked.lookups);
   while (range) {
-    if (now().getTime() > end) throw new HeraldError("service-away", "the audience is too large to be counted in time");
+    signal.throwIfAborted();
     const page = await readPage(audience, asked, range);
     for (const { platform } of page.devices) devices[platform]++;
     for (const at of page.matched) matched.add(at);
@@ -51,7 +47,7 @@ const firstMatch = async (targets: readonly Target[], device: Candidate): Promis
 
 /** Who would get a notification, and why a device would. */
 export const answerAudience = (bus: Bus, parts: Parts): Answering[] => [
-  answer(bus, CountAudience, ({ projectId, targets }) => count(parts, projectId, targets)),
+  answer(bus, CountAudience, ({ projectId, targets }, { signal }) => count(parts, projectId, targets, signal)),
 
   answer(bus, CountVapidKeys, async ({ projectId }) => {
     const counts = await parts.devices.countByVapidKey(projectId);

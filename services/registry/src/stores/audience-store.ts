@@ -1,5 +1,5 @@
 import { type Addressee, type DeviceId, deviceBucket, type Platform, type ProjectId } from "@herald/contracts";
-import { findTogether, guardStore, indexName } from "@herald/mongo";
+import { findTogether, forCaller, guardStore, indexName } from "@herald/mongo";
 import type { Db, Document, Filter } from "mongodb";
 import type { Lookup } from "../domain/audience.ts";
 import { neededPaths } from "../domain/paths.ts";
@@ -125,7 +125,7 @@ export const createAudienceStore = (db: Db) => {
       return devices
         .find(
           { ...query.filter, status: "active" },
-          { hint: query.hint, projection: { ...projection, ...query.extra }, batchSize },
+          { hint: query.hint, projection: { ...projection, ...query.extra }, batchSize, ...forCaller() },
         )
         .toArray() as Promise<AudienceRow[]>;
     },
@@ -135,7 +135,7 @@ export const createAudienceStore = (db: Db) => {
       if (lookup.by === "ids") return lookup.ids.length;
       if (lookup.by === "tokens") return lookup.hashes.length;
       const { filter, hint } = countable(projectId, lookup, undefined);
-      return devices.countDocuments(filter, { hint, limit });
+      return devices.countDocuments(filter, { hint, limit, ...forCaller() });
     },
 
     /** About how many devices a lookup may find, from a part of the buckets: its cost is a 64th of counting them. */
@@ -143,7 +143,7 @@ export const createAudienceStore = (db: Db) => {
       if (lookup.by === "ids") return lookup.ids.length;
       if (lookup.by === "tokens") return lookup.hashes.length;
       const { filter, hint } = countable(projectId, lookup, sampledBuckets());
-      return (await devices.countDocuments(filter, { hint })) * sampleEvery;
+      return (await devices.countDocuments(filter, { hint, ...forCaller() })) * sampleEvery;
     },
   });
 };

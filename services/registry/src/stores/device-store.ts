@@ -5,6 +5,7 @@ import {
   type Counts,
   ensureIndexes,
   findPage,
+  forCaller,
   guardStore,
   indexName,
   inOneCommand,
@@ -194,7 +195,7 @@ export const createDeviceStore = (db: Db, counts: Counts) => {
             { $match: { projectId, keys: { $exists: true }, status: "active" } },
             { $group: { _id: "$vapidKeyId", devices: { $sum: 1 } } },
           ],
-          { hint: indexName(deviceIndexes.vapidKey) },
+          { hint: indexName(deviceIndexes.vapidKey), ...forCaller() },
         )
         .toArray();
       return new Map(rows.map(({ _id, devices: count }) => [_id ?? undefined, count]));

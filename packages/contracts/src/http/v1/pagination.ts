@@ -35,6 +35,13 @@ export const PageRequest = z.discriminatedUnion("by", [
 ]);
 export type PageRequest = z.infer<typeof PageRequest>;
 
+/** A page behind so many rows costs as much as reading them: by key a page costs the same at any depth. */
+const deepFrom = 1_000;
+
+/** Whether a numbered page lies deep in its list. */
+export const isDeepPage = ({ page }: { readonly page: PageRequest }): boolean =>
+  page.by === "page" && (page.page - 1) * page.perPage >= deepFrom;
+
 /** The Pagy gem's fields: `from` and `to` are 1-based positions of the first and last row shown, 0 when there are none. */
 export const Pagination = z
   .object({

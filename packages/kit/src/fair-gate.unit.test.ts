@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createFairGate } from "./fair-gate.ts";
+import { createFairGate, createShares } from "./fair-gate.ts";
 
 /** Lets everything that is ready to run do so. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
@@ -88,4 +88,43 @@ test("never more than allowed, and everybody gets in", async () => {
     ),
     { numRuns: 50 },
   );
+});
+
+test("without a fixed share a key alone gets most places and never all, and each that comes finds some free", () => {
+  const shares = createShares(128);
+  const fill = (key: string) => {
+    let count = 0;
+    while (shares.has(key, 1)) {
+      shares.take(key, 1);
+      count++;
+    }
+    return count;
+  };
+  expect([shares.room("a"), fill("a"), shares.room("a")]).toEqual([96, 96, 0]);
+  expect([shares.room("b"), fill("b"), fill("c")]).toEqual([24, 24, 6]);
+  shares.give("a", 96);
+  expect([shares.room("b"), fill("b")]).toEqual([67, 67]);
+});
+
+test("one that has none takes the last place, if one is free", () => {
+  const shares = createShares(1);
+  expect([shares.has("a", 1), shares.room("a")]).toEqual([true, 1]);
+  shares.take("a", 1);
+  expect([shares.room("b"), shares.free()]).toEqual([0, 0]);
+});
+
+test("who waits too long loses the turn, and makes room in a line that is full", async () => {
+  const gate = createFairGate({ total: 1, line: { perKey: 2, total: 3 } });
+  const leave = await gate.enter("a", 1);
+  let gone = false;
+  const late = [1, 2].map(() => gate.enter("a", 1, () => gone).catch((error: unknown) => error));
+  await expect(gate.enter("a", 1)).rejects.toMatchObject({ code: "rate-limited", retryAfterSeconds: 1 });
+  const other = gate.enter("b", 1);
+  await expect(gate.enter("c", 1)).rejects.toMatchObject({ code: "service-away", retryAfterSeconds: 1 });
+  gone = true;
+  const next = gate.enter("a", 1);
+  for (const one of await Promise.all(late)) expect(one).toMatchObject({ code: "service-away" });
+  leave();
+  (await other)();
+  (await next)();
 });

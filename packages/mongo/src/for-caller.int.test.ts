@@ -1,0 +1,27 @@
+import { createDeadline, withinDeadline } from "@herald/kit";
+import { type FreshDatabase, freshDatabase } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { awayAsError } from "./away.ts";
+import { forCaller } from "./for-caller.ts";
+
+let database: FreshDatabase;
+beforeAll(async () => {
+  database = await freshDatabase();
+});
+afterAll(() => database.drop());
+
+test("the server stops a read when its caller waits no longer, and says so as one that is away", async () => {
+  const rows = database.client.db(database.name).collection("rows");
+  const padding = "x".repeat(200);
+  for (let page = 0; page < 10; page++)
+    await rows.insertMany(Array.from({ length: 5_000 }, (_, index) => ({ n: (index * 7919) % 5_000, padding })));
+  const read = () =>
+    rows
+      .aggregate([{ $group: { _id: "$n", of: { $push: "$padding" } } }, { $sort: { of: -1 } }], forCaller())
+      .toArray();
+  expect(await withinDeadline(createDeadline(60_000), read)).toHaveLength(5_000);
+  await expect(withinDeadline(createDeadline(5), () => awayAsError(read))).rejects.toMatchObject({
+    code: "database-away",
+  });
+  expect(await read()).toHaveLength(5_000);
+});
