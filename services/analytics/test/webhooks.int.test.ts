@@ -168,6 +168,21 @@ test("an answer of which only the status comes is an answer", async () => {
   await eventually(async () => expect(await system.messages(hook, "delivered")).toHaveLength(1));
 });
 
+test("receivers of some projects that never answer leave requests for another's", { timeout: 120_000 }, async () => {
+  const [slow, quick] = [await newReceiver(), await newReceiver()];
+  slow.answers((_posted, _response, request) => new Promise((resolve) => request.on("close", resolve)));
+  const quiet = newProjectId(system.now());
+  const quickHook = await system.hook(quick.url, { projectId: quiet });
+  const noisy = Array.from({ length: 4 }, () => newProjectId(system.now()));
+  // More than all requests there are, if each webhook had its eight.
+  for (const projectId of noisy) for (let each = 0; each < 20; each++) await system.hook(slow.url, { projectId });
+  for (const projectId of noisy) for (let each = 0; each < 10; each++) await system.topicCreated(projectId);
+  await eventually(() => expect(slow.posts.length).toBeGreaterThan(300));
+  for (let each = 0; each < 10; each++) await system.topicCreated(quiet);
+  await eventually(async () => expect(await system.messages(quickHook, "delivered")).toHaveLength(10));
+  expect(slow.posts.length).toBeLessThan(512);
+});
+
 test("a slow receiver holds up nobody else", async () => {
   const slow = await newReceiver();
   const quick = await newReceiver();

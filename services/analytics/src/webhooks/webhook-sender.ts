@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { ProjectId, WebhookId } from "@herald/contracts";
-import type { Logger } from "@herald/kit";
+import { createShares, type Logger } from "@herald/kit";
 import type { WebhookMessageDocument } from "../stores/webhook-message-document.ts";
 import type { WebhookMessageStore } from "../stores/webhook-message-store.ts";
 import type { WebhookDocument, WebhookStore } from "../stores/webhook-store.ts";
@@ -29,7 +29,7 @@ type Options = {
 
 /** Requests to one webhook at a time, by this process; one alone while it fails, so that nobody is beaten while down. */
 const perWebhook = 8;
-/** Requests in all: sockets and bodies of some KB. Sixty-four webhooks that never answer fill it before they are seen to fail. */
+/** Requests in all, of which a project has its share however many of its webhooks never answer: sockets and bodies of some KB. */
 const inAll = 512;
 /** The first retry comes after five seconds, so this is soon enough. */
 const usualLookMs = 1_000;
@@ -49,7 +49,7 @@ export const createWebhookSender = (options: Options): WebhookSender => {
   const { webhooks, messages, send, claimMs, now, log, lookEveryMs = usualLookMs } = options;
   const lanes = new Map<WebhookId, Lane & { readonly done: Promise<void> }>();
   const aborting = new AbortController();
-  let requests = 0;
+  const shares = createShares(inAll);
   let timer: NodeJS.Timeout | undefined;
   let looking: Promise<void> = Promise.resolve();
   let stopping = false;
@@ -75,12 +75,26 @@ export const createWebhookSender = (options: Options): WebhookSender => {
   const runLane = async (projectId: ProjectId, id: WebhookId, lane: Lane): Promise<void> => {
     const sending = new Set<Promise<void>>();
     const begin = (webhook: WebhookDocument, message: WebhookMessageDocument) => {
-      requests++;
       const one = sendOne(webhook, message).finally(() => {
-        requests--;
+        shares.give(projectId, 1);
         sending.delete(one);
       });
       sending.add(one);
+    };
+    /** Claims what is due, as much as there are places for. They are taken first: another lane may claim at the same time. */
+    const claimDue = async (width: number): Promise<WebhookMessageDocument[]> => {
+      const limit = Math.max(0, Math.min(width - sending.size, shares.room(projectId)));
+      if (limit === 0) return [];
+      shares.take(projectId, limit);
+      let claimed: WebhookMessageDocument[] = [];
+      try {
+        const at = now();
+        const claim = { claim: randomUUID(), limit, now: at, until: new Date(at.getTime() + claimMs) };
+        claimed = await messages.claim({ projectId, webhookId: id }, claim);
+      } finally {
+        shares.give(projectId, limit - claimed.length);
+      }
+      return claimed;
     };
     try {
       while (!stopping) {
@@ -95,11 +109,7 @@ export const createWebhookSender = (options: Options): WebhookSender => {
           break;
         }
         const width = webhook.failingSince === undefined ? perWebhook : 1;
-        const limit = Math.min(width - sending.size, inAll - requests);
-        const at = now();
-        const claim = { claim: randomUUID(), limit, now: at, until: new Date(at.getTime() + claimMs) };
-        const claimed = limit > 0 ? await messages.claim({ projectId, webhookId: id }, claim) : [];
-        for (const message of claimed) begin(webhook, message);
+        for (const message of await claimDue(width)) begin(webhook, message);
         if (sending.size === 0 && !lane.again) break;
         if (lane.again) continue;
         const roused = new Promise<void>((resolve) => {
