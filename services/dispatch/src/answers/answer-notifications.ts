@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Answering, answer, type Bus } from "@herald/bus";
 import {
   CancelNotification,
@@ -10,7 +11,7 @@ import {
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { noDevices } from "../domain/counts.ts";
-import type { NotificationWatch } from "../sending/notification-watch.ts";
+import { freshMs, type NotificationWatch } from "../sending/notification-watch.ts";
 import type { Sweeps } from "../sending/sweeps.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 import type { Sums } from "../stores/ledger-reads.ts";
@@ -31,6 +32,9 @@ type Options = {
   readonly now: () => Date;
 };
 
+/** After this no process begins another chunk of what was cancelled: a timer may end a little early. */
+const heardMs = freshMs + 10;
+
 export const answerNotifications = (options: Options): Answering[] => {
   const { bus, find, notifications, deliveries, sumsOf, watch, sweeps, flush, now } = options;
 
@@ -39,12 +43,13 @@ export const answerNotifications = (options: Options): Answering[] => {
       ? notificationView(document)
       : notificationView(document, await sumsOf(document.projectId, document._id));
 
-  const cancel = async (projectId: ProjectId, notificationId: NotificationId): Promise<NotificationRecord> => {
+  /** True when it was being sent, so that other processes may not have noticed yet. */
+  const cancel = async (projectId: ProjectId, notificationId: NotificationId): Promise<boolean> => {
     for (;;) {
       const found = await find(projectId, notificationId);
       if ("send" in found) {
         const cancelled = await notifications.insertCancelled(found.send, now());
-        if (cancelled) return cancelled.document;
+        if (cancelled) return false;
         continue;
       }
       const { document } = found;
@@ -57,7 +62,7 @@ export const answerNotifications = (options: Options): Answering[] => {
         ? await notifications.cancelScheduled(document, now())
         : await notifications.cancelBegun(projectId, notificationId, now());
       // False when it went on meanwhile: look where it is now.
-      if (done) return document;
+      if (done) return document.dueAt === undefined;
     }
   };
 
@@ -73,13 +78,16 @@ export const answerNotifications = (options: Options): Answering[] => {
     }),
 
     answer(bus, CancelNotification, async ({ projectId, notificationId }) => {
-      watch.cancel((await cancel(projectId, notificationId))._id);
+      const begun = await cancel(projectId, notificationId);
+      watch.cancel(notificationId);
+      const heard = begun ? sleep(heardMs) : undefined;
       await deliveries.wakeAll(projectId, notificationId, now());
       void sweeps.wake();
       const document = await notifications.get(projectId, notificationId);
       if (!document)
         throw new HeraldError("notification-not-found", `the project has no notification ${notificationId}`);
       await flush(document);
+      await heard;
       return view(document);
     }),
   ];
