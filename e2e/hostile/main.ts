@@ -17,6 +17,7 @@ const attacks = [
   "secrets",
   "content",
   "devices",
+  "shares",
 ] as const;
 const made = "schemathesis";
 

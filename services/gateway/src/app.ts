@@ -27,6 +27,7 @@ import { allowBrowsers } from "./http/cors.ts";
 import { directRoutes } from "./http/direct-routes.ts";
 import { observeLoad } from "./http/observe-load.ts";
 import { serveRoute } from "./http/serve-route.ts";
+import { createKeyShare } from "./idempotency/key-share.ts";
 import { createOnce } from "./idempotency/once.ts";
 import { createQueueQuota } from "./limits/queue-quota.ts";
 import { createRateLimits } from "./limits/rate-limits.ts";
@@ -81,6 +82,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     project: config.HERALD_GATEWAY_LIMIT_PROJECT,
     device: config.HERALD_GATEWAY_LIMIT_DEVICE,
     sends: config.HERALD_GATEWAY_QUOTA_SENDS,
+    dryRuns: config.HERALD_GATEWAY_QUOTA_DRY_RUNS,
   });
   const queue = createQueueQuota({
     most: { messages: config.HERALD_GATEWAY_QUOTA_QUEUED, bytes: config.HERALD_GATEWAY_QUOTA_QUEUED_BYTES },
@@ -105,6 +107,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     heartbeatMs: overrides.heartbeatMs ?? heartbeatMs,
     patienceMs: overrides.patienceMs ?? patienceMs,
   });
+  const keyBucket = () => openBucket(link.bus(), "push_idempotency", IdempotencyRecord);
   const gateway: Gateway = {
     now,
     limits,
@@ -117,7 +120,12 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       limits,
     }),
     projects,
-    once: createOnce({ bucket: () => openBucket(link.bus(), "push_idempotency", IdempotencyRecord), now, log }),
+    once: createOnce({
+      keys: createKeyShare({ fill: async () => keyBucket().fill(), now, log }),
+      bucket: keyBucket,
+      now,
+      log,
+    }),
     send: createSendCommands(link.bus),
     deadLetters: createDeadLetters({ bus: link.bus, ask: askBus, projects, log }),
     eventStreams,

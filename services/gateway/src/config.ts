@@ -63,6 +63,8 @@ export const GatewayConfig = z.object({
    * it has filled ledgers for a day.
    */
   HERALD_GATEWAY_QUOTA_SENDS: variables.integer({ least: 1, most: mostPerHour }).default(1_000_000),
+  /** Dry runs of a project in a minute: one a second, each of which reads every device of its audience. */
+  HERALD_GATEWAY_QUOTA_DRY_RUNS: variables.integer({ least: 1, most: mostPerWindow }).default(60),
   /** Notifications of a project that wait to be started, in the queue that all projects share: 100 s of 500 a second, with the database away. */
   HERALD_GATEWAY_QUOTA_QUEUED: variables.integer({ least: 1, most: mostQueued }).default(50_000),
   /** The same in bytes: an eighth of the queue's 4 GiB. */

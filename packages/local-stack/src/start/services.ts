@@ -46,6 +46,7 @@ export function serviceEnvironment(
     HERALD_GATEWAY_LIMIT_TOKEN: NO_LIMIT,
     HERALD_GATEWAY_LIMIT_PROJECT: NO_LIMIT,
     HERALD_GATEWAY_QUOTA_SENDS: NO_LIMIT,
+    HERALD_GATEWAY_QUOTA_DRY_RUNS: NO_LIMIT,
   };
   const fixed: NodeJS.ProcessEnv = {
     HERALD_NATS_URL: natsUrl,

@@ -40,6 +40,7 @@ const open = (scopes: readonly Scope[] = ["send", "read"]) => {
     project: plenty,
     device: plenty,
     sends: plenty,
+    dryRuns: plenty,
   });
   const tokens = createTokenDirectory(
     {

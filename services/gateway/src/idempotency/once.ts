@@ -1,7 +1,8 @@
 import { hash } from "node:crypto";
-import type { Bucket, Entry } from "@herald/bus";
+import type { Bucket, Entry, WriteOptions } from "@herald/bus";
 import type { IdempotencyRecord } from "@herald/contracts";
 import { HeraldError, type Logger } from "@herald/kit";
+import type { KeyShare } from "./key-share.ts";
 
 /** What every try of one request shares, so that a repeat does what the first began. */
 export type Attempt = { readonly id: string; readonly at: Date };
@@ -52,12 +53,13 @@ const withoutSecrets = (body: unknown): unknown =>
   typeof body === "object" && body !== null && "data" in body ? { data: body.data } : {};
 
 type Needs = {
+  readonly keys: KeyShare;
   readonly bucket: () => Bucket<IdempotencyRecord>;
   readonly now: () => Date;
   readonly log: Logger;
 };
 
-export const createOnce = ({ bucket, now, log }: Needs): Once => {
+export const createOnce = ({ keys, bucket, now, log }: Needs): Once => {
   /** What is known of a key. Where it cannot be read, the request may have been carried out, so nothing is done under that key. */
   const known = async (place: string): Promise<Entry<IdempotencyRecord> | undefined> => {
     try {
@@ -74,10 +76,11 @@ export const createOnce = ({ bucket, now, log }: Needs): Once => {
     key: string,
     sent: string,
     newId: (now: Date) => string,
+    kept: WriteOptions,
   ): Promise<{ record: IdempotencyRecord; replay: boolean }> => {
     const at = now();
     const fresh: IdempotencyRecord = { body: sent, id: newId(at), at: at.getTime() };
-    if (await bucket().create(key, fresh)) return { record: fresh, replay: false };
+    if (await bucket().create(key, fresh, kept)) return { record: fresh, replay: false };
     const found = await known(key);
     // It vanished in between: its 24 hours ended this very moment.
     if (found === undefined) throw inProgress();
@@ -87,14 +90,14 @@ export const createOnce = ({ bucket, now, log }: Needs): Once => {
     const since = earlier.triedAt ?? earlier.at;
     if (earlier.released !== true && at.getTime() - since < runningMs) throw inProgress();
     const { released: _, ...mine } = { ...earlier, triedAt: at.getTime() };
-    if (!(await bucket().update(key, mine, revision))) throw inProgress();
+    if (!(await bucket().update(key, mine, revision, kept))) throw inProgress();
     return { record: mine, replay: false };
   };
 
   /** What it could not note only costs a repeat its shortcut: the ids make the repeat harmless. */
-  const note = async (key: string, record: IdempotencyRecord): Promise<void> => {
+  const note = async (key: string, record: IdempotencyRecord, kept: WriteOptions): Promise<void> => {
     await bucket()
-      .put(key, record)
+      .put(key, record, kept)
       .catch((err: unknown) => log.warn({ err }, "an idempotency record could not be completed"));
   };
 
@@ -110,7 +113,9 @@ export const createOnce = ({ bucket, now, log }: Needs): Once => {
       const earlier = await known(place);
       if (earlier?.value.body !== sent || earlier.value.answer === undefined) throw refusal;
     }
-    const { record, replay } = await take(place, sent, newId);
+    const ttlMs = keys.use(owner);
+    const kept = ttlMs === undefined ? {} : { ttlMs };
+    const { record, replay } = await take(place, sent, newId, kept);
     const attempt: Attempt = { id: record.id, at: new Date(record.at) };
     if (replay) {
       const headers = { "idempotent-replayed": "true" };
@@ -120,10 +125,10 @@ export const createOnce = ({ bucket, now, log }: Needs): Once => {
     try {
       const reply = await perform(attempt);
       const answer = { status: reply.status, ...(recall === undefined ? { body: withoutSecrets(reply.body) } : {}) };
-      await note(place, { ...record, answer });
+      await note(place, { ...record, answer }, kept);
       return reply;
     } catch (error) {
-      const noted = note(place, { ...record, released: true });
+      const noted = note(place, { ...record, released: true }, kept);
       // With the bus away the note would only hold up the answer.
       if (!(error instanceof HeraldError && error.code === "bus-away")) await noted;
       throw error;

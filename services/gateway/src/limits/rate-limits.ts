@@ -8,11 +8,13 @@ import { type Policy, rateLimitFields, type State } from "./rate-limit-fields.ts
 const windowSeconds = 10;
 /** A quota is against loops that nobody notices, and by the hour one is noticed and mended. */
 const quotaSeconds = 3_600;
+/** Each reads the whole audience, so that a loop is to be noticed soon; who tries things out comes back soon. */
+const dryRunSeconds = 60;
 
 /** Looking up unknown credentials reads from the bus; this many a second, for all addresses together, it does not notice. */
 const lookUpsPerSecond = 200;
 
-/** Requests that may be made; all but `sends` in 10 seconds. */
+/** Requests that may be made; all but `sends` and `dryRuns` in 10 seconds. */
 export type Limits = {
   /** Refusals of credentials and signatures from one address. */
   readonly failures: number;
@@ -26,6 +28,8 @@ export type Limits = {
   readonly device: number;
   /** Notifications of one project in an hour. */
   readonly sends: number;
+  /** Dry runs of one project in a minute. */
+  readonly dryRuns: number;
 };
 
 export type RateLimits = {
@@ -49,6 +53,8 @@ export type RateLimits = {
   readonly request: (caller: Caller) => Promise<Readonly<Record<string, string>>>;
   /** Counts a notification. Throws quota-exceeded when the project has sent too many. */
   readonly send: (projectId: ProjectId) => Promise<void>;
+  /** Counts a dry run. Throws quota-exceeded when the project has made too many. */
+  readonly dryRun: (projectId: ProjectId) => Promise<void>;
 };
 
 const stateOf = (policy: Policy, left: RateLimiterRes): State => ({
@@ -99,6 +105,11 @@ export const createRateLimits = (limits: Limits): RateLimits => {
     "notifications",
     "quota-exceeded",
   );
+  const dryRuns = limiter(
+    { name: "dry-runs", most: limits.dryRuns, seconds: dryRunSeconds },
+    "dry runs",
+    "quota-exceeded",
+  );
   return {
     failure: async (address) => void (await refused.count(address)),
     suspect: async (address, look) => {
@@ -129,6 +140,7 @@ export const createRateLimits = (limits: Limits): RateLimits => {
       if (caller.kind === "device") return rateLimitFields([await device.count(caller.deviceId)]);
       return {};
     },
+    dryRun: async (projectId) => void (await dryRuns.count(projectId)),
     send: async (projectId) => void (await sends.count(projectId)),
   };
 };

@@ -5,7 +5,8 @@ import type { Caller } from "../auth/caller.ts";
 import { createRateLimits } from "./rate-limits.ts";
 
 const now = new Date();
-const limits = () => createRateLimits({ failures: 3, clients: 3, token: 3, project: 5, device: 2, sends: 4 });
+const limits = () =>
+  createRateLimits({ failures: 3, clients: 3, token: 3, project: 5, device: 2, sends: 4, dryRuns: 2 });
 const caller = (projectId = newProjectId(now)): Caller => ({
   kind: "project",
   projectId,
@@ -59,6 +60,20 @@ test("a project may send so many notifications in an hour, and is told when it m
     headers: { "ratelimit-policy": '"sends";q=4;w=3600', ratelimit: '"sends";r=0;t=3600' },
   });
   await send(other);
+});
+
+test("a project may make so many dry runs in a minute, whatever it sends", async () => {
+  const { send, dryRun } = limits();
+  const project = newProjectId(now);
+  await times(2, () => dryRun(project));
+  await expect(dryRun(project)).rejects.toMatchObject({
+    code: "quota-exceeded",
+    message: "dry runs: at most 2 in 60 s are accepted here; come back in 60 s",
+    retryAfterSeconds: 60,
+    headers: { "ratelimit-policy": '"dry-runs";q=2;w=60', ratelimit: '"dry-runs";r=0;t=60' },
+  });
+  await send(project);
+  await dryRun(newProjectId(now));
 });
 
 const address = "203.0.113.7";

@@ -78,7 +78,11 @@ const sendNotification = defineRoute({
       return once({
         newId: newNotificationId,
         check: accept,
-        perform: async (attempt) => ok({ data: await dryRun(gateway, accept(attempt)) }),
+        perform: async (attempt) => {
+          const command = accept(attempt);
+          await limits.dryRun(projectId);
+          return ok({ data: await dryRun(gateway, command) });
+        },
       });
     return once({
       newId: newNotificationId,
@@ -165,6 +169,8 @@ const cancelNotification = defineRoute({
   operationId: "cancelNotification",
   tag: "Notifications",
   summary: "Cancel what is not sent yet",
+  description:
+    "After the answer no further push begins. Up to 50 of each batch that is being sent may be on their way to the provider already; they count as accepted or failed, all others as cancelled.",
   access: project("send"),
   params: { id: notificationParam },
   answers: { 200: { description: "The notification is cancelled", schema: z.object({ data: Cancelled }) } },
