@@ -61,7 +61,9 @@ test("as many dry runs as a project likes leave another's requests places", asyn
   const refused = noiseAnswers.filter(({ status }) => status === 429 || status === 503);
   show(task, {
     "dry runs of one project": asked,
-    "refused with Retry-After": refused.length,
+    answered: noiseAnswers.filter(({ status }) => status === 200).length,
+    "told to slow down": noiseAnswers.filter(({ status }) => status === 429).length,
+    "not in time": noiseAnswers.filter(({ status }) => status === 503).length,
     "another's answered": `${others.filter(({ status }) => status === 200).length} of ${others.length}`,
     "CPU of registry, ms each": Math.round((await cpuMs("registry")) - before) / asked,
   });
