@@ -48,7 +48,7 @@ export const errors = {
   "webhook-disabled": { status: 409, title: "The webhook is disabled", retry: "never", log: "info" },
   "webhook-limit": { status: 409, title: "The project has no room for another webhook", retry: "never", log: "info" },
   "request-in-progress": { status: 409, title: "The same request is still running", retry: "never", log: "info" },
-  "deliveries-gone": { status: 410, title: "Its deliveries are no longer kept", retry: "never", log: "info" },
+  "notification-gone": { status: 410, title: "The notification is no longer kept", retry: "never", log: "info" },
   "position-gone": { status: 410, title: "Events from there are not kept any more", retry: "never", log: "info" },
   "body-too-large": { status: 413, title: "The body is too large", retry: "never", log: "info" },
   "unsupported-media-type": { status: 415, title: "The body must be application/json", retry: "never", log: "info" },

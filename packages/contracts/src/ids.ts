@@ -114,6 +114,10 @@ export const webhookMessageId = (webhookId: WebhookId, eventId: string, at: Date
 export const firstWebhookMessageId = (at: Date): WebhookMessageId =>
   `msg_${encodeBase32(uuidV7(at.getTime(), new Uint8Array(16)))}`;
 
+/** The ids of notifications from a time on are not below this. */
+export const firstNotificationId = (at: Date): NotificationId =>
+  `ntf_${encodeBase32(uuidV7(at.getTime(), new Uint8Array(16)))}`;
+
 /** The 16 bytes behind an id's prefix. */
 export const idBytes = (id: string): Uint8Array => decodeBase32(id.slice(4));
 

@@ -121,6 +121,7 @@ export {
   bucketCount,
   DeviceId,
   deviceBucket,
+  firstNotificationId,
   firstWebhookMessageId,
   idTime,
   NotificationId,

@@ -1,6 +1,13 @@
 export { type ByteCache, type ByteCacheOptions, createByteCache } from "./byte-cache.ts";
 export { ConfigError, readConfig } from "./config/read-config.ts";
-export { httpConfig, logConfig, mongoConfig, natsConfig, telemetryConfig } from "./config/shared-blocks.ts";
+export {
+  httpConfig,
+  logConfig,
+  mongoConfig,
+  natsConfig,
+  retentionConfig,
+  telemetryConfig,
+} from "./config/shared-blocks.ts";
 export { type VariableInfo, variable, variableInfo, variables } from "./config/variables.ts";
 export { createDeadline, type Deadline } from "./deadline.ts";
 export { type DescribeOptions, describeIssues } from "./describe-issues.ts";

@@ -16,4 +16,14 @@ export {
   outboxIndex,
 } from "./outbox.ts";
 export { pageOfRows } from "./page-of-rows.ts";
+export {
+  type RemovedBatch,
+  type RetentionRule,
+  removeByProject,
+  removedBefore,
+  removeFirst,
+  retentionBatch,
+  runRetention,
+  startRetention,
+} from "./retention.ts";
 export { findTogether, inOneCommand, insertTogether, type Updated, updateTogether } from "./together.ts";

@@ -1,16 +1,16 @@
+import { startRetention } from "@herald/mongo";
 import type { Ground, ServiceParts } from "@herald/service";
 import { answerOpens } from "./answers/opens.ts";
 import { answerStats } from "./answers/stats.ts";
 import type { AnalyticsConfig } from "./config.ts";
 import { emitOpens } from "./emit-opens.ts";
 import { foldContributions, keepFolding } from "./fold-contributions.ts";
-import { keepForgetting } from "./forget-old.ts";
 import { countDeliveries } from "./handlers/count-deliveries.ts";
 import { dropProject } from "./handlers/drop-project.ts";
 import { noteNotification } from "./handlers/note-notification.ts";
 import { recordOpens } from "./handlers/record-opens.ts";
+import { retentionRules } from "./jobs/retention.ts";
 import { createContributionStore } from "./stores/contribution-store.ts";
-import { createHorizonStore } from "./stores/horizon-store.ts";
 import { createNoticeStore } from "./stores/notice-store.ts";
 import { createOpenStore } from "./stores/open-store.ts";
 import { createRollupStore } from "./stores/rollup-store.ts";
@@ -28,7 +28,7 @@ export const assemble = (config: AnalyticsConfig, ground: Ground & WebhookOverri
   const contributions = createContributionStore(db);
   const rollups = createRollupStore(db);
   const notices = createNoticeStore(db);
-  const horizon = createHorizonStore(db);
+  const rules = retentionRules({ opens, contributions, rollups, notices }, config);
   const webhooks = createWebhooks(config, ground);
   const emit = emitOpens(bus, opens);
 
@@ -49,7 +49,7 @@ export const assemble = (config: AnalyticsConfig, ground: Ground & WebhookOverri
       const working = [
         sweepOpens(opens, emit, log, now),
         keepFolding(foldContributions(contributions, rollups, now), log),
-        keepForgetting({ opens, contributions, horizon }, config.HERALD_ANALYTICS_RETENTION, log, now),
+        startRetention({ db, rules, everyMs: config.HERALD_RETENTION_INTERVAL, now, log }),
       ];
       const endWebhooks = webhooks.begin();
       return async () => {

@@ -27,8 +27,8 @@ import {
 import { expect } from "vitest";
 import { createApp } from "../src/app.ts";
 import { AnalyticsConfig } from "../src/config.ts";
+import { rowsCompleteSince } from "../src/jobs/retention.ts";
 import { createContributionStore } from "../src/stores/contribution-store.ts";
-import { createHorizonStore } from "../src/stores/horizon-store.ts";
 import { createNoticeStore } from "../src/stores/notice-store.ts";
 import { createOpenStore } from "../src/stores/open-store.ts";
 import { createRollupStore } from "../src/stores/rollup-store.ts";
@@ -137,7 +137,7 @@ export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean
       contributions: createContributionStore(db),
       rollups: createRollupStore(db),
       notices: createNoticeStore(db),
-      horizon: createHorizonStore(db),
+      completeSince: () => rowsCompleteSince(db),
     }),
     /** Another one, in the place of one that was stopped. */
     restart: async (): Promise<void> => {

@@ -1,15 +1,17 @@
 import { ask, publish } from "@herald/bus";
 import { CountOpens, DeliveryAcceptedV1, DeliveryFailedV1, NotificationAcceptedV1, OpensV1 } from "@herald/contracts";
+import { runRetention } from "@herald/mongo";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { foldContributions } from "../src/fold-contributions.ts";
-import { removeBefore } from "../src/forget-old.ts";
+import { retentionRules } from "../src/jobs/retention.ts";
 import { rebuildStatistics } from "../src/rebuild/rebuild-statistics.ts";
 import {
   type AnalyticsTest,
   accept,
   fail,
   messageId as id,
+  log,
   opensAt,
   type Subject,
   sample,
@@ -94,7 +96,7 @@ test("what is older than the retention goes; its figures stay, also through a re
   expect(before.map(({ opens }) => Object.values(opens.counts))).toEqual([[3], [3], [2]]);
 
   const border = new Date("2030-03-10T10:30:00Z");
-  await removeBefore(t.stores(), border, new AbortController().signal);
+  await removeRowsBefore(border);
   const rows = t.db.collection("opens");
   const mine = { projectId: { $in: [old.projectId, stranger.projectId] } };
   expect(await rows.countDocuments({ ...mine, openedAt: { $lt: border } })).toBe(0);
@@ -106,6 +108,18 @@ test("what is older than the retention goes; its figures stay, also through a re
   await rebuild(2);
   expect(await Promise.all(all.map((one) => everything(one, range)))).toEqual(before);
   // And a second run finds nothing more to do.
-  await removeBefore(t.stores(), border, new AbortController().signal);
+  await removeRowsBefore(border);
   expect(await rows.countDocuments(mine)).toBe(4);
 });
+
+/** Removes the rows from before a time, as retention does it. */
+const removeRowsBefore = async (border: Date) => {
+  const config = {
+    HERALD_ANALYTICS_RETENTION: 90 * 86_400_000,
+    HERALD_ANALYTICS_STATISTICS_RETENTION: 800 * 86_400_000,
+  };
+  await t.db.collection("retentionClaims").updateMany({}, { $set: { dueAt: new Date(0) } });
+  const now = () => new Date(border.getTime() + config.HERALD_ANALYTICS_RETENTION);
+  const rules = retentionRules(t.stores(), config);
+  await runRetention({ db: t.db, rules, everyMs: 3_600_000, now, log }, new AbortController().signal);
+};

@@ -2,7 +2,7 @@ import { groupedPublishEvent, openBucket } from "@herald/bus";
 import { type Lane, type OutboxEvent, type Platform, type Provider, ProvidersRecord } from "@herald/contracts";
 import { createHttp2Transport, createNegotiatedTransport } from "@herald/http2-client";
 import { createFairGate, repeat } from "@herald/kit";
-import { createOutbox } from "@herald/mongo";
+import { createOutbox, startRetention } from "@herald/mongo";
 import { createOpenTokens } from "@herald/payload";
 import type { Ground, ServiceParts } from "@herald/service";
 import { answerDeliveries } from "./answers/answer-deliveries.ts";
@@ -21,6 +21,7 @@ import { dropProject } from "./handlers/drop-project.ts";
 import { finishExpansion } from "./handlers/finish-expansion.ts";
 import { startNotification } from "./handlers/start-notification.ts";
 import { wakeDue } from "./handlers/wake-due.ts";
+import { retentionRules } from "./jobs/retention.ts";
 import { apnsId } from "./providers/apns/apns-id.ts";
 import type { KeyRing } from "./providers/webpush/key-ring.ts";
 import { createCarryOut } from "./sending/carry-out.ts";
@@ -28,7 +29,6 @@ import { checkSettings } from "./sending/check-settings.ts";
 import { createConnectProvider } from "./sending/connect-provider.ts";
 import { createExpand } from "./sending/expand.ts";
 import { createFinisher } from "./sending/finisher.ts";
-import { keepForgetting } from "./sending/forget-old.ts";
 import { createMetrics } from "./sending/metrics.ts";
 import { createNotificationWatch } from "./sending/notification-watch.ts";
 import { createProviderPool } from "./sending/provider-pool.ts";
@@ -52,9 +52,6 @@ const directInMemory = 16;
 /** What the clock on the bus forgot waits this much longer. */
 const usualSweepMs = 2_000;
 
-/** Retention is counted in days, and a look without anything to remove is one query. */
-const usualForgetMs = 3_600_000;
-
 /** Records that an older version wrote lack what gateways tell browsers; so long at most. */
 const reconcileEveryMs = 60_000;
 
@@ -64,13 +61,13 @@ export type Overrides = {
   /** In [0, 1): the jitter of what is tried again. */
   readonly random?: () => number;
   readonly sweepEveryMs?: number;
-  readonly forgetEveryMs?: number;
+  readonly retentionEveryMs?: number;
 };
 
 /** Everything between the bus and the database, readable from the stores up to the handlers. */
 export const assemble = (config: DispatchConfig, ground: Ground & Overrides): ServiceParts => {
   const { bus, db, log, now = () => new Date(), random = Math.random } = ground;
-  const { sweepEveryMs = usualSweepMs, forgetEveryMs = usualForgetMs } = ground;
+  const { sweepEveryMs = usualSweepMs, retentionEveryMs = config.HERALD_RETENTION_INTERVAL } = ground;
 
   const notifications = createNotificationStore(db);
   const deliveries = createDeliveryStore(db);
@@ -157,7 +154,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
   const records = createProviderRecords(openBucket(bus, "push_projects", ProvidersRecord), credentials);
 
   const answerAll = () => {
-    const find = createFindNotification(bus, notifications);
+    const find = createFindNotification(bus, notifications, { keepMs: config.HERALD_DISPATCH_RETENTION, now });
     const sumsOf = createRecentSums(ledger, now);
     const customEndpoints = config.HERALD_DISPATCH_CUSTOM_ENDPOINTS;
     const check = (provider: Provider, settings: unknown, previousKeys: KeyRing | undefined) =>
@@ -201,9 +198,9 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
       const answering = answerAll();
       outbox.start();
       sweeps.start();
-      const retentionMs = config.HERALD_DISPATCH_RETENTION;
+      const rules = retentionRules({ notifications, deliveries }, config.HERALD_DISPATCH_RETENTION);
       const working = [
-        keepForgetting({ notifications, deliveries, retentionMs, everyMs: forgetEveryMs, now, log }),
+        startRetention({ db, rules, everyMs: retentionEveryMs, now, log }),
         repeat("compare what gateways know", reconcileEveryMs, log, async (signal) => {
           const mended = await records.reconcile(signal);
           if (mended > 0) log.warn({ mended }, "records of projects' providers were behind the database");

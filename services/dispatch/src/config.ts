@@ -4,6 +4,7 @@ import {
   mongoConfig,
   natsConfig,
   parseMasterKeys,
+  retentionConfig,
   telemetryConfig,
   variables,
 } from "@herald/kit";
@@ -21,6 +22,7 @@ export const DispatchConfig = z
     ...mongoConfig,
     ...logConfig,
     ...telemetryConfig,
+    ...retentionConfig,
     ...httpConfig("dispatch", { port: 8082, metricsPort: 9082 }),
     /** Databases that share a server, as tests do, are told apart by it. */
     HERALD_DISPATCH_DATABASE: variables.text().default("herald_dispatch"),
@@ -36,9 +38,9 @@ export const DispatchConfig = z
      */
     HERALD_DISPATCH_WEBPUSH_ANY_HOST: variables.flag().default(false),
     /**
-     * How long the deliveries of a notification are kept after its end; its counts and failures stay. A quarter of a year is as
-     * long as anybody asks what became of one device. At least 30 days: until then a dead letter can be replayed, and no batch
-     * that comes again so late is sent, because its notification has expired.
+     * How long a notification is kept after its end: its content, its counts and its deliveries. Statistics keep its figures.
+     * A quarter of a year is as long as anybody asks what became of one device. At least 30 days: until then a dead letter can
+     * be replayed, and no batch that comes again so late is sent, because its notification has expired.
      */
     HERALD_DISPATCH_RETENTION: variables.durationMs({ least: 30 * dayMs }).default(90 * dayMs),
     /** Batches of one lane and platform that are sent at a time. Each has at most 500 devices: sixteen keep two cores busy. */

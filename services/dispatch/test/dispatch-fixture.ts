@@ -95,7 +95,7 @@ export const startDispatchTest = async (environment: Record<string, string> = {}
     if (fate.crashes-- > 0) throw new Error("the process died");
     return 0.5;
   };
-  const app = createApp(config, { now, random, sweepEveryMs: 200, forgetEveryMs: 200 });
+  const app = createApp(config, { now, random, sweepEveryMs: 200, retentionEveryMs: 200 });
   await app.start();
   const parts = { fate, broker, database, simulators, natsProxy, mongoProxy, bus, clock, now, app, config };
   await ready(parts);

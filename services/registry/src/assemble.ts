@@ -1,7 +1,7 @@
 import { openBucket, publishEvent } from "@herald/bus";
 import { type OutboxEvent, ProjectRecord, TokenRecord } from "@herald/contracts";
 import { repeat } from "@herald/kit";
-import { createCounts, createOutbox } from "@herald/mongo";
+import { createCounts, createOutbox, startRetention } from "@herald/mongo";
 import type { Ground, ServiceParts } from "@herald/service";
 import { answerAudience } from "./answers/answer-audience.ts";
 import { answerDevices } from "./answers/answer-devices.ts";
@@ -11,6 +11,7 @@ import { answerTopics } from "./answers/answer-topics.ts";
 import { expand } from "./handlers/expand.ts";
 import { retireDevice } from "./handlers/retire-device.ts";
 import { createInOrder } from "./in-order.ts";
+import { retentionRules } from "./jobs/retention.ts";
 import { createKnownProjects } from "./known-projects.ts";
 import { removeDeleted } from "./removal/remove-deleted.ts";
 import { createAnnounce } from "./stores/announce.ts";
@@ -28,6 +29,7 @@ const defaults = {
   lingerMs: 60_000,
   /** An entry that a crash left behind the database is wrong for so long at most. */
   reconcileEveryMs: 60_000,
+  retentionEveryMs: 3_600_000,
 };
 
 /** What a test chooses. */
@@ -35,7 +37,7 @@ export type Overrides = Partial<typeof defaults>;
 
 /** Everything between the bus and the database, readable from the stores up to the handlers. */
 export const assemble = (ground: Ground & Overrides): ServiceParts => {
-  const { bus, db, log, now, removeEveryMs, lingerMs, reconcileEveryMs } = { ...defaults, ...ground };
+  const { bus, db, log, now, removeEveryMs, lingerMs, reconcileEveryMs, retentionEveryMs } = { ...defaults, ...ground };
 
   const counts = createCounts();
   const projects = createProjectStore(db, counts, now);
@@ -81,6 +83,7 @@ export const assemble = (ground: Ground & Overrides): ServiceParts => {
       ];
       outbox.start();
       const working = [
+        startRetention({ db, rules: retentionRules(devices), everyMs: retentionEveryMs, now, log }),
         repeat("remove what was deleted", removeEveryMs, log, (signal) => removeDeleted(parts, lingerMs, signal)),
         repeat("compare what gateways know", reconcileEveryMs, log, async (signal) => {
           const doubtful = await knownProjects.reconcile(signal);

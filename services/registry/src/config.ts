@@ -1,4 +1,12 @@
-import { httpConfig, logConfig, mongoConfig, natsConfig, telemetryConfig, variables } from "@herald/kit";
+import {
+  httpConfig,
+  logConfig,
+  mongoConfig,
+  natsConfig,
+  retentionConfig,
+  telemetryConfig,
+  variables,
+} from "@herald/kit";
 import { z } from "zod";
 
 /** The environment variables of registry. */
@@ -7,6 +15,7 @@ export const RegistryConfig = z.object({
   ...mongoConfig,
   ...logConfig,
   ...telemetryConfig,
+  ...retentionConfig,
   ...httpConfig("registry", { port: 8081, metricsPort: 9081 }),
   /** Databases that share a server, as tests do, are told apart by it. */
   HERALD_REGISTRY_DATABASE: variables.text().default("herald_registry"),

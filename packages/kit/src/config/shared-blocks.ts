@@ -14,6 +14,14 @@ export const mongoConfig = {
   HERALD_MONGO_URL: variables.mongoUrl(),
 };
 
+/**
+ * How often a service looks for what is older than its retention. Retention is counted in days, and a look without anything to
+ * remove is a query for each collection, by one of the replicas.
+ */
+export const retentionConfig = {
+  HERALD_RETENTION_INTERVAL: variables.durationMs({ least: 1_000, most: 86_400_000 }).default(3_600_000),
+};
+
 /** Debug shows every probe and every settled message; info one line for each request. */
 export const logConfig = {
   HERALD_LOG_LEVEL: variables.choice("trace", "debug", "info", "warn", "error", "fatal", "silent").default("info"),

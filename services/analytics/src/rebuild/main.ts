@@ -3,8 +3,8 @@ import { connectMongo } from "@herald/mongo";
 import { z } from "zod";
 import { AnalyticsConfig } from "../config.ts";
 import { foldContributions } from "../fold-contributions.ts";
+import { rowsCompleteSince } from "../jobs/retention.ts";
 import { createContributionStore } from "../stores/contribution-store.ts";
-import { createHorizonStore } from "../stores/horizon-store.ts";
 import { createNoticeStore } from "../stores/notice-store.ts";
 import { createOpenStore } from "../stores/open-store.ts";
 import { createRollupStore } from "../stores/rollup-store.ts";
@@ -32,7 +32,7 @@ const stores = {
   contributions: createContributionStore(mongo.db),
   rollups: createRollupStore(mongo.db),
   notices: createNoticeStore(mongo.db),
-  horizon: createHorizonStore(mongo.db),
+  completeSince: () => rowsCompleteSince(mongo.db),
 };
 try {
   for (const { ensureIndexes } of [stores.opens, stores.contributions, stores.rollups, stores.notices])

@@ -3,7 +3,6 @@ import type { Contribution, Part } from "../domain/contribution.ts";
 import { openParts } from "../domain/contribution.ts";
 import type { FoldOnce } from "../fold-contributions.ts";
 import type { ContributionStore } from "../stores/contribution-store.ts";
-import type { HorizonStore } from "../stores/horizon-store.ts";
 import type { NoticeStore } from "../stores/notice-store.ts";
 import type { OpenStore } from "../stores/open-store.ts";
 import type { RollupStore } from "../stores/rollup-store.ts";
@@ -16,7 +15,8 @@ type Stores = {
   readonly contributions: ContributionStore;
   readonly rollups: RollupStore;
   readonly notices: NoticeStore;
-  readonly horizon: HorizonStore;
+  /** From when on all opens and contributions are there; undefined: none was ever removed. */
+  readonly completeSince: () => Promise<Date | undefined>;
 };
 
 const hourMs = 3_600_000;
@@ -35,13 +35,13 @@ const withinHorizon = (part: Part, since: Date, hour: Date): Part[] => {
  * may run meanwhile. One that was broken off leaves statistics incomplete, and is run again from its beginning.
  */
 export const rebuildStatistics = async (
-  { opens, contributions, rollups, notices, horizon }: Stores,
+  { opens, contributions, rollups, notices, completeSince }: Stores,
   foldOnce: FoldOnce,
   progress: (what: string) => void,
 ): Promise<void> => {
   // A fold that a crash left: its contributions are counted anew below, and its number must not come again.
   while (!(await contributions.fold()).done) await contributions.endFold((await contributions.fold()).number);
-  const since = (await horizon.since()) ?? new Date(0);
+  const since = (await completeSince()) ?? new Date(0);
   const hour = nextHour(since);
   await rollups.clear(hour, since);
   await contributions.startOver(hour);

@@ -1,5 +1,15 @@
 import type { ProjectId } from "@herald/contracts";
-import { areDuplicateKeys, ensureIndexes, guardStore, type IndexSpec, indexName, upsertOnce } from "@herald/mongo";
+import {
+  areDuplicateKeys,
+  ensureIndexes,
+  guardStore,
+  type IndexSpec,
+  indexName,
+  type RemovedBatch,
+  removeFirst,
+  retentionBatch,
+  upsertOnce,
+} from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
 import type { Contribution } from "../domain/contribution.ts";
 
@@ -120,18 +130,11 @@ export const createContributionStore = (db: Db) => {
       );
     },
 
-    /** Removes a page of those that are counted and older. False when none is left. */
-    removeOld: async (before: Date): Promise<boolean> => {
-      const page = await contributions
-        .find(
-          { at: { $lt: before }, folded: { $exists: false } },
-          { hint: indexName(byTime), projection: { _id: 1, projectId: 1 } },
-        )
-        .limit(deletionPage)
-        .toArray();
-      const projectIds = [...new Set(page.map(({ projectId }) => projectId))];
-      await contributions.deleteMany({ projectId: { $in: projectIds }, _id: { $in: page.map(({ _id }) => _id) } });
-      return page.length === deletionPage;
+    /** Removes a batch of those that are counted and older. */
+    removeOld: async (before: Date): Promise<RemovedBatch> => {
+      const old = { at: { $lt: before }, folded: { $exists: false } };
+      const { length } = await removeFirst(contributions, old, { hint: indexName(byTime), sort: byTime.fields });
+      return { removed: length, more: length === retentionBatch };
     },
 
     /** Removes contributions of a project, a page at a time. False when none is left. */

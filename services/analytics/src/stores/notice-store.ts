@@ -1,5 +1,15 @@
-import type { NotificationId, ProjectId } from "@herald/contracts";
-import { ensureIndexes, forCaller, guardStore, type IndexSpec, indexName, isDuplicateKey } from "@herald/mongo";
+import { firstNotificationId, type NotificationId, type ProjectId } from "@herald/contracts";
+import {
+  ensureIndexes,
+  forCaller,
+  guardStore,
+  type IndexSpec,
+  indexName,
+  isDuplicateKey,
+  type RemovedBatch,
+  removeFirst,
+  retentionBatch,
+} from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
 
 /** What statistics must know of a notification that its id does not say. One without topics and `sendAt` has none. */
@@ -54,6 +64,13 @@ export const createNoticeStore = (db: Db) => {
         )
         .toArray();
       return found.map(({ _id }) => _id);
+    },
+
+    /** Removes a batch of those of notifications that were accepted before `before`. */
+    removeOld: async (before: Date): Promise<RemovedBatch> => {
+      const old = { _id: { $lt: firstNotificationId(before) } };
+      const { length } = await removeFirst(notices, old, { hint: "_id_", sort: { _id: 1 } });
+      return { removed: length, more: length === retentionBatch };
     },
 
     /** Removes notices of a project, a page at a time. False when none is left. */

@@ -1,5 +1,13 @@
 import type { DeviceId, NotificationId, ProjectId } from "@herald/contracts";
-import { areDuplicateKeys, ensureIndexes, guardStore, type IndexSpec, indexName } from "@herald/mongo";
+import {
+  areDuplicateKeys,
+  ensureIndexes,
+  guardStore,
+  type IndexSpec,
+  indexName,
+  type RemovedBatch,
+  removeByProject,
+} from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
 import { type Open, openId, type ReportedOpen } from "../domain/open.ts";
 
@@ -94,30 +102,17 @@ export const createOpenStore = (db: Db) => {
         .limit(limit)
         .toArray(),
 
-    /**
-     * Removes the opens of the project behind `after` that are from before `before`. Gives that project; undefined when there is
-     * none. From project to project, because an index by time alone would cost every open.
-     */
-    removeOld: async (after: ProjectId | undefined, before: Date): Promise<ProjectId | undefined> => {
-      const [oldest] = await opens
-        .find(after === undefined ? {} : { projectId: { $gt: after } }, {
+    /** Removes a batch of opens from before `before`, from the project behind `after` on. */
+    removeOld: (before: Date, after: string | undefined): Promise<RemovedBatch> =>
+      removeByProject(
+        opens,
+        {
           hint: indexName(byTime),
-          projection: { projectId: 1 },
-        })
-        .sort({ projectId: 1, openedAt: 1 })
-        .limit(1)
-        .toArray();
-      if (oldest === undefined) return undefined;
-      const { projectId } = oldest;
-      for (;;) {
-        const page = await opens
-          .find({ projectId, openedAt: { $lt: before } }, { hint: indexName(byTime), projection: { _id: 1 } })
-          .limit(deletionPage)
-          .toArray();
-        if (page.length > 0) await opens.deleteMany({ projectId, _id: { $in: page.map(({ _id }) => _id) } });
-        if (page.length < deletionPage) return projectId;
-      }
-    },
+          sort: byTime.fields,
+          filters: (projectId) => [{ projectId, openedAt: { $lt: before } }],
+        },
+        after,
+      ),
 
     /** The opens of some devices of one notification. */
     findOfDevices: (

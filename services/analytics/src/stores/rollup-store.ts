@@ -1,4 +1,4 @@
-import { idTime, type NotificationId, type ProjectId } from "@herald/contracts";
+import { firstNotificationId, idTime, type NotificationId, type ProjectId } from "@herald/contracts";
 import {
   areDuplicateKeys,
   ensureIndexes,
@@ -6,6 +6,8 @@ import {
   guardStore,
   type IndexSpec,
   indexName,
+  type RemovedBatch,
+  removeByProject,
   retryConflicts,
 } from "@herald/mongo";
 import type { AnyBulkWriteOperation, Collection, Db } from "mongodb";
@@ -110,6 +112,19 @@ export const createRollupStore = (db: Db) => {
         await rollups.deleteMany({ _id: { $in: since } });
         after = last._id;
       }
+    },
+
+    /**
+     * Removes a batch of a project's hours from before `before`, and of the figures of notifications that were accepted before it;
+     * from the project behind `after` on.
+     */
+    removeOld: (before: Date, after: string | undefined): Promise<RemovedBatch> => {
+      const first = firstNotificationId(before);
+      const filters = (projectId: string) => [
+        { projectId, what: "project", hour: { $lt: before } },
+        ...["hours", "total"].map((what) => ({ projectId, what: { $gte: `${what}/`, $lt: `${what}/${first}` } })),
+      ];
+      return removeByProject(rollups, { hint: indexName(byHour), sort: byHour.fields, filters }, after);
     },
 
     /** Removes rollups of a project, a page at a time. False when none is left. */

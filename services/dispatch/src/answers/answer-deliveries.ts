@@ -1,11 +1,10 @@
 import { type Answering, answer, type Bus } from "@herald/bus";
 import { ListDeliveries, type NotificationId, type ProjectId, TellDelivery } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
 import type { DeliveryList } from "../stores/delivery-list.ts";
 import type { DeliveryTrace } from "../stores/delivery-trace.ts";
 import type { Sums } from "../stores/ledger-reads.ts";
 import { unsentView } from "./answer-notifications.ts";
-import type { FindNotification, Place } from "./find-notification.ts";
+import type { FindNotification } from "./find-notification.ts";
 import { notificationView } from "./notification-view.ts";
 
 type Options = {
@@ -20,12 +19,12 @@ type Options = {
 /** The ledger of a notification, one row per device, and what it knows of a single one. */
 export const answerDeliveries = ({ bus, find, list, trace, sumsOf, now }: Options): Answering[] => [
   answer(bus, ListDeliveries, async ({ projectId, notificationId, status, page }) => {
-    kept(await find(projectId, notificationId));
+    await find(projectId, notificationId);
     return list({ projectId, notificationId, status }, page);
   }),
 
   answer(bus, TellDelivery, async ({ projectId, notificationId, deviceId }) => {
-    const found = kept(await find(projectId, notificationId));
+    const found = await find(projectId, notificationId);
     if ("send" in found) return { notification: unsentView(found.send, now()), expanded: false, attempts: [] };
     const { document } = found;
     const sums = document.final || document.dueAt ? undefined : await sumsOf(projectId, notificationId);
@@ -39,13 +38,3 @@ export const answerDeliveries = ({ bus, find, list, trace, sumsOf, now }: Option
     };
   }),
 ];
-
-/** Throws `deliveries-gone` where an empty list would say that it was for nobody. */
-const kept = (found: Place): Place => {
-  if (!("document" in found) || !found.document.rowsGoneAt) return found;
-  const { _id, rowsGoneAt } = found.document;
-  throw new HeraldError(
-    "deliveries-gone",
-    `the deliveries of ${_id} were removed on ${rowsGoneAt.toISOString()}; its counts are kept`,
-  );
-};

@@ -45,8 +45,8 @@ const why: Record<"SendV1" | "DeliverBatchV1" | "DueV1", Why> = {
   DeliverBatchV1: (document, row) => {
     if (row) return rowSettled(row) ?? `the batch ${row._id} goes on without it`;
     if (!document) return missing;
-    // Where an expansion was lost, what comes after the end is added to the counts, as long as there are rows to add up.
-    return document.final && (!document.expansionLostAt || document.rowsGoneAt) ? ended(document, row) : undefined;
+    // Where an expansion was lost, what comes after the end is added to the counts.
+    return document.final && !document.expansionLostAt ? ended(document, row) : undefined;
   },
   DueV1: (document, row, batchId) => {
     if (!document) return missing;

@@ -1,8 +1,10 @@
 import { type Bus, lastMessage } from "@herald/bus";
-import { type NotificationId, type ProjectId, SendV1 } from "@herald/contracts";
+import { idTime, type NotificationId, type ProjectId, SendV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
+
+const dayMs = 86_400_000;
 
 /** Where an accepted notification is: in the database, or still in the stream. */
 export type Place = { readonly document: NotificationRecord } | { readonly send: SendV1 };
@@ -11,10 +13,15 @@ export type FindNotification = (projectId: ProjectId, id: NotificationId) => Pro
 
 /**
  * Database, then the stream, then the database again: whatever way it goes meanwhile, an id that was given out is found.
- * Throws HeraldError `notification-not-found` for any other.
+ * Throws HeraldError `notification-gone` for an id so old that its notification may have been removed, `notification-not-found` for
+ * any other.
  */
 export const createFindNotification =
-  (bus: Bus, notifications: Pick<NotificationStore, "get">): FindNotification =>
+  (
+    bus: Bus,
+    notifications: Pick<NotificationStore, "get">,
+    { keepMs, now }: { readonly keepMs: number; readonly now: () => Date },
+  ): FindNotification =>
   async (projectId, notificationId) => {
     const stored = await notifications.get(projectId, notificationId);
     if (stored) return { document: stored };
@@ -23,5 +30,11 @@ export const createFindNotification =
     if (sent) return { send: sent.data };
     const document = await notifications.get(projectId, notificationId);
     if (document) return { document };
+    // The id says when it was made, so nothing has to be kept of what was removed.
+    if (now().getTime() - idTime(notificationId).getTime() > keepMs)
+      throw new HeraldError(
+        "notification-gone",
+        `notifications are kept for ${Math.floor(keepMs / dayMs)} days after their end; ${notificationId} is older`,
+      );
     throw new HeraldError("notification-not-found", `the project has no notification ${notificationId}`);
   };

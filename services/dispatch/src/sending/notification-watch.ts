@@ -37,6 +37,9 @@ export type NotificationWatch = {
  */
 export const freshMs = 100;
 
+/** So long after its expiry one is read again: retention may have removed it, and a row that is written then has no notification. */
+const goneAfterMs = 86_400_000;
+
 /** Keeps the notifications that were used last in memory, as many as `maxBytes` hold. */
 export const createNotificationWatch = (
   notifications: Pick<NotificationStore, "get" | "getState">,
@@ -64,6 +67,7 @@ export const createNotificationWatch = (
 
   const read = async (projectId: ProjectId, id: NotificationId): Promise<Watched | undefined> => {
     const document = await notifications.get(projectId, id);
+    if (!document) known.delete(id);
     return document ? (known.get(id) ?? keep(document)) : undefined;
   };
 
@@ -81,7 +85,8 @@ export const createNotificationWatch = (
   return {
     get: async (projectId, id) => {
       const watched = known.get(id);
-      if (watched) return watched.document.projectId === projectId ? watched : undefined;
+      if (watched && now().getTime() - watched.document.expiresAt.getTime() < goneAfterMs)
+        return watched.document.projectId === projectId ? watched : undefined;
       const underWay = reading.get(id) ?? read(projectId, id).finally(() => reading.delete(id));
       reading.set(id, underWay);
       return underWay;

@@ -1,5 +1,5 @@
 import type { DeliverBatchV1, NotificationId, OutboxEvent, Platform, ProjectId } from "@herald/contracts";
-import { ensureIndexes, guardStore, insertTogether, isDuplicateKey, updateTogether } from "@herald/mongo";
+import { ensureIndexes, guardStore, insertTogether, isDuplicateKey, removeFirst, updateTogether } from "@herald/mongo";
 import { Binary, type Db } from "mongodb";
 import { childId } from "../domain/batch-ids.ts";
 import { noDevices } from "../domain/counts.ts";
@@ -247,6 +247,16 @@ export const createDeliveryStore = (db: Db) => {
         { $set: { dueAt: now, notBefore: now } },
         { hint: deliveryHints.finish },
       );
+    },
+
+    /** Removes a batch of the rows of some notifications, of any projects. Gives how many; fewer than a batch: none is left. */
+    removeBatch: async (of: readonly { readonly _id: NotificationId; readonly projectId: ProjectId }[]) => {
+      const filter = {
+        projectId: { $in: [...new Set(of.map(({ projectId }) => projectId))] },
+        notificationId: { $in: of.map(({ _id }) => _id) },
+      };
+      const sort = { notificationId: 1, firstDeviceId: 1 } as const;
+      return (await removeFirst(deliveries, filter, { hint: deliveryHints.devices, sort })).length;
     },
 
     remove: async (projectId: ProjectId, notificationId: NotificationId) => {

@@ -23,10 +23,6 @@ export type NotificationState = {
   /** When the sweep looks at it; absent when it is final. */
   checkAt?: Date;
   final?: { status: FinalStatus; at: Date; tally: Tally; failures: Failures };
-  /** Its end, as long as the ledger has rows of it. */
-  keptSince?: Date;
-  /** Its rows were removed then, because they were old. */
-  rowsGoneAt?: Date;
 };
 
 export type NotificationRecord = NotificationState & { readonly content: NotificationContent };
@@ -53,19 +49,19 @@ const unfinishedIndex: IndexSpec = {
   partial: { checkAt: { $exists: true } },
 };
 
-const keptIndex: IndexSpec = {
-  fields: { keptSince: 1 },
+const endedIndex: IndexSpec = {
+  fields: { "final.at": 1 },
   purpose: "retention",
-  partial: { keptSince: { $exists: true } },
+  partial: { final: { $exists: true } },
 };
 
-export const notificationIndexes = [listIndex, unfinishedIndex, keptIndex, outboxIndex];
+export const notificationIndexes = [listIndex, unfinishedIndex, endedIndex, outboxIndex];
 
 /** Names of the indexes, for `hint`. */
 export const notificationHints = {
   list: indexName(listIndex),
   unfinished: indexName(unfinishedIndex),
-  kept: indexName(keptIndex),
+  ended: indexName(endedIndex),
 } as const;
 
 export const notificationCollection = (db: Db): Collection<NotificationDocument> => db.collection("notifications");

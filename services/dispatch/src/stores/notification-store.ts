@@ -62,7 +62,7 @@ export const createNotificationStore = (db: Db) => {
     const ended = notificationEnded({ _id, projectId }, final);
     const updated = await updateOne(
       { ...filter, _id, projectId, final: { $exists: false } },
-      { $set: { final, keptSince: now }, $unset: { checkAt: "", dueAt: "" }, $push: { outbox: ended } },
+      { $set: { final }, $unset: { checkAt: "", dueAt: "" }, $push: { outbox: ended } },
     );
     if (updated === "not found") return null;
     const told = await findTold({ _id, projectId });
@@ -193,16 +193,24 @@ export const createNotificationStore = (db: Db) => {
       return taken;
     },
 
-    /** The one that ended first of those that ended before `before` and have rows in the ledger still. */
-    oldestKept: (before: Date): Promise<Pick<NotificationState, "_id" | "projectId"> | null> =>
-      notifications.findOne(
-        { keptSince: { $exists: true, $lt: before } },
-        { hint: notificationHints.kept, sort: { keptSince: 1 }, projection: { projectId: 1 } },
-      ),
+    /** Some that ended before `before` and whose events are out, those that ended first. */
+    endedBefore: (before: Date, limit: number): Promise<Pick<NotificationState, "_id" | "projectId">[]> =>
+      notifications
+        .find(
+          { final: { $exists: true }, "final.at": { $lt: before }, outbox: { $exists: false } },
+          { hint: notificationHints.ended, projection: { projectId: 1 } },
+        )
+        .sort({ "final.at": 1 })
+        .limit(limit)
+        .toArray(),
 
-    /** The ledger has no rows of it any more; its counts stay. */
-    rowsGone: async (projectId: ProjectId, id: NotificationId, now: Date) => {
-      await notifications.updateOne({ _id: id, projectId }, { $set: { rowsGoneAt: now }, $unset: { keptSince: "" } });
+    /** Removes some of any projects. */
+    removeAll: async (documents: readonly Pick<NotificationState, "_id" | "projectId">[]) => {
+      const projectIds = [...new Set(documents.map(({ projectId }) => projectId))];
+      await notifications.deleteMany({
+        projectId: { $in: projectIds },
+        _id: { $in: documents.map(({ _id }) => _id) },
+      });
     },
 
     list: async (projectId: ProjectId, request: PageRequest): Promise<PageOf<NotificationRecord>> => {

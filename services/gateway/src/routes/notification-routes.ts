@@ -150,7 +150,7 @@ const getNotification = defineRoute({
   access: project("read"),
   params: { id: notificationParam },
   answers: { 200: { description: "The notification", schema: OneNotification } },
-  errors: ["notification-not-found"],
+  errors: ["notification-not-found", "notification-gone"],
   handle: async (gateway, { caller: { projectId }, params: { id } }) => {
     const [notification, opens] = await Promise.all([
       gateway.ask(GetNotification, { projectId, notificationId: id }),
@@ -174,7 +174,7 @@ const cancelNotification = defineRoute({
   access: project("send"),
   params: { id: notificationParam },
   answers: { 200: { description: "The notification is cancelled", schema: z.object({ data: Cancelled }) } },
-  errors: ["notification-not-found", "notification-final"],
+  errors: ["notification-not-found", "notification-gone", "notification-final"],
   handle: async ({ ask }, { caller: { projectId }, params: { id } }) => {
     const { counts, ...notification } = await ask(CancelNotification, { projectId, notificationId: id });
     const { opened: _, ...known } = counts;
@@ -192,7 +192,7 @@ const listDeliveries = defineRoute({
   params: { id: notificationParam },
   query: z.strictObject({ ...pageQuery, status: DeliveryStatus.optional() }),
   answers: { 200: { description: "A page of deliveries", schema: pageOf(Delivery) } },
-  errors: ["notification-not-found", "deliveries-gone"],
+  errors: ["notification-not-found", "notification-gone"],
   handle: async (gateway, request) => {
     const { projectId } = request.caller;
     const notificationId = request.params.id;

@@ -17,7 +17,7 @@ const tellDevice = defineRoute({
   access: project("read"),
   params: { id: notificationParam, device: deviceParam },
   answers: { 200: { description: "The story", schema: z.object({ data: DeviceStory }) } },
-  errors: ["notification-not-found", "deliveries-gone"],
+  errors: ["notification-not-found", "notification-gone"],
   handle: async ({ ask }, { caller: { projectId }, params: { id, device: deviceId } }) => {
     const told = await ask(TellDelivery, { projectId, notificationId: id, deviceId });
     const [explained, opens] = await Promise.all([

@@ -48,6 +48,7 @@ export const deviceIndexes = {
     partial: { keys: { $exists: true } },
   },
   outbox: outboxIndex,
+  tombstone: { fields: { deletedAt: 1 }, purpose: "retention", partial: { deletedAt: { $exists: true } } },
 } as const satisfies Record<string, IndexSpec>;
 
 /** Longer texts are no locale. */

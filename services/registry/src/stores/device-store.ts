@@ -11,6 +11,9 @@ import {
   inOneCommand,
   insertTogether,
   isDuplicateKey,
+  type RemovedBatch,
+  removeFirst,
+  retentionBatch,
   updateTogether,
 } from "@herald/mongo";
 import type { Collection, Db, Filter } from "mongodb";
@@ -147,6 +150,14 @@ export const createDeviceStore = (db: Db, counts: Counts) => {
         },
       );
       return modifiedCount > 0;
+    },
+
+    /** Removes a batch of tombstones from before `before` whose events are out. */
+    removeTombstones: async (before: Date): Promise<RemovedBatch> => {
+      const old = { deletedAt: { $exists: true, $lt: before }, outbox: { $exists: false } };
+      const { tombstone } = deviceIndexes;
+      const { length } = await removeFirst(devices, old, { hint: indexName(tombstone), sort: tombstone.fields });
+      return { removed: length, more: length === retentionBatch };
     },
 
     list: (

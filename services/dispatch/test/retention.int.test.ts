@@ -1,5 +1,12 @@
-import { ask, publish } from "@herald/bus";
-import { DeliverBatchV1, ListDeliveries, type NotificationId, type ProjectId, TellDelivery } from "@herald/contracts";
+import { ask, listDeadLetters, publish } from "@herald/bus";
+import {
+  DeliverBatchV1,
+  ListDeliveries,
+  type NotificationId,
+  newNotificationId,
+  type ProjectId,
+  TellDelivery,
+} from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type DispatchTest, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
@@ -21,7 +28,7 @@ const sent = async (projectId: ProjectId, ttlDays = 1): Promise<NotificationId> 
 const listed = (projectId: ProjectId, notificationId: NotificationId) =>
   ask(dispatch.bus, ListDeliveries, { projectId, notificationId, page: { by: "page", page: 1, perPage: 10 } });
 
-test("what ended longer ago than the retention keeps its counts and loses its deliveries, and nothing else does", async () => {
+test("what ended longer ago than the retention goes with its content and its deliveries, and nothing else does", async () => {
   const { project, final, get, rows, pass, simulators, deal } = dispatch;
   const [projectId, other] = [await project(), await project()];
   const old = await sent(projectId);
@@ -43,12 +50,16 @@ test("what ended longer ago than the retention keeps its counts and loses its de
   await eventually(async () => {
     expect(await rows(old)).toEqual([]);
     expect(await rows(alsoOld)).toEqual([]);
-    await expect(listed(other, alsoOld)).rejects.toMatchObject({ code: "deliveries-gone" });
+    await expect(listed(other, alsoOld)).rejects.toMatchObject({ code: "notification-gone" });
   });
   expect(before).toMatchObject({ status: "completed", counts: { devices: 5, accepted: 5 } });
-  expect(await get(projectId, old)).toEqual(before);
-  for (const asked of [listed, story])
-    await expect(asked(projectId, old)).rejects.toMatchObject({ code: "deliveries-gone" });
+  for (const asked of [get, listed, story, dispatch.cancel])
+    await expect(asked(projectId, old)).rejects.toMatchObject({ code: "notification-gone" });
+  expect(await stored().countDocuments({ _id: { $in: [old, alsoOld] } })).toBe(0);
+  // One that is young and was never given out is not one that is gone.
+  await expect(get(projectId, newNotificationId(dispatch.now()))).rejects.toMatchObject({
+    code: "notification-not-found",
+  });
 
   expect((await listed(projectId, young)).data).toHaveLength(5);
   expect((await listed(projectId, waiting)).data).toHaveLength(2);
@@ -58,25 +69,51 @@ test("what ended longer ago than the retention keeps its counts and loses its de
   expect(await final(projectId, waiting)).toMatchObject({ counts: { devices: 2, accepted: 2 } });
 });
 
-test("a batch that comes again when its row is gone is not sent", async () => {
-  const { project, final, get, rows, pass, simulators, deal } = dispatch;
+test("a batch that comes again when its notification is gone is not sent and leaves nothing", async () => {
+  const { project, final, rows, pass, simulators, deal } = dispatch;
   const projectId = await project();
   const batch = devices(2);
   const id = await dispatch.send(projectId);
   await deal(projectId, id, [batch]);
-  const before = await final(projectId, id);
+  await final(projectId, id);
   pass(41 * day);
-  await eventually(async () => expect(await rows(id)).toEqual([]));
+  await eventually(async () => expect(await stored().countDocuments({ _id: id })).toBe(0));
   const pushed = simulators.stats().apns?.total;
   const data: DeliverBatchV1 = {
     ...{ batchId: `${id}/0/0`, projectId, notificationId: id },
     ...{ lane: "broadcast", platform: "ios", devices: batch },
   };
   await publish(dispatch.bus, DeliverBatchV1, data, { id: `${data.batchId}/again` });
-  await eventually(async () => expect(await rows(id)).toMatchObject([{ state: "final", tally: { expired: 2 } }]));
+  await eventually(async () =>
+    expect((await listDeadLetters(dispatch.bus, { by: "page", page: 1, perPage: 10 })).data).toMatchObject([
+      { reason: "notification-not-found" },
+    ]),
+  );
   expect(simulators.stats().apns?.total).toBe(pushed);
-  expect(await get(projectId, id)).toEqual(before);
+  expect(await rows(id)).toEqual([]);
 });
+
+test("more rows than a batch: the notification goes after the last of them", async () => {
+  const { project, final, rows, pass, deal, database } = dispatch;
+  const projectId = await project();
+  const id = await dispatch.send(projectId);
+  await deal(projectId, id, [devices(1)]);
+  await final(projectId, id);
+  const [row] = await rows(id);
+  const more = Array.from({ length: 4_500 }, (_, index) => ({ ...row, _id: `${id}/0/${index + 1}` }));
+  await database.client
+    .db(database.name)
+    .collection("deliveries")
+    .insertMany(more as never[]);
+  pass(41 * day);
+  await eventually(async () => {
+    const left = await stored().countDocuments({ _id: id });
+    // Looked at in this order: rows without their notification would be seen.
+    expect(left === 0 ? await rows(id) : [left]).toEqual([]);
+  });
+});
+
+const stored = () => dispatch.database.client.db(dispatch.database.name).collection<{ _id: string }>("notifications");
 
 const story = (projectId: ProjectId, notificationId: NotificationId) =>
   ask(dispatch.bus, TellDelivery, { projectId, notificationId, deviceId: device().id });

@@ -1,0 +1,181 @@
+import { randomUUID } from "node:crypto";
+import { type Logger, type Repeating, repeat } from "@herald/kit";
+import type { Collection, Db, Document, Filter, Sort } from "mongodb";
+import { guardStore } from "./away.ts";
+import { upsertOnce } from "./conflicts.ts";
+
+/** What one batch removed. `more`: there may be another, from `after` on where the rule walks. */
+export type RemovedBatch = { readonly removed: number; readonly more: boolean; readonly after?: string | undefined };
+
+/** What is kept, for how long, and how a batch of the rest is removed. */
+export type RetentionRule = {
+  /** Names the claim in the database: renaming one begins its walk again. */
+  readonly name: string;
+  readonly keepMs: number;
+  /** Removes at most one batch of what is older than `before`, by an index. Repeatable: two processes may run it at once. */
+  readonly removeBatch: (before: Date, after: string | undefined) => Promise<RemovedBatch>;
+};
+
+/** One for each rule: who removes by it now, and how far that has come. */
+type ClaimDocument = {
+  readonly _id: string;
+  /** When the next process may claim it: the end of a lease, or the time of the next pass. */
+  readonly dueAt: Date;
+  readonly by?: string;
+  /** Where the next batch begins. */
+  readonly after?: string;
+  /** What is older may be removed: written before the first of it is, and never earlier again. */
+  readonly before?: Date;
+};
+
+export type RetentionOptions = {
+  readonly db: Db;
+  readonly rules: readonly RetentionRule[];
+  /** How long after a pass that removed everything the next one begins. */
+  readonly everyMs: number;
+  readonly now: () => Date;
+  readonly log: Logger;
+};
+
+/** Far longer than a batch takes; a process that was killed in the middle of one holds the others up for so long. */
+const leaseMs = 60_000;
+/** How often a process looks for a rule that is due. */
+const maxPollMs = 60_000;
+/** Then another process may go on, so that a large backlog is shared. */
+const batchesPerClaim = 20;
+/** Documents of a batch: few enough to let other writes through between two. */
+export const retentionBatch = 2_000;
+
+const claimCollection = (db: Db): Collection<ClaimDocument> => db.collection("retentionClaims");
+
+/**
+ * From when on nothing was removed by a rule: undefined where nothing ever was. Throws `database-away` when the database is.
+ */
+export const removedBefore = guardStore({
+  read: async (db: Db, rule: string): Promise<Date | undefined> =>
+    (await claimCollection(db).findOne({ _id: rule }))?.before,
+}).read;
+
+const createClaims = (db: Db) => {
+  const claims = claimCollection(db);
+  return guardStore({
+    /** Undefined when another process has it, or its next pass is not due yet. */
+    claim: async (name: string, before: Date, now: Date): Promise<ClaimDocument | undefined> => {
+      const dueAt = new Date(0);
+      await upsertOnce(() => claims.updateOne({ _id: name }, { $setOnInsert: { dueAt } }, { upsert: true }));
+      const claimed = await claims.findOneAndUpdate(
+        { _id: name, dueAt: { $lte: now } },
+        { $set: { by: randomUUID(), dueAt: new Date(now.getTime() + leaseMs) }, $max: { before } },
+        { returnDocument: "after" },
+      );
+      return claimed ?? undefined;
+    },
+
+    /** Keeps the claim, and how far its walk has come. False when the lease ended meanwhile and another process has it. */
+    renew: async ({ _id, by }: Claim, after: string | undefined, now: Date): Promise<boolean> => {
+      const dueAt = new Date(now.getTime() + leaseMs);
+      const update = after === undefined ? { $set: { dueAt }, $unset: { after: "" } } : { $set: { dueAt, after } };
+      return (await claims.updateOne({ _id, by }, update as Document)).matchedCount === 1;
+    },
+
+    /** Gives the claim back; another process may have it from `dueAt` on. */
+    release: async ({ _id, by }: Claim, dueAt: Date): Promise<void> => {
+      await claims.updateOne({ _id, by }, { $set: { dueAt }, $unset: { by: "" } });
+    },
+  });
+};
+
+type Claim = Pick<ClaimDocument, "_id"> & { readonly by: string };
+
+/**
+ * Removes by every rule that is due, until nothing is left that another process has not claimed. A rule belongs to one process at a
+ * time, for some batches: replicas share the work, and none repeats another's. What a killed one left is gone on with at the same
+ * place when its lease ends.
+ */
+export const runRetention = async (
+  { db, rules, everyMs, now, log }: RetentionOptions,
+  signal: AbortSignal,
+): Promise<void> => {
+  const claims = createClaims(db);
+
+  /** Some batches of one rule. True when more of it is to be done. */
+  const takeTurn = async ({ name, keepMs, removeBatch }: RetentionRule): Promise<boolean> => {
+    const before = new Date(now().getTime() - keepMs);
+    const claimed = await claims.claim(name, before, now());
+    if (claimed?.by === undefined) return false;
+    const claim = { _id: name, by: claimed.by };
+    let { after } = claimed;
+    let removed = 0;
+    let more = true;
+    for (let batch = 0; more && batch < batchesPerClaim && !signal.aborted; batch++) {
+      const done = await removeBatch(before, after);
+      removed += done.removed;
+      ({ more, after } = done);
+      if (!(await claims.renew(claim, more ? after : undefined, now()))) return true;
+    }
+    await claims.release(claim, more ? now() : new Date(now().getTime() + everyMs));
+    if (removed > 0) log.info({ rule: name, removed }, "removed what is older than its retention");
+    return more;
+  };
+
+  let open = [...rules];
+  while (open.length > 0 && !signal.aborted) {
+    const unfinished: RetentionRule[] = [];
+    for (const rule of open) if (!signal.aborted && (await takeTurn(rule))) unfinished.push(rule);
+    open = unfinished;
+  }
+};
+
+/** Runs {@link runRetention} for as long as the service does. Any number of processes may. */
+export const startRetention = (options: RetentionOptions): Repeating =>
+  repeat("retention", Math.min(options.everyMs, maxPollMs), options.log, (signal) => runRetention(options, signal));
+
+/** Removes the first documents of an index that match: at most a batch. Gives the ids of what it found. */
+export const removeFirst = async <Doc extends { readonly _id: string; readonly projectId: string }>(
+  collection: Collection<Doc>,
+  filter: Document,
+  { hint, sort, limit = retentionBatch }: { hint: string; sort: Sort; limit?: number },
+): Promise<string[]> => {
+  const page = (await collection
+    .find(filter as Filter<Doc>, { hint, projection: { _id: 1, projectId: 1 } })
+    .sort(sort)
+    .limit(limit)
+    .toArray()) as unknown as { readonly _id: string; readonly projectId: string }[];
+  if (page.length === 0) return [];
+  const ids = page.map(({ _id }) => _id);
+  const projectIds = [...new Set(page.map(({ projectId }) => projectId))];
+  await collection.deleteMany({ projectId: { $in: projectIds }, _id: { $in: ids } } as unknown as Filter<Doc>);
+  return ids;
+};
+
+/** Few enough for a batch that finds nothing to remove to end within its lease. */
+const projectsPerBatch = 100;
+
+/**
+ * Walks from project to project by an index that begins with it, and removes what `filters` find of each: an index by time alone
+ * would cost every write. `sort` is the index.
+ */
+export const removeByProject = async <Doc extends { readonly _id: string; readonly projectId: string }>(
+  collection: Collection<Doc>,
+  { hint, sort, filters }: { hint: string; sort: Sort; filters: (projectId: string) => readonly Document[] },
+  after: string | undefined,
+): Promise<RemovedBatch> => {
+  let removed = 0;
+  let done = after;
+  for (let project = 0; project < projectsPerBatch; project++) {
+    const behind = (done === undefined ? {} : { projectId: { $gt: done } }) as unknown as Filter<Doc>;
+    const [next] = await collection
+      .find(behind, { hint, projection: { projectId: 1 } })
+      .sort(sort)
+      .limit(1)
+      .toArray();
+    if (next === undefined) return { removed, more: false };
+    for (const filter of filters(next.projectId)) {
+      const { length } = await removeFirst(collection, filter, { hint, sort });
+      removed += length;
+      if (length === retentionBatch) return { removed, more: true, after: done };
+    }
+    done = next.projectId;
+  }
+  return { removed, more: true, after: done };
+};
