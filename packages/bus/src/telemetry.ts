@@ -16,9 +16,17 @@ export type Telemetry = {
   /** Messages given to some process and not settled, by `durable`. */
   readonly ackPending: Gauge;
   readonly streamMessages: Gauge;
+  /** The sequence of a stream's oldest message, by `stream`. */
+  readonly streamFirst: Gauge;
   readonly streamBytes: Gauge;
   /** What a stream may hold, in bytes, by `stream`. */
   readonly streamLimit: Gauge;
+  /** Of what a stream keeps, how much a durable has not settled: at 1 the next that goes is one that it needs; by `durable`. */
+  readonly lag: Gauge;
+  /** Messages that were gone before a durable had them, at most, by `durable`. */
+  readonly lost: Counter;
+  /** Messages that were removed because their project held more than its share, by `stream`. */
+  readonly removed: Counter;
   /** Seconds since the oldest message of a work queue was published, 0 where there is none, by `stream`. */
   readonly oldest: Gauge;
   /** Seconds until the stream's ack, by `pattern` and `outcome` (stored, duplicate, or the error's code). */
@@ -38,8 +46,18 @@ export const createTelemetry = (): Telemetry => {
     pending: made.createGauge("herald.bus.pending", { description: "Messages given to nobody yet" }),
     ackPending: made.createGauge("herald.bus.ack_pending", { description: "Messages given and not settled" }),
     streamMessages: made.createGauge("herald.bus.stream.messages", { description: "Messages in the stream" }),
+    streamFirst: made.createGauge("herald.bus.stream.first.sequence", {
+      description: "Sequence of the oldest message",
+    }),
     streamBytes: made.createGauge("herald.bus.stream.bytes", { description: "Bytes of the stream" }),
     streamLimit: made.createGauge("herald.bus.stream.limit.bytes", { description: "Bytes the stream may hold" }),
+    lag: made.createGauge("herald.bus.lag.ratio", {
+      description: "Share of what is kept that a durable has not settled",
+    }),
+    lost: made.createCounter("herald.bus.lost", { description: "Messages gone before a durable had them, at most" }),
+    removed: made.createCounter("herald.bus.removed", {
+      description: "Messages of projects above their share removed",
+    }),
     oldest: made.createGauge("herald.bus.oldest.seconds", { description: "Age of a work queue's oldest message" }),
     publishing: secondsHistogram("herald.bus.publish.seconds", "Publish to ack"),
     asking: secondsHistogram("herald.bus.ask.seconds", "Question to answer"),

@@ -192,7 +192,7 @@ describe("measuring queues", () => {
   const everyMs = 50;
 
   test("tells what waits, what is given, how full a stream is and how old its oldest message", async () => {
-    const measuring = measureQueues(t.bus, "dispatch", everyMs);
+    const measuring = measureQueues(t.bus, "dispatch", { everyMs });
     for (const data of [sendOf(), sendOf(), sendOf()]) await publish(t.bus, SendV1, data, { id: data.notificationId });
     const consumer = await jetstream(t.raw.nc).consumers.get("PUSH_CMD", "dispatch-start");
     const given = await consumer.next();
@@ -222,7 +222,7 @@ describe("measuring queues", () => {
     for (const name of ["registry", "dispatch", "analytics"] as const) {
       const { inboxPrefix } = busUsers[name];
       const bus = await connectBus({ url: t.broker.url, name, ...natsLogin(t, name), inboxPrefix, log: t.log });
-      const measuring = measureQueues(bus, name, everyMs);
+      const measuring = measureQueues(bus, name, { everyMs });
       const own = Object.keys(durables).filter((durable) => durable.startsWith(name));
       await eventually(async () => {
         for (const durable of own) expect(await value("herald.bus.ack_pending", { durable })).toBe(0);

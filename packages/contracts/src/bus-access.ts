@@ -71,6 +71,9 @@ export const measurers = {
 export const streamsMeasuredBy = (service: BusService): StreamName[] =>
   (Object.keys(measurers) as StreamName[]).filter((stream) => measurers[stream] === service);
 
+/** Who keeps room in a stream that all projects share: looks at its messages and at its durables, and removes the oldest. */
+export const roomKeepers = { PUSH_EVENTS: "analytics" } as const satisfies Partial<Record<StreamName, BusService>>;
+
 /** Who leaves schedules with the broker's clock. */
 export const schedulers: readonly BusService[] = ["dispatch"];
 

@@ -9,6 +9,7 @@ import {
   ownerOf,
   publishers,
   readers,
+  roomKeepers,
   schedulers,
   streamsMeasuredBy,
   undertakers,
@@ -113,6 +114,19 @@ const counting = (service: BusService): string[] => {
   return [...counted, ...streamsMeasuredBy(service)].map((stream) => `$JS.API.STREAM.INFO.${stream}`);
 };
 
+const keepingRoom = (service: BusService): string[] =>
+  entries<StreamName, BusService>(roomKeepers).flatMap(([stream, keeper]) => {
+    if (keeper !== service) return [];
+    const own = entries<DurableName, { stream: StreamName }>(durables).filter(
+      ([durable, definition]) => definition.stream === stream && ownerOf(durable) !== undefined,
+    );
+    return [
+      `$JS.API.STREAM.PURGE.${stream}`,
+      `$JS.API.DIRECT.GET.${stream}`,
+      ...own.map(([durable]) => `$JS.API.CONSUMER.INFO.${stream}.${durable}`),
+    ];
+  });
+
 /** Shows dead letters, remembers replays, and publishes whatever a durable of Herald's takes. */
 const burying = (service: BusService): string[] => {
   if (!undertakers.includes(service)) return [];
@@ -149,7 +163,13 @@ const includes = (services: readonly BusService[], service: BusService): boolean
 const servicePermissions = (service: BusService): BusPermissions => {
   const { publish, subscribe } = conversing(service);
   const read = ofStreams(service);
-  const all = [...publish, ...publishing(service), ...burying(service), ...ofDurables(service)];
+  const all = [
+    ...publish,
+    ...publishing(service),
+    ...burying(service),
+    ...ofDurables(service),
+    ...keepingRoom(service),
+  ];
   const unique = new Set([...all, ...reading(service), ...counting(service), ...read.publish, ...ofBuckets(service)]);
   return {
     publish: [...unique],

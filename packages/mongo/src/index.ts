@@ -16,6 +16,7 @@ export {
   outboxIndex,
 } from "./outbox.ts";
 export { pageOfRows } from "./page-of-rows.ts";
+export { createPositionStore } from "./position-store.ts";
 export {
   type RemovedBatch,
   type RetentionRule,

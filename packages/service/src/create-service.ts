@@ -22,7 +22,7 @@ import {
   startTelemetry,
   type telemetryConfig,
 } from "@herald/kit";
-import { connectMongo, type MongoHandle } from "@herald/mongo";
+import { connectMongo, createPositionStore, type MongoHandle } from "@herald/mongo";
 import type { z } from "zod";
 
 /** How long a stop may take in all: Kubernetes kills after 30 s unless it is told otherwise. */
@@ -132,8 +132,9 @@ export const createService = (options: ServiceOptions): Service => {
       await mongo.prepare("indexes", parts.prepare);
       if (stopping) return;
       end = parts.begin();
+      // Before the first message is taken, so that what was gone by then is seen.
+      measuring = measureQueues(bus, name, { positions: createPositionStore(mongo.db) });
       consuming = await consume(bus, parts.handlers);
-      measuring = measureQueues(bus, name);
     };
     await run().catch((error: unknown) => {
       // What was closed under it is no fault.

@@ -12,6 +12,8 @@ export type BrokerHands = {
   repeat(subjects: readonly string[], options: { times: number; withinMs: number }): { stop(): Promise<number> };
   /** Sets a stream's limit of bytes, and gives what it was. */
   limit(stream: string, maxBytes: number): Promise<number>;
+  /** What a stream holds. */
+  state(stream: string): Promise<{ readonly messages: number; readonly bytes: number }>;
   /** The name of the server that leads a stream; undefined while none does, or where there is no cluster. */
   leader(stream: string): Promise<string | undefined>;
   /** How many brokers hold a copy of a stream. */
@@ -89,6 +91,7 @@ export async function operateBroker({
       await jsm.streams.update(stream, { max_bytes: maxBytes });
       return config.max_bytes;
     },
+    state: async (stream) => (await jsm.streams.info(stream)).state,
     leader: async (stream) => (await jsm.streams.info(stream)).cluster?.leader,
     copies: async (stream) => (await jsm.streams.info(stream)).config.num_replicas,
     ask: async (subject, body) => (await nc.request(subject, body, { timeout: 30_000 })).string(),

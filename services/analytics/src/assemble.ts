@@ -1,3 +1,4 @@
+import { shareEvents } from "@herald/bus";
 import { startRetention } from "@herald/mongo";
 import type { Ground, ServiceParts } from "@herald/service";
 import { answerOpens } from "./answers/opens.ts";
@@ -49,6 +50,7 @@ export const assemble = (config: AnalyticsConfig, ground: Ground & WebhookOverri
       const working = [
         sweepOpens(opens, emit, log, now),
         keepFolding(foldContributions(contributions, rollups, now), log),
+        shareEvents(bus),
         startRetention({ db, rules, everyMs: config.HERALD_RETENTION_INTERVAL, now, log }),
       ];
       const endWebhooks = webhooks.begin();

@@ -1,0 +1,52 @@
+import { expect, test } from "vitest";
+import { type Held, planRoom } from "./plan-room.ts";
+
+const held = (project: string, kind: string, messages: number, bytes = 1): Held => ({
+  ...{ subject: `${project}.${kind}`, project, messages, bytes },
+  spare: kind.startsWith("device"),
+});
+
+test.each<[string, readonly Held[], number, [string, number][]]>([
+  ["nothing goes where all have room", [held("a", "device", 50), held("b", "device", 50)], 100, []],
+  ["nobody, nothing", [], 100, []],
+  ["who is alone keeps all there is room for", [held("a", "device", 150)], 100, [["a.device", 100]]],
+  [
+    "the one that has more than its share loses all that is too much",
+    [held("a", "device", 1_000), held("b", "device", 30), held("c", "delivery", 10)],
+    100,
+    [["a.device", 60]],
+  ],
+  [
+    "two that have more are left with the same",
+    [held("a", "device", 1_000), held("b", "device", 500), held("c", "delivery", 20)],
+    100,
+    [
+      ["a.device", 40],
+      ["b.device", 40],
+    ],
+  ],
+  [
+    "bytes count, not messages",
+    [held("a", "delivery", 10, 100), held("b", "device", 100, 1)],
+    600,
+    [["a.delivery", 5]],
+  ],
+  [
+    "what tells of devices goes first, and all else only after the last of it",
+    [held("a", "delivery", 100), held("a", "device.updated", 30), held("a", "device.registered", 40)],
+    80,
+    [
+      ["a.device.registered", 0],
+      ["a.device.updated", 0],
+      ["a.delivery", 80],
+    ],
+  ],
+  [
+    "of devices' events the largest kind goes first",
+    [held("a", "delivery", 50), held("a", "device.updated", 100), held("a", "device.registered", 10)],
+    100,
+    [["a.device.updated", 40]],
+  ],
+])("%s", (_what, all, target, expected) => {
+  expect(planRoom(all, target).map(({ subject, keep }) => [subject, keep])).toEqual(expected);
+});

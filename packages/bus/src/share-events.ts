@@ -1,0 +1,126 @@
+import { consumedStream, eventTypeOf } from "@herald/contracts";
+import { type Repeating, repeat } from "@herald/kit";
+import type { StreamInfo } from "@nats-io/jetstream";
+import { type Bus, type Connection, connectionOf } from "./connect.ts";
+import { directRead } from "./direct-read.ts";
+import { type Held, planRoom, type Removal } from "./plan-room.ts";
+import { positionOf, servedBy } from "./stream-position.ts";
+
+/** From this on there is to be room again: at 8 GiB the last fifth takes minutes to fill, however quick. */
+const fullAt = 0.8;
+/** Then it is cleared down to this: seldom enough, and not so much at once that the broker is held up. */
+const clearedTo = 0.75;
+const usualEveryMs = 2_000;
+
+/** Subjects whose events are weighed: those with the most; of all others the mean of the stream is taken. */
+const maxWeighed = 200;
+const eventsWeighed = 16;
+const bytesWeighed = 256 * 1_024;
+/** Of each message the stream holds this beside its subject, headers and body. */
+const overheadBytes = 30;
+
+const stream = consumedStream;
+
+/**
+ * Keeps the stream of events from being filled by one project: before it is full, and would forget the oldest of all, those that hold
+ * more than their share lose their own oldest events. Any number of processes may: the same is removed once.
+ */
+export const shareEvents = (bus: Bus, everyMs = usualEveryMs): Repeating => {
+  const connection = connectionOf(bus);
+  return repeat("share the room of the stream of events", everyMs, connection.log, async (signal) => {
+    if (!connection.connected) return;
+    const { config, state } = await connection.jsm.streams.info(stream);
+    if (config.max_bytes <= 0 || state.bytes <= config.max_bytes * fullAt) return;
+    const removals = planRoom(await weigh(connection), config.max_bytes * clearedTo);
+    const consumed = await consumedBefore(connection);
+    let removed = 0;
+    for (const removal of removals) if (!signal.aborted) removed += await remove(connection, removal, state, consumed);
+    connection.telemetry.removed.add(removed, { stream });
+    const projects = [...new Set(removals.map(({ subject }) => eventTypeOf(subject)?.projectId ?? subject))];
+    connection.log.warn(
+      { stream, projects, removed },
+      "removed the oldest events of projects that hold more than their share",
+    );
+  });
+};
+
+/** What each project holds of each kind. The broker counts messages and not their bytes, so some are looked at. */
+const weigh = async (connection: Connection): Promise<Held[]> => {
+  const { state } = await connection.jsm.streams.info(stream, { subjects_filter: "push.evt.v1.>" });
+  const counted = Object.entries(state.subjects ?? {}).sort(([, one], [, other]) => other - one);
+  const mean = state.bytes / Math.max(1, state.messages);
+  const held: Held[] = [];
+  for (const [index, [subject, messages]] of counted.entries()) {
+    const { projectId, type } = eventTypeOf(subject) ?? {};
+    if (projectId === undefined || type === undefined) continue;
+    const bytes = index < maxWeighed ? await meanBytes(connection, subject, state, mean) : mean;
+    held.push({ subject, project: projectId, messages, bytes, spare: /^(?:device|topic)\./.test(type) });
+  }
+  return held;
+};
+
+const meanBytes = async (
+  connection: Connection,
+  subject: string,
+  { first_seq, last_seq }: StreamInfo["state"],
+  otherwise: number,
+): Promise<number> => {
+  // From somewhere, and from the beginning where that was behind its last.
+  for (const seq of [first_seq + Math.floor(Math.random() * (last_seq - first_seq + 1)), first_seq]) {
+    const query = { seq, batch: eventsWeighed, max_bytes: bytesWeighed, next_by_subj: subject };
+    const sizes = await directRead(
+      connection,
+      stream,
+      query,
+      ({ headers, body }) =>
+        overheadBytes +
+        subject.length +
+        body.length +
+        headers.keys().reduce((sum, name) => sum + name.length + headers.last(name).length + 4, 0),
+    );
+    if (sizes.length > 0) return sizes.reduce((sum, one) => sum + one, 0) / sizes.length;
+  }
+  return otherwise;
+};
+
+/** Every durable of Herald's own has had, and settled, what comes before. */
+const consumedBefore = async ({ jsm }: Connection): Promise<number> => {
+  const { state } = await jsm.streams.info(stream);
+  const positions = await Promise.all(
+    servedBy(stream).map(async (durable) => positionOf(await jsm.consumers.info(stream, durable), state)),
+  );
+  return Math.min(...positions) + 1;
+};
+
+/** Gives how many went. What statistics or webhooks still have to hear of stays. */
+const remove = async (
+  connection: Connection,
+  { subject, keep, spare }: Removal,
+  state: StreamInfo["state"],
+  consumed: number,
+): Promise<number> => {
+  const cut = await sequenceBefore(connection, subject, keep, state);
+  const seq = spare ? cut : Math.min(cut, consumed);
+  if (seq <= state.first_seq) return 0;
+  return (await connection.jsm.streams.purge(stream, { filter: subject, seq })).purged;
+};
+
+/** The sequence from which on a subject has `keep` messages. */
+const sequenceBefore = async (
+  connection: Connection,
+  subject: string,
+  keep: number,
+  { first_seq, last_seq }: StreamInfo["state"],
+): Promise<number> => {
+  if (keep === 0) return last_seq + 1;
+  let [low, high] = [first_seq, last_seq];
+  while (low < high) {
+    const middle = low + Math.floor((high - low) / 2);
+    const query = { seq: middle, batch: 1, next_by_subj: subject };
+    // Those from here on: the one that is read, and those behind it.
+    const [left = 0] = await directRead(connection, stream, query, ({ pending }) => pending + 1);
+    if (left > keep) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+};
