@@ -18,6 +18,7 @@ const attacks = [
   "content",
   "devices",
   "shares",
+  "kept",
 ] as const;
 const made = "schemathesis";
 

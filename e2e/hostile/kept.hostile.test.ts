@@ -1,0 +1,201 @@
+import { randomBytes } from "node:crypto";
+import { newDeviceId, newNotificationId } from "@herald/contracts";
+import { type BrokerHands, eventually, expectStatus, operateBroker, readStream, request } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { inParallel } from "../harness/in-parallel.ts";
+import { payloadOf } from "../harness/simulators.ts";
+import { type ServiceName, type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { show } from "./figures.ts";
+import { scale } from "./scale.ts";
+import { snapshotOf } from "./snapshot.ts";
+
+const day = 86_400_000;
+const mebibyte = 1_048_576;
+/** What the stream of events may hold here, in the place of 8 GiB. */
+const limit = 32 * mebibyte;
+
+let system: System;
+let hands: BrokerHands;
+beforeAll(async () => {
+  system = await startSystem({ env: { HERALD_RETENTION_INTERVAL: "1s" } });
+  hands = await operateBroker(system.broker);
+});
+afterAll(async () => {
+  await hands?.close();
+  await system?.stop();
+});
+tellOnFailure(() => system);
+
+type Row = { _id: string } & Record<string, unknown>;
+const collectionOf = (service: ServiceName, collection: string) => {
+  const name = system.environmentOf(service)[`HERALD_${service.toUpperCase()}_DATABASE`];
+  return system.registryDatabase.client.db(name).collection<Row>(collection);
+};
+
+test("content, rows and figures of long ago are gone once their time is over, and those of today are not", async ({
+  task,
+}) => {
+  const secret = randomBytes(12).toString("hex");
+  const project = await system.project("Kept");
+  const { device } = await project.register();
+  const { id } = await project.send({ title: secret, targets: [device.id] });
+  await project.final(id);
+
+  // The same of long ago, as months of use leave it.
+  const ago = (days: number) => new Date(Date.now() - days * day);
+  const many = scale(5_000, 500);
+  const [notification, delivery] = await Promise.all([
+    collectionOf("dispatch", "notifications").findOne({ _id: id }),
+    eventually(async () => {
+      const found = await collectionOf("dispatch", "deliveries").findOne({
+        notificationId: id,
+        outbox: { $exists: false },
+      });
+      if (!found) throw new Error("its events are not out yet");
+      return found;
+    }),
+  ]);
+  const { outbox: _, ...copied } = notification as Row;
+  const old = Array.from({ length: many }, () => newNotificationId(ago(1_000)));
+  const ended = { ...(copied.final as object), at: ago(999) };
+  const of = { projectId: project.id };
+  await collectionOf("dispatch", "deliveries").insertMany(
+    old.map((notificationId) => ({ ...delivery, _id: `${notificationId}/0/0`, notificationId })),
+  );
+  await collectionOf("dispatch", "notifications").insertMany(
+    old.map((_id) => ({
+      ...copied,
+      _id,
+      acceptedAt: ago(1_000),
+      expiresAt: ago(999),
+      final: ended,
+      keptSince: ago(999),
+    })),
+  );
+  const hour = new Date(Math.floor(ago(999).getTime() / 3_600_000) * 3_600_000);
+  await collectionOf("analytics", "rollups").insertMany(
+    old.flatMap((one) => [
+      {
+        _id: `${project.id}/hours/${one}/${hour.toISOString().slice(0, 13)}`,
+        ...of,
+        what: `hours/${one}`,
+        hour,
+        fold: 0,
+      },
+      { _id: `${project.id}/total/${one}/all`, ...of, what: `total/${one}`, fold: 0 },
+    ]),
+  );
+  await collectionOf("analytics", "notices").insertMany(
+    old.map((_id) => ({ _id, ...of, topics: [secret], at: ago(1_000) })),
+  );
+  // A crash between a tombstone's event and its end leaves it without the event.
+  await collectionOf("registry", "devices").insertMany(
+    Array.from({ length: many }, () => ({
+      _id: newDeviceId(ago(10)),
+      ...of,
+      deletedAt: ago(9),
+      token: "",
+      version: 2,
+    })),
+  );
+
+  const before = Date.now();
+  const kept = async () => {
+    const rows = Object.values(await snapshotOf(system, project.id)).flat();
+    return rows.filter((row) => old.some((one) => row.includes(one)) || row.includes('"deletedAt"')).length;
+  };
+  const begun = await kept();
+  await eventually(async () => expect(await kept()).toBe(0), { timeoutMs: 60_000 });
+  const gone = await project.call(`GET /notifications/${old[0]}`);
+  expect([gone.status, gone.body.type]).toEqual([410, expect.stringContaining("notification-gone")]);
+  const left = Object.values(await snapshotOf(system, project.id)).flat();
+  expect(left.filter((row) => row.includes(secret)).length).toBeGreaterThan(0);
+  expect(await project.notification(id)).toMatchObject({ title: secret, status: "completed" });
+  expect(await project.deliveries(id)).toHaveLength(1);
+  show(task, {
+    "rows of long ago": many * 6,
+    "seen at first": begun,
+    "still kept": 0,
+    "gone within ms": Date.now() - before,
+  });
+});
+
+test("a loop of changes of one device takes no event of another project, nor statistics", async ({ task }) => {
+  const victim = await system.project("Victim");
+  const attacker = await system.project("Attacker");
+  const { device } = await victim.register();
+  for (let sent = 0; sent < 5; sent++) {
+    const { id } = await victim.send({ title: `Number ${sent}`, targets: [device.id] });
+    await victim.final(id);
+    const [push] = (await system.simulators.pushes()).filter((one) => payloadOf(one).notification_id === id);
+    if (!push) throw new Error("the push did not arrive");
+    const body = { project_id: victim.id, token: payloadOf(push).token };
+    expectStatus(await request(system.gateway, `PUT /api/v1/notifications/${id}/open`, { body }), 204);
+  }
+  const eventsOf = (id: string) => readStream(system.broker, "PUSH_EVENTS", `push.evt.v1.${id}.>`);
+  // Registered; then accepted, delivered, completed and opened for each.
+  const own = await eventually(async () => {
+    const found = await eventsOf(victim.id);
+    expect(found.length).toBeGreaterThanOrEqual(21);
+    return found;
+  });
+
+  // What one change costs, by the door; then as many as a loop makes in hours, as registry publishes them.
+  const { device: looped, credential } = await attacker.register();
+  const patch = (number: number) =>
+    request(system.gateway, `PATCH /api/v1/devices/${looped.id}`, {
+      token: number % 2 ? credential : attacker.token,
+      body: { device: { metadata: { number } } },
+    });
+  const asked = 60;
+  await inParallel(
+    Array.from({ length: asked }, (_, number) => number),
+    4,
+    async (number) => {
+      expectStatus(await patch(number), 200);
+    },
+  );
+  const [event] = (await eventsOf(attacker.id)).filter(({ subject }) => subject.endsWith("device.updated"));
+  if (!event) throw new Error("a change made no event");
+  await hands.limit("PUSH_EVENTS", limit);
+  const bytes = JSON.stringify(event.headers).length + event.body.length + event.subject.length;
+  const rounds = scale(20, 3);
+  const events = Math.ceil((limit * rounds) / bytes);
+  const { filled, lost } = await flood(event, events);
+
+  expect(await eventsOf(victim.id)).toEqual(own);
+  expect(filled).toBeLessThan(1);
+  const { body } = expectStatus(await victim.call("GET /stats"), 200);
+  expect(body.data.totals).toMatchObject({ sent: 5, opened: 5 });
+  // Its newest are there: it has the room that nobody else needs.
+  const mine = await eventsOf(attacker.id);
+  expect(mine.length * bytes).toBeGreaterThan(limit / 4);
+  show(task, {
+    "bytes a change": bytes,
+    events,
+    "of the stream's limit": `${rounds} ×`,
+    fullest: `${Math.round(filled * 100)} %`,
+    "other project's events": own.length,
+    "of them lost": lost,
+  });
+
+  async function flood(
+    { subject, headers, body: data }: Awaited<ReturnType<typeof eventsOf>>[number],
+    count: number,
+  ): Promise<{ filled: number; lost: number }> {
+    const chunk = Math.ceil(limit / 16 / bytes);
+    let most = 0;
+    const fill = async () => (await hands.state("PUSH_EVENTS")).bytes / limit;
+    for (let from = 0; from < count; from += chunk) {
+      const some = Array.from({ length: Math.min(chunk, count - from) }, (_, index) => from + index);
+      await inParallel(some, 128, (number) =>
+        hands.publish(subject, data, { ...headers, "Nats-Msg-Id": `flood-${number}`, "ce-id": `flood-${number}` }),
+      );
+      most = Math.max(most, await fill());
+      // A hundred times quicker than in earnest against the size of the stream, so it is given a moment to be looked at.
+      await eventually(async () => expect(await fill()).toBeLessThan(0.85), { timeoutMs: 10_000 }).catch(() => {});
+      if ((await eventsOf(victim.id)).length < own.length) break;
+    }
+    return { filled: most, lost: own.length - (await eventsOf(victim.id)).length };
+  }
+});
