@@ -1,6 +1,7 @@
 import { consumedStream, eventTypeOf } from "@herald/contracts";
 import { type Repeating, repeat } from "@herald/kit";
 import type { StreamInfo } from "@nats-io/jetstream";
+import type { MsgHdrs } from "@nats-io/transport-node";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
 import { directRead } from "./direct-read.ts";
 import { type Held, planRoom, type Removal } from "./plan-room.ts";
@@ -16,8 +17,16 @@ const usualEveryMs = 2_000;
 const maxWeighed = 200;
 const eventsWeighed = 16;
 const bytesWeighed = 256 * 1_024;
-/** Of each message the stream holds this beside its subject, headers and body. */
-const overheadBytes = 30;
+/** The broker tells with these where a message was; they are not part of it. */
+const told = /^Nats-(?:Stream|Subject|Sequence|Time-Stamp|Num-Pending|Last-Sequence|UpTo-Sequence)$/;
+/** Between a header's name and its value, and behind it. */
+const headerBytes = 4;
+
+const bytesOf = (headers: MsgHdrs): number =>
+  headers
+    .keys()
+    .filter((name) => !told.test(name))
+    .reduce((sum, name) => sum + name.length + headers.get(name).length + headerBytes, 0);
 
 const stream = consumedStream;
 
@@ -36,6 +45,7 @@ export const shareEvents = (bus: Bus, everyMs = usualEveryMs): Repeating => {
     let removed = 0;
     for (const removal of removals) if (!signal.aborted) removed += await remove(connection, removal, state, consumed);
     connection.telemetry.removed.add(removed, { stream });
+    if (removed === 0) return;
     const projects = [...new Set(removals.map(({ subject }) => eventTypeOf(subject)?.projectId ?? subject))];
     connection.log.warn(
       { stream, projects, removed },
@@ -56,7 +66,9 @@ const weigh = async (connection: Connection): Promise<Held[]> => {
     const bytes = index < maxWeighed ? await meanBytes(connection, subject, state, mean) : mean;
     held.push({ subject, project: projectId, messages, bytes, spare: /^(?:device|topic)\./.test(type) });
   }
-  return held;
+  // What all of it takes is known, whatever the disk adds to each.
+  const scale = state.bytes / held.reduce((sum, { messages, bytes }) => sum + messages * bytes, 0);
+  return held.map((one) => ({ ...one, bytes: one.bytes * scale }));
 };
 
 const meanBytes = async (
@@ -72,11 +84,7 @@ const meanBytes = async (
       connection,
       stream,
       query,
-      ({ headers, body }) =>
-        overheadBytes +
-        subject.length +
-        body.length +
-        headers.keys().reduce((sum, name) => sum + name.length + headers.last(name).length + 4, 0),
+      ({ headers, body }) => subject.length + body.length + bytesOf(headers),
     );
     if (sizes.length > 0) return sizes.reduce((sum, one) => sum + one, 0) / sizes.length;
   }

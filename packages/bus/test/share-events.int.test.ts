@@ -1,0 +1,113 @@
+import { type Bus, closeBus, connectBus, publishEvents, shareEvents } from "@herald/bus";
+import { busUsers, newDeviceId, newNotificationId, type OutboxEvent, type ProjectId } from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { jetstream } from "@nats-io/jetstream";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { type BusTest, newProject, startBusTest } from "./fixture.ts";
+import { natsLogin } from "./nats-login.ts";
+
+const limit = 1_048_576;
+
+let t: BusTest;
+let bus: Bus;
+beforeAll(async () => {
+  t = await startBusTest();
+  const { inboxPrefix } = busUsers.analytics;
+  bus = await connectBus({
+    url: t.broker.url,
+    name: "analytics",
+    ...natsLogin(t, "analytics"),
+    inboxPrefix,
+    log: t.log,
+  });
+});
+beforeEach(async () => {
+  await t.reset();
+  await t.raw.jsm.streams.update("PUSH_EVENTS", { max_bytes: limit });
+});
+afterAll(async () => {
+  await closeBus(bus);
+  await t.stop();
+});
+
+const at = new Date("2030-01-01T00:00:00Z");
+let made = 0;
+const updated = (projectId: ProjectId): OutboxEvent => {
+  const deviceId = newDeviceId(at);
+  const data = { projectId, deviceId, changed: ["metadata", `n${made}`], at: at.toISOString() };
+  return { id: `update-${made++}`, event: "DeviceUpdatedV1", subject: deviceId, at, data };
+};
+const delivered = (projectId: ProjectId, devices = 1): OutboxEvent => {
+  const notificationId = newNotificationId(at);
+  const data = {
+    ...{ projectId, notificationId, at: at.toISOString(), batchId: `${notificationId}/0/0` },
+    ...{ platform: "ios" as const, devices: Array.from({ length: devices }, () => newDeviceId(at)) },
+  };
+  return { id: `delivery-${made++}`, event: "DeliveryAcceptedV1", subject: notificationId, at, data };
+};
+const times = (count: number, one: () => OutboxEvent) => Array.from({ length: count }, one);
+
+const held = async () => {
+  const { state } = await t.raw.jsm.streams.info("PUSH_EVENTS", { subjects_filter: "push.evt.v1.>" });
+  return {
+    bytes: state.bytes,
+    of: (id: ProjectId, type: string) => state.subjects?.[`push.evt.v1.${id}.${type}`] ?? 0,
+  };
+};
+/** Publishes until the stream is more than four fifths full. */
+const fill = async (one: () => OutboxEvent) => {
+  while ((await held()).bytes <= limit * 0.82) await publishEvents(t.bus, times(50, one));
+};
+
+test("who holds most loses their oldest events of devices; all others, and what else they have, stay", async () => {
+  const [quiet, loud] = [newProject(), newProject()];
+  await publishEvents(t.bus, [
+    ...times(9, () => updated(quiet)),
+    delivered(quiet),
+    ...times(20, () => delivered(loud)),
+  ]);
+  await fill(() => updated(loud));
+  const before = (await held()).of(loud, "device.updated");
+  const sharing = shareEvents(bus, 50);
+  await eventually(async () => expect((await held()).bytes).toBeLessThanOrEqual(limit * 0.8));
+  await sharing.stop();
+  const { bytes, of } = await held();
+  expect([of(quiet, "device.updated"), of(quiet, "delivery.accepted"), of(loud, "delivery.accepted")]).toEqual([
+    9, 1, 20,
+  ]);
+  // As much as there is room for: it is weighed, so not to the byte.
+  expect(bytes).toBeGreaterThan(limit * 0.65);
+  expect(of(loud, "device.updated")).toBeLessThan(before);
+  const filter = `push.evt.v1.${loud}.device.updated`;
+  const last = await t.raw.jsm.streams.getMessage("PUSH_EVENTS", { last_by_subj: filter });
+  expect(last?.json<{ changed: string[] }>().changed).toContain(`n${made - 1}`);
+  expect(t.logged).toContainEqual(expect.objectContaining({ level: "warn", projects: [loud] }));
+});
+
+test("what a durable has not settled stays, and goes when it is", async () => {
+  const [loud, other] = [newProject(), newProject()];
+  await publishEvents(
+    t.bus,
+    times(30, () => delivered(loud, 500)),
+  );
+  await fill(() => updated(other));
+  const before = (await held()).of(other, "device.updated");
+  const sharing = shareEvents(bus, 50);
+  await eventually(async () => expect((await held()).of(other, "device.updated")).toBeLessThan(before));
+  expect((await held()).of(loud, "delivery.accepted")).toBe(20);
+
+  for (const durable of ["analytics-count-deliveries", "analytics-make-webhooks"]) {
+    const consumer = await jetstream(t.raw.nc).consumers.get("PUSH_EVENTS", durable);
+    const { num_pending } = await consumer.info();
+    const messages = await consumer.fetch({ max_messages: num_pending, expires: 5_000 });
+    for await (const message of messages) message.ack();
+  }
+  // Ten more, not settled: now it holds more than half, and only the first twenty may go.
+  await publishEvents(
+    t.bus,
+    times(10, () => delivered(loud, 500)),
+  );
+  await eventually(async () => expect((await held()).of(loud, "delivery.accepted")).toBeLessThan(30));
+  await sharing.stop();
+  expect((await held()).of(loud, "delivery.accepted")).toBeGreaterThanOrEqual(10);
+});
