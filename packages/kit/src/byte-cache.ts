@@ -8,6 +8,7 @@ export type ByteCache<Key extends string, Value extends object> = {
   readonly peek: (key: Key) => Value | undefined;
   /** Keeps a value, at the cost of what was used longest ago. One that is larger than the whole cache is not kept. */
   readonly set: (key: Key, value: Value) => void;
+  readonly delete: (key: Key) => void;
   readonly bytes: () => number;
 };
 
@@ -44,6 +45,7 @@ export const createByteCache = <Key extends string, Value extends object>({
     get: (key) => cache.get(key),
     peek: (key) => cache.peek(key),
     set: (key, value) => void cache.set(key, value),
+    delete: (key) => void cache.delete(key),
     bytes: () => cache.calculatedSize,
   };
 };
