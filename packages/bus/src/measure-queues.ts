@@ -69,7 +69,11 @@ const measureStream = async (connection: Connection, stream: StreamName, positio
     // By the broker's clock where it tells the time: ours may differ.
     const age = state.messages === 0 ? 0 : Date.parse(ts) - Date.parse(state.first_ts);
     telemetry.oldest.record(Math.max(0, age / 1000), { stream });
-  } else await Promise.all(servedBy(stream).map((durable) => measureLag(connection, durable, state, positions)));
+    return;
+  }
+  // A schedule leaves its stream when it fires or is replaced: what is gone there was not lost.
+  if ("allowSchedules" in streams[stream]) return;
+  await Promise.all(servedBy(stream).map((durable) => measureLag(connection, durable, state, positions)));
 };
 
 /** A stream that forgets its oldest asks nobody whether they have had it. */
