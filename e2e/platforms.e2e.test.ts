@@ -97,12 +97,17 @@ test("a dry run says whom it would reach on each platform and what they would ge
   expect(await system.simulators.pushes()).toHaveLength(before);
 });
 
-test.for(platforms)(
+/** What no choice of a device brings about. A push service's refusal is always the device's. */
+const refusals = [
+  ["ios", { status: 403 }],
+  ["android", { status: 401, reason: "UNAUTHENTICATED" }],
+] as const;
+
+test.for(refusals)(
   "%s: a refused credential pauses that provider alone, and new settings send what waited",
-  async (platform) => {
+  async ([platform, refusal]) => {
     project = await system.project(`Refused by ${platform}`, providers);
-    const status = platform === "ios" ? 403 : 401;
-    await system.simulators.script([{ tokenPrefix: "ba", status, times: 1 }]);
+    await system.simulators.script([{ tokenPrefix: "ba", ...refusal, times: 1 }]);
     const [refused, ...others] = [
       await register(platform, { prefix: "ba" }),
       ...(await Promise.all(platforms.filter((one) => one !== platform).map((one) => register(one)))),
@@ -129,6 +134,18 @@ test.for(platforms)(
     expect(await view()).toMatchObject({ status: "active" });
   },
 );
+
+test("web: a push service that refuses the credential is the device's, and pauses nothing", async () => {
+  project = await system.project("Refused by a push service", providers);
+  await system.simulators.script([{ tokenPrefix: "ba", status: 401, times: 1 }]);
+  const [refused, other] = [await register("web", { prefix: "ba" }), await register("web")];
+  const { id } = await project.send({ title: "Hello", targets: [refused.id] });
+  expect(await project.final(id)).toMatchObject({ counts: { failed: 1 }, failures: { "topic-mismatch": 1 } });
+  const beside = await project.send({ title: "Beside", targets: [other.id] });
+  expect((await project.final(beside.id)).counts).toMatchObject({ accepted: 1 });
+  const view = await system.admin(`GET /projects/${project.id}/providers/webpush`);
+  expect(expectStatus(view, 200).body.data).toMatchObject({ status: "active" });
+});
 
 test("a cancel in the middle of a broadcast stops every platform, and the counts stay exact", async () => {
   project = await system.project("Regretful", providers);
