@@ -1,5 +1,6 @@
 import {
   askers,
+  asks,
   type BusService,
   bucketAccess,
   busServices,
@@ -127,9 +128,16 @@ const burying = (service: BusService): string[] => {
   ];
 };
 
+/** Who asks a single question, and which. */
+const single = entries<BusService, readonly { service: BusService; subject: string }[]>(asks).flatMap(
+  ([asker, questions]) => questions.map((one) => [asker, one] as const),
+);
+
 /** Questions go out to the services that are asked, answers into the inboxes of those who ask, long ones part by part. */
 const conversing = (service: BusService) => ({
   publish: [
+    ...single.flatMap(([asker, one]) => (asker === service ? [one.subject] : [])),
+    ...single.flatMap(([asker, one]) => (one.service === service ? [`${inboxPrefixOf(serviceUser(asker))}.>`] : [])),
     ...busServices.filter((asked) => includes(askers[asked], service)).map((asked) => `push.req.v1.${asked}.>`),
     ...askers[service].map((asker) => `${inboxPrefixOf(serviceUser(asker))}.>`),
   ],
