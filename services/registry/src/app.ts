@@ -20,5 +20,5 @@ export const createApp = (
     database: config.HERALD_REGISTRY_DATABASE,
     drainMs,
     log,
-    assemble: (ground) => assemble({ ...ground, ...overrides }),
+    assemble: (ground) => assemble(config, { ...ground, ...overrides }),
   });

@@ -21,6 +21,7 @@ export type AudienceRow = Pick<
   | "keys"
   | "vapidKeyId"
   | "locale"
+  | "userId"
 > &
   Partial<Pick<DeviceDocument, "facets" | "metadata" | "identifiers">>;
 
@@ -34,6 +35,7 @@ const projection = {
   keys: 1,
   vapidKeyId: 1,
   locale: 1,
+  userId: 1,
 } as const;
 
 const platforms: readonly Platform[] = ["ios", "android", "web"];
@@ -51,6 +53,7 @@ export const addresseeOf = (row: AudienceRow): Addressee => {
   if (row.keys) addressee.keys = row.keys;
   if (row.vapidKeyId) addressee.vapidKeyId = row.vapidKeyId;
   if (row.locale) addressee.locale = row.locale;
+  if (row.userId !== undefined) addressee.userId = row.userId;
   return addressee;
 };
 

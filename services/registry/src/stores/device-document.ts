@@ -80,6 +80,9 @@ export const stateFields = (state: DeviceState, at: Date) => ({
   identifiers: storable(state.identifiers) as AppData,
   locale: localeOf(state.identifiers),
   facets: state.facets,
+  userId: state.userId,
+  identifiedAt: state.identifiedAt,
+  userTokenIat: state.userTokenIat,
   updatedAt: at,
 });
 
@@ -96,6 +99,9 @@ export const deviceDocument = (
     keys,
     vapidKeyId,
     locale,
+    userId,
+    identifiedAt,
+    userTokenIat,
     inactiveReason: _,
     ...fields
   } = stateFields(state, rest.at);
@@ -109,6 +115,9 @@ export const deviceDocument = (
     ...(keys && { keys }),
     ...(vapidKeyId && { vapidKeyId }),
     ...(locale && { locale }),
+    ...(userId !== undefined && { userId }),
+    ...(identifiedAt && { identifiedAt }),
+    ...(userTokenIat !== undefined && { userTokenIat }),
     credentialHash: rest.credentialHash,
     version: 1,
     createdAt: rest.at,

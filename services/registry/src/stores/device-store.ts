@@ -13,7 +13,7 @@ import {
 } from "@herald/mongo";
 import type { Collection, Db, Filter } from "mongodb";
 import type { DeviceState } from "../domain/device-change.ts";
-import { topicFacet } from "../domain/facets.ts";
+import { maxFacets, topicFacet, userFacet } from "../domain/facets.ts";
 import { deviceDeactivated, deviceDeleted, type Occasion, type TopicRow } from "../domain/registry-events.ts";
 import { type DeviceDocument, deviceIndexes, stateFields } from "./device-document.ts";
 import { repeatableStore } from "./repeatable-store.ts";
@@ -28,6 +28,12 @@ const platforms: readonly Platform[] = ["ios", "android", "web"];
 type Holding = { readonly projectId: ProjectId; readonly platform: Platform; readonly tokenHash: string };
 
 const living = { deletedAt: { $exists: false } } as const;
+
+/** A device with room for one more facet, as alternatives: that of its user does not count. */
+const roomy: Filter<DeviceDocument>[] = [
+  { [`facets.${maxFacets - 1}`]: { $exists: false } },
+  { userId: { $exists: true }, [`facets.${maxFacets}`]: { $exists: false } },
+];
 
 /** Splits fields into what `$set` and what `$unset` takes. */
 const setAndUnset = (fields: Readonly<Record<string, unknown>>) => {
@@ -106,7 +112,9 @@ export const createDeviceStore = (db: Db, counts: Counts) => {
         ...setAndUnset(fields),
         ...(events.length > 0 ? { $push: { outbox: { $each: events } } } : {}),
       } as Parameters<typeof updateOne>[1];
-      const after = { ...before, ...state, updatedAt: at, credentialHash, version: version + 1 };
+      // What the state leaves out is gone, and must not come back from what was there before.
+      const { userId: _user, identifiedAt: _at, ...kept } = before;
+      const after = { ...kept, ...state, updatedAt: at, credentialHash, version: version + 1 };
       // Only another token can be held by another device: all else may share a command, and a conflict looks again.
       if (state.token === before.token && before.tokenHash !== undefined)
         return (await updateOne(filter, update)) === "updated" ? after : "conflict";
@@ -133,14 +141,23 @@ export const createDeviceStore = (db: Db, counts: Counts) => {
       return modifiedCount > 0;
     },
 
-    /** Leaves a tombstone without token and data until its event is out. False when there is no such device. */
-    remove: async (occasion: Occasion, id: DeviceId): Promise<boolean> => {
+    /** Leaves a tombstone without token and data until its event is out. False when there is no such device, or it is not `userId`'s. */
+    remove: async (occasion: Occasion, id: DeviceId, userId?: string): Promise<boolean> => {
       const { projectId, at } = occasion;
       const { modifiedCount } = await devices.updateOne(
-        { projectId, _id: id, ...living },
+        { projectId, _id: id, ...living, ...(userId !== undefined && { userId }) },
         {
           $set: { deletedAt: at, metadata: {}, identifiers: {}, facets: [], token: "", credentialHash: "" },
-          $unset: { status: "", tokenHash: "", keys: "", vapidKeyId: "", locale: "" },
+          $unset: {
+            status: "",
+            tokenHash: "",
+            keys: "",
+            vapidKeyId: "",
+            locale: "",
+            userId: "",
+            identifiedAt: "",
+            userTokenIat: "",
+          },
           $inc: { version: 1 },
           $push: { outbox: deviceDeleted(occasion, id) },
         },
@@ -161,6 +178,39 @@ export const createDeviceStore = (db: Db, counts: Counts) => {
         counts,
       }),
 
+    /** Those of the ids that are devices of the project, each with what tells whether it may be sent to. */
+    findRecipients: (
+      projectId: ProjectId,
+      ids: readonly DeviceId[],
+    ): Promise<Pick<DeviceDocument, "_id" | "status" | "userId">[]> =>
+      devices
+        .find(
+          { projectId, _id: { $in: [...ids] }, ...living },
+          { hint: indexName(deviceIndexes.list), projection: { status: 1, userId: 1 }, batchSize: ids.length + 1 },
+        )
+        .toArray(),
+
+    /** Up to `limit` of a user's devices, oldest first. */
+    ofUser: async (projectId: ProjectId, userId: string, limit: number): Promise<DeviceDocument[]> => {
+      const found = await devices
+        .find(
+          { projectId, facets: userFacet(userId), ...living },
+          { hint: indexName(deviceIndexes.facets), limit, batchSize: limit + 1 },
+        )
+        .toArray();
+      return found.sort((one, other) => (one._id < other._id ? -1 : 1));
+    },
+
+    countOfUser: (projectId: ProjectId, userId: string): Promise<number> =>
+      devices.countDocuments(
+        { projectId, facets: userFacet(userId), ...living },
+        { hint: indexName(deviceIndexes.facets) },
+      ),
+
+    /** A project's devices, counted up to `limit`. */
+    countUpTo: (projectId: ProjectId, limit: number): Promise<number> =>
+      devices.countDocuments({ projectId, ...living }, { hint: indexName(deviceIndexes.list), limit }),
+
     /** Which of the ids are devices of the project. */
     known: async (projectId: ProjectId, ids: readonly DeviceId[]): Promise<Set<DeviceId>> => {
       const rows = await devices
@@ -170,6 +220,17 @@ export const createDeviceStore = (db: Db, counts: Counts) => {
         )
         .toArray();
       return new Set(rows.map(({ _id }) => _id));
+    },
+
+    /** Those of the devices that are not subscribed to a topic, because they have no room for another facet. */
+    fullFor: async (projectId: ProjectId, ids: readonly DeviceId[], topic: string): Promise<DeviceId[]> => {
+      const rows = await devices
+        .find(
+          { projectId, _id: { $in: [...ids] }, ...living, facets: { $ne: topicFacet(topic) }, $nor: roomy },
+          { hint: indexName(deviceIndexes.list), projection: { _id: 1 }, batchSize: ids.length + 1 },
+        )
+        .toArray();
+      return rows.map(({ _id }) => _id);
     },
 
     /** Subscribes those devices that are not; resolves to how many they were. Each gets an event of its own. */
@@ -257,7 +318,13 @@ const changeSubscriptions = async (
     },
   };
   const { modifiedCount } = await devices.updateMany(
-    { projectId, _id: { $in: [...ids].sort() }, facets: subscribe ? { $ne: facet } : facet, ...living },
+    {
+      projectId,
+      _id: { $in: [...ids].sort() },
+      facets: subscribe ? { $ne: facet } : facet,
+      ...living,
+      ...(subscribe && { $or: roomy }),
+    },
     [
       {
         $set: {
