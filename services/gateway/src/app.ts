@@ -76,6 +76,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     project: config.HERALD_GATEWAY_LIMIT_PROJECT,
     device: config.HERALD_GATEWAY_LIMIT_DEVICE,
     sends: config.HERALD_GATEWAY_QUOTA_SENDS,
+    newDevices: config.HERALD_GATEWAY_LIMIT_NEW_DEVICES,
   });
   const queue = createQueueQuota({
     most: { messages: config.HERALD_GATEWAY_QUOTA_QUEUED, bytes: config.HERALD_GATEWAY_QUOTA_QUEUED_BYTES },

@@ -31,6 +31,11 @@ export const GatewayConfig = z.object({
    * the many phones behind one carrier's address.
    */
   HERALD_GATEWAY_LIMIT_CLIENTS: variables.integer({ least: 1, most: mostPerWindow }).default(600),
+  /**
+   * New devices by client identity, per address and hour. A carrier puts some thousand phones behind one address, of which few install
+   * an app in the same hour; what a stranger registers from one stays far from a project's quota. Known devices are never counted.
+   */
+  HERALD_GATEWAY_LIMIT_NEW_DEVICES: variables.integer({ least: 1, most: mostPerHour }).default(2_000),
   /** Streams of events that are open at a time, in all. A reader that does not read holds about half a MiB until it is cut off. */
   HERALD_GATEWAY_LIMIT_STREAMS: variables.integer({ least: 0, most: 10_000 }).default(200),
   /** Of one project: a few services with replicas, and people who look on. */

@@ -40,6 +40,7 @@ const open = (scopes: readonly Scope[] = ["send", "read"]) => {
     project: plenty,
     device: plenty,
     sends: plenty,
+    newDevices: 1_000,
   });
   const tokens = createTokenDirectory(
     {

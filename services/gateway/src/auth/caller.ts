@@ -19,6 +19,8 @@ export type CallerOf<Kind extends CallerKind> = Extract<Caller, { kind: Kind }>;
 export type Access<Kind extends CallerKind = CallerKind> = {
   readonly by: readonly Kind[];
   readonly scopes?: readonly Scope[];
+  /** A device credential proves more where it comes along; any other header, or a stale one, is as none. */
+  readonly orDevice?: true;
 };
 
 export const project = (...scopes: Scope[]): Access<"project"> => ({ by: ["project"], scopes });
@@ -32,4 +34,6 @@ export const anyClient = (scope: Scope): Access<"project" | "device" | "client">
 });
 /** What is in the body is the credential. */
 export const noCredential: Access<"client"> = { by: ["client"] };
+/** The same, and a device credential says which device it is about to be. */
+export const clientOrDevice: Access<"client" | "device"> = { by: ["client"], orDevice: true };
 export const admin: Access<"admin"> = { by: ["admin"] };

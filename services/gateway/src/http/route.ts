@@ -72,7 +72,7 @@ type Declaration<
   /** Complete, with `{name}` for parameters: `/api/v1/devices/{id}`. */
   readonly path: `/${string}`;
   readonly operationId: string;
-  readonly tag: "Devices" | "Topics" | "Notifications" | "Statistics" | "Events" | "Administration";
+  readonly tag: "Devices" | "Users" | "Topics" | "Notifications" | "Statistics" | "Events" | "Administration";
   readonly summary: string;
   readonly description?: string;
   readonly access: Access<Kind>;

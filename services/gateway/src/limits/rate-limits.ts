@@ -13,7 +13,7 @@ const quotaSeconds = 3_600;
 /** Looking up unknown credentials reads from the bus; this many a second, for all addresses together, it does not notice. */
 const lookUpsPerSecond = 200;
 
-/** Requests that may be made; all but `sends` in 10 seconds. */
+/** Requests that may be made; all but `sends` and `newDevices` in 10 seconds. */
 export type Limits = {
   /** Refusals of one address. */
   readonly failures: number;
@@ -27,6 +27,17 @@ export type Limits = {
   readonly device: number;
   /** Notifications of one project in an hour. */
   readonly sends: number;
+  /** New devices by client identity from one address in an hour. */
+  readonly newDevices: number;
+};
+
+/** Room for a new device of one address; whether the device is new shows only when it has registered. */
+export type Room = {
+  readonly granted: boolean;
+  /** It was not new. */
+  readonly giveBack: () => Promise<void>;
+  /** What to answer where there is none. */
+  readonly refusal: HeraldError;
 };
 
 export type RateLimits = {
@@ -36,6 +47,8 @@ export type RateLimits = {
   readonly barred: (address: string) => Promise<void>;
   /** Counts a request by client identity. Throws rate-limited when there were too many. */
   readonly client: (address: string) => Promise<void>;
+  /** Takes room for a device that may be new. */
+  readonly newDevice: (address: string) => Promise<Room>;
   /** Counts a look-up on the bus for something that memory does not know. Throws rate-limited when there were too many. */
   readonly lookUp: () => Promise<void>;
   /** Counts a request of a caller who is known. Gives the fields that say what is left to it; throws rate-limited when nothing is. */
@@ -61,7 +74,22 @@ const limited = (what: string, state: State, code: "rate-limited" | "quota-excee
 
 const limiter = (policy: Policy, what = "requests", code: "rate-limited" | "quota-exceeded" = "rate-limited") => {
   const memory = new RateLimiterMemory({ points: policy.most, duration: policy.seconds });
+  const take = async (key: string): Promise<Room> => {
+    const taken = await memory.consume(key).catch((left: unknown) => {
+      if (left instanceof RateLimiterRes) return left;
+      throw left;
+    });
+    const granted = taken.consumedPoints <= policy.most;
+    return {
+      granted,
+      giveBack: async () => {
+        if (granted) await memory.reward(key);
+      },
+      refusal: limited(what, stateOf(policy, taken), code),
+    };
+  };
   return {
+    take,
     count: async (key: string): Promise<State> => {
       try {
         return stateOf(policy, await memory.consume(key));
@@ -93,7 +121,12 @@ export const createRateLimits = (limits: Limits): RateLimits => {
     "notifications",
     "quota-exceeded",
   );
+  const newDevices = limiter(
+    { name: "new-devices", most: limits.newDevices, seconds: quotaSeconds },
+    "identifier: new devices from this address",
+  );
   return {
+    newDevice: (address) => newDevices.take(limitKey(address)),
     failure: async (address) => void (await refused.count(limitKey(address))),
     barred: (address) => refused.check(limitKey(address)),
     client: async (address) => void (await client.count(limitKey(address))),

@@ -4,7 +4,8 @@ import type { Caller } from "../auth/caller.ts";
 import { createRateLimits } from "./rate-limits.ts";
 
 const now = new Date();
-const limits = () => createRateLimits({ failures: 3, clients: 3, token: 3, project: 5, device: 2, sends: 4 });
+const limits = () =>
+  createRateLimits({ failures: 3, clients: 3, token: 3, project: 5, device: 2, sends: 4, newDevices: 1_000 });
 const caller = (projectId = newProjectId(now)): Caller => ({
   kind: "project",
   projectId,
