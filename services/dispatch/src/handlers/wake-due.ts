@@ -4,6 +4,7 @@ import { batchKey, scheduleSubject } from "../domain/batch-ids.ts";
 import { placesOf } from "../domain/places.ts";
 import { pauseCheckMs } from "../domain/settle-batch.ts";
 import type { CarryOut } from "../sending/carry-out.ts";
+import type { CheckWaiting } from "../sending/check-recipients.ts";
 import type { Expand } from "../sending/expand.ts";
 import type { FairGate } from "../sending/fair-gate.ts";
 import type { NotificationWatch } from "../sending/notification-watch.ts";
@@ -23,6 +24,7 @@ type Options = {
   carryOut: CarryOut;
   schedule: Schedule;
   expand: Expand;
+  checkWaiting: CheckWaiting;
   gateOf: (lane: Lane, platform: Platform) => FairGate;
   /** Batches in memory, of all lanes and platforms. */
   concurrency: number;
@@ -47,8 +49,12 @@ export const wakeDue = (options: Options) => {
     const leave = await gateOf(row.lane, row.platform).enter(projectId, placesOf(row.tally.devices));
     try {
       if (await waitsOn(options, row)) return;
+      // Before the row is claimed: while registry cannot be asked, it goes on waiting.
+      const watched = await options.watch.get(projectId, row.notificationId);
+      const devices = await deliveries.waiting(projectId, id);
+      const moved = await options.checkWaiting(projectId, devices, watched?.personal ?? true);
       const run = await deliveries.wake(projectId, id, claim, now());
-      if (run) await carryOut.run(run, signal);
+      if (run) await carryOut.run(run, signal, moved);
     } finally {
       leave();
     }

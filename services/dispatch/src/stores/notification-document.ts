@@ -35,13 +35,15 @@ export type NotificationRecord = NotificationState & { readonly content: Notific
 export type NotificationDocument = NotificationState & {
   /** JSON: its keys are the caller's, and a database takes not every key. */
   content: string;
+  /** `userKey` of the users among its targets; absent: none. */
+  userKeys?: string[];
   outbox?: OutboxEvent[];
 };
 
 /** One as it was just written: the events that it carries since are to be published. */
 export type Told = Pick<NotificationDocument, "_id" | "projectId" | "outbox">;
 
-export const toRecord = ({ outbox: _, content, ...state }: NotificationDocument): NotificationRecord => ({
+export const toRecord = ({ outbox: _, userKeys: __, content, ...state }: NotificationDocument): NotificationRecord => ({
   ...state,
   content: JSON.parse(content),
 });
@@ -59,13 +61,21 @@ const keptIndex: IndexSpec = {
   partial: { keptSince: { $exists: true } },
 };
 
-export const notificationIndexes = [listIndex, unfinishedIndex, keptIndex, outboxIndex];
+/** A user's notifications, and what an erasure rewrites. */
+const usersIndex: IndexSpec = {
+  fields: { projectId: 1, userKeys: 1, _id: 1 },
+  purpose: "users",
+  partial: { userKeys: { $exists: true } },
+};
+
+export const notificationIndexes = [listIndex, unfinishedIndex, keptIndex, usersIndex, outboxIndex];
 
 /** Names of the indexes, for `hint`. */
 export const notificationHints = {
   list: indexName(listIndex),
   unfinished: indexName(unfinishedIndex),
   kept: indexName(keptIndex),
+  users: indexName(usersIndex),
 } as const;
 
 export const notificationCollection = (db: Db): Collection<NotificationDocument> => db.collection("notifications");
