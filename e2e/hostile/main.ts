@@ -5,7 +5,18 @@ import { HOSTILE } from "./scale.ts";
 
 /** `npm run test:hostile`: attacks every door of the running system, and shows what was tried and whether it held. */
 
-const attacks = ["messages", "provider-answers", "http", "ssrf", "projects", "operators", "names", "secrets"] as const;
+const attacks = [
+  "messages",
+  "provider-answers",
+  "http",
+  "ssrf",
+  "projects",
+  "operators",
+  "names",
+  "secrets",
+  "hijack",
+  "facets",
+] as const;
 const made = "schemathesis";
 
 const usage = `npm run test:hostile -- [--full] [--only <attack>[,<attack>]] [--examples <n>] [--write]
