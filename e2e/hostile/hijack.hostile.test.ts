@@ -415,9 +415,27 @@ test("what waited for one user is not sent to the next: retried, paused, schedul
   expect((await project.final(scheduled.id, 60_000)).counts).toMatchObject({ devices: 1, accepted: 1 });
   const pushes = await system.simulators.pushes({ token: moving.token });
   expect(pushes.map(({ status }) => status)).toEqual([503]);
-  await system.simulators.script([]);
   expect(await reached(project, ["user:bob"])).toEqual([moving.id]);
-  show(task, { waited: "retried, scheduled", "pushes of the former user's to the next": 0 });
+
+  // The provider refuses the credential: what is sent to Bob waits for days, if need be, and meanwhile the phone is Carl's.
+  await system.simulators.script([{ provider: "apns", status: 403, reason: "InvalidProviderToken" }]);
+  const paused = await project.send({ title: "Bob's balance", targets: ["user:bob"] });
+  const stopped = async () =>
+    expect(expectStatus(await system.admin(`GET /projects/${project.id}/providers/apns`), 200).body.data.status).toBe(
+      "paused",
+    );
+  await eventually(stopped, { timeoutMs: 20_000 });
+  expectStatus(await project.call(`PUT /users/carl/devices/${moving.id}`), 200);
+  await system.simulators.script([]);
+  await system.putProvider(project, "apns");
+  expect(await project.final(paused.id, 60_000)).toMatchObject({
+    counts: { devices: 1, skipped: 1 },
+    skips: { moved: 1 },
+  });
+  expect((await system.simulators.pushes({ token: moving.token })).filter(({ status }) => status === 200)).toHaveLength(
+    1,
+  );
+  show(task, { waited: "retried, scheduled, paused", "pushes of the former user's to the next": 0 });
 });
 
 test("a closed topic, and a device's topics, are not the device's to choose", async ({ task }) => {
