@@ -91,9 +91,12 @@ const single: ReadonlySet<unknown> = new Set(["device", "token", "user"] satisfi
 export const laneOf = (targets: readonly string[]): Lane =>
   kindsOf(targets).every((kind) => single.has(kind)) ? "direct" : "broadcast";
 
-/** Whether some target may mean one person: what waited of such a notification does not follow a device to its next user. */
+/**
+ * Whether some target may mean one person, as a pair or a condition may: what waited of such a notification does not follow a device to
+ * its next user.
+ */
 export const isPersonal = (targets: readonly string[]): boolean =>
-  kindsOf(targets).some((kind) => single.has(kind) || kind === "pair");
+  kindsOf(targets).some((kind) => kind !== "all" && kind !== "topic");
 
 /** The users that targets name, each once. */
 export const usersOf = (targets: readonly string[]): UserId[] => [

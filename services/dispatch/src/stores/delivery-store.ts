@@ -71,9 +71,12 @@ export const createDeliveryStore = (db: Db) => {
         },
       ),
 
-    /** The devices of a row that waits; none of any other. */
+    /** The devices of a row that waits, or was being sent when its process died; none of any other. */
     waiting: async (projectId: ProjectId, id: string): Promise<readonly Sendable[]> => {
-      const row = await deliveries.findOne({ _id: id, projectId, state: "waiting" }, { projection: { devices: 1 } });
+      const row = await deliveries.findOne(
+        { _id: id, projectId, state: { $in: ["waiting", "started"] } },
+        { projection: { devices: 1 } },
+      );
       return row?.devices ?? [];
     },
 
