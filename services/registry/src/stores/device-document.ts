@@ -30,6 +30,9 @@ export type DeviceDocument = DeviceState & {
   readonly outbox?: readonly OutboxEvent[];
 };
 
+/** Not a tombstone. */
+export const living = { deletedAt: { $exists: false } } as const;
+
 export const deviceIndexes = {
   token: {
     fields: { projectId: 1, platform: 1, tokenHash: 1 },

@@ -13,9 +13,11 @@ import {
 } from "@herald/mongo";
 import type { Collection, Db, Filter } from "mongodb";
 import type { DeviceState } from "../domain/device-change.ts";
-import { maxFacets, topicFacet, userFacet } from "../domain/facets.ts";
+import { topicFacet } from "../domain/facets.ts";
 import { deviceDeactivated, deviceDeleted, type Occasion, type TopicRow } from "../domain/registry-events.ts";
-import { type DeviceDocument, deviceIndexes, stateFields } from "./device-document.ts";
+import { type DeviceDocument, deviceIndexes, living, stateFields } from "./device-document.ts";
+import { changeSubscriptions, fullFor } from "./device-subscriptions.ts";
+import { userQueries } from "./device-users.ts";
 import { repeatableStore } from "./repeatable-store.ts";
 
 export type DeviceStore = ReturnType<typeof createDeviceStore>;
@@ -26,14 +28,6 @@ const platforms: readonly Platform[] = ["ios", "android", "web"];
 
 /** Who holds a push token: at most one device. */
 type Holding = { readonly projectId: ProjectId; readonly platform: Platform; readonly tokenHash: string };
-
-const living = { deletedAt: { $exists: false } } as const;
-
-/** A device with room for one more facet, as alternatives: that of its user does not count. */
-const roomy: Filter<DeviceDocument>[] = [
-  { [`facets.${maxFacets - 1}`]: { $exists: false } },
-  { userId: { $exists: true }, [`facets.${maxFacets}`]: { $exists: false } },
-];
 
 /** Splits fields into what `$set` and what `$unset` takes. */
 const setAndUnset = (fields: Readonly<Record<string, unknown>>) => {
@@ -178,34 +172,7 @@ export const createDeviceStore = (db: Db, counts: Counts) => {
         counts,
       }),
 
-    /** Those of the ids that are devices of the project, each with what tells whether it may be sent to. */
-    findRecipients: (
-      projectId: ProjectId,
-      ids: readonly DeviceId[],
-    ): Promise<Pick<DeviceDocument, "_id" | "status" | "userId">[]> =>
-      devices
-        .find(
-          { projectId, _id: { $in: [...ids] }, ...living },
-          { hint: indexName(deviceIndexes.list), projection: { status: 1, userId: 1 }, batchSize: ids.length + 1 },
-        )
-        .toArray(),
-
-    /** Up to `limit` of a user's devices, oldest first. */
-    ofUser: async (projectId: ProjectId, userId: string, limit: number): Promise<DeviceDocument[]> => {
-      const found = await devices
-        .find(
-          { projectId, facets: userFacet(userId), ...living },
-          { hint: indexName(deviceIndexes.facets), limit, batchSize: limit + 1 },
-        )
-        .toArray();
-      return found.sort((one, other) => (one._id < other._id ? -1 : 1));
-    },
-
-    countOfUser: (projectId: ProjectId, userId: string): Promise<number> =>
-      devices.countDocuments(
-        { projectId, facets: userFacet(userId), ...living },
-        { hint: indexName(deviceIndexes.facets) },
-      ),
+    ...userQueries(devices),
 
     /** A project's devices, counted up to `limit`. */
     countUpTo: (projectId: ProjectId, limit: number): Promise<number> =>
@@ -222,16 +189,7 @@ export const createDeviceStore = (db: Db, counts: Counts) => {
       return new Set(rows.map(({ _id }) => _id));
     },
 
-    /** Those of the devices that are not subscribed to a topic, because they have no room for another facet. */
-    fullFor: async (projectId: ProjectId, ids: readonly DeviceId[], topic: string): Promise<DeviceId[]> => {
-      const rows = await devices
-        .find(
-          { projectId, _id: { $in: [...ids] }, ...living, facets: { $ne: topicFacet(topic) }, $nor: roomy },
-          { hint: indexName(deviceIndexes.list), projection: { _id: 1 }, batchSize: ids.length + 1 },
-        )
-        .toArray();
-      return rows.map(({ _id }) => _id);
-    },
+    fullFor: fullFor(devices),
 
     /** Subscribes those devices that are not; resolves to how many they were. Each gets an event of its own. */
     subscribe: (occasion: Occasion, ids: readonly DeviceId[], topic: TopicRow): Promise<number> =>
@@ -291,52 +249,4 @@ const someIds = async (
   const rows = await devices.find(filter, { hint, limit, projection: { _id: 1 }, batchSize: limit + 1 }).toArray();
   // Writers of many take them in one order, or two of them wait for each other.
   return rows.map(({ _id }) => _id).sort();
-};
-
-/** One update for all, whose pipeline makes each device's event from the device: a write for each would take twice as long. */
-const changeSubscriptions = async (
-  devices: Collection<DeviceDocument>,
-  { projectId, at, newId }: Occasion,
-  ids: readonly DeviceId[],
-  topic: TopicRow,
-  event: "DeviceSubscribedV1" | "DeviceUnsubscribedV1",
-): Promise<number> => {
-  if (ids.length === 0) return 0;
-  const facet = topicFacet(topic.name);
-  const subscribe = event === "DeviceSubscribedV1";
-  const fact = {
-    id: { $concat: [{ $literal: `${newId()}/` }, "$_id"] },
-    event: { $literal: event },
-    subject: "$_id",
-    at,
-    data: {
-      projectId: { $literal: projectId },
-      deviceId: "$_id",
-      topicId: { $literal: topic.id },
-      topic: { $literal: topic.name },
-      at: { $literal: at.toISOString() },
-    },
-  };
-  const { modifiedCount } = await devices.updateMany(
-    {
-      projectId,
-      _id: { $in: [...ids].sort() },
-      facets: subscribe ? { $ne: facet } : facet,
-      ...living,
-      ...(subscribe && { $or: roomy }),
-    },
-    [
-      {
-        $set: {
-          facets: subscribe
-            ? { $concatArrays: ["$facets", [{ $literal: facet }]] }
-            : { $filter: { input: "$facets", cond: { $ne: ["$$this", { $literal: facet }] } } },
-          version: { $add: ["$version", 1] },
-          updatedAt: at,
-          outbox: { $concatArrays: [{ $ifNull: ["$outbox", []] }, [fact]] },
-        },
-      },
-    ],
-  );
-  return modifiedCount;
 };
