@@ -15,6 +15,7 @@ const attacks = [
   "names",
   "secrets",
   "hijack",
+  "hands",
   "facets",
 ] as const;
 const made = "schemathesis";
