@@ -15,6 +15,7 @@ import {
   pemOf,
   rs256,
 } from "../harness/user-tokens.ts";
+import { cpuMs } from "./cpu-time.ts";
 import { show } from "./figures.ts";
 import { createUserApps, keysOf, tokenOf, type UserApps, userOf } from "./user-apps.ts";
 
@@ -141,6 +142,7 @@ test("every forged, foreign, expired or misused user token is refused, and gives
     "claims that are a list": `${head}.${Buffer.from("[]").toString("base64url")}.${mac}`,
   };
   const mine = await users.phone(project);
+  const before = await cpuMs(system);
   for (const [what, user_token] of Object.entries(forged)) {
     const identifier = apnsToken();
     for (const attempt of [
@@ -161,6 +163,7 @@ test("every forged, foreign, expired or misused user token is refused, and gives
       what,
     ).toBe(false);
   }
+  const spent = (await cpuMs(system)) - before;
   for (const bad of ["", "x", "a.b", "a.b.c.d", `${good}=`, "a".repeat(5_000)])
     expectStatus(await users.identify(project, { identifier: apnsToken(), user_token: bad }), 403, 422);
   expect(await userOf(project, mine.id)).toBeNull();
@@ -179,7 +182,13 @@ test("every forged, foreign, expired or misused user token is refused, and gives
     expectStatus(await users.identify(project, { identifier: apnsToken(), user_token }), 201);
   for (const user of ["by-es", "by-ed", "by-rsa", "behind"])
     expect(await users.reached(project, [`user:${user}`])).toHaveLength(1);
-  show(task, { forged: Object.keys(forged).length, doors: 4, "users gained": 0 });
+  const requests = Object.keys(forged).length * 4;
+  show(task, {
+    forged: Object.keys(forged).length,
+    doors: 4,
+    "users gained": 0,
+    "CPU ms a refusal": Math.round((spent / requests) * 10) / 10,
+  });
 });
 
 describe("identity keys", () => {

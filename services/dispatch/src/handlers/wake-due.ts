@@ -50,9 +50,7 @@ export const wakeDue = (options: Options) => {
     try {
       if (await waitsOn(options, row)) return;
       // Before the row is claimed: while registry cannot be asked, it goes on waiting.
-      const watched = await options.watch.get(projectId, row.notificationId);
-      const devices = await deliveries.waiting(projectId, id);
-      const moved = await options.checkWaiting(projectId, devices, watched?.personal ?? true);
+      const moved = await movedOf(options, row);
       const run = await deliveries.wake(projectId, id, claim, now());
       if (run) await carryOut.run(run, signal, moved);
     } finally {
@@ -69,6 +67,14 @@ export const wakeDue = (options: Options) => {
         ? wakeNotification(projectId, id as NotificationId)
         : wakeBatch(projectId, id, claimOf(message), signal),
   });
+};
+
+/** The devices of a row that it is not for any more. None where nothing is sent, because its notification has ended. */
+const movedOf = async ({ watch, deliveries, checkWaiting, now }: Options, row: BatchFacts) => {
+  const { _id, projectId, notificationId } = row;
+  const watched = await watch.get(projectId, notificationId);
+  if (!watched || (await watch.stopped(watched)) || now() >= watched.document.expiresAt) return undefined;
+  return checkWaiting(projectId, await deliveries.waiting(projectId, _id), watched.personal);
 };
 
 type Row = BatchFacts & Pick<DeliveryDocument, "state" | "paused" | "tally">;
