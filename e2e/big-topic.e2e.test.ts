@@ -55,7 +55,16 @@ test("a topic of 10,000 devices gets its notification, each once, while single s
   });
   expect(await broadcaster.final(broadcast.id)).toMatchObject({
     status: "completed",
-    counts: { devices: audience, accepted: audience, failed: 0, expired: 0, cancelled: 0, pending: 0, opened: 0 },
+    counts: {
+      devices: audience,
+      accepted: audience,
+      failed: 0,
+      expired: 0,
+      cancelled: 0,
+      skipped: 0,
+      pending: 0,
+      opened: 0,
+    },
     failures: {},
     unmatched: [],
   });

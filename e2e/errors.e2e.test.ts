@@ -213,7 +213,7 @@ test("everything that is wrong is said at once, field by field, with what would 
 });
 
 test("what is refused leaves nothing half done", async () => {
-  const { device } = await project.register({ metadata: { plan: "free" } });
+  const { device, credential } = await project.register({ metadata: { plan: "free" } });
   const body = { device: { metadata: { plan: "pro" }, identifiers: { "a.b": 1 } } };
   expectProblem(await project.call(`PATCH /devices/${device.id}`, { body }), 422);
   const full = {
@@ -229,7 +229,10 @@ test("what is refused leaves nothing half done", async () => {
     identifier: made.token,
     previous_identifier: device.token,
   };
-  expectProblem(await request(system.gateway, "PUT /api/v1/identification", { body: identification }), 409);
+  expectProblem(
+    await request(system.gateway, "PUT /api/v1/identification", { body: identification, token: credential }),
+    409,
+  );
   expect((await project.call(`GET /devices/${device.id}`)).body.data.token).toBe(device.token);
 });
 

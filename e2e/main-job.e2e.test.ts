@@ -13,7 +13,8 @@ beforeAll(async () => {
 afterAll(() => system?.stop());
 tellOnFailure(() => system);
 
-const client = (route: string, body: unknown) => request(`${system.gateway}/api/v1`, route, { body });
+const client = (route: string, body: unknown, token?: string) =>
+  request(`${system.gateway}/api/v1`, route, { body, token });
 
 /** What arrived of a notification. */
 const arrived = async (notificationId: string) =>
@@ -58,11 +59,8 @@ describe("registration", () => {
     expect(Object.keys(again.body.data).sort()).toEqual(["id", "status"]);
 
     const renewed = apnsToken();
-    const moved = await client("PUT /identification", {
-      ...identification,
-      identifier: renewed,
-      previous_identifier: identification.identifier,
-    });
+    const rotation = { ...identification, identifier: renewed, previous_identifier: identification.identifier };
+    const moved = await client("PUT /identification", rotation, first.body.credential);
     expect(moved).toMatchObject({ status: 200, body: { data: { id: first.body.data.id } } });
     const device = await project.call(`GET /devices/${first.body.data.id}`);
     expect(device.body.data).toMatchObject({

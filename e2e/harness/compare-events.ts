@@ -78,8 +78,8 @@ function compareEnds(final: readonly Notification[], ends: readonly End[]): stri
   return final.flatMap(({ id, counts }) => {
     const told = ends.filter(({ notificationId }) => notificationId === id);
     if (told.length !== 1) return [`${id}: its end is told ${told.length} times`];
-    const { devices, accepted, failed, expired, cancelled } = counts;
-    const expected = { devices, accepted, failed, expired, cancelled };
+    const { devices, accepted, failed, expired, cancelled, skipped } = counts;
+    const expected = { devices, accepted, failed, expired, cancelled, skipped };
     const differs = Object.entries(expected).some(([name, count]) => told[0]?.counts[name] !== count);
     return differs ? [`${id}: ended with ${JSON.stringify(expected)}, told ${JSON.stringify(told[0]?.counts)}`] : [];
   });

@@ -82,7 +82,7 @@ async function untilFinal(
   return notifications;
 }
 
-const statuses = ["accepted", "failed", "expired", "cancelled", "pending"] as const;
+const statuses = ["accepted", "failed", "expired", "cancelled", "skipped", "pending"] as const;
 
 /** The notification's counts are those of its deliveries, and each device is there once. */
 function compareCounts({ id, counts }: Notification, rows: readonly Delivery[], devices?: number): string[] {

@@ -38,9 +38,10 @@ export type Content = SendNotification["notification"];
 /** Looks like an APNs device token; `prefix` is hexadecimal, for a script of the simulator to know it by. */
 export const apnsToken = (prefix = ""): string => (prefix + randomBytes(32).toString("hex")).slice(0, 64);
 
-/** devices = accepted + failed + expired + cancelled + pending, always. */
+/** devices = accepted + failed + expired + cancelled + skipped + pending, always. */
 const addsUp = ({ counts }: Notification): boolean =>
-  counts.accepted + counts.failed + counts.expired + counts.cancelled + counts.pending === counts.devices;
+  counts.accepted + counts.failed + counts.expired + counts.cancelled + counts.skipped + counts.pending ===
+  counts.devices;
 
 export function projectClient(gateway: string, { id, token }: { id: ProjectId; token: string }): Project {
   const call = (route: string, options: Request = {}) => {

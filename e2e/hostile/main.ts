@@ -19,6 +19,9 @@ const attacks = [
   "devices",
   "shares",
   "kept",
+  "hijack",
+  "hands",
+  "facets",
 ] as const;
 const made = "schemathesis";
 

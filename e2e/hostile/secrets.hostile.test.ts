@@ -11,6 +11,7 @@ import { serviceAccount, settingsFor } from "../harness/providers.ts";
 import { newAddress } from "../harness/seed.ts";
 import { payloadOf } from "../harness/simulators.ts";
 import { type System, serviceNames, startSystem, tellOnFailure } from "../harness/system.ts";
+import { claimsOf, hs256 } from "../harness/user-tokens.ts";
 import { startWebhookReceiver, type WebhookReceiver } from "../harness/webhook-receiver.ts";
 import { show } from "./figures.ts";
 import { changed, placesOf } from "./mangle.ts";
@@ -55,7 +56,7 @@ const kept: Record<string, RegExp> = {
   // What could not be worked on is kept as it came, for a person to look at.
   "malformed message": /^PUSH_(DLQ|EVENTS)$/,
   // Of topics, projects and tokens: what a person calls them is in what is told of them.
-  name: /^(registry\.|dispatch\.|analytics\.(notices|webhook)|PUSH_(CMD|EVENTS)$)/,
+  name: /^(registry\.|dispatch\.|analytics\.(notices|webhook)|PUSH_(CMD|DELIVER|EVENTS)$)/,
 };
 
 /** Everything that is written by the system, by the place where it is. */
@@ -139,6 +140,21 @@ test("planted secrets, then a search of logs, traces, metrics, errors, events, s
   await call("POST /api/v1/webhooks", {
     body: { webhook: { url: `https://u:${add("webhook's address", plant("password"))}@a.example/` } },
   });
+
+  // Users: the secret that their tokens are signed with, and tokens, good and bad.
+  const identityKeys = `POST /admin/v1/projects/${project.id}/identity-keys`;
+  const { secret } = expectStatus(await call(identityKeys, { ...operator, body: {} }, true), 201).body;
+  add("identity secret", secret);
+  const loggedIn = hs256(secret, { claims: claimsOf(project.id, "u_8412") });
+  const expired = hs256(secret, { claims: claimsOf(project.id, "u_8412", { exp: 1 }) });
+  for (const user_token of [loggedIn, expired, hs256(`${secret}x`, { claims: claimsOf(project.id, "u_8412") })]) {
+    add("user token", user_token, user_token.split(".")[2] ?? "");
+    const body = { project_id: project.id, platform: "ios", identifier: apnsToken(), user_token };
+    await call("PUT /api/v1/identification", { token: undefined, body }, true);
+    await call("PATCH /api/v1/metadata", { token: world.credential, body: { metadata: {}, user_token } });
+    await call("GET /api/v1/devices", { token: user_token });
+  }
+  await call(`PUT /api/v1/users/u_8412/devices/${world.device.id}`, { token: secret });
 
   // Devices of all platforms with data of the app, and sends to them that go well, fail and wait.
   const app = {

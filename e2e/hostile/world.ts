@@ -27,13 +27,15 @@ export async function newToken(
 export async function newWorld(system: System, name: string): Promise<World> {
   const project = await system.project(name, ["apns", "fcm", "webpush"]);
   const content = `Only ${name} may read this`;
-  const { device, credential } = await project.register({ metadata: { name: content } });
+  const user = `user-of-${name}`;
+  const { device, credential } = await project.register({ metadata: { name: content }, user_id: user });
   const topic = expectStatus(await project.call("POST /topics", { body: { topic: { name: `news-of-${name}` } } }), 201);
   const { id } = await project.send({ title: content, targets: [device.id] });
   const notification = await project.final(id);
   const [push] = await system.simulators.pushes({ token: device.token });
   if (!push) throw new Error("the push did not arrive");
   const staged = await system.admin(`POST /projects/${project.id}/providers/webpush/keys`, { body: {} });
+  const identityKey = await system.admin(`POST /projects/${project.id}/identity-keys`, { body: {} });
   const webhook = { url: "http://127.0.0.1:9/nobody", events: ["notification.opened"] };
   const hook = expectStatus(await project.call("POST /webhooks", { body: { webhook } }), 201).body.data.id;
   const ping = expectStatus(await project.call(`POST /webhooks/${hook}/ping`), 202);
@@ -42,6 +44,7 @@ export async function newWorld(system: System, name: string): Promise<World> {
     content,
     tokenId: (await newToken(system, project, ["read"])).id,
     device: Device.parse(device),
+    user,
     credential,
     topic: topic.body.data,
     notification,
@@ -49,6 +52,7 @@ export async function newWorld(system: System, name: string): Promise<World> {
     deadLetter: await newDeadLetter(system, project),
     webhook: hook,
     webhookMessage: ping.body.data.id,
+    identityKey: expectStatus(identityKey, 201).body.data.id,
     nextKey: expectStatus(staged, 200, 201).body.data.id,
   };
 }

@@ -37,15 +37,22 @@ export const publishers = {
   ProviderPausedV1: ["dispatch"],
   ProviderResumedV1: ["dispatch"],
   WebhookDisabledV1: ["analytics"],
+  UserErasedV1: ["registry"],
 } as const satisfies Record<MessageName, readonly BusService[]>;
 
-/** Who asks each service its questions. */
+/** Who asks each service all of its questions. */
 export const askers = {
   gateway: [],
   registry: ["gateway"],
   dispatch: ["gateway"],
   analytics: ["gateway"],
 } as const satisfies Record<BusService, readonly BusService[]>;
+
+/** Services that ask another a single question: a dispatch that is taken over must not be able to make project tokens. */
+export const asks = {
+  dispatch: [{ service: "registry", subject: "push.req.v1.registry.audience.check" }],
+  analytics: [{ service: "dispatch", subject: "push.req.v1.dispatch.deliveries.users" }],
+} as const satisfies Partial<Record<BusService, readonly { service: BusService; subject: string }[]>>;
 
 /** Who reads the last message of a contract from its stream. */
 export const lookups = { SendV1: ["dispatch"] } as const satisfies Partial<Record<MessageName, readonly BusService[]>>;

@@ -1,5 +1,6 @@
 import {
   askers,
+  asks,
   type BusService,
   bucketAccess,
   busServices,
@@ -145,15 +146,21 @@ const burying = (service: BusService): string[] => {
 /** Where the server takes answers to requests from another account, and nothing that was not asked for. */
 export const answersTo = "_R_.>";
 
+/** Who asks a single question, and which. */
+const single = entries<BusService, readonly { service: BusService; subject: string }[]>(asks).flatMap(
+  ([asker, questions]) => questions.map((one) => [asker, one] as const),
+);
+
 /** What a service is asked; nothing where nobody asks it. */
 export const askedOf = (service: BusService): string[] =>
-  askers[service].length > 0 ? [`push.req.v1.${service}.>`] : [];
+  askers[service].length > 0 || single.some(([, one]) => one.service === service) ? [`push.req.v1.${service}.>`] : [];
 
 /** Questions go out to the services that are asked, answers to where the server expects them. */
 const conversing = (service: BusService) => ({
   publish: [
-    ...busServices.filter((asked) => includes(askers[asked], service)).flatMap(askedOf),
-    ...(askers[service].length > 0 ? [answersTo] : []),
+    ...single.flatMap(([asker, one]) => (asker === service ? [one.subject] : [])),
+    ...busServices.filter((asked) => includes(askers[asked], service)).map((asked) => `push.req.v1.${asked}.>`),
+    ...(askedOf(service).length > 0 ? [answersTo] : []),
   ],
   subscribe: askedOf(service),
 });

@@ -5,6 +5,7 @@ import { messages } from "./catalogue.ts";
 import * as analytics from "./questions/analytics.ts";
 import * as dispatch from "./questions/dispatch.ts";
 import * as registry from "./questions/registry.ts";
+import * as users from "./questions/users.ts";
 import { type DurableName, durables } from "./streams.ts";
 import { overlaps } from "./subject-filter.ts";
 
@@ -13,6 +14,13 @@ const may = (service: BusService, subject: string) =>
   permissionsOf(service)?.publish.some((allowed) => overlaps(allowed, subject)) ?? true;
 const hears = (service: BusService, subject: string) =>
   permissionsOf(service)?.subscribe.some((allowed) => overlaps(allowed, subject)) ?? true;
+
+/** Who asks a question beside the gateway. */
+const besides: Readonly<Record<string, BusService[]>> = {
+  [users.CheckRecipients.subject]: ["dispatch"],
+  [users.UsersOfDeliveries.subject]: ["analytics"],
+};
+const inOrder = (one: BusService, other: BusService): number => busServices.indexOf(one) - busServices.indexOf(other);
 
 describe("every contract has its users", () => {
   test.each(Object.entries(publishers))("%s is published by those who publish it", (name, services) => {
@@ -28,12 +36,14 @@ describe("every contract has its users", () => {
       expect(busServices.filter((service) => may(service, right))).toEqual(owner === undefined ? [] : [owner]);
   });
 
-  test.each(Object.values({ ...analytics, ...dispatch, ...registry }))(
+  test.each(Object.values({ ...analytics, ...dispatch, ...registry, ...users }))(
     "$name can be asked and answered",
     (question) => {
       const { subject, service } = question;
       expect(busServices.filter((one) => hears(one, subject))).toEqual([service]);
-      expect(busServices.filter((one) => may(one, subject))).toEqual(["gateway"]);
+      const asking = busServices.filter((one) => may(one, subject));
+      const others: readonly BusService[] = besides[subject] ?? [];
+      expect(asking).toEqual([...others, "gateway" as const].toSorted(inOrder));
       expect(may(service as BusService, "_R_.x")).toBe(true);
     },
   );

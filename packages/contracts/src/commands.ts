@@ -77,6 +77,8 @@ export const Addressee = z.object({
   keys: WebPushKeys.optional(),
   /** The id of the VAPID key that the subscription was made with. */
   vapidKeyId: z.string().optional(),
+  /** Whose it was when the audience was read; absent: nobody's. */
+  userId: z.string().optional(),
   /** `identifiers.current_locale`, which chooses among the localizations. */
   locale: z.string().optional(),
 });

@@ -3,6 +3,7 @@ import { type DataOf, defineMessage, type MessageContract } from "./envelope.ts"
 import { DeviceId, isDeviceId, NotificationId, ProjectId, TopicId, WebhookId } from "./ids.ts";
 import { plainBatch } from "./plain-batch.ts";
 import { Platform, Provider } from "./platforms.ts";
+import { UserId } from "./users.ts";
 
 /** A fact on `PUSH_EVENTS`: CloudEvents 1.0 in binary mode, so this is its data and the rest is headers. */
 export type EventContract<Schema extends z.ZodType = z.ZodType> = MessageContract<Schema> & {
@@ -64,7 +65,16 @@ export const TopicDeletedV1 = defineEvent("TopicDeletedV1", "topic", "deleted", 
 
 const notification = { projectId: ProjectId, notificationId: NotificationId, at: time };
 const count = z.number().int().min(0);
-const totals = z.object({ devices: count, accepted: count, failed: count, expired: count, cancelled: count });
+/** Ones without `skipped` are from before there was any. */
+const totals = z.object({
+  devices: count,
+  accepted: count,
+  failed: count,
+  expired: count,
+  cancelled: count,
+  skipped: count.optional(),
+});
+const skips = z.record(z.string(), count).optional().meta({ description: "Skipped devices by reason; absent: none" });
 export const NotificationAcceptedV1 = defineEvent(
   "NotificationAcceptedV1",
   "notification",
@@ -73,25 +83,26 @@ export const NotificationAcceptedV1 = defineEvent(
     ...notification,
     sendAt: time.optional(),
     topics: z.array(z.string()).optional().meta({ description: "Names of the topics among its targets; absent: none" }),
+    users: z.array(z.string()).optional().meta({ description: "The users among its targets; absent: none" }),
   }),
 );
 export const NotificationCompletedV1 = defineEvent(
   "NotificationCompletedV1",
   "notification",
   "completed",
-  z.object({ ...notification, counts: totals, failures: z.record(z.string(), count) }),
+  z.object({ ...notification, counts: totals, failures: z.record(z.string(), count), skips }),
 );
 export const NotificationCancelledV1 = defineEvent(
   "NotificationCancelledV1",
   "notification",
   "cancelled",
-  z.object({ ...notification, counts: totals }),
+  z.object({ ...notification, counts: totals, skips }),
 );
 export const NotificationExpiredV1 = defineEvent(
   "NotificationExpiredV1",
   "notification",
   "expired",
-  z.object({ ...notification, counts: totals }),
+  z.object({ ...notification, counts: totals, skips }),
 );
 
 /** An open, once for a device and notification. */
@@ -104,12 +115,20 @@ export const NotificationOpenedV1 = defineEvent(
     notificationId: NotificationId,
     deviceId: DeviceId,
     platform: Platform.optional().meta({ description: "Absent for pushes from before open tokens said it" }),
+    userId: z.string().optional().meta({ description: "Whose the device was when it was sent to; absent: nobody's" }),
     openedAt: time,
   }),
 );
 
 const batch = { ...notification, batchId: z.string(), platform: Platform };
-const accepted = z.object({ ...batch, devices: z.array(DeviceId) });
+const accepted = z.object({
+  ...batch,
+  devices: z.array(DeviceId),
+  users: z
+    .array(z.string().nullable())
+    .optional()
+    .meta({ description: "Whose each of `devices` is, in their order; null: nobody's; absent: all are nobody's" }),
+});
 /** Devices of one batch that the provider accepted. */
 export const DeliveryAcceptedV1 = defineEvent(
   "DeliveryAcceptedV1",
@@ -118,7 +137,7 @@ export const DeliveryAcceptedV1 = defineEvent(
   accepted,
   plainBatch(accepted, isDeviceId),
 );
-/** Devices of one batch that failed, were too late or cancelled; `unregistered` ones are retired by registry. */
+/** Devices of one batch that failed, were too late, cancelled or skipped; `unregistered` ones are retired by registry. */
 export const DeliveryFailedV1 = defineEvent(
   "DeliveryFailedV1",
   "delivery",
@@ -128,7 +147,8 @@ export const DeliveryFailedV1 = defineEvent(
     failures: z.array(
       z.object({
         deviceId: DeviceId,
-        status: z.enum(["failed", "expired", "cancelled"]),
+        userId: z.string().optional().meta({ description: "Whose the device is; absent: nobody's" }),
+        status: z.enum(["failed", "expired", "cancelled", "skipped"]),
         reason: z.string().meta({ description: "A slug of the table of delivery reasons" }),
         providerReason: z.string().optional(),
       }),
@@ -167,6 +187,14 @@ export const WebhookDisabledV1 = defineEvent(
   }),
 );
 
+/** A user was erased: delete what you hold of them. Devices of theirs are deleted with events of their own. */
+export const UserErasedV1 = defineEvent(
+  "UserErasedV1",
+  "user",
+  "erased",
+  z.object({ projectId: ProjectId, userId: UserId, at: time }),
+);
+
 export const ProjectDeletedV1 = defineEvent(
   "ProjectDeletedV1",
   "project",
@@ -194,6 +222,7 @@ export const events = {
   ProviderPausedV1,
   ProviderResumedV1,
   WebhookDisabledV1,
+  UserErasedV1,
   ProjectDeletedV1,
 } as const;
 

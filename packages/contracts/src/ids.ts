@@ -13,6 +13,7 @@ const prefixes = {
   token: "tok",
   webhook: "whk",
   message: "msg",
+  "identity key": "idk",
 } as const;
 type Kind = keyof typeof prefixes;
 
@@ -22,6 +23,7 @@ export type TopicId = `top_${string}`;
 export type NotificationId = `ntf_${string}`;
 export type TokenId = `tok_${string}`;
 export type WebhookId = `whk_${string}`;
+export type IdentityKeyId = `idk_${string}`;
 export type WebhookMessageId = `msg_${string}`;
 
 const idSchema = <Id extends string>(kind: Kind, example: string) =>
@@ -47,6 +49,7 @@ export const TokenId = idSchema<TokenId>("token", "tok_06bq4ghm31tz5d2ns8y7k9w0a
 
 export const WebhookId = idSchema<WebhookId>("webhook", "whk_06bq4ghm31tz5d2ns8y7k9w0ac");
 export const WebhookMessageId = idSchema<WebhookMessageId>("message", "msg_06bq4ghm31tz5d2ns8y7k9w0ac");
+export const IdentityKeyId = idSchema<IdentityKeyId>("identity key", "idk_06bq4ghm31tz5d2ns8y7k9w0ac");
 
 /** 16 bytes as 26 characters: 128 bits behind two zero bits, so the first character is 0 to 7. */
 export const encodeBase32 = (bytes: Uint8Array): string => {
@@ -102,6 +105,7 @@ export const newTopicId = newId<TopicId>("topic");
 export const newNotificationId = newId<NotificationId>("notification");
 export const newTokenId = newId<TokenId>("token");
 export const newWebhookId = newId<WebhookId>("webhook");
+export const newIdentityKeyId = newId<IdentityKeyId>("identity key");
 export const newWebhookMessageId = newId<WebhookMessageId>("message");
 
 /** What a webhook gets of an event: the same id whoever makes it, sorted by the event's time like every other. */

@@ -45,6 +45,7 @@ export {
   ProviderResumedV1,
   TopicCreatedV1,
   TopicDeletedV1,
+  UserErasedV1,
   WebhookDisabledV1,
 } from "./events.ts";
 export {
@@ -79,12 +80,22 @@ export {
   DeviceStatus,
   DeviceSummary,
   Identification,
+  Ignored,
   PushToken,
   RegisterDevice,
   SubscriptionKeys,
   tokenProblems,
+  User,
+  UserErasure,
 } from "./http/v1/devices.ts";
 export { EventMessage, EventsQuery, EventType, eventTypeOf } from "./http/v1/events.ts";
+export {
+  CreateIdentityKey,
+  defaultProtectedMetadata,
+  IdentityAlgorithm,
+  IdentityKey,
+  identityKeyLimits,
+} from "./http/v1/identity.ts";
 export {
   Delivery,
   DeliveryAttempt,
@@ -104,7 +115,15 @@ export type { PageOf } from "./http/v1/pagination.ts";
 export { PageRequest, Pagination, pageOf, pageQuery, toPageRequest } from "./http/v1/pagination.ts";
 export { Problem } from "./http/v1/problem.ts";
 export { OpenTotals, Stats, StatsQuery, StatsRequest, toStatsRequest } from "./http/v1/stats.ts";
-export { CreateTopic, SubscriptionResult, Topic, TopicDevices, TopicName, TopicReference } from "./http/v1/topics.ts";
+export {
+  ChangeTopic,
+  CreateTopic,
+  SubscriptionResult,
+  Topic,
+  TopicDevices,
+  TopicName,
+  TopicReference,
+} from "./http/v1/topics.ts";
 export {
   ChangeWebhook,
   CreateWebhook,
@@ -123,9 +142,11 @@ export {
   deviceBucket,
   firstNotificationId,
   firstWebhookMessageId,
+  IdentityKeyId,
   idTime,
   NotificationId,
   newDeviceId,
+  newIdentityKeyId,
   newNotificationId,
   newProjectId,
   newTokenId,
@@ -165,6 +186,7 @@ export {
   ChangeDeviceQuestion,
   ChangeMetadataByToken,
   ChangeProjectQuestion,
+  ChangeTopicQuestion,
   CountAudience,
   CountVapidKeys,
   CreateProjectQuestion,
@@ -187,6 +209,15 @@ export {
   SubscribeDevices,
   UnsubscribeDevices,
 } from "./questions/registry.ts";
+export {
+  CheckRecipients,
+  CreateIdentityKeyQuestion,
+  DeleteIdentityKey,
+  EraseUser,
+  GetUser,
+  ListIdentityKeys,
+  UsersOfDeliveries,
+} from "./questions/users.ts";
 export {
   ChangeWebhookQuestion,
   CreateWebhookQuestion,
@@ -215,6 +246,7 @@ export { ReplyError } from "./reply.ts";
 export {
   isProjectToken,
   newDeviceCredential,
+  newIdentitySecret,
   newProjectToken,
   parseDeviceCredential,
   pushTokenHash,
@@ -223,5 +255,6 @@ export {
 export type { BucketName, DurableName, StreamName } from "./streams.ts";
 export { buckets, deliveryGuard, durables, streams } from "./streams.ts";
 export type { Target } from "./targets.ts";
-export { laneOf, maxIndexedBytes, parseTarget } from "./targets.ts";
+export { isPersonal, laneOf, maxIndexedBytes, parseTarget, usersOf } from "./targets.ts";
+export { erasedTarget, erasedUser, UserId, UserToken, userKey } from "./users.ts";
 export { VapidKeyId, VapidKeyStatus, VapidPublicKey, vapidKeyId } from "./vapid.ts";

@@ -14,7 +14,12 @@ export const TokenRecord = z.object({
 export type TokenRecord = z.infer<typeof TokenRecord>;
 
 /** `push_projects`, `<project>.settings`: written by registry. */
-export const ProjectRecord = z.object({ id: ProjectId, openRegistration: z.boolean() });
+export const ProjectRecord = z.object({
+  id: ProjectId,
+  openRegistration: z.boolean(),
+  /** Absent: none, as for a project from before there were any. */
+  protectedMetadata: z.array(z.string()).optional(),
+});
 export type ProjectRecord = z.infer<typeof ProjectRecord>;
 
 /** `push_projects`, `<project>.providers`: written by dispatch. */

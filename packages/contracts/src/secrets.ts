@@ -34,6 +34,9 @@ export const newProjectToken = (): string => seal("hpt_", randomBytes(secretByte
 /** Whether a text has the form and the checksum of a project token; says nothing about whether it is known. */
 export const isProjectToken = (text: string): boolean => unseal("hpt_", secretBytes, text) !== undefined;
 
+/** A new identity secret, `his_…`: the whole text is the key that user tokens are signed with. */
+export const newIdentitySecret = (): string => seal("his_", randomBytes(secretBytes));
+
 /** A new device credential, `hdc_…`: it names its project and device, so that verifying it is one point read. */
 export const newDeviceCredential = (projectId: ProjectId, deviceId: DeviceId): string =>
   seal("hdc_", Buffer.concat([idBytes(projectId), idBytes(deviceId), randomBytes(secretBytes)]));

@@ -184,6 +184,8 @@ export const durables = {
   },
   "dispatch-drop-project": event("push.evt.v1.*.project.deleted"),
   "analytics-drop-project": event("push.evt.v1.*.project.deleted"),
+  "dispatch-erase-user": event("push.evt.v1.*.user.erased"),
+  "analytics-erase-user": event("push.evt.v1.*.user.erased"),
   "analytics-count-deliveries": event("push.evt.v1.*.delivery.accepted", "push.evt.v1.*.delivery.failed"),
   "analytics-note-notifications": event("push.evt.v1.*.notification.accepted"),
   /** Everything that happens: whoever has webhooks may be told of it. */

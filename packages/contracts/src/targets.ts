@@ -3,6 +3,7 @@ import { clausesOf } from "./evaluate-condition.ts";
 import { TopicName } from "./http/v1/topics.ts";
 import { DeviceId } from "./ids.ts";
 import type { Lane } from "./platforms.ts";
+import { UserId } from "./users.ts";
 
 /** One entry of `targets`, understood. `source` is the entry as it was sent. */
 export type Target = { readonly source: string } & (
@@ -10,6 +11,7 @@ export type Target = { readonly source: string } & (
   | { readonly kind: "device"; readonly id: DeviceId }
   | { readonly kind: "topic"; readonly name: string }
   | { readonly kind: "token"; readonly token: string }
+  | { readonly kind: "user"; readonly id: UserId }
   | { readonly kind: "pair"; readonly of: "metadata" | "identifiers"; readonly path: string; readonly value: string }
   | { readonly kind: "condition"; readonly condition: Condition }
 );
@@ -26,6 +28,12 @@ const device = (source: string, id: string): Parsed => {
   const parsed = DeviceId.safeParse(id);
   if (parsed.success) return { target: { source, kind: "device", id: parsed.data } };
   return { problem: `is not a target: a device id is \`dev_\` and 26 characters` };
+};
+
+const user = (source: string, id: string): Parsed => {
+  const parsed = UserId.safeParse(id);
+  if (parsed.success) return { target: { source, kind: "user", id: parsed.data } };
+  return { problem: `is not a target: a user id ${parsed.error.issues[0]?.message ?? "is not valid"}` };
 };
 
 const pair = (source: string, of: "metadata" | "identifiers", rest: string): Parsed => {
@@ -56,6 +64,8 @@ export const parseTarget = (source: string): Parsed => {
       return rest === ""
         ? { problem: "is not a target: write `token:<push token>`" }
         : { target: { source, kind: "token", token: rest } };
+    case "user":
+      return user(source, rest);
     case "metadata":
       return pair(source, "metadata", rest);
     case "identifiers":
@@ -64,7 +74,8 @@ export const parseTarget = (source: string): Parsed => {
       return condition(source, rest);
     default:
       return {
-        problem: "is not a target: known prefixes are device:, topic:, token:, metadata:, identifiers:, condition:",
+        problem:
+          "is not a target: known prefixes are device:, topic:, token:, user:, metadata:, identifiers:, condition:",
       };
   }
 };
@@ -78,11 +89,31 @@ export const targetClauses = (target: Target): number => {
   return target.kind === "pair" && Buffer.byteLength(target.value) > maxIndexedBytes ? 1 : 0;
 };
 
-/** The lane of a notification: direct when every target is a device or a token. */
-export const laneOf = (targets: readonly string[]): Lane =>
-  targets.every((source) => {
+const kindsOf = (targets: readonly string[]) =>
+  targets.map((source) => {
     const parsed = parseTarget(source);
-    return "target" in parsed && (parsed.target.kind === "device" || parsed.target.kind === "token");
-  })
-    ? "direct"
-    : "broadcast";
+    return "target" in parsed ? parsed.target.kind : undefined;
+  });
+
+const single: ReadonlySet<unknown> = new Set(["device", "token", "user"] satisfies Target["kind"][]);
+
+/** The lane of a notification: direct when every target is a device, a token or a user. */
+export const laneOf = (targets: readonly string[]): Lane =>
+  kindsOf(targets).every((kind) => single.has(kind)) ? "direct" : "broadcast";
+
+/**
+ * Whether some target may mean one person, as a pair or a condition may: what waited of such a notification does not follow a device to
+ * its next user.
+ */
+export const isPersonal = (targets: readonly string[]): boolean =>
+  kindsOf(targets).some((kind) => kind !== "all" && kind !== "topic");
+
+/** The users that targets name, each once. */
+export const usersOf = (targets: readonly string[]): UserId[] => [
+  ...new Set(
+    targets.flatMap((source) => {
+      const parsed = source.startsWith("user:") ? parseTarget(source) : undefined;
+      return parsed && "target" in parsed && parsed.target.kind === "user" ? [parsed.target.id] : [];
+    }),
+  ),
+];

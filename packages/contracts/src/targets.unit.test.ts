@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { laneOf, parseTarget } from "./targets.ts";
+import { idTime } from "./ids.ts";
+import { isPersonal, laneOf, parseTarget, usersOf } from "./targets.ts";
+import { erasedTarget, erasedUser, UserId } from "./users.ts";
 
 const id = "dev_06bq4ghm31tz5d2ns8y7k9w0ac";
 
@@ -65,5 +67,35 @@ describe("a target", () => {
     [[id, "condition:platform == 'ios'"], "broadcast"],
   ])("%j goes through the lane %s", (targets, lane) => {
     expect(laneOf(targets)).toBe(lane);
+  });
+});
+
+describe("users", () => {
+  test.each([
+    ["user:u_8412", "u_8412"],
+    ["user:a:b=c?#%", "a:b=c?#%"],
+    [`user:${"u".repeat(128)}`, "u".repeat(128)],
+  ])("%s names one", (source, id) => {
+    expect(parseTarget(source)).toEqual({ target: { source, kind: "user", id } });
+  });
+
+  test.each(["user:", "user:.", "user:..", "user:a/b", "user:a b", "user:ü", `user:${"u".repeat(129)}`])(
+    "%s is none",
+    (source) => expect(parseTarget(source)).toEqual({ problem: expect.stringContaining("is not a target: a user id") }),
+  );
+
+  test("are listed once, travel alone, and make a notification personal", () => {
+    expect(usersOf(["user:a", "news", "user:b", "user:a", "metadata:user:c=1"])).toEqual(["a", "b"]);
+    expect(laneOf(["user:a", "token:x"])).toBe("direct");
+    expect(laneOf(["user:a", "news"])).toBe("broadcast");
+    for (const targets of [["user:a"], ["all", "token:x"], ["metadata:n=1"], ["condition:metadata.n == '1'"]])
+      expect(isPersonal(targets), targets.join()).toBe(true);
+    expect(isPersonal(["all", "news", "topic:sport"])).toBe(false);
+  });
+
+  test("the place of an erased one names no device that there can be", () => {
+    expect(parseTarget(erasedTarget)).toMatchObject({ target: { kind: "device" } });
+    expect(idTime(erasedTarget.slice("device:".length)).getTime()).toBe(0);
+    expect(UserId.safeParse(erasedUser).success).toBe(false);
   });
 });

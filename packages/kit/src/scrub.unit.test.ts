@@ -3,6 +3,7 @@ import { scrub } from "./scrub.ts";
 
 test.each([
   ["token hpt_AAAAAAAAAAAA in words", "token hpt_[masked] in words"],
+  ["secret his_AAAAAAAAAAAA in words", "secret his_[masked] in words"],
   ["nats://user:pass@host:4222", "nats://[masked]@host:4222"],
   ["GET https://a.example/b?c=d#e", "GET https://a.example/b?[masked]#e"],
   ["Bearer abcdefghijkl", "Bearer [masked]"],

@@ -65,6 +65,7 @@ function compose(args: string[], settings: ComposeSettings, timeoutMs: number) {
   const env = {
     HERALD_ADMIN_TOKEN: unused,
     HERALD_OPEN_KEYS: unused,
+    HERALD_REGISTRY_MASTER_KEYS: unused,
     HERALD_DISPATCH_MASTER_KEYS: unused,
     HERALD_ANALYTICS_MASTER_KEYS: unused,
     ...settings.env,

@@ -6,6 +6,7 @@ export { areDuplicateKeys, isConflict, isDuplicateKey, retryConflicts, upsertOnc
 export { connectMongo, type MongoHandle, type MongoOptions } from "./connect-mongo.ts";
 export { type Counts, createCounts } from "./counts.ts";
 export { ensureIndexes, type IndexSpec, indexName } from "./ensure-indexes.ts";
+export { createErasureStore, type Erasure, type ErasureStore } from "./erasure-store.ts";
 export { type FindPageOptions, findPage } from "./find-page.ts";
 export { forCaller } from "./for-caller.ts";
 export {

@@ -6,3 +6,4 @@ export {
   type ServiceOptions,
   type ServiceParts,
 } from "./create-service.ts";
+export { type EraseRows, eraseUser, keepErasing } from "./erase-users.ts";

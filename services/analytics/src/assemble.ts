@@ -1,9 +1,10 @@
 import { shareEvents } from "@herald/bus";
-import { startRetention } from "@herald/mongo";
-import type { Ground, ServiceParts } from "@herald/service";
+import { createErasureStore, startRetention } from "@herald/mongo";
+import { type EraseRows, eraseUser, type Ground, keepErasing, type ServiceParts } from "@herald/service";
 import { answerOpens } from "./answers/opens.ts";
 import { answerStats } from "./answers/stats.ts";
 import type { AnalyticsConfig } from "./config.ts";
+import { erasePayload } from "./domain/erase-payload.ts";
 import { emitOpens } from "./emit-opens.ts";
 import { foldContributions, keepFolding } from "./fold-contributions.ts";
 import { countDeliveries } from "./handlers/count-deliveries.ts";
@@ -32,22 +33,30 @@ export const assemble = (config: AnalyticsConfig, ground: Ground & WebhookOverri
   const rules = retentionRules({ opens, contributions, rollups, notices }, config);
   const webhooks = createWebhooks(config, ground);
   const emit = emitOpens(bus, opens);
+  const erasures = createErasureStore(db);
+  const erase: EraseRows = async ({ projectId, key, at }) => {
+    await notices.eraseUser(projectId, key, at);
+    await webhooks.rewrite(projectId, at, (payload) => erasePayload(payload, projectId, key));
+  };
+  const erasing = { erasures, erase, now };
 
   return {
     prepare: async () => {
-      for (const { ensureIndexes } of [opens, contributions, rollups, notices]) await ensureIndexes();
+      for (const { ensureIndexes } of [opens, contributions, rollups, notices, erasures]) await ensureIndexes();
       await webhooks.prepare();
     },
     handlers: [
       recordOpens(opens, contributions, notices, emit),
       countDeliveries(contributions),
       noteNotification(notices),
-      dropProject([opens, contributions, rollups, notices, ...webhooks.stores]),
+      dropProject([opens, contributions, rollups, notices, ...webhooks.stores, { removePage: erasures.removeProject }]),
+      eraseUser("analytics-erase-user", erasing),
       webhooks.handler,
     ],
     begin: () => {
       const answering = [...answerOpens(bus, opens, rollups), answerStats(bus, rollups, notices)];
       const working = [
+        keepErasing(erasing, log),
         sweepOpens(opens, emit, log, now),
         keepFolding(foldContributions(contributions, rollups, now), log),
         shareEvents(bus),

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { ask, type Bus, closeBus, connectBus, ensureStreams, publish } from "@herald/bus";
+import { answer, ask, type Bus, closeBus, connectBus, ensureStreams, publish } from "@herald/bus";
 import {
   busUsers,
   type DataOf,
@@ -13,6 +13,7 @@ import {
   type Platform,
   type ProjectId,
   type StatsRequest,
+  UsersOfDeliveries,
 } from "@herald/contracts";
 import { createLogger, readConfig } from "@herald/kit";
 import {
@@ -103,6 +104,11 @@ export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean
     log,
   });
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.05 });
+  // As dispatch answers that knows of no users.
+  const users = new Map<string, string>();
+  const answering = answer(bus, UsersOfDeliveries, async ({ deliveries }) => ({
+    users: deliveries.map(({ deviceId }) => users.get(deviceId) ?? null),
+  }));
   const db = database.client.db(database.name);
   const environment = environmentOf(broker, proxy.url, database);
   const newApp = () => createApp(readConfig(AnalyticsConfig, environment));
@@ -132,6 +138,8 @@ export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean
     app: newApp(),
     stats,
     totals,
+    /** Whose devices were, for opens to come. */
+    users,
     stores: () => ({
       opens: createOpenStore(db),
       contributions: createContributionStore(db),
@@ -160,6 +168,7 @@ export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean
     },
     stop: async (): Promise<void> => {
       await test.app.stop();
+      await answering.stop();
       await closeBus(bus);
       await proxy.stop();
       await database.drop();

@@ -2,9 +2,9 @@ import { groupedPublishEvent, openBucket } from "@herald/bus";
 import { type Lane, type OutboxEvent, type Platform, type Provider, ProvidersRecord } from "@herald/contracts";
 import { createHttp2Transport, createNegotiatedTransport } from "@herald/http2-client";
 import { createFairGate, repeat } from "@herald/kit";
-import { createOutbox, startRetention } from "@herald/mongo";
+import { createErasureStore, createOutbox, startRetention } from "@herald/mongo";
 import { createOpenTokens } from "@herald/payload";
-import type { Ground, ServiceParts } from "@herald/service";
+import { eraseUser, type Ground, keepErasing, type ServiceParts } from "@herald/service";
 import { answerDeliveries } from "./answers/answer-deliveries.ts";
 import { answerNotifications } from "./answers/answer-notifications.ts";
 import { answerProviders } from "./answers/answer-providers.ts";
@@ -25,6 +25,7 @@ import { retentionRules } from "./jobs/retention.ts";
 import { apnsId } from "./providers/apns/apns-id.ts";
 import type { KeyRing } from "./providers/webpush/key-ring.ts";
 import { createCarryOut } from "./sending/carry-out.ts";
+import { createCheckWaiting } from "./sending/check-recipients.ts";
 import { checkSettings } from "./sending/check-settings.ts";
 import { createConnectProvider } from "./sending/connect-provider.ts";
 import { createExpand } from "./sending/expand.ts";
@@ -41,6 +42,8 @@ import { deliveryCollection } from "./stores/delivery-document.ts";
 import { createDeliveryList, type ProviderIdOf } from "./stores/delivery-list.ts";
 import { createDeliveryStore } from "./stores/delivery-store.ts";
 import { createDeliveryTrace } from "./stores/delivery-trace.ts";
+import { createDeliveryUsers } from "./stores/delivery-users.ts";
+import { createUserEraser } from "./stores/erase-user.ts";
 import { createLedgerReads } from "./stores/ledger-reads.ts";
 import { type NotificationState, notificationCollection, type Told } from "./stores/notification-document.ts";
 import { createNotificationStore } from "./stores/notification-store.ts";
@@ -77,6 +80,9 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     platform === "ios" ? apnsId(notificationId, deviceId) : undefined;
   const { list } = createDeliveryList(db, providerIdOf);
   const { trace } = createDeliveryTrace(db, providerIdOf);
+  const { usersOf } = createDeliveryUsers(db);
+  const erasures = createErasureStore(db);
+  const erasing = { erasures, erase: createUserEraser(db).erase, now };
 
   const outbox = createOutbox<OutboxEvent>({
     collections: [
@@ -93,6 +99,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     outbox.flush(credentialCollection(db), { _id: `${projectId}/${provider}` });
 
   const expand = createExpand(bus);
+  const checkWaiting = createCheckWaiting(bus);
   const schedule = createSchedule(bus);
   const watch = createNotificationWatch(notifications, { maxBytes: watchedBytes, now });
   const finisher = createFinisher({
@@ -162,7 +169,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     const changed = { credentials, deliveries, records, check, pool, sweeps, flush: flushCredential, now };
     return [
       ...answerNotifications({ bus, find, notifications, deliveries, sumsOf, watch, sweeps, flush, now }),
-      ...answerDeliveries({ bus, find, list, trace, sumsOf, now }),
+      ...answerDeliveries({ bus, find, list, trace, usersOf, sumsOf, now }),
       ...answerProviders({ bus, ...changed }),
       ...answerVapidKeys({ bus, credentials, records, pool, now }),
       ...answerReplays({ bus, notifications, deliveries }),
@@ -180,16 +187,30 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
           watch,
           deliveries,
           carryOut,
+          checkWaiting,
           now,
         }),
       ),
-      wakeDue({ notifications, deliveries, watch, pool, carryOut, schedule, expand, gateOf, concurrency, now }),
+      wakeDue({
+        notifications,
+        deliveries,
+        watch,
+        pool,
+        carryOut,
+        schedule,
+        expand,
+        checkWaiting,
+        gateOf,
+        concurrency,
+        now,
+      }),
       buryDead({ notifications, deliveries, carryOut, finisher, expand, now }),
-      dropProject({ credentials, notifications, deliveries, records }),
+      dropProject({ credentials, notifications, deliveries, erasures, records }),
+      eraseUser("dispatch-erase-user", erasing),
     ],
     /** What the database must have before anything begins. Repeatable. */
     prepare: async () => {
-      for (const store of [notifications, deliveries, credentials]) await store.ensureIndexes();
+      for (const store of [notifications, deliveries, credentials, erasures]) await store.ensureIndexes();
       const { moved, missing } = await credentials.rotate();
       if (moved > 0) log.info({ moved }, "credentials are under the first master key now");
       if (missing.length > 0) log.error({ missing }, "credentials are under master keys that are not configured");
@@ -200,6 +221,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
       sweeps.start();
       const rules = retentionRules({ notifications, deliveries }, config.HERALD_DISPATCH_RETENTION);
       const working = [
+        keepErasing(erasing, log),
         startRetention({ db, rules, everyMs: retentionEveryMs, now, log }),
         repeat("compare what gateways know", reconcileEveryMs, log, async (signal) => {
           const mended = await records.reconcile(signal);

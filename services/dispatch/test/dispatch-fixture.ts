@@ -1,9 +1,20 @@
 import { generateKeyPairSync, randomBytes } from "node:crypto";
-import { ask, type Bus, closeBus, connectBus, ensureStreams, lastMessage, publish } from "@herald/bus";
+import {
+  type Answering,
+  answer,
+  ask,
+  type Bus,
+  closeBus,
+  connectBus,
+  ensureStreams,
+  lastMessage,
+  publish,
+} from "@herald/bus";
 import {
   type Addressee,
   busUsers,
   CancelNotification,
+  CheckRecipients,
   DeliverBatchV1,
   type Delivery,
   type EventContract,
@@ -77,6 +88,11 @@ export const startDispatchTest = async (environment: Record<string, string> = {}
     log: silent,
   });
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
+  // As registry answers when dispatch asks whether what waited may still be sent.
+  const moved = new Set<string>();
+  const answering = answer(bus, CheckRecipients, async ({ devices: asked }) => ({
+    moved: asked.map(({ id }) => id).filter((id) => moved.has(id)),
+  }));
   const config = readConfig(DispatchConfig, {
     HERALD_NATS_URL: natsProxy.url,
     ...broker.loginOf("dispatch"),
@@ -97,7 +113,21 @@ export const startDispatchTest = async (environment: Record<string, string> = {}
   };
   const app = createApp(config, { now, random, sweepEveryMs: 200, retentionEveryMs: 200 });
   await app.start();
-  const parts = { fate, broker, database, simulators, natsProxy, mongoProxy, bus, clock, now, app, config };
+  const parts = {
+    fate,
+    moved,
+    answering,
+    broker,
+    database,
+    simulators,
+    natsProxy,
+    mongoProxy,
+    bus,
+    clock,
+    now,
+    app,
+    config,
+  };
   await ready(parts);
   return { ...parts, ...actions(parts), stop: () => stop(parts) };
 };
@@ -105,6 +135,9 @@ export const startDispatchTest = async (environment: Record<string, string> = {}
 type Parts = {
   /** How many of the next batches die after they were sent and before their outcomes are written. */
   fate: { crashes: number };
+  /** Devices that registry says are gone or another user's. */
+  moved: Set<string>;
+  answering: Answering;
   broker: Broker;
   database: FreshDatabase;
   simulators: Simulators;
@@ -123,8 +156,9 @@ const ready = ({ app }: Parts) =>
     if (response.status !== 200) throw new Error(await response.text());
   });
 
-const stop = async ({ app, bus, natsProxy, mongoProxy, simulators, broker, database }: Parts) => {
+const stop = async ({ app, answering, bus, natsProxy, mongoProxy, simulators, broker, database }: Parts) => {
   expect(await app.stop()).toBe(true);
+  await answering.stop();
   await closeBus(bus);
   await Promise.all([natsProxy.stop(), mongoProxy.stop()]);
   await Promise.all([simulators.stop(), broker.stop(), database.drop()]);
@@ -258,6 +292,6 @@ const actions = ({ bus, simulators, database, clock, now, config }: Parts) => {
 };
 
 export const addsUp = ({ counts }: Pick<Notification, "counts">) => {
-  const { devices, accepted, failed, expired, cancelled, pending } = counts;
-  expect(accepted + failed + expired + cancelled + pending).toBe(devices);
+  const { devices, accepted, failed, expired, cancelled, skipped, pending } = counts;
+  expect(accepted + failed + expired + cancelled + skipped + pending).toBe(devices);
 };

@@ -83,6 +83,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     device: config.HERALD_GATEWAY_LIMIT_DEVICE,
     sends: config.HERALD_GATEWAY_QUOTA_SENDS,
     dryRuns: config.HERALD_GATEWAY_QUOTA_DRY_RUNS,
+    newDevices: config.HERALD_GATEWAY_LIMIT_NEW_DEVICES,
   });
   const queue = createQueueQuota({
     most: { messages: config.HERALD_GATEWAY_QUOTA_QUEUED, bytes: config.HERALD_GATEWAY_QUOTA_QUEUED_BYTES },

@@ -45,6 +45,11 @@ export const GatewayConfig = z.object({
   HERALD_GATEWAY_LIMIT_HELD: variables.bytes({ least: 1_048_576 }).default(67_108_864),
   /** Of one address; of a proxy's clients each counts by its own. */
   HERALD_GATEWAY_LIMIT_ADDRESS_HELD: variables.bytes({ least: 1_048_576 }).default(16_777_216),
+  /**
+   * New devices by client identity, per address and hour. A carrier puts some thousand phones behind one address, of which few install
+   * an app in the same hour; what a stranger registers from one stays far from a project's quota. Known devices are never counted.
+   */
+  HERALD_GATEWAY_LIMIT_NEW_DEVICES: variables.integer({ least: 1, most: mostPerHour }).default(2_000),
   /** Streams of events that are open at a time, in all. A reader that does not read holds about half a MiB until it is cut off. */
   HERALD_GATEWAY_LIMIT_STREAMS: variables.integer({ least: 0, most: 10_000 }).default(200),
   /** Of one project: a few services with replicas, and people who look on. */

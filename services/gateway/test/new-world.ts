@@ -19,7 +19,11 @@ export const newWorld = async (system: GatewayTest): Promise<World> => {
   const { call, peers } = system;
   const project = await system.project();
   const { token } = project;
-  const registered = await call("POST /api/v1/devices", { token, body: newDevice() });
+  const user = "u_8412";
+  const registered = await call("POST /api/v1/devices", {
+    token,
+    body: { device: { ...newDevice().device, user_id: user } },
+  });
   const topic = await call("POST /api/v1/topics", { token, body: { topic: { name: "news" } } });
   const sent = await call("POST /api/v1/notifications", {
     token,
@@ -40,6 +44,10 @@ export const newWorld = async (system: GatewayTest): Promise<World> => {
   const keys = `POST /admin/v1/projects/${project.id}/providers/webpush/keys`;
   const staged = await call(keys, { token: adminToken, body: {} });
   expect(staged.status).toBe(201);
+  const identityKey = await call(`POST /admin/v1/projects/${project.id}/identity-keys`, {
+    token: adminToken,
+    body: {},
+  });
   const hook = await call("POST /api/v1/webhooks", { token, body: table.createWebhook?.body?.({} as World) });
   const ping = await call(`POST /api/v1/webhooks/${hook.body.data.id}/ping`, { token });
   const times = { acceptedAt: notification.created_at, expiresAt: notification.created_at };
@@ -51,12 +59,14 @@ export const newWorld = async (system: GatewayTest): Promise<World> => {
     project,
     tokenId: tokens.body.data[0].id,
     device: registered.body.data,
+    user,
     credential: registered.body.credential,
     topic: topic.body.data,
     notification,
     webhook: hook.body.data.id,
     webhookMessage: ping.body.data.id,
     nextKey: staged.body.data.id,
+    identityKey: identityKey.body.data.id,
     deadLetter: await writeDeadLetter(system.bus, "dispatch-start", SendV1, dead),
     openToken: openTokens.sign(claim, new Date()),
   };

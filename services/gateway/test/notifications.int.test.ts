@@ -47,7 +47,7 @@ describe("what is refused, in words", () => {
       { title: "Hello", targets: ["all", "condition:'news' in topic", "conditions:x"] },
       [
         "notification.targets.1: is not a target: at character 11: expected `topics`, found `topic`",
-        "notification.targets.2: is not a target: known prefixes are device:, topic:, token:, metadata:, identifiers:, condition:",
+        "notification.targets.2: is not a target: known prefixes are device:, topic:, token:, user:, metadata:, identifiers:, condition:",
       ],
     ],
     [

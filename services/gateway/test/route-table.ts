@@ -6,6 +6,8 @@ export type World = {
   project: TestProject;
   tokenId: string;
   device: Device;
+  /** Whose the device is. */
+  user: string;
   credential: string;
   topic: { id: string; name: string };
   notification: Notification;
@@ -15,6 +17,8 @@ export type World = {
   webhookMessage: string;
   /** The id of the Web Push key that is staged. */
   nextKey: string;
+  /** The id of an identity secret. */
+  identityKey: string;
 };
 
 export type Case = {
@@ -68,6 +72,25 @@ export const table: Record<string, Case> = {
     body: ({ device: { id } }) => ({ metadata: { plan: null }, device_id: id }),
     bad: { metadata: "plan" },
   },
+  getUser: { route: ({ user }) => `GET /api/v1/users/${user}`, status: 200, badQuery: "?x=1" },
+  listUserNotifications: {
+    route: ({ user }) => `GET /api/v1/users/${user}/notifications`,
+    status: 200,
+    badQuery: "?page=0",
+    foreign: 200,
+  },
+  identifyUserDevice: {
+    route: ({ user, device: { id } }) => `PUT /api/v1/users/${user}/devices/${id}`,
+    status: 200,
+    bad: { user_id: "another" },
+  },
+  releaseUserDevice: {
+    route: ({ user, device: { id } }) => `DELETE /api/v1/users/${user}/devices/${id}`,
+    status: 204,
+    bad: { force: true },
+  },
+  logOutDevice: { route: ({ device: { id } }) => `DELETE /api/v1/devices/${id}/user`, status: 204, bad: { all: true } },
+  eraseUser: { route: ({ user }) => `DELETE /api/v1/users/${user}`, status: 202, bad: { force: true }, foreign: 202 },
   listTopics: { route: () => "GET /api/v1/topics", status: 200, badQuery: "?per_page=101", foreign: 200 },
   createTopic: {
     route: () => "POST /api/v1/topics",
@@ -77,6 +100,12 @@ export const table: Record<string, Case> = {
     foreign: 201,
   },
   getTopic: { route: ({ topic: { id } }) => `GET /api/v1/topics/${id}`, status: 200, badQuery: "?full" },
+  changeTopic: {
+    route: ({ topic: { id } }) => `PATCH /api/v1/topics/${id}`,
+    status: 200,
+    body: () => ({ topic: { closed: true } }),
+    bad: { topic: { closed: "yes" } },
+  },
   deleteTopic: { route: ({ topic: { name } }) => `DELETE /api/v1/topics/${name}`, status: 204, bad: { devices: [] } },
   subscribeDevices: {
     route: ({ topic: { id } }) => `PUT /api/v1/topics/${id}/devices`,
@@ -218,6 +247,22 @@ export const table: Record<string, Case> = {
   listTokens: { route: ({ project }) => `GET /admin/v1/projects/${project.id}/tokens`, status: 200, badQuery: "?q" },
   revokeToken: {
     route: ({ project, tokenId }) => `DELETE /admin/v1/projects/${project.id}/tokens/${tokenId}`,
+    status: 204,
+    bad: { now: true },
+  },
+  createIdentityKey: {
+    route: ({ project }) => `POST /admin/v1/projects/${project.id}/identity-keys`,
+    status: 201,
+    body: () => ({}),
+    bad: { public_key: 1 },
+  },
+  listIdentityKeys: {
+    route: ({ project }) => `GET /admin/v1/projects/${project.id}/identity-keys`,
+    status: 200,
+    badQuery: "?q",
+  },
+  deleteIdentityKey: {
+    route: ({ project, identityKey }) => `DELETE /admin/v1/projects/${project.id}/identity-keys/${identityKey}`,
     status: 204,
     bad: { now: true },
   },

@@ -20,5 +20,6 @@ export const createApp = (
     database: config.HERALD_REGISTRY_DATABASE,
     drainMs,
     log,
-    assemble: (ground) => assemble({ ...ground, retentionEveryMs: config.HERALD_RETENTION_INTERVAL, ...overrides }),
+    assemble: (ground) =>
+      assemble(config, { ...ground, retentionEveryMs: config.HERALD_RETENTION_INTERVAL, ...overrides }),
   });

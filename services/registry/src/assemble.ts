@@ -1,15 +1,21 @@
 import { openBucket, publishEvent } from "@herald/bus";
 import { type OutboxEvent, ProjectRecord, TokenRecord } from "@herald/contracts";
 import { repeat } from "@herald/kit";
-import { createCounts, createOutbox, startRetention } from "@herald/mongo";
+import { createCounts, createErasureStore, createOutbox, startRetention } from "@herald/mongo";
 import type { Ground, ServiceParts } from "@herald/service";
 import { answerAudience } from "./answers/answer-audience.ts";
 import { answerDevices } from "./answers/answer-devices.ts";
+import { answerIdentityKeys } from "./answers/answer-identity-keys.ts";
 import { answerProjects } from "./answers/answer-projects.ts";
 import { answerTokens } from "./answers/answer-tokens.ts";
 import { answerTopics } from "./answers/answer-topics.ts";
+import { answerUsers } from "./answers/answer-users.ts";
+import type { RegistryConfig } from "./config.ts";
 import { expand } from "./handlers/expand.ts";
 import { retireDevice } from "./handlers/retire-device.ts";
+import { createDeviceQuota } from "./identity/device-quota.ts";
+import { rewrapSecrets } from "./identity/rewrap-secrets.ts";
+import { createVerifyUserToken } from "./identity/verify-user-token.ts";
 import { createInOrder } from "./in-order.ts";
 import { retentionRules } from "./jobs/retention.ts";
 import { createKnownProjects } from "./known-projects.ts";
@@ -36,7 +42,7 @@ const defaults = {
 export type Overrides = Partial<typeof defaults>;
 
 /** Everything between the bus and the database, readable from the stores up to the handlers. */
-export const assemble = (ground: Ground & Overrides): ServiceParts => {
+export const assemble = (config: RegistryConfig, ground: Ground & Overrides): ServiceParts => {
   const { bus, db, log, now, removeEveryMs, lingerMs, reconcileEveryMs, retentionEveryMs } = { ...defaults, ...ground };
 
   const counts = createCounts();
@@ -45,19 +51,22 @@ export const assemble = (ground: Ground & Overrides): ServiceParts => {
   const devices = createDeviceStore(db, counts);
   const audience = createAudienceStore(db);
   const expansions = createExpansionStore(db);
+  const erasures = createErasureStore(db);
+  const masterKeys = config.HERALD_REGISTRY_MASTER_KEYS;
 
   const collections = {
     projects: projectCollection(db),
     topics: topicCollection(db),
     devices: deviceCollection(db),
   };
+  const publish = (event: OutboxEvent) => publishEvent(bus, event);
   const outbox = createOutbox<OutboxEvent>({
     collections: [
       { collection: collections.projects },
       { collection: collections.topics, tombstone: "sweptAt" },
       { collection: collections.devices, tombstone: "deletedAt" },
     ],
-    publish: (event) => publishEvent(bus, event),
+    publish,
     log,
   });
   const announce = createAnnounce(outbox, collections);
@@ -66,17 +75,43 @@ export const assemble = (ground: Ground & Overrides): ServiceParts => {
     tokens: openBucket(bus, "push_tokens", TokenRecord),
     settings: openBucket(bus, "push_projects", ProjectRecord),
   });
-  const parts = { projects, topics, devices, announce, knownProjects, inOrder: createInOrder(), now };
+  const parts = {
+    projects,
+    topics,
+    devices,
+    erasures,
+    announce,
+    knownProjects,
+    inOrder: createInOrder(),
+    verifyUserToken: createVerifyUserToken(projects, masterKeys, now),
+    deviceQuota: createDeviceQuota({
+      most: config.HERALD_REGISTRY_QUOTA_DEVICES,
+      countUpTo: devices.countUpTo,
+      now,
+    }),
+    now,
+  };
 
   return {
     prepare: async () => {
-      for (const store of [projects, topics, devices, expansions]) await store.ensureIndexes();
+      for (const store of [projects, topics, devices, expansions, erasures]) await store.ensureIndexes();
+      const { moved, missing } = await rewrapSecrets(projects, masterKeys);
+      if (moved > 0) log.info({ moved }, "identity secrets are under the first master key now");
+      if (missing.length > 0) log.error({ missing }, "identity secrets are under master keys that are not configured");
+      const unprotected = await projects.countUnprotected();
+      if (unprotected > 0)
+        log.warn(
+          { projects: unprotected },
+          "projects without protected_metadata: their clients may claim any user_id in metadata",
+        );
     },
     handlers: [expand({ bus, audience, expansions, now }), retireDevice({ devices, announce, now })],
     begin: () => {
       const answering = [
         ...answerProjects(bus, parts),
         ...answerTokens(bus, parts),
+        ...answerIdentityKeys(bus, { projects, masterKeys, now }),
+        ...answerUsers(bus, { ...parts, publish }),
         ...answerDevices(bus, parts),
         ...answerTopics(bus, parts),
         ...answerAudience(bus, { audience, devices }),

@@ -3,6 +3,7 @@ import {
   logConfig,
   mongoConfig,
   natsConfig,
+  parseMasterKeys,
   retentionConfig,
   telemetryConfig,
   variables,
@@ -19,5 +20,12 @@ export const RegistryConfig = z.object({
   ...httpConfig("registry", { port: 8081, metricsPort: 9081 }),
   /** Databases that share a server, as tests do, are told apart by it. */
   HERALD_REGISTRY_DATABASE: variables.text().default("herald_registry"),
+  /** Wraps the data keys of identity secrets: without it they cannot be read, with another they are lost. */
+  HERALD_REGISTRY_MASTER_KEYS: variables.keyRing(parseMasterKeys, "wrapping"),
+  /**
+   * Devices of one project. Ten million are more than one installation is sized for; a stranger who registers devices without end is
+   * stopped before the database is full.
+   */
+  HERALD_REGISTRY_QUOTA_DEVICES: variables.integer({ least: 1, most: 1_000_000_000 }).default(10_000_000),
 });
 export type RegistryConfig = z.infer<typeof RegistryConfig>;

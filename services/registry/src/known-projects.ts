@@ -28,7 +28,11 @@ const tokenRecord = (projectId: ProjectId, token: TokenEntry): TokenRecord => ({
   ...(token.expiresAt && { expiresAt: token.expiresAt.toISOString() }),
 });
 
-const settingsRecord = ({ _id, openRegistration }: ProjectDocument): ProjectRecord => ({ id: _id, openRegistration });
+const settingsRecord = ({ _id, openRegistration, protectedMetadata }: ProjectDocument): ProjectRecord => ({
+  id: _id,
+  openRegistration,
+  ...(protectedMetadata && { protectedMetadata: [...protectedMetadata] }),
+});
 
 const wantedTokens = (project: ProjectDocument): TokenEntry[] =>
   project.deletedAt ? [] : project.tokens.filter(({ revokedAt }) => revokedAt === undefined);

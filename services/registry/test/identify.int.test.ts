@@ -35,11 +35,11 @@ describe("identification by a client", () => {
     });
   });
 
-  test("with the token before rotates it and keeps the device; again, it is the same", async () => {
+  test("with the token before and the device's credential rotates it and keeps the device; again, it is the same", async () => {
     const { device } = await registry.register(projectId, token, { topics: ["news"] });
     const next = apnsToken("next");
     for (const _ of [1, 2]) {
-      expect(await identify(next, { previousToken: token })).toEqual({
+      expect(await identify(next, { previousToken: token, provenDevice: device.id })).toEqual({
         created: false,
         device: { id: device.id, status: "active" },
       });
@@ -51,6 +51,21 @@ describe("identification by a client", () => {
     expect((await identify(token)).created).toBe(true);
   });
 
+  test("with the token before and nothing to prove it is a new device, as if nobody knew that token", async () => {
+    const { device } = await registry.register(projectId, token, { topics: ["news"], userId: "ann" });
+    const other = await registry.register(projectId, apnsToken("other"));
+    for (const [at, proof] of [{}, { provenDevice: other.device.id }].entries()) {
+      const { created, device: made } = await identify(apnsToken(`next ${at}`), { previousToken: token, ...proof });
+      expect(created).toBe(true);
+      expect(await registry.ask(GetDevice, { projectId, deviceId: made.id })).toMatchObject({
+        user_id: null,
+        topics: [],
+      });
+    }
+    expect(await identify(other.device.token, { previousToken: token })).toMatchObject({ created: false });
+    expect(await registry.ask(GetDevice, { projectId, deviceId: device.id })).toEqual(device);
+  });
+
   test("with a token before that nobody knows is a new device", async () => {
     expect(await identify(token, { previousToken: apnsToken("gone") })).toMatchObject({ created: true });
   });
@@ -58,7 +73,11 @@ describe("identification by a client", () => {
   test("onto a token that another device holds is refused, and changes neither", async () => {
     const one = await registry.register(projectId, token);
     const other = await registry.register(projectId, apnsToken("other"));
-    expect(await failure(identify(other.device.token, { previousToken: token, metadata: { a: 1 } }))).toEqual({
+    expect(
+      await failure(
+        identify(other.device.token, { previousToken: token, provenDevice: one.device.id, metadata: { a: 1 } }),
+      ),
+    ).toEqual({
       code: "token-held",
       messages: ["identifier: another device holds this push token"],
     });
@@ -71,7 +90,7 @@ describe("identification by a client", () => {
       Array.from({ length: 10 }, (_, at) => registry.register(projectId, apnsToken(`owner ${at}`))),
     );
     const results = await Promise.allSettled(
-      owners.map(({ device }) => identify(token, { previousToken: device.token })),
+      owners.map(({ device }) => identify(token, { previousToken: device.token, provenDevice: device.id })),
     );
     expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
     expect(await registry.db.collection("devices").countDocuments({ projectId, token })).toBe(1);

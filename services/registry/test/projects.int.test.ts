@@ -5,6 +5,7 @@ import {
   CreateTokenQuestion,
   CreateTopicQuestion,
   DeleteProject,
+  defaultProtectedMetadata,
   GetProject,
   ListProjects,
   ListTokens,
@@ -61,6 +62,7 @@ describe("a project", () => {
     expect((await registry.settings.get(projectSettingsKey(projectId)))?.value).toEqual({
       id: projectId,
       openRegistration: true,
+      protectedMetadata: defaultProtectedMetadata,
     });
     expect(await create(projectId, tokenId, projectId)).toEqual({ project, created: false });
     expect(await registry.ask(GetProject, { projectId })).toEqual(project);

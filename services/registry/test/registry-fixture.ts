@@ -48,7 +48,13 @@ export type RegistryTest = Awaited<ReturnType<typeof startRegistryTest>>;
 
 const log = createLogger({ service: "test", level: "silent" });
 
-export const startRegistryTest = async ({ overrides }: { overrides?: Overrides } = {}) => {
+export const startRegistryTest = async ({
+  overrides,
+  environment = {},
+}: {
+  overrides?: Overrides;
+  environment?: Record<string, string>;
+} = {}) => {
   const noLeak = leakCheck();
   const [broker, database]: [Broker, FreshDatabase] = await Promise.all([startBroker(), freshDatabase()]);
   const bus: Bus = await connectBus({
@@ -67,6 +73,8 @@ export const startRegistryTest = async ({ overrides }: { overrides?: Overrides }
         ...broker.loginOf("registry"),
         HERALD_MONGO_URL: proxy.url,
         HERALD_REGISTRY_DATABASE: database.name,
+        HERALD_REGISTRY_MASTER_KEYS: `m1:${Buffer.alloc(32, 7).toString("base64")}`,
+        ...environment,
         HERALD_REGISTRY_PORT: "0",
         HERALD_REGISTRY_METRICS_PORT: "0",
       }),

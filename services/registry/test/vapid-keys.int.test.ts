@@ -39,6 +39,7 @@ test("a subscription keeps the key that it was made with, through every way of r
     projectId,
     token: "https://push.example/2",
     previousToken: endpoint,
+    provenDevice: device.id,
     ...web(undefined, first),
   });
   expect(await counts(projectId)).toEqual({ [first]: 1 });

@@ -5,6 +5,7 @@ import { Delivery, DeliveryAttempt, DeliveryStatus, Notification } from "../http
 import { isDeepPage, PageRequest, pageOf } from "../http/v1/pagination.ts";
 import { DeviceId, NotificationId, ProjectId } from "../ids.ts";
 import { Provider } from "../platforms.ts";
+import { UserId } from "../users.ts";
 import { VapidKeyId } from "../vapid.ts";
 
 const project = { projectId: ProjectId };
@@ -15,7 +16,8 @@ export const ListNotifications = defineQuestion(
   "dispatch",
   "notifications",
   "list",
-  z.object({ ...project, page: PageRequest }),
+  /** `userId`: those that name this user as a target. */
+  z.object({ ...project, page: PageRequest, userId: UserId.optional() }),
   pageOf(Notification),
   isDeepPage,
 );

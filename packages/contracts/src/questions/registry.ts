@@ -7,6 +7,7 @@ import { isDeepPage, PageRequest, pageOf } from "../http/v1/pagination.ts";
 import { SubscriptionResult, Topic, TopicName, TopicReference } from "../http/v1/topics.ts";
 import { DeviceId, ProjectId, TokenId, TopicId } from "../ids.ts";
 import { ApnsEnvironment, FcmTokenKind, Platform, WebPushKeys } from "../platforms.ts";
+import { UserId, UserToken } from "../users.ts";
 
 const project = { projectId: ProjectId };
 const device = { ...project, deviceId: DeviceId };
@@ -17,7 +18,14 @@ export const CreateProjectQuestion = defineQuestion(
   "projects",
   "create",
   /** The gateway makes the id and the token, so that a repeated request makes the same project. */
-  z.object({ ...project, name: z.string(), openRegistration: z.boolean(), tokenId: TokenId, tokenHash: z.string() }),
+  z.object({
+    ...project,
+    name: z.string(),
+    openRegistration: z.boolean(),
+    protectedMetadata: z.array(z.string()).optional(),
+    tokenId: TokenId,
+    tokenHash: z.string(),
+  }),
   z.object({ project: Project, created: z.boolean() }),
 );
 export const ListProjects = defineQuestion(
@@ -33,7 +41,12 @@ export const ChangeProjectQuestion = defineQuestion(
   "registry",
   "projects",
   "change",
-  z.object({ ...project, name: z.string().optional(), openRegistration: z.boolean().optional() }),
+  z.object({
+    ...project,
+    name: z.string().optional(),
+    openRegistration: z.boolean().optional(),
+    protectedMetadata: z.array(z.string()).optional(),
+  }),
   Project,
 );
 export const DeleteProject = defineQuestion("registry", "projects", "delete", z.object(project), done);
@@ -88,7 +101,7 @@ export const RegisterDeviceQuestion = defineQuestion(
   "registry",
   "devices",
   "register",
-  z.object({ ...registration, topics: z.array(TopicName) }),
+  z.object({ ...registration, topics: z.array(TopicName), userId: UserId.nullable().optional() }),
   z.object({ device: Device, credential: z.string(), created: z.boolean() }),
 );
 /** The same for an unauthenticated client: a known device answers no credential. */
@@ -96,7 +109,15 @@ export const IdentifyDevice = defineQuestion(
   "registry",
   "devices",
   "identify",
-  z.object({ ...registration, previousToken: PushToken.optional() }),
+  z.object({
+    ...registration,
+    previousToken: PushToken.optional(),
+    userToken: UserToken.optional(),
+    /** The device whose credential came with the request. */
+    provenDevice: DeviceId.optional(),
+    /** False: its address has registered too many new devices, so only a known one may register. */
+    mayCreate: z.boolean().optional(),
+  }),
   z.object({ device: DeviceSummary, credential: z.string().optional(), created: z.boolean() }),
 );
 export const ListDevices = defineQuestion(
@@ -112,7 +133,13 @@ export const ChangeDeviceQuestion = defineQuestion(
   "registry",
   "devices",
   "change",
-  z.object({ ...device, change: ChangeDevice.shape.device, ...subscribedWith }),
+  z.object({
+    ...device,
+    change: ChangeDevice.shape.device,
+    ...subscribedWith,
+    /** Only while the device is this user's; else it is not found. */
+    ofUser: UserId.optional(),
+  }),
   Device,
 );
 /** By client identity: the device that holds the token, with `platform` where two do. */
@@ -120,7 +147,13 @@ export const ChangeMetadataByToken = defineQuestion(
   "registry",
   "devices",
   "change-by-token",
-  z.object({ ...project, token: PushToken, platform: Platform.optional(), metadata: AppData }),
+  z.object({
+    ...project,
+    token: PushToken,
+    platform: Platform.optional(),
+    metadata: AppData,
+    userToken: UserToken.optional(),
+  }),
   DeviceSummary,
 );
 export const DeleteDevice = defineQuestion("registry", "devices", "delete", z.object(device), done);
@@ -152,8 +185,15 @@ export const CreateTopicQuestion = defineQuestion(
   "registry",
   "topics",
   "create",
-  z.object({ ...project, topicId: TopicId, name: TopicName }),
+  z.object({ ...project, topicId: TopicId, name: TopicName, closed: z.boolean().optional() }),
   z.object({ topic: Topic, created: z.boolean() }),
+);
+export const ChangeTopicQuestion = defineQuestion(
+  "registry",
+  "topics",
+  "change",
+  z.object({ ...project, topic: TopicReference, closed: z.boolean() }),
+  Topic,
 );
 export const DeleteTopic = defineQuestion(
   "registry",
@@ -167,7 +207,7 @@ const subscription = z.object({
   ...project,
   topic: TopicReference,
   devices: z.array(DeviceId).min(1).max(1000),
-  /** A project token that names a topic which does not exist creates it; a device may not. */
+  /** A project token that names a topic which does not exist creates it, and subscribes to a closed one; a device may not. */
   create: z.boolean(),
 });
 export const SubscribeDevices = defineQuestion("registry", "topics", "subscribe", subscription, SubscriptionResult);

@@ -36,12 +36,14 @@ export function serviceEnvironment(
   const defaults = {
     HERALD_ADMIN_TOKEN: secrets.adminToken,
     HERALD_OPEN_KEYS: secrets.openKeys,
+    HERALD_REGISTRY_MASTER_KEYS: secrets.masterKeys,
     HERALD_DISPATCH_MASTER_KEYS: secrets.masterKeys,
     HERALD_DISPATCH_CUSTOM_ENDPOINTS: "true", // the simulators are not where Apple and Google are
     HERALD_ANALYTICS_MASTER_KEYS: secrets.masterKeys,
     HERALD_ANALYTICS_WEBHOOKS_ANY_HOST: "true", // whoever tries webhooks receives them on this machine
     HERALD_GATEWAY_LIMIT_FAILURES: LOCAL_LIMIT,
     HERALD_GATEWAY_LIMIT_CLIENTS: LOCAL_LIMIT,
+    HERALD_GATEWAY_LIMIT_NEW_DEVICES: NO_LIMIT,
     HERALD_GATEWAY_LIMIT_DEVICE: LOCAL_LIMIT,
     HERALD_GATEWAY_LIMIT_TOKEN: NO_LIMIT,
     HERALD_GATEWAY_LIMIT_PROJECT: NO_LIMIT,

@@ -1,5 +1,5 @@
 import { answer, type Bus } from "@herald/bus";
-import { GetStats, type ProjectId, type StatsRequest } from "@herald/contracts";
+import { GetStats, type ProjectId, type StatsRequest, userKey } from "@herald/contracts";
 import type { RollupOf } from "../domain/fold-parts.ts";
 import { intervalsOf } from "../domain/intervals.ts";
 import { statsView, sumHours } from "../domain/stats.ts";
@@ -14,12 +14,16 @@ const page = 500;
 const rollupsOf = async (
   notices: NoticeStore,
   projectId: ProjectId,
-  { notificationId, topic }: StatsRequest,
+  { notificationId, topic, userId }: StatsRequest,
   { from, to }: { from: Date; to: Date },
 ): Promise<RollupOf[]> => {
   if (notificationId !== undefined) return [`hours/${notificationId}`];
-  if (topic === undefined) return ["project"];
-  const ids = await notices.ofTopic(projectId, topic, new Date(from.getTime() - longestLifeMs), to);
+  if (topic === undefined && userId === undefined) return ["project"];
+  const since = new Date(from.getTime() - longestLifeMs);
+  const ids =
+    userId === undefined
+      ? await notices.ofTopic(projectId, topic ?? "", since, to)
+      : await notices.ofUser(projectId, userKey(projectId, userId), since, to);
   return ids.map((id) => `hours/${id}` as const);
 };
 

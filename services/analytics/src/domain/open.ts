@@ -22,7 +22,7 @@ export const openId = ({ notificationId, deviceId }: Pick<Open, "notificationId"
   `${notificationId}/${deviceId}`;
 
 /** The event of an open. Its id comes from the open alone, so that whoever publishes it again says the same fact. */
-export const openedEvent = (open: Open): OutboxEvent<"NotificationOpenedV1"> => ({
+export const openedEvent = (open: Open, userId: string | null = null): OutboxEvent<"NotificationOpenedV1"> => ({
   id: createHash("sha256").update(openId(open)).digest("base64url"),
   event: "NotificationOpenedV1",
   subject: open.notificationId,
@@ -32,6 +32,7 @@ export const openedEvent = (open: Open): OutboxEvent<"NotificationOpenedV1"> => 
     notificationId: open.notificationId,
     deviceId: open.deviceId,
     ...(open.platform === undefined ? {} : { platform: open.platform }),
+    ...(userId === null ? {} : { userId }),
     openedAt: open.openedAt.toISOString(),
   },
 });

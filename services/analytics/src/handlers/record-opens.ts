@@ -1,5 +1,6 @@
 import { defineBatchHandler } from "@herald/bus";
 import { OpensV1 } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
 import { type Contribution, openParts, reportId } from "../domain/contribution.ts";
 import type { ReportedOpen } from "../domain/open.ts";
 import type { EmitOpens } from "../emit-opens.ts";
@@ -44,6 +45,10 @@ export const recordOpens = (
         if (first === undefined) return [];
         return [{ _id: report, projectId: first.projectId, kind: "opens", parts: openParts(rows, since) }];
       });
-      await Promise.all([contributions.put(counted), emit(toEmit)]);
+      // Stored and counted as they are; while dispatch is away, the sweep emits them later.
+      const emitted = emit(toEmit).catch((error: unknown) => {
+        if (!(error instanceof HeraldError && error.code === "service-away")) throw error;
+      });
+      await Promise.all([contributions.put(counted), emitted]);
     },
   });

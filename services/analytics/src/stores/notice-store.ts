@@ -1,4 +1,4 @@
-import { firstNotificationId, type NotificationId, type ProjectId } from "@herald/contracts";
+import { firstNotificationId, idTime, type NotificationId, type ProjectId } from "@herald/contracts";
 import {
   ensureIndexes,
   forCaller,
@@ -17,6 +17,8 @@ export type Notice = {
   readonly _id: NotificationId;
   readonly projectId: ProjectId;
   readonly topics: readonly string[];
+  /** `userKey` of the users among its targets; absent: none. */
+  readonly userKeys?: readonly string[];
   /** When sending begins. */
   readonly at: Date;
   readonly sendAt?: Date;
@@ -27,13 +29,19 @@ const byTopic = {
   purpose: "statistics",
 } as const satisfies IndexSpec;
 
+const byUser = {
+  fields: { projectId: 1, userKeys: 1, at: 1 },
+  purpose: "statistics",
+  partial: { userKeys: { $exists: true } },
+} as const satisfies IndexSpec;
+
 const deletionPage = 2_000;
 
 /** Topics and times of notifications. Every function throws `database-away` when the database is. */
 export const createNoticeStore = (db: Db) => {
   const notices: Collection<Notice> = db.collection("notices");
   return guardStore({
-    ensureIndexes: () => ensureIndexes(notices, [byTopic]),
+    ensureIndexes: () => ensureIndexes(notices, [byTopic, byUser]),
 
     /** Stores it once: what it says never changes. */
     put: async (notice: Notice): Promise<void> => {
@@ -71,6 +79,33 @@ export const createNoticeStore = (db: Db) => {
       const old = { _id: { $lt: firstNotificationId(before) } };
       const { length } = await removeFirst(notices, old, { hint: "_id_", sort: { _id: 1 } });
       return { removed: length, more: length === retentionBatch };
+    },
+
+    /** Notifications to a user whose sending began between two times. */
+    ofUser: async (projectId: ProjectId, key: string, from: Date, to: Date): Promise<NotificationId[]> => {
+      const found = await notices
+        .find(
+          { projectId, userKeys: { $exists: true, $eq: key }, at: { $gte: from, $lt: to } },
+          { hint: indexName(byUser), projection: { _id: 1 } },
+        )
+        .toArray();
+      return found.map(({ _id }) => _id);
+    },
+
+    /** Forgets that notifications from before `at` were to a user. */
+    eraseUser: async (projectId: ProjectId, key: string, at: Date): Promise<void> => {
+      const found = await notices
+        .find(
+          { projectId, userKeys: { $exists: true, $eq: key } },
+          { hint: indexName(byUser), projection: { _id: 1 }, batchSize: deletionPage },
+        )
+        .toArray();
+      const ids = found.map(({ _id }) => _id).filter((id) => idTime(id) <= at);
+      for (let from = 0; from < ids.length; from += deletionPage)
+        await notices.updateMany(
+          { projectId, _id: { $in: ids.slice(from, from + deletionPage) } },
+          { $pull: { userKeys: key } },
+        );
     },
 
     /** Removes notices of a project, a page at a time. False when none is left. */

@@ -88,6 +88,22 @@ export const createWebhookMessageStore = (db: Db) => {
       }
     },
 
+    /**
+     * Changes what messages about events from before `at` say, where `change` gives another payload. One that tells of the erasure
+     * itself changes once it has been sent.
+     */
+    rewrite: async (projectId: ProjectId, at: Date, change: (payload: string) => string): Promise<void> => {
+      const all = messages.find(
+        { projectId, at: { $lte: at } },
+        { hint: indexName(byWebhook), projection: { projectId: 1, payload: 1, type: 1, state: 1 } },
+      );
+      for await (const { _id, payload, type, state } of all) {
+        if (state === "waiting" && type === "user.erased") continue;
+        const changed = change(payload);
+        if (changed !== payload) await messages.updateOne({ _id, projectId }, { $set: { payload: changed } });
+      }
+    },
+
     find: (projectId: ProjectId, webhookId: WebhookId, id: WebhookMessageId) =>
       messages.findOne({ _id: id, projectId, webhookId }),
 

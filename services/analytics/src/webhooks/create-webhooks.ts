@@ -64,6 +64,8 @@ export const createWebhooks = (config: AnalyticsConfig, ground: Ground & Webhook
     handler: makeWebhookMessages(webhooks, messages, sender, now),
     /** Whose rows go with their project. */
     stores: [webhooks, messages],
+    /** Changes what stored messages say. */
+    rewrite: messages.rewrite,
     /** What the database must have before anything begins. Repeatable. */
     prepare: async () => {
       for (const store of [webhooks, messages]) await store.ensureIndexes();

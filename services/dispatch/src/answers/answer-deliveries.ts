@@ -1,7 +1,14 @@
 import { type Answering, answer, type Bus } from "@herald/bus";
-import { ListDeliveries, type NotificationId, type ProjectId, TellDelivery } from "@herald/contracts";
+import {
+  ListDeliveries,
+  type NotificationId,
+  type ProjectId,
+  TellDelivery,
+  UsersOfDeliveries,
+} from "@herald/contracts";
 import type { DeliveryList } from "../stores/delivery-list.ts";
 import type { DeliveryTrace } from "../stores/delivery-trace.ts";
+import type { DeliveryUsers } from "../stores/delivery-users.ts";
 import type { Sums } from "../stores/ledger-reads.ts";
 import { unsentView } from "./answer-notifications.ts";
 import type { FindNotification } from "./find-notification.ts";
@@ -12,16 +19,21 @@ type Options = {
   readonly find: FindNotification;
   readonly list: DeliveryList["list"];
   readonly trace: DeliveryTrace["trace"];
+  readonly usersOf: DeliveryUsers["usersOf"];
   readonly sumsOf: (projectId: ProjectId, id: NotificationId) => Promise<Sums>;
   readonly now: () => Date;
 };
 
 /** The ledger of a notification, one row per device, and what it knows of a single one. */
-export const answerDeliveries = ({ bus, find, list, trace, sumsOf, now }: Options): Answering[] => [
+export const answerDeliveries = ({ bus, find, list, trace, usersOf, sumsOf, now }: Options): Answering[] => [
   answer(bus, ListDeliveries, async ({ projectId, notificationId, status, page }) => {
     await find(projectId, notificationId);
     return list({ projectId, notificationId, status }, page);
   }),
+
+  answer(bus, UsersOfDeliveries, async ({ projectId, deliveries }) => ({
+    users: await usersOf(projectId, deliveries),
+  })),
 
   answer(bus, TellDelivery, async ({ projectId, notificationId, deviceId }) => {
     const found = await find(projectId, notificationId);

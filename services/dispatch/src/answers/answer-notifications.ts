@@ -72,8 +72,8 @@ export const answerNotifications = (options: Options): Answering[] => {
       return "document" in found ? view(found.document) : unsentView(found.send, now());
     }),
 
-    answer(bus, ListNotifications, async ({ projectId, page }) => {
-      const found = await notifications.list(projectId, page);
+    answer(bus, ListNotifications, async ({ projectId, page, userId }) => {
+      const found = await notifications.list(projectId, page, userId);
       return { ...found, data: await Promise.all(found.data.map(view)) };
     }),
 

@@ -19,6 +19,7 @@ export const notificationView = (document: NotificationRecord, sums?: Sums): Not
       status: final.status,
       counts: shownCounts(final.tally),
       failures: { ...final.failures },
+      skips: { ...final.tally.skips },
       completed_at: final.at.toISOString(),
     };
   const tally = sums?.tally ?? { devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0 };
@@ -32,5 +33,6 @@ export const notificationView = (document: NotificationRecord, sums?: Sums): Not
     }),
     counts: shownCounts(tally, expanded?.devices),
     failures: { ...sums?.failures },
+    skips: { ...tally.skips },
   };
 };

@@ -8,6 +8,8 @@ export type Tally = {
   readonly failed: number;
   readonly expired: number;
   readonly cancelled: number;
+  /** By reason; absent: none were. */
+  readonly skips?: Failures;
 };
 
 export type Failures = Readonly<Record<string, number>>;
@@ -20,7 +22,11 @@ export const addTallies = (one: Tally, other: Tally): Tally => ({
   failed: one.failed + other.failed,
   expired: one.expired + other.expired,
   cancelled: one.cancelled + other.cancelled,
+  ...((one.skips || other.skips) && { skips: addFailures(one.skips ?? {}, other.skips ?? {}) }),
 });
+
+export const skippedOf = ({ skips = {} }: Pick<Tally, "skips">): number =>
+  Object.values(skips).reduce((sum, count) => sum + count, 0);
 
 export const addFailures = (one: Failures, other: Failures): Failures => {
   const sum: Record<string, number> = { ...one };
@@ -30,17 +36,19 @@ export const addFailures = (one: Failures, other: Failures): Failures => {
 
 /**
  * The counts that are shown, where `expandedDevices` is what registry dealt: its batches reach the ledger one by one, and until
- * then their devices are pending. devices = accepted + failed + expired + cancelled + pending, always.
+ * then their devices are pending. devices = accepted + failed + expired + cancelled + skipped + pending, always.
  */
 export const shownCounts = (tally: Tally, expandedDevices = 0): NotificationCounts => {
   const devices = Math.max(tally.devices, expandedDevices);
-  const settled = tally.accepted + tally.failed + tally.expired + tally.cancelled;
+  const skipped = skippedOf(tally);
+  const settled = tally.accepted + tally.failed + tally.expired + tally.cancelled + skipped;
   return {
     devices,
     accepted: tally.accepted,
     failed: tally.failed,
     expired: tally.expired,
     cancelled: tally.cancelled,
+    skipped,
     pending: devices - settled,
     opened: 0,
   };

@@ -55,14 +55,19 @@ export const createResultTable = (devices: number) => {
   const sums = (): { tally: Tally; failures: Failures } => {
     const tally = { devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0 };
     const failures: Record<string, number> = {};
+    const skips: Record<string, number> = {};
     for (const [index, { status, reason }] of results.entries()) {
       const size = sizes[index] ?? 0;
       if (status === "deferred") continue;
       tally.devices += size;
+      if (status === "skipped") {
+        if (reason !== undefined) skips[reason] = (skips[reason] ?? 0) + size;
+        continue;
+      }
       tally[status] += size;
       if (status === "failed" && reason !== undefined) failures[reason] = (failures[reason] ?? 0) + size;
     }
-    return { tally, failures };
+    return { tally: Object.keys(skips).length > 0 ? { ...tally, skips } : tally, failures };
   };
 
   return {

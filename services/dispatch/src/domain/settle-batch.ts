@@ -1,4 +1,4 @@
-import { type Addressee, type DeliveryReason, pushTokenHash } from "@herald/contracts";
+import { type Addressee, type DeliveryReason, type DeviceId, pushTokenHash } from "@herald/contracts";
 import type { Failures, Tally } from "./counts.ts";
 import type { Outcome } from "./outcome.ts";
 import { createResultTable, type DeviceResult } from "./result-table.ts";
@@ -56,6 +56,8 @@ export type BatchRun = {
   /** Devices whose server must be left alone: it asked for that, or it fails again and again. */
   readonly held?: ReadonlyMap<number, Held> | undefined;
   readonly stop?: Stop | undefined;
+  /** Devices that changed hands, or are gone, while they waited: nothing was sent to them. */
+  readonly moved?: ReadonlySet<DeviceId> | undefined;
   /** When sending began: what a verdict without a time of its own is dated. */
   readonly startedAt: Date;
   readonly now: Date;
@@ -151,6 +153,8 @@ const judge = (run: BatchRun, device: Sendable, outcome: Outcome): Decision => {
 };
 
 const unsent = (run: BatchRun, index: number, device: Sendable): Decision => {
+  if (run.moved?.has(device.id))
+    return { status: "skipped", reason: "moved", attempts: device.attempts, possibleRepeat: device.repeat };
   const held = run.held?.get(index);
   // Whatever stopped the rest of the batch for good stops it too.
   if (held && (run.stop === undefined || run.stop.kind === "paused"))

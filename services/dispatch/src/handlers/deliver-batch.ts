@@ -5,6 +5,7 @@ import { HeraldError } from "@herald/kit";
 import { rootGeneration } from "../domain/batch-ids.ts";
 import { placesOf } from "../domain/places.ts";
 import type { CarryOut } from "../sending/carry-out.ts";
+import type { CheckWaiting } from "../sending/check-recipients.ts";
 import type { NotificationWatch } from "../sending/notification-watch.ts";
 import type { Claim } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
@@ -25,6 +26,9 @@ export const claimOf = ({ publishedAt, sequence }: Pick<Delivery<unknown>, "publ
   sequence,
 });
 
+/** A batch that waited longer in its queue asks again whose its devices are, where that matters. */
+const freshMs = 2_000;
+
 /** A batch of devices: ledger row, pushes, outcomes, ack, in this order. */
 export const deliverBatch = ({
   durable,
@@ -33,6 +37,7 @@ export const deliverBatch = ({
   watch,
   deliveries,
   carryOut,
+  checkWaiting,
   now,
 }: {
   durable: (typeof deliverDurables)[number];
@@ -42,6 +47,7 @@ export const deliverBatch = ({
   watch: NotificationWatch;
   deliveries: DeliveryStore;
   carryOut: CarryOut;
+  checkWaiting: CheckWaiting;
   now: () => Date;
 }) =>
   defineHandler({
@@ -52,10 +58,14 @@ export const deliverBatch = ({
       const { batchId, projectId, notificationId, platform, lane } = data;
       const leave = await gate.enter(projectId, placesOf(data.devices.length));
       try {
-        if (!(await watch.get(projectId, notificationId)))
+        const watched = await watch.get(projectId, notificationId);
+        if (!watched)
           throw new HeraldError("notification-not-found", `the batch ${batchId} belongs to no notification`);
+        // Before the row is claimed: while registry cannot be asked, nothing has begun.
+        const waited = watched.personal && now().getTime() - message.publishedAt.getTime() > freshMs;
+        const moved = waited ? await checkWaiting(projectId, data.devices, true) : undefined;
         const run = await deliveries.start(data, claimOf(message), now());
-        if (run) await carryOut.run(run, signal);
+        if (run) await carryOut.run(run, signal, moved);
         // Settled before: what follows from that may have been cut off.
         else
           await carryOut.follow({

@@ -1,5 +1,6 @@
 import { defineHandler } from "@herald/bus";
 import { ProjectDeletedV1 } from "@herald/contracts";
+import type { ErasureStore } from "@herald/mongo";
 import type { ProviderRecords } from "../answers/provider-records.ts";
 import type { CredentialStore } from "../stores/credential-store.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
@@ -13,11 +14,13 @@ export const dropProject = ({
   credentials,
   notifications,
   deliveries,
+  erasures,
   records,
 }: {
   credentials: CredentialStore;
   notifications: NotificationStore;
   deliveries: DeliveryStore;
+  erasures: ErasureStore;
   records: ProviderRecords;
 }) =>
   defineHandler({
@@ -27,6 +30,7 @@ export const dropProject = ({
     async handle({ data: { projectId } }) {
       await credentials.removeProject(projectId);
       await records.remove(projectId);
+      await erasures.removeProject(projectId);
       for (;;) {
         const ids = await notifications.idsOf(projectId, atATime);
         if (ids.length === 0) return;

@@ -5,6 +5,7 @@ import { batchKey, scheduleSubject } from "../domain/batch-ids.ts";
 import { placesOf } from "../domain/places.ts";
 import { pauseCheckMs } from "../domain/settle-batch.ts";
 import type { CarryOut } from "../sending/carry-out.ts";
+import type { CheckWaiting } from "../sending/check-recipients.ts";
 import type { Expand } from "../sending/expand.ts";
 import type { NotificationWatch } from "../sending/notification-watch.ts";
 import type { ProviderPool } from "../sending/provider-pool.ts";
@@ -23,6 +24,7 @@ type Options = {
   carryOut: CarryOut;
   schedule: Schedule;
   expand: Expand;
+  checkWaiting: CheckWaiting;
   gateOf: (lane: Lane, platform: Platform) => FairGate;
   /** Batches in memory, of all lanes and platforms. */
   concurrency: number;
@@ -47,8 +49,10 @@ export const wakeDue = (options: Options) => {
     const leave = await gateOf(row.lane, row.platform).enter(projectId, placesOf(row.tally.devices));
     try {
       if (await waitsOn(options, row)) return;
+      // Before the row is claimed: while registry cannot be asked, it goes on waiting.
+      const moved = await movedOf(options, row);
       const run = await deliveries.wake(projectId, id, claim, now());
-      if (run) await carryOut.run(run, signal);
+      if (run) await carryOut.run(run, signal, moved);
     } finally {
       leave();
     }
@@ -63,6 +67,14 @@ export const wakeDue = (options: Options) => {
         ? wakeNotification(projectId, id as NotificationId)
         : wakeBatch(projectId, id, claimOf(message), signal),
   });
+};
+
+/** The devices of a row that it is not for any more. None where nothing is sent, because its notification has ended. */
+const movedOf = async ({ watch, deliveries, checkWaiting, now }: Options, row: BatchFacts) => {
+  const { _id, projectId, notificationId } = row;
+  const watched = await watch.get(projectId, notificationId);
+  if (!watched || (await watch.stopped(watched)) || now() >= watched.document.expiresAt) return undefined;
+  return checkWaiting(projectId, await deliveries.waiting(projectId, _id), watched.personal);
 };
 
 type Row = BatchFacts & Pick<DeliveryDocument, "state" | "paused" | "tally">;

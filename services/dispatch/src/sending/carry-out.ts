@@ -1,4 +1,4 @@
-import { type OutboxEvent, type Provider, providerOf } from "@herald/contracts";
+import { type DeviceId, type OutboxEvent, type Provider, providerOf } from "@herald/contracts";
 import { HeraldError, inSpan, type Logger } from "@herald/kit";
 import { batchKey, rootGeneration, scheduleSubject } from "../domain/batch-ids.ts";
 import { type Settlement, settleBatch } from "../domain/settle-batch.ts";
@@ -30,8 +30,8 @@ export type CarryOutOptions = SendOptions & {
 };
 
 export type CarryOut = {
-  /** Sends a row that was started, writes what became of it, and does what follows from that. */
-  run(run: Run, signal: AbortSignal): Promise<void>;
+  /** Sends a row that was started, but not to those who `moved`; writes what became of it, and does what follows from that. */
+  run(run: Run, signal: AbortSignal, moved?: ReadonlySet<DeviceId>): Promise<void>;
   /** The same for a row whose message was given up: none of its devices is sent to. */
   abandon(run: Run, signal: AbortSignal): Promise<void>;
   /** What follows from a row that is settled: its child, and the end of the notification. Repeatable. */
@@ -128,6 +128,7 @@ export const createCarryOut = (options: CarryOutOptions): CarryOut => {
   const send = async (
     run: Run,
     watched: Watched,
+    moved: ReadonlySet<DeviceId>,
     signal: AbortSignal,
   ): Promise<{ settlement: Settlement } & Followed> => {
     const { devices, platform } = run;
@@ -136,7 +137,7 @@ export const createCarryOut = (options: CarryOutOptions): CarryOut => {
     const sent = await inSpan(
       `send ${provider}`,
       { kind: "client", attributes: { "herald.provider": provider, "herald.devices": devices.length } },
-      () => sendBatch(options, { watched, devices, platform }, signal),
+      () => sendBatch(options, { watched, devices, platform, moved }, signal),
     );
     metrics.sent(provider, sent.outcomes, (performance.now() - begun) / 1000);
     if (sent.faults.length > 0)
@@ -147,6 +148,7 @@ export const createCarryOut = (options: CarryOutOptions): CarryOut => {
       outcomes: sent.outcomes,
       held: sent.held,
       stop: sent.stop,
+      moved,
       startedAt: run.startedAt,
       now: now(),
       expiresAt: watched.document.expiresAt,
@@ -171,13 +173,13 @@ export const createCarryOut = (options: CarryOutOptions): CarryOut => {
   };
 
   return {
-    run: async (run, signal) => {
+    run: async (run, signal, moved = new Set()) => {
       const watched = await watchedOf(run, signal);
       let settled: Settlement | undefined;
       let version: string | undefined;
       watched.running++;
       try {
-        const sent = await send(run, watched, signal);
+        const sent = await send(run, watched, moved, signal);
         version = sent.version;
         settled = await settle(run, sent.settlement, signal);
       } finally {

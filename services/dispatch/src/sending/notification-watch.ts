@@ -1,4 +1,4 @@
-import type { NotificationId, ProjectId } from "@herald/contracts";
+import { isPersonal, type NotificationId, type ProjectId } from "@herald/contracts";
 import { createByteCache, heldBytes } from "@herald/kit";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
@@ -7,6 +7,8 @@ import type { NotificationStore } from "../stores/notification-store.ts";
 export type Watched = {
   /** Without its targets, which may be megabytes and are of no use any more. */
   readonly document: NotificationRecord;
+  /** Some of its targets may mean one person. */
+  readonly personal: boolean;
   /** Verdicts of this process about its devices, for the spike guard. */
   readonly verdicts: { judged: number; unregistered: number; spike: boolean };
   cancelled: boolean;
@@ -55,6 +57,7 @@ export const createNotificationWatch = (
   const keep = (document: NotificationRecord): Watched => {
     const watched: Watched = {
       document: { ...document, content: { ...document.content, targets: [] } },
+      personal: isPersonal(document.content.targets),
       verdicts: { judged: 0, unregistered: 0, spike: false },
       cancelled: document.cancelledAt !== undefined,
       abandoned: document.abandonedAt !== undefined,

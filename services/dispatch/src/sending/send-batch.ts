@@ -1,4 +1,4 @@
-import { type Platform, type ProjectId, providerOf } from "@herald/contracts";
+import { type DeviceId, type Platform, type ProjectId, providerOf } from "@herald/contracts";
 import type { OpenTokens } from "@herald/payload";
 import type { Outcome } from "../domain/outcome.ts";
 import type { Held, Sendable, Stop } from "../domain/settle-batch.ts";
@@ -31,10 +31,18 @@ export type Sent = {
   readonly version?: string;
 };
 
+type Batch = {
+  readonly watched: Watched;
+  readonly devices: readonly Sendable[];
+  readonly platform: Platform;
+  /** These are left out. */
+  readonly moved: ReadonlySet<DeviceId>;
+};
+
 /** Sends to the devices of a batch, until something stops it, and waits for every answer. Never throws while the database is away: it waits. */
 export const sendBatch = async (
   { watch, pool, openTokens, now }: SendOptions,
-  { watched, devices, platform }: { watched: Watched; devices: readonly Sendable[]; platform: Platform },
+  { watched, devices, platform, moved }: Batch,
   signal: AbortSignal,
 ): Promise<Sent> => {
   const { projectId, _id: notificationId, content, expiresAt } = watched.document;
@@ -154,7 +162,7 @@ export const sendBatch = async (
     const anyHeld = channel.routes.anyHeld();
     for (let index = from; index < to; index++) {
       const device = devices[index];
-      if (!device) continue;
+      if (!device || moved.has(device.id)) continue;
       const until = anyHeld || device.notBefore !== undefined ? heldUntil(channel, device, at) : undefined;
       if (until === undefined) open.push(index);
       else hold(channel, device, index, until);

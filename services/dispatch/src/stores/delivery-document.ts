@@ -1,11 +1,12 @@
-import type {
-  DeliverBatchV1,
-  DeviceId,
-  Lane,
-  NotificationId,
-  OutboxEvent,
-  Platform,
-  ProjectId,
+import {
+  type Addressee,
+  type DeliverBatchV1,
+  erasedUser,
+  type Lane,
+  type NotificationId,
+  type OutboxEvent,
+  type Platform,
+  type ProjectId,
 } from "@herald/contracts";
 import { type IndexSpec, indexName, outboxIndex } from "@herald/mongo";
 import type { Binary, Collection, Db } from "mongodb";
@@ -14,6 +15,7 @@ import { type Failures, noDevices, type Tally } from "../domain/counts.ts";
 import type { DeviceResult } from "../domain/result-table.ts";
 import type { Sendable, Waiting } from "../domain/settle-batch.ts";
 import { packIds } from "./packed-ids.ts";
+import { packNames, unpackNames } from "./packed-names.ts";
 
 /** What a row says of its batch. */
 export type BatchFacts = {
@@ -43,6 +45,8 @@ export type DeliveryDocument = BatchFacts & {
   deviceIds: string;
   firstDeviceId: string;
   lastDeviceId: string;
+  /** Whose the devices were when the audience was read, packed; absent where none had a user. */
+  users?: string;
   /** The devices that are counted in this row; before it is settled that is all of them. */
   tally: Tally;
   failures?: Failures;
@@ -97,7 +101,14 @@ const waitingIndex: IndexSpec = {
   partial: { dueAt: { $exists: true } },
 };
 
-export const deliveryIndexes = [devicesIndex, finishIndex, dueIndex, waitingIndex, outboxIndex];
+/** For the erasure of a user, which looks at all of a project's rows that name any. */
+const usersIndex: IndexSpec = {
+  fields: { projectId: 1, _id: 1 },
+  purpose: "users",
+  partial: { users: { $exists: true } },
+};
+
+export const deliveryIndexes = [devicesIndex, finishIndex, dueIndex, waitingIndex, usersIndex, outboxIndex];
 
 /** Names of the indexes, for `hint`. */
 export const deliveryHints = {
@@ -105,6 +116,7 @@ export const deliveryHints = {
   finish: indexName(finishIndex),
   due: indexName(dueIndex),
   resume: indexName(waitingIndex),
+  users: indexName(usersIndex),
 } as const;
 
 export const deliveryCollection = (db: Db): Collection<DeliveryDocument> => db.collection("deliveries");
@@ -118,11 +130,25 @@ export const factsOf = ({ _id, projectId, notificationId, platform, lane, genera
   generation,
 });
 
-export const packed = (ids: readonly DeviceId[]) => ({
-  deviceIds: packIds(ids),
-  firstDeviceId: ids[0] ?? "",
-  lastDeviceId: ids.at(-1) ?? "",
-});
+/** The user of a device, unless that was erased. */
+export const ownerOf = ({ userId }: Pick<Addressee, "userId">): string | undefined =>
+  userId === erasedUser ? undefined : userId;
+
+export const packOwners = (owners: readonly (string | undefined)[]): string | undefined => packNames(owners);
+
+/** Whose the devices of a row were, by their places; empty where none had a user. */
+export const ownersOf = ({ users }: Pick<DeliveryDocument, "users">): readonly (string | undefined)[] =>
+  users === undefined || users === "" ? [] : unpackNames(users);
+
+export const packed = (devices: readonly Pick<Addressee, "id" | "userId">[]) => {
+  const users = packOwners(devices.map(ownerOf));
+  return {
+    deviceIds: packIds(devices.map(({ id }) => id)),
+    firstDeviceId: devices[0]?.id ?? "",
+    lastDeviceId: devices.at(-1)?.id ?? "",
+    ...(users !== undefined && { users }),
+  };
+};
 
 export const fresh = ({ devices }: DeliverBatchV1, repeat: boolean): Sendable[] =>
   devices.map((device) => ({ ...device, attempts: 0, repeat }));
@@ -140,6 +166,6 @@ export const newRow = (batch: DeliverBatchV1, { claim, now }: { claim: Claim; no
   starts: 1,
   startedAt: now,
   storedAt: now,
-  ...packed(batch.devices.map(({ id }) => id)),
+  ...packed(batch.devices),
   tally: { ...noDevices, devices: batch.devices.length },
 });

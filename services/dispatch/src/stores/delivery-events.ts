@@ -1,25 +1,35 @@
-import type { DeliveryReason, DeviceId, EventData, OutboxEvent } from "@herald/contracts";
+import type { Addressee, DeliveryReason, DeviceId, EventData, OutboxEvent } from "@herald/contracts";
 import type { Settlement } from "../domain/settle-batch.ts";
-import type { BatchFacts } from "./delivery-document.ts";
+import { type BatchFacts, ownerOf } from "./delivery-document.ts";
 
 /** The facts of a settled row. Devices that go on in a child have none yet. */
 export const deliveryEvents = (
   batch: BatchFacts,
-  deviceIds: readonly DeviceId[],
+  devices: readonly Pick<Addressee, "id" | "userId">[],
   { results, resultOf, unregistered }: Settlement,
   at: Date,
 ): OutboxEvent[] => {
   const accepted: DeviceId[] = [];
+  const users: (string | null)[] = [];
   const failures: EventData<"DeliveryFailedV1">["failures"] = [];
-  for (const [index, deviceId] of deviceIds.entries()) {
+  for (const [index, device] of devices.entries()) {
+    const deviceId = device.id;
+    const userId = ownerOf(device);
     const result = results[resultOf[index] ?? 0];
     if (result === undefined || result.status === "deferred") continue;
     if (result.status === "accepted") {
       accepted.push(deviceId);
+      users.push(userId ?? null);
       continue;
     }
     const { status, reason = "internal" satisfies DeliveryReason, providerReason } = result;
-    failures.push({ deviceId, status, reason, ...(providerReason === undefined ? {} : { providerReason }) });
+    failures.push({
+      deviceId,
+      ...(userId === undefined ? {} : { userId }),
+      status,
+      reason,
+      ...(providerReason === undefined ? {} : { providerReason }),
+    });
   }
   const { projectId, notificationId, platform, _id: batchId } = batch;
   const facts = { projectId, notificationId, at: at.toISOString(), batchId, platform };
@@ -30,7 +40,7 @@ export const deliveryEvents = (
       event: "DeliveryAcceptedV1",
       subject: notificationId,
       at,
-      data: { ...facts, devices: accepted },
+      data: { ...facts, devices: accepted, ...(users.some((user) => user !== null) && { users }) },
     });
   if (failures.length > 0)
     events.push({

@@ -9,7 +9,8 @@ import type {
 } from "@herald/contracts";
 import { decodeAfter, encodeAfter, forCaller, guardStore } from "@herald/mongo";
 import type { Db, WithId } from "mongodb";
-import { type DeliveryDocument, deliveryCollection, deliveryHints } from "./delivery-document.ts";
+import { skippedOf } from "../domain/counts.ts";
+import { type DeliveryDocument, deliveryCollection, deliveryHints, ownersOf } from "./delivery-document.ts";
 import { packedAt, packedCount } from "./packed-ids.ts";
 import { unpackNames } from "./packed-names.ts";
 
@@ -114,7 +115,7 @@ const isSettled = ({ state }: Pick<DeliveryDocument, "state">) => state === "fin
 const matching = (row: LightRow, status: DeliveryStatus | undefined): number => {
   if (status === undefined) return row.tally.devices;
   if (status === "pending") return isSettled(row) ? 0 : row.tally.devices;
-  return row.tally[status];
+  return status === "skipped" ? skippedOf(row.tally) : row.tally[status];
 };
 
 /** What became of a row's devices, each by its place; undefined for one that goes on in the row's child. */
@@ -123,7 +124,12 @@ export const deliveriesOf = (
   providerIdOf: ProviderIdOf,
 ): ((index: number) => Delivery | undefined) => {
   const names = row.providerIds === undefined ? [] : unpackNames(row.providerIds);
-  return (index) => deliveryAt(row, index, (...which) => names[index] ?? providerIdOf(...which));
+  const owners = ownersOf(row);
+  return (index) => {
+    const delivery = deliveryAt(row, index, (...which) => names[index] ?? providerIdOf(...which));
+    const owner = owners[index];
+    return delivery && owner !== undefined ? { ...delivery, user_id: owner } : delivery;
+  };
 };
 
 const deliveryAt = (row: WithId<DeliveryDocument>, index: number, providerIdOf: ProviderIdOf): Delivery | undefined => {

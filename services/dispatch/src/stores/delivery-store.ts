@@ -71,9 +71,12 @@ export const createDeliveryStore = (db: Db) => {
         },
       ),
 
-    /** The devices of a row that waits; none of any other. */
+    /** The devices of a row that waits, or was being sent when its process died; none of any other. */
     waiting: async (projectId: ProjectId, id: string): Promise<readonly Sendable[]> => {
-      const row = await deliveries.findOne({ _id: id, projectId, state: "waiting" }, { projection: { devices: 1 } });
+      const row = await deliveries.findOne(
+        { _id: id, projectId, state: { $in: ["waiting", "started"] } },
+        { projection: { devices: 1 } },
+      );
       return row?.devices ?? [];
     },
 
@@ -141,12 +144,7 @@ export const createDeliveryStore = (db: Db) => {
     settle: async (run: Run, settlement: Settlement, now: Date): Promise<OutboxEvent[] | undefined> => {
       const { results, resultOf, tally, failures, waiting } = settlement;
       const providerIds = packNames(Array.from(run.devices, (_, index) => settlement.providerIds[index]));
-      const outbox = deliveryEvents(
-        run,
-        run.devices.map(({ id }) => id),
-        settlement,
-        now,
-      );
+      const outbox = deliveryEvents(run, run.devices, settlement, now);
       const updated = await updateOne(
         { _id: run._id, projectId: run.projectId, state: "started", starts: run.starts },
         {
@@ -185,15 +183,14 @@ export const createDeliveryStore = (db: Db) => {
       const { devices, dueAt, notBefore, paused } = settled.child;
       const generation = parent.generation + 1;
       const facts = { ...factsOf(parent), _id: childId(_id, generation), generation };
-      const ids = devices.map(({ id }) => id);
       try {
         await deliveries.insertOne({
           ...facts,
           state: "waiting",
           starts: 0,
           storedAt: settled.settledAt ?? notBefore,
-          ...packed(ids),
-          tally: { ...noDevices, devices: ids.length },
+          ...packed(devices),
+          tally: { ...noDevices, devices: devices.length },
           devices: [...devices],
           dueAt,
           notBefore,

@@ -3,7 +3,7 @@ import { guardStore } from "@herald/mongo";
 import type { Db, WithId } from "mongodb";
 import { rootGeneration } from "../domain/batch-ids.ts";
 import { type Step, tellAttempts } from "../domain/tell-attempts.ts";
-import { type DeliveryDocument, deliveryCollection, deliveryHints } from "./delivery-document.ts";
+import { type DeliveryDocument, deliveryCollection, deliveryHints, ownersOf } from "./delivery-document.ts";
 import { deliveriesOf, type ProviderIdOf } from "./delivery-list.ts";
 import { packedAt, packedCount } from "./packed-ids.ts";
 
@@ -37,8 +37,10 @@ const stepsOf = (row: Row, at: number, providerId: string | undefined): Step[] =
 /** A device that waits while its child has no row yet: without this it would seem to be in no batch. */
 const goesOn = (row: Row, at: number): Delivery => {
   const { attempts = 0, possibleRepeat = false } = row.results?.[row.resultOf?.value()[at] ?? 0] ?? {};
+  const owner = ownersOf(row)[at];
   return {
     device_id: packedAt(row.deviceIds, at),
+    ...(owner !== undefined && { user_id: owner }),
     platform: row.platform,
     status: "pending",
     attempts,

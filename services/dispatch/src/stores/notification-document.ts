@@ -31,13 +31,15 @@ export type NotificationRecord = NotificationState & { readonly content: Notific
 export type NotificationDocument = NotificationState & {
   /** JSON: its keys are the caller's, and a database takes not every key. */
   content: string;
+  /** `userKey` of the users among its targets; absent: none. */
+  userKeys?: string[];
   outbox?: OutboxEvent[];
 };
 
 /** One as it was just written: the events that it carries since are to be published. */
 export type Told = Pick<NotificationDocument, "_id" | "projectId" | "outbox">;
 
-export const toRecord = ({ outbox: _, content, ...state }: NotificationDocument): NotificationRecord => ({
+export const toRecord = ({ outbox: _, userKeys: __, content, ...state }: NotificationDocument): NotificationRecord => ({
   ...state,
   content: JSON.parse(content),
 });
@@ -55,13 +57,21 @@ const endedIndex: IndexSpec = {
   partial: { final: { $exists: true } },
 };
 
-export const notificationIndexes = [listIndex, unfinishedIndex, endedIndex, outboxIndex];
+/** A user's notifications, and what an erasure rewrites. */
+const usersIndex: IndexSpec = {
+  fields: { projectId: 1, userKeys: 1, _id: 1 },
+  purpose: "users",
+  partial: { userKeys: { $exists: true } },
+};
+
+export const notificationIndexes = [listIndex, unfinishedIndex, endedIndex, usersIndex, outboxIndex];
 
 /** Names of the indexes, for `hint`. */
 export const notificationHints = {
   list: indexName(listIndex),
   unfinished: indexName(unfinishedIndex),
   ended: indexName(endedIndex),
+  users: indexName(usersIndex),
 } as const;
 
 export const notificationCollection = (db: Db): Collection<NotificationDocument> => db.collection("notifications");

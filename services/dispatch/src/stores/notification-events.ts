@@ -1,4 +1,5 @@
-import { type OutboxEvent, parseTarget } from "@herald/contracts";
+import { type OutboxEvent, parseTarget, usersOf } from "@herald/contracts";
+import { skippedOf } from "../domain/counts.ts";
 import type { NotificationState } from "./notification-document.ts";
 
 type Facts = Pick<NotificationState, "_id" | "projectId" | "acceptedAt" | "sendAt">;
@@ -17,6 +18,7 @@ export const notificationAccepted = (
   targets: readonly string[],
 ): OutboxEvent => {
   const topics = topicsOf(targets);
+  const users = usersOf(targets);
   return {
     id: `${_id}/accepted`,
     event: "NotificationAcceptedV1",
@@ -28,6 +30,7 @@ export const notificationAccepted = (
       at: acceptedAt.toISOString(),
       ...(sendAt ? { sendAt: sendAt.toISOString() } : {}),
       ...(topics.length > 0 ? { topics } : {}),
+      ...(users.length > 0 ? { users } : {}),
     },
   };
 };
@@ -42,7 +45,9 @@ export const notificationEnded = (
   { _id, projectId }: Pick<Facts, "_id" | "projectId">,
   { status, at, tally, failures }: NonNullable<NotificationState["final"]>,
 ): OutboxEvent => {
-  const data = { projectId, notificationId: _id, at: at.toISOString(), counts: tally };
+  const { skips, ...sums } = tally;
+  const counts = { ...sums, skipped: skippedOf(tally) };
+  const data = { projectId, notificationId: _id, at: at.toISOString(), counts, ...(skips && { skips }) };
   return {
     id: `${_id}/${status}`,
     event: endings[status],

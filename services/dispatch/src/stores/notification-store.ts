@@ -1,4 +1,12 @@
-import type { NotificationId, PageOf, PageRequest, ProjectId, SendV1 } from "@herald/contracts";
+import {
+  type NotificationId,
+  type PageOf,
+  type PageRequest,
+  type ProjectId,
+  type SendV1,
+  userKey,
+  usersOf,
+} from "@herald/contracts";
 import {
   createCounts,
   ensureIndexes,
@@ -76,7 +84,13 @@ export const createNotificationStore = (db: Db) => {
       notificationAccepted(state, content.targets),
       ...(state.final ? [notificationEnded(state, state.final)] : []),
     ];
-    const inserted = await insertOne({ ...state, content: JSON.stringify(content), outbox });
+    const userKeys = usersOf(content.targets).map((userId) => userKey(state.projectId, userId));
+    const inserted = await insertOne({
+      ...state,
+      content: JSON.stringify(content),
+      ...(userKeys.length > 0 && { userKeys }),
+      outbox,
+    });
     return inserted ? { document: { ...state, content }, outbox } : undefined;
   };
 
@@ -213,9 +227,11 @@ export const createNotificationStore = (db: Db) => {
       });
     },
 
-    list: async (projectId: ProjectId, request: PageRequest): Promise<PageOf<NotificationRecord>> => {
-      const hint = notificationHints.list;
-      const found = await findPage(notifications, { filter: { projectId }, request, hint, counts });
+    /** `userId`: those that name this user as a target. */
+    list: async (projectId: ProjectId, request: PageRequest, userId?: string): Promise<PageOf<NotificationRecord>> => {
+      const hint = userId === undefined ? notificationHints.list : notificationHints.users;
+      const filter = { projectId, ...(userId !== undefined && { userKeys: userKey(projectId, userId) }) };
+      const found = await findPage(notifications, { filter, request, hint, counts });
       return { ...found, data: found.data.map(toRecord) };
     },
 

@@ -65,7 +65,18 @@ export const createAuthenticate = ({ adminToken, tokens, ask, limits }: Needs) =
     return valid ? { kind: "device", projectId, deviceId } : undefined;
   };
 
+  /** Apps send the credential that they have, and register when it is none any more: so a bad one is counted, and no refusal. */
+  const perhapsDevice = async (access: Access, authorization: string | undefined, address: string): Promise<Caller> => {
+    const credential = bearer.exec(authorization ?? "")?.[1] ?? "";
+    if (!parseDeviceCredential(credential)) return { kind: "client" };
+    const caller = await recognise(credential, { ...access, by: ["device"] }, address);
+    if (caller) return caller;
+    await limits.failure(address);
+    return { kind: "client" };
+  };
+
   return async (access: Access, authorization: string | undefined, address: string): Promise<Caller> => {
+    if (access.orDevice) return perhapsDevice(access, authorization, address);
     const onlyClient = access.by.every((kind) => kind === "client");
     if (onlyClient || (authorization === undefined && access.by.includes("client"))) return { kind: "client" };
     if (authorization === undefined) {

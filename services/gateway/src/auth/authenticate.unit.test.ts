@@ -41,6 +41,7 @@ const open = (scopes: readonly Scope[] = ["send", "read"]) => {
     device: plenty,
     sends: plenty,
     dryRuns: plenty,
+    newDevices: 1_000,
   });
   const tokens = createTokenDirectory(
     {

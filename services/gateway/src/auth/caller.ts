@@ -21,6 +21,8 @@ export type Access<Kind extends CallerKind = CallerKind> = {
   readonly scopes?: readonly Scope[];
   /** The body is signed, so a request shows by itself that it is no stranger's. */
   readonly signed?: true;
+  /** A device credential proves more where it comes along; any other header, or a stale one, is as none. */
+  readonly orDevice?: true;
 };
 
 export const project = (...scopes: Scope[]): Access<"project"> => ({ by: ["project"], scopes });
@@ -36,4 +38,6 @@ export const anyClient = (scope: Scope): Access<"project" | "device" | "client">
 export const noCredential: Access<"client"> = { by: ["client"] };
 /** What is in the body is the credential: however many share an address, none that is true is held back. */
 export const signedBody: Access<"client"> = { by: ["client"], signed: true };
+/** The same, and a device credential says which device it is about to be. */
+export const clientOrDevice: Access<"client" | "device"> = { by: ["client"], orDevice: true };
 export const admin: Access<"admin"> = { by: ["admin"] };

@@ -54,6 +54,8 @@ export type RouteRequest<Kind extends CallerKind, P extends Params, Q extends z.
   readonly lastEventId: string | undefined;
   /** Throws when the caller may not do this any more: for answers that take longer than a token may live. */
   readonly recheck: () => Promise<unknown>;
+  /** Whom limits by address count. */
+  readonly address: string;
   /** The path and the parameters behind it, as they were sent. */
   readonly path: string;
   readonly search: URLSearchParams;
@@ -70,7 +72,7 @@ type Declaration<
   /** Complete, with `{name}` for parameters: `/api/v1/devices/{id}`. */
   readonly path: `/${string}`;
   readonly operationId: string;
-  readonly tag: "Devices" | "Topics" | "Notifications" | "Statistics" | "Events" | "Administration";
+  readonly tag: "Devices" | "Users" | "Topics" | "Notifications" | "Statistics" | "Events" | "Administration";
   readonly summary: string;
   readonly description?: string;
   readonly access: Access<Kind>;

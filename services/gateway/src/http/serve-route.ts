@@ -159,6 +159,7 @@ export const serveRoute = (route: Route, gateway: Gateway, { proxies, heldBytes 
         once: (work) => gateway.once({ key, owner, route: `POST ${path}`, body: sent }, work),
         lastEventId: lastEventId === undefined ? undefined : String(lastEventId),
         recheck: authenticate,
+        address,
         path,
         search,
       });

@@ -14,7 +14,7 @@ const dryRunSeconds = 60;
 /** Looking up unknown credentials reads from the bus; this many a second, for all addresses together, it does not notice. */
 const lookUpsPerSecond = 200;
 
-/** Requests that may be made; all but `sends` and `dryRuns` in 10 seconds. */
+/** Requests that may be made; all but `sends`, `dryRuns` and `newDevices` in 10 seconds. */
 export type Limits = {
   /** Refusals of credentials and signatures from one address. */
   readonly failures: number;
@@ -30,6 +30,17 @@ export type Limits = {
   readonly sends: number;
   /** Dry runs of one project in a minute. */
   readonly dryRuns: number;
+  /** New devices by client identity from one address in an hour. */
+  readonly newDevices: number;
+};
+
+/** Room for a new device of one address; whether the device is new shows only when it has registered. */
+export type Room = {
+  readonly granted: boolean;
+  /** It was not new. */
+  readonly giveBack: () => Promise<void>;
+  /** What to answer where there is none. */
+  readonly refusal: HeraldError;
 };
 
 export type RateLimits = {
@@ -47,6 +58,8 @@ export type RateLimits = {
   readonly unproven: (address: string, work: () => Promise<void>) => Promise<void>;
   /** Counts a request without a credential. Throws rate-limited when there were too many. */
   readonly client: (address: string) => Promise<void>;
+  /** Takes room for a device that may be new. */
+  readonly newDevice: (address: string) => Promise<Room>;
   /** Counts a look-up on the bus for something that memory does not know. Throws rate-limited when there were too many. */
   readonly lookUp: () => Promise<void>;
   /** Counts a request of a caller who is known. Gives the fields that say what is left to it; throws rate-limited when nothing is. */
@@ -74,7 +87,22 @@ const limited = (what: string, state: State, code: "rate-limited" | "quota-excee
 
 const limiter = (policy: Policy, what = "requests", code: "rate-limited" | "quota-exceeded" = "rate-limited") => {
   const memory = new RateLimiterMemory({ points: policy.most, duration: policy.seconds });
+  const take = async (key: string): Promise<Room> => {
+    const taken = await memory.consume(key).catch((left: unknown) => {
+      if (left instanceof RateLimiterRes) return left;
+      throw left;
+    });
+    const granted = taken.consumedPoints <= policy.most;
+    return {
+      granted,
+      giveBack: async () => {
+        if (granted) await memory.reward(key);
+      },
+      refusal: limited(what, stateOf(policy, taken), code),
+    };
+  };
   return {
+    take,
     count: async (key: string): Promise<State> => {
       try {
         return stateOf(policy, await memory.consume(key));
@@ -110,7 +138,12 @@ export const createRateLimits = (limits: Limits): RateLimits => {
     "dry runs",
     "quota-exceeded",
   );
+  const newDevices = limiter(
+    { name: "new-devices", most: limits.newDevices, seconds: quotaSeconds },
+    "identifier: new devices from this address",
+  );
   return {
+    newDevice: (address) => newDevices.take(address),
     failure: async (address) => void (await refused.count(address)),
     suspect: async (address, look) => {
       await refused.count(address);

@@ -6,7 +6,16 @@ import { createRateLimits } from "./rate-limits.ts";
 
 const now = new Date();
 const limits = () =>
-  createRateLimits({ failures: 3, clients: 3, token: 3, project: 5, device: 2, sends: 4, dryRuns: 2 });
+  createRateLimits({
+    failures: 3,
+    clients: 3,
+    token: 3,
+    project: 5,
+    device: 2,
+    sends: 4,
+    dryRuns: 2,
+    newDevices: 1_000,
+  });
 const caller = (projectId = newProjectId(now)): Caller => ({
   kind: "project",
   projectId,

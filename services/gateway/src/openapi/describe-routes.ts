@@ -114,7 +114,10 @@ const operationOf = (route: Route, known: Map<string, ZodOpenApiResponseObject>)
     tags: [route.tag],
     summary: route.summary,
     ...(route.description === undefined ? {} : { description: route.description }),
-    security: route.access.by.map((kind) => securityOf[kind]),
+    security: [
+      ...route.access.by.map((kind) => securityOf[kind]),
+      ...(route.access.orDevice ? [securityOf.device] : []),
+    ],
     requestParams: {
       ...(path.length === 0 ? {} : { path: z.object(Object.fromEntries(path)) }),
       ...(route.query === undefined ? {} : { query: route.query as z.ZodObject }),
@@ -159,7 +162,9 @@ export const describeRoutes = (routes: readonly Route[]): ReturnType<typeof crea
       openapi: "3.1.0",
       info: { title: "Herald", version, description, license: { name: "Apache-2.0", identifier: "Apache-2.0" } },
       servers: [{ url: "/" }],
-      tags: ["Devices", "Topics", "Notifications", "Statistics", "Events", "Administration"].map((name) => ({ name })),
+      tags: ["Devices", "Users", "Topics", "Notifications", "Statistics", "Events", "Administration"].map((name) => ({
+        name,
+      })),
       paths,
       components: {
         securitySchemes: {

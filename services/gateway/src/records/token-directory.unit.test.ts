@@ -34,6 +34,7 @@ const directory = (seen: Record<string, TokenRecord>, stored: Record<string, Tok
     lookUp: async () => {},
     request: async () => ({}),
     send: async () => {},
+    newDevice: async () => ({ granted: true, giveBack: async () => {}, refusal: new HeraldError("rate-limited", "") }),
     dryRun: async () => {},
     suspect: async (_, look) => {
       if (barred) throw new HeraldError("rate-limited", "too many");

@@ -3,6 +3,7 @@ import { deadLetterRoutes } from "./dead-letter-routes.ts";
 import { deviceRoutes } from "./device-routes.ts";
 import { eventRoutes } from "./event-routes.ts";
 import { identificationRoutes } from "./identification-routes.ts";
+import { identityKeyRoutes } from "./identity-key-routes.ts";
 import { notificationRoutes } from "./notification-routes.ts";
 import { openRoutes } from "./open-routes.ts";
 import { projectRoutes } from "./project-routes.ts";
@@ -12,6 +13,7 @@ import { storyRoutes } from "./story-routes.ts";
 import { subscriptionRoutes } from "./subscription-routes.ts";
 import { tokenRoutes } from "./token-routes.ts";
 import { topicRoutes } from "./topic-routes.ts";
+import { userRoutes } from "./user-routes.ts";
 import { vapidKeyRoutes } from "./vapid-key-routes.ts";
 import { webhookMessageRoutes } from "./webhook-message-routes.ts";
 import { webhookRoutes } from "./webhook-routes.ts";
@@ -20,6 +22,7 @@ import { webhookRoutes } from "./webhook-routes.ts";
 export const allRoutes: readonly Route[] = [
   ...deviceRoutes,
   ...identificationRoutes,
+  ...userRoutes,
   ...topicRoutes,
   ...subscriptionRoutes,
   ...notificationRoutes,
@@ -31,6 +34,7 @@ export const allRoutes: readonly Route[] = [
   ...webhookMessageRoutes,
   ...projectRoutes,
   ...tokenRoutes,
+  ...identityKeyRoutes,
   ...providerRoutes,
   ...vapidKeyRoutes,
   ...deadLetterRoutes,

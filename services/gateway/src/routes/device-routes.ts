@@ -11,12 +11,15 @@ import {
   RegisterDevice,
   RegisterDeviceQuestion,
 } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
 import { z } from "zod";
-import { project, projectOrDevice } from "../auth/caller.ts";
+import { type CallerOf, project, projectOrDevice } from "../auth/caller.ts";
 import { ownDevice } from "../auth/own-device.ts";
+import { refuseProtected } from "../auth/protected-metadata.ts";
 import { pageReply, pageRequest } from "../http/page-reply.ts";
 import { created, noContent, ok } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
+import type { ProjectDirectory } from "../records/project-directory.ts";
 import { readSubscription } from "../records/read-subscription.ts";
 import { deviceParam } from "./path-params.ts";
 
@@ -57,9 +60,9 @@ const registerDevice = defineRoute({
     200: { description: "The device was known", schema: Registered },
     201: { description: "The device is new", schema: Registered },
   },
-  errors: ["topic-exists"],
+  errors: ["topic-exists", "device-quota-exceeded"],
   handle: async ({ ask, projects }, { caller: { projectId }, body, once }) => {
-    const { token_kind, topics = [], keys, ...device } = body.device;
+    const { token_kind, topics = [], keys, user_id: userId, ...device } = body.device;
     const perform = async () => {
       const {
         device: data,
@@ -70,6 +73,7 @@ const registerDevice = defineRoute({
         ...device,
         ...(await readSubscription(projects, projectId, device.platform, keys, "device.keys")),
         topics,
+        ...(userId === undefined ? {} : { userId }),
         ...(token_kind === undefined ? {} : { tokenKind: token_kind }),
       });
       const answer = { data, credential };
@@ -94,6 +98,27 @@ const getDevice = defineRoute({
     ok({ data: await ask(GetDevice, { projectId: caller.projectId, deviceId: ownDevice(caller, params.id) }) }),
 });
 
+/** A project token says who the user is; a device proves it, and writes nothing that the project protects. */
+const checkSpeaker = async (
+  projects: ProjectDirectory,
+  caller: CallerOf<"project" | "device">,
+  { user_id, user_token, metadata, identifiers }: z.output<typeof ChangeDevice>["device"],
+): Promise<void> => {
+  if (caller.kind === "project") {
+    if (user_token === undefined) return;
+    throw new HeraldError(
+      "validation-failed",
+      "device.user_token: is not accepted with a project token; send `user_id` instead",
+    );
+  }
+  if (user_id !== undefined)
+    throw new HeraldError(
+      "forbidden",
+      "device.user_id: is for the project's token; a device sends a `user_token`, and logs out by DELETE /api/v1/devices/{id}/user",
+    );
+  refuseProtected({ metadata, identifiers }, (await projects.settings(caller.projectId)).protectedMetadata);
+};
+
 const changeDevice = defineRoute({
   method: "patch",
   path: "/api/v1/devices/{id}",
@@ -106,10 +131,11 @@ const changeDevice = defineRoute({
   params: { id: deviceParam },
   body: ChangeDevice,
   answers: { 200: { description: "The device as it is now", schema: z.object({ data: Device }) } },
-  errors: ["device-not-found", "token-held"],
+  errors: ["device-not-found", "token-held", "metadata-protected", "user-token-invalid", "user-token-used"],
   handle: async ({ ask, projects }, { caller, params, body }) => {
     const { projectId } = caller;
     const deviceId = ownDevice(caller, params.id);
+    await checkSpeaker(projects, caller, body.device);
     const { keys: given, ...rest } = body.device;
     const { keys, ...subscribedWith } = await readSubscription(projects, projectId, undefined, given, "device.keys");
     const change = { ...rest, ...(keys && { keys }) };

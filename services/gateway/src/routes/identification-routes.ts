@@ -7,11 +7,14 @@ import {
   DeviceSummary,
   Identification,
   IdentifyDevice,
+  Ignored,
   type ProjectId,
+  type ProjectRecord,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { z } from "zod";
-import { anyClient, type CallerOf, noCredential } from "../auth/caller.ts";
+import { anyClient, type CallerOf, clientOrDevice } from "../auth/caller.ts";
+import { refuseProtected, siftProtected } from "../auth/protected-metadata.ts";
 import type { Gateway } from "../gateway.ts";
 import { created, ok } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
@@ -20,11 +23,30 @@ import { readSubscription } from "../records/read-subscription.ts";
 /** Metadata and identifiers of 16 KiB each, were every character of other scripts escaped, which triples them, beside two push tokens. */
 const clientBodyBytes = 128 * 1024;
 
-/** Lets a client act by its push token alone, where the project allows that. */
-const admitClient = async ({ projects }: Gateway, projectId: ProjectId): Promise<void> => {
-  const { openRegistration } = await projects.settings(projectId);
-  if (openRegistration) return;
+/** Lets a client act by its push token alone, where the project allows that; gives the project's settings. */
+const admitClient = async ({ projects }: Gateway, projectId: ProjectId): Promise<ProjectRecord> => {
+  const settings = await projects.settings(projectId);
+  if (settings.openRegistration) return settings;
   throw new HeraldError("forbidden", "project_id: the project registers devices by its own backend only");
+};
+
+/** Registers within what one address may register: only a device that is new counts. */
+const register = async (
+  { ask, limits }: Gateway,
+  address: string,
+  wanted: z.input<typeof IdentifyDevice.request>,
+): Promise<z.output<typeof IdentifyDevice.answer>> => {
+  const room = await limits.newDevice(address);
+  let isNew = false;
+  try {
+    const answer = await ask(IdentifyDevice, { ...wanted, ...(room.granted ? {} : { mayCreate: false }) });
+    isNew = answer.created;
+    return answer;
+  } catch (error) {
+    throw !room.granted && error instanceof HeraldError && error.code === "rate-limited" ? room.refusal : error;
+  } finally {
+    if (!isNew) await room.giveBack();
+  }
 };
 
 const identify = defineRoute({
@@ -34,38 +56,55 @@ const identify = defineRoute({
   tag: "Devices",
   summary: "Register this app installation by its push token",
   description:
-    "Needs no credential. `previous_identifier` is the token that this one replaces: the device is kept. Answers say nothing about a device that was known already.",
-  access: noCredential,
+    "Needs no credential. A `user_token` logs the app's user in. `previous_identifier` is the token that this one replaces: the device is kept where the device's credential comes along as `Authorization`, or a `user_token` of its user; else a new device registers. Values that the project protects (`protected_metadata`) are left out and named in `ignored`. Answers say nothing about a device that was known already.",
+  access: clientOrDevice,
   cors: true,
   body: Identification,
   bodyLimitBytes: clientBodyBytes,
   answers: {
-    200: { description: "The token was known", schema: z.object({ data: DeviceSummary }) },
-    201: { description: "A new device", schema: z.object({ data: DeviceSummary, credential: z.string() }) },
+    200: {
+      description: "The token was known",
+      schema: z.object({ data: DeviceSummary, ignored: Ignored.optional() }),
+    },
+    201: {
+      description: "A new device",
+      schema: z.object({ data: DeviceSummary, credential: z.string(), ignored: Ignored.optional() }),
+    },
   },
-  errors: ["forbidden", "project-not-found", "token-held"],
-  handle: async (gateway, { body }) => {
-    const { project_id: projectId, identifier: token, previous_identifier, token_kind, keys, ...device } = body;
-    await admitClient(gateway, projectId);
-    const {
-      device: data,
-      credential,
-      created: isNew,
-    } = await gateway.ask(IdentifyDevice, {
+  errors: [
+    "forbidden",
+    "user-token-invalid",
+    "user-token-used",
+    "project-not-found",
+    "token-held",
+    "device-quota-exceeded",
+  ],
+  handle: async (gateway, { caller, body, address }) => {
+    const { project_id: projectId, identifier: token, user_token: userToken, ...rest } = body;
+    const { previous_identifier, token_kind, keys, metadata, identifiers, ...device } = rest;
+    const { protectedMetadata } = await admitClient(gateway, projectId);
+    const { ignored, ...data } = siftProtected({ metadata, identifiers }, protectedMetadata);
+    const wanted = {
       projectId,
       token,
       ...device,
+      ...(data.metadata && { metadata: data.metadata }),
+      ...(data.identifiers && { identifiers: data.identifiers }),
       ...(await readSubscription(gateway.projects, projectId, device.platform, keys, "keys")),
       ...(token_kind === undefined ? {} : { tokenKind: token_kind }),
       ...(previous_identifier === undefined ? {} : { previousToken: previous_identifier }),
-    });
-    if (isNew && credential !== undefined) return created({ data, credential });
-    return ok({ data });
+      ...(userToken === undefined ? {} : { userToken }),
+      ...(caller.kind === "device" && caller.projectId === projectId ? { provenDevice: caller.deviceId } : {}),
+    };
+    const { device: summary, credential, created: isNew } = await register(gateway, address, wanted);
+    const answer = { data: summary, ...(ignored.length > 0 && { ignored: [...ignored] }) };
+    if (isNew && credential !== undefined) return created({ ...answer, credential });
+    return ok(answer);
   },
 });
 
 type Change = z.output<typeof ChangeMetadata>;
-type Naming = keyof Omit<Change, "metadata">;
+type Naming = keyof Omit<Change, "metadata" | "user_token">;
 
 /** The body must name the device exactly as the credential leaves it open. All problems at once. */
 const checkNaming = (body: Change, required: readonly Naming[], optional: readonly Naming[], who: string): void => {
@@ -83,6 +122,11 @@ const namedDevice = (caller: CallerOf<"project" | "device">, body: Change): Devi
     return caller.deviceId;
   }
   checkNaming(body, ["device_id"], [], "a project token");
+  if (body.user_token !== undefined)
+    throw new HeraldError(
+      "validation-failed",
+      "user_token: is not accepted with a project token; name the user with PUT /api/v1/users/{user}/devices/{id}",
+    );
   return body.device_id as DeviceId;
 };
 
@@ -95,12 +139,14 @@ const changeByToken = async (gateway: Gateway, body: Change): Promise<DeviceSumm
   }
   checkNaming(body, ["project_id", "identifier"], ["platform"], "client identity");
   const projectId = body.project_id as ProjectId;
-  await admitClient(gateway, projectId);
+  const { protectedMetadata } = await admitClient(gateway, projectId);
+  refuseProtected({ metadata: body.metadata }, protectedMetadata);
   return gateway.ask(ChangeMetadataByToken, {
     projectId,
     token: body.identifier as string,
     metadata: body.metadata,
     ...(body.platform === undefined ? {} : { platform: body.platform }),
+    ...(body.user_token === undefined ? {} : { userToken: body.user_token }),
   });
 };
 
@@ -112,7 +158,7 @@ const changeMetadata = (method: "patch" | "put") =>
     tag: "Devices",
     summary: "Change a device's metadata",
     description:
-      "A JSON Merge Patch (RFC 7396), with PUT as with PATCH: `null` removes a key, the rest is kept. The device is named by a device credential; by `device_id` beside a project token; or, without a credential, by `project_id` and `identifier`, with `platform` where one token is registered on two. Without a credential the answer is the id and the status alone.",
+      "A JSON Merge Patch (RFC 7396), with PUT as with PATCH: `null` removes a key, the rest is kept. The device is named by a device credential; by `device_id` beside a project token; or, without a credential, by `project_id` and `identifier`, with `platform` where one token is registered on two. Without a credential the answer is the id and the status alone. A `user_token` logs the app's user in. What the project protects (`protected_metadata`) only its token writes.",
     access: anyClient("devices"),
     cors: true,
     body: ChangeMetadata,
@@ -120,13 +166,25 @@ const changeMetadata = (method: "patch" | "put") =>
     answers: {
       200: { description: "The metadata is changed", schema: z.object({ data: z.union([Device, DeviceSummary]) }) },
     },
-    errors: ["project-not-found", "device-not-found", "ambiguous-device"],
+    errors: [
+      "project-not-found",
+      "device-not-found",
+      "ambiguous-device",
+      "metadata-protected",
+      "user-token-invalid",
+      "user-token-used",
+    ],
     handle: async (gateway, { caller, body }) => {
       if (caller.kind === "client") return ok({ data: await changeByToken(gateway, body) });
+      const { projectId } = caller;
       const deviceId = namedDevice(caller, body);
-      const change = { metadata: body.metadata };
-      const data = await gateway.ask(ChangeDeviceQuestion, { projectId: caller.projectId, deviceId, change });
-      return ok({ data });
+      const { metadata, user_token } = body;
+      if (caller.kind === "device") {
+        const { protectedMetadata } = await gateway.projects.settings(projectId);
+        refuseProtected({ metadata }, protectedMetadata);
+      }
+      const change = { metadata, ...(user_token === undefined ? {} : { user_token }) };
+      return ok({ data: await gateway.ask(ChangeDeviceQuestion, { projectId, deviceId, change }) });
     },
   });
 

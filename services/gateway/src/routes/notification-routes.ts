@@ -120,6 +120,20 @@ const withOpens = (notification: Notification, { counts, totals = {} }: Opens): 
   };
 };
 
+/** A page of notifications with what analytics knows of their opens. */
+export const withOpensOfAll = async (
+  gateway: Gateway,
+  projectId: ProjectId,
+  page: readonly Notification[],
+): Promise<Notification[]> => {
+  const opens = await opensOf(
+    gateway,
+    projectId,
+    page.map(({ id }) => id),
+  );
+  return page.map((notification) => withOpens(notification, opens));
+};
+
 const listNotifications = defineRoute({
   method: "get",
   path: "/api/v1/notifications",
@@ -132,12 +146,7 @@ const listNotifications = defineRoute({
   handle: async (gateway, request) => {
     const { projectId } = request.caller;
     const page = await gateway.ask(ListNotifications, { projectId, page: pageRequest(request.query) });
-    const opens = await opensOf(
-      gateway,
-      projectId,
-      page.data.map(({ id }) => id),
-    );
-    return pageReply(request, { ...page, data: page.data.map((notification) => withOpens(notification, opens)) });
+    return pageReply(request, { ...page, data: await withOpensOfAll(gateway, projectId, page.data) });
   },
 });
 

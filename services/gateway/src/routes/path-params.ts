@@ -1,10 +1,12 @@
 import {
   DeadLetterId,
   DeviceId,
+  IdentityKeyId,
   NotificationId,
   ProjectId,
   TokenId,
   TopicReference,
+  UserId,
   WebhookId,
   WebhookMessageId,
 } from "@herald/contracts";
@@ -18,5 +20,9 @@ export const topicParam = { schema: TopicReference, otherwise: "topic-not-found"
 export const deadLetterParam = { schema: DeadLetterId, otherwise: "dead-letter-not-found" } as const;
 export const webhookParam = { schema: WebhookId, otherwise: "webhook-not-found" } as const;
 export const webhookMessageParam = { schema: WebhookMessageId, otherwise: "webhook-message-not-found" } as const;
+export const identityKeyParam = { schema: IdentityKeyId, otherwise: "identity-key-not-found" } as const;
+export const userParam = { schema: UserId, otherwise: "user-not-found" } as const;
+/** Where a user that is new may be named, a bad id is said to be bad. */
+export const newUserParam = { schema: UserId, otherwise: "validation-failed" } as const;
 /** Where a name that does not exist is created, a bad one is said to be bad. */
 export const newTopicParam = { schema: TopicReference, otherwise: "validation-failed" } as const;

@@ -32,7 +32,8 @@ const createProject = defineRoute({
   operationId: "createProject",
   tag: "Administration",
   summary: "Create a project",
-  description: "A first token with all scopes comes with it, shown here and never again.",
+  description:
+    "A first token with all scopes comes with it, shown here and never again. Without `protected_metadata` clients may not write `user_id`, `user_email`, `email` and `phone`.",
   access: admin,
   body: CreateProject,
   answers: {
@@ -45,7 +46,7 @@ const createProject = defineRoute({
     },
   },
   handle: async ({ ask, now }, { body, once }) => {
-    const { name, open_registration: openRegistration = true } = body.project;
+    const { name, open_registration: openRegistration = true, protected_metadata: protectedMetadata } = body.project;
     return once({
       newId: newProjectId,
       perform: async ({ id }) => {
@@ -56,6 +57,7 @@ const createProject = defineRoute({
           projectId,
           name,
           openRegistration,
+          ...(protectedMetadata === undefined ? {} : { protectedMetadata }),
           ...first,
         });
         // A try that broke off made the project with a token that nobody has seen; this one is for the caller.
@@ -107,6 +109,7 @@ const changeProject = defineRoute({
       projectId: params.id,
       ...(project.name === undefined ? {} : { name: project.name }),
       ...(project.open_registration === undefined ? {} : { openRegistration: project.open_registration }),
+      ...(project.protected_metadata === undefined ? {} : { protectedMetadata: project.protected_metadata }),
     });
     return ok({ data });
   },

@@ -7,7 +7,12 @@ import { noContent } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
 import { deviceParam, newTopicParam, topicParam } from "./path-params.ts";
 
-const known = ({ unknown }: z.output<typeof SubscriptionResult>): void => {
+const known = ({ unknown, full }: z.output<typeof SubscriptionResult>): void => {
+  if (full.length > 0)
+    throw new HeraldError(
+      "validation-failed",
+      "topic: the device has 64 topics and values of metadata and identifiers, as many as it may",
+    );
   if (unknown.length > 0) throw new HeraldError("device-not-found", "id: the project has no such device");
 };
 
@@ -21,7 +26,7 @@ const subscribe = defineRoute({
   access: projectOrDevice("devices"),
   params: { id: deviceParam, topic: newTopicParam },
   answers: { 204: { description: "The device is subscribed" } },
-  errors: ["device-not-found", "topic-not-found", "topic-exists"],
+  errors: ["device-not-found", "topic-not-found", "topic-exists", "topic-closed"],
   handle: async ({ ask }, { caller, params }) => {
     const devices = [ownDevice(caller, params.id)];
     const create = caller.kind === "project";

@@ -1,4 +1,6 @@
 import {
+  ChangeTopic,
+  ChangeTopicQuestion,
   CreateTopic,
   CreateTopicQuestion,
   DeleteTopic,
@@ -53,8 +55,13 @@ const createTopic = defineRoute({
     once({
       newId: newTopicId,
       perform: async ({ id }) => {
-        const { name } = body.topic;
-        const { topic } = await ask(CreateTopicQuestion, { projectId, topicId: id as TopicId, name });
+        const { name, closed } = body.topic;
+        const { topic } = await ask(CreateTopicQuestion, {
+          projectId,
+          topicId: id as TopicId,
+          name,
+          ...(closed === undefined ? {} : { closed }),
+        });
         if (topic.id !== id)
           throw new HeraldError("topic-exists", `topic.name: the project has this topic as ${topic.id}`);
         return created({ data: topic });
@@ -74,6 +81,22 @@ const getTopic = defineRoute({
   errors: ["topic-not-found"],
   handle: async ({ ask }, { caller: { projectId }, params }) =>
     ok({ data: await ask(GetTopic, { projectId, topic: params.id }) }),
+});
+
+const changeTopic = defineRoute({
+  method: "patch",
+  path: "/api/v1/topics/{id}",
+  operationId: "changeTopic",
+  tag: "Topics",
+  summary: "Close a topic, or open it again",
+  description: "Only a project token subscribes devices to a closed topic. Subscriptions stay as they are.",
+  access: project("devices"),
+  params: { id: topicParam },
+  body: ChangeTopic,
+  answers: { 200: { description: "The topic as it is now", schema: OneTopic } },
+  errors: ["topic-not-found"],
+  handle: async ({ ask }, { caller: { projectId }, params, body }) =>
+    ok({ data: await ask(ChangeTopicQuestion, { projectId, topic: params.id, closed: body.topic.closed }) }),
 });
 
 const deleteTopic = defineRoute({
@@ -123,4 +146,12 @@ const unsubscribeDevices = defineRoute({
     ok({ data: await ask(UnsubscribeDevices, { projectId, topic: params.id, devices: body.devices, create: false }) }),
 });
 
-export const topicRoutes = [listTopics, createTopic, getTopic, deleteTopic, subscribeDevices, unsubscribeDevices];
+export const topicRoutes = [
+  listTopics,
+  createTopic,
+  getTopic,
+  changeTopic,
+  deleteTopic,
+  subscribeDevices,
+  unsubscribeDevices,
+];

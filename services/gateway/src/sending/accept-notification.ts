@@ -77,8 +77,9 @@ export const acceptedView = ({ notificationId, content, acceptedAt, sendAt }: Se
   id: notificationId,
   status: sendAt === undefined ? "accepted" : "scheduled",
   ...content,
-  counts: { devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0, pending: 0, opened: 0 },
+  counts: { devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0, skipped: 0, pending: 0, opened: 0 },
   failures: {},
+  skips: {},
   unmatched: [],
   created_at: acceptedAt,
 });

@@ -50,6 +50,7 @@ const attemptSentence = (
     case "failed":
     case "expired":
     case "cancelled":
+    case "skipped":
       return answer === undefined
         ? `Given up at ${at}: ${words(reason ?? outcome)}`
         : `Sent at ${at} to ${provider}: ${answer}. ${words(reason ?? outcome)}`;
@@ -104,6 +105,7 @@ export const tellStory = (facts: Facts): string[] => {
     `The notification was accepted at ${notification.created_at}.`,
     ...(scheduled ? [`It is to be sent at ${notification.send_at}.`] : []),
     target,
+    ...(delivery?.user_id === undefined ? [] : [`The device belonged to the user \`${delivery.user_id}\` then.`]),
     ...(delivery ? [] : absence(facts)),
     ...attempts.map((attempt) => attemptSentence(attempt, provider)),
     ...(nextAttemptAt !== undefined
@@ -124,12 +126,13 @@ const statusOf = ({ delivery, expanded, notification, device, matched }: Facts):
 
 /** Everything about one notification and one device. */
 export const deviceStory = (facts: Facts): DeviceStory => {
-  const { notification, device, matched, attempts, nextAttemptAt, openedAt } = facts;
+  const { notification, device, delivery, matched, attempts, nextAttemptAt, openedAt } = facts;
   return {
     notification: { id: notification.id, status: notification.status },
     device: { id: device.id, platform: device.platform, status: device.status },
     ...(matched === undefined ? {} : { matched }),
     status: statusOf(facts),
+    ...(delivery?.user_id === undefined ? {} : { user_id: delivery.user_id }),
     attempts: [...attempts],
     ...(nextAttemptAt === undefined ? {} : { next_attempt_at: nextAttemptAt }),
     ...(openedAt === undefined ? {} : { opened_at: openedAt }),

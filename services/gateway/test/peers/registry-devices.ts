@@ -6,8 +6,10 @@ import {
   CountVapidKeys,
   DeleteDevice,
   type Device,
+  EraseUser,
   ExplainDevice,
   GetDevice,
+  GetUser,
   IdentifyDevice,
   ListDevices,
   mergePatch,
@@ -42,6 +44,7 @@ export const serveDevices = (serve: Serve, devices: Devices): void => {
       status: "active",
       topics: [...new Set([...(known?.value.topics ?? []), ...subscribed])],
       ...(platform === "web" && { vapid_key_id: data.vapidKeyId ?? data.currentVapidKeyId }),
+      user_id: ("userId" in data ? data.userId : undefined) ?? known?.value.user_id ?? null,
       created_at: known?.value.created_at ?? at(),
       updated_at: at(),
     };
@@ -66,10 +69,13 @@ export const serveDevices = (serve: Serve, devices: Devices): void => {
   serve(ChangeDeviceQuestion, (data) => {
     const found = owned(devices, data, data.deviceId, "device-not-found");
     const { metadata = {}, identifiers = {}, ...rest } = data.change;
+    if (data.ofUser !== undefined && found.value.user_id !== data.ofUser)
+      throw new HeraldError("device-not-found", "id: the user has no such device");
     found.value = {
       ...found.value,
       ...(rest.token === undefined ? {} : { token: rest.token }),
       ...(rest.status === undefined ? {} : { status: rest.status }),
+      ...(rest.user_id === undefined ? {} : { user_id: rest.user_id }),
       metadata: mergePatch(found.value.metadata, metadata),
       identifiers: mergePatch(found.value.identifiers, identifiers),
     };
@@ -109,6 +115,15 @@ export const serveDevices = (serve: Serve, devices: Devices): void => {
     const device = owned(devices, data, data.deviceId, "device-not-found").value;
     const matched = data.targets.find((target) => named(target, device));
     return { device, ...(matched === undefined ? {} : { matched }) };
+  });
+  serve(GetUser, ({ projectId, userId }) => {
+    const own = rows(devices, projectId).filter(({ user_id }) => user_id === userId);
+    if (own.length === 0) throw new HeraldError("user-not-found", "user: the project has no device of this user");
+    return { user_id: userId, devices: own, device_count: own.length, last_seen_at: at() };
+  });
+  serve(EraseUser, ({ projectId, userId }) => {
+    for (const { id, user_id } of rows(devices, projectId)) if (user_id === userId) devices.delete(id);
+    return { erasedAt: at() };
   });
   serve(AuthenticateDevice, ({ projectId, deviceId, credentialHash }) => {
     const device = devices.get(deviceId);

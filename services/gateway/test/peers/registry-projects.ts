@@ -2,12 +2,17 @@ import { type Bus, openBucket } from "@herald/bus";
 import {
   allScopes,
   ChangeProjectQuestion,
+  CreateIdentityKeyQuestion,
   CreateProjectQuestion,
   CreateTokenQuestion,
+  DeleteIdentityKey,
   DeleteProject,
   GetProject,
+  type IdentityKey,
+  ListIdentityKeys,
   ListProjects,
   ListTokens,
+  newIdentitySecret,
   type Project,
   type ProjectId,
   ProjectRecord,
@@ -36,7 +41,11 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
   };
   const saveSettings = async (project: Project): Promise<void> => {
     projects.set(project.id, project);
-    const record = { id: project.id, openRegistration: project.open_registration };
+    const record = {
+      id: project.id,
+      openRegistration: project.open_registration,
+      protectedMetadata: project.protected_metadata,
+    };
     await projectBucket.put(projectSettingsKey(project.id), record);
   };
   const saveToken = async (projectId: ProjectId, hash: string, value: ProjectToken): Promise<void> => {
@@ -45,20 +54,28 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
     await tokenBucket.put(tokenKey(hash), { id, projectId, scopes, ...(expiresAt === undefined ? {} : { expiresAt }) });
   };
 
-  serve(CreateProjectQuestion, async ({ projectId, name, openRegistration, tokenId, tokenHash }) => {
+  serve(CreateProjectQuestion, async ({ projectId, name, tokenId, tokenHash, ...settings }) => {
     const known = projects.get(projectId);
     if (known !== undefined) return { project: known, created: false };
-    const project = { id: projectId, name, open_registration: openRegistration, created_at: at() };
+    const { openRegistration, protectedMetadata = [] } = settings;
+    const project = {
+      id: projectId,
+      name,
+      open_registration: openRegistration,
+      protected_metadata: protectedMetadata,
+      created_at: at(),
+    };
     await saveSettings(project);
     await saveToken(projectId, tokenHash, { id: tokenId, name: "first", scopes: [...allScopes], created_at: at() });
     return { project, created: true };
   });
   serve(ListProjects, ({ page }) => pageOf([...projects.values()], page));
   serve(GetProject, ({ projectId }) => projectOf(projectId));
-  serve(ChangeProjectQuestion, async ({ projectId, name, openRegistration }) => {
+  serve(ChangeProjectQuestion, async ({ projectId, name, openRegistration, protectedMetadata }) => {
     const project = { ...projectOf(projectId) };
     if (name !== undefined) project.name = name;
     if (openRegistration !== undefined) project.open_registration = openRegistration;
+    if (protectedMetadata !== undefined) project.protected_metadata = protectedMetadata;
     await saveSettings(project);
     return project;
   });
@@ -82,6 +99,25 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
     owned(tokens, { projectId }, tokenId, "token-not-found");
     await tokenBucket.delete(tokens.get(tokenId)?.hash ?? "");
     tokens.delete(tokenId);
+    return {};
+  });
+
+  const identityKeys = new Map<string, Owned<IdentityKey>>();
+  serve(CreateIdentityKeyQuestion, ({ projectId, keyId, publicKey }) => {
+    projectOf(projectId);
+    const known = identityKeys.get(keyId)?.value;
+    const key = known ?? {
+      id: keyId,
+      algorithm: publicKey ? ("ES256" as const) : ("HS256" as const),
+      created_at: at(),
+    };
+    identityKeys.set(keyId, { projectId, value: key });
+    return { key, ...(publicKey === undefined && { secret: newIdentitySecret() }) };
+  });
+  serve(ListIdentityKeys, ({ projectId, page }) => pageOf(rows(identityKeys, projectOf(projectId).id), page));
+  serve(DeleteIdentityKey, ({ projectId, keyId }) => {
+    projectOf(projectId);
+    identityKeys.delete(owned(identityKeys, { projectId }, keyId, "identity-key-not-found").value.id);
     return {};
   });
 

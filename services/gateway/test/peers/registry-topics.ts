@@ -1,4 +1,5 @@
 import {
+  ChangeTopicQuestion,
   CreateTopicQuestion,
   DeleteTopic,
   GetTopic,
@@ -21,17 +22,22 @@ export const serveTopics = (serve: Serve, devices: Devices): void => {
     const named = [...topics.values()].find((one) => one.projectId === projectId && one.value.name === reference);
     return named ?? owned(topics, { projectId }, reference, "topic-not-found");
   };
-  const makeTopic = (projectId: ProjectId, id: string, name: string): Owned<Topic> => {
-    const topic = { projectId, value: { id: id as Topic["id"], name, devices: 0, created_at: at() } };
+  const makeTopic = (projectId: ProjectId, id: string, name: string, closed = false): Owned<Topic> => {
+    const topic = { projectId, value: { id: id as Topic["id"], name, devices: 0, closed, created_at: at() } };
     topics.set(id, topic);
     return topic;
   };
   serve(ListTopics, ({ projectId, page }) => pageOf(rows(topics, projectId), page));
   serve(GetTopic, ({ projectId, topic }) => topicOf(projectId, topic).value);
-  serve(CreateTopicQuestion, ({ projectId, topicId, name }) => {
+  serve(CreateTopicQuestion, ({ projectId, topicId, name, closed }) => {
     const known = rows(topics, projectId).find((topic) => topic.name === name);
     if (known !== undefined) return { topic: known, created: false };
-    return { topic: makeTopic(projectId, topicId, name).value, created: true };
+    return { topic: makeTopic(projectId, topicId, name, closed).value, created: true };
+  });
+  serve(ChangeTopicQuestion, ({ projectId, topic, closed }) => {
+    const found = topicOf(projectId, topic);
+    found.value = { ...found.value, closed };
+    return found.value;
   });
   serve(DeleteTopic, ({ projectId, topic }) => {
     topics.delete(topicOf(projectId, topic).value.id);

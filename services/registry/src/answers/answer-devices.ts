@@ -12,9 +12,10 @@ import {
   RegisterDeviceQuestion,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
+import { type ClaimParts, claimOf, unlessErased } from "../identity/claims.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";
 import { changeDevice, noDevice } from "./change-device.ts";
-import { type RegistrationParts, registerDevice } from "./register-device.ts";
+import { type Registered, type RegistrationParts, registerDevice } from "./register-device.ts";
 import { deviceView } from "./views.ts";
 
 const summary = ({ _id, status }: DeviceDocument): DeviceSummary => ({ id: _id, status });
@@ -23,16 +24,27 @@ const summary = ({ _id, status }: DeviceDocument): DeviceSummary => ({ id: _id, 
 const sameHash = (one: string, other: string): boolean =>
   one.length === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other));
 
-export const answerDevices = (bus: Bus, parts: RegistrationParts): Answering[] => {
+/** Of metadata and of identifiers, from clients that prove nothing: enough for what apps say of themselves. */
+const unprovenBytes = 10_240;
+
+export const answerDevices = (bus: Bus, parts: RegistrationParts & ClaimParts): Answering[] => {
   const { devices, announce, now } = parts;
   return [
-    answer(bus, RegisterDeviceQuestion, async (wanted) => {
-      const { device, credential, created } = await registerDevice(parts, wanted, true);
+    answer(bus, RegisterDeviceQuestion, async ({ userId, ...wanted }) => {
+      const user = userId === undefined ? undefined : ({ by: "project", userId } as const);
+      const { device, credential, created } = await registerDevice(parts, { ...wanted, user }, true);
       return { device: deviceView(device), credential: credential ?? "", created };
     }),
 
-    answer(bus, IdentifyDevice, async (wanted) => {
-      const { device, credential, created } = await registerDevice(parts, { ...wanted, topics: [] }, false);
+    answer(bus, IdentifyDevice, async ({ userToken, ...wanted }) => {
+      const { projectId } = wanted;
+      const user = await claimOf(parts, projectId, userToken);
+      let registered: Registered | undefined;
+      const device = await unlessErased(parts, projectId, user, async () => {
+        registered = await registerDevice(parts, { ...wanted, topics: [], user, maxBytes: unprovenBytes }, false);
+        return registered.device;
+      });
+      const { credential, created = false } = registered ?? {};
       return { device: summary(device), ...(credential && { credential }), created };
     }),
 
@@ -47,11 +59,17 @@ export const answerDevices = (bus: Bus, parts: RegistrationParts): Answering[] =
       return deviceView(device);
     }),
 
-    answer(bus, ChangeDeviceQuestion, async ({ projectId, deviceId, change, ...subscribedWith }) =>
-      deviceView(await changeDevice(parts, projectId, deviceId, { ...change, ...subscribedWith })),
-    ),
+    answer(bus, ChangeDeviceQuestion, async ({ projectId, deviceId, change, ofUser, ...subscribedWith }) => {
+      const { user_id: userId, user_token: userToken, ...rest } = change;
+      const claim = await claimOf(parts, projectId, userToken);
+      const user = userId === undefined ? claim : ({ by: "project", userId } as const);
+      const whole = { ...rest, ...subscribedWith, user };
+      const write = () => changeDevice(parts, projectId, deviceId, whole, ofUser);
+      return deviceView(await unlessErased(parts, projectId, claim, write));
+    }),
 
-    answer(bus, ChangeMetadataByToken, async ({ projectId, token, platform, metadata }) => {
+    answer(bus, ChangeMetadataByToken, async ({ projectId, token, platform, metadata, userToken }) => {
+      const user = await claimOf(parts, projectId, userToken);
       const [holder, other] = await devices.findHolders(projectId, token, platform && [platform]);
       if (!holder)
         throw new HeraldError("device-not-found", "identifier: no device of the project has this push token");
@@ -60,7 +78,9 @@ export const answerDevices = (bus: Bus, parts: RegistrationParts): Answering[] =
           "ambiguous-device",
           "platform: is required, for this token is registered on more than one",
         );
-      return summary(await changeDevice(parts, projectId, holder._id, { metadata }));
+      const change = { metadata, user, maxBytes: unprovenBytes };
+      const write = () => changeDevice(parts, projectId, holder._id, change);
+      return summary(await unlessErased(parts, projectId, user, write));
     }),
 
     answer(bus, DeleteDevice, async ({ projectId, deviceId }) => {

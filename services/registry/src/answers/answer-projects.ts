@@ -5,6 +5,7 @@ import {
   ChangeProjectQuestion,
   CreateProjectQuestion,
   DeleteProject,
+  defaultProtectedMetadata,
   GetProject,
   ListProjects,
   type ProjectId,
@@ -33,10 +34,18 @@ export const answerProjects = (bus: Bus, { projects, knownProjects, announce, no
   };
 
   return [
-    answer(bus, CreateProjectQuestion, async ({ projectId, name, openRegistration, tokenId, tokenHash }) => {
+    answer(bus, CreateProjectQuestion, async ({ projectId, tokenId, tokenHash, ...settings }) => {
+      const { name, openRegistration, protectedMetadata = defaultProtectedMetadata } = settings;
       const createdAt = now();
       const token = { id: tokenId, hash: tokenHash, name: "first", scopes: allScopes, createdAt };
-      const created = await projects.insert({ _id: projectId, name, openRegistration, tokens: [token], createdAt });
+      const created = await projects.insert({
+        _id: projectId,
+        name,
+        openRegistration,
+        protectedMetadata,
+        tokens: [token],
+        createdAt,
+      });
       const project = await find(projectId);
       await knownProjects.tellAll(project);
       return { project: projectView(project), created };
@@ -50,8 +59,9 @@ export const answerProjects = (bus: Bus, { projects, knownProjects, announce, no
 
     answer(bus, GetProject, async ({ projectId }) => projectView(await find(projectId))),
 
-    answer(bus, ChangeProjectQuestion, async ({ projectId, name, openRegistration }) => {
+    answer(bus, ChangeProjectQuestion, async ({ projectId, name, openRegistration, protectedMetadata }) => {
       const fields = {
+        ...(protectedMetadata !== undefined && { protectedMetadata }),
         ...(name !== undefined && { name }),
         ...(openRegistration !== undefined && { openRegistration }),
       };

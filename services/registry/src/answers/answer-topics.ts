@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type Answering, answer, type Bus } from "@herald/bus";
 import {
+  ChangeTopicQuestion,
   CreateTopicQuestion,
   type DataOf,
   DeleteTopic,
@@ -48,10 +49,15 @@ export const answerTopics = (bus: Bus, parts: Parts): Answering[] => {
     return topic;
   };
 
-  const create = async ({ projectId, topicId: id, name }: DataOf<{ schema: typeof CreateTopicQuestion.request }>) => {
+  const create = async ({
+    projectId,
+    topicId: id,
+    name,
+    closed,
+  }: DataOf<{ schema: typeof CreateTopicQuestion.request }>) => {
     if (!(await projects.exists(projectId)))
       throw new HeraldError("project-not-found", "project: there is none of this id");
-    const created = await topics.insert(occasion(projectId), { id, name });
+    const created = await topics.insert(occasion(projectId), { id, name, closed });
     if (created) announce.topics(projectId, [id]);
     const topic = await topics.find(projectId, name);
     if (!topic) throw beingDeleted(name);
@@ -64,9 +70,15 @@ export const answerTopics = (bus: Bus, parts: Parts): Answering[] => {
     const write = async (row: TopicRow) => {
       const changed = await devices.subscribe(occasion(projectId), known, row);
       if (changed > 0) announce.devices(projectId, known);
-      return { topic: row, changed, unknown };
+      const full = changed < known.length ? await devices.fullFor(projectId, known, row.name) : [];
+      return { topic: row, changed, unknown, full };
     };
     const found = await topics.find(projectId, topic);
+    if (found?.closed && !create)
+      throw new HeraldError(
+        "topic-closed",
+        "topic: it is closed; your backend subscribes devices with its project token",
+      );
     if (found) {
       const result = await write(rowOf(found));
       // Deleted meanwhile: its subscriptions were ended before these were made.
@@ -95,6 +107,13 @@ export const answerTopics = (bus: Bus, parts: Parts): Answering[] => {
 
     answer(bus, CreateTopicQuestion, create),
 
+    answer(bus, ChangeTopicQuestion, async ({ projectId, topic: reference, closed }) => {
+      const { _id } = await find(projectId, reference);
+      const topic = await topics.setClosed(projectId, _id, closed);
+      if (!topic) throw noTopic();
+      return view(topic);
+    }),
+
     answer(bus, DeleteTopic, async ({ projectId, topic: reference }) => {
       const topic = await find(projectId, reference);
       if (!(await topics.markDeleted(occasion(projectId), rowOf(topic)))) throw noTopic();
@@ -110,7 +129,7 @@ export const answerTopics = (bus: Bus, parts: Parts): Answering[] => {
       const { known, unknown } = await sortOut(devices, projectId, ids);
       const changed = await devices.unsubscribe(occasion(projectId), known, topic);
       if (changed > 0) announce.devices(projectId, known);
-      return { topic, changed, unknown };
+      return { topic, changed, unknown, full: [] };
     }),
   ];
 };

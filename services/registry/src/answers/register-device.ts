@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import {
+  type DeviceId,
   newDeviceCredential,
   newDeviceId,
   type Platform,
@@ -10,12 +11,14 @@ import {
 import { HeraldError } from "@herald/kit";
 import { newDevice, type Registration, registered } from "../domain/device-change.ts";
 import { deviceRegistered, deviceSubscribed, eventsOfChange, type Occasion } from "../domain/registry-events.ts";
+import type { DeviceQuota } from "../identity/device-quota.ts";
 import type { InOrder } from "../in-order.ts";
 import type { Announce } from "../stores/announce.ts";
 import { type DeviceDocument, deviceDocument } from "../stores/device-document.ts";
 import type { DeviceStore } from "../stores/device-store.ts";
 import type { ProjectStore } from "../stores/project-store.ts";
 import type { TopicStore } from "../stores/topic-store.ts";
+import { allowed } from "./change-device.ts";
 import { again, inRounds } from "./in-rounds.ts";
 import { withTopics } from "./topic-names.ts";
 
@@ -25,14 +28,19 @@ export type RegistrationParts = {
   readonly projects: ProjectStore;
   readonly announce: Announce;
   readonly inOrder: InOrder;
+  readonly deviceQuota: DeviceQuota;
   readonly now: () => Date;
 };
 
 type Wanted = Registration & {
   readonly projectId: ProjectId;
   readonly platform: Platform;
-  /** The token that the device had until now. */
+  /** The token that the device had until now, as who asks can prove: see `provesRotation`. */
   readonly previousToken?: string | undefined;
+  /** The device whose credential came with the request. */
+  readonly provenDevice?: DeviceId | undefined;
+  /** False: only a device that is known may register. */
+  readonly mayCreate?: boolean | undefined;
 };
 
 export type Registered = { readonly device: DeviceDocument; readonly created: boolean; readonly credential?: string };
@@ -40,7 +48,8 @@ export type Registered = { readonly device: DeviceDocument; readonly created: bo
 /**
  * Finds or makes the device of a token, in the way that fits what there is. A known device gets a new credential only where
  * `rotate` says so; a new one always gets one.
- * @throws HeraldError `project-not-found`, `token-held`, `topic-exists`, or `validation-failed` for what merging made of the data.
+ * @throws HeraldError `project-not-found`, `token-held`, `topic-exists`, `user-token-used`, `rate-limited`, `device-quota-exceeded`, or
+ * `validation-failed` for what merging made of the data.
  */
 export const registerDevice = (parts: RegistrationParts, wanted: Wanted, rotate: boolean): Promise<Registered> => {
   const { projectId, platform, token } = wanted;
@@ -56,15 +65,23 @@ export const registerDevice = (parts: RegistrationParts, wanted: Wanted, rotate:
   );
 };
 
+/**
+ * Whether a device may go on under a new push token. Who knows a push token has not proven to be its device, so without the device's
+ * credential or a token of its user a new device registers, and inherits nothing.
+ */
+const provesRotation = ({ provenDevice, user }: Wanted, previous: DeviceDocument): boolean =>
+  previous._id === provenDevice || (user?.by === "token" && user.userId === previous.userId);
+
 /** The device that the request is about: the one that has the token, else the one that had the token before. */
 const findDevice = async ({ devices }: RegistrationParts, wanted: Wanted): Promise<DeviceDocument | undefined> => {
   const { projectId, platform, token, previousToken } = wanted;
-  const [holder, previous] = await Promise.all([
+  const [holder, named] = await Promise.all([
     devices.findByToken(projectId, platform, token),
     previousToken === undefined || previousToken === token
       ? undefined
       : devices.findByToken(projectId, platform, previousToken),
   ]);
+  const previous = named && provesRotation(wanted, named) ? named : undefined;
   if (holder && previous) throw new HeraldError("token-held", "identifier: another device holds this push token");
   return holder ?? previous;
 };
@@ -76,8 +93,7 @@ const known = async (
   occasion: Occasion,
   rotate: boolean,
 ): Promise<Registered | typeof again> => {
-  const plan = registered(before, wanted, occasion.at);
-  if ("problems" in plan) throw new HeraldError("validation-failed", plan.problems);
+  const plan = allowed(registered(before, wanted, occasion.at));
   const credential = rotate ? newDeviceCredential(occasion.projectId, before._id) : undefined;
   return withTopics(parts, occasion, plan.subscribed, async (subscribed) => {
     const events = eventsOfChange(occasion, before._id, {
@@ -102,8 +118,10 @@ const unknown = async (
 ): Promise<Registered | typeof again> => {
   const { projectId, at } = occasion;
   const { platform, token } = wanted;
-  const plan = newDevice(platform, wanted, at);
-  if ("problems" in plan) throw new HeraldError("validation-failed", plan.problems);
+  const plan = allowed(newDevice(platform, wanted, at));
+  if (wanted.mayCreate === false)
+    throw new HeraldError("rate-limited", "identifier: too many new devices have registered from this address");
+  await parts.deviceQuota.take(projectId);
   return withTopics(parts, occasion, plan.subscribed, async (subscribed) => {
     const id = newDeviceId(at);
     const credential = newDeviceCredential(projectId, id);

@@ -1,7 +1,7 @@
-import type { Device, Project, ProjectToken, Topic } from "@herald/contracts";
+import type { Device, IdentityKey, Project, ProjectToken, Topic } from "@herald/contracts";
 import { topicsOf } from "../domain/facets.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";
-import type { ProjectDocument, TokenEntry } from "../stores/project-store.ts";
+import type { IdentityKeyEntry, ProjectDocument, TokenEntry } from "../stores/project-store.ts";
 import type { TopicDocument } from "../stores/topic-store.ts";
 
 /** Documents in the words of the interface. */
@@ -17,6 +17,8 @@ export const deviceView = (device: DeviceDocument): Device => ({
   ...(device.environment && { environment: device.environment }),
   ...(device.tokenKind && { token_kind: device.tokenKind }),
   ...(device.vapidKeyId && { vapid_key_id: device.vapidKeyId }),
+  user_id: device.userId ?? null,
+  ...(device.identifiedAt && { identified_at: device.identifiedAt.toISOString() }),
   created_at: device.createdAt.toISOString(),
   updated_at: device.updatedAt.toISOString(),
 });
@@ -25,13 +27,25 @@ export const topicView = (topic: TopicDocument, devices: number): Topic => ({
   id: topic._id,
   name: topic.name,
   devices,
+  closed: topic.closed === true,
   created_at: topic.createdAt.toISOString(),
+});
+
+const unprotected =
+  "protected_metadata: this project is from before there was any, so every client may write `user_id`, `email` and the like and get what you send to such values. Set it with PATCH, to [] where that is meant";
+
+export const identityKeyView = ({ id, algorithm, createdAt }: IdentityKeyEntry): IdentityKey => ({
+  id,
+  algorithm,
+  created_at: createdAt.toISOString(),
 });
 
 export const projectView = (project: ProjectDocument): Project => ({
   id: project._id,
   name: project.name,
   open_registration: project.openRegistration,
+  protected_metadata: [...(project.protectedMetadata ?? [])],
+  ...(project.protectedMetadata ? {} : { warnings: [unprotected] }),
   created_at: project.createdAt.toISOString(),
 });
 

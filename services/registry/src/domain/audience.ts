@@ -1,5 +1,5 @@
 import { type Condition, candidateClauses, type DeviceId, pushTokenHash, type Target } from "@herald/contracts";
-import { pairFacet, topicFacet } from "./facets.ts";
+import { pairFacet, topicFacet, userFacet } from "./facets.ts";
 import { possiblePath } from "./paths.ts";
 
 /** One question to the database whose answers are devices that some of the targets name. */
@@ -91,6 +91,9 @@ export const audienceOf = (targets: readonly Target[]): Lookup[] => {
         break;
       case "topic":
         add(facets, topicFacet(target.name), at);
+        break;
+      case "user":
+        add(facets, userFacet(target.id), at);
         break;
       case "pair": {
         const { of, path, value } = target;

@@ -17,8 +17,9 @@ const fixedBytes = 200;
 const plainAscii = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 
 /** At least as many bytes as the device takes as JSON, without making that: it is asked for every device of every send. */
-const weigh = ({ token, keys, vapidKeyId }: Addressee): number =>
+const weigh = ({ token, keys, vapidKeyId, userId }: Addressee): number =>
   fixedBytes +
+  (userId === undefined ? 0 : JSON.stringify({ userId }).length) +
   (plainAscii.test(token) ? token.length : Buffer.byteLength(JSON.stringify(token))) +
   (keys === undefined && vapidKeyId === undefined ? 0 : JSON.stringify({ keys, vapidKeyId }).length);
 

@@ -9,7 +9,7 @@ import {
   tokenProblems,
   type WebPushKeys,
 } from "@herald/contracts";
-import { facetsOf, topicsOf } from "./facets.ts";
+import { countedFacets, facetsOf, maxFacets, topicsOf } from "./facets.ts";
 
 /** What of a device can change. `facets` hold its topics, and what its data is found by. */
 export type DeviceState = {
@@ -28,30 +28,50 @@ export type DeviceState = {
   readonly metadata: AppData;
   readonly identifiers: AppData;
   readonly facets: readonly string[];
+  /** Whose it is, as a project token or a user token said. */
+  readonly userId?: string;
+  /** When it was given its user. */
+  readonly identifiedAt?: Date;
+  /** `iat` of the last user token that it took, in seconds since 1970; it stays when the user logs out. */
+  readonly userTokenIat?: number;
+};
+
+/** Whose a device is to be. */
+export type UserChange =
+  | { readonly by: "project"; readonly userId: string | null }
+  | { readonly by: "token"; readonly userId: string; readonly issuedAt: number };
+
+/** What is the same in every way to change a device. */
+type Limited = {
+  readonly user?: UserChange | undefined;
+  /** Of metadata and identifiers each, as JSON; absent: what {@link AppData} allows. */
+  readonly maxBytes?: number | undefined;
 };
 
 /** Which VAPID key a subscription was made with: what the app says, and what to take for a new subscription when it says nothing. */
 type SubscribedWith = { readonly vapidKeyId?: string | undefined; readonly currentVapidKeyId?: string | undefined };
 
 /** What a registration says; what it leaves out stays as it is. `metadata` and `identifiers` are merge patches. */
-export type Registration = SubscribedWith & {
-  readonly token: string;
-  readonly topics: readonly string[];
-  readonly metadata?: AppData | undefined;
-  readonly identifiers?: AppData | undefined;
-  readonly environment?: ApnsEnvironment | undefined;
-  readonly tokenKind?: FcmTokenKind | undefined;
-  readonly keys?: WebPushKeys | undefined;
-};
+export type Registration = SubscribedWith &
+  Limited & {
+    readonly token: string;
+    readonly topics: readonly string[];
+    readonly metadata?: AppData | undefined;
+    readonly identifiers?: AppData | undefined;
+    readonly environment?: ApnsEnvironment | undefined;
+    readonly tokenKind?: FcmTokenKind | undefined;
+    readonly keys?: WebPushKeys | undefined;
+  };
 
 /** The same of a change by `PATCH`. */
-export type Change = SubscribedWith & {
-  readonly token?: string | undefined;
-  readonly keys?: WebPushKeys | undefined;
-  readonly metadata?: AppData | undefined;
-  readonly identifiers?: AppData | undefined;
-  readonly status?: DeviceStatus | undefined;
-};
+export type Change = SubscribedWith &
+  Limited & {
+    readonly token?: string | undefined;
+    readonly keys?: WebPushKeys | undefined;
+    readonly metadata?: AppData | undefined;
+    readonly identifiers?: AppData | undefined;
+    readonly status?: DeviceStatus | undefined;
+  };
 
 /** Either the state afterwards with what is new in it, or what is wrong in sentences that begin with the field. */
 export type Changed =
@@ -62,14 +82,54 @@ export type Changed =
       /** Names of topics that it was not subscribed to before. */
       readonly subscribed: readonly string[];
     }
-  | { readonly problems: readonly string[] };
+  | { readonly problems: readonly string[] }
+  /** The user token is not newer than the last one that the device took. */
+  | { readonly usedToken: true };
 
 const sentence = (field: string, path: readonly (string | number)[], message: string): string =>
   `${[field, ...path].join(".")}: ${message}`;
 
 /** Merging may exceed the limits that each of the two kept. */
-const dataProblems = (field: "metadata" | "identifiers", data: AppData): string[] =>
-  appDataProblems(data).map(({ path, message }) => sentence(field, path, message));
+const dataProblems = (
+  field: "metadata" | "identifiers",
+  before: AppData,
+  after: AppData,
+  maxBytes: number | undefined,
+): string[] => {
+  const problems = appDataProblems(after).map(({ path, message }) => sentence(field, path, message));
+  if (maxBytes === undefined || after === before) return problems;
+  const bytes = jsonBytes(after);
+  if (bytes > maxBytes && bytes > jsonBytes(before))
+    problems.push(
+      `${field}: must be at most ${maxBytes} bytes of JSON without a credential; this makes ${bytes}. Your backend may store more`,
+    );
+  return problems;
+};
+
+const jsonBytes = (data: AppData): number => Buffer.byteLength(JSON.stringify(data));
+
+/** Devices from before the limit keep what they have; they get no more. */
+const facetProblems = (before: readonly string[], after: readonly string[]): string[] => {
+  const count = countedFacets(after);
+  if (count <= maxFacets || count <= countedFacets(before)) return [];
+  return [
+    `device: may have at most ${maxFacets} topics and single values of metadata and identifiers together; this makes ${count}. Values in arrays do not count, for no target finds them`,
+  ];
+};
+
+/** The state with its user changed; the same object when nothing is. Undefined when the user token is not newer than the last. */
+const withUser = (before: DeviceState, change: UserChange | undefined, now: Date): DeviceState | undefined => {
+  if (change === undefined) return before;
+  const { userId: _, identifiedAt: __, ...rest } = before;
+  if (change.by === "project") {
+    if (change.userId === null) return before.userId === undefined ? before : rest;
+    return change.userId === before.userId ? before : { ...rest, userId: change.userId, identifiedAt: now };
+  }
+  const { userId, issuedAt } = change;
+  if (before.userTokenIat !== undefined && issuedAt <= before.userTokenIat)
+    return userId === before.userId ? before : undefined;
+  return { ...rest, userId, identifiedAt: now, userTokenIat: issuedAt };
+};
 
 const sameJson = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other);
 
@@ -83,6 +143,7 @@ const compare = (before: DeviceState, after: DeviceState): string[] => {
     status: "status",
     metadata: "metadata",
     identifiers: "identifiers",
+    userId: "user_id",
   } as const;
   return Object.entries(fields)
     .filter(([field]) => !sameJson(before[field as keyof typeof fields], after[field as keyof typeof fields]))
@@ -126,15 +187,23 @@ export const newDevice = (platform: Platform, registration: Registration, now: D
 
 /** A known device registers, with the token it has or with another: it is active from now on. */
 export const registered = (before: DeviceState, registration: Registration, now: Date): Changed => {
-  const { topics, environment, tokenKind, keys, token } = registration;
-  const { vapidKeyId: _, ...rest } = active(before);
+  const { topics, environment, tokenKind, keys, token, maxBytes } = registration;
+  const identified = withUser(before, registration.user, now);
+  if (identified === undefined) return { usedToken: true };
+  const { vapidKeyId: _, ...rest } = active(identified);
   const metadata = patched(before.metadata, registration.metadata);
   const identifiers = patched(before.identifiers, registration.identifiers);
-  const problems = [...dataProblems("metadata", metadata), ...dataProblems("identifiers", identifiers)];
-  if (problems.length > 0) return { problems };
-
   const known = new Set(topicsOf(before.facets));
   const subscribed = [...new Set(topics)].filter((topic) => !known.has(topic));
+  const { userId } = identified;
+  const facets = facetsOf({ topics: [...known, ...subscribed], metadata, identifiers, userId });
+  const problems = [
+    ...dataProblems("metadata", before.metadata, metadata, maxBytes),
+    ...dataProblems("identifiers", before.identifiers, identifiers, maxBytes),
+    ...facetProblems(before.facets, facets),
+  ];
+  if (problems.length > 0) return { problems };
+
   const state: DeviceState = {
     ...rest,
     token,
@@ -145,35 +214,40 @@ export const registered = (before: DeviceState, registration: Registration, now:
     ...(keys === undefined ? {} : { keys }),
     metadata,
     identifiers,
-    facets: facetsOf({ topics: [...known, ...subscribed], metadata, identifiers }),
+    facets,
   };
   return { state, changed: compare(before, state), subscribed };
 };
 
 /** A known device is changed; its state is the same object when nothing is new. A new token counts as a registration of it, but does not bring back whom the app retired. */
 export const changed = (before: DeviceState, change: Change, now: Date): Changed => {
-  const { token = before.token, keys = before.keys, status } = change;
+  const { token = before.token, keys = before.keys, status, maxBytes } = change;
+  const identified = withUser(before, change.user, now);
+  if (identified === undefined) return { usedToken: true };
   const metadata = patched(before.metadata, change.metadata);
   const identifiers = patched(before.identifiers, change.identifiers);
+  const { userId } = identified;
+  const facets = facetsOf({ topics: topicsOf(before.facets), metadata, identifiers, userId });
   const problems = [
     ...(token === before.token && change.keys === undefined
       ? []
       : tokenProblems({ platform: before.platform, token, keys }, "token").map(({ path, message }) =>
           sentence("device", path, message),
         )),
-    ...dataProblems("metadata", metadata),
-    ...dataProblems("identifiers", identifiers),
+    ...dataProblems("metadata", before.metadata, metadata, maxBytes),
+    ...dataProblems("identifiers", before.identifiers, identifiers, maxBytes),
+    ...facetProblems(before.facets, facets),
   ];
   if (problems.length > 0) return { problems };
 
-  const { vapidKeyId: _, ...rest } = before;
+  const { vapidKeyId: _, ...rest } = identified;
   let state: DeviceState = {
     ...rest,
     ...vapidKeyOf(before, token, change),
     ...(keys === undefined ? {} : { keys }),
     metadata,
     identifiers,
-    facets: facetsOf({ topics: topicsOf(before.facets), metadata, identifiers }),
+    facets,
   };
   if (token !== before.token) {
     state = { ...state, token, tokenUpdatedAt: now };
@@ -182,6 +256,7 @@ export const changed = (before: DeviceState, change: Change, now: Date): Changed
   if (status === "active") state = active(state);
   if (status === "inactive") state = { ...state, status: "inactive", inactiveReason: "requested" };
   const names = compare(before, state);
-  if (names.length === 0 && state.inactiveReason === before.inactiveReason) return { state: before, ...nothing };
+  const same = state.inactiveReason === before.inactiveReason && state.userTokenIat === before.userTokenIat;
+  if (names.length === 0 && same) return { state: before, ...nothing };
   return { state, changed: names, subscribed: [] };
 };

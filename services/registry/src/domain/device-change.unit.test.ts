@@ -5,7 +5,7 @@ const then = new Date("2030-01-01T00:00:00Z");
 const now = new Date("2030-01-02T00:00:00Z");
 
 const stateOf = (result: Changed): DeviceState => {
-  if ("problems" in result) throw new Error(result.problems.join("; "));
+  if (!("state" in result)) throw new Error(JSON.stringify(result));
   return result.state;
 };
 
@@ -231,5 +231,74 @@ describe("a change", () => {
     expect(changed(web, { token: "https://push.example/2" }, now)).toMatchObject({
       state: { token: "https://push.example/2", keys: { p256dh: "p", auth: "a" } },
     });
+  });
+});
+
+describe("the user of a device", () => {
+  const token = (userId: string, issuedAt: number) => ({ user: { by: "token" as const, userId, issuedAt } });
+  const project = (userId: string | null) => ({ user: { by: "project" as const, userId } });
+  const ann = stateOf(changed(known, token("ann", 100), now));
+
+  test("is given by a token or by the project, and found by a facet that no metadata makes", () => {
+    expect(ann).toMatchObject({ userId: "ann", identifiedAt: now, userTokenIat: 100 });
+    expect(ann.facets.filter((facet) => facet.startsWith("u:"))).toEqual(["u:ann"]);
+    const byProject = changed(known, project("bob"), now);
+    expect(byProject).toMatchObject({ changed: ["user_id"], state: { userId: "bob" } });
+    expect(stateOf(byProject).userTokenIat).toBeUndefined();
+    const claimed = stateOf(changed(known, { metadata: { u: "ann", "u:ann": "x" } }, now));
+    expect(claimed.facets.some((facet) => facet.startsWith("u:"))).toBe(false);
+  });
+
+  test.each<[string, Change, unknown]>([
+    ["the same token again changes nothing", token("ann", 100), { state: ann, changed: [] }],
+    ["an earlier one of the same user neither", token("ann", 99), { state: ann, changed: [] }],
+    ["a later one of the same user is remembered", token("ann", 101), { changed: [], state: { userTokenIat: 101 } }],
+    ["somebody else by a later token", token("bob", 101), { changed: ["user_id"], state: { userId: "bob" } }],
+    ["somebody else by the same moment", token("bob", 100), { usedToken: true }],
+    ["somebody else by an earlier token", token("bob", 99), { usedToken: true }],
+    ["the project takes it away", project(null), { changed: ["user_id"], state: { userTokenIat: 100 } }],
+  ])("%s", (_, change, expected) => expect(changed(ann, change, now)).toMatchObject(expected as object));
+
+  test("who logged out needs a newer token, also to register again", () => {
+    const out = stateOf(changed(ann, project(null), now));
+    expect(out.userId).toBeUndefined();
+    expect(out.facets).toEqual(known.facets);
+    expect(changed(out, token("ann", 100), now)).toEqual({ usedToken: true });
+    expect(registered(out, { token: known.token, topics: [], ...token("ann", 100) }, now)).toEqual({ usedToken: true });
+    expect(changed(out, token("ann", 101), now)).toMatchObject({ state: { userId: "ann" } });
+  });
+
+  test("stays when the device registers again", () => {
+    const again = stateOf(registered(ann, { token: "bb".repeat(8), topics: ["sport"] }, now));
+    expect(again.userId).toBe("ann");
+    expect(again.facets).toContain("u:ann");
+  });
+});
+
+describe("facets and bytes", () => {
+  const values = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`k${n}`, n]));
+
+  test("64 are a device's, and its user is none of them", () => {
+    const user = { user: { by: "project" as const, userId: "ann" } };
+    const full = { token: known.token, topics: ["a", "b"], metadata: values(62), ...user };
+    expect(stateOf(newDevice("ios", full, now)).facets).toHaveLength(65);
+    const over = newDevice("ios", { ...full, topics: ["a", "b", "c"] }, now);
+    expect(over).toEqual({ problems: [expect.stringContaining("at most 64 topics and single values")] });
+  });
+
+  test("a device that has more keeps them and gets no more", () => {
+    const facets = [...known.facets, ...Array.from({ length: 70 }, (_, n) => `t:t${n}`)];
+    const early: DeviceState = { ...known, facets };
+    expect(changed(early, { metadata: { plan: "free" } }, now)).toMatchObject({ changed: ["metadata"] });
+    expect(changed(early, { metadata: { plan: null } }, now)).toMatchObject({ changed: ["metadata"] });
+    expect(changed(early, { metadata: { more: 1 } }, now)).toHaveProperty("problems");
+  });
+
+  test("whoever proves nothing has fewer bytes, and may always say less", () => {
+    const text = (bytes: number) => ({ text: "x".repeat(bytes) });
+    const big = stateOf(changed(known, { metadata: text(12_000) }, now));
+    expect(changed(known, { metadata: text(12_000), maxBytes: 10_240 }, now)).toHaveProperty("problems");
+    expect(changed(big, { metadata: text(11_000), maxBytes: 10_240 }, now)).toMatchObject({ changed: ["metadata"] });
+    expect(changed(big, { metadata: { more: "y" }, maxBytes: 10_240 }, now)).toHaveProperty("problems");
   });
 });

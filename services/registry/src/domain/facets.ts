@@ -2,9 +2,20 @@ import { type AppData, isObject, maxIndexedBytes } from "@herald/contracts";
 
 const prefixes = { metadata: "m:", identifiers: "i:" } as const;
 const topicPrefix = "t:";
+const userPrefix = "u:";
 
 /** What the index holds for a subscription. */
 export const topicFacet = (name: string): string => topicPrefix + name;
+
+/** What the index holds for a device's user. No metadata makes one. */
+export const userFacet = (userId: string): string => userPrefix + userId;
+
+/** A device takes part in so many topics and pairs at most: each is an entry of an index that all projects share. */
+export const maxFacets = 64;
+
+/** How many facets count towards the limit: the one of its user does not. */
+export const countedFacets = (facets: readonly string[]): number =>
+  facets.filter((facet) => !facet.startsWith(userPrefix)).length;
 
 /** The names of a device's topics, in the order of their subscription. */
 export const topicsOf = (facets: readonly string[]): string[] =>
@@ -37,13 +48,15 @@ const collect = (of: "metadata" | "identifiers", data: AppData, path: string, in
   }
 };
 
-/** The facets of a device: its topics, and each scalar value of its metadata and identifiers. */
+/** The facets of a device: its topics, its user, and each scalar value of its metadata and identifiers. */
 export const facetsOf = (device: {
   readonly topics: readonly string[];
   readonly metadata: AppData;
   readonly identifiers: AppData;
+  readonly userId?: string | undefined;
 }): string[] => {
   const facets = device.topics.map(topicFacet);
+  if (device.userId !== undefined) facets.push(userFacet(device.userId));
   collect("metadata", device.metadata, "", facets);
   collect("identifiers", device.identifiers, "", facets);
   return facets;

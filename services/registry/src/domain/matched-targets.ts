@@ -1,6 +1,6 @@
 import type { Target } from "@herald/contracts";
 import type { Lookup } from "./audience.ts";
-import { pairFacet, topicFacet } from "./facets.ts";
+import { pairFacet, topicFacet, userFacet } from "./facets.ts";
 import { type Candidate, matches } from "./matches.ts";
 
 /** What the devices of a page have between them, so that a thousand targets are a thousand look-ups and not a million. */
@@ -76,6 +76,8 @@ const isNamed = (target: Target, { ids, tokens, facets }: ReturnType<typeof evid
       return tokens.has(target.token);
     case "topic":
       return facets.has(topicFacet(target.name));
+    case "user":
+      return facets.has(userFacet(target.id));
     case "pair":
       return facets.has(pairFacet(target.of, target.path, target.value) ?? "");
     case "condition":

@@ -1,5 +1,5 @@
 import { type AppData, type DeviceId, fulfils, type Literal, type Platform, type Target } from "@herald/contracts";
-import { pairFacet, scalarText, topicFacet } from "./facets.ts";
+import { pairFacet, scalarText, topicFacet, userFacet } from "./facets.ts";
 
 /** What a target is compared with. The data is needed only for conditions, and for values that are too long to be facets. */
 export type Candidate = {
@@ -40,6 +40,8 @@ export const matches = (target: Target, device: Candidate): boolean => {
       return device.token === target.token;
     case "topic":
       return device.facets.has(topicFacet(target.name));
+    case "user":
+      return device.facets.has(userFacet(target.id));
     case "pair": {
       const facet = pairFacet(target.of, target.path, target.value);
       if (facet !== undefined) return device.facets.has(facet);

@@ -49,6 +49,10 @@ export const topicCreated = (occasion: Occasion, topic: TopicRow): OutboxEvent =
 export const topicDeleted = (occasion: Occasion, topic: TopicRow): OutboxEvent =>
   event(occasion, "TopicDeletedV1", topic.id, { topicId: topic.id, topic: topic.name });
 
+/** Its subject is the project: no id of a user is in a header. */
+export const userErased = (occasion: Occasion, userId: string): OutboxEvent =>
+  event(occasion, "UserErasedV1", occasion.projectId, { userId });
+
 /** Stands for the end of all that the project had. */
 export const projectDeleted = (occasion: Occasion): OutboxEvent =>
   event(occasion, "ProjectDeletedV1", occasion.projectId, {});

@@ -1,3 +1,4 @@
+import type { ErasureStore } from "@herald/mongo";
 import type { KnownProjects } from "../known-projects.ts";
 import type { Announce } from "../stores/announce.ts";
 import type { DeviceStore } from "../stores/device-store.ts";
@@ -8,6 +9,7 @@ export type EndProjectParts = {
   readonly devices: DeviceStore;
   readonly topics: TopicStore;
   readonly projects: ProjectStore;
+  readonly erasures: ErasureStore;
   readonly announce: Announce;
   readonly knownProjects: KnownProjects;
   readonly now: () => Date;
@@ -21,7 +23,7 @@ const atATime = 1_000;
  * `lingerMs` after its deletion: until then a request that had begun before may still leave something.
  */
 export const endProject = async (
-  { devices, topics, projects, announce, knownProjects, now }: EndProjectParts,
+  { devices, topics, projects, erasures, announce, knownProjects, now }: EndProjectParts,
   project: ProjectDocument,
   { lingerMs, signal }: { lingerMs: number; signal: AbortSignal },
 ): Promise<void> => {
@@ -32,6 +34,7 @@ export const endProject = async (
       if (signal.aborted) return;
       removed = await removeSome(_id, atATime);
     }
+  await erasures.removeProject(_id);
   announce.project(_id);
   if (deletedAt !== undefined && now().getTime() - deletedAt.getTime() >= lingerMs) await projects.remove(_id);
 };

@@ -20,6 +20,7 @@ export type AudienceRow = Pick<
   | "keys"
   | "vapidKeyId"
   | "locale"
+  | "userId"
 > &
   Partial<Pick<DeviceDocument, "facets" | "metadata" | "identifiers">>;
 
@@ -33,6 +34,7 @@ const projection = {
   keys: 1,
   vapidKeyId: 1,
   locale: 1,
+  userId: 1,
 } as const;
 
 const platforms: readonly Platform[] = ["ios", "android", "web"];
@@ -50,6 +52,7 @@ export const addresseeOf = (row: AudienceRow): Addressee => {
   if (row.keys) addressee.keys = row.keys;
   if (row.vapidKeyId) addressee.vapidKeyId = row.vapidKeyId;
   if (row.locale) addressee.locale = row.locale;
+  if (row.userId !== undefined) addressee.userId = row.userId;
   return addressee;
 };
 

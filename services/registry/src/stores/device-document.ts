@@ -30,6 +30,9 @@ export type DeviceDocument = DeviceState & {
   readonly outbox?: readonly OutboxEvent[];
 };
 
+/** Not a tombstone. */
+export const living = { deletedAt: { $exists: false } } as const;
+
 export const deviceIndexes = {
   token: {
     fields: { projectId: 1, platform: 1, tokenHash: 1 },
@@ -81,6 +84,9 @@ export const stateFields = (state: DeviceState, at: Date) => ({
   identifiers: storable(state.identifiers) as AppData,
   locale: localeOf(state.identifiers),
   facets: state.facets,
+  userId: state.userId,
+  identifiedAt: state.identifiedAt,
+  userTokenIat: state.userTokenIat,
   updatedAt: at,
 });
 
@@ -97,6 +103,9 @@ export const deviceDocument = (
     keys,
     vapidKeyId,
     locale,
+    userId,
+    identifiedAt,
+    userTokenIat,
     inactiveReason: _,
     ...fields
   } = stateFields(state, rest.at);
@@ -110,6 +119,9 @@ export const deviceDocument = (
     ...(keys && { keys }),
     ...(vapidKeyId && { vapidKeyId }),
     ...(locale && { locale }),
+    ...(userId !== undefined && { userId }),
+    ...(identifiedAt && { identifiedAt }),
+    ...(userTokenIat !== undefined && { userTokenIat }),
     credentialHash: rest.credentialHash,
     version: 1,
     createdAt: rest.at,

@@ -20,7 +20,9 @@ import type { Collection, Db, Filter } from "mongodb";
 import type { DeviceState } from "../domain/device-change.ts";
 import { topicFacet } from "../domain/facets.ts";
 import { deviceDeactivated, deviceDeleted, type Occasion, type TopicRow } from "../domain/registry-events.ts";
-import { type DeviceDocument, deviceIndexes, stateFields } from "./device-document.ts";
+import { type DeviceDocument, deviceIndexes, living, stateFields } from "./device-document.ts";
+import { changeSubscriptions, fullFor } from "./device-subscriptions.ts";
+import { userQueries } from "./device-users.ts";
 
 export type DeviceStore = ReturnType<typeof createDeviceStore>;
 
@@ -30,8 +32,6 @@ const platforms: readonly Platform[] = ["ios", "android", "web"];
 
 /** Who holds a push token: at most one device. */
 type Holding = { readonly projectId: ProjectId; readonly platform: Platform; readonly tokenHash: string };
-
-const living = { deletedAt: { $exists: false } } as const;
 
 /** Splits fields into what `$set` and what `$unset` takes. */
 const setAndUnset = (fields: Readonly<Record<string, unknown>>) => {
@@ -110,7 +110,9 @@ export const createDeviceStore = (db: Db, counts: Counts) => {
         ...setAndUnset(fields),
         ...(events.length > 0 ? { $push: { outbox: { $each: events } } } : {}),
       } as Parameters<typeof updateOne>[1];
-      const after = { ...before, ...state, updatedAt: at, credentialHash, version: version + 1 };
+      // What the state leaves out is gone, and must not come back from what was there before.
+      const { userId: _user, identifiedAt: _at, ...kept } = before;
+      const after = { ...kept, ...state, updatedAt: at, credentialHash, version: version + 1 };
       // Only another token can be held by another device: all else may share a command, and a conflict looks again.
       if (state.token === before.token && before.tokenHash !== undefined)
         return (await updateOne(filter, update)) === "updated" ? after : "conflict";
@@ -137,14 +139,23 @@ export const createDeviceStore = (db: Db, counts: Counts) => {
       return modifiedCount > 0;
     },
 
-    /** Leaves a tombstone without token and data until its event is out. False when there is no such device. */
-    remove: async (occasion: Occasion, id: DeviceId): Promise<boolean> => {
+    /** Leaves a tombstone without token and data until its event is out. False when there is no such device, or it is not `userId`'s. */
+    remove: async (occasion: Occasion, id: DeviceId, userId?: string): Promise<boolean> => {
       const { projectId, at } = occasion;
       const { modifiedCount } = await devices.updateOne(
-        { projectId, _id: id, ...living },
+        { projectId, _id: id, ...living, ...(userId !== undefined && { userId }) },
         {
           $set: { deletedAt: at, metadata: {}, identifiers: {}, facets: [], token: "", credentialHash: "" },
-          $unset: { status: "", tokenHash: "", keys: "", vapidKeyId: "", locale: "" },
+          $unset: {
+            status: "",
+            tokenHash: "",
+            keys: "",
+            vapidKeyId: "",
+            locale: "",
+            userId: "",
+            identifiedAt: "",
+            userTokenIat: "",
+          },
           $inc: { version: 1 },
           $push: { outbox: deviceDeleted(occasion, id) },
         },
@@ -173,6 +184,12 @@ export const createDeviceStore = (db: Db, counts: Counts) => {
         counts,
       }),
 
+    ...userQueries(devices),
+
+    /** A project's devices, counted up to `limit`. */
+    countUpTo: (projectId: ProjectId, limit: number): Promise<number> =>
+      devices.countDocuments({ projectId, ...living }, { hint: indexName(deviceIndexes.list), limit }),
+
     /** Which of the ids are devices of the project. */
     known: async (projectId: ProjectId, ids: readonly DeviceId[]): Promise<Set<DeviceId>> => {
       const rows = await devices
@@ -183,6 +200,8 @@ export const createDeviceStore = (db: Db, counts: Counts) => {
         .toArray();
       return new Set(rows.map(({ _id }) => _id));
     },
+
+    fullFor: fullFor(devices),
 
     /** Subscribes those devices that are not; resolves to how many they were. Each gets an event of its own. */
     subscribe: (occasion: Occasion, ids: readonly DeviceId[], topic: TopicRow): Promise<number> =>
@@ -242,46 +261,4 @@ const someIds = async (
   const rows = await devices.find(filter, { hint, limit, projection: { _id: 1 }, batchSize: limit + 1 }).toArray();
   // Writers of many take them in one order, or two of them wait for each other.
   return rows.map(({ _id }) => _id).sort();
-};
-
-/** One update for all, whose pipeline makes each device's event from the device: a write for each would take twice as long. */
-const changeSubscriptions = async (
-  devices: Collection<DeviceDocument>,
-  { projectId, at, newId }: Occasion,
-  ids: readonly DeviceId[],
-  topic: TopicRow,
-  event: "DeviceSubscribedV1" | "DeviceUnsubscribedV1",
-): Promise<number> => {
-  if (ids.length === 0) return 0;
-  const facet = topicFacet(topic.name);
-  const subscribe = event === "DeviceSubscribedV1";
-  const fact = {
-    id: { $concat: [{ $literal: `${newId()}/` }, "$_id"] },
-    event: { $literal: event },
-    subject: "$_id",
-    at,
-    data: {
-      projectId: { $literal: projectId },
-      deviceId: "$_id",
-      topicId: { $literal: topic.id },
-      topic: { $literal: topic.name },
-      at: { $literal: at.toISOString() },
-    },
-  };
-  const { modifiedCount } = await devices.updateMany(
-    { projectId, _id: { $in: [...ids].sort() }, facets: subscribe ? { $ne: facet } : facet, ...living },
-    [
-      {
-        $set: {
-          facets: subscribe
-            ? { $concatArrays: ["$facets", [{ $literal: facet }]] }
-            : { $filter: { input: "$facets", cond: { $ne: ["$$this", { $literal: facet }] } } },
-          version: { $add: ["$version", 1] },
-          updatedAt: at,
-          outbox: { $concatArrays: [{ $ifNull: ["$outbox", []] }, [fact]] },
-        },
-      },
-    ],
-  );
-  return modifiedCount;
 };

@@ -1,4 +1,15 @@
-import type { OutboxEvent, PageOf, PageRequest, ProjectId, Scope, TokenId } from "@herald/contracts";
+import {
+  type IdentityAlgorithm,
+  type IdentityKeyId,
+  identityKeyLimits,
+  type OutboxEvent,
+  type PageOf,
+  type PageRequest,
+  type ProjectId,
+  type Scope,
+  type TokenId,
+} from "@herald/contracts";
+import type { Envelope } from "@herald/kit";
 import {
   type Counts,
   ensureIndexes,
@@ -24,11 +35,26 @@ export type TokenEntry = {
   readonly revokedAt?: Date;
 };
 
+/** What verifies user tokens: a secret of Herald's making, or a public key as JWK. */
+export type IdentityKeyEntry = {
+  readonly id: IdentityKeyId;
+  readonly algorithm: IdentityAlgorithm;
+  readonly secret?: Envelope;
+  /** JSON of a JWK without anything private. */
+  readonly publicKey?: string;
+  readonly createdAt: Date;
+};
+
 export type ProjectDocument = {
   readonly _id: ProjectId;
   readonly name: string;
   readonly openRegistration: boolean;
   readonly tokens: readonly TokenEntry[];
+  /** Paths that clients may not write; absent on projects from before there were any. */
+  readonly protectedMetadata?: readonly string[];
+  readonly identityKeys?: readonly IdentityKeyEntry[];
+  /** Grows with every change of the keys, so that two at a time do not exceed their number. */
+  readonly identityKeysVersion?: number;
   readonly createdAt: Date;
   /** It is gone for everyone; what it had is being removed. */
   readonly deletedAt?: Date;
@@ -93,7 +119,7 @@ export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
 
     change: async (
       id: ProjectId,
-      fields: { name?: string | undefined; openRegistration?: boolean | undefined },
+      fields: Partial<Pick<ProjectDocument, "name" | "openRegistration" | "protectedMetadata">>,
     ): Promise<ProjectDocument | undefined> =>
       (await projects.findOneAndUpdate({ _id: id, ...living }, { $set: fields }, { returnDocument: "after" })) ??
       undefined,
@@ -134,6 +160,48 @@ export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
         { $pull: { tokens: { id: { $in: [tokenId] }, revokedAt: { $exists: true } } } },
       );
     },
+
+    /** Adds an identity key; "known" when the project has one of that id, "full" when it has enough of that kind. */
+    addIdentityKey: async (id: ProjectId, key: IdentityKeyEntry): Promise<"added" | "known" | "full" | undefined> => {
+      for (;;) {
+        const project = await projects.findOne({ _id: id, ...living });
+        if (project === null) return undefined;
+        const { identityKeys = [], identityKeysVersion: version } = project;
+        if (identityKeys.some((known) => known.id === key.id)) return "known";
+        const same = identityKeys.filter(({ secret }) => (secret === undefined) === (key.secret === undefined));
+        const most = key.secret === undefined ? identityKeyLimits.publicKeys : identityKeyLimits.secrets;
+        if (same.length >= most) return "full";
+        const { modifiedCount } = await projects.updateOne(
+          { _id: id, ...living, identityKeysVersion: version ?? { $exists: false } },
+          { $push: { identityKeys: key }, $set: { identityKeysVersion: (version ?? 0) + 1 } },
+        );
+        if (modifiedCount > 0) return "added";
+      }
+    },
+
+    /** False when the project has no key of that id. */
+    removeIdentityKey: async (id: ProjectId, keyId: IdentityKeyId): Promise<boolean> => {
+      const { modifiedCount } = await projects.updateOne(
+        { _id: id, ...living, "identityKeys.id": { $in: [keyId] } },
+        { $pull: { identityKeys: { id: { $in: [keyId] } } }, $inc: { identityKeysVersion: 1 } },
+      );
+      return modifiedCount > 0;
+    },
+
+    /** Puts the envelope of an identity secret in the place of the one that it had. */
+    rewrapIdentityKey: async (id: ProjectId, { id: keyId, secret }: IdentityKeyEntry, wrapped: Envelope) => {
+      await projects.updateOne(
+        { _id: id, identityKeys: { $elemMatch: { id: keyId, "secret.dataKey": secret?.dataKey ?? "" } } },
+        { $set: { "identityKeys.$.secret": wrapped } },
+      );
+    },
+
+    withIdentitySecrets: (): Promise<ProjectDocument[]> =>
+      projects.find({ "identityKeys.secret": { $exists: true } }).toArray(),
+
+    /** Projects from before there was protected metadata, whose operator has not said what to protect. */
+    countUnprotected: (): Promise<number> =>
+      projects.countDocuments({ ...living, protectedMetadata: { $exists: false } }),
 
     /** Every project, deleted ones too, in the order of their ids, `limit` after `after`. */
     after: (after: ProjectId | undefined, limit: number): Promise<ProjectDocument[]> =>

@@ -49,7 +49,7 @@ export async function* seedDevices(
     for (const topic of topics) if (!known.has(topic)) await ensureTopic(db, projectId, topic, at);
     for (const topic of topics) known.add(topic);
     const plan = newDevice(platform, { ...device, topics }, at);
-    if ("problems" in plan) throw new Error(plan.problems.join("; "));
+    if (!("state" in plan)) throw new Error("problems" in plan ? plan.problems.join("; ") : "its user token was used");
     waiting.push(deviceDocument(projectId, newDeviceId(at), plan.state, { credentialHash: "", at }));
     if (waiting.length >= atATime) yield write();
   }

@@ -27,6 +27,8 @@ export type TopicDocument = {
   readonly projectId: ProjectId;
   readonly name: string;
   readonly createdAt: Date;
+  /** Only a project token subscribes to it. */
+  readonly closed?: boolean;
   /** It is gone for everyone; its subscriptions are being ended, and until then nobody can have its name. */
   readonly deletedAt?: Date;
   /** A tombstone: no subscription is left, the name is free, and it stays only until its event is out. */
@@ -46,6 +48,8 @@ export type TopicStore = ReturnType<typeof createTopicStore>;
 export const topicCollection = (db: Db): Collection<TopicDocument> => db.collection<TopicDocument>("topics");
 
 const living = { deletedAt: { $exists: false } } as const;
+
+type NewTopic = TopicRow & { readonly closed?: boolean | undefined };
 
 const isId = (reference: TopicReference): reference is TopicId => reference.startsWith("top_");
 
@@ -67,7 +71,7 @@ export const createTopicStore = (db: Db, counts: Counts) => {
   const findNames = (projectId: ProjectId, names: readonly string[]): Promise<TopicDocument[]> =>
     findNamed({ projectId, names });
 
-  const insert = async (occasion: Occasion, { id, name }: TopicRow): Promise<boolean> => {
+  const insert = async (occasion: Occasion, { id, name, closed }: NewTopic): Promise<boolean> => {
     const { projectId, at } = occasion;
     try {
       await topics.insertOne({
@@ -75,6 +79,7 @@ export const createTopicStore = (db: Db, counts: Counts) => {
         projectId,
         name,
         createdAt: at,
+        ...(closed && { closed }),
         outbox: [topicCreated(occasion, { id, name })],
       });
       return true;
@@ -123,6 +128,14 @@ export const createTopicStore = (db: Db, counts: Counts) => {
 
     list: (projectId: ProjectId, request: PageRequest): Promise<PageOf<TopicDocument>> =>
       findPage(topics, { filter: { projectId, ...living }, hint: indexName(indexes.list), request, counts }),
+
+    /** Closes or opens a topic; undefined when there is none of that id. */
+    setClosed: async (projectId: ProjectId, id: TopicId, closed: boolean): Promise<TopicDocument | undefined> =>
+      (await topics.findOneAndUpdate(
+        { projectId, _id: id, ...living },
+        { $set: { closed } },
+        { returnDocument: "after" },
+      )) ?? undefined,
 
     /** The first step of a deletion; undefined when there is no such topic. */
     markDeleted: async (occasion: Occasion, topic: TopicRow): Promise<boolean> => {

@@ -4,6 +4,7 @@ import { NotificationId, ProjectId, TokenId } from "../../ids.ts";
 import { Provider } from "../../platforms.ts";
 import { type DurableName, durables } from "../../streams.ts";
 import { VapidKeyId, VapidKeyStatus, VapidPublicKey } from "../../vapid.ts";
+import { ProtectedMetadata } from "./identity.ts";
 
 const Name = z
   .string()
@@ -12,13 +13,26 @@ const Name = z
   .refine((name) => !/\p{Cc}/u.test(name), "may not contain control characters");
 
 export const Project = z
-  .object({ id: ProjectId, name: z.string(), open_registration: z.boolean(), created_at: z.iso.datetime() })
+  .object({
+    id: ProjectId,
+    name: z.string(),
+    open_registration: z.boolean(),
+    protected_metadata: z.array(z.string()).default([]).meta({ description: "Paths that clients may not write" }),
+    warnings: z.array(z.string()).optional().meta({ description: "What an operator should look at" }),
+    created_at: z.iso.datetime(),
+  })
   .meta({ id: "Project" });
 export type Project = z.infer<typeof Project>;
 
 /** Body of `POST /admin/v1/projects`. */
 export const CreateProject = z
-  .strictObject({ project: z.strictObject({ name: Name, open_registration: z.boolean().optional() }) })
+  .strictObject({
+    project: z.strictObject({
+      name: Name,
+      open_registration: z.boolean().optional(),
+      protected_metadata: ProtectedMetadata.optional(),
+    }),
+  })
   .meta({ id: "CreateProject" });
 export type CreateProject = z.infer<typeof CreateProject>;
 
@@ -26,7 +40,11 @@ export type CreateProject = z.infer<typeof CreateProject>;
 export const ChangeProject = z
   .strictObject({
     project: z
-      .strictObject({ name: Name.optional(), open_registration: z.boolean().optional() })
+      .strictObject({
+        name: Name.optional(),
+        open_registration: z.boolean().optional(),
+        protected_metadata: ProtectedMetadata.optional(),
+      })
       .refine((project) => Object.keys(project).length > 0, "at least one field is required")
       .meta({ minProperties: 1 }),
   })

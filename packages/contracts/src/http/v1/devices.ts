@@ -2,6 +2,7 @@ import { z } from "zod";
 import { AppData } from "../../app-data.ts";
 import { DeviceId, ProjectId } from "../../ids.ts";
 import { ApnsEnvironment, FcmTokenKind, Platform, WebPushKeys } from "../../platforms.ts";
+import { UserId, UserToken } from "../../users.ts";
 import { VapidKeyId, VapidPublicKey } from "../../vapid.ts";
 import { TopicName } from "./topics.ts";
 
@@ -29,6 +30,10 @@ export const Device = z
     environment: ApnsEnvironment.optional(),
     token_kind: FcmTokenKind.optional(),
     vapid_key_id: VapidKeyId.optional().meta({ description: "Web Push: the key that the subscription was made with" }),
+    user_id: UserId.nullable()
+      .default(null)
+      .meta({ description: "The user that it was proven to belong to; null: none" }),
+    identified_at: z.iso.datetime().optional().meta({ description: "When it was last given its user" }),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
   })
@@ -83,11 +88,45 @@ const registration = {
   keys: SubscriptionKeys.optional(),
 };
 
+/** What `PUT /identification` left out because the project protects it, as paths such as `metadata.user_id`. */
+export const Ignored = z.array(z.string()).meta({
+  description:
+    "Paths that only the project's token writes (`protected_metadata`): what the body said of them was left out",
+});
+
+/** What is known of a user. */
+export const User = z
+  .object({
+    user_id: UserId,
+    devices: z.array(Device).meta({ description: "At most 100 of them, oldest first" }),
+    device_count: z.number().int().min(0).meta({ description: "All of them" }),
+    last_seen_at: z.iso.datetime().meta({ description: "When one of these devices last changed or was identified" }),
+  })
+  .meta({ id: "User" });
+export type User = z.infer<typeof User>;
+
+/** What `DELETE /users/{user}` promises. */
+export const UserErasure = z
+  .object({
+    user_id: UserId,
+    erased_at: z.iso.datetime().meta({ description: "Earlier user tokens of this user are refused" }),
+    databases: z.literal("within an hour"),
+    streams: z.literal("within 30 days, as messages expire"),
+    backups: z.literal("yours to delete: Herald has no access to them"),
+  })
+  .meta({ id: "UserErasure" });
+export type UserErasure = z.infer<typeof UserErasure>;
+
 /** Body of `POST /devices`. */
 export const RegisterDevice = z
   .strictObject({
     device: z
-      .strictObject({ token: PushToken, ...registration, topics: z.array(TopicName).max(100).optional() })
+      .strictObject({
+        token: PushToken,
+        ...registration,
+        topics: z.array(TopicName).max(100).optional(),
+        user_id: UserId.nullable().optional().meta({ description: "Whose it is; null: nobody's; absent: as it was" }),
+      })
       .superRefine((device, context) => {
         for (const { path, message } of tokenProblems(device, "token"))
           context.addIssue({ code: "custom", path, message });
@@ -101,8 +140,12 @@ export const Identification = z
   .strictObject({
     project_id: ProjectId,
     identifier: PushToken,
-    previous_identifier: PushToken.optional(),
+    previous_identifier: PushToken.optional().meta({
+      description:
+        "The push token that this one replaces. It keeps the device only with the device's credential or a `user_token` of the device's user; without either a new device registers",
+    }),
     ...registration,
+    user_token: UserToken.optional(),
   })
   .superRefine((device, context) => {
     const shape = { ...device, token: device.identifier };
@@ -122,6 +165,10 @@ export const ChangeDevice = z
         metadata: AppData.optional(),
         identifiers: AppData.optional(),
         status: DeviceStatus.optional(),
+        user_id: UserId.nullable()
+          .optional()
+          .meta({ description: "With a project token: whose it is; null: nobody's" }),
+        user_token: UserToken.optional().meta({ description: "With a device credential: logs the user in" }),
       })
       .refine((device) => Object.keys(device).length > 0, "at least one field is required")
       .meta({ minProperties: 1 }),
@@ -140,6 +187,7 @@ export const ChangeMetadata = z
     project_id: ProjectId.optional(),
     identifier: PushToken.optional(),
     platform: Platform.optional(),
+    user_token: UserToken.optional(),
   })
   .meta({ id: "ChangeMetadata" });
 export type ChangeMetadata = z.infer<typeof ChangeMetadata>;

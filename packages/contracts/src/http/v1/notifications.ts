@@ -122,7 +122,7 @@ export type NotificationStatus = z.infer<typeof NotificationStatus>;
 
 const count = z.number().int().min(0);
 
-/** devices = accepted + failed + expired + cancelled + pending, always. */
+/** devices = accepted + failed + expired + cancelled + skipped + pending, always. */
 export const NotificationCounts = z
   .object({
     devices: count,
@@ -130,6 +130,7 @@ export const NotificationCounts = z
     failed: count,
     expired: count,
     cancelled: count,
+    skipped: count.default(0),
     pending: count,
     opened: count,
   })
@@ -158,6 +159,7 @@ export const Notification = z
     counts: NotificationCounts,
     opens: NotificationOpens.optional().meta({ description: "At most 10 s behind; in the answers to reads alone" }),
     failures: z.record(z.string(), count).meta({ description: "Failed devices by reason" }),
+    skips: z.record(z.string(), count).default({}).meta({ description: "Skipped devices by reason" }),
     unmatched: z.array(z.string()).meta({ description: "Targets that matched no active device" }),
     created_at: z.iso.datetime(),
     completed_at: z.iso.datetime().optional(),
@@ -166,7 +168,7 @@ export const Notification = z
 export type Notification = z.infer<typeof Notification>;
 
 export const DeliveryStatus = z
-  .enum(["pending", "accepted", "failed", "expired", "cancelled"])
+  .enum(["pending", "accepted", "failed", "expired", "cancelled", "skipped"])
   .meta({ id: "DeliveryStatus" });
 export type DeliveryStatus = z.infer<typeof DeliveryStatus>;
 
@@ -176,6 +178,7 @@ export const Delivery = z
     device_id: DeviceId,
     platform: Platform,
     status: DeliveryStatus,
+    user_id: z.string().optional().meta({ description: "Whose the device was when it was sent to" }),
     reason: z.string().optional(),
     provider_reason: z.string().optional(),
     provider_id: z.string().optional(),
@@ -193,7 +196,18 @@ export const DeliveryAttempt = z
     attempt: z.number().int().min(1),
     at: z.iso.datetime(),
     outcome: z
-      .enum(["accepted", "failed", "deferred", "unknown", "paused", "held", "expired", "cancelled", "sending"])
+      .enum([
+        "accepted",
+        "failed",
+        "deferred",
+        "unknown",
+        "paused",
+        "held",
+        "expired",
+        "cancelled",
+        "skipped",
+        "sending",
+      ])
       .meta({
         description:
           "`deferred` and `unknown` are tried again; `held`: not sent, because the provider's server fails; `sending`: no answer is known yet",
@@ -214,7 +228,8 @@ export const DeviceStory = z
     /** The target that names the device, as it was sent; absent when none does. */
     matched: z.string().optional(),
     /** `not_addressed`: the notification was not meant for this device when its targets were expanded. */
-    status: z.enum(["not_addressed", "pending", "accepted", "failed", "expired", "cancelled"]),
+    status: z.enum(["not_addressed", "pending", "accepted", "failed", "expired", "cancelled", "skipped"]),
+    user_id: z.string().optional().meta({ description: "Whose the device was when it was sent to" }),
     attempts: z.array(DeliveryAttempt),
     next_attempt_at: z.iso.datetime().optional(),
     opened_at: z.iso.datetime().optional(),

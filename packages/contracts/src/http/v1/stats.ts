@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { NotificationId } from "../../ids.ts";
 import { Platform } from "../../platforms.ts";
+import { UserId } from "../../users.ts";
 import { TopicName } from "./topics.ts";
 
 const dayMs = 86_400_000;
@@ -36,6 +37,7 @@ export const StatsQuery = z.strictObject({
   }),
   notification: NotificationId.optional(),
   topic: TopicName.optional().meta({ description: "Notifications that named this topic as a target" }),
+  user: UserId.optional().meta({ description: "Notifications that named this user as a target" }),
   platform: Platform.optional().meta({
     description: "Deliveries and opens of one platform",
   }),
@@ -51,6 +53,7 @@ export const StatsRequest = z
     timeZone: TimeZone,
     notificationId: NotificationId.optional(),
     topic: TopicName.optional(),
+    userId: UserId.optional(),
     platform: Platform.optional(),
   })
   .refine(
@@ -61,7 +64,7 @@ export type StatsRequest = z.infer<typeof StatsRequest>;
 
 /** Turns the query into what to ask for, or into all that is wrong with it. */
 export const toStatsRequest = (query: StatsQuery, now: Date): { request: StatsRequest } | { problems: string[] } => {
-  const { interval = "hour", time_zone: timeZone = "UTC", notification, topic, platform } = query;
+  const { interval = "hour", time_zone: timeZone = "UTC", notification, topic, user, platform } = query;
   const to = query.to === undefined ? now : new Date(query.to);
   const from = query.from === undefined ? new Date(to.getTime() - dayMs) : new Date(query.from);
   const problems: string[] = [];
@@ -69,6 +72,8 @@ export const toStatsRequest = (query: StatsQuery, now: Date): { request: StatsRe
   if (to.getTime() - from.getTime() > mostIntervals * intervalMs[interval])
     problems.push(`from: at most ${mostIntervals} intervals may lie between \`from\` and \`to\``);
   if (notification !== undefined && topic !== undefined) problems.push("topic: cannot be combined with notification");
+  if (user !== undefined && (notification !== undefined || topic !== undefined))
+    problems.push("user: cannot be combined with notification or topic");
   if (problems.length > 0) return { problems };
   return {
     request: {
@@ -78,6 +83,7 @@ export const toStatsRequest = (query: StatsQuery, now: Date): { request: StatsRe
       timeZone,
       ...(notification === undefined ? {} : { notificationId: notification }),
       ...(topic === undefined ? {} : { topic }),
+      ...(user === undefined ? {} : { userId: user }),
       ...(platform === undefined ? {} : { platform }),
     },
   };

@@ -16,14 +16,23 @@ export const Topic = z
     id: TopicId,
     name: z.string(),
     devices: z.number().int().min(0).meta({ description: "Subscribed devices; at most 10 s old above 10,000" }),
+    closed: z.boolean().default(false).meta({ description: "Only a project token subscribes devices to it" }),
     created_at: z.iso.datetime(),
   })
   .meta({ id: "Topic" });
 export type Topic = z.infer<typeof Topic>;
 
 /** Body of `POST /topics`. */
-export const CreateTopic = z.strictObject({ topic: z.strictObject({ name: TopicName }) }).meta({ id: "CreateTopic" });
+export const CreateTopic = z
+  .strictObject({ topic: z.strictObject({ name: TopicName, closed: z.boolean().optional() }) })
+  .meta({ id: "CreateTopic" });
 export type CreateTopic = z.infer<typeof CreateTopic>;
+
+/** Body of `PATCH /topics/{id}`. */
+export const ChangeTopic = z
+  .strictObject({ topic: z.strictObject({ closed: z.boolean() }) })
+  .meta({ id: "ChangeTopic" });
+export type ChangeTopic = z.infer<typeof ChangeTopic>;
 
 /** Body of `PUT` and `DELETE /topics/{id}/devices`. */
 export const TopicDevices = z
@@ -41,6 +50,9 @@ export const SubscriptionResult = z
     topic: Topic.pick({ id: true, name: true }),
     changed: z.number().int().min(0).meta({ description: "Devices whose subscription changed" }),
     unknown: z.array(DeviceId).meta({ description: "Devices that the project does not have" }),
+    full: z.array(DeviceId).default([]).meta({
+      description: "Devices that have no room for another topic: 64 topics and values of metadata and identifiers",
+    }),
   })
   .meta({ id: "SubscriptionResult" });
 export type SubscriptionResult = z.infer<typeof SubscriptionResult>;

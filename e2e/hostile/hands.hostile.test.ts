@@ -1,0 +1,225 @@
+import { eventually, expectStatus } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { apnsToken, type Project } from "../harness/project.ts";
+import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { nowSeconds } from "../harness/user-tokens.ts";
+import { show } from "./figures.ts";
+import { snapshotOf } from "./snapshot.ts";
+import { createUserApps, tokenOf, type UserApps, userOf } from "./user-apps.ts";
+
+let system: System;
+let users: UserApps;
+beforeAll(async () => {
+  system = await startSystem({ env: { HERALD_GATEWAY_LIMIT_FAILURES: "1000000" } });
+  users = createUserApps(system);
+});
+afterAll(() => system?.stop());
+tellOnFailure(() => system);
+
+test("a phone that changes hands: log-outs, replayed tokens, logins at once", async ({ task }) => {
+  const project = await users.newProject("Hands");
+  const { id, token, credential } = await users.phone(project);
+  const at = nowSeconds();
+  const login = (user: string, iat: number) =>
+    users.own(`PATCH /devices/${id}`, credential, {
+      device: { user_token: tokenOf(project, user, { iat, exp: at + 600 }) },
+    });
+  expectStatus(await login("ann", at - 50), 200);
+  expectStatus(await login("ann", at - 50), 200); // the same again changes nothing
+  expectStatus(await login("ann", at - 60), 200); // nor does an earlier one of the same user
+  expectStatus(await login("bob", at - 50), 409);
+  expectStatus(await login("bob", at - 51), 409);
+  expect(await userOf(project, id)).toBe("ann");
+  expectStatus(await login("bob", at - 49), 200); // as somebody else it moves
+  expect(await users.reached(project, ["user:ann"])).toEqual([]);
+  expectStatus(await users.own(`DELETE /devices/${id}/user`, credential), 204);
+  expectStatus(await users.own(`DELETE /devices/${id}/user`, credential), 204);
+  for (const [user, iat] of [
+    ["bob", at - 49],
+    ["ann", at - 50],
+  ] as const)
+    expectStatus(await login(user, iat), 409);
+  expectStatus(
+    await users.identify(project, { identifier: token, user_token: tokenOf(project, "bob", { iat: at - 49 }) }),
+    409,
+  );
+  expect(await userOf(project, id)).toBeNull();
+  // Nobody else logs it out, or in.
+  const other = await users.phone(project);
+  expectStatus(await users.own(`DELETE /devices/${id}/user`, other.credential), 403);
+  expectStatus(
+    await users.own(`PATCH /devices/${id}`, other.credential, { device: { user_token: tokenOf(project, "x") } }),
+    403,
+  );
+
+  // Logins and log-outs of the same moment end in one of their states, and the newest token wins over all earlier ones.
+  const rounds = 40;
+  for (let round = 0; round < 3; round++) {
+    const all = Array.from({ length: rounds }, (_, n) =>
+      n % 4 === 3
+        ? users.own(`DELETE /devices/${id}/user`, credential)
+        : login(`user-${n}`, at - 40 + round + n / rounds),
+    );
+    for (const { status, text } of await Promise.all(all)) expect([200, 204, 409], text).toContain(status);
+    const user = await userOf(project, id);
+    expect(user === null || /^user-\d+$/.test(user)).toBe(true);
+    const facets = (await devicesOf(project))
+      .find(({ _id }) => _id === id)
+      ?.facets.filter((one) => one.startsWith("u:"));
+    expect(facets).toEqual(user === null ? [] : [`u:${user}`]);
+  }
+  // The project's token says so too, and a user whose device is gone is not one.
+  expectStatus(await project.call(`PUT /users/carl/devices/${id}`), 200);
+  expect(expectStatus(await project.call("GET /users/carl"), 200).body.data).toMatchObject({
+    user_id: "carl",
+    device_count: 1,
+  });
+  expectStatus(await project.call(`DELETE /users/ann/devices/${id}`), 404);
+  expectStatus(await project.call(`DELETE /users/carl/devices/${id}`), 204);
+  expectStatus(await project.call("GET /users/carl"), 404);
+  for (const bad of ["u".repeat(129), "%2e%2e", "a%2Fb", "a%20b"])
+    expectStatus(await project.call(`PUT /users/${bad}/devices/${id}`), 404, 405, 422);
+  for (const bad of ["u".repeat(129), "..", "a/b", "", 7, {}])
+    expectStatus(await project.call(`PATCH /devices/${id}`, { body: { device: { user_id: bad } } }), 422);
+  for (const bad of [`user:${"u".repeat(129)}`, "user:..", "user:", "user:a/b"])
+    expectStatus(
+      await project.call("POST /notifications", { body: { notification: { title: "x", targets: [bad] } } }),
+      422,
+    );
+  show(task, { "replays refused": 5, "logins and log-outs at once": 3 * rounds });
+});
+
+const devicesOf = (project: Project) => {
+  const { client, name } = system.registryDatabase;
+  return client
+    .db(name)
+    .collection<{ _id: string; projectId: string; facets: string[] }>("devices")
+    .find({ projectId: project.id })
+    .toArray();
+};
+
+test("what waited for one user is not sent to the next: retried, paused, scheduled", async ({ task }) => {
+  const project = await users.newProject("Waited");
+  const moving = await users.phone(project, "ann");
+  const staying = await users.phone(project, "ann");
+  await system.simulators.script([
+    { provider: "apns", tokenPrefix: moving.token.slice(0, 12), status: 503, reason: "ServiceUnavailable", times: 1 },
+    { provider: "apns", tokenPrefix: staying.token.slice(0, 12), status: 503, reason: "ServiceUnavailable", times: 1 },
+  ]);
+  const sent = await project.send({ title: "Ann's balance", targets: ["user:ann"] });
+  const waits = async () => {
+    const rows = await project.deliveries(sent.id);
+    if (!rows.every(({ status, attempts }) => status === "pending" && attempts === 1))
+      throw new Error(JSON.stringify(rows));
+  };
+  await eventually(waits, { timeoutMs: 20_000 });
+  const at = nowSeconds();
+  const next = tokenOf(project, "bob", { iat: at + 5 });
+  expectStatus(
+    await users.own(`PATCH /devices/${moving.id}`, moving.credential, { device: { user_token: next } }),
+    200,
+  );
+  const scheduled = await project.send({
+    title: "Ann's reminder",
+    targets: ["user:ann"],
+    send_at: new Date(Date.now() + 3_000).toISOString(),
+  });
+  const final = await project.final(sent.id, 60_000);
+  expect(final.counts).toMatchObject({ devices: 2, accepted: 1, skipped: 1, pending: 0 });
+  expect(final.skips).toEqual({ moved: 1 });
+  const rows = await project.deliveries(sent.id);
+  expect(rows.find(({ device_id }) => device_id === moving.id)).toMatchObject({
+    status: "skipped",
+    reason: "moved",
+    user_id: "ann",
+    attempts: 1,
+  });
+  const story = expectStatus(await project.call(`GET /notifications/${sent.id}/devices/${moving.id}`), 200).body.data;
+  expect(story).toMatchObject({ status: "skipped", user_id: "ann" });
+  expect(story.story.join(" ")).toContain("now belongs to another user");
+  expect((await project.final(scheduled.id, 60_000)).counts).toMatchObject({ devices: 1, accepted: 1 });
+  const pushes = await system.simulators.pushes({ token: moving.token });
+  expect(pushes.map(({ status }) => status)).toEqual([503]);
+  expect(await users.reached(project, ["user:bob"])).toEqual([moving.id]);
+
+  // The provider refuses the credential: what is sent to Bob waits for days, if need be, and meanwhile the phone is Carl's.
+  await system.simulators.script([{ provider: "apns", status: 403, reason: "InvalidProviderToken" }]);
+  const paused = await project.send({ title: "Bob's balance", targets: ["user:bob"] });
+  const stopped = async () =>
+    expect(expectStatus(await system.admin(`GET /projects/${project.id}/providers/apns`), 200).body.data.status).toBe(
+      "paused",
+    );
+  await eventually(stopped, { timeoutMs: 20_000 });
+  expectStatus(await project.call(`PUT /users/carl/devices/${moving.id}`), 200);
+  await system.simulators.script([]);
+  await system.putProvider(project, "apns");
+  expect(await project.final(paused.id, 60_000)).toMatchObject({
+    counts: { devices: 1, skipped: 1 },
+    skips: { moved: 1 },
+  });
+  expect((await system.simulators.pushes({ token: moving.token })).filter(({ status }) => status === 200)).toHaveLength(
+    1,
+  );
+  show(task, { waited: "retried, scheduled, paused", "pushes of the former user's to the next": 0 });
+});
+
+test("erasure leaves no row, in the middle of a broadcast and beside logins, and old tokens stay out", async ({
+  task,
+}) => {
+  const project = await users.newProject("Erasure");
+  const user = "erased-8412-user";
+  const old = tokenOf(project, user);
+  const mine = await users.phone(project, user);
+  await project.register({ user_id: user, metadata: { name: "of-the-erased" } });
+  const kept = await users.phone(project, "stays");
+  await system.simulators.script([
+    { provider: "apns", tokenPrefix: mine.token.slice(0, 12), status: 503, reason: "ServiceUnavailable", times: 1 },
+  ]);
+  const alone = await project.send({ title: "secret-of-the-erased", targets: [`user:${user}`] });
+  const both = await project.send({ title: "To both", targets: [`user:${user}`, "user:stays", "user:unknown"] });
+  const broadcast = await project.send({ title: "To all", targets: ["all"] });
+  const scheduled = await project.send({
+    title: "later-secret-of-the-erased",
+    targets: [`user:${user}`],
+    send_at: new Date(Date.now() + 86_400_000).toISOString(),
+  });
+  const list = async () => expectStatus(await project.call(`GET /users/${user}/notifications`), 200).body.data.length;
+  await eventually(async () => expect(await list()).toBe(3));
+  const stats = async () => expectStatus(await project.call(`GET /stats?user=${user}`), 200).body.data ?? {};
+  await stats();
+  const logins = Array.from({ length: 10 }, () =>
+    users.identify(project, { identifier: apnsToken(), user_token: old }),
+  );
+  const [erased] = await Promise.all([project.call(`DELETE /users/${user}`), ...logins]);
+  expect(expectStatus(erased, 202).body.data).toMatchObject({ user_id: user, databases: "within an hour" });
+  for (let n = 0; n < 3; n++) {
+    const late = await users.identify(project, { identifier: apnsToken(), user_token: old });
+    expect(expectStatus(late, 403).text).toContain("erased");
+  }
+  expectStatus(await project.call(`GET /users/${user}`), 404);
+  await project.final(alone.id, 60_000);
+  await project.final(both.id, 60_000);
+  const all = await project.final(broadcast.id, 60_000);
+  expect(all.counts.accepted + all.counts.skipped + all.counts.failed).toBe(all.counts.devices);
+  const words = [user, "secret-of-the-erased", "of-the-erased"];
+  let looked = 0;
+  await eventually(
+    async () => {
+      const places = await snapshotOf(system);
+      looked = Object.keys(places).length;
+      const found = Object.entries(places).flatMap(([place, rows]) =>
+        rows.filter((row) => words.some((word) => row.includes(word))).map((row) => `${place}: ${row.slice(0, 900)}`),
+      );
+      expect(found).toEqual([]);
+    },
+    { timeoutMs: 90_000 },
+  );
+  expect(await list()).toBe(0);
+  const told = expectStatus(await project.call(`GET /notifications/${alone.id}`), 200).body.data;
+  expect(told).toMatchObject({ title: "[erased]", targets: ["device:dev_00000000000000000000000000"] });
+  expect(expectStatus(await project.call(`GET /notifications/${both.id}`), 200).body.data.title).toBe("To both");
+  expectStatus(await project.call(`DELETE /notifications/${scheduled.id}`), 200);
+  expect(await users.reached(project, ["user:stays"])).toEqual([kept.id]);
+  expectStatus(await project.call(`DELETE /users/${user}`), 202); // again
+  show(task, { collections: looked, "rows that name the user": 0, "logins beside it": logins.length });
+});

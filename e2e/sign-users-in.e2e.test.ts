@@ -1,0 +1,79 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { freePort } from "@herald/local-stack";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { apnsToken, type Project } from "./harness/project.ts";
+import { codeBlocks, shellBlocks } from "./harness/shell-blocks.ts";
+import { type System, startSystem, tellOnFailure } from "./harness/system.ts";
+
+const run = promisify(execFile);
+let page: string;
+let system: System;
+let project: Project;
+let secret: string;
+const backends: ChildProcess[] = [];
+
+/** What the page says under a heading, run as its reader would; answers the JSON of each line that it prints. */
+const follow = async (heading: string, variables: Record<string, string> = {}) => {
+  // The first section defines what the others use.
+  const [definitions = ""] = shellBlocks(page, "Create an identity secret")[0]?.split("\n\n") ?? [];
+  const names = { gateway: system.gateway, token: project.token, admin: system.adminToken, project: project.id };
+  const blocks = shellBlocks(page, heading).map((block) => block.replaceAll(/^(herald .*)$/gm, "$1; echo"));
+  const script = [definitions, ...blocks].join("\necho\n");
+  const { stdout } = await run("sh", ["-e", "-c", script], { env: { ...process.env, ...names, ...variables } });
+  return stdout
+    .split("\n")
+    .filter((line) => line.trim() !== "")
+    .map((line) => JSON.parse(line));
+};
+
+beforeAll(async () => {
+  page = await readFile(join(import.meta.dirname, "../docs/how-to/sign-users-in.md"), "utf8");
+  system = await startSystem();
+  project = await system.project("Users");
+  const [created] = await follow("Create an identity secret");
+  secret = created.secret;
+  expect(secret).toMatch(/^his_/);
+});
+afterAll(async () => {
+  for (const backend of backends) {
+    const ended = once(backend, "exit");
+    backend.kill();
+    await ended;
+  }
+  await system?.stop();
+});
+tellOnFailure(() => system);
+
+test.each([
+  ["A backend in TypeScript", "ts", "backend.ts", process.execPath],
+  ["A backend in Python", "python", "backend.py", "python3"],
+])("%s signs tokens that log its users in, and nobody else", async (heading, tag, file, program) => {
+  const port = String(await freePort());
+  await writeFile(join(system.folder, file), codeBlocks(page, heading, tag).join(""));
+  const backend = spawn(program, [join(system.folder, file)], {
+    env: { ...process.env, PORT: port, HERALD_IDENTITY_SECRET: secret, HERALD_PROJECT: project.id },
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  backends.push(backend);
+  const ask = (cookie: string) => fetch(`http://127.0.0.1:${port}/`, { headers: { cookie } });
+  await eventually(async () => expect((await ask("nobody")).status).toBe(401));
+  const { user_token } = (await (await ask("session-of-ann")).json()) as { user_token: string };
+
+  const push_token = apnsToken();
+  const [registered] = await follow("In the app", { push_token, user_token });
+  const [sent, user, sends] = await follow("Send to a user");
+  expect(user.data.devices.map(({ id }: { id: string }) => id)).toContain(registered.data.id);
+  await project.final(sent.data.id);
+  expect(await system.simulators.pushes({ token: push_token })).toHaveLength(1);
+  expect(sends.data.map(({ id }: { id: string }) => id)).toContain(sent.data.id);
+});
+
+test("a user is erased as the page says", async () => {
+  const [erased] = await follow("Erase a user");
+  expect(erased.data).toMatchObject({ user_id: "u_8412", databases: "within an hour" });
+});

@@ -1,0 +1,53 @@
+import { defineHandler, type Handler } from "@herald/bus";
+import { type DurableName, type ProjectId, UserErasedV1, userKey } from "@herald/contracts";
+import { type Logger, type Repeating, repeat } from "@herald/kit";
+import type { Erasure, ErasureStore } from "@herald/mongo";
+
+/**
+ * When a service looks again for rows that name an erased user, after the event: what was being written, what waited in queues, and what
+ * waited there for long.
+ */
+const passesAfterMs = [0, 30_000, 1_800_000, 90_000_000] as const;
+const lookEveryMs = 10_000;
+/** A pass that takes longer is made by another process too, which does no harm. */
+const passMs = 600_000;
+
+/** Removes a user from everything that a service stores, of facts from before the erasure alone. Repeatable. */
+export type EraseRows = (user: {
+  readonly projectId: ProjectId;
+  /** `userKey` of the user. */
+  readonly key: string;
+  readonly at: Date;
+}) => Promise<void>;
+
+type Parts = { readonly erasures: ErasureStore; readonly erase: EraseRows; readonly now: () => Date };
+
+/** A user was erased: remember that, and have it carried out now and in later passes. */
+export const eraseUser = (durable: DurableName, { erasures, erase }: Parts): Handler =>
+  defineHandler({
+    durable, // renaming a durable replays its stream
+    message: UserErasedV1,
+    concurrency: 1, // a pass reads much
+    async handle({ data: { projectId, userId, at } }) {
+      const erasure = { projectId, key: userKey(projectId, userId), at: new Date(at) };
+      await erasures.put(erasure, new Date(at));
+      await erase(erasure);
+      await erasures.passed({ ...erasure, passes: 0 }, nextPass({ ...erasure, passes: 1 }));
+    },
+  });
+
+const nextPass = ({ at, passes }: Pick<Erasure, "at" | "passes">): Date | undefined => {
+  const after = passesAfterMs[passes];
+  return after === undefined ? undefined : new Date(at.getTime() + after);
+};
+
+/** Makes the later passes. Any number of processes may. */
+export const keepErasing = ({ erasures, erase, now }: Parts, log: Logger): Repeating =>
+  repeat("erase users again", lookEveryMs, log, async (signal) => {
+    while (!signal.aborted) {
+      const found = await erasures.claim(now(), new Date(now().getTime() + passMs));
+      if (!found) return;
+      await erase({ ...found, projectId: found.projectId as ProjectId });
+      await erasures.passed(found, nextPass({ at: found.at, passes: found.passes + 1 }));
+    }
+  });

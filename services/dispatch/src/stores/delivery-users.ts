@@ -1,0 +1,62 @@
+import type { DeviceId, NotificationId, ProjectId } from "@herald/contracts";
+import { guardStore } from "@herald/mongo";
+import type { Db } from "mongodb";
+import { rootGeneration } from "../domain/batch-ids.ts";
+import { deliveryCollection, deliveryHints, ownersOf } from "./delivery-document.ts";
+import { notificationCollection } from "./notification-document.ts";
+import { packedAt } from "./packed-ids.ts";
+
+/** Batches that are looked through for the users of some devices: up to eight thousand devices. Larger audiences are left out. */
+const maxBatches = 16;
+
+export type DeliveryOf = { readonly notificationId: NotificationId; readonly deviceId: DeviceId };
+
+/** Whose devices were when they were sent to. */
+export const createDeliveryUsers = (db: Db) => {
+  const notifications = notificationCollection(db);
+  const deliveries = deliveryCollection(db);
+
+  const isSmall = async (projectId: ProjectId, notificationId: NotificationId): Promise<boolean> => {
+    const filter = { projectId, notificationId, generation: rootGeneration };
+    const options = { hint: deliveryHints.finish, limit: maxBatches + 1 };
+    return (await deliveries.countDocuments(filter, options)) <= maxBatches;
+  };
+
+  /** Those whose audience is small enough to be looked through. */
+  const smallOnes = async (projectId: ProjectId, ids: readonly NotificationId[]): Promise<NotificationId[]> => {
+    const found = await notifications
+      .find(
+        { projectId, _id: { $in: [...ids] } },
+        { hint: "_id_", projection: { "expanded.batches": 1 }, batchSize: ids.length + 1 },
+      )
+      .toArray();
+    const small = found.map(async ({ _id, expanded }) =>
+      (expanded ? expanded.batches <= maxBatches : await isSmall(projectId, _id)) ? [_id] : [],
+    );
+    return (await Promise.all(small)).flat();
+  };
+
+  return guardStore({
+    /** In their order; null: nobody's, or of a large audience. */
+    usersOf: async (projectId: ProjectId, asked: readonly DeliveryOf[]): Promise<(string | null)[]> => {
+      const ids = await smallOnes(projectId, [...new Set(asked.map(({ notificationId }) => notificationId))]);
+      const users = new Map<string, string>();
+      const rows = await deliveries
+        .find(
+          { projectId, notificationId: { $in: ids }, users: { $exists: true }, generation: rootGeneration },
+          {
+            hint: deliveryHints.devices,
+            projection: { notificationId: 1, deviceIds: 1, users: 1 },
+            batchSize: 10_000,
+          },
+        )
+        .toArray();
+      for (const row of rows)
+        for (const [at, user] of ownersOf(row).entries())
+          if (user !== undefined) users.set(`${row.notificationId}/${packedAt(row.deviceIds, at)}`, user);
+      return asked.map(({ notificationId, deviceId }) => users.get(`${notificationId}/${deviceId}`) ?? null);
+    },
+  });
+};
+
+export type DeliveryUsers = ReturnType<typeof createDeliveryUsers>;

@@ -1,0 +1,114 @@
+import {
+  erasedTarget,
+  erasedUser,
+  idTime,
+  type NotificationId,
+  type ProjectId,
+  userKey,
+  usersOf,
+} from "@herald/contracts";
+import { guardStore } from "@herald/mongo";
+import type { Db, WithId } from "mongodb";
+import type { Sendable } from "../domain/settle-batch.ts";
+import { type DeliveryDocument, deliveryCollection, deliveryHints, ownersOf, packOwners } from "./delivery-document.ts";
+import { type NotificationDocument, notificationCollection, notificationHints } from "./notification-document.ts";
+
+type Erased = { readonly projectId: ProjectId; readonly key: string; readonly at: Date };
+
+const notificationsAtATime = 100;
+/** With their owners: some 60 KiB each at most. */
+const rowsAtATime = 100;
+
+/** Removes erased users from notifications and from the ledger. Counts stay. */
+export const createUserEraser = (db: Db) => {
+  const notifications = notificationCollection(db);
+  const deliveries = deliveryCollection(db);
+
+  const rewrite = async (document: WithId<NotificationDocument>, { projectId, key }: Erased): Promise<void> => {
+    const content = JSON.parse(document.content) as { targets: string[] };
+    const isTheirs = (target: string) => usersOf([target]).some((userId) => userKey(projectId, userId) === key);
+    const targets = content.targets.map((target) => (isTheirs(target) ? erasedTarget : target));
+    // What was said to one person goes with that person.
+    const kept = targets.every((target) => target === erasedTarget) ? { title: "[erased]" } : content;
+    const { expanded } = document;
+    await notifications.updateOne(
+      // Another erasure may have changed it meanwhile: then the next pass finds it again.
+      { _id: document._id, projectId, content: document.content },
+      {
+        $set: {
+          content: JSON.stringify({ ...kept, targets }),
+          ...(expanded && { "expanded.unmatched": expanded.unmatched.filter((target) => !isTheirs(target)) }),
+        },
+        $pull: { userKeys: key },
+      },
+    );
+  };
+
+  const eraseNotifications = async (erased: Erased): Promise<void> => {
+    const { projectId, key, at } = erased;
+    for (let after = "" as NotificationId; ; ) {
+      const found = await notifications
+        .find(
+          { projectId, userKeys: key, _id: { $gt: after }, acceptedAt: { $lte: at } },
+          { hint: notificationHints.users },
+        )
+        .sort({ _id: 1 })
+        .limit(notificationsAtATime)
+        .toArray();
+      for (const document of found) await rewrite(document, erased);
+      const last = found.at(-1);
+      if (!last || found.length < notificationsAtATime) return;
+      after = last._id;
+    }
+  };
+
+  const eraseRow = async (row: WithId<DeliveryDocument>, isTheirs: (userId: string) => boolean): Promise<void> => {
+    const owners = ownersOf(row);
+    if (!owners.some((owner) => owner !== undefined && isTheirs(owner))) return;
+    const { _id, projectId, state, devices, child } = row;
+    // Not the user of nobody: what waits must find that it was for somebody else.
+    const without = (some: readonly Sendable[]): Sendable[] =>
+      some.map((device) =>
+        device.userId !== undefined && isTheirs(device.userId) ? { ...device, userId: erasedUser } : device,
+      );
+    await deliveries.updateOne(
+      { _id, projectId },
+      { $set: { users: packOwners(owners.map((owner) => (owner && isTheirs(owner) ? undefined : owner))) ?? "" } },
+    );
+    if (devices) await deliveries.updateOne({ _id, projectId, state }, { $set: { devices: without(devices) } });
+    if (child)
+      await deliveries.updateOne({ _id, projectId, state }, { $set: { "child.devices": without(child.devices) } });
+  };
+
+  const eraseRows = async ({ projectId, key, at }: Erased): Promise<void> => {
+    const known = new Map<string, boolean>();
+    const isTheirs = (userId: string): boolean => {
+      const before = known.get(userId);
+      if (before !== undefined) return before;
+      const is = userKey(projectId, userId) === key;
+      known.set(userId, is);
+      return is;
+    };
+    for (let after = ""; ; ) {
+      const found = await deliveries
+        .find({ projectId, users: { $exists: true }, _id: { $gt: after } }, { hint: deliveryHints.users })
+        .sort({ _id: 1 })
+        .limit(rowsAtATime)
+        .toArray();
+      // Ids tell when a notification was made: what a user got who came back is theirs to keep.
+      for (const row of found) if (idTime(row.notificationId) <= at) await eraseRow(row, isTheirs);
+      const last = found.at(-1);
+      if (!last || found.length < rowsAtATime) return;
+      after = last._id;
+      known.clear();
+    }
+  };
+
+  return guardStore({
+    /** Of what was accepted before the erasure. Repeatable. */
+    erase: async (erased: Erased): Promise<void> => {
+      await eraseNotifications(erased);
+      await eraseRows(erased);
+    },
+  });
+};

@@ -1,0 +1,87 @@
+import { ask, publish } from "@herald/bus";
+import { type Addressee, type ProjectId, UserErasedV1, UsersOfDeliveries } from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { type DispatchTest, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
+
+let dispatch: DispatchTest;
+let projectId: ProjectId;
+beforeAll(async () => {
+  dispatch = await startDispatchTest();
+});
+afterAll(() => dispatch.stop());
+beforeEach(async () => {
+  projectId = await dispatch.project();
+  dispatch.moved.clear();
+});
+
+const of = (userId: string, tag = ""): Addressee => ({ ...device(tag), userId });
+const sorted = (all: Addressee[]) => all.sort((one, other) => (one.id < other.id ? -1 : 1));
+
+describe("what waited", () => {
+  test("is not sent to a device that moved meanwhile, and is to the others", async () => {
+    const [staying, moving] = [of("ann", "aa"), of("ann", "bb")];
+    const batch = sorted([staying, moving]);
+    dispatch.moved.add(moving.id);
+    const id = await dispatch.send(projectId, {}, { targets: ["user:ann"] });
+    // It waited in its queue: what is older than two seconds asks again.
+    dispatch.clock.ahead += 5_000;
+    await dispatch.deal(projectId, id, [batch], { lane: "direct" });
+    const final = await dispatch.final(projectId, id);
+    expect(final.counts).toMatchObject({ devices: 2, accepted: 1, skipped: 1 });
+    expect(final.skips).toEqual({ moved: 1 });
+    const rows = await dispatch.deliveries(projectId, id);
+    expect(rows.find(({ device_id }) => device_id === moving.id)).toMatchObject({
+      status: "skipped",
+      reason: "moved",
+      user_id: "ann",
+    });
+    dispatch.clock.ahead -= 5_000;
+  });
+
+  test("knows whose devices were, for those who open; large audiences are left out", async () => {
+    const batch = sorted([of("ann"), of("bob"), ...devices(2)]);
+    const id = await dispatch.send(projectId);
+    await dispatch.deal(projectId, id, [batch]);
+    await dispatch.final(projectId, id);
+    const deliveries = batch.map((one) => ({ notificationId: id, deviceId: one.id }));
+    const { users } = await ask(dispatch.bus, UsersOfDeliveries, { projectId, deliveries });
+    expect(users).toEqual(batch.map(({ userId }) => userId ?? null));
+  });
+});
+
+describe("an erased user", () => {
+  test("is gone from notifications, rows and what waits; a repeat and a replay change nothing more", async () => {
+    const batch = sorted([of("ann"), of("bob")]);
+    const alone = await dispatch.send(projectId, {}, { title: "For Ann", targets: ["user:ann"] });
+    const both = await dispatch.send(projectId, {}, { title: "For both", targets: ["user:ann", "user:bob"] });
+    await dispatch.deal(projectId, alone, [[batch.find(({ userId }) => userId === "ann") ?? device()]], {
+      lane: "direct",
+    });
+    await dispatch.deal(projectId, both, [batch], { lane: "direct" });
+    for (const id of [alone, both]) await dispatch.final(projectId, id);
+    const at = new Date().toISOString();
+    const erase = (id: string) => publish(dispatch.bus, UserErasedV1, { projectId, userId: "ann", at }, { id });
+    await erase("first");
+    await eventually(async () => {
+      expect(await dispatch.get(projectId, alone)).toMatchObject({ title: "[erased]" });
+      expect((await dispatch.deliveries(projectId, both)).map(({ user_id }) => user_id ?? null)).toEqual(
+        batch.map(({ userId }) => (userId === "bob" ? "bob" : null)),
+      );
+    });
+    expect(await dispatch.get(projectId, both)).toMatchObject({ title: "For both", counts: { accepted: 2 } });
+    // Who came back is not erased by a message that comes again.
+    const later = await dispatch.send(projectId, {}, { title: "Welcome back", targets: ["user:ann"] });
+    await dispatch.deal(projectId, later, [[of("ann")]], { lane: "direct" });
+    await dispatch.final(projectId, later);
+    await erase("second");
+    const marker = await dispatch.send(projectId, {}, { targets: ["user:marker"] });
+    await dispatch.deal(projectId, marker, [[of("marker")]], { lane: "direct" });
+    await dispatch.final(projectId, marker);
+    const now = new Date().toISOString();
+    await publish(dispatch.bus, UserErasedV1, { projectId, userId: "marker", at: now }, { id: "third" });
+    await eventually(async () => expect(await dispatch.get(projectId, marker)).toMatchObject({ title: "[erased]" }));
+    expect(await dispatch.get(projectId, later)).toMatchObject({ title: "Welcome back" });
+    expect((await dispatch.deliveries(projectId, later)).map(({ user_id }) => user_id)).toEqual(["ann"]);
+  });
+});

@@ -1,0 +1,91 @@
+import {
+  CreateIdentityKey,
+  CreateIdentityKeyQuestion,
+  DeleteIdentityKey,
+  IdentityKey,
+  type IdentityKeyId,
+  ListIdentityKeys,
+  newIdentityKeyId,
+  pageOf,
+  pageQuery,
+} from "@herald/contracts";
+import { z } from "zod";
+import { admin } from "../auth/caller.ts";
+import { pageReply, pageRequest } from "../http/page-reply.ts";
+import { created, noContent } from "../http/reply.ts";
+import { defineRoute } from "../http/route.ts";
+import { identityKeyParam, projectParam } from "./path-params.ts";
+
+const createIdentityKey = defineRoute({
+  method: "post",
+  path: "/admin/v1/projects/{id}/identity-keys",
+  operationId: "createIdentityKey",
+  tag: "Administration",
+  summary: "Create an identity secret, or register a public key",
+  description:
+    "User tokens are signed with it by your backend. `{}` makes a secret for HS256, shown here and never again; the key is the bytes of the whole text. A `public_key`, as PEM or JWK, is for ES256 (P-256), EdDSA (Ed25519) or RS256 (2048 bits or more). A project has at most two secrets and four public keys.",
+  access: admin,
+  params: { id: projectParam },
+  body: CreateIdentityKey,
+  answers: {
+    201: {
+      description: "The key",
+      schema: z.object({
+        data: IdentityKey,
+        secret: z
+          .string()
+          .optional()
+          .meta({ description: "`his_…`; absent for a public key, and when an answer is replayed" }),
+      }),
+    },
+  },
+  errors: ["project-not-found", "identity-key-limit"],
+  handle: async ({ ask }, { params, body, once }) =>
+    once({
+      newId: newIdentityKeyId,
+      perform: async ({ id }) => {
+        const { key, secret } = await ask(CreateIdentityKeyQuestion, {
+          projectId: params.id,
+          keyId: id as IdentityKeyId,
+          ...(body.public_key === undefined ? {} : { publicKey: body.public_key }),
+        });
+        return created({ data: key, ...(secret === undefined ? {} : { secret }) });
+      },
+    }),
+});
+
+const listIdentityKeys = defineRoute({
+  method: "get",
+  path: "/admin/v1/projects/{id}/identity-keys",
+  operationId: "listIdentityKeys",
+  tag: "Administration",
+  summary: "List a project's identity keys, oldest first",
+  access: admin,
+  params: { id: projectParam },
+  query: z.strictObject(pageQuery),
+  answers: { 200: { description: "A page of keys, without their secrets", schema: pageOf(IdentityKey) } },
+  errors: ["project-not-found"],
+  handle: async ({ ask }, request) => {
+    const projectId = request.params.id;
+    return pageReply(request, await ask(ListIdentityKeys, { projectId, page: pageRequest(request.query) }));
+  },
+});
+
+const deleteIdentityKey = defineRoute({
+  method: "delete",
+  path: "/admin/v1/projects/{id}/identity-keys/{key}",
+  operationId: "deleteIdentityKey",
+  tag: "Administration",
+  summary: "Delete an identity key",
+  description: "User tokens that were signed with it are refused from now on. Devices keep the users they have.",
+  access: admin,
+  params: { id: projectParam, key: identityKeyParam },
+  answers: { 204: { description: "The key is gone" } },
+  errors: ["project-not-found"],
+  handle: async ({ ask }, { params }) => {
+    await ask(DeleteIdentityKey, { projectId: params.id, keyId: params.key });
+    return noContent();
+  },
+});
+
+export const identityKeyRoutes = [createIdentityKey, listIdentityKeys, deleteIdentityKey];

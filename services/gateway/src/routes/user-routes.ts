@@ -1,0 +1,132 @@
+import {
+  ChangeDeviceQuestion,
+  Device,
+  EraseUser,
+  GetUser,
+  ListNotifications,
+  Notification,
+  pageOf,
+  pageQuery,
+  User,
+  UserErasure,
+} from "@herald/contracts";
+import { z } from "zod";
+import { project, projectOrDevice } from "../auth/caller.ts";
+import { ownDevice } from "../auth/own-device.ts";
+import { pageReply, pageRequest } from "../http/page-reply.ts";
+import { accepted, noContent, ok } from "../http/reply.ts";
+import { defineRoute } from "../http/route.ts";
+import { withOpensOfAll } from "./notification-routes.ts";
+import { deviceParam, newUserParam, userParam } from "./path-params.ts";
+
+const getUser = defineRoute({
+  method: "get",
+  path: "/api/v1/users/{user}",
+  operationId: "getUser",
+  tag: "Users",
+  summary: "Read a user's devices",
+  description: "A user is known by their devices: one without any is a 404.",
+  access: project("read"),
+  params: { user: userParam },
+  answers: { 200: { description: "The user", schema: z.object({ data: User }) } },
+  handle: async ({ ask }, { caller: { projectId }, params: { user } }) =>
+    ok({ data: await ask(GetUser, { projectId, userId: user }) }),
+});
+
+const listUserNotifications = defineRoute({
+  method: "get",
+  path: "/api/v1/users/{user}/notifications",
+  operationId: "listUserNotifications",
+  tag: "Users",
+  summary: "List the notifications that name a user as a target, oldest first",
+  description: "Those sent to `user:<id>`. What reached a user by topics, metadata or `all` is not among them.",
+  access: project("read"),
+  params: { user: userParam },
+  query: z.strictObject(pageQuery),
+  answers: { 200: { description: "A page of notifications", schema: pageOf(Notification) } },
+  handle: async (gateway, request) => {
+    const { projectId } = request.caller;
+    const userId = request.params.user;
+    const page = await gateway.ask(ListNotifications, { projectId, userId, page: pageRequest(request.query) });
+    return pageReply(request, { ...page, data: await withOpensOfAll(gateway, projectId, page.data) });
+  },
+});
+
+const identifyUserDevice = defineRoute({
+  method: "put",
+  path: "/api/v1/users/{user}/devices/{id}",
+  operationId: "identifyUserDevice",
+  tag: "Users",
+  summary: "Give a device to a user",
+  description: "A device of another user moves.",
+  access: project("devices"),
+  params: { user: newUserParam, id: deviceParam },
+  answers: { 200: { description: "The device as it is now", schema: z.object({ data: Device }) } },
+  errors: ["device-not-found"],
+  handle: async ({ ask }, { caller: { projectId }, params: { user, id: deviceId } }) =>
+    ok({ data: await ask(ChangeDeviceQuestion, { projectId, deviceId, change: { user_id: user } }) }),
+});
+
+const releaseUserDevice = defineRoute({
+  method: "delete",
+  path: "/api/v1/users/{user}/devices/{id}",
+  operationId: "releaseUserDevice",
+  tag: "Users",
+  summary: "Take a device away from a user",
+  description: "The device stays, without a user. One that belongs to somebody else by now is a 404 and stays theirs.",
+  access: project("devices"),
+  params: { user: userParam, id: deviceParam },
+  answers: { 204: { description: "The device has no user" } },
+  errors: ["device-not-found"],
+  handle: async ({ ask }, { caller: { projectId }, params: { user, id: deviceId } }) => {
+    await ask(ChangeDeviceQuestion, { projectId, deviceId, change: { user_id: null }, ofUser: user });
+    return noContent();
+  },
+});
+
+const logOut = defineRoute({
+  method: "delete",
+  path: "/api/v1/devices/{id}/user",
+  operationId: "logOutDevice",
+  tag: "Users",
+  summary: "Log the user of a device out",
+  description:
+    "The device stays, without a user. To log in again it needs a user token that is newer than the last one it took.",
+  access: projectOrDevice("devices"),
+  cors: true,
+  params: { id: deviceParam },
+  answers: { 204: { description: "The device has no user" } },
+  errors: ["device-not-found"],
+  handle: async ({ ask }, { caller, params }) => {
+    const deviceId = ownDevice(caller, params.id);
+    await ask(ChangeDeviceQuestion, { projectId: caller.projectId, deviceId, change: { user_id: null } });
+    return noContent();
+  },
+});
+
+const eraseUser = defineRoute({
+  method: "delete",
+  path: "/api/v1/users/{user}",
+  operationId: "eraseUser",
+  tag: "Users",
+  summary: "Erase a user",
+  description:
+    "Deletes the user's devices with their data, empties notifications that were for this user alone, and removes the user from all others, from the ledger and from webhook messages. Consumers get `user.erased`. Tokens made before are refused. Erasing an unknown user is no error: somebody may have been known earlier.",
+  access: project("devices"),
+  params: { user: userParam },
+  answers: { 202: { description: "The erasure has begun", schema: z.object({ data: UserErasure }) } },
+  handle: async ({ ask }, { caller: { projectId }, params: { user } }) => {
+    const { erasedAt } = await ask(EraseUser, { projectId, userId: user });
+    return accepted({
+      data: {
+        user_id: user,
+        erased_at: erasedAt,
+        databases: "within an hour" as const,
+        streams: "within 30 days, as messages expire" as const,
+        backups: "yours to delete: Herald has no access to them" as const,
+      },
+    });
+  },
+});
+
+export const userRoutes = [getUser, listUserNotifications, identifyUserDevice, releaseUserDevice, logOut, eraseUser];

@@ -1,0 +1,60 @@
+import { createPublicKey, type KeyObject } from "node:crypto";
+import type { IdentityAlgorithm } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+
+/** RSA below is broken within reach; above, a single verification costs a millisecond. */
+const rsaBits = { least: 2_048, most: 8_192 };
+const leastRsaExponent = 65_537n;
+
+const refused = (message: string): HeraldError => new HeraldError("validation-failed", `public_key: ${message}`);
+
+const accepted = "a P-256 (ES256), Ed25519 (EdDSA) or RSA (RS256, 2048 to 8192 bits) public key";
+
+const pem = /^\s*-----BEGIN PUBLIC KEY-----[A-Za-z0-9+/=\s]+-----END PUBLIC KEY-----\s*$/;
+
+const fromJwk = (jwk: Readonly<Record<string, unknown>>): KeyObject => {
+  // A secret that its owner sends around is none any more, and the one kind of key that Herald keeps secret it makes itself.
+  for (const field of ["d", "k", "p", "q", "dp", "dq", "qi", "oth"])
+    if (Object.hasOwn(jwk, field))
+      throw refused(`is a JWK with the private member \`${field}\`; send the public key alone`);
+  if (jwk.use !== undefined && jwk.use !== "sig") throw refused("is a JWK whose `use` is not `sig`");
+  const { kty, crv, x, y, n, e } = jwk;
+  const members = Object.entries({ kty, crv, x, y, n, e }).filter(([, value]) => typeof value === "string");
+  return createPublicKey({ key: Object.fromEntries(members), format: "jwk" });
+};
+
+const fromPem = (text: string): KeyObject => {
+  // A private key or a certificate would be understood too.
+  if (!pem.test(text)) throw refused("must be one PEM block that begins with -----BEGIN PUBLIC KEY-----");
+  return createPublicKey({ key: text, format: "pem" });
+};
+
+const algorithmOf = ({ asymmetricKeyType, asymmetricKeyDetails = {} }: KeyObject): IdentityAlgorithm => {
+  const { namedCurve, modulusLength = 0, publicExponent = 0n } = asymmetricKeyDetails;
+  if (asymmetricKeyType === "ec" && namedCurve === "prime256v1") return "ES256";
+  if (asymmetricKeyType === "ed25519") return "EdDSA";
+  if (asymmetricKeyType !== "rsa") throw refused(`must be ${accepted}`);
+  if (modulusLength < rsaBits.least || modulusLength > rsaBits.most)
+    throw refused(`is an RSA key of ${modulusLength} bits; must be ${accepted}`);
+  if (publicExponent < leastRsaExponent) throw refused("is an RSA key with a public exponent below 65537");
+  return "RS256";
+};
+
+/**
+ * Reads a public key that a project registers, as PEM or JWK; `jwk` is JSON of its public members alone.
+ * @throws HeraldError `validation-failed`, which says what would be accepted.
+ */
+export const parsePublicKey = (
+  given: string | Readonly<Record<string, unknown>>,
+): { algorithm: IdentityAlgorithm; jwk: string } => {
+  let key: KeyObject;
+  try {
+    key = typeof given === "string" ? fromPem(given) : fromJwk(given);
+  } catch (error) {
+    throw error instanceof HeraldError ? error : refused(`does not parse; must be ${accepted}, as PEM or JWK`);
+  }
+  const algorithm = algorithmOf(key);
+  if (typeof given !== "string" && given.alg !== undefined && given.alg !== algorithm)
+    throw refused(`is a JWK whose \`alg\` is not ${algorithm}, which its key is for`);
+  return { algorithm, jwk: JSON.stringify(key.export({ format: "jwk" })) };
+};

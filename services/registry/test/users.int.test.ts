@@ -1,0 +1,150 @@
+import { createHmac } from "node:crypto";
+import { ask } from "@herald/bus";
+import {
+  ChangeDeviceQuestion,
+  CheckRecipients,
+  CountAudience,
+  CreateIdentityKeyQuestion,
+  DeleteDevice,
+  EraseUser,
+  GetUser,
+  IdentifyDevice,
+  newIdentityKeyId,
+  type ProjectId,
+  UserErasedV1,
+} from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { apnsToken, failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+
+let registry: RegistryTest;
+let projectId: ProjectId;
+let secret: string;
+beforeAll(async () => {
+  registry = await startRegistryTest();
+});
+afterAll(() => registry.stop());
+beforeEach(async () => {
+  projectId = await registry.project();
+  const made = await registry.ask(CreateIdentityKeyQuestion, { projectId, keyId: newIdentityKeyId(new Date()) });
+  secret = made.secret ?? "";
+});
+
+const seconds = () => Math.floor(Date.now() / 1_000);
+const userToken = (sub: string, iat = seconds()) => {
+  const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const text = `${part({ alg: "HS256" })}.${part({ sub, aud: projectId, iat, exp: iat + 600 })}`;
+  return `${text}.${createHmac("sha256", secret).update(text).digest("base64url")}`;
+};
+const identify = (seed: string, rest: object = {}) =>
+  registry.ask(IdentifyDevice, { projectId, platform: "ios", token: apnsToken(seed), ...rest });
+const reached = async (userId: string) =>
+  (await registry.ask(CountAudience, { projectId, targets: [`user:${userId}`] })).devices.ios;
+
+describe("a user", () => {
+  test("is on devices that were proven to be theirs, and a secret is stored where nobody reads it", async () => {
+    await identify("one", { userToken: userToken("ann") });
+    await registry.register(projectId, apnsToken("two"), { userId: "ann" });
+    await identify("claim", { metadata: { user_id: "ann" } });
+    expect(await registry.ask(GetUser, { projectId, userId: "ann" })).toMatchObject({ device_count: 2 });
+    expect(await reached("ann")).toBe(2);
+    const stored = JSON.stringify(await registry.db.collection("projects").find().toArray());
+    expect(stored).not.toContain(secret);
+  });
+
+  test("of another's token stays another's: what changes by itself is one of the states that were asked for", async () => {
+    const { device } = await identify("one");
+    const at = seconds();
+    const second = registry.newApp();
+    await second.start();
+    const all = Array.from({ length: 24 }, (_, n) =>
+      registry
+        .ask(ChangeDeviceQuestion, {
+          projectId,
+          deviceId: device.id,
+          change: n % 3 === 2 ? { user_id: null } : { user_token: userToken(`user-${n}`, at - 24 + n) },
+        })
+        .then(({ user_id }) => user_id)
+        .catch((error: { code: string }) => error.code),
+    );
+    const answers = await Promise.all(all);
+    for (const answer of answers) expect(answer ?? "user-").toMatch(/^user-/);
+    const final = await registry.db
+      .collection<{ projectId: string; userId?: string; facets: string[] }>("devices")
+      .findOne({ projectId });
+    expect(final?.facets).toEqual(final?.userId === undefined ? [] : [`u:${final.userId}`]);
+    await second.stop();
+  });
+});
+
+describe("an erasure", () => {
+  test("deletes the user's devices, says so once for each request, and is no error for who is unknown", async () => {
+    const mine = await identify("one", { userToken: userToken("ann") });
+    const other = await registry.register(projectId, apnsToken("other"), { userId: "bob" });
+    const { erasedAt } = await registry.ask(EraseUser, { projectId, userId: "ann" });
+    const event = await eventually(async () => {
+      const found = await registry.lastEvent(projectId, UserErasedV1);
+      if (!found) throw new Error("no event yet");
+      return found;
+    });
+    expect(event).toEqual({ projectId, userId: "ann", at: erasedAt });
+    expect(await failure(registry.ask(GetUser, { projectId, userId: "ann" }))).toMatchObject({
+      code: "user-not-found",
+    });
+    expect(await reached("bob")).toBe(1);
+    await registry.ask(EraseUser, { projectId, userId: "ann" });
+    await registry.ask(EraseUser, { projectId, userId: "nobody" });
+    await eventually(async () => {
+      const rows = JSON.stringify(
+        await Promise.all(
+          (await registry.db.listCollections().toArray()).map(({ name }) =>
+            registry.db.collection(name).find({ projectId }).toArray(),
+          ),
+        ),
+      );
+      expect(rows).not.toContain('"ann"');
+      expect(rows).not.toContain("u:ann");
+    });
+    const stored = await registry.db.collection<{ _id: string }>("devices").findOne({ _id: mine.device.id });
+    expect(stored === null || (stored as { deletedAt?: Date }).deletedAt !== undefined).toBe(true);
+    expect(other.device.user_id).toBe("bob");
+  });
+
+  test("keeps tokens from before it out, whatever they come with, and lets later ones in", async () => {
+    const old = userToken("ann");
+    const { device } = await identify("one");
+    await registry.ask(EraseUser, { projectId, userId: "ann" });
+    const soon = userToken("ann", seconds() + 30);
+    const attempts = [
+      () => identify("new", { userToken: old }),
+      () => registry.ask(ChangeDeviceQuestion, { projectId, deviceId: device.id, change: { user_token: old } }),
+      () => identify("soon", { userToken: soon }),
+    ];
+    for (const attempt of attempts) expect(await failure(attempt())).toMatchObject({ code: "user-token-invalid" });
+    expect(await reached("ann")).toBe(0);
+    // As if it had been two minutes ago.
+    const past = new Date(Date.now() - 120_000);
+    await registry.db.collection("erasures").updateMany({ projectId }, { $set: { at: past } });
+    await identify("back", { userToken: userToken("ann") });
+    expect(await reached("ann")).toBe(1);
+  });
+});
+
+test("what waited may go to devices that are there, active and the same user's", async () => {
+  const one = await registry.register(projectId, apnsToken("one"), { userId: "ann" });
+  const two = await registry.register(projectId, apnsToken("two"), { userId: "ann" });
+  const three = await registry.register(projectId, apnsToken("three"));
+  const gone = await registry.register(projectId, apnsToken("gone"));
+  await registry.ask(DeleteDevice, { projectId, deviceId: gone.device.id });
+  const change = { status: "inactive" as const };
+  await registry.ask(ChangeDeviceQuestion, { projectId, deviceId: three.device.id, change });
+  const check = (devices: { id: typeof one.device.id; userId?: string }[]) =>
+    ask(registry.bus, CheckRecipients, { projectId, devices });
+  const { id } = one.device;
+  expect(await check([{ id }, { id: two.device.id, userId: "ann" }])).toEqual({ moved: [] });
+  expect(
+    await check([{ id, userId: "bob" }, { id: three.device.id }, { id: gone.device.id }, { id, userId: "." }]),
+  ).toEqual({
+    moved: [id, three.device.id, gone.device.id, id],
+  });
+});
