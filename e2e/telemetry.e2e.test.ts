@@ -39,12 +39,8 @@ const expand = "push.cmd.v1.registry.expand.:projectId.:notificationId.:page";
 const deliver = "push.deliver.v1.:lane.:platform.:projectId";
 
 describe("traces", () => {
-  test("one trace goes from the caller's request over the bus to the call of APNs", async () => {
-    const project = await system.project();
-    const { device } = await project.register();
-    const trace = newTrace();
-    const { id } = await project.send({ title: "Hello", targets: [device.id] }, trace.headers);
-    await project.final(id);
+  /** The spans from a request's own to the call of APNs, and all of its trace. */
+  const wayOf = async (trace: ReturnType<typeof newTrace>) => {
     const [call, all] = await eventually(() => {
       const mine = collector.spans.filter(({ traceId }) => traceId === trace.traceId);
       const last = mine.find(({ name }) => name === "send apns");
@@ -52,7 +48,17 @@ describe("traces", () => {
       return [last, mine] as const;
     }, exported);
     const way = ancestors(call, all).map(({ service, name }) => `${service}: ${name}`);
-    expect(way.reverse()).toEqual([
+    return { way: way.reverse(), all };
+  };
+
+  test("one trace goes from the caller's request over the bus to the call of APNs", async () => {
+    const project = await system.project();
+    await project.register({ topics: ["traced"] });
+    const trace = newTrace();
+    const { id } = await project.send({ title: "Hello", targets: ["topic:traced"] }, trace.headers);
+    await project.final(id);
+    const { way, all } = await wayOf(trace);
+    expect(way).toEqual([
       "herald-gateway: POST /api/v1/notifications",
       `herald-gateway: publish ${send}`,
       `herald-dispatch: process ${send}`,
@@ -66,6 +72,20 @@ describe("traces", () => {
       expect(consumer.links, consumer.name).toMatchObject([{ traceId: trace.traceId, spanId: consumer.parentSpanId }]);
     const traced = system.logs.lines.filter(({ traceId }) => traceId === trace.traceId).map(({ part }) => part);
     expect(traced).toEqual(expect.arrayContaining(["gateway", "dispatch", "registry"]));
+  });
+
+  test("the trace of a send to one device goes on where the message of its group is taken apart", async () => {
+    const project = await system.project();
+    const { device } = await project.register();
+    const trace = newTrace();
+    const { id } = await project.send({ title: "Hello", targets: [device.id] }, trace.headers);
+    await project.final(id);
+    const { way } = await wayOf(trace);
+    expect(way).toEqual([
+      "herald-gateway: POST /api/v1/notifications",
+      "herald-dispatch: deliver send",
+      "herald-dispatch: send apns",
+    ]);
   });
 
   test("an open's trace goes on to analytics and to the event", async () => {
@@ -136,7 +156,7 @@ describe("metrics", () => {
       const accepted = { route: "/api/v1/notifications", status: "202" };
       expect(grown("gateway", "http_server_request_seconds_count", accepted)).toBe(1);
       expect(grown("dispatch", "herald_dispatch_pushes_total", { provider: "apns", outcome: "accepted" })).toBe(3);
-      const settled = { durable: "dispatch-direct-ios", outcome: "done" };
+      const settled = { durable: "dispatch-send-groups", outcome: "done" };
       expect(grown("dispatch", "herald_bus_settled_total", settled)).toBe(1);
       const expanded = { durable: "registry-expand", outcome: "done" };
       expect(value(await read("registry"), "herald_bus_settled_total", expanded)).toBeGreaterThan(0);

@@ -21,6 +21,8 @@ export type { StoredEvent } from "./events.ts";
 export { eventBounds, firstEventSince, hearEvents, readEvents } from "./events.ts";
 export { lastMessage } from "./last-message.ts";
 export { measureQueues, type Positions } from "./measure-queues.ts";
+export type { Origin } from "./origin.ts";
+export { currentOrigin, fromOrigin } from "./origin.ts";
 export type { Published, PublishOptions } from "./publish.ts";
 export { publish } from "./publish.ts";
 export { publishEvent, publishEvents } from "./publish-event.ts";

@@ -51,7 +51,7 @@ const making = [
 const readCommands = "$JS.API.STREAM.MSG.GET.PUSH_CMD";
 /** What analytics may, which measures the stream. */
 const measureEvents = "$JS.API.STREAM.INFO.PUSH_EVENTS";
-/** What the gateway may beside it, because it shows projects their events. */
+/** What the gateway may beside it, because it shows projects their events, and analytics, because it weighs them. */
 const readEvents = "$JS.API.DIRECT.GET.PUSH_EVENTS";
 const send = "push.cmd.v1.dispatch.send.prj_1.ntf_1";
 const deliver = "push.deliver.v1.direct.ios.prj_1";
@@ -86,7 +86,6 @@ const forbidden: Readonly<Record<Restricted, readonly string[]>> = {
     ...making,
     measureEvents,
     readEvents,
-    send,
     deliver,
     opened,
     registered,
@@ -96,19 +95,7 @@ const forbidden: Readonly<Record<Restricted, readonly string[]>> = {
     watchTokens,
     "push.dlq.v1.registry-expand",
   ],
-  analytics: [
-    ...making,
-    readEvents,
-    readCommands,
-    send,
-    deliver,
-    schedule,
-    registered,
-    ask,
-    token,
-    readToken,
-    watchTokens,
-  ],
+  analytics: [...making, readCommands, send, deliver, schedule, registered, ask, token, readToken, watchTokens],
   bootstrap: [
     ...work,
     "$JS.API.CONSUMER.DURABLE.CREATE.KV_push_tokens.mine",

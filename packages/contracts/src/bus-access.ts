@@ -12,7 +12,9 @@ type MessageName = keyof typeof messages;
 
 /** Who publishes each message. */
 export const publishers = {
-  SendV1: ["gateway"],
+  /** Dispatch hands on what is too large for a group. */
+  SendV1: ["gateway", "dispatch"],
+  SendGroupV1: ["gateway"],
   OpensV1: ["gateway"],
   ExpandV1: ["dispatch", "registry"],
   ExpandedV1: ["registry"],
@@ -48,14 +50,19 @@ export const askers = {
   analytics: ["gateway"],
 } as const satisfies Record<BusService, readonly BusService[]>;
 
-/** Services that ask another a single question: a dispatch that is taken over must not be able to make project tokens. */
+/** Services that ask another some of its questions: a dispatch that is taken over must not be able to make project tokens. */
 export const asks = {
-  dispatch: [{ service: "registry", subject: "push.req.v1.registry.audience.check" }],
+  dispatch: [
+    { service: "registry", subject: "push.req.v1.registry.audience.check" },
+    { service: "registry", subject: "push.req.v1.registry.audience.resolve" },
+  ],
   analytics: [{ service: "dispatch", subject: "push.req.v1.dispatch.deliveries.users" }],
 } as const satisfies Partial<Record<BusService, readonly { service: BusService; subject: string }[]>>;
 
 /** Who reads the last message of a contract from its stream. */
-export const lookups = { SendV1: ["dispatch"] } as const satisfies Partial<Record<MessageName, readonly BusService[]>>;
+export const lookups = { SendV1: ["dispatch"], SendGroupV1: ["dispatch"] } as const satisfies Partial<
+  Record<MessageName, readonly BusService[]>
+>;
 
 /** Who reads a stream itself, beside its consumers, and hears what is published to it. */
 export const readers = { PUSH_EVENTS: ["gateway"] } as const satisfies Partial<
@@ -68,6 +75,7 @@ export const counters = { PUSH_CMD: ["gateway"] } as const satisfies Partial<Rec
 /** Who measures how full each stream is, beside the durables that are its own: the one whose work waits there. */
 export const measurers = {
   PUSH_CMD: "dispatch",
+  PUSH_SEND: "dispatch",
   PUSH_DELIVER: "dispatch",
   PUSH_SCHEDULE: "dispatch",
   PUSH_EVENTS: "analytics",

@@ -18,6 +18,7 @@ const hears = (service: BusService, subject: string) =>
 /** Who asks a question beside the gateway. */
 const besides: Readonly<Record<string, BusService[]>> = {
   [users.CheckRecipients.subject]: ["dispatch"],
+  [registry.ResolveSends.subject]: ["dispatch"],
   [users.UsersOfDeliveries.subject]: ["analytics"],
 };
 const inOrder = (one: BusService, other: BusService): number => busServices.indexOf(one) - busServices.indexOf(other);

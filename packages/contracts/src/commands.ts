@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type DataOf, defineMessage } from "./envelope.ts";
 import { NotificationContent } from "./http/v1/notifications.ts";
-import { bucketCount, DeviceId, NotificationId, ProjectId } from "./ids.ts";
+import { bucketCount, DeviceId, maxGroupSize, NotificationId, ProjectId } from "./ids.ts";
 import { isPlainAddressee, plainBatch } from "./plain-batch.ts";
 import { ApnsEnvironment, FcmTokenKind, Lane, Platform, WebPushKeys } from "./platforms.ts";
 
@@ -23,6 +23,23 @@ export const SendV1 = defineMessage(
   }),
 );
 export type SendV1 = DataOf<typeof SendV1>;
+
+/** A send of a group, with what correlates it: a group belongs to many requests. */
+export const GroupedSend = SendV1.schema.extend({
+  origin: z.object({ requestId: z.string().optional(), traceparent: z.string().optional() }).optional(),
+});
+export type GroupedSend = z.output<typeof GroupedSend>;
+
+/**
+ * Sends to few devices each that were accepted in the same moment, of any projects: one message, because an fsynced message costs the
+ * broker as much as all that is in it. `groupId` is what {@link sendGroupOf} says of each of its notifications.
+ */
+export const SendGroupV1 = defineMessage(
+  "SendGroupV1",
+  "push.send.v1.group.:groupId",
+  z.object({ groupId: NotificationId, sends: z.array(GroupedSend).min(1).max(maxGroupSize) }),
+);
+export type SendGroupV1 = DataOf<typeof SendGroupV1>;
 
 /** One page of a notification's audience: the active devices of the buckets `fromBucket` to `toBucket`, both included. */
 export const ExpandV1 = defineMessage(

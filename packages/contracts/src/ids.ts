@@ -94,10 +94,34 @@ const uuidV7 = (now: number, bytes: Uint8Array = randomFillSync(new Uint8Array(1
   return bytes;
 };
 
+/** What the last byte of an id tells apart. */
+export const maxGroupSize = 256;
+
 const newId =
   <Id extends string>(kind: Kind) =>
   (now: Date): Id =>
     `${prefixes[kind]}_${encodeBase32(uuidV7(now.getTime()))}` as Id;
+
+/**
+ * The ids of `count` notifications that are accepted as one group, at most 256. They differ in their last byte alone, so that each
+ * leads to its group ({@link sendGroupOf}); it begins anywhere, so that what is chosen by an id's end is spread.
+ */
+export const newNotificationIds = (now: Date, count: number): NotificationId[] => {
+  if (count > maxGroupSize) throw new RangeError(`a group has at most ${maxGroupSize} notifications`);
+  const bytes = uuidV7(now.getTime());
+  const first = bytes[15] ?? 0;
+  return Array.from({ length: count }, (_, index) => {
+    bytes[15] = (first + index) % maxGroupSize;
+    return `${prefixes.notification}_${encodeBase32(bytes)}` as NotificationId;
+  });
+};
+
+/** The group that a notification was accepted in: what its id has in common with the others of the group. */
+export const sendGroupOf = (id: NotificationId): NotificationId => {
+  const bytes = idBytes(id);
+  bytes[15] = 0;
+  return `${prefixes.notification}_${encodeBase32(bytes)}` as NotificationId;
+};
 
 export const newProjectId = newId<ProjectId>("project");
 export const newDeviceId = newId<DeviceId>("device");

@@ -10,15 +10,18 @@ import {
   firstWebhookMessageId,
   idBytes,
   idTime,
+  maxGroupSize,
   NotificationId,
   newDeviceId,
   newNotificationId,
+  newNotificationIds,
   newProjectId,
   newTokenId,
   newTopicId,
   newWebhookId,
   newWebhookMessageId,
   ProjectId,
+  sendGroupOf,
   TokenId,
   TopicId,
   WebhookId,
@@ -162,5 +165,28 @@ describe("a device's bucket", () => {
     expect(counts.size).toBe(bucketCount);
     // Twenty expected: a fair hash stays below three times that by many standard deviations.
     expect(Math.max(...counts.values())).toBeLessThan(60);
+  });
+});
+
+describe("ids of a group", () => {
+  const now = new Date("2030-01-01T00:00:00Z");
+
+  test.each([1, 2, 100, maxGroupSize])(
+    "%i of them are different, of their time, and lead to the same group",
+    (count) => {
+      const ids = newNotificationIds(now, count);
+      expect(new Set(ids).size).toBe(count);
+      for (const id of ids) expect([NotificationId.parse(id), idTime(id)]).toEqual([id, now]);
+      expect(new Set(ids.map(sendGroupOf)).size).toBe(1);
+    },
+  );
+
+  test("lead elsewhere than those of another group", () => {
+    const [one, other] = [newNotificationIds(now, 3), newNotificationIds(now, 3)];
+    expect(sendGroupOf(one[0] ?? "ntf_")).not.toBe(sendGroupOf(other[0] ?? "ntf_"));
+  });
+
+  test("are refused where one byte does not tell them apart", () => {
+    expect(() => newNotificationIds(now, maxGroupSize + 1)).toThrow(RangeError);
   });
 });

@@ -35,6 +35,15 @@ export const streams = {
     allowAtomicPublish: true,
     duplicateWindowMs: 120_000,
   },
+  /** Groups of sends to few devices each. Direct gets answer for a notification that is accepted but not yet in the database. */
+  PUSH_SEND: {
+    subjects: ["push.send.v1.>"],
+    retention: "workqueue",
+    discard: "new",
+    maxBytes: 2048 * mebibyte,
+    allowDirect: true,
+    duplicateWindowMs: 120_000,
+  },
   /** Delivery batches. Eight waiting batches of one lane, platform and project are enough to keep it busy and few enough to be fair. */
   PUSH_DELIVER: {
     subjects: ["push.deliver.v1.>"],
@@ -159,6 +168,13 @@ const event = (...filters: string[]) =>
 /** Every durable consumer. The name is state: a renamed durable replays its stream, so a rename is a migration. */
 export const durables = {
   "dispatch-start": command("push.cmd.v1.dispatch.send.*.*"),
+  "dispatch-send-groups": {
+    stream: "PUSH_SEND",
+    filters: ["push.send.v1.group.*"],
+    ackWaitMs,
+    maxAckPending: 20_000,
+    from: "all",
+  },
   "dispatch-finish": command("push.cmd.v1.dispatch.expanded.*.*"),
   "registry-expand": command("push.cmd.v1.registry.expand.*.*.*"),
   "analytics-record-opens": command("push.cmd.v1.analytics.opens.*"),

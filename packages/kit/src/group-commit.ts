@@ -14,6 +14,8 @@ export type GroupCommitOptions = {
   readonly concurrent: number;
   /** Items that may wait, where past that they would be answered after their sender gave up; absent: any number. */
   readonly waiting?: number;
+  /** Bytes of items in one group; one that alone has more is a group of its own. Absent: any number. */
+  readonly groupBytes?: number;
   /** Bytes of items that may wait or be written at a time; absent: any number. */
   readonly maxBytes?: number;
 };
@@ -21,12 +23,18 @@ export type GroupCommitOptions = {
 /**
  * Writes items in groups without ever waiting for a group to fill: an item that finds the writer idle goes at once, and what
  * arrives while it writes goes together in the next group, so that one round trip and one disk sync serve them all.
- * `write` resolves to what became of each, in order. `bytes` is what an item counts towards `maxBytes`. Each call resolves to that when its item is written, and rejects with what its
- * group failed with.
+ * `write` resolves to what became of each, in order. `bytes` is what an item counts towards `groupBytes` and `maxBytes`. Each call
+ * resolves to that when its item is written, and rejects with what its group failed with.
  */
 export const createGroupCommit = <Item, Result>(
   write: (items: readonly Item[]) => Promise<readonly Result[]>,
-  { most, concurrent, waiting = Number.POSITIVE_INFINITY, maxBytes = Number.POSITIVE_INFINITY }: GroupCommitOptions,
+  {
+    most,
+    concurrent,
+    groupBytes = Number.POSITIVE_INFINITY,
+    waiting = Number.POSITIVE_INFINITY,
+    maxBytes = Number.POSITIVE_INFINITY,
+  }: GroupCommitOptions,
 ): ((item: Item, bytes?: number) => Promise<Result>) => {
   let queue: Waiting<Item, Result>[] = [];
   let writing = 0;
@@ -51,10 +59,22 @@ export const createGroupCommit = <Item, Result>(
     }
   };
 
+  /** Takes those in front that go together. */
+  const nextGroup = (): Waiting<Item, Result>[] => {
+    let count = 0;
+    let bytes = 0;
+    for (const waiting of queue) {
+      bytes += waiting.bytes;
+      if (count === most || (count > 0 && bytes > groupBytes)) break;
+      count++;
+    }
+    return queue.splice(0, count);
+  };
+
   const pump = (): void => {
     while (writing < concurrent && queue.length > 0) {
       writing++;
-      const group = queue.splice(0, most);
+      const group = nextGroup();
       void writeGroup(group).finally(() => {
         writing--;
         release(group);

@@ -40,6 +40,14 @@ describe("a group commit", () => {
     await Promise.all(written);
   });
 
+  test("puts no more into a group than its bytes allow, and what is larger alone", async () => {
+    const { groups, commit, settle } = writer({ groupBytes: 5 });
+    const written = [1, 2, 3, 9, 1].map((item) => commit(item, item));
+    for (let group = 0; group < 4; group++) await settle(() => groups[group]?.succeed());
+    await Promise.all(written);
+    expect(groups.map(({ items }) => items)).toEqual([[1], [2, 3], [9], [1]]);
+  });
+
   test("tells each what became of it", async () => {
     const commit = createGroupCommit<number, string>(
       async (items) => items.map((item) => `${item} of ${items.length}`),

@@ -1,5 +1,5 @@
-import { groupedPublishEvent, openBucket } from "@herald/bus";
-import { type Lane, type OutboxEvent, type Platform, type Provider, ProvidersRecord } from "@herald/contracts";
+import { groupedPublish, groupedPublishEvent, openBucket } from "@herald/bus";
+import { type Lane, type OutboxEvent, type Platform, type Provider, ProvidersRecord, SendV1 } from "@herald/contracts";
 import { createHttp2Transport, createNegotiatedTransport } from "@herald/http2-client";
 import { createFairGate, repeat } from "@herald/kit";
 import { createErasureStore, createOutbox, startRetention } from "@herald/mongo";
@@ -14,9 +14,12 @@ import { createFindNotification } from "./answers/find-notification.ts";
 import { createProviderRecords } from "./answers/provider-records.ts";
 import { createRecentSums } from "./answers/recent-sums.ts";
 import type { DispatchConfig } from "./config.ts";
+import { createDeliverSends } from "./delivery/deliver-sends.ts";
+import { createResolveSend } from "./delivery/resolve-sends.ts";
 import { placesOfBatch } from "./domain/places.ts";
 import { buryDead } from "./handlers/bury-dead.ts";
 import { deliverBatch, deliverDurables } from "./handlers/deliver-batch.ts";
+import { deliverSendGroup } from "./handlers/deliver-send-group.ts";
 import { dropProject } from "./handlers/drop-project.ts";
 import { finishExpansion } from "./handlers/finish-expansion.ts";
 import { startNotification } from "./handlers/start-notification.ts";
@@ -52,6 +55,10 @@ import { createNotificationStore } from "./stores/notification-store.ts";
 const watchedBytes = 32 * 1_048_576;
 /** A project's queues for single devices hold so many times what one for broadcasts does, and their batches a fraction of the bytes. */
 const directInMemory = 16;
+/** Sends to few devices each that are carried out at a time: each holds a few kilobytes, and most are done in milliseconds. */
+const smallSends = 1_024;
+/** What waits behind them in memory, a kilobyte each: a second or two of what is carried out. */
+const smallSendsWaiting = { perKey: 2_000, total: 16_000 };
 /** What the clock on the bus forgot waits this much longer. */
 const usualSweepMs = 2_000;
 
@@ -84,13 +91,14 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
   const erasures = createErasureStore(db);
   const erasing = { erasures, erase: createUserEraser(db).erase, now };
 
+  const publishEvent = groupedPublishEvent(() => bus);
   const outbox = createOutbox<OutboxEvent>({
     collections: [
       { collection: notificationCollection(db) },
       { collection: deliveryCollection(db) },
       { collection: credentialCollection(db) },
     ],
-    publish: groupedPublishEvent(() => bus),
+    publish: publishEvent,
     log,
   });
   const flush = ({ _id, projectId }: NotificationState) => outbox.flush(notificationCollection(db), { _id, projectId });
@@ -144,6 +152,23 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     log,
   });
   const publishDue = createPublishDue(bus);
+  const publishSend = groupedPublish(() => bus, SendV1);
+  const handOn = (send: SendV1) => publishSend(SendV1.schema.parse(send), send.notificationId);
+  const sendGate = createFairGate({ total: smallSends, line: smallSendsWaiting });
+  const deliverSends = createDeliverSends({
+    resolve: createResolveSend(bus),
+    gate: sendGate,
+    handOn,
+    notifications,
+    deliveries,
+    carryOut,
+    checkWaiting,
+    finisher,
+    watch,
+    publish: publishEvent,
+    announce: (row) => outbox.announce(deliveryCollection(db), row, { final: true }),
+    now,
+  });
   const everyMs = sweepEveryMs;
   const sweeps = createSweeps({ deliveries, notifications, ledger, carryOut, finisher, publishDue, everyMs, now, log });
 
@@ -177,6 +202,8 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
   };
   return {
     handlers: [
+      // Groups wait at the gate, not here: a slow one takes no other's place.
+      deliverSendGroup(deliverSends, smallSendsWaiting.total),
       startNotification({ notifications, watch, expand, schedule, announce, flush, now }),
       finishExpansion({ notifications, watch, finisher }),
       ...[...gates].map(([durable, gate]) =>
@@ -204,7 +231,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
         concurrency,
         now,
       }),
-      buryDead({ notifications, deliveries, carryOut, finisher, expand, now }),
+      buryDead({ notifications, deliveries, carryOut, finisher, expand, handOn, now }),
       dropProject({ credentials, notifications, deliveries, erasures, records }),
       eraseUser("dispatch-erase-user", erasing),
     ],
@@ -238,7 +265,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     },
     /** Whoever waits for a turn does not get one any more. */
     closeGates: () => {
-      for (const gate of gates.values()) gate.close();
+      for (const gate of [...gates.values(), sendGate]) gate.close();
     },
   };
 };

@@ -127,7 +127,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       now,
       log,
     }),
-    send: createSendCommands(link.bus),
+    sends: createSendCommands(link.bus),
     deadLetters: createDeadLetters({ bus: link.bus, ask: askBus, projects, log }),
     eventStreams,
     openTokens: createOpenTokens(config.HERALD_OPEN_KEYS),

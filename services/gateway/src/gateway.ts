@@ -1,4 +1,4 @@
-import type { OpensV1, ProjectId, QuestionContract, SendV1 } from "@herald/contracts";
+import type { OpensV1, ProjectId, QuestionContract } from "@herald/contracts";
 import type { OpenTokens } from "@herald/payload";
 import type { z } from "zod";
 import type { Access, Caller } from "./auth/caller.ts";
@@ -8,6 +8,7 @@ import type { Once } from "./idempotency/once.ts";
 import type { QueueQuota } from "./limits/queue-quota.ts";
 import type { RateLimits } from "./limits/rate-limits.ts";
 import type { ProjectDirectory } from "./records/project-directory.ts";
+import type { SendCommands } from "./sending/send-commands.ts";
 
 /** Asks another service. Throws what it answered as an error, service-away or bus-away. */
 export type Ask = <Request extends z.ZodType, Answer extends z.ZodType>(
@@ -26,8 +27,7 @@ export type Gateway = {
   readonly limits: RateLimits;
   readonly queue: QueueQuota;
   readonly once: Once;
-  /** Resolves when the command is on disk. */
-  readonly send: (command: SendV1, bytes: number) => Promise<void>;
+  readonly sends: SendCommands;
   readonly deadLetters: DeadLetters;
   readonly eventStreams: Pick<EventStreams, "open">;
   readonly openTokens: OpenTokens;

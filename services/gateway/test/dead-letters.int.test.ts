@@ -100,7 +100,7 @@ const letterOf = (notificationId: string) =>
 test("what a broken version gave up is listed with its reason and without secrets, and processed after the repair", async () => {
   await work(brokenSend);
   const token = apnsToken();
-  const notification = { title: "planted-title", body: "planted-body", targets: [`token:${token}`] };
+  const notification = { title: "planted-title", body: "planted-body", targets: [`token:${token}`, "all"] };
   const sent = await system.call("POST /api/v1/notifications", { token: project.token, body: { notification } });
   expect(sent.status).toBe(202);
   const letter = await letterOf(sent.body.data.id);

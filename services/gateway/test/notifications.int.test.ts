@@ -1,5 +1,5 @@
 import { consume, consumersReady, defineHandler } from "@herald/bus";
-import { SendV1 } from "@herald/contracts";
+import { SendGroupV1, SendV1, sendGroupOf } from "@herald/contracts";
 import { currentRequestId } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -115,6 +115,65 @@ describe("what is accepted", () => {
     expect(answers.filter(({ status }) => status !== 202)).toEqual([]);
     expect(new Set(answers.map(({ body }) => body.data.id)).size).toBe(1_000);
   });
+});
+
+test("sends to few devices that come together share messages, each with the request that it belongs to", async () => {
+  const own = await system.project();
+  const groups: SendGroupV1[] = [];
+  const handler = defineHandler({
+    durable: "dispatch-send-groups",
+    message: SendGroupV1,
+    handle: async ({ data }) => void groups.push(data),
+  });
+  const consuming = await consume(system.bus, [handler]);
+  await eventually(() => expect(consumersReady(consuming)).toBe(true));
+  const wanted = Array.from({ length: 50 }, (_, index) => `few-${index}`);
+  const answers = await Promise.all(
+    wanted.map((id) =>
+      system.call("POST /api/v1/notifications", {
+        token: own.token,
+        body: { notification: { title: id, targets: [`token:${id}`] } },
+        headers: { "x-request-id": id },
+      }),
+    ),
+  );
+  expect(answers.filter(({ status }) => status !== 202)).toEqual([]);
+  await eventually(() => expect(groups.flatMap(({ sends }) => sends)).toHaveLength(wanted.length));
+  await consuming.stop(2_000);
+  expect(groups.length).toBeLessThan(wanted.length);
+  for (const { groupId, sends } of groups)
+    for (const { notificationId, content, origin } of sends) {
+      expect(sendGroupOf(notificationId)).toBe(groupId);
+      expect(origin?.requestId).toBe(content.title);
+      const answer = answers.find(({ body }) => body.data.id === notificationId);
+      expect(answer?.body.data).toMatchObject({ title: content.title, status: "accepted" });
+    }
+});
+
+test("a send under an Idempotency-Key keeps its id through repeats, in a group of its own", async () => {
+  const groups: SendGroupV1[] = [];
+  const handler = defineHandler({
+    durable: "dispatch-send-groups",
+    message: SendGroupV1,
+    handle: async ({ data }) => void groups.push(data),
+  });
+  const consuming = await consume(system.bus, [handler]);
+  await eventually(() => expect(consumersReady(consuming)).toBe(true));
+  const body = { notification: { title: "Once", targets: ["token:once"] } };
+  const post = () =>
+    system.call("POST /api/v1/notifications", {
+      token: project.token,
+      body,
+      headers: { "idempotency-key": "few-devices" },
+    });
+  const first = await post();
+  const again = await post();
+  expect([first.status, again.status]).toEqual([202, 202]);
+  expect(again.headers.get("idempotent-replayed")).toBe("true");
+  expect(again.body).toEqual(first.body);
+  await eventually(() => expect(groups).toHaveLength(1));
+  await consuming.stop(2_000);
+  expect(groups[0]?.sends.map(({ notificationId }) => notificationId)).toEqual([first.body.data.id]);
 });
 
 test("each send of a shared batch travels under the request id of its own request", async () => {

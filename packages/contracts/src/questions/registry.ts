@@ -1,11 +1,12 @@
 import { z } from "zod";
 import { AppData } from "../app-data.ts";
+import { Addressee } from "../commands.ts";
 import { defineQuestion } from "../envelope.ts";
 import { Project, ProjectToken, Scope } from "../http/v1/admin.ts";
 import { ChangeDevice, Device, DeviceStatus, DeviceSummary, PushToken } from "../http/v1/devices.ts";
 import { isDeepPage, PageRequest, pageOf } from "../http/v1/pagination.ts";
 import { SubscriptionResult, Topic, TopicName, TopicReference } from "../http/v1/topics.ts";
-import { DeviceId, ProjectId, TokenId, TopicId } from "../ids.ts";
+import { DeviceId, maxGroupSize, ProjectId, TokenId, TopicId } from "../ids.ts";
 import { ApnsEnvironment, FcmTokenKind, Platform, WebPushKeys } from "../platforms.ts";
 import { UserId, UserToken } from "../users.ts";
 
@@ -224,6 +225,29 @@ export const CountAudience = defineQuestion(
   z.object({ ...project, targets }),
   z.object({ devices: platformCounts, unmatched: z.array(z.string()) }),
   () => true,
+);
+
+/** The devices of one platform that a send reaches, sorted by id. */
+const ResolvedBatch = z.object({ platform: Platform, devices: z.array(Addressee) });
+
+/**
+ * Whom sends to few devices each reach, of any projects, in the order of the request. `null`: more devices than `limit`, or targets that
+ * are not answered by an index.
+ */
+export const ResolveSends = defineQuestion(
+  "registry",
+  "audience",
+  "resolve",
+  z.object({
+    sends: z
+      .array(z.object({ ...project, targets }))
+      .min(1)
+      .max(maxGroupSize),
+    limit: z.number().int().min(1),
+  }),
+  z.object({
+    sends: z.array(z.object({ batches: z.array(ResolvedBatch), unmatched: z.array(z.string()) }).nullable()),
+  }),
 );
 
 /** How many active Web Push subscriptions were made with each key; those without `keyId` are from before keys had ids. */

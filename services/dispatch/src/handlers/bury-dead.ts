@@ -7,9 +7,11 @@ import {
   ExpandV1,
   type MessageContract,
   type NotificationId,
+  SendGroupV1,
   SendV1,
 } from "@herald/contracts";
-import type { z } from "zod";
+import { z } from "zod";
+import { rootBatchId } from "../domain/batch-ids.ts";
 import type { CarryOut } from "../sending/carry-out.ts";
 import type { Expand } from "../sending/expand.ts";
 import type { Finisher } from "../sending/finisher.ts";
@@ -24,6 +26,8 @@ type Options = {
   carryOut: CarryOut;
   finisher: Finisher;
   expand: Expand;
+  /** Gives a send to the path for large ones. Repeatable. */
+  handOn: (send: SendV1) => Promise<void>;
   now: () => Date;
 };
 
@@ -32,7 +36,7 @@ type Options = {
  * What does not parse names no device, so it is left in the dead letters for a person.
  */
 export const buryDead = (options: Options) => {
-  const { notifications, deliveries, carryOut, finisher, expand, now } = options;
+  const { notifications, deliveries, carryOut, finisher, expand, handOn, now } = options;
 
   /** Nothing is sent for it, but it is expanded, so that every device it addressed is counted. */
   const bury = async (projectId: SendV1["projectId"], id: NotificationId) => {
@@ -41,7 +45,36 @@ export const buryDead = (options: Options) => {
     if (document && !document.final && !document.expanded) await expand(document);
   };
 
+  /** What had begun ends; what had not, or had gone the other way, goes that way: it has a message, and dead letters, of its own there. */
+  const endSend = async (send: SendV1, message: DeadLetter["message"], signal: AbortSignal) => {
+    const { projectId, notificationId } = send;
+    const document = await notifications.get(projectId, notificationId);
+    if (!document?.final && !document?.expanded) return handOn(send);
+    if (document.final) return;
+    const empty = { projectId, notificationId, lane: "direct", platform: "ios", devices: [] } as const;
+    for (let n = 0; n < (document.expanded?.batches ?? 0); n++) {
+      const id = rootBatchId(notificationId, n);
+      const claim = claimOfDead(message);
+      const run =
+        (await deliveries.seize({ projectId, id, ...claim }, now())) ??
+        // It never came to this row, so nothing was sent for it.
+        (await deliveries.seize({ projectId, id, batch: { ...empty, batchId: id, devices: [] }, ...claim }, now()));
+      if (run) await carryOut.abandon(run, signal);
+    }
+    await finisher.check(projectId, notificationId);
+  };
+
   const buries = [
+    async ({ subject, body, message }: DeadLetter, signal: AbortSignal): Promise<boolean> => {
+      if (contractOf(subject)?.name !== SendGroupV1.name) return false;
+      // Each alone: one that does not parse takes no other with it, and stays in the letter for a person.
+      const { data } = z.object({ sends: z.array(z.unknown()) }).safeParse(body);
+      for (const one of data?.sends ?? []) {
+        const send = SendV1.schema.safeParse(one);
+        if (send.success) await endSend(send.data, message, signal);
+      }
+      return true;
+    },
     on(SendV1, async (send) => {
       await notifications.insert(send, now(), { abandonedAt: now() });
       await bury(send.projectId, send.notificationId);

@@ -34,8 +34,15 @@ export type CarryOut = {
   run(run: Run, signal: AbortSignal, moved?: ReadonlySet<DeviceId>): Promise<void>;
   /** The same for a row whose message was given up: none of its devices is sent to. */
   abandon(run: Run, signal: AbortSignal): Promise<void>;
+  /** Sends a row that was started, and decides for each of its devices. Nothing is written. */
+  send(
+    run: Run,
+    watched: Watched,
+    moved: ReadonlySet<DeviceId>,
+    signal: AbortSignal,
+  ): Promise<{ settlement: Settlement } & Followed>;
   /** What follows from a row that is settled: its child, and the end of the notification. Repeatable. */
-  follow(batch: BatchFacts): Promise<void>;
+  follow(batch: BatchFacts, sent?: Followed): Promise<void>;
 };
 
 /** What a row goes on with: the version of the settings that it was sent with is known to whoever sent it. */
@@ -204,6 +211,7 @@ export const createCarryOut = (options: CarryOutOptions): CarryOut => {
       await goOn(run, await settle(run, settlement, signal), { others: false });
     },
 
+    send,
     follow,
   };
 };

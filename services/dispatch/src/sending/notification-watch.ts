@@ -25,6 +25,9 @@ export type NotificationWatch = {
   get(projectId: ProjectId, id: NotificationId): Promise<Watched | undefined>;
   /** What was just inserted need not be read. */
   put(document: NotificationRecord): void;
+  /** The same, and kept until `unpin`, however many others are read meanwhile. */
+  pin(document: NotificationRecord): Watched;
+  unpin(id: NotificationId): void;
   /** Why nothing more may be sent for it, at most {@link freshMs} old; throws when that cannot be known. */
   stopped(watched: Watched): Promise<"cancelled" | "abandoned" | undefined>;
   /** Whether this process is sending batches of it at this moment. */
@@ -52,18 +55,21 @@ export const createNotificationWatch = (
     maxBytes,
     sizeOf: ({ document }) => heldBytes(document),
   });
+  const pinned = new Map<NotificationId, Watched>();
   const reading = new Map<NotificationId, Promise<Watched | undefined>>();
 
+  const watch = (document: NotificationRecord): Watched => ({
+    document: { ...document, content: { ...document.content, targets: [] } },
+    personal: isPersonal(document.content.targets),
+    verdicts: { judged: 0, unregistered: 0, spike: false },
+    cancelled: document.cancelledAt !== undefined,
+    abandoned: document.abandonedAt !== undefined,
+    running: 0,
+    checkedAt: now().getTime(),
+  });
+
   const keep = (document: NotificationRecord): Watched => {
-    const watched: Watched = {
-      document: { ...document, content: { ...document.content, targets: [] } },
-      personal: isPersonal(document.content.targets),
-      verdicts: { judged: 0, unregistered: 0, spike: false },
-      cancelled: document.cancelledAt !== undefined,
-      abandoned: document.abandonedAt !== undefined,
-      running: 0,
-      checkedAt: now().getTime(),
-    };
+    const watched = watch(document);
     known.set(document._id, watched);
     return watched;
   };
@@ -87,6 +93,8 @@ export const createNotificationWatch = (
 
   return {
     get: async (projectId, id) => {
+      const fixed = pinned.get(id);
+      if (fixed) return fixed.document.projectId === projectId ? fixed : undefined;
       const watched = known.get(id);
       if (watched && now().getTime() - watched.document.expiresAt.getTime() < goneAfterMs)
         return watched.document.projectId === projectId ? watched : undefined;
@@ -96,6 +104,14 @@ export const createNotificationWatch = (
     },
     put: (document) => {
       keep(document);
+    },
+    pin: (document) => {
+      const watched = known.peek(document._id) ?? watch(document);
+      pinned.set(document._id, watched);
+      return watched;
+    },
+    unpin: (id) => {
+      pinned.delete(id);
     },
     stopped: async (watched) => {
       // A clock that was set back says nothing about how old it is.
@@ -108,9 +124,9 @@ export const createNotificationWatch = (
       if (watched.cancelled) return "cancelled";
       return watched.abandoned ? "abandoned" : undefined;
     },
-    sending: (id) => (known.peek(id)?.running ?? 0) > 0,
+    sending: (id) => ((pinned.get(id) ?? known.peek(id))?.running ?? 0) > 0,
     cancel: (id) => {
-      const watched = known.peek(id);
+      const watched = pinned.get(id) ?? known.peek(id);
       if (watched) watched.cancelled = true;
     },
   };

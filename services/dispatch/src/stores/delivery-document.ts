@@ -153,7 +153,11 @@ export const packed = (devices: readonly Pick<Addressee, "id" | "userId">[]) => 
 export const fresh = ({ devices }: DeliverBatchV1, repeat: boolean): Sendable[] =>
   devices.map((device) => ({ ...device, attempts: 0, repeat }));
 
-export const newRow = (batch: DeliverBatchV1, { claim, now }: { claim: Claim; now: Date }): DeliveryDocument => ({
+/** `keepDevices`: a redelivery of its message does not bring them along. */
+export const newRow = (
+  batch: DeliverBatchV1,
+  { claim, now, keepDevices = false }: { claim: Claim; now: Date; keepDevices?: boolean },
+): DeliveryDocument => ({
   _id: batch.batchId,
   projectId: batch.projectId,
   notificationId: batch.notificationId,
@@ -168,4 +172,5 @@ export const newRow = (batch: DeliverBatchV1, { claim, now }: { claim: Claim; no
   storedAt: now,
   ...packed(batch.devices),
   tally: { ...noDevices, devices: batch.devices.length },
+  ...(keepDevices ? { devices: fresh(batch, false) } : {}),
 });

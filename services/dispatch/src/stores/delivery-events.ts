@@ -6,7 +6,7 @@ import { type BatchFacts, ownerOf } from "./delivery-document.ts";
 export const deliveryEvents = (
   batch: BatchFacts,
   devices: readonly Pick<Addressee, "id" | "userId">[],
-  { results, resultOf, unregistered }: Settlement,
+  { results, resultOf, unregistered }: Pick<Settlement, "results" | "resultOf" | "unregistered">,
   at: Date,
 ): OutboxEvent[] => {
   const accepted: DeviceId[] = [];

@@ -2,7 +2,7 @@ import type { DeliverBatchV1, NotificationId, OutboxEvent, Platform, ProjectId }
 import { ensureIndexes, guardStore, insertTogether, isDuplicateKey, removeFirst, updateTogether } from "@herald/mongo";
 import { Binary, type Db } from "mongodb";
 import { childId } from "../domain/batch-ids.ts";
-import { noDevices } from "../domain/counts.ts";
+import { noDevices, type Tally } from "../domain/counts.ts";
 import type { Sendable, Settlement, Waiting } from "../domain/settle-batch.ts";
 import {
   type BatchFacts,
@@ -15,10 +15,12 @@ import {
   factsOf,
   fresh,
   newRow,
+  ownersOf,
   packed,
   type Run,
 } from "./delivery-document.ts";
 import { deliveryEvents } from "./delivery-events.ts";
+import { packedAt, packedCount } from "./packed-ids.ts";
 import { packNames } from "./packed-names.ts";
 
 /** What the sweep takes at a time. */
@@ -50,6 +52,19 @@ export const createDeliveryStore = (db: Db) => {
       if (await insertOne(row)) return { ...run, starts: 1, devices: fresh(batch, false) };
       const again = await restart(batch.batchId, batch.projectId, claim, now);
       return again ? { ...run, starts: again.starts, devices: fresh(batch, true) } : undefined;
+    },
+
+    /**
+     * The same for a batch whose devices no message carries: a redelivery sends to those that the row was stored with, whatever
+     * registry says by then.
+     */
+    startKept: async (batch: DeliverBatchV1, claim: Claim, now: Date): Promise<Run | undefined> => {
+      const row = newRow(batch, { claim, now, keepDevices: true });
+      const run = { ...factsOf(row), startedAt: now };
+      if (await insertOne(row)) return { ...run, starts: 1, devices: row.devices ?? [] };
+      const again = await restart(batch.batchId, batch.projectId, claim, now);
+      const devices = again?.devices?.map((device) => ({ ...device, repeat: true }));
+      return again ? { ...run, starts: again.starts, devices: devices ?? [] } : undefined;
     },
 
     /** What a wake-up must know before it starts a row. */
@@ -139,9 +154,15 @@ export const createDeliveryStore = (db: Db) => {
 
     /**
      * Writes the outcomes, the events and what goes on in one update, once, however often it is called. Undefined when
-     * somebody started the row after `run` did: then theirs are the ones that count.
+     * somebody started the row after `run` did: then theirs are the ones that count. `publishes`: the caller publishes the
+     * event of devices that were all accepted before its message is acked, so the row need not carry it.
      */
-    settle: async (run: Run, settlement: Settlement, now: Date): Promise<OutboxEvent[] | undefined> => {
+    settle: async (
+      run: Run,
+      settlement: Settlement,
+      now: Date,
+      { publishes = false }: { publishes?: boolean } = {},
+    ): Promise<OutboxEvent[] | undefined> => {
       const { results, resultOf, tally, failures, waiting } = settlement;
       const providerIds = packNames(Array.from(run.devices, (_, index) => settlement.providerIds[index]));
       const outbox = deliveryEvents(run, run.devices, settlement, now);
@@ -156,7 +177,7 @@ export const createDeliveryStore = (db: Db) => {
             failures,
             settledAt: now,
             ...(providerIds === undefined ? {} : { providerIds }),
-            ...(outbox.length > 0 ? { outbox } : {}),
+            ...(outbox.length > 0 && !(publishes && allAccepted(settlement)) ? { outbox } : {}),
             // The sweep over `dueAt` finds the child that a crash left behind.
             ...(waiting
               ? { child: waiting, childSize: waiting.devices.length, dueAt: new Date(now.getTime() + childGraceMs) }
@@ -204,6 +225,23 @@ export const createDeliveryStore = (db: Db) => {
         { $set: { state: "final" }, $unset: { child: "", childSize: "", dueAt: "" } },
       );
       return { ...facts, dueAt, paused };
+    },
+
+    /** The events of a notification's rows whose devices were all accepted, made again from what the rows say. */
+    acceptedEvents: async (projectId: ProjectId, notificationId: NotificationId): Promise<OutboxEvent[]> => {
+      const rows = await deliveries
+        .find({ projectId, notificationId, state: "final" }, { hint: deliveryHints.finish })
+        .toArray();
+      return rows.flatMap((row) => {
+        const { results = [], resultOf, settledAt } = row;
+        if (!settledAt || !resultOf || !allAccepted(row)) return [];
+        const owners = ownersOf(row);
+        const devices = Array.from({ length: packedCount(row.deviceIds) }, (_, index) => ({
+          id: packedAt(row.deviceIds, index),
+          userId: owners[index],
+        }));
+        return deliveryEvents(row, devices, { results, resultOf: resultOf.buffer, unregistered: [] }, settledAt);
+      });
     },
 
     /** Looks at a row that waits later. `known` is when it was due: if somebody has changed that since, nothing happens. */
@@ -261,5 +299,9 @@ export const createDeliveryStore = (db: Db) => {
     },
   });
 };
+
+/** Such a row's events can be made again from what it says; others tell more than it keeps. */
+export const allAccepted = ({ tally, waiting }: { readonly tally: Tally; readonly waiting?: unknown }): boolean =>
+  waiting === undefined && tally.accepted === tally.devices;
 
 export type DeliveryStore = ReturnType<typeof createDeliveryStore>;

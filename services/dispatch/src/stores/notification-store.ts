@@ -1,4 +1,5 @@
 import {
+  type NotificationContent,
   type NotificationId,
   type PageOf,
   type PageRequest,
@@ -79,18 +80,15 @@ export const createNotificationStore = (db: Db) => {
     return told?.outbox?.some(({ id }) => id === ended.id) ? told : null;
   };
 
-  const insert = async (state: NotificationState, { content }: SendV1): Promise<Inserted | undefined> => {
+  const insert = async (
+    state: NotificationState,
+    { content }: Pick<SendV1, "content">,
+  ): Promise<Inserted | undefined> => {
     const outbox = [
       notificationAccepted(state, content.targets),
       ...(state.final ? [notificationEnded(state, state.final)] : []),
     ];
-    const userKeys = usersOf(content.targets).map((userId) => userKey(state.projectId, userId));
-    const inserted = await insertOne({
-      ...state,
-      content: JSON.stringify(content),
-      ...(userKeys.length > 0 && { userKeys }),
-      outbox,
-    });
+    const inserted = await insertOne({ ...documentOf(state, content), outbox });
     return inserted ? { document: { ...state, content }, outbox } : undefined;
   };
 
@@ -105,6 +103,37 @@ export const createNotificationStore = (db: Db) => {
       now: Date,
       more: Pick<NotificationState, "abandonedAt"> = {},
     ): Promise<Inserted | undefined> => insert({ ...toState(send, now), ...more }, send),
+
+    /**
+     * Inserts one whose audience is known. Its events are published by whoever sends it, before the message is acked. Null when it is
+     * there already.
+     */
+    insertResolved: async (
+      send: SendV1,
+      expanded: NonNullable<NotificationState["expanded"]>,
+      now: Date,
+    ): Promise<NotificationRecord | null> => {
+      const { content } = send;
+      const state: NotificationState = { ...toState(send, now), expanded };
+      return (await insertOne(documentOf(state, content))) ? { ...state, content } : null;
+    },
+
+    /**
+     * The end of one whose `batches` are all final, without reading it before; false when it is cancelled, or not as it was. The event
+     * is the caller's to publish.
+     */
+    finishResolved: async (
+      { _id, projectId }: Pick<NotificationState, "_id" | "projectId">,
+      final: NonNullable<NotificationState["final"]>,
+    ): Promise<boolean> => {
+      const updated = await updateOne(
+        { _id, projectId, final: { $exists: false }, cancelledAt: { $exists: false } },
+        { $set: { final }, $unset: { checkAt: "" } },
+      );
+      if (updated !== "unknown") return updated === "updated";
+      const state = await getState(projectId, _id);
+      return state?.final !== undefined && state.cancelledAt === undefined;
+    },
 
     /** A tombstone that the send finds when it comes: cancelled before it began, so nobody was addressed. */
     insertCancelled: (send: SendV1, now: Date): Promise<Inserted | undefined> => {
@@ -252,6 +281,11 @@ export const createNotificationStore = (db: Db) => {
 };
 
 export type NotificationStore = ReturnType<typeof createNotificationStore>;
+
+const documentOf = (state: NotificationState, content: NotificationContent): NotificationDocument => {
+  const userKeys = usersOf(content.targets).map((userId) => userKey(state.projectId, userId));
+  return { ...state, content: JSON.stringify(content), ...(userKeys.length > 0 && { userKeys }) };
+};
 
 const toState = (send: SendV1, now: Date): NotificationState => {
   const sendAt = send.sendAt === undefined ? undefined : new Date(send.sendAt);

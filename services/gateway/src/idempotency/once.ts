@@ -5,7 +5,12 @@ import { HeraldError, type Logger } from "@herald/kit";
 import type { KeyShare } from "./key-share.ts";
 
 /** What every try of one request shares, so that a repeat does what the first began. */
-export type Attempt = { readonly id: string; readonly at: Date };
+export type Attempt = {
+  readonly id: string;
+  readonly at: Date;
+  /** A repeat would do it again under this id; absent: there is no key to repeat it with. */
+  readonly keyed?: true;
+};
 
 type Answered = {
   readonly status: number;
@@ -116,7 +121,7 @@ export const createOnce = ({ keys, bucket, now, log }: Needs): Once => {
     const ttlMs = keys.use(owner);
     const kept = ttlMs === undefined ? {} : { ttlMs };
     const { record, replay } = await take(place, sent, newId, kept);
-    const attempt: Attempt = { id: record.id, at: new Date(record.at) };
+    const attempt: Attempt = { id: record.id, at: new Date(record.at), keyed: true };
     if (replay) {
       const headers = { "idempotent-replayed": "true" };
       if (recall !== undefined) return { ...recall(attempt), headers };

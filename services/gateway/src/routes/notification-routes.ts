@@ -65,7 +65,7 @@ const sendNotification = defineRoute({
   },
   errors: ["quota-exceeded"],
   handle: async (gateway, { caller: { projectId }, body: { notification }, once }) => {
-    const { projects, openTokens, send, limits, queue } = gateway;
+    const { projects, openTokens, sends, limits, queue } = gateway;
     const sending = ({ id, at }: Attempt) => ({ projectId, id: id as NotificationId, at, notification });
     const accept = (attempt: Attempt) =>
       acceptNotification({
@@ -93,7 +93,8 @@ const sendNotification = defineRoute({
         await limits.send(projectId);
         const bytes = Buffer.byteLength(JSON.stringify(command));
         await queue.admit(projectId, bytes);
-        await send(command, bytes);
+        if (!attempt.keyed) return reply(await sends.sendNew(command, bytes));
+        await sends.send(command, bytes);
         return reply(command);
       },
       // Without the checks: a provider that the project got since does not turn an answer that was given.

@@ -5,13 +5,16 @@ import {
   ExplainDevice,
   type Platform,
   type ProjectId,
+  ResolveSends,
   type Target,
 } from "@herald/contracts";
 import { createYieldIfDue } from "@herald/kit";
 import { audienceOf } from "../domain/audience.ts";
+import { dealBatches } from "../domain/deal-batches.ts";
 import { type Candidate, matches } from "../domain/matches.ts";
 import { type BucketRange, nextPage } from "../domain/plan-pages.ts";
-import { firstRange, readPage, understood } from "../handlers/read-audience.ts";
+import { type Asked, assign, planOf, wantedBy } from "../domain/resolve-sends.ts";
+import { dealableOf, firstRange, readPage, understood } from "../handlers/read-audience.ts";
 import type { AudienceStore } from "../stores/audience-store.ts";
 import type { DeviceStore } from "../stores/device-store.ts";
 import { noDevice } from "./change-device.ts";
@@ -45,9 +48,40 @@ const firstMatch = async (targets: readonly Target[], device: Candidate): Promis
   return undefined;
 };
 
+/** The devices of sends to few each: asked together, and one by one where some of them have so many that others' are cut off. */
+const resolve = async ({ audience }: Parts, asked: readonly Asked[], limit: number) => {
+  const plans = asked.map(planOf);
+  const wanted = wantedBy(plans);
+  const found = new Map(
+    await Promise.all(
+      wanted.map(async (one) => [one.projectId, await audience.named(one, (limit + 1) * asked.length)] as const),
+    ),
+  );
+  const resolveOne = async (at: number) => {
+    const plan = plans[at];
+    if (!plan) return null;
+    const alone = async () => {
+      const [own] = wantedBy([plan]);
+      return own ? audience.named(own, limit) : new Map<string, never>();
+    };
+    const rows = found.get(plan.projectId) ?? (await alone());
+    if (!rows) return null;
+    const { devices, matched } = assign(plan, rows);
+    if (devices.length > limit) return null;
+    const batches = dealBatches(devices.map(dealableOf)).map(({ platform, devices }) => ({
+      platform,
+      devices: [...devices],
+    }));
+    return { batches, unmatched: (asked[at]?.targets ?? []).filter((_, position) => !matched.has(position)) };
+  };
+  return { sends: await Promise.all(asked.map((_, at) => resolveOne(at))) };
+};
+
 /** Who would get a notification, and why a device would. */
 export const answerAudience = (bus: Bus, parts: Parts): Answering[] => [
   answer(bus, CountAudience, ({ projectId, targets }, { signal }) => count(parts, projectId, targets, signal)),
+
+  answer(bus, ResolveSends, ({ sends, limit }) => resolve(parts, sends, limit)),
 
   answer(bus, CountVapidKeys, async ({ projectId }) => {
     const counts = await parts.devices.countByVapidKey(projectId);

@@ -59,7 +59,7 @@ export const firstRange = async (
 
 const candidateOf = (row: AudienceRow) => ({ ...row, id: row._id, facets: new Set(row.facets) });
 
-const dealableOf = (row: AudienceRow): Dealable => ({
+export const dealableOf = (row: AudienceRow): Dealable => ({
   platform: row.platform,
   addressee: addresseeOf(row),
   changedAt: row.updatedAt.getTime(),

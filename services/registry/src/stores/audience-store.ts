@@ -1,9 +1,10 @@
 import { type Addressee, type DeviceId, deviceBucket, type Platform, type ProjectId } from "@herald/contracts";
-import { findTogether, forCaller, guardStore, indexName } from "@herald/mongo";
+import { findTogether, forCaller, guardStore, type IndexSpec, indexName } from "@herald/mongo";
 import type { Db, Document, Filter } from "mongodb";
 import type { Lookup } from "../domain/audience.ts";
 import { neededPaths } from "../domain/paths.ts";
 import { type BucketRange, bucketsOf, sampledBuckets, sampleEvery } from "../domain/plan-pages.ts";
+import type { Wanted } from "../domain/resolve-sends.ts";
 import { type DeviceDocument, deviceIndexes } from "./device-document.ts";
 import { deviceCollection } from "./device-store.ts";
 
@@ -131,6 +132,44 @@ export const createAudienceStore = (db: Db) => {
           { hint: query.hint, projection: { ...projection, ...query.extra }, batchSize, ...forCaller() },
         )
         .toArray() as Promise<AudienceRow[]>;
+    },
+
+    /**
+     * The active devices that an index finds by what some sends of a project name, by the id, token hash or facet that named them.
+     * Undefined when facets find more than `limit`: then it is not known whose are missing.
+     */
+    named: async (
+      { projectId, ids, hashes, facets }: Wanted,
+      limit: number,
+    ): Promise<ReadonlyMap<string, readonly AudienceRow[]> | undefined> => {
+      const byKey = new Map<string, AudienceRow[]>();
+      const add = (key: string, row: AudienceRow) => {
+        const some = byKey.get(key);
+        if (some) some.push(row);
+        else byKey.set(key, [row]);
+      };
+      const find = (filter: Filter<DeviceDocument>, index: IndexSpec, extra: Document) =>
+        devices
+          .find(
+            { projectId, status: "active", ...filter },
+            { hint: indexName(index), projection: { ...projection, ...extra }, limit: limit + 1, batchSize: limit + 1 },
+          )
+          .toArray() as Promise<(AudienceRow & Pick<DeviceDocument, "tokenHash">)[]>;
+      const [byId, byHash, byFacet] = await Promise.all([
+        few(projectId, ids),
+        hashes.length === 0
+          ? []
+          : find({ platform: { $in: [...platforms] }, tokenHash: { $in: [...hashes] } }, deviceIndexes.token, {
+              tokenHash: 1,
+            }),
+        facets.length === 0 ? [] : find({ facets: { $in: [...facets] } }, deviceIndexes.facets, { facets: 1 }),
+      ]);
+      if (byFacet.length > limit) return undefined;
+      for (const row of byId) add(row._id, row);
+      for (const row of byHash) if (row.tokenHash !== undefined) add(row.tokenHash, row);
+      const wanted = new Set(facets);
+      for (const row of byFacet) for (const facet of row.facets ?? []) if (wanted.has(facet)) add(facet, row);
+      return byKey;
     },
 
     /** How many devices a lookup may find, exactly up to `limit`, from there on `limit` or more. */

@@ -1,0 +1,14 @@
+import { defineHandler } from "@herald/bus";
+import { SendGroupV1 } from "@herald/contracts";
+import type { DeliverSends } from "../delivery/deliver-sends.ts";
+import { claimOf } from "./deliver-batch.ts";
+
+/** Sends to few devices each finish where they start. */
+export const deliverSendGroup = (deliverSends: DeliverSends, concurrency: number) =>
+  defineHandler({
+    durable: "dispatch-send-groups", // renaming a durable replays its stream
+    message: SendGroupV1,
+    concurrency,
+    handle: ({ data, signal, deliveryCount, ...message }) =>
+      deliverSends(data.sends, { claim: claimOf(message), redelivered: deliveryCount > 1, signal }),
+  });
