@@ -88,7 +88,7 @@ test("what a durable has not settled stays, and goes when it is", async () => {
   const [loud, other] = [newProject(), newProject()];
   await publishEvents(
     t.bus,
-    times(30, () => delivered(loud, 500)),
+    times(20, () => delivered(loud, 500)),
   );
   await fill(() => updated(other));
   const before = (await held()).of(other, "device.updated");

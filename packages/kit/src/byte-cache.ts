@@ -33,10 +33,10 @@ export const createByteCache = <Key extends string, Value extends object>({
     maxSize: maxBytes,
     sizeCalculation: (value) => sizeOf(value) + entryBytes,
   });
-  const held = meter().createObservableGauge("herald_cache_bytes", {
+  const held = meter().createObservableGauge("herald.cache.bytes", {
     description: "What a cache of contents holds, by cache",
   });
-  const limit = meter().createObservableGauge("herald_cache_limit_bytes", {
+  const limit = meter().createObservableGauge("herald.cache.limit.bytes", {
     description: "What a cache of contents may hold, by cache",
   });
   held.addCallback((result) => result.observe(cache.calculatedSize, { cache: name }));

@@ -150,7 +150,8 @@ test("a dangerous link that an older gateway accepted does not reach a device, a
   const content: NotificationContent = { ...hello, link_to: bad, ios: override, android: override, web: override };
   expect(apns(content)).toEqual({ aps: { alert: { title: "Hello", body: "World" } }, data: { keep: "1" }, ...own });
   expect(fcm(content).message.data).toEqual({ keep: "1", ...own });
-  expect(web(content)).toEqual({ notification: { title: "Hello", body: "World" }, data: { keep: "1" }, ...own });
+  const shown = { title: "Hello", body: "World", tag: own.notification_id };
+  expect(web(content)).toEqual({ notification: shown, data: { keep: "1" }, ...own });
   expect(apns({ ...hello, localizations: { de: { link_to: bad } } }, "de").link_to).toBeUndefined();
 });
 

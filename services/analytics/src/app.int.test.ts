@@ -1,4 +1,6 @@
 import {
+  type Answering,
+  answer,
   ask,
   type Bus,
   closeBus,
@@ -22,6 +24,7 @@ import {
   OpensOfDevices,
   OpensV1,
   ProjectDeletedV1,
+  UsersOfDeliveries,
 } from "@herald/contracts";
 import { createLogger, readConfig } from "@herald/kit";
 import {
@@ -46,6 +49,8 @@ let proxy: FaultyProxy;
 let bus: Bus;
 let app: ReturnType<typeof createApp>;
 let listening: Awaited<ReturnType<typeof consume>>;
+/** As dispatch answers, which knows of no users. */
+let dispatch: Answering;
 /** Every `notification.opened` that a consumer outside of Herald gets, by notification. */
 const heard: { id: string; data: DataOf<typeof NotificationOpenedV1> }[] = [];
 
@@ -59,6 +64,7 @@ beforeAll(async () => {
   proxy = await faultyProxy(database.url);
   bus = await connectBus({ url: broker.url, name: "test", inboxPrefix: busUsers.gateway.inboxPrefix, log });
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
+  dispatch = answer(bus, UsersOfDeliveries, async ({ deliveries }) => ({ users: deliveries.map(() => null) }));
   app = createApp(configFor(proxy.url));
   await app.start();
   const listener = defineHandler({
@@ -79,6 +85,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await listening?.stop(1_000);
+  await dispatch?.stop();
   await app?.stop();
   await closeBus(bus);
   await proxy?.stop();

@@ -54,7 +54,7 @@ describe("a dry run", () => {
             token: "<open token>",
           },
           notification: { title: "Hello" },
-          android: { priority: "HIGH", ttl: "60s", notification: {} },
+          android: { priority: "HIGH", ttl: "60s", notification: { tag: expect.stringMatching(/^ntf_/) } },
           token: "<push token>",
         },
       },

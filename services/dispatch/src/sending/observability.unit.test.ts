@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createTelemetry } from "@herald/bus";
 import { durables, errors, messages, providerOf, providerProblems, streams } from "@herald/contracts";
-import { createHealth, createHttpApp, createLogger, startHttp, startTelemetry } from "@herald/kit";
+import { createByteCache, createHealth, createHttpApp, createLogger, startHttp, startTelemetry } from "@herald/kit";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { createMetrics } from "./metrics.ts";
 import { finds, readPromql } from "./testing/read-promql.ts";
@@ -108,6 +108,7 @@ beforeAll(async () => {
   dispatch.breaker("apns", "opened");
   dispatch.unreached("apns", "name-not-found");
   dispatch.spike();
+  createByteCache({ name: "any", maxBytes: 1, sizeOf: () => 1 });
 
   const scrape = async () => (await fetch(`http://127.0.0.1:${telemetry.metricsPort}/metrics`)).text();
   // Measured when the answer is gone, which its reader may see first.
