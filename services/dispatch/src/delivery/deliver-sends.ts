@@ -8,7 +8,6 @@ import type {
   ProjectId,
   SendV1,
 } from "@herald/contracts";
-import { errors } from "@herald/contracts";
 import { type FairGate, HeraldError } from "@herald/kit";
 import { rootBatchId } from "../domain/batch-ids.ts";
 import { addFailures, addTallies, noDevices as emptyTally } from "../domain/counts.ts";
@@ -17,7 +16,7 @@ import type { Settlement } from "../domain/settle-batch.ts";
 import type { CarryOut } from "../sending/carry-out.ts";
 import type { CheckWaiting } from "../sending/check-recipients.ts";
 import type { Finisher } from "../sending/finisher.ts";
-import { keepTrying } from "../sending/keep-trying.ts";
+import { isUnavailable, keepTrying } from "../sending/keep-trying.ts";
 import type { NotificationWatch, Watched } from "../sending/notification-watch.ts";
 import type { Claim } from "../stores/delivery-document.ts";
 import { allAccepted, type DeliveryStore } from "../stores/delivery-store.ts";
@@ -145,7 +144,8 @@ export const createDeliverSends = (deps: DeliverSendsDeps) => {
       }
       await Promise.all((ended ? [...events, ended] : events).map(publish));
       if (!ended) await finisher.check(projectId, notificationId);
-      if (message.redelivered) await publishAgain(projectId, notificationId);
+      // What an earlier try settled may have failed to be published, also where that try was this process's own.
+      if (message.redelivered || delivered.includes(undefined)) await publishAgain(projectId, notificationId);
     } finally {
       watch.unpin(notificationId);
     }
@@ -175,7 +175,5 @@ export const createDeliverSends = (deps: DeliverSendsDeps) => {
     if (failed.length > 0) throw failed.find(isUnavailable) ?? failed[0];
   };
 };
-
-const isUnavailable = (error: unknown): boolean => error instanceof HeraldError && errors[error.code].retry === "away";
 
 export type DeliverSends = ReturnType<typeof createDeliverSends>;
