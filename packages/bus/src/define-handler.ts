@@ -86,11 +86,18 @@ export const defineBatchHandler = <Schema extends z.ZodType>(definition: {
   /** How long the first message waits for others, in milliseconds. */
   readonly waitMs: number;
   readonly concurrency?: number;
+  /** What else the body of some subjects has to be. The handler gets it with all of its fields, known or not. */
+  schemaOf?(subject: string): z.ZodType | undefined;
   handle(deliveries: readonly Delivery<z.output<Schema>>[]): Promise<void>;
 }): Handler => ({
   durable: definition.durable,
   pattern: definition.message.pattern,
-  parse: (received) => parseBody(definition.message, received),
+  parse: (received) => {
+    const parsed = parseBody(definition.message, received);
+    const schema = parsed.ok ? definition.schemaOf?.(received.subject) : undefined;
+    const checked = schema && parsed.ok ? schema.safeParse(parsed.data) : undefined;
+    return checked?.error ? malformed(checked.error) : parsed;
+  },
   idOf: (received) => factId(received, messageIdOf(definition.message, "")),
   concurrency: definition.concurrency ?? 1,
   batch: { size: definition.size, waitMs: definition.waitMs },
@@ -166,10 +173,10 @@ const parseBody = ({ schema, isPlain }: MessageContract, received: Received): Pa
   const json = readJson(received.body);
   if (!json.ok || isPlain?.(json.data)) return json;
   const parsed = schema.safeParse(json.data);
-  return parsed.success
-    ? { ok: true, data: parsed.data }
-    : { ok: false, detail: describeIssues(parsed.error).join("; ") };
+  return parsed.success ? { ok: true, data: parsed.data } : malformed(parsed.error);
 };
+
+const malformed = (error: z.ZodError): Parsed => ({ ok: false, detail: describeIssues(error).join("; ") });
 
 /** The stream that a handler's durable reads. */
 export const streamOf = ({ durable }: Pick<Handler, "durable">) => durables[durable].stream;

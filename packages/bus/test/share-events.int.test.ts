@@ -96,7 +96,7 @@ test("what a durable has not settled stays, and goes when it is", async () => {
   await eventually(async () => expect((await held()).of(other, "device.updated")).toBeLessThan(before));
   expect((await held()).of(loud, "delivery.accepted")).toBe(20);
 
-  for (const durable of ["analytics-count-deliveries", "analytics-make-webhooks"]) {
+  for (const durable of ["analytics-events", "registry-retire-device"]) {
     const consumer = await jetstream(t.raw.nc).consumers.get("PUSH_EVENTS", durable);
     const { num_pending } = await consumer.info();
     const messages = await consumer.fetch({ max_messages: num_pending, expires: 5_000 });

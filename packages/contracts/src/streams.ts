@@ -202,10 +202,8 @@ export const durables = {
   "analytics-drop-project": event("push.evt.v1.*.project.deleted"),
   "dispatch-erase-user": event("push.evt.v1.*.user.erased"),
   "analytics-erase-user": event("push.evt.v1.*.user.erased"),
-  "analytics-count-deliveries": event("push.evt.v1.*.delivery.accepted", "push.evt.v1.*.delivery.failed"),
-  "analytics-note-notifications": event("push.evt.v1.*.notification.accepted"),
-  /** Everything that happens: whoever has webhooks may be told of it. */
-  "analytics-make-webhooks": event("push.evt.v1.>"),
+  /** Everything that happens: statistics count some of it, and webhooks may get any of it. */
+  "analytics-events": event("push.evt.v1.>"),
   /** For consumers of open events outside of Herald: read with a credential that can do nothing else. Not everybody's client signals. */
   "consumers-opens": { ...event("push.evt.v1.*.notification.opened"), ackWaitMs: 30_000 },
   "registry-retire-device": event("push.evt.v1.*.delivery.failed"),

@@ -7,9 +7,8 @@ import type { AnalyticsConfig } from "./config.ts";
 import { erasePayload } from "./domain/erase-payload.ts";
 import { emitOpens } from "./emit-opens.ts";
 import { foldContributions, keepFolding } from "./fold-contributions.ts";
-import { countDeliveries } from "./handlers/count-deliveries.ts";
 import { dropProject } from "./handlers/drop-project.ts";
-import { noteNotification } from "./handlers/note-notification.ts";
+import { recordEvents } from "./handlers/record-events.ts";
 import { recordOpens } from "./handlers/record-opens.ts";
 import { retentionRules } from "./jobs/retention.ts";
 import { createContributionStore } from "./stores/contribution-store.ts";
@@ -47,11 +46,9 @@ export const assemble = (config: AnalyticsConfig, ground: Ground & WebhookOverri
     },
     handlers: [
       recordOpens(opens, contributions, notices, emit),
-      countDeliveries(contributions),
-      noteNotification(notices),
+      recordEvents(contributions, notices, webhooks.makeMessages),
       dropProject([opens, contributions, rollups, notices, ...webhooks.stores, { removePage: erasures.removeProject }]),
       eraseUser("analytics-erase-user", erasing),
-      webhooks.handler,
     ],
     begin: () => {
       const answering = [...answerOpens(bus, opens, rollups), answerStats(bus, rollups, notices)];

@@ -1,28 +1,17 @@
 import { firstNotificationId, idTime, type NotificationId, type ProjectId } from "@herald/contracts";
 import {
+  areDuplicateKeys,
   ensureIndexes,
   forCaller,
   guardStore,
   type IndexSpec,
   indexName,
-  isDuplicateKey,
   type RemovedBatch,
   removeFirst,
   retentionBatch,
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
-
-/** What statistics must know of a notification that its id does not say. One without topics and `sendAt` has none. */
-export type Notice = {
-  readonly _id: NotificationId;
-  readonly projectId: ProjectId;
-  readonly topics: readonly string[];
-  /** `userKey` of the users among its targets; absent: none. */
-  readonly userKeys?: readonly string[];
-  /** When sending begins. */
-  readonly at: Date;
-  readonly sendAt?: Date;
-};
+import type { Notice } from "../domain/notice.ts";
 
 const byTopic = {
   fields: { projectId: 1, topics: 1, at: 1 },
@@ -43,12 +32,15 @@ export const createNoticeStore = (db: Db) => {
   return guardStore({
     ensureIndexes: () => ensureIndexes(notices, [byTopic, byUser]),
 
-    /** Stores it once: what it says never changes. */
-    put: async (notice: Notice): Promise<void> => {
+    /** Stores each once: what it says never changes. */
+    put: async (batch: readonly Notice[]): Promise<void> => {
+      if (batch.length === 0) return;
+      // In one order everywhere: two writers of the same ids in different orders wait for each other in FerretDB.
+      const sorted = [...batch].sort((one, other) => (one._id < other._id ? -1 : 1));
       try {
-        await notices.insertOne(notice);
+        await notices.insertMany(sorted, { ordered: false });
       } catch (error) {
-        if (!isDuplicateKey(error)) throw error;
+        if (!areDuplicateKeys(error)) throw error;
       }
     },
 

@@ -6,10 +6,10 @@ import type { Ground } from "@herald/service";
 import { answerWebhookMessages } from "../answers/webhook-messages.ts";
 import { answerWebhooks } from "../answers/webhooks.ts";
 import type { AnalyticsConfig } from "../config.ts";
-import { makeWebhookMessages } from "../handlers/make-webhook-messages.ts";
 import { createWebhookMessageStore } from "../stores/webhook-message-store.ts";
 import { createWebhookStore, webhookCollection } from "../stores/webhook-store.ts";
 import { createCheckUrl } from "./check-url.ts";
+import { createMakeWebhookMessages } from "./make-webhook-messages.ts";
 import { createPost } from "./post.ts";
 import { createSendMessage } from "./send-message.ts";
 import { createWebhookSender } from "./webhook-sender.ts";
@@ -61,7 +61,7 @@ export const createWebhooks = (config: AnalyticsConfig, ground: Ground & Webhook
   });
 
   return {
-    handler: makeWebhookMessages(webhooks, messages, sender, now),
+    makeMessages: createMakeWebhookMessages(webhooks, messages, sender, now),
     /** Whose rows go with their project. */
     stores: [webhooks, messages],
     /** Changes what stored messages say. */

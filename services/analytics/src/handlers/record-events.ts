@@ -1,0 +1,73 @@
+import { type Delivery, defineBatchHandler } from "@herald/bus";
+import {
+  type DataOf,
+  DeliveryAcceptedV1,
+  DeliveryFailedV1,
+  eventTypeOf,
+  type MessageContract,
+  NotificationAcceptedV1,
+} from "@herald/contracts";
+import { z } from "zod";
+import { deliveryContribution } from "../domain/contribution.ts";
+import { noticeOf } from "../domain/notice.ts";
+import type { ContributionStore } from "../stores/contribution-store.ts";
+import type { NoticeStore } from "../stores/notice-store.ts";
+import type { MakeWebhookMessages } from "../webhooks/make-webhook-messages.ts";
+
+const AnyData = z.record(z.string(), z.unknown());
+
+/** Any event, of types too that a later version has: its type is in its subject, and all its fields are kept. */
+const anyEvent: MessageContract<typeof AnyData> = {
+  name: "AnyEvent",
+  pattern: "push.evt.v1.:projectId.:entity.:verb",
+  filter: "push.evt.v1.*.*.*",
+  schema: AnyData,
+  isPlain: (data): data is z.output<typeof AnyData> =>
+    typeof data === "object" && data !== null && !Array.isArray(data),
+  subject: () => {
+    throw new TypeError("events are published by their own contracts");
+  },
+};
+
+/** What statistics count. */
+const counted: ReadonlyMap<string, z.ZodType> = new Map<string, z.ZodType>([
+  ["delivery.accepted", DeliveryAcceptedV1.schema],
+  ["delivery.failed", DeliveryFailedV1.schema],
+  ["notification.accepted", NotificationAcceptedV1.schema],
+]);
+
+export type AnyEvent = Delivery<z.output<typeof AnyData>>;
+type SettledData = DataOf<typeof DeliveryAcceptedV1> | DataOf<typeof DeliveryFailedV1>;
+
+/**
+ * Everything that happens comes by here once: what devices received or missed is counted, notifications are noted, and webhooks get
+ * their messages. One consumer for all three, because on a busy system receiving and acking an event costs more than what is done with it.
+ */
+export const recordEvents = (
+  contributions: ContributionStore,
+  notices: NoticeStore,
+  makeWebhookMessages: MakeWebhookMessages,
+) =>
+  defineBatchHandler({
+    durable: "analytics-events", // renaming a durable replays its stream
+    message: anyEvent,
+    schemaOf: (subject) => counted.get(eventTypeOf(subject)?.type ?? ""),
+    // A single send has three, a few hundred bytes each: they come by the thousand, and each write takes what has come.
+    size: 500,
+    waitMs: 100, // nobody waits for them at the keyboard, and statistics are folded once a second
+    concurrency: 2,
+    async handle(events) {
+      const settled: SettledData[] = [];
+      const accepted: DataOf<typeof NotificationAcceptedV1>[] = [];
+      for (const { subject, data } of events) {
+        const type = eventTypeOf(subject)?.type;
+        if (type === "notification.accepted") accepted.push(data as DataOf<typeof NotificationAcceptedV1>);
+        else if (type !== undefined && counted.has(type)) settled.push(data as SettledData);
+      }
+      await Promise.all([
+        contributions.put(settled.map(deliveryContribution)),
+        notices.put(accepted.flatMap((data) => noticeOf(data) ?? [])),
+        makeWebhookMessages(events),
+      ]);
+    },
+  });
