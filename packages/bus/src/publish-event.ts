@@ -1,7 +1,7 @@
 import { type EventContract, type EventName, events, headerNames, type OutboxEvent } from "@herald/contracts";
 import type { Bus } from "./connect.ts";
 import { publishAs } from "./publish.ts";
-import { batchLimit, type Outgoing, sendTogether } from "./publish-together.ts";
+import { batchLimit, encode, type Outgoing, sendTogether } from "./publish-together.ts";
 
 /**
  * Publishes a fact as a CloudEvent in NATS binary mode and resolves after the stream's ack.
@@ -25,7 +25,7 @@ export const publishEvents = async (bus: Bus, facts: readonly OutboxEvent[]): Pr
   for (let from = 0; from < facts.length; from += batchLimit)
     await sendTogether(
       bus,
-      facts.slice(from, from + batchLimit).map((event) => messageOf(event)),
+      facts.slice(from, from + batchLimit).map((event) => encode(messageOf(event))),
     );
 };
 

@@ -1,16 +1,19 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { MessageContract, OutboxEvent } from "@herald/contracts";
-import { createGroupCommit } from "@herald/kit";
+import { createGroupCommit, type GroupCommitOptions } from "@herald/kit";
 import type { z } from "zod";
 import type { Bus } from "./connect.ts";
 import { messageIdOf } from "./message-headers.ts";
 import { messageOf } from "./publish-event.ts";
-import { type Outgoing, sendTogether } from "./publish-together.ts";
+import { batchLimit, type Encoded, encode, type Outgoing, sendTogether } from "./publish-together.ts";
 
-/** Past 100 messages a batch gains nothing: the disk sync they share is small beside them. The broker takes 1,000. */
-const most = 100;
 /** While one batch is synced to disk the next is on its way. Measured: one leaves the disk idle, four make smaller batches. */
-const concurrent = 2;
+const commands = { most: 100, concurrent: 2 };
+/**
+ * The broker makes a store for each batch: 2.3 ms of its CPU, and 20 µs for each message in it (measured). Nobody waits for events at
+ * the keyboard, so under load a batch takes those of 20 ms.
+ */
+const events = { most: batchLimit, concurrent: 1, intervalMs: 20, groupBytes: 1_048_576 };
 
 export type GroupedOptions = {
   /** How many may wait, where past that they would be answered after their sender gave up; absent: any number. */
@@ -19,15 +22,16 @@ export type GroupedOptions = {
   readonly maxBytes?: number;
 };
 
-const grouped = (bus: () => Bus, options: GroupedOptions) => {
-  const write = async (messages: readonly Outgoing[]): Promise<undefined[]> => {
+const grouped = (bus: () => Bus, options: GroupCommitOptions) => {
+  const write = async (messages: readonly Encoded[]): Promise<undefined[]> => {
     await sendTogether(bus(), messages);
     return messages.map(() => undefined);
   };
-  const commit = createGroupCommit(write, { most, concurrent, ...options });
+  const commit = createGroupCommit(write, options);
   // Each message keeps the request id and the trace of its own sender.
   return async (message: Outgoing, bytes?: number): Promise<void> => {
-    await commit({ ...message, within: AsyncLocalStorage.snapshot() }, bytes);
+    const encoded = encode(message);
+    await commit({ ...encoded, within: AsyncLocalStorage.snapshot() }, bytes ?? encoded.body.length);
   };
 };
 
@@ -41,13 +45,13 @@ export const groupedPublish = <Schema extends z.ZodType>(
   contract: MessageContract<Schema>,
   options: GroupedOptions = {},
 ): ((data: z.output<Schema>, id: string, bytes?: number) => Promise<void>) => {
-  const send = grouped(bus, options);
+  const send = grouped(bus, { ...commands, ...options });
   return (data, id, bytes) =>
     send({ contract: contract as unknown as MessageContract, data, messageId: messageIdOf(contract, id) }, bytes);
 };
 
 /** A `publishEvent` that shares batches in the same way. */
 export const groupedPublishEvent = (bus: () => Bus): ((event: OutboxEvent) => Promise<void>) => {
-  const send = grouped(bus, {});
+  const send = grouped(bus, events);
   return (event) => send(messageOf(event));
 };

@@ -4,7 +4,7 @@ import type { z } from "zod";
 import { apiCodes, notConnected } from "./bus-error.ts";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
 import { brokerHeaders, messageIdOf, outgoingHeaders } from "./message-headers.ts";
-import { type publish, publishAs, publishing } from "./publish.ts";
+import { type publish, publishEncoded, publishing } from "./publish.ts";
 import { requestAck } from "./stream-request.ts";
 
 /** The broker takes at most 1,000 messages in a batch. */
@@ -29,6 +29,19 @@ export type Outgoing = Omit<Message, "id"> & {
   readonly headers?: Readonly<Record<string, string>>;
 };
 
+/** A message that was checked, as it goes over the wire. */
+export type Encoded = Pick<Outgoing, "messageId" | "headers" | "within"> & {
+  readonly pattern: string;
+  readonly subject: string;
+  readonly body: string;
+};
+
+/** Throws a ZodError for data that is not what its contract says. */
+export const encode = ({ contract, data, ...rest }: Outgoing): Encoded => {
+  const valid = contract.isPlain?.(data) ? data : contract.schema.parse(data);
+  return { ...rest, pattern: contract.pattern, subject: contract.subject(valid), body: JSON.stringify(valid) };
+};
+
 /**
  * Publishes up to 1,000 messages of one stream as one atomic batch: all are stored, or none. The stream must allow it.
  * A batch that holds an id which the stream has already is sent message by message instead, since only a repeat can do that.
@@ -40,14 +53,13 @@ export const publishTogether = <const Schemas extends readonly z.ZodType[]>(
 ): Promise<void> =>
   sendTogether(
     bus,
-    (messages as unknown as Message[]).map(({ id, ...message }) => ({
-      ...message,
-      messageId: messageIdOf(message.contract, id),
-    })),
+    (messages as unknown as Message[]).map(({ id, ...message }) =>
+      encode({ ...message, messageId: messageIdOf(message.contract, id) }),
+    ),
   );
 
 /** {@link publishTogether} with Nats-Msg-Ids as they are given. */
-export const sendTogether = async (bus: Bus, messages: readonly Outgoing[]): Promise<void> => {
+export const sendTogether = async (bus: Bus, messages: readonly Encoded[]): Promise<void> => {
   const [first] = messages;
   if (first === undefined) return;
   if (messages.length > batchLimit) throw new RangeError(`a batch holds at most ${batchLimit} messages`);
@@ -64,26 +76,22 @@ export const sendTogether = async (bus: Bus, messages: readonly Outgoing[]): Pro
 
 const here = <Result>(fn: () => Result): Result => fn();
 
-const sendAlone = async (bus: Bus, { contract, data, within = here, ...options }: Outgoing): Promise<void> => {
-  await within(() => publishAs(bus, contract, data, options));
+const sendAlone = async (bus: Bus, { within = here, ...message }: Encoded): Promise<void> => {
+  await within(() => publishEncoded(connectionOf(bus), message));
 };
 
 const isDuplicateInBatch = (error: unknown): boolean =>
   error instanceof Error && "code" in error && error.code === apiCodes.duplicateInBatch;
 
 /** Only the last message is answered, so a batch costs one round trip. Patterns of a batch count as one. */
-const publishBatch = async (connection: Connection, messages: readonly Outgoing[]): Promise<void> => {
-  const encoded = messages.map(({ contract, data, messageId, headers, within = here }) => {
-    const valid = contract.schema.parse(data);
-    return { subject: contract.subject(valid), body: JSON.stringify(valid), messageId, headers, within };
-  });
-  const patterns = new Set(messages.map(({ contract }) => contract.pattern));
+const publishBatch = async (connection: Connection, messages: readonly Encoded[]): Promise<void> => {
+  const patterns = new Set(messages.map(({ pattern }) => pattern));
   await publishing(connection, [...patterns].join(" "), async () => {
     if (!connection.connected) throw notConnected();
     const batchId = nuid.next();
     let ack = {};
-    for (const [index, { subject, body, messageId, headers: own, within }] of encoded.entries()) {
-      const last = index === encoded.length - 1;
+    for (const [index, { subject, body, messageId, headers: own, within = here }] of messages.entries()) {
+      const last = index === messages.length - 1;
       const more = {
         ...own,
         [brokerHeaders.messageId]: messageId,

@@ -43,15 +43,26 @@ export const publishAs = async <Schema extends z.ZodType>(
   data: z.output<Schema>,
   options: Omit<PublishOptions, "id"> & { readonly messageId: string },
 ): Promise<Published> => {
-  const connection = connectionOf(bus);
   const valid = contract.isPlain?.(data) ? data : (contract.schema.parse(data) as z.output<Schema>);
   const subject = contract.subject(valid);
-  return publishing(connection, contract.pattern, async () => {
-    const headers = outgoingHeaders({ ...options.headers, [brokerHeaders.messageId]: options.messageId });
-    const ack = await requestAck(connection, subject, JSON.stringify(valid), headers, options.timeoutMs);
+  return publishEncoded(
+    connectionOf(bus),
+    { pattern: contract.pattern, subject, body: JSON.stringify(valid), ...options },
+    options.timeoutMs,
+  );
+};
+
+/** One message that was checked, as it goes over the wire. */
+export const publishEncoded = (
+  connection: Connection,
+  message: { pattern: string; subject: string; body: string; messageId: string; headers?: PublishOptions["headers"] },
+  timeoutMs?: number,
+): Promise<Published> =>
+  publishing(connection, message.pattern, async () => {
+    const headers = outgoingHeaders({ ...message.headers, [brokerHeaders.messageId]: message.messageId });
+    const ack = await requestAck(connection, message.subject, message.body, headers, timeoutMs);
     return { sequence: ack.seq, duplicate: ack.duplicate === true };
   });
-};
 
 /** One producer span and one observation for whatever is sent to `pattern`. */
 export const publishing = async <Result extends { duplicate?: boolean }>(

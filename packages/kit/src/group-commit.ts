@@ -12,6 +12,11 @@ export type GroupCommitOptions = {
   readonly most: number;
   /** Groups that are written at the same time. */
   readonly concurrent: number;
+  /**
+   * Groups begin at least so far apart, in milliseconds, unless one is full: for writes that cost much by themselves, however little
+   * is in them. An item that finds the writer idle for so long still goes at once. Absent: 0.
+   */
+  readonly intervalMs?: number;
   /** Items that may wait, where past that they would be answered after their sender gave up; absent: any number. */
   readonly waiting?: number;
   /** Bytes of items in one group; one that alone has more is a group of its own. Absent: any number. */
@@ -31,6 +36,7 @@ export const createGroupCommit = <Item, Result>(
   {
     most,
     concurrent,
+    intervalMs = 0,
     groupBytes = Number.POSITIVE_INFINITY,
     waiting = Number.POSITIVE_INFINITY,
     maxBytes = Number.POSITIVE_INFINITY,
@@ -39,6 +45,8 @@ export const createGroupCommit = <Item, Result>(
   let queue: Waiting<Item, Result>[] = [];
   let writing = 0;
   let held = 0;
+  let lastBegunAt = Number.NEGATIVE_INFINITY;
+  let timed = false;
 
   const release = (items: readonly Waiting<Item, Result>[]): void => {
     for (const { bytes } of items) held -= bytes;
@@ -71,8 +79,23 @@ export const createGroupCommit = <Item, Result>(
     return queue.splice(0, count);
   };
 
+  /** Whether the next group has to wait for its time; then it is pumped when that has come. */
+  const early = (): boolean => {
+    if (intervalMs === 0 || queue.length >= most) return false;
+    const waitMs = lastBegunAt + intervalMs - performance.now();
+    if (waitMs <= 0) return false;
+    if (timed) return true;
+    timed = true;
+    setTimeout(() => {
+      timed = false;
+      pump();
+    }, Math.ceil(waitMs));
+    return true;
+  };
+
   const pump = (): void => {
-    while (writing < concurrent && queue.length > 0) {
+    while (writing < concurrent && queue.length > 0 && !early()) {
+      lastBegunAt = performance.now();
       writing++;
       const group = nextGroup();
       void writeGroup(group).finally(() => {

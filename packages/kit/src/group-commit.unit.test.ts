@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { createGroupCommit } from "./group-commit.ts";
 import { HeraldError } from "./herald-error.ts";
 
@@ -46,6 +46,30 @@ describe("a group commit", () => {
     for (let group = 0; group < 4; group++) await settle(() => groups[group]?.succeed());
     await Promise.all(written);
     expect(groups.map(({ items }) => items)).toEqual([[1], [2, 3], [9], [1]]);
+  });
+
+  test("begins groups so far apart, unless one is full; what comes to an idle writer goes at once", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "performance"] });
+    try {
+      const { groups, commit, settle } = writer({ intervalMs: 20 });
+      const written = [commit(1)];
+      await settle(() => groups[0]?.succeed());
+      written.push(commit(2), commit(3));
+      expect(groups).toHaveLength(1);
+      vi.advanceTimersByTime(20);
+      expect(groups.map(({ items }) => items)).toEqual([[1], [2, 3]]);
+      await settle(() => groups[1]?.succeed());
+      written.push(commit(4), commit(5), commit(6));
+      expect(groups.map(({ items }) => items)).toEqual([[1], [2, 3], [4, 5, 6]]);
+      await settle(() => groups[2]?.succeed());
+      vi.advanceTimersByTime(20);
+      written.push(commit(7));
+      expect(groups).toHaveLength(4);
+      groups[3]?.succeed();
+      await Promise.all(written);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test("tells each what became of it", async () => {

@@ -77,7 +77,7 @@ test("updates of the same moment are a few commands; what is not found alone is 
   const { counted, asked } = counting(rows);
   const update = updateTogether(counted);
   const set = (id: number) =>
-    update({ _id: `r${id}`, projectId: "p", state: { $exists: false } }, { $set: { state: "x" } });
+    update({ _id: `r${id}`, projectId: "p" }, { state: { $exists: false } }, { $set: { state: "x" } });
   expect(await Promise.all(all(50).map(set))).toEqual(all(50).map(() => "updated"));
   expect(await rows.countDocuments({ state: "x" })).toBe(50);
   expect(asked.length).toBeLessThan(5);

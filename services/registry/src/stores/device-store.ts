@@ -109,13 +109,13 @@ export const createDeviceStore = (db: Db, counts: Counts) => {
       const update = {
         ...setAndUnset(fields),
         ...(events.length > 0 ? { $push: { outbox: { $each: events } } } : {}),
-      } as Parameters<typeof updateOne>[1];
+      } as Parameters<typeof updateOne>[2];
       // What the state leaves out is gone, and must not come back from what was there before.
       const { userId: _user, identifiedAt: _at, ...kept } = before;
       const after = { ...kept, ...state, updatedAt: at, credentialHash, version: version + 1 };
       // Only another token can be held by another device: all else may share a command, and a conflict looks again.
       if (state.token === before.token && before.tokenHash !== undefined)
-        return (await updateOne(filter, update)) === "updated" ? after : "conflict";
+        return (await updateOne({ _id, projectId }, { version, ...living }, update)) === "updated" ? after : "conflict";
       try {
         const { matchedCount } = await devices.updateOne(filter, update);
         return matchedCount === 0 ? "conflict" : after;
