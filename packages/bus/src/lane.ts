@@ -59,7 +59,6 @@ export const startLane = (connection: Connection, handler: Handler): Lane => {
   const count = (task: Task, sign: 1 | -1) => {
     if (task.held) {
       load.heldBytes += sign * task.received.bytes;
-      telemetry.held.add(sign, { durable });
     } else {
       load.active += sign;
       load.activeBytes += sign * task.received.bytes;
@@ -87,7 +86,6 @@ export const startLane = (connection: Connection, handler: Handler): Lane => {
   const forget = (task: Task) => {
     if (!tasks.delete(task.received.key)) return;
     count(task, -1);
-    telemetry.inFlight.add(-1, { durable });
   };
 
   const receive = (received: Received) => {
@@ -112,7 +110,6 @@ export const startLane = (connection: Connection, handler: Handler): Lane => {
     };
     tasks.set(received.key, task);
     count(task, 1);
-    telemetry.inFlight.add(1, { durable });
     unstarted.push(task);
     start();
   };
@@ -189,6 +186,8 @@ export const startLane = (connection: Connection, handler: Handler): Lane => {
     }
   };
 
+  const inMemory = { durable, inFlight: () => tasks.size, held: () => tasks.size - load.active };
+  telemetry.consumers.add(inMemory);
   const progress = createProgress(connection, tasks);
   const pulling = pull(connection, {
     stream: streamOf(handler),
@@ -222,6 +221,7 @@ export const startLane = (connection: Connection, handler: Handler): Lane => {
       deadline.abort();
       giveBack(late);
       progress.stop();
+      telemetry.consumers.delete(inMemory);
       if (connection.connected) await within(1_000, connection.nc.flush());
       return late.length;
     },

@@ -1,6 +1,6 @@
 import { headerNames } from "@herald/contracts";
 import { currentRequestId } from "@herald/kit";
-import { headers, type MsgHdrs } from "@nats-io/transport-node";
+import type { MsgHdrs } from "@nats-io/transport-node";
 import { context, propagation } from "@opentelemetry/api";
 
 /** Names that the broker acts on: never taken over from a message that is published again. */
@@ -23,26 +23,34 @@ export const keptPrefix = "Herald-Original-";
  */
 export const messageIdOf = (contract: { readonly name: string }, id: string): string => `${contract.name}/${id}`;
 
-const carry = { set: (carrier: MsgHdrs, key: string, value: string) => carrier.set(key, value) };
+const encoder = new TextEncoder();
+
+/**
+ * Headers as they go over the wire. The client's own look through all names for each one that is set, which costs more than publishing the
+ * message; of what is published it only ever asks for the bytes. Throws TypeError for a value of more than one line.
+ */
+const encoded = (all: Readonly<Record<string, string>>): MsgHdrs => {
+  let text = "NATS/1.0\r\n";
+  for (const [name, value] of Object.entries(all)) {
+    if (/[\r\n]/.test(value)) throw new TypeError(`the header ${name} has more than one line`);
+    text += `${name}: ${value}\r\n`;
+  }
+  const bytes = encoder.encode(`${text}\r\n`);
+  return { encode: () => bytes } as unknown as MsgHdrs;
+};
 
 /** Headers of an outgoing message: the request it belongs to, and the active span as its origin. */
 export const outgoingHeaders = (more: Readonly<Record<string, string>> = {}): MsgHdrs => {
-  const all = headers();
+  const origin: Record<string, string> = {};
   const requestId = currentRequestId();
-  if (requestId !== undefined) all.set(headerNames.requestId, requestId);
-  propagation.inject(context.active(), all, carry);
-  for (const [name, value] of Object.entries(more)) all.set(name, value);
-  return all;
+  if (requestId !== undefined) origin[headerNames.requestId] = requestId;
+  propagation.inject(context.active(), origin);
+  return encoded({ ...origin, ...more });
 };
 
 /** Headers of an entry of a bucket, which nobody follows anywhere: what the broker acts on, and nothing that would be kept with the entry. */
-export const plainHeaders = (wanted: Readonly<Record<string, string>>): MsgHdrs | undefined => {
-  const entries = Object.entries(wanted);
-  if (entries.length === 0) return undefined;
-  const all = headers();
-  for (const [name, value] of entries) all.set(name, value);
-  return all;
-};
+export const plainHeaders = (wanted: Readonly<Record<string, string>>): MsgHdrs | undefined =>
+  Object.keys(wanted).length === 0 ? undefined : encoded(wanted);
 
 /** A message of a bucket that says that its key has no value any more. */
 export const isDeletion = (headers: MsgHdrs | undefined): boolean =>

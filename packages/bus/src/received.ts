@@ -32,20 +32,53 @@ export const toReceived = (msg: Msg): Received => {
   if (tokens[0] !== "$JS" || tokens[1] !== "ACK" || time === "") {
     throw new TypeError(`not a delivery of a stream: ${msg.subject}`);
   }
-  return {
-    subject: msg.subject,
-    body: msg.data,
-    headers: msg.headers,
-    stream,
-    sequence: Number(sequence),
-    deliveryCount: Number(deliveries),
-    // Nanoseconds do not fit a number exactly, but a millisecond's worth of them does.
-    publishedAt: new Date(Number(time) / 1e6),
-    key: `${sequence}/${time}`,
-    bytes: msg.data.length + msg.subject.length + 256,
-    ack: () => msg.respond("+ACK"),
-    nak: (delayMs) => msg.respond(`-NAK ${JSON.stringify({ delay: Math.round(delayMs * 1e6) })}`),
-    working: () => msg.respond("+WPI"),
-    term: (reason) => msg.respond(`+TERM ${reason}`),
-  };
+  return new StreamMessage(msg, stream, Number(sequence), Number(deliveries), time);
 };
+
+/** A class, because a busy consumer makes one for each message, and closures for each would cost more than reading it. */
+class StreamMessage implements Received {
+  readonly #msg: Msg;
+  readonly #time: string;
+  readonly stream: string;
+  readonly sequence: number;
+  readonly deliveryCount: number;
+  readonly key: string;
+
+  constructor(msg: Msg, stream: string, sequence: number, deliveryCount: number, time: string) {
+    this.#msg = msg;
+    this.#time = time;
+    this.stream = stream;
+    this.sequence = sequence;
+    this.deliveryCount = deliveryCount;
+    this.key = `${sequence}/${time}`;
+  }
+
+  get subject(): string {
+    return this.#msg.subject;
+  }
+  get body(): Uint8Array {
+    return this.#msg.data;
+  }
+  get headers(): MsgHdrs | undefined {
+    return this.#msg.headers;
+  }
+  get publishedAt(): Date {
+    // Nanoseconds do not fit a number exactly, but a millisecond's worth of them does.
+    return new Date(Number(this.#time) / 1e6);
+  }
+  get bytes(): number {
+    return this.#msg.data.length + this.#msg.subject.length + 256;
+  }
+  ack(): void {
+    this.#msg.respond("+ACK");
+  }
+  nak(delayMs: number): void {
+    this.#msg.respond(`-NAK ${JSON.stringify({ delay: Math.round(delayMs * 1e6) })}`);
+  }
+  working(): void {
+    this.#msg.respond("+WPI");
+  }
+  term(reason: string): void {
+    this.#msg.respond(`+TERM ${reason}`);
+  }
+}

@@ -1,5 +1,14 @@
 import { meter, secondsHistogram } from "@herald/kit";
-import type { Counter, Gauge, Histogram, UpDownCounter } from "@opentelemetry/api";
+import type { Counter, Gauge, Histogram } from "@opentelemetry/api";
+
+/** Messages of one durable in this process. */
+export type InMemory = {
+  readonly durable: string;
+  /** Received and not settled, held ones too. */
+  readonly inFlight: () => number;
+  /** Waiting for something that is unavailable. */
+  readonly held: () => number;
+};
 
 /** What the bus measures. Labels are durables, patterns, question names and outcomes: never ids. */
 export type Telemetry = {
@@ -7,10 +16,8 @@ export type Telemetry = {
   readonly settled: Counter;
   /** Seconds from a message's receipt to its settlement, by `durable`. */
   readonly handling: Histogram;
-  /** Messages that wait for something that is away, by `durable`. */
-  readonly held: UpDownCounter;
-  /** Messages received and not settled, by `durable`: held ones too. */
-  readonly inFlight: UpDownCounter;
+  /** What each consumer has in memory: asked for when metrics are read, since messages come and go far more often. */
+  readonly consumers: Set<InMemory>;
   /** Messages that wait in the stream, given to nobody yet, by `durable`. */
   readonly pending: Gauge;
   /** Messages given to some process and not settled, by `durable`. */
@@ -38,11 +45,17 @@ export type Telemetry = {
 /** Instruments are made here, not on import: a meter asked for before the SDK has started records nothing for ever. */
 export const createTelemetry = (): Telemetry => {
   const made = meter();
+  const consumers = new Set<InMemory>();
+  const observe = (name: string, description: string, figure: "inFlight" | "held") =>
+    made.createObservableGauge(name, { description }).addCallback((result) => {
+      for (const consumer of consumers) result.observe(consumer[figure](), { durable: consumer.durable });
+    });
+  observe("herald.bus.held", "Messages held while something is away", "held");
+  observe("herald.bus.in_flight", "Messages received and not settled", "inFlight");
   return {
+    consumers,
     settled: made.createCounter("herald.bus.settled", { description: "Messages settled" }),
     handling: secondsHistogram("herald.bus.handling.seconds", "Receipt to settlement"),
-    held: made.createUpDownCounter("herald.bus.held", { description: "Messages held while something is away" }),
-    inFlight: made.createUpDownCounter("herald.bus.in_flight", { description: "Messages received and not settled" }),
     pending: made.createGauge("herald.bus.pending", { description: "Messages given to nobody yet" }),
     ackPending: made.createGauge("herald.bus.ack_pending", { description: "Messages given and not settled" }),
     streamMessages: made.createGauge("herald.bus.stream.messages", { description: "Messages in the stream" }),

@@ -2,10 +2,10 @@ import { type NotificationContent, newNotificationId, newProjectId } from "@hera
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { renderApns } from "./apns.ts";
-import { renderFcm } from "./fcm.ts";
+import { fcmWeight, renderFcm } from "./fcm.ts";
 import { chooseLocalization } from "./localize.ts";
 import { renderWebPush } from "./webpush.ts";
-import { weigh } from "./weigh.ts";
+import { surelyFitsBytes, weigh } from "./weigh.ts";
 
 const now = new Date();
 const origin = { projectId: newProjectId(now), notificationId: newNotificationId(now) };
@@ -211,6 +211,38 @@ describe("weight", () => {
     expect(Buffer.byteLength(renderApns(sized(room.ios), origin).body("x".repeat(100)))).toBe(4096);
     expect(Buffer.byteLength(renderWebPush(sized(room.web), origin).body("x".repeat(100)))).toBe(3993);
     expect(room.android).toBeGreaterThan(3500);
+  });
+
+  test("of content as small as is not rendered fits each platform, whatever its characters are", () => {
+    const openToken = "x".repeat(200);
+    const heaviest = (content: NotificationContent) =>
+      Math.max(
+        Buffer.byteLength(renderApns(content, origin).body(openToken)),
+        fcmWeight(renderFcm(content, origin, 60).body({ token: "", kind: "token" }, openToken)),
+        Buffer.byteLength(renderWebPush(content, origin).body(openToken)),
+      );
+    const fields = ["title", "body", "subtitle", "image", "sound", "category", "collapse_id", "link_to"] as const;
+    for (const character of ['"', "\\", "\u0001", "ü", "\u{1f600}", "x", "\ud800"])
+      for (const fill of [
+        ...fields.map((field) => (text: string) => ({ ...sized(1), [field]: text })),
+        (text: string) => ({ ...sized(1), data: { a: text } }),
+        (text: string) => ({ ...sized(1), data: { a: { b: [text] } } }),
+        (text: string) => ({ ...sized(1), data: Object.fromEntries([...text].map((one, at) => [`${at}${one}`, one])) }),
+        (text: string) => ({
+          ...sized(1),
+          apns: { aps: { a: text } },
+          fcm: { data: { a: text } },
+          webpush: { a: text },
+        }),
+      ]) {
+        let content: NotificationContent = sized(1);
+        for (let length = 1; ; length += 7) {
+          const longer = fill(character.repeat(length)) as NotificationContent;
+          if (Buffer.byteLength(JSON.stringify(longer)) > surelyFitsBytes) break;
+          content = longer;
+        }
+        expect(heaviest(content), JSON.stringify(content)).toBeLessThanOrEqual(3_993);
+      }
   });
 
   test("is told of three localizations of each platform", () => {

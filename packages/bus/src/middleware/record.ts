@@ -5,17 +5,23 @@ import { type Job, projectOf, type Step, type Task, type Verdict } from "../job.
 /** One log line and one count for each settled message: its ids and what became of it, never what it says. */
 export const recorded: Step = async (job, next) => {
   const verdict = await next();
-  if (verdict.kind !== "split") for (const task of job.tasks) record(job, task, verdict);
+  if (verdict.kind === "split") return verdict;
+  const { connection, handler, tasks } = job;
+  const { durable } = handler;
+  connection.telemetry.settled.add(tasks.length, { durable, outcome: verdict.kind });
+  // Of a batch its oldest: they come within its wait, and one figure for each message costs more than handling it.
+  const oldest = Math.min(...tasks.map(({ receivedAt }) => receivedAt));
+  connection.telemetry.handling.record((performance.now() - oldest) / 1000, { durable });
+  const level = levelOf(verdict);
+  if (connection.log.isLevelEnabled(level)) for (const task of tasks) log(job, task, verdict, level);
   return verdict;
 };
 
-const record = ({ connection, handler, place }: Job, task: Task, verdict: Verdict): void => {
+const log = ({ connection, handler, place }: Job, task: Task, verdict: Verdict, level: Level): void => {
   const { durable } = handler;
   const ms = performance.now() - task.receivedAt;
-  connection.telemetry.settled.add(1, { durable, outcome: verdict.kind });
-  connection.telemetry.handling.record(ms / 1000, { durable });
   const { received } = task;
-  connection.log[levelOf(verdict)](
+  connection.log[level](
     {
       durable,
       outcome: verdict.kind,
@@ -31,7 +37,9 @@ const record = ({ connection, handler, place }: Job, task: Task, verdict: Verdic
   );
 };
 
-const levelOf = (verdict: Verdict): "debug" | "warn" | "error" => {
+type Level = "debug" | "warn" | "error";
+
+const levelOf = (verdict: Verdict): Level => {
   if (verdict.kind === "done") return "debug";
   if (verdict.kind === "dead") return "error";
   const level = "error" in verdict ? errors[codeOf(verdict.error)].log : "warn";

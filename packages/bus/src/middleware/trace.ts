@@ -1,6 +1,6 @@
 import { failSpan, inSpan } from "@herald/kit";
 import type { MsgHdrs } from "@nats-io/transport-node";
-import { propagation, ROOT_CONTEXT, type Span, trace } from "@opentelemetry/api";
+import { type Context, propagation, ROOT_CONTEXT, type Span, trace } from "@opentelemetry/api";
 import type { Step } from "../job.ts";
 
 const read = {
@@ -18,16 +18,23 @@ export const withRemoteSpan = <Result>(
   messages: readonly (MsgHdrs | undefined)[],
   work: (span: Span) => Promise<Result>,
 ): Promise<Result> => {
-  const origins = messages.map((headers) =>
-    headers === undefined ? ROOT_CONTEXT : propagation.extract(ROOT_CONTEXT, headers, read),
-  );
-  const links = origins.flatMap((origin) => {
-    const producer = trace.getSpanContext(origin);
-    return producer === undefined ? [] : [{ context: producer }];
+  const [first] = messages;
+  const parent = messages.length === 1 ? originOf(first) : ROOT_CONTEXT;
+  return inSpan(name, { kind, parent }, (span) => {
+    // Headers are costly to read, so those of a batch are left alone where nobody sees the links.
+    if (span.isRecording())
+      span.addLinks(
+        messages.flatMap((headers) => {
+          const producer = trace.getSpanContext(originOf(headers));
+          return producer === undefined ? [] : [{ context: producer }];
+        }),
+      );
+    return work(span);
   });
-  const [first = ROOT_CONTEXT, ...more] = origins;
-  return inSpan(name, { kind, links, parent: more.length === 0 ? first : ROOT_CONTEXT }, work);
 };
+
+const originOf = (headers: MsgHdrs | undefined): Context =>
+  headers === undefined ? ROOT_CONTEXT : propagation.extract(ROOT_CONTEXT, headers, read);
 
 /** A consumer span for each job, from its start to its settlement. */
 export const traced: Step = ({ handler, tasks, place }, next) =>

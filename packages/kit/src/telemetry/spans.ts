@@ -3,11 +3,13 @@ import {
   type Context,
   context,
   type Histogram,
+  isSpanContextValid,
   type Link,
   metrics,
   type Span,
   SpanKind,
   SpanStatusCode,
+  TraceFlags,
   trace,
 } from "@opentelemetry/api";
 
@@ -57,6 +59,12 @@ export const failSpan = (span: Span, error: unknown): void => {
 /** Runs a function inside a span of that name, which ends with it; what it throws marks the span and is thrown on. */
 export const inSpan = async <T>(name: string, options: SpanOptions, fn: (span: Span) => T | Promise<T>): Promise<T> => {
   const { kind = "internal", attributes, links, parent = context.active() } = options;
+  const above = trace.getSpanContext(parent);
+  if (above !== undefined && isSpanContextValid(above) && (above.traceFlags & TraceFlags.SAMPLED) === 0) {
+    // Nobody records this trace, so a span of its own would be ids and a context for nothing: its caller's go on.
+    const unrecorded = trace.wrapSpanContext(above);
+    return parent === context.active() ? fn(unrecorded) : context.with(parent, () => fn(unrecorded));
+  }
   const span = tracer().startSpan(
     name,
     { kind: kinds[kind], ...(attributes ? { attributes } : {}), ...(links ? { links } : {}) },
