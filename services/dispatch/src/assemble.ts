@@ -5,17 +5,15 @@ import { createFairGate, repeat } from "@herald/kit";
 import { createErasureStore, createOutbox, startRetention } from "@herald/mongo";
 import { createOpenTokens } from "@herald/payload";
 import { eraseUser, type Ground, keepErasing, type ServiceParts } from "@herald/service";
-import { answerDeliveries } from "./answers/answer-deliveries.ts";
-import { answerNotifications } from "./answers/answer-notifications.ts";
-import { answerProviders } from "./answers/answer-providers.ts";
-import { answerReplays } from "./answers/answer-replays.ts";
-import { answerVapidKeys } from "./answers/answer-vapid-keys.ts";
-import { createFindNotification } from "./answers/find-notification.ts";
-import { createProviderRecords } from "./answers/provider-records.ts";
-import { createRecentSums } from "./answers/recent-sums.ts";
 import type { DispatchConfig } from "./config.ts";
 import { createDeliverSends } from "./delivery/deliver-sends.ts";
-import { createResolveSend } from "./delivery/resolve-sends.ts";
+import { createExpand } from "./delivery/expand.ts";
+import { createFinisher } from "./delivery/finish.ts";
+import { createNotificationWatch } from "./delivery/notification-watch.ts";
+import { createPipeline } from "./delivery/pipeline.ts";
+import { createCheckWaiting, createResolveSend } from "./delivery/prepare.ts";
+import { chunkSize } from "./delivery/push-devices.ts";
+import { createSchedule } from "./delivery/schedule.ts";
 import { placesOfBatch } from "./domain/places.ts";
 import { buryDead } from "./handlers/bury-dead.ts";
 import { deliverBatch, deliverDurables } from "./handlers/deliver-batch.ts";
@@ -24,22 +22,23 @@ import { dropProject } from "./handlers/drop-project.ts";
 import { finishExpansion } from "./handlers/finish-expansion.ts";
 import { startNotification } from "./handlers/start-notification.ts";
 import { wakeDue } from "./handlers/wake-due.ts";
+import { createPublishDue } from "./jobs/publish-due.ts";
 import { retentionRules } from "./jobs/retention.ts";
+import { createSweeps } from "./jobs/sweeps.ts";
+import { createMetrics } from "./metrics.ts";
 import { apnsId } from "./providers/apns/apns-id.ts";
+import { checkSettings } from "./providers/check-settings.ts";
+import { createConnectProvider } from "./providers/connect-provider.ts";
+import { createProviderPool } from "./providers/provider-pool.ts";
 import type { KeyRing } from "./providers/webpush/key-ring.ts";
-import { createCarryOut } from "./sending/carry-out.ts";
-import { createCheckWaiting } from "./sending/check-recipients.ts";
-import { checkSettings } from "./sending/check-settings.ts";
-import { createConnectProvider } from "./sending/connect-provider.ts";
-import { createExpand } from "./sending/expand.ts";
-import { createFinisher } from "./sending/finisher.ts";
-import { createMetrics } from "./sending/metrics.ts";
-import { createNotificationWatch } from "./sending/notification-watch.ts";
-import { createProviderPool } from "./sending/provider-pool.ts";
-import { createPublishDue } from "./sending/publish-due.ts";
-import { createSchedule } from "./sending/schedule.ts";
-import { chunkSize } from "./sending/send-batch.ts";
-import { createSweeps } from "./sending/sweeps.ts";
+import { answerDeliveries } from "./requests/deliveries.ts";
+import { createFindNotification } from "./requests/find-notification.ts";
+import { answerNotifications } from "./requests/notifications.ts";
+import { createProviderRecords } from "./requests/provider-records.ts";
+import { answerProviders } from "./requests/providers.ts";
+import { createRecentSums } from "./requests/recent-sums.ts";
+import { answerReplays } from "./requests/replays.ts";
+import { answerVapidKeys } from "./requests/vapid-keys.ts";
 import { createCredentialStore, credentialCollection } from "./stores/credential-store.ts";
 import { deliveryCollection } from "./stores/delivery-document.ts";
 import { createDeliveryList, type ProviderIdOf } from "./stores/delivery-list.ts";
@@ -50,13 +49,14 @@ import { createUserEraser } from "./stores/erase-user.ts";
 import { createLedgerReads } from "./stores/ledger-reads.ts";
 import { type NotificationState, notificationCollection, type Told } from "./stores/notification-document.ts";
 import { createNotificationStore } from "./stores/notification-store.ts";
+import { createSmallSendStore } from "./stores/small-send-store.ts";
 
 /** Contents in memory: ten thousand usual ones, and more than are being sent at a time of the largest. */
 const watchedBytes = 32 * 1_048_576;
 /** A project's queues for single devices hold so many times what one for broadcasts does, and their batches a fraction of the bytes. */
 const directInMemory = 16;
 /** Sends to few devices each that are carried out at a time: each holds a few kilobytes, and most are done in milliseconds. */
-const smallSends = 1_024;
+const smallSends = 512;
 /** What waits behind them in memory, a kilobyte each: a second or two of what is carried out. */
 const smallSendsWaiting = { perKey: 2_000, total: 16_000 };
 /** What the clock on the bus forgot waits this much longer. */
@@ -81,6 +81,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
 
   const notifications = createNotificationStore(db);
   const deliveries = createDeliveryStore(db);
+  const sends = createSmallSendStore(db);
   const ledger = createLedgerReads(db);
   const credentials = createCredentialStore(db, config.HERALD_DISPATCH_MASTER_KEYS);
   const providerIdOf: ProviderIdOf = (platform, notificationId, deviceId) =>
@@ -89,7 +90,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
   const { trace } = createDeliveryTrace(db, providerIdOf);
   const { usersOf } = createDeliveryUsers(db);
   const erasures = createErasureStore(db);
-  const erasing = { erasures, erase: createUserEraser(db).erase, now };
+  const erasing = { erasures, erase: createUserEraser(db, sends).erase, now };
 
   const publishEvent = groupedPublishEvent(() => bus);
   const outbox = createOutbox<OutboxEvent>({
@@ -136,7 +137,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     now,
     log,
   });
-  const carryOut = createCarryOut({
+  const pipeline = createPipeline({
     watch,
     pool,
     openTokens: createOpenTokens(config.HERALD_OPEN_KEYS),
@@ -159,18 +160,18 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     resolve: createResolveSend(bus),
     gate: sendGate,
     handOn,
-    notifications,
+    sends,
     deliveries,
-    carryOut,
+    pipeline,
     checkWaiting,
     finisher,
     watch,
     publish: publishEvent,
-    announce: (row) => outbox.announce(deliveryCollection(db), row, { final: true }),
+    announce: (told) => outbox.announce(notificationCollection(db), told, { final: true }),
     now,
   });
   const everyMs = sweepEveryMs;
-  const sweeps = createSweeps({ deliveries, notifications, ledger, carryOut, finisher, publishDue, everyMs, now, log });
+  const sweeps = createSweeps({ deliveries, notifications, ledger, pipeline, finisher, publishDue, everyMs, now, log });
 
   const shares = {
     total: config.HERALD_DISPATCH_BATCHES * placesOfBatch,
@@ -213,7 +214,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
           gate,
           watch,
           deliveries,
-          carryOut,
+          pipeline,
           checkWaiting,
           now,
         }),
@@ -223,7 +224,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
         deliveries,
         watch,
         pool,
-        carryOut,
+        pipeline,
         schedule,
         expand,
         checkWaiting,
@@ -231,7 +232,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
         concurrency,
         now,
       }),
-      buryDead({ notifications, deliveries, carryOut, finisher, expand, handOn, now }),
+      buryDead({ notifications, sends, deliveries, pipeline, finisher, expand, handOn, now }),
       dropProject({ credentials, notifications, deliveries, erasures, records }),
       eraseUser("dispatch-erase-user", erasing),
     ],

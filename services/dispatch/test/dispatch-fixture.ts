@@ -50,7 +50,9 @@ import { expect } from "vitest";
 import type { z } from "zod";
 import { createApp } from "../src/app.ts";
 import { DispatchConfig } from "../src/config.ts";
-import type { DeliveryDocument } from "../src/stores/delivery-document.ts";
+import { type DeliveryDocument, deliveryCollection } from "../src/stores/delivery-document.ts";
+import { rowsOf } from "../src/stores/embedded-rows.ts";
+import { notificationCollection } from "../src/stores/notification-document.ts";
 
 const silent = createLogger({ service: "test", level: "silent" });
 const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
@@ -266,14 +268,13 @@ const actions = ({ bus, simulators, database, clock, now, config }: Parts) => {
       return (await ask(bus, ListDeliveries, { projectId, notificationId, page })).data;
     },
 
-    /** The ledger's rows, as they are stored. */
-    rows: (notificationId: NotificationId): Promise<DeliveryDocument[]> =>
-      database.client
-        .db(config.HERALD_DISPATCH_DATABASE)
-        .collection<DeliveryDocument>("deliveries")
-        .find({ notificationId })
-        .sort({ _id: 1 })
-        .toArray(),
+    /** The ledger of a notification, wherever it is. */
+    rows: async (notificationId: NotificationId): Promise<DeliveryDocument[]> => {
+      const db = database.client.db(config.HERALD_DISPATCH_DATABASE);
+      const document = await notificationCollection(db).findOne({ _id: notificationId });
+      const stored = await deliveryCollection(db).find({ notificationId }).sort({ _id: 1 }).toArray();
+      return [...(document ? rowsOf(document) : []), ...stored];
+    },
 
     /** The last event of a kind in a project. */
     lastEvent: async <Schema extends z.ZodType>(

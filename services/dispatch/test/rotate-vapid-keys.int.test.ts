@@ -14,7 +14,7 @@ import {
 import { createLogger } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { createProviderRecords } from "../src/answers/provider-records.ts";
+import { createProviderRecords } from "../src/requests/provider-records.ts";
 import { createCredentialStore } from "../src/stores/credential-store.ts";
 import { type DispatchTest, device, startDispatchTest } from "./dispatch-fixture.ts";
 

@@ -11,19 +11,21 @@ import {
   SendV1,
 } from "@herald/contracts";
 import { z } from "zod";
+import type { Expand } from "../delivery/expand.ts";
+import type { Finisher } from "../delivery/finish.ts";
+import type { Pipeline } from "../delivery/pipeline.ts";
 import { rootBatchId } from "../domain/batch-ids.ts";
-import type { CarryOut } from "../sending/carry-out.ts";
-import type { Expand } from "../sending/expand.ts";
-import type { Finisher } from "../sending/finisher.ts";
 import type { Claim } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
+import type { SmallSendStore } from "../stores/small-send-store.ts";
 import { claimOf } from "./deliver-batch.ts";
 
 type Options = {
   notifications: NotificationStore;
+  sends: Pick<SmallSendStore, "spill">;
   deliveries: DeliveryStore;
-  carryOut: CarryOut;
+  pipeline: Pipeline;
   finisher: Finisher;
   expand: Expand;
   /** Gives a send to the path for large ones. Repeatable. */
@@ -36,7 +38,7 @@ type Options = {
  * What does not parse names no device, so it is left in the dead letters for a person.
  */
 export const buryDead = (options: Options) => {
-  const { notifications, deliveries, carryOut, finisher, expand, handOn, now } = options;
+  const { notifications, sends, deliveries, pipeline, finisher, expand, handOn, now } = options;
 
   /** Nothing is sent for it, but it is expanded, so that every device it addressed is counted. */
   const bury = async (projectId: SendV1["projectId"], id: NotificationId) => {
@@ -51,6 +53,7 @@ export const buryDead = (options: Options) => {
     const document = await notifications.get(projectId, notificationId);
     if (!document?.final && !document?.expanded) return handOn(send);
     if (document.final) return;
+    await sends.spill(projectId, notificationId);
     const empty = { projectId, notificationId, lane: "direct", platform: "ios", devices: [] } as const;
     for (let n = 0; n < (document.expanded?.batches ?? 0); n++) {
       const id = rootBatchId(notificationId, n);
@@ -59,7 +62,7 @@ export const buryDead = (options: Options) => {
         (await deliveries.seize({ projectId, id, ...claim }, now())) ??
         // It never came to this row, so nothing was sent for it.
         (await deliveries.seize({ projectId, id, batch: { ...empty, batchId: id, devices: [] }, ...claim }, now()));
-      if (run) await carryOut.abandon(run, signal);
+      if (run) await pipeline.abandon(run, signal);
     }
     await finisher.check(projectId, notificationId);
   };
@@ -89,12 +92,12 @@ export const buryDead = (options: Options) => {
       if (!(await notifications.get(batch.projectId, batch.notificationId))) return;
       const key = { projectId: batch.projectId, id: batch.batchId, batch, ...claimOfDead(message) };
       const run = await deliveries.seize(key, now());
-      if (run) await carryOut.abandon(run, signal);
+      if (run) await pipeline.abandon(run, signal);
     }),
     on(DueV1, async ({ kind, projectId, id }, message, signal) => {
       if (kind === "notification") return bury(projectId, id as NotificationId);
       const run = await deliveries.seize({ projectId, id, ...claimOfDead(message) }, now());
-      if (run) await carryOut.abandon(run, signal);
+      if (run) await pipeline.abandon(run, signal);
     }),
   ];
 

@@ -2,11 +2,11 @@ import { type Delivery, defineHandler } from "@herald/bus";
 import { DeliverBatchV1 } from "@herald/contracts";
 import type { FairGate } from "@herald/kit";
 import { HeraldError } from "@herald/kit";
+import type { NotificationWatch } from "../delivery/notification-watch.ts";
+import type { Pipeline } from "../delivery/pipeline.ts";
+import type { CheckWaiting } from "../delivery/prepare.ts";
 import { rootGeneration } from "../domain/batch-ids.ts";
 import { placesOf } from "../domain/places.ts";
-import type { CarryOut } from "../sending/carry-out.ts";
-import type { CheckWaiting } from "../sending/check-recipients.ts";
-import type { NotificationWatch } from "../sending/notification-watch.ts";
 import type { Claim } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 
@@ -36,7 +36,7 @@ export const deliverBatch = ({
   gate,
   watch,
   deliveries,
-  carryOut,
+  pipeline,
   checkWaiting,
   now,
 }: {
@@ -46,7 +46,7 @@ export const deliverBatch = ({
   gate: FairGate;
   watch: NotificationWatch;
   deliveries: DeliveryStore;
-  carryOut: CarryOut;
+  pipeline: Pipeline;
   checkWaiting: CheckWaiting;
   now: () => Date;
 }) =>
@@ -65,10 +65,10 @@ export const deliverBatch = ({
         const waited = watched.personal && now().getTime() - message.publishedAt.getTime() > freshMs;
         const moved = waited ? await checkWaiting(projectId, data.devices, true) : undefined;
         const run = await deliveries.start(data, claimOf(message), now());
-        if (run) await carryOut.run(run, signal, moved);
+        if (run) await pipeline.deliver(run, signal, moved);
         // Settled before: what follows from that may have been cut off.
         else
-          await carryOut.follow({
+          await pipeline.followUp({
             _id: batchId,
             projectId,
             notificationId,

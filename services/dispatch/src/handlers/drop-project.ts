@@ -1,7 +1,7 @@
 import { defineHandler } from "@herald/bus";
 import { ProjectDeletedV1 } from "@herald/contracts";
 import type { ErasureStore } from "@herald/mongo";
-import type { ProviderRecords } from "../answers/provider-records.ts";
+import type { ProviderRecords } from "../requests/provider-records.ts";
 import type { CredentialStore } from "../stores/credential-store.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";

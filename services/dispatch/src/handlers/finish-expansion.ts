@@ -1,7 +1,7 @@
 import { defineHandler } from "@herald/bus";
 import { ExpandedV1 } from "@herald/contracts";
-import type { Finisher } from "../sending/finisher.ts";
-import type { NotificationWatch } from "../sending/notification-watch.ts";
+import type { Finisher } from "../delivery/finish.ts";
+import type { NotificationWatch } from "../delivery/notification-watch.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 
 /** Registry has dealt every batch: now it can be told when all of them are final. */

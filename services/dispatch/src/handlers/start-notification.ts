@@ -1,9 +1,9 @@
 import { defineHandler } from "@herald/bus";
 import { SendV1 } from "@herald/contracts";
+import type { Expand } from "../delivery/expand.ts";
+import type { NotificationWatch } from "../delivery/notification-watch.ts";
+import type { Schedule } from "../delivery/schedule.ts";
 import { scheduleSubject } from "../domain/batch-ids.ts";
-import type { Expand } from "../sending/expand.ts";
-import type { NotificationWatch } from "../sending/notification-watch.ts";
-import type { Schedule } from "../sending/schedule.ts";
 import type { NotificationState, Told } from "../stores/notification-document.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 

@@ -1,16 +1,16 @@
 import { defineHandler } from "@herald/bus";
 import { DueV1, type Lane, type NotificationId, type Platform, type ProjectId, providerOf } from "@herald/contracts";
 import type { FairGate } from "@herald/kit";
+import type { Expand } from "../delivery/expand.ts";
+import type { NotificationWatch } from "../delivery/notification-watch.ts";
+import type { Pipeline } from "../delivery/pipeline.ts";
+import type { CheckWaiting } from "../delivery/prepare.ts";
+import { heldUntil } from "../delivery/push-devices.ts";
+import type { Schedule } from "../delivery/schedule.ts";
 import { batchKey, scheduleSubject } from "../domain/batch-ids.ts";
 import { placesOf } from "../domain/places.ts";
 import { pauseCheckMs } from "../domain/settle-batch.ts";
-import type { CarryOut } from "../sending/carry-out.ts";
-import type { CheckWaiting } from "../sending/check-recipients.ts";
-import type { Expand } from "../sending/expand.ts";
-import type { NotificationWatch } from "../sending/notification-watch.ts";
-import type { ProviderPool } from "../sending/provider-pool.ts";
-import type { Schedule } from "../sending/schedule.ts";
-import { heldUntil } from "../sending/send-batch.ts";
+import type { ProviderPool } from "../providers/provider-pool.ts";
 import type { BatchFacts, Claim, DeliveryDocument } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
@@ -21,7 +21,7 @@ type Options = {
   deliveries: DeliveryStore;
   watch: NotificationWatch;
   pool: ProviderPool;
-  carryOut: CarryOut;
+  pipeline: Pipeline;
   schedule: Schedule;
   expand: Expand;
   checkWaiting: CheckWaiting;
@@ -33,7 +33,7 @@ type Options = {
 
 /** The clock says that a stored batch, or a scheduled notification, is due. */
 export const wakeDue = (options: Options) => {
-  const { notifications, deliveries, carryOut, expand, gateOf, now } = options;
+  const { notifications, deliveries, pipeline, expand, gateOf, now } = options;
 
   const wakeNotification = async (projectId: ProjectId, id: NotificationId) => {
     const document = await notifications.begin(projectId, id, now());
@@ -43,7 +43,7 @@ export const wakeDue = (options: Options) => {
   const wakeBatch = async (projectId: ProjectId, id: string, claim: Claim, signal: AbortSignal) => {
     const row = await deliveries.peek(projectId, id);
     if (!row || row.state === "final") return;
-    if (row.state === "settled") return carryOut.follow(row);
+    if (row.state === "settled") return pipeline.followUp(row);
     // Before the gate too: what can only go on waiting takes nobody's turn.
     if (await waitsOn(options, row)) return;
     const leave = await gateOf(row.lane, row.platform).enter(projectId, placesOf(row.tally.devices));
@@ -52,7 +52,7 @@ export const wakeDue = (options: Options) => {
       // Before the row is claimed: while registry cannot be asked, it goes on waiting.
       const moved = await movedOf(options, row);
       const run = await deliveries.wake(projectId, id, claim, now());
-      if (run) await carryOut.run(run, signal, moved);
+      if (run) await pipeline.deliver(run, signal, moved);
     } finally {
       leave();
     }

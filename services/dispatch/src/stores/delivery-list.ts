@@ -11,6 +11,7 @@ import { decodeAfter, encodeAfter, forCaller, guardStore } from "@herald/mongo";
 import type { Db, WithId } from "mongodb";
 import { skippedOf } from "../domain/counts.ts";
 import { type DeliveryDocument, deliveryCollection, deliveryHints, ownersOf } from "./delivery-document.ts";
+import { findEmbeddedRows } from "./embedded-rows.ts";
 import { packedAt, packedCount } from "./packed-ids.ts";
 import { unpackNames } from "./packed-names.ts";
 
@@ -29,18 +30,34 @@ export type ProviderIdOf = (platform: Platform, notificationId: NotificationId, 
 /** The ledger of one notification as a list of devices, ordered by batch and within it by id. */
 export const createDeliveryList = (db: Db, providerIdOf: ProviderIdOf) => {
   const deliveries = deliveryCollection(db);
+  const embeddedRows = findEmbeddedRows(db);
 
-  const lightRows = (projectId: ProjectId, notificationId: NotificationId, from?: string) =>
-    deliveries
+  /** The rows in their order; those that the notification carries are a few, and whole already. */
+  async function* lightRows(
+    projectId: ProjectId,
+    notificationId: NotificationId,
+    from = "",
+  ): AsyncGenerator<LightRow | DeliveryDocument> {
+    const embedded = await embeddedRows(projectId, [notificationId]);
+    const sorted = embedded.toSorted((one, other) => (placeOf(one) < placeOf(other) ? -1 : 1));
+    yield* sorted.filter(({ firstDeviceId }) => firstDeviceId >= from);
+    if (embedded.length > 0) return;
+    yield* deliveries
       .find(
-        { projectId, notificationId, ...(from === undefined ? {} : { firstDeviceId: { $gte: from } }) },
+        { projectId, notificationId, ...(from === "" ? {} : { firstDeviceId: { $gte: from } }) },
         { hint: deliveryHints.devices, projection: light, ...forCaller() },
       )
       .sort({ firstDeviceId: 1, _id: 1 })
       .batchSize(lightRowsAtATime);
+  }
 
-  const devicesOf = async (projectId: ProjectId, id: string, status: DeliveryStatus | undefined) => {
-    const row = await deliveries.findOne({ _id: id, projectId });
+  const devicesOf = async (
+    projectId: ProjectId,
+    known: LightRow | DeliveryDocument,
+    status: DeliveryStatus | undefined,
+  ) => {
+    const id = known._id;
+    const row = "deviceIds" in known ? known : await deliveries.findOne({ _id: id, projectId });
     if (!row) return [];
     const all: { delivery: Delivery; position: Position }[] = [];
     const deliveryAt = deliveriesOf(row, providerIdOf);
@@ -63,7 +80,7 @@ export const createDeliveryList = (db: Db, providerIdOf: ProviderIdOf) => {
       const before = count;
       count += matching(row, status);
       if (count <= skip || data.length >= perPage) continue;
-      const devices = await devicesOf(projectId, row._id, status);
+      const devices = await devicesOf(projectId, row, status);
       const from = Math.max(0, skip - before);
       data.push(...devices.slice(from, from + perPage - data.length).map(({ delivery }) => delivery));
     }
@@ -81,7 +98,7 @@ export const createDeliveryList = (db: Db, providerIdOf: ProviderIdOf) => {
     for await (const row of lightRows(projectId, notificationId, start?.firstDeviceId)) {
       const sameFirst = start !== undefined && row.firstDeviceId === start.firstDeviceId;
       if (matching(row, status) === 0 || (sameFirst && row._id < start.rowId)) continue;
-      const devices = await devicesOf(projectId, row._id, status);
+      const devices = await devicesOf(projectId, row, status);
       const past = sameFirst && row._id === start.rowId ? start.index : -1;
       found.push(...devices.filter(({ position }) => position.index > past));
       if (found.length > perPage) break;
@@ -153,6 +170,8 @@ const deliveryAt = (row: WithId<DeliveryDocument>, index: number, providerIdOf: 
     possible_repeat: possibleRepeat,
   };
 };
+
+const placeOf = ({ firstDeviceId, _id }: LightRow): string => `${firstDeviceId} ${_id}`;
 
 const formatPosition = ({ firstDeviceId, rowId, index }: Position): string => `${firstDeviceId} ${rowId} ${index}`;
 

@@ -9,6 +9,7 @@ import {
   burial,
   type Claim,
   claimedBy,
+  type DeliveryDocument,
   deliveryCollection,
   deliveryHints,
   deliveryIndexes,
@@ -28,18 +29,20 @@ const mostDue = 500;
 /** Whoever settled a row stores its child at once; past this, a crash has kept it from doing so. */
 const childGraceMs = 5_000;
 
+const factFields = { projectId: 1, notificationId: 1, platform: 1, lane: 1, generation: 1 } as const;
+
 /** The ledger: one row for each batch, and one for each part of it that had to wait. */
 export const createDeliveryStore = (db: Db) => {
   const deliveries = deliveryCollection(db);
   const insertOne = insertTogether(deliveries);
   const updateOne = updateTogether(deliveries);
 
-  /** The message that started it comes again: nobody knows how far it got, so every device may get it twice. */
+  /** The message that started it comes again: how far it got is not known, so every device may get it twice. */
   const restart = async (id: string, projectId: ProjectId, claim: Claim, now: Date) =>
     deliveries.findOneAndUpdate(
       { _id: id, projectId, ...claimedBy(claim) },
       { $inc: { starts: 1 }, $set: { startedAt: now } },
-      { returnDocument: "after", projection: { starts: 1, devices: 1 } },
+      { returnDocument: "after", projection: { ...factFields, starts: 1, devices: 1 } },
     );
 
   return guardStore({
@@ -54,17 +57,11 @@ export const createDeliveryStore = (db: Db) => {
       return again ? { ...run, starts: again.starts, devices: fresh(batch, true) } : undefined;
     },
 
-    /**
-     * The same for a batch whose devices no message carries: a redelivery sends to those that the row was stored with, whatever
-     * registry says by then.
-     */
-    startKept: async (batch: DeliverBatchV1, claim: Claim, now: Date): Promise<Run | undefined> => {
-      const row = newRow(batch, { claim, now, keepDevices: true });
-      const run = { ...factsOf(row), startedAt: now };
-      if (await insertOne(row)) return { ...run, starts: 1, devices: row.devices ?? [] };
-      const again = await restart(batch.batchId, batch.projectId, claim, now);
-      const devices = again?.devices?.map((device) => ({ ...device, repeat: true }));
-      return again ? { ...run, starts: again.starts, devices: devices ?? [] } : undefined;
+    /** Starts a row that carries its devices again, for the message that started it before; undefined when it is not that one's. */
+    restart: async (projectId: ProjectId, id: string, claim: Claim, now: Date): Promise<Run | undefined> => {
+      const row = await restart(id, projectId, claim, now);
+      const devices = row?.devices?.map((device) => ({ ...device, repeat: true })) ?? [];
+      return row ? { ...factsOf(row), startedAt: now, starts: row.starts, devices } : undefined;
     },
 
     /** What a wake-up must know before it starts a row. */
@@ -154,20 +151,15 @@ export const createDeliveryStore = (db: Db) => {
 
     /**
      * Writes the outcomes, the events and what goes on in one update, once, however often it is called. Undefined when
-     * somebody started the row after `run` did: then theirs are the ones that count. `publishes`: the caller publishes the
-     * event of devices that were all accepted before its message is acked, so the row need not carry it.
+     * somebody started the row after `run` did: then theirs are the ones that count.
      */
-    settle: async (
-      run: Run,
-      settlement: Settlement,
-      now: Date,
-      { publishes = false }: { publishes?: boolean } = {},
-    ): Promise<OutboxEvent[] | undefined> => {
+    settle: async (run: Run, settlement: Settlement, now: Date): Promise<OutboxEvent[] | undefined> => {
       const { results, resultOf, tally, failures, waiting } = settlement;
       const providerIds = packNames(Array.from(run.devices, (_, index) => settlement.providerIds[index]));
       const outbox = deliveryEvents(run, run.devices, settlement, now);
       const updated = await updateOne(
-        { _id: run._id, projectId: run.projectId, state: "started", starts: run.starts },
+        { _id: run._id, projectId: run.projectId },
+        { state: "started", starts: run.starts },
         {
           $set: {
             state: waiting ? "settled" : "final",
@@ -177,7 +169,7 @@ export const createDeliveryStore = (db: Db) => {
             failures,
             settledAt: now,
             ...(providerIds === undefined ? {} : { providerIds }),
-            ...(outbox.length > 0 && !(publishes && allAccepted(settlement)) ? { outbox } : {}),
+            ...(outbox.length > 0 ? { outbox } : {}),
             // The sweep over `dueAt` finds the child that a crash left behind.
             ...(waiting
               ? { child: waiting, childSize: waiting.devices.length, dueAt: new Date(now.getTime() + childGraceMs) }
@@ -225,23 +217,6 @@ export const createDeliveryStore = (db: Db) => {
         { $set: { state: "final" }, $unset: { child: "", childSize: "", dueAt: "" } },
       );
       return { ...facts, dueAt, paused };
-    },
-
-    /** The events of a notification's rows whose devices were all accepted, made again from what the rows say. */
-    acceptedEvents: async (projectId: ProjectId, notificationId: NotificationId): Promise<OutboxEvent[]> => {
-      const rows = await deliveries
-        .find({ projectId, notificationId, state: "final" }, { hint: deliveryHints.finish })
-        .toArray();
-      return rows.flatMap((row) => {
-        const { results = [], resultOf, settledAt } = row;
-        if (!settledAt || !resultOf || !allAccepted(row)) return [];
-        const owners = ownersOf(row);
-        const devices = Array.from({ length: packedCount(row.deviceIds) }, (_, index) => ({
-          id: packedAt(row.deviceIds, index),
-          userId: owners[index],
-        }));
-        return deliveryEvents(row, devices, { results, resultOf: resultOf.buffer, unregistered: [] }, settledAt);
-      });
     },
 
     /** Looks at a row that waits later. `known` is when it was due: if somebody has changed that since, nothing happens. */
@@ -303,5 +278,17 @@ export const createDeliveryStore = (db: Db) => {
 /** Such a row's events can be made again from what it says; others tell more than it keeps. */
 export const allAccepted = ({ tally, waiting }: { readonly tally: Tally; readonly waiting?: unknown }): boolean =>
   waiting === undefined && tally.accepted === tally.devices;
+
+/** The events of a final row whose devices were all accepted, made again from what it says. */
+export const acceptedEventsOf = (row: DeliveryDocument): OutboxEvent[] => {
+  const { results = [], resultOf, settledAt } = row;
+  if (!settledAt || !resultOf || !allAccepted(row)) return [];
+  const owners = ownersOf(row);
+  const devices = Array.from({ length: packedCount(row.deviceIds) }, (_, index) => ({
+    id: packedAt(row.deviceIds, index),
+    userId: owners[index],
+  }));
+  return deliveryEvents(row, devices, { results, resultOf: resultOf.buffer, unregistered: [] }, settledAt);
+};
 
 export type DeliveryStore = ReturnType<typeof createDeliveryStore>;

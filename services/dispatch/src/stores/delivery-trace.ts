@@ -5,6 +5,7 @@ import { rootGeneration } from "../domain/batch-ids.ts";
 import { type Step, tellAttempts } from "../domain/tell-attempts.ts";
 import { type DeliveryDocument, deliveryCollection, deliveryHints, ownersOf } from "./delivery-document.ts";
 import { deliveriesOf, type ProviderIdOf } from "./delivery-list.ts";
+import { findEmbeddedRows } from "./embedded-rows.ts";
 import { packedAt, packedCount } from "./packed-ids.ts";
 
 export type Trace = {
@@ -52,6 +53,7 @@ const goesOn = (row: Row, at: number): Delivery => {
 /** Finds one device in the ledger of a notification. */
 export const createDeliveryTrace = (db: Db, providerIdOf: ProviderIdOf) => {
   const deliveries = deliveryCollection(db);
+  const embeddedRows = findEmbeddedRows(db);
 
   const rootOf = async (projectId: ProjectId, notificationId: NotificationId, id: DeviceId) => {
     const candidates = deliveries.find(
@@ -68,14 +70,19 @@ export const createDeliveryTrace = (db: Db, providerIdOf: ProviderIdOf) => {
     return undefined;
   };
 
+  const storedRows = async (projectId: ProjectId, notificationId: NotificationId, id: DeviceId): Promise<Row[]> => {
+    const root = await rootOf(projectId, notificationId, id);
+    if (root === undefined) return [];
+    return deliveries
+      .find({ projectId, $or: [{ _id: root }, { _id: { $gt: `${root}/`, $lt: `${root}0` } }] }, { hint: "_id_" })
+      .toArray();
+  };
+
   return guardStore({
     /** Its attempts, oldest first, from the batch that registry dealt and from what waited of it. */
     trace: async (projectId: ProjectId, notificationId: NotificationId, id: DeviceId): Promise<Trace> => {
-      const root = await rootOf(projectId, notificationId, id);
-      if (root === undefined) return { attempts: [] };
-      const rows = await deliveries
-        .find({ projectId, $or: [{ _id: root }, { _id: { $gt: `${root}/`, $lt: `${root}0` } }] }, { hint: "_id_" })
-        .toArray();
+      const embedded = await embeddedRows(projectId, [notificationId]);
+      const rows = embedded.length > 0 ? embedded : await storedRows(projectId, notificationId, id);
       const steps: Step[] = [];
       let delivery: Delivery | undefined;
       for (const row of rows.toSorted((one, other) => one.generation - other.generation)) {

@@ -3,6 +3,7 @@ import { guardStore } from "@herald/mongo";
 import type { Db } from "mongodb";
 import { rootGeneration } from "../domain/batch-ids.ts";
 import { deliveryCollection, deliveryHints, ownersOf } from "./delivery-document.ts";
+import { findEmbeddedRows } from "./embedded-rows.ts";
 import { notificationCollection } from "./notification-document.ts";
 import { packedAt } from "./packed-ids.ts";
 
@@ -15,6 +16,7 @@ export type DeliveryOf = { readonly notificationId: NotificationId; readonly dev
 export const createDeliveryUsers = (db: Db) => {
   const notifications = notificationCollection(db);
   const deliveries = deliveryCollection(db);
+  const embeddedRows = findEmbeddedRows(db);
 
   const isSmall = async (projectId: ProjectId, notificationId: NotificationId): Promise<boolean> => {
     const filter = { projectId, notificationId, generation: rootGeneration };
@@ -41,7 +43,7 @@ export const createDeliveryUsers = (db: Db) => {
     usersOf: async (projectId: ProjectId, asked: readonly DeliveryOf[]): Promise<(string | null)[]> => {
       const ids = await smallOnes(projectId, [...new Set(asked.map(({ notificationId }) => notificationId))]);
       const users = new Map<string, string>();
-      const rows = await deliveries
+      const stored = deliveries
         .find(
           { projectId, notificationId: { $in: ids }, users: { $exists: true }, generation: rootGeneration },
           {
@@ -51,7 +53,7 @@ export const createDeliveryUsers = (db: Db) => {
           },
         )
         .toArray();
-      for (const row of rows)
+      for (const row of [...(await embeddedRows(projectId, ids)), ...(await stored)])
         for (const [at, user] of ownersOf(row).entries())
           if (user !== undefined) users.set(`${row.notificationId}/${packedAt(row.deviceIds, at)}`, user);
       return asked.map(({ notificationId, deviceId }) => users.get(`${notificationId}/${deviceId}`) ?? null);

@@ -12,6 +12,7 @@ import type { Db, WithId } from "mongodb";
 import type { Sendable } from "../domain/settle-batch.ts";
 import { type DeliveryDocument, deliveryCollection, deliveryHints, ownersOf, packOwners } from "./delivery-document.ts";
 import { type NotificationDocument, notificationCollection, notificationHints } from "./notification-document.ts";
+import type { SmallSendStore } from "./small-send-store.ts";
 
 type Erased = { readonly projectId: ProjectId; readonly key: string; readonly at: Date };
 
@@ -19,8 +20,23 @@ const notificationsAtATime = 100;
 /** With their owners: some 60 KiB each at most. */
 const rowsAtATime = 100;
 
+type IsTheirs = (userId: string) => boolean;
+
+/** Whether a user of some rows is the one of a key; each is hashed once. */
+const isUserOf = (projectId: ProjectId, key: string): IsTheirs => {
+  const known = new Map<string, boolean>();
+  return (userId) => {
+    const is = known.get(userId) ?? userKey(projectId, userId) === key;
+    known.set(userId, is);
+    return is;
+  };
+};
+
+const withoutOwners = (owners: readonly (string | undefined)[], isTheirs: IsTheirs): string =>
+  packOwners(owners.map((owner) => (owner !== undefined && isTheirs(owner) ? undefined : owner))) ?? "";
+
 /** Removes erased users from notifications and from the ledger. Counts stay. */
-export const createUserEraser = (db: Db) => {
+export const createUserEraser = (db: Db, { spill }: Pick<SmallSendStore, "spill">) => {
   const notifications = notificationCollection(db);
   const deliveries = deliveryCollection(db);
 
@@ -62,7 +78,7 @@ export const createUserEraser = (db: Db) => {
     }
   };
 
-  const eraseRow = async (row: WithId<DeliveryDocument>, isTheirs: (userId: string) => boolean): Promise<void> => {
+  const eraseRow = async (row: WithId<DeliveryDocument>, isTheirs: IsTheirs): Promise<void> => {
     const owners = ownersOf(row);
     if (!owners.some((owner) => owner !== undefined && isTheirs(owner))) return;
     const { _id, projectId, state, devices, child } = row;
@@ -71,24 +87,44 @@ export const createUserEraser = (db: Db) => {
       some.map((device) =>
         device.userId !== undefined && isTheirs(device.userId) ? { ...device, userId: erasedUser } : device,
       );
-    await deliveries.updateOne(
-      { _id, projectId },
-      { $set: { users: packOwners(owners.map((owner) => (owner && isTheirs(owner) ? undefined : owner))) ?? "" } },
-    );
+    await deliveries.updateOne({ _id, projectId }, { $set: { users: withoutOwners(owners, isTheirs) } });
     if (devices) await deliveries.updateOne({ _id, projectId, state }, { $set: { devices: without(devices) } });
     if (child)
       await deliveries.updateOne({ _id, projectId, state }, { $set: { "child.devices": without(child.devices) } });
   };
 
+  /** One that is being sent gets its rows where those of large sends are, and those are looked at after all of these. */
+  const eraseEmbedded = async (document: WithId<NotificationDocument>, isTheirs: IsTheirs): Promise<void> => {
+    const { _id, projectId, rows = [] } = document;
+    if (document.sending) return spill(projectId, _id);
+    const changes = rows.flatMap((row, at): [string, string][] => {
+      const owners = ownersOf(row);
+      return owners.some((owner) => owner !== undefined && isTheirs(owner))
+        ? [[`rows.${at}.users`, withoutOwners(owners, isTheirs)]]
+        : [];
+    });
+    if (changes.length > 0) await notifications.updateOne({ _id, projectId }, { $set: Object.fromEntries(changes) });
+  };
+
+  const eraseNamed = async ({ projectId, key, at }: Erased): Promise<void> => {
+    for (let after = "" as NotificationId; ; ) {
+      const found = await notifications
+        .find(
+          { projectId, named: { $exists: true }, _id: { $gt: after }, acceptedAt: { $lte: at } },
+          { hint: notificationHints.named },
+        )
+        .sort({ _id: 1 })
+        .limit(notificationsAtATime)
+        .toArray();
+      const isTheirs = isUserOf(projectId, key);
+      for (const document of found) await eraseEmbedded(document, isTheirs);
+      const last = found.at(-1);
+      if (!last || found.length < notificationsAtATime) return;
+      after = last._id;
+    }
+  };
+
   const eraseRows = async ({ projectId, key, at }: Erased): Promise<void> => {
-    const known = new Map<string, boolean>();
-    const isTheirs = (userId: string): boolean => {
-      const before = known.get(userId);
-      if (before !== undefined) return before;
-      const is = userKey(projectId, userId) === key;
-      known.set(userId, is);
-      return is;
-    };
     for (let after = ""; ; ) {
       const found = await deliveries
         .find({ projectId, users: { $exists: true }, _id: { $gt: after } }, { hint: deliveryHints.users })
@@ -96,11 +132,11 @@ export const createUserEraser = (db: Db) => {
         .limit(rowsAtATime)
         .toArray();
       // Ids tell when a notification was made: what a user got who came back is theirs to keep.
+      const isTheirs = isUserOf(projectId, key);
       for (const row of found) if (idTime(row.notificationId) <= at) await eraseRow(row, isTheirs);
       const last = found.at(-1);
       if (!last || found.length < rowsAtATime) return;
       after = last._id;
-      known.clear();
     }
   };
 
@@ -108,6 +144,7 @@ export const createUserEraser = (db: Db) => {
     /** Of what was accepted before the erasure. Repeatable. */
     erase: async (erased: Erased): Promise<void> => {
       await eraseNotifications(erased);
+      await eraseNamed(erased);
       await eraseRows(erased);
     },
   });

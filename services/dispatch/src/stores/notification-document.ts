@@ -1,8 +1,18 @@
-import type { NotificationContent, NotificationId, OutboxEvent, ProjectId } from "@herald/contracts";
+import {
+  type NotificationContent,
+  type NotificationId,
+  type OutboxEvent,
+  type ProjectId,
+  type SendV1,
+  userKey,
+  usersOf,
+} from "@herald/contracts";
 import { type IndexSpec, indexName, outboxIndex } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
 import type { Failures, Tally } from "../domain/counts.ts";
 import type { FinalStatus } from "../domain/notification-status.ts";
+import type { Claim } from "./delivery-document.ts";
+import type { EmbeddedRow } from "./embedded-rows.ts";
 
 /** A notification without its content, which most steps have no use for. */
 export type NotificationState = {
@@ -23,6 +33,8 @@ export type NotificationState = {
   /** When the sweep looks at it; absent when it is final. */
   checkAt?: Date;
   final?: { status: FinalStatus; at: Date; tally: Tally; failures: Failures };
+  /** Its `rows` are being sent for this message; while they move to `deliveries`, `open` is false. */
+  sending?: Claim & { readonly open: boolean };
 };
 
 export type NotificationRecord = NotificationState & { readonly content: NotificationContent };
@@ -33,16 +45,47 @@ export type NotificationDocument = NotificationState & {
   content: string;
   /** `userKey` of the users among its targets; absent: none. */
   userKeys?: string[];
+  /** The ledger of a send to few devices that were, or may yet be, settled all at once. Any other's is in `deliveries`. */
+  rows?: EmbeddedRow[];
+  /** A row names a user. */
+  named?: true;
   outbox?: OutboxEvent[];
 };
 
 /** One as it was just written: the events that it carries since are to be published. */
 export type Told = Pick<NotificationDocument, "_id" | "projectId" | "outbox">;
 
-export const toRecord = ({ outbox: _, userKeys: __, content, ...state }: NotificationDocument): NotificationRecord => ({
-  ...state,
-  content: JSON.parse(content),
-});
+export const toRecord = ({
+  outbox: _,
+  userKeys: __,
+  rows: ___,
+  named: ____,
+  content,
+  ...state
+}: NotificationDocument): NotificationRecord => ({ ...state, content: JSON.parse(content) });
+
+/** Most notifications end within it; a later one is looked at so often. */
+export const checkEveryMs = 60_000;
+
+/** A send as it begins. */
+export const newState = (send: SendV1, now: Date): NotificationState => {
+  const sendAt = send.sendAt === undefined ? undefined : new Date(send.sendAt);
+  const waits = sendAt !== undefined && sendAt > now;
+  return {
+    _id: send.notificationId,
+    projectId: send.projectId,
+    acceptedAt: new Date(send.acceptedAt),
+    ...(sendAt ? { sendAt } : {}),
+    expiresAt: new Date(send.expiresAt),
+    ...(waits ? { dueAt: sendAt } : {}),
+    checkAt: waits ? sendAt : new Date(now.getTime() + checkEveryMs),
+  };
+};
+
+export const newDocument = (state: NotificationState, content: NotificationContent): NotificationDocument => {
+  const userKeys = usersOf(content.targets).map((userId) => userKey(state.projectId, userId));
+  return { ...state, content: JSON.stringify(content), ...(userKeys.length > 0 && { userKeys }) };
+};
 
 const listIndex: IndexSpec = { fields: { projectId: 1, _id: 1 }, purpose: "list" };
 const unfinishedIndex: IndexSpec = {
@@ -64,7 +107,14 @@ const usersIndex: IndexSpec = {
   partial: { userKeys: { $exists: true } },
 };
 
-export const notificationIndexes = [listIndex, unfinishedIndex, endedIndex, usersIndex, outboxIndex];
+/** For the erasure of a user, which looks at all rows of a project that name any. */
+const namedIndex: IndexSpec = {
+  fields: { projectId: 1, _id: 1 },
+  purpose: "named",
+  partial: { named: { $exists: true } },
+};
+
+export const notificationIndexes = [listIndex, unfinishedIndex, endedIndex, usersIndex, namedIndex, outboxIndex];
 
 /** Names of the indexes, for `hint`. */
 export const notificationHints = {
@@ -72,6 +122,7 @@ export const notificationHints = {
   unfinished: indexName(unfinishedIndex),
   ended: indexName(endedIndex),
   users: indexName(usersIndex),
+  named: indexName(namedIndex),
 } as const;
 
 export const notificationCollection = (db: Db): Collection<NotificationDocument> => db.collection("notifications");

@@ -1,12 +1,10 @@
 import {
-  type NotificationContent,
   type NotificationId,
   type PageOf,
   type PageRequest,
   type ProjectId,
   type SendV1,
   userKey,
-  usersOf,
 } from "@herald/contracts";
 import {
   createCounts,
@@ -21,9 +19,12 @@ import type { Db, Filter } from "mongodb";
 import { type Failures, noDevices, type Tally } from "../domain/counts.ts";
 import { finalStatus } from "../domain/notification-status.ts";
 import {
+  checkEveryMs,
   type NotificationDocument,
   type NotificationRecord,
   type NotificationState,
+  newDocument,
+  newState,
   notificationCollection,
   notificationHints,
   notificationIndexes,
@@ -32,10 +33,8 @@ import {
 } from "./notification-document.ts";
 import { notificationAccepted, notificationEnded } from "./notification-events.ts";
 
-/** Most notifications end within it; a later one is looked at so often. */
-const checkEveryMs = 60_000;
 const mostDue = 100;
-const stateOnly = { content: 0, outbox: 0 };
+const stateOnly = { content: 0, outbox: 0, rows: 0 };
 
 /** The final counts, and when they were. */
 export type Ending = { readonly tally: Tally; readonly failures: Failures; readonly now: Date };
@@ -70,7 +69,8 @@ export const createNotificationStore = (db: Db) => {
     const final = { status: finalStatus(cancelledAt !== undefined, tally), at: now, tally, failures };
     const ended = notificationEnded({ _id, projectId }, final);
     const updated = await updateOne(
-      { ...filter, _id, projectId, final: { $exists: false } },
+      { _id, projectId },
+      { ...filter, final: { $exists: false } },
       { $set: { final }, $unset: { checkAt: "", dueAt: "" }, $push: { outbox: ended } },
     );
     if (updated === "not found") return null;
@@ -88,7 +88,7 @@ export const createNotificationStore = (db: Db) => {
       notificationAccepted(state, content.targets),
       ...(state.final ? [notificationEnded(state, state.final)] : []),
     ];
-    const inserted = await insertOne({ ...documentOf(state, content), outbox });
+    const inserted = await insertOne({ ...newDocument(state, content), outbox });
     return inserted ? { document: { ...state, content }, outbox } : undefined;
   };
 
@@ -102,42 +102,11 @@ export const createNotificationStore = (db: Db) => {
       send: SendV1,
       now: Date,
       more: Pick<NotificationState, "abandonedAt"> = {},
-    ): Promise<Inserted | undefined> => insert({ ...toState(send, now), ...more }, send),
-
-    /**
-     * Inserts one whose audience is known. Its events are published by whoever sends it, before the message is acked. Null when it is
-     * there already.
-     */
-    insertResolved: async (
-      send: SendV1,
-      expanded: NonNullable<NotificationState["expanded"]>,
-      now: Date,
-    ): Promise<NotificationRecord | null> => {
-      const { content } = send;
-      const state: NotificationState = { ...toState(send, now), expanded };
-      return (await insertOne(documentOf(state, content))) ? { ...state, content } : null;
-    },
-
-    /**
-     * The end of one whose `batches` are all final, without reading it before; false when it is cancelled, or not as it was. The event
-     * is the caller's to publish.
-     */
-    finishResolved: async (
-      { _id, projectId }: Pick<NotificationState, "_id" | "projectId">,
-      final: NonNullable<NotificationState["final"]>,
-    ): Promise<boolean> => {
-      const updated = await updateOne(
-        { _id, projectId, final: { $exists: false }, cancelledAt: { $exists: false } },
-        { $set: { final }, $unset: { checkAt: "" } },
-      );
-      if (updated !== "unknown") return updated === "updated";
-      const state = await getState(projectId, _id);
-      return state?.final !== undefined && state.cancelledAt === undefined;
-    },
+    ): Promise<Inserted | undefined> => insert({ ...newState(send, now), ...more }, send),
 
     /** A tombstone that the send finds when it comes: cancelled before it began, so nobody was addressed. */
     insertCancelled: (send: SendV1, now: Date): Promise<Inserted | undefined> => {
-      const { checkAt: _, dueAt: __, ...state } = toState(send, now);
+      const { checkAt: _, dueAt: __, ...state } = newState(send, now);
       const final = { status: "cancelled", at: now, tally: noDevices, failures: {} } as const;
       return insert({ ...state, cancelledAt: now, final }, send);
     },
@@ -158,7 +127,8 @@ export const createNotificationStore = (db: Db) => {
     /** Writes what registry dealt, once. */
     expanded: async (projectId: ProjectId, id: NotificationId, expanded: NotificationState["expanded"] & {}) => {
       await updateOne(
-        { _id: id, projectId, final: { $exists: false }, expanded: { $exists: false } },
+        { _id: id, projectId },
+        { final: { $exists: false }, expanded: { $exists: false } },
         { $set: { expanded } },
       );
     },
@@ -281,22 +251,3 @@ export const createNotificationStore = (db: Db) => {
 };
 
 export type NotificationStore = ReturnType<typeof createNotificationStore>;
-
-const documentOf = (state: NotificationState, content: NotificationContent): NotificationDocument => {
-  const userKeys = usersOf(content.targets).map((userId) => userKey(state.projectId, userId));
-  return { ...state, content: JSON.stringify(content), ...(userKeys.length > 0 && { userKeys }) };
-};
-
-const toState = (send: SendV1, now: Date): NotificationState => {
-  const sendAt = send.sendAt === undefined ? undefined : new Date(send.sendAt);
-  const waits = sendAt !== undefined && sendAt > now;
-  return {
-    _id: send.notificationId,
-    projectId: send.projectId,
-    acceptedAt: new Date(send.acceptedAt),
-    ...(sendAt ? { sendAt } : {}),
-    expiresAt: new Date(send.expiresAt),
-    ...(waits ? { dueAt: sendAt } : {}),
-    checkAt: waits ? sendAt : new Date(now.getTime() + checkEveryMs),
-  };
-};

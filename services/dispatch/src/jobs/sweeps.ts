@@ -1,11 +1,11 @@
 import type { Logger } from "@herald/kit";
+import type { Finisher } from "../delivery/finish.ts";
+import type { Pipeline } from "../delivery/pipeline.ts";
 import { batchKey } from "../domain/batch-ids.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 import type { LedgerReads } from "../stores/ledger-reads.ts";
 import type { NotificationState } from "../stores/notification-document.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
-import type { CarryOut } from "./carry-out.ts";
-import type { Finisher } from "./finisher.ts";
 import type { PublishDue } from "./publish-due.ts";
 
 export type Sweeps = {
@@ -21,7 +21,7 @@ type Options = {
   readonly deliveries: DeliveryStore;
   readonly notifications: NotificationStore;
   readonly ledger: LedgerReads;
-  readonly carryOut: Pick<CarryOut, "follow">;
+  readonly pipeline: Pick<Pipeline, "followUp">;
   readonly finisher: Finisher;
   readonly publishDue: PublishDue;
   readonly everyMs: number;
@@ -38,7 +38,7 @@ const lostExpansionMs = 60_000;
 
 /** The safety net under the clock and the handlers: finds what is late, and has it done by whoever would have done it. */
 export const createSweeps = (options: Options): Sweeps => {
-  const { deliveries, notifications, ledger, carryOut, finisher, publishDue, now, log } = options;
+  const { deliveries, notifications, ledger, pipeline, finisher, publishDue, now, log } = options;
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
   let stopped = false;
@@ -49,7 +49,7 @@ export const createSweeps = (options: Options): Sweeps => {
     for (const row of await deliveries.overdue(new Date(at.getTime() - grace))) {
       if (stopped) return;
       const { _id, projectId, state, dueAt = at } = row;
-      if (state === "settled") await carryOut.follow(row);
+      if (state === "settled") await pipeline.followUp(row);
       if (state !== "waiting") continue;
       await publishDue({ kind: "batch", projectId, key: batchKey(_id), id: _id }, dueAt);
       // Whoever was woken may already have put it off for longer.

@@ -1,9 +1,9 @@
 import type { Provider } from "@herald/contracts";
-import { apnsPublicView, checkApnsSettings } from "../providers/apns/settings.ts";
-import { checkFcmSettings, fcmPublicView } from "../providers/fcm/settings.ts";
-import type { CheckedSettings, SettingsRules } from "../providers/settings-problems.ts";
-import type { KeyRing } from "../providers/webpush/key-ring.ts";
-import { checkWebPushSettings, webPushPublicView } from "../providers/webpush/settings.ts";
+import { apnsPublicView, checkApnsSettings } from "./apns/settings.ts";
+import { checkFcmSettings, fcmPublicView } from "./fcm/settings.ts";
+import type { CheckedSettings, SettingsRules } from "./settings-problems.ts";
+import type { KeyRing } from "./webpush/key-ring.ts";
+import { checkWebPushSettings, webPushPublicView } from "./webpush/settings.ts";
 
 /** Settings that can be used and what of them may be shown, or every problem in words. */
 export type CheckedProvider =

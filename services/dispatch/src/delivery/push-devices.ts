@@ -1,23 +1,24 @@
-import { type DeviceId, type Platform, type ProjectId, providerOf } from "@herald/contracts";
+import { type DeviceId, type Platform, type ProjectId, type Provider, providerOf } from "@herald/contracts";
 import type { OpenTokens } from "@herald/payload";
 import type { Outcome } from "../domain/outcome.ts";
 import type { Held, Sendable, Stop } from "../domain/settle-batch.ts";
+import type { Channel, ProviderPool } from "../providers/provider-pool.ts";
+import type { Flight } from "../providers/provider-routes.ts";
 import { keepTrying } from "./keep-trying.ts";
 import type { NotificationWatch, Watched } from "./notification-watch.ts";
-import type { Channel, ProviderPool } from "./provider-pool.ts";
-import type { Flight } from "./provider-routes.ts";
 
 /** The notification's state is looked at before each of these, so a cancel or the end of its life stops all but fifty. */
 export const chunkSize = 50;
 
-export type SendOptions = {
+export type PushDeps = {
   readonly watch: NotificationWatch;
   readonly pool: ProviderPool;
   readonly openTokens: Pick<OpenTokens, "signer">;
   readonly now: () => Date;
 };
 
-export type Sent = {
+export type Pushed = {
+  readonly provider: Provider;
   /** By device; undefined where none was sent, and then `held` or `stop` says why. */
   readonly outcomes: readonly (Outcome | undefined)[];
   readonly stop?: Stop;
@@ -40,18 +41,18 @@ type Batch = {
 };
 
 /** Sends to the devices of a batch, until something stops it, and waits for every answer. Never throws while the database is away: it waits. */
-export const sendBatch = async (
-  { watch, pool, openTokens, now }: SendOptions,
+export const pushDevices = async (
+  { watch, pool, openTokens, now }: PushDeps,
   { watched, devices, platform, moved }: Batch,
   signal: AbortSignal,
-): Promise<Sent> => {
+): Promise<Pushed> => {
   const { projectId, _id: notificationId, content, expiresAt } = watched.document;
   const provider = providerOf[platform];
   const outcomes = new Array<Outcome | undefined>(devices.length).fill(undefined);
   const held = new Map<number, Held>();
   const flights = createFlights();
   const faults: unknown[] = [];
-  let refused: Sent["refused"];
+  let refused: Pushed["refused"];
   let stop: Stop | undefined;
   let prepared: { channel: Channel; push: ReturnType<Channel["client"]["prepare"]> } | undefined;
 
@@ -116,7 +117,7 @@ export const sendBatch = async (
   await flights.over();
   const version = prepared?.channel.version;
   return {
-    ...{ outcomes, held, faults },
+    ...{ provider, outcomes, held, faults },
     ...(stop ? { stop } : {}),
     ...(refused ? { refused } : {}),
     ...(version === undefined ? {} : { version }),

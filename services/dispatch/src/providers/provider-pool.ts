@@ -1,7 +1,7 @@
 import type { ProjectId, Provider } from "@herald/contracts";
 import { HeraldError, type Logger, UnknownMasterKey } from "@herald/kit";
+import type { DispatchMetrics } from "../metrics.ts";
 import type { CredentialDocument, CredentialStore } from "../stores/credential-store.ts";
-import type { DispatchMetrics } from "./metrics.ts";
 import type { ProviderClient } from "./provider-client.ts";
 import {
   createProviderProblems,

@@ -2,13 +2,13 @@ import type { ApnsSettings, FcmSettings, Provider } from "@herald/contracts";
 import type { Transport, TransportOptions } from "@herald/http2-client";
 import { collapseIdOf, renderApns, renderFcm, renderWebPush } from "@herald/payload";
 import { secondsToLive } from "../domain/seconds-to-live.ts";
-import { createApnsClient } from "../providers/apns/client.ts";
-import { createProviderTokens } from "../providers/apns/provider-tokens.ts";
-import { createFcmClient } from "../providers/fcm/client.ts";
-import { createWebPushClient } from "../providers/webpush/client.ts";
-import { isKnownPushService } from "../providers/webpush/endpoint-guard.ts";
-import type { CompleteWebPushSettings } from "../providers/webpush/settings.ts";
+import { createApnsClient } from "./apns/client.ts";
+import { createProviderTokens } from "./apns/provider-tokens.ts";
+import { createFcmClient } from "./fcm/client.ts";
 import type { Message, ProviderClient } from "./provider-client.ts";
+import { createWebPushClient } from "./webpush/client.ts";
+import { isKnownPushService } from "./webpush/endpoint-guard.ts";
+import type { CompleteWebPushSettings } from "./webpush/settings.ts";
 
 /** Makes a client for settings that were checked when they were put. */
 export type ConnectProvider = (provider: Provider, settings: unknown) => ProviderClient;

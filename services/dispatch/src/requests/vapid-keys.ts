@@ -1,6 +1,7 @@
 import { type Answering, answer, type Bus } from "@herald/bus";
 import { ListVapidKeys, type ProjectId, PromoteVapidKey, RetireVapidKey, StageVapidKey } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
+import type { ProviderPool } from "../providers/provider-pool.ts";
 import { findKey, heldKey, type KeyRing, promote, retire, stage } from "../providers/webpush/key-ring.ts";
 import {
   type CompleteWebPushSettings,
@@ -11,7 +12,6 @@ import {
   withRing,
 } from "../providers/webpush/settings.ts";
 import { newVapidKeys } from "../providers/webpush/vapid-keys.ts";
-import type { ProviderPool } from "../sending/provider-pool.ts";
 import type { CredentialStore } from "../stores/credential-store.ts";
 import type { ProviderRecords } from "./provider-records.ts";
 

@@ -10,9 +10,9 @@ import type { DeliveryList } from "../stores/delivery-list.ts";
 import type { DeliveryTrace } from "../stores/delivery-trace.ts";
 import type { DeliveryUsers } from "../stores/delivery-users.ts";
 import type { Sums } from "../stores/ledger-reads.ts";
-import { unsentView } from "./answer-notifications.ts";
 import type { FindNotification } from "./find-notification.ts";
 import { notificationView } from "./notification-view.ts";
+import { unsentView } from "./notifications.ts";
 
 type Options = {
   readonly bus: Bus;

@@ -10,12 +10,12 @@ import {
   providerOf,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
+import type { Sweeps } from "../jobs/sweeps.ts";
+import type { CheckedProvider } from "../providers/check-settings.ts";
+import type { ProviderPool } from "../providers/provider-pool.ts";
+import { freshProblems } from "../providers/provider-problems.ts";
 import type { KeyRing } from "../providers/webpush/key-ring.ts";
 import { type CompleteWebPushSettings, ringOf } from "../providers/webpush/settings.ts";
-import type { CheckedProvider } from "../sending/check-settings.ts";
-import type { ProviderPool } from "../sending/provider-pool.ts";
-import { freshProblems } from "../sending/provider-problems.ts";
-import type { Sweeps } from "../sending/sweeps.ts";
 import type { CredentialDocument, CredentialStore } from "../stores/credential-store.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 import type { ProviderRecords } from "./provider-records.ts";

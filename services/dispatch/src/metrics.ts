@@ -1,6 +1,6 @@
 import type { Provider, ProviderProblemReason } from "@herald/contracts";
 import { meter, secondsHistogram } from "@herald/kit";
-import type { Outcome } from "../domain/outcome.ts";
+import type { Outcome } from "./domain/outcome.ts";
 
 /** What dispatch measures. Added up for each batch: a device costs no call. Labels are providers and outcomes, never ids. */
 export type DispatchMetrics = {

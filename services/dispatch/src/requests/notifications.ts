@@ -10,9 +10,9 @@ import {
   type SendV1,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
+import { freshMs, type NotificationWatch } from "../delivery/notification-watch.ts";
 import { noDevices } from "../domain/counts.ts";
-import { freshMs, type NotificationWatch } from "../sending/notification-watch.ts";
-import type { Sweeps } from "../sending/sweeps.ts";
+import type { Sweeps } from "../jobs/sweeps.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 import type { Sums } from "../stores/ledger-reads.ts";
 import type { NotificationRecord, NotificationState } from "../stores/notification-document.ts";

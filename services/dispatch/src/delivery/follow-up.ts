@@ -1,0 +1,51 @@
+import { providerOf } from "@herald/contracts";
+import { batchKey, scheduleSubject } from "../domain/batch-ids.ts";
+import type { ProviderPool } from "../providers/provider-pool.ts";
+import type { CredentialStore } from "../stores/credential-store.ts";
+import type { BatchFacts } from "../stores/delivery-document.ts";
+import type { DeliveryStore } from "../stores/delivery-store.ts";
+import type { Finisher } from "./finish.ts";
+import type { Schedule } from "./schedule.ts";
+
+export type FollowUpDeps = {
+  readonly deliveries: Pick<DeliveryStore, "storeChild" | "resume">;
+  readonly credentials: Pick<CredentialStore, "find">;
+  readonly pool: Pick<ProviderPool, "refused" | "forget">;
+  readonly finisher: Pick<Finisher, "check">;
+  readonly schedule: Schedule;
+  readonly now: () => Date;
+};
+
+/**
+ * What follows from a row that is settled: its child with the time of its next attempt, or the end of the notification. Repeatable.
+ * `version`: of the settings that the row was sent with, where the caller knows it.
+ */
+export type FollowUp = (batch: BatchFacts, sent?: { readonly version?: string | undefined }) => Promise<void>;
+
+export const createFollowUp = ({ deliveries, credentials, pool, finisher, schedule, now }: FollowUpDeps): FollowUp => {
+  const plan = async (
+    child: NonNullable<Awaited<ReturnType<DeliveryStore["storeChild"]>>>,
+    version: string | undefined,
+  ): Promise<void> => {
+    const { projectId, _id, generation, dueAt, paused } = child;
+    await schedule({
+      subject: scheduleSubject(batchKey(_id), generation),
+      at: dueAt,
+      data: { kind: "batch", projectId, key: batchKey(_id), id: _id },
+    });
+    if (!paused && version === undefined) return;
+    // New settings that came between the attempt and this row have woken the others without it.
+    const credential = await credentials.find(projectId, providerOf[child.platform]);
+    if (credential?.paused || (!paused && credential?.version === version)) return;
+    // Refused here a moment ago: the pause is on its way to the database, and woken it would only find that out again.
+    if (credential && pool.refused(credential)) return;
+    pool.forget(projectId, providerOf[child.platform]);
+    await deliveries.resume(projectId, child.platform, now());
+  };
+
+  return async (batch, { version } = {}) => {
+    const child = await deliveries.storeChild(batch);
+    if (child) await plan(child, version);
+    else await finisher.check(batch.projectId, batch.notificationId);
+  };
+};

@@ -1,0 +1,84 @@
+import type { DeviceId } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { rootGeneration } from "../domain/batch-ids.ts";
+import { type Settlement, settleBatch } from "../domain/settle-batch.ts";
+import type { Run } from "../stores/delivery-document.ts";
+import type { Finisher } from "./finish.ts";
+import { createFollowUp, type FollowUp, type FollowUpDeps } from "./follow-up.ts";
+import { keepTrying } from "./keep-trying.ts";
+import { createSend, type Send, type SendDeps, type Sent } from "./send.ts";
+import { createSettle, type SettleDeps } from "./settle.ts";
+
+export type PipelineDeps = SendDeps & SettleDeps & FollowUpDeps & { readonly finisher: Finisher };
+
+/** The way of every row of the ledger, of small sends and of large ones: send, settle, follow up. */
+export type Pipeline = {
+  /** All of it, for a row that was started; not to those devices who `moved`. */
+  deliver(run: Run, signal: AbortSignal, moved?: ReadonlySet<DeviceId>): Promise<void>;
+  /** The same for a row whose message was given up: none of its devices is sent to. */
+  abandon(run: Run, signal: AbortSignal): Promise<void>;
+  send: Send;
+  /** What comes after {@link send}. */
+  complete(run: Run, sent: Sent, signal: AbortSignal): Promise<void>;
+  followUp: FollowUp;
+};
+
+export const createPipeline = (deps: PipelineDeps): Pipeline => {
+  const { finisher, watch } = deps;
+  const send = createSend(deps);
+  const settle = createSettle(deps);
+  const followUp = createFollowUp(deps);
+
+  /**
+   * `others`: this process is sending more batches of the notification. Those are not final yet, and whoever settles the last of them
+   * looks for the end, so that looking now would be in vain.
+   */
+  const next = async (
+    run: Run,
+    settled: Settlement | undefined,
+    { others, version }: { others: boolean; version?: string | undefined },
+  ): Promise<void> => {
+    if (settled && (settled.waiting || run.generation !== rootGeneration)) await followUp(run, { version });
+    else if (!others) await finisher.check(run.projectId, run.notificationId, settled);
+  };
+
+  return {
+    send,
+    followUp,
+
+    complete: async (run, { settlement, version }, signal) =>
+      next(run, await settle(run, settlement, signal), { others: false, version }),
+
+    deliver: async (run, signal, moved = new Set()) => {
+      const watched = await keepTrying(() => watch.get(run.projectId, run.notificationId), signal);
+      if (!watched) throw new HeraldError("notification-not-found", `the batch ${run._id} belongs to no notification`);
+      let settled: Settlement | undefined;
+      let version: string | undefined;
+      watched.running++;
+      try {
+        const sent = await send(run, watched, moved, signal);
+        version = sent.version;
+        settled = await settle(run, sent.settlement, signal);
+      } finally {
+        watched.running--;
+      }
+      await next(run, settled, { others: watched.running > 0, version });
+    },
+
+    abandon: async (run, signal) => {
+      const { devices, startedAt } = run;
+      const settlement = settleBatch({
+        devices,
+        outcomes: [],
+        stop: { kind: "abandoned" },
+        startedAt,
+        now: startedAt,
+        expiresAt: startedAt,
+        cancelled: false,
+        keepDevices: true,
+        random: 0,
+      });
+      await next(run, await settle(run, settlement, signal), { others: false });
+    },
+  };
+};

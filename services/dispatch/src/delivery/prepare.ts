@@ -1,0 +1,56 @@
+import { ask, type Bus } from "@herald/bus";
+import {
+  type Addressee,
+  CheckRecipients,
+  type DeviceId,
+  maxGroupSize,
+  type Platform,
+  type ProjectId,
+  ResolveSends,
+  type SendV1,
+} from "@herald/contracts";
+import { createGroupCommit } from "@herald/kit";
+import type { Sendable } from "../domain/settle-batch.ts";
+
+/** Whom a send reaches: a batch for each platform, devices sorted by id, and the targets that named no active device. */
+export type Resolution = {
+  readonly batches: readonly { readonly platform: Platform; readonly devices: Addressee[] }[];
+  readonly unmatched: readonly string[];
+};
+
+/** Whom a send reaches now. `null`: more devices than a small send has, or targets that no index answers. */
+export type ResolveSend = (send: SendV1) => Promise<Resolution | null>;
+
+/** What is sent to more devices goes through pages and queues, which are fair to others and hold nothing in memory. */
+const maxSmallAudience = 100;
+/** Asks registry for the sends of the same moment together. Throws `service-away` and `bus-away`. */
+export const createResolveSend = (bus: Bus): ResolveSend =>
+  createGroupCommit<SendV1, Resolution | null>(
+    async (sends) => {
+      const request = sends.map(({ projectId, content }) => ({ projectId, targets: content.targets }));
+      return (await ask(bus, ResolveSends, { sends: request, limit: maxSmallAudience })).sends;
+    },
+    { most: maxGroupSize, concurrent: 1 },
+  );
+
+/**
+ * Which of the devices that waited may not be sent to any more: they are gone, inactive, or no longer the user's whose they were when
+ * the audience was read. Throws `service-away` while registry cannot be asked.
+ */
+export type CheckWaiting = (
+  projectId: ProjectId,
+  devices: readonly Pick<Sendable, "id" | "userId">[],
+  /** What was for one person does not follow a device to its next user; what was for all does. */
+  personal: boolean,
+) => Promise<ReadonlySet<DeviceId>>;
+
+const nobody: ReadonlySet<DeviceId> = new Set();
+
+export const createCheckWaiting =
+  (bus: Bus): CheckWaiting =>
+  async (projectId, devices, personal) => {
+    if (devices.length === 0) return nobody;
+    const asked = devices.map(({ id, userId }) => ({ id, ...(personal && userId !== undefined && { userId }) }));
+    const { moved } = await ask(bus, CheckRecipients, { projectId, devices: asked });
+    return moved.length === 0 ? nobody : new Set(moved);
+  };

@@ -1,0 +1,244 @@
+import {
+  type Addressee,
+  type GroupedSend,
+  newDeviceId,
+  newNotificationIds,
+  newProjectId,
+  userKey,
+} from "@herald/contracts";
+import { type FreshDatabase, freshDatabase } from "@herald/testing";
+import type { Db } from "mongodb";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { rootBatchId } from "../domain/batch-ids.ts";
+import type { Outcome } from "../domain/outcome.ts";
+import { settleBatch } from "../domain/settle-batch.ts";
+import { deliveryCollection, type Run } from "./delivery-document.ts";
+import { createDeliveryList } from "./delivery-list.ts";
+import { createDeliveryStore } from "./delivery-store.ts";
+import { createDeliveryTrace } from "./delivery-trace.ts";
+import { createDeliveryUsers } from "./delivery-users.ts";
+import { createUserEraser } from "./erase-user.ts";
+import { createLedgerReads } from "./ledger-reads.ts";
+import { notificationCollection } from "./notification-document.ts";
+import { createNotificationStore } from "./notification-store.ts";
+import { createSmallSendStore } from "./small-send-store.ts";
+
+let database: FreshDatabase;
+let db: Db;
+const stores = () => ({
+  sends: createSmallSendStore(db),
+  notifications: createNotificationStore(db),
+  deliveries: createDeliveryStore(db),
+  ledger: createLedgerReads(db),
+  list: createDeliveryList(db, () => "apns-id").list,
+  trace: createDeliveryTrace(db, () => "apns-id").trace,
+  usersOf: createDeliveryUsers(db).usersOf,
+});
+let all: ReturnType<typeof stores>;
+beforeAll(async () => {
+  database = await freshDatabase();
+  db = database.client.db(database.name);
+  all = stores();
+  for (const { ensureIndexes } of [all.notifications, all.deliveries]) await ensureIndexes();
+});
+afterAll(() => database.drop());
+
+const projectId = newProjectId(new Date());
+const now = new Date("2030-01-01T12:00:00.000Z");
+const claim = { at: 1, sequence: 7 };
+const page = { by: "page", page: 1, perPage: 10 } as const;
+
+const device = (userId?: string): Addressee => ({
+  id: newDeviceId(new Date()),
+  token: "a".repeat(64),
+  tokenAt: 0,
+  ...(userId === undefined ? {} : { userId }),
+});
+
+/** A send to some devices, stored as it is before its pushes. */
+const store = async (devices: readonly Addressee[]) => {
+  const [notificationId = "ntf_" as const] = newNotificationIds(new Date(), 1);
+  const send: GroupedSend = {
+    projectId,
+    notificationId,
+    content: { title: "Hello", targets: ["token:a"] },
+    acceptedAt: now.toISOString(),
+    expiresAt: new Date(now.getTime() + 60_000).toISOString(),
+  };
+  const batches =
+    devices.length === 0
+      ? []
+      : [
+          {
+            batchId: rootBatchId(notificationId, 0),
+            projectId,
+            notificationId,
+            lane: "direct" as const,
+            platform: "ios" as const,
+            devices: [...devices],
+          },
+        ];
+  const stored = await all.sends.insert(send, { batches, unmatched: [] }, claim, now);
+  if (!stored) throw new Error("it was there already");
+  return { send, id: notificationId, ...stored };
+};
+
+const settled = (run: Run, outcome: Outcome = { kind: "accepted" }) => ({
+  run,
+  settlement: settleBatch({
+    devices: run.devices,
+    outcomes: run.devices.map(() => outcome),
+    startedAt: now,
+    now,
+    expiresAt: new Date(now.getTime() + 60_000),
+    cancelled: false,
+    keepDevices: false,
+    random: 0,
+  }),
+});
+
+const rowsStored = (id: string) => deliveryCollection(db).countDocuments({ notificationId: id as never });
+
+test("a send that ends at once is one document from its pushes to its end", async () => {
+  const [one, two] = [device("anna"), device()];
+  const { id, document, runs } = await store([one, two]);
+  expect((await all.list({ projectId, notificationId: id }, page)).data).toMatchObject([
+    { device_id: one.id, user_id: "anna", status: "pending", attempts: 0 },
+    { device_id: two.id, status: "pending" },
+  ]);
+  expect(await all.trace(projectId, id, two.id)).toMatchObject({ delivery: { status: "pending" } });
+  expect(
+    await all.sends.end(
+      document,
+      runs.map((run) => settled(run)),
+      now,
+    ),
+  ).toMatchObject({
+    final: { status: "completed", tally: { devices: 2, accepted: 2 } },
+    events: [{ event: "DeliveryAcceptedV1" }],
+    outbox: [],
+  });
+  expect(await rowsStored(id)).toBe(0);
+  expect((await all.notifications.get(projectId, id))?.final).toMatchObject({ tally: { accepted: 2 } });
+  expect((await all.list({ projectId, notificationId: id, status: "accepted" }, page)).data).toMatchObject([
+    { device_id: one.id, user_id: "anna", provider_id: "apns-id", attempts: 1 },
+    { device_id: two.id, attempts: 1 },
+  ]);
+  const first = await all.list({ projectId, notificationId: id }, { by: "key", perPage: 1, after: "" });
+  expect(first).toMatchObject({ data: [{ device_id: one.id }], next: expect.any(String) });
+  expect(
+    await all.list({ projectId, notificationId: id }, { by: "key", perPage: 1, after: String(Object(first).next) }),
+  ).toMatchObject({ data: [{ device_id: two.id }], next: null });
+  expect((await all.trace(projectId, id, one.id)).attempts).toMatchObject([{ attempt: 1, outcome: "accepted" }]);
+  expect(
+    await all.usersOf(
+      projectId,
+      [one, two].map((each) => ({ notificationId: id, deviceId: each.id })),
+    ),
+  ).toEqual(["anna", null]);
+  const document_ = await notificationCollection(db).findOne({ _id: id });
+  expect(document_?.rows?.[0]).not.toHaveProperty("devices");
+  expect(document_).not.toHaveProperty("checkAt");
+});
+
+test("a send that reaches nobody ends as it is stored", async () => {
+  const { document, runs } = await store([]);
+  expect({ document, runs }).toMatchObject({ document: { final: { status: "completed" } }, runs: [] });
+  expect(document).not.toHaveProperty("sending");
+});
+
+test("what its ledger does not say again is in the outbox, and an end whose answer was lost is the same end", async () => {
+  const { document, runs } = await store([device()]);
+  const outcomes = runs.map((run) =>
+    settled(run, { kind: "rejected", reason: "internal", providerReason: "BadTopic" }),
+  );
+  const ended = await all.sends.end(document, outcomes, now);
+  expect(ended?.outbox).toMatchObject([{ event: "DeliveryFailedV1" }]);
+  expect(await all.sends.end(document, outcomes, now)).toEqual(ended);
+});
+
+test("many that end in the same moment all end", async () => {
+  const some = await Promise.all(Array.from({ length: 40 }, () => store([device()])));
+  const ended = await Promise.all(
+    some.map(({ document, runs }) =>
+      all.sends.end(
+        document,
+        runs.map((run) => settled(run)),
+        now,
+      ),
+    ),
+  );
+  expect(ended.every((one) => one?.final.tally.accepted === 1)).toBe(true);
+  const found = await Promise.all(some.map(({ id }) => all.notifications.get(projectId, id)));
+  expect(found.map((one) => one?.final?.tally.accepted)).toEqual(some.map(() => 1));
+});
+
+test("one that was cancelled meanwhile does not end so: its ledger goes where that of large sends is", async () => {
+  const [one] = [device("anna")];
+  const { id, document, runs } = await store([one]);
+  const other = await store([device()]);
+  await all.notifications.cancelBegun(projectId, id, now);
+  const [ended, good] = await Promise.all(
+    [{ document, runs }, other].map((each) =>
+      all.sends.end(
+        each.document,
+        each.runs.map((run) => settled(run)),
+        now,
+      ),
+    ),
+  );
+  expect(ended).toBeUndefined();
+  expect(good).toMatchObject({ final: { status: "completed" } });
+  for (let times = 0; times < 2; times++) await all.sends.spill(projectId, id);
+  expect(await rowsStored(id)).toBe(1);
+  expect((await all.list({ projectId, notificationId: id }, page)).data).toMatchObject([{ status: "pending" }]);
+  for (const run of runs) expect(await all.deliveries.settle(run, settled(run).settlement, now)).toHaveLength(1);
+  expect(await all.ledger.sums(projectId, id)).toMatchObject({ tally: { devices: 1, accepted: 1 } });
+});
+
+test("a move to the other ledger that a crash interrupted is completed by whoever comes next", async () => {
+  const { id, document, runs } = await store([device()]);
+  await notificationCollection(db).updateOne({ _id: id }, { $set: { "sending.open": false } });
+  expect(
+    await all.sends.end(
+      document,
+      runs.map((run) => settled(run)),
+      now,
+    ),
+  ).toBeUndefined();
+  expect((await all.list({ projectId, notificationId: id }, page)).data).toHaveLength(1);
+  await all.sends.spill(projectId, id);
+  const again = await all.deliveries.restart(projectId, rootBatchId(id, 0), claim, now);
+  expect(again).toMatchObject({ starts: 2, devices: [{ repeat: true }] });
+  expect(await all.deliveries.restart(projectId, rootBatchId(id, 0), { at: 1, sequence: 8 }, now)).toBeUndefined();
+});
+
+test("of one that has ended nothing is moved", async () => {
+  const { id, document, runs } = await store([device()]);
+  await all.sends.end(
+    document,
+    runs.map((run) => settled(run)),
+    now,
+  );
+  await all.sends.spill(projectId, id);
+  expect(await rowsStored(id)).toBe(0);
+  expect((await all.list({ projectId, notificationId: id }, page)).data).toHaveLength(1);
+});
+
+test("an erased user is in no ledger any more, whether their send has ended or is under way", async () => {
+  const ended = await store([device("eve"), device("anna")]);
+  await all.sends.end(
+    ended.document,
+    ended.runs.map((run) => settled(run)),
+    now,
+  );
+  const underWay = await store([device("eve")]);
+  const { erase } = createUserEraser(db, all.sends);
+  await erase({ projectId, key: userKey(projectId, "eve"), at: now });
+  const usersIn = async (id: typeof ended.id) =>
+    (await all.list({ projectId, notificationId: id }, page)).data.map(({ user_id }) => user_id);
+  expect(await usersIn(ended.id)).toEqual([undefined, "anna"]);
+  expect(await usersIn(underWay.id)).toEqual([undefined]);
+  const [row] = await deliveryCollection(db).find({ notificationId: underWay.id }).toArray();
+  expect(JSON.stringify(row)).not.toContain('"eve"');
+});
