@@ -22,7 +22,7 @@ export default defineConfig({
         ssr,
         test: {
           name: "unit",
-          include: ["{packages,services}/*/{src,test}/**/*.unit.test.ts"],
+          include: ["{packages,services}/*/{src,test}/**/*.unit.test.ts", "bench/src/**/*.unit.test.ts"],
           retry,
           testTimeout: 30_000, // properties tried on hundreds of values, on a machine with other work
         },

@@ -1,6 +1,6 @@
 import { createECDH, diffieHellman, generateKeyPairSync, randomBytes } from "node:crypto";
-import { connect } from "node:http2";
 import { encryptPush, newSenderKeys } from "../../services/dispatch/src/providers/webpush/encryption.ts";
+import { apnsBody, apnsHeaders, connectFloor, pushData } from "./floor-client.ts";
 
 /**
  * The floor: `node:http2` alone sends so many pushes over one connection with 500 in flight, and does nothing else; for Web Push
@@ -12,15 +12,8 @@ import { encryptPush, newSenderKeys } from "../../services/dispatch/src/provider
 const inFlightMost = 500;
 const [provider = "apns", url = "", count = "0"] = process.argv.slice(2);
 const pushes = Number(count);
-const session = connect(url, { ca: process.env.BENCH_CA ?? "" });
-await new Promise((resolve) => session.once("remoteSettings", resolve));
-session.setLocalWindowSize(1 << 24);
+const client = await connectFloor(url);
 
-const notification = {
-  notification_id: "ntf_06bq4ghm31tz5d2ns8y7k9w0ac",
-  project_id: "prj_06bq4ghm31tz5d2ns8y7k9w0ac",
-  token: "x".repeat(96),
-};
 const alert = { title: "Hello", body: "World" };
 const browser = createECDH("prime256v1");
 browser.generateKeys();
@@ -28,7 +21,7 @@ const keys = { p256dh: browser.getPublicKey("base64url"), auth: randomBytes(16).
 /** As in Herald, one of these serves a batch. */
 const senderKeys = newSenderKeys();
 const encrypt = async (): Promise<Buffer> => {
-  const encrypted = await encryptPush(JSON.stringify({ ...notification, ...alert }), keys, senderKeys);
+  const encrypted = await encryptPush(JSON.stringify({ ...pushData, ...alert }), keys, senderKeys);
   if ("problem" in encrypted) throw new Error(encrypted.problem);
   return encrypted.body;
 };
@@ -42,19 +35,7 @@ const agree = (): Promise<unknown> =>
 
 /** What Herald sends, without Herald. */
 const requests = {
-  apns: {
-    headers: {
-      ":path": `/3/device/${"a".repeat(64)}`,
-      authorization: `bearer ${"x".repeat(220)}`,
-      "apns-topic": "com.example.app",
-      "apns-push-type": "alert",
-      "apns-priority": "10",
-      "apns-expiration": "1900000000",
-      "apns-id": "123e4567-e89b-12d3-a456-426614174000",
-      "apns-collapse-id": "ntf_06bq4ghm31tz5d2ns8y7k9w0ac",
-    },
-    body: () => JSON.stringify({ aps: { alert }, ...notification }),
-  },
+  apns: { headers: apnsHeaders, body: () => apnsBody(alert) },
   fcm: {
     headers: {
       ":path": "/v1/projects/bench/messages:send",
@@ -63,7 +44,7 @@ const requests = {
     },
     body: () =>
       JSON.stringify({
-        message: { token: "a".repeat(160), notification: alert, data: notification, android: { ttl: "3600s" } },
+        message: { token: "a".repeat(160), notification: alert, data: pushData, android: { ttl: "3600s" } },
       }),
   },
   webpush: {
@@ -80,24 +61,6 @@ const requests = {
   },
 };
 const request = requests[provider as keyof typeof requests];
-const headers = { ":method": "POST", ...request.headers };
-
-const send = (body: string | Buffer): Promise<void> =>
-  new Promise((resolve, reject) => {
-    const stream = session.request(headers);
-    let status = 0;
-    stream.on("response", (answer) => {
-      status = answer[":status"] ?? 0;
-    });
-    stream.on("error", reject);
-    stream.on("close", () => {
-      if (status === 200 || status === 201) resolve();
-      else reject(new Error(`answered ${status}`));
-    });
-    stream.resume();
-    stream.end(body);
-  });
-
 /** Does it so many times, as many at once as fit in flight; what it took of the CPU, in microseconds. */
 const repeat = async (total: number, once: () => Promise<unknown>): Promise<number> => {
   const before = process.cpuUsage();
@@ -111,7 +74,7 @@ const repeat = async (total: number, once: () => Promise<unknown>): Promise<numb
 };
 const push = async (): Promise<void> => {
   const body = request.body();
-  await send(typeof body === "string" ? body : await body);
+  await client.push(request.headers, typeof body === "string" ? body : await body);
 };
 
 // Warm, as the services are.
@@ -123,4 +86,4 @@ const encrypts = provider === "webpush" ? pushes : 0;
 const encryptMicros = await repeat(encrypts, encrypt);
 const agreeMicros = await repeat(encrypts, agree);
 process.stdout.write(`${JSON.stringify({ pushes, seconds, cpuMicros, encryptMicros, agreeMicros })}\n`);
-session.close();
+client.close();

@@ -2,16 +2,21 @@ import { createECDH, generateKeyPairSync, randomBytes } from "node:crypto";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { type ProjectId, Provider } from "@herald/contracts";
 import { MongoClient } from "mongodb";
-import { seedDevices } from "../../services/registry/src/stores/seed-devices.ts";
-import { end, start } from "./processes.ts";
+import { type SeedDevice, seedDevices } from "../../services/registry/src/stores/seed-devices.ts";
+import { services } from "./cost.ts";
+import { childOf, end, start } from "./processes.ts";
+import { createProfiler, inspectorOptions } from "./profiler.ts";
 import type { Sink } from "./sinks.ts";
+import { versionsOf } from "./versions.ts";
 
 type Local = {
   readonly gateway: string;
   readonly adminToken: string;
+  readonly nats: { readonly url: string };
   readonly mongo: { readonly url: string };
   readonly processes: Readonly<Record<string, number>>;
 };
@@ -54,6 +59,11 @@ const credentials = () => ({
   },
   webpush: { subject: "mailto:bench@example.com" },
 });
+
+/** The local stack says in front of each line whose it is. */
+const logLine = /^\w+ +\| /;
+/** Enough to see why a row failed. */
+const maxLastWords = 5;
 
 /** How many browsers the subscriptions are of: making a key for each would take longer than the bench. */
 const browsers = 50;
@@ -112,21 +122,31 @@ const createSender = (
     });
     return answer.data.id;
   };
+  type Taken = { readonly id?: string; readonly errors?: unknown };
   return {
     project,
     /** Reads below `/api/v1`. */
     get,
     post,
+    /** Several in one request; resolves to what became of each. */
+    postBatch: async (notifications: readonly Wanted[]): Promise<readonly Taken[]> =>
+      (await request<{ data: Taken[] }>(`${api}/notifications/batch`, project.token, "POST", { notifications })).data,
     /** Puts so many new devices of a provider's platform, all subscribed to the topic, and resolves to the ids of the first thousands. */
-    seed: async (provider: Provider, topic: string, devices: number): Promise<readonly string[]> => {
+    seed: async (
+      provider: Provider,
+      topic: string,
+      devices: number,
+      describe: (index: number) => Pick<SeedDevice, "user" | "metadata"> = () => ({}),
+    ): Promise<readonly string[]> => {
       const wanted = function* () {
         for (let index = 0; index < devices; index++) {
           const token = (++tokens).toString(16).padStart(64, "0");
-          if (provider === "apns") yield { token, platform: "ios" as const, topics: [topic] };
-          if (provider === "fcm") yield { token: `${token}:${token}`, platform: "android" as const, topics: [topic] };
+          const device = { topics: [topic], ...describe(index) };
+          if (provider === "apns") yield { ...device, token, platform: "ios" as const };
+          if (provider === "fcm") yield { ...device, token: `${token}:${token}`, platform: "android" as const };
           const keys = subscribers[index % browsers];
           if (provider === "webpush" && keys !== undefined)
-            yield { token: `${sinks.webpush.url}/push/${token}`, keys, platform: "web" as const, topics: [topic] };
+            yield { ...device, token: `${sinks.webpush.url}/push/${token}`, keys, platform: "web" as const };
         }
       };
       let first: readonly string[] | undefined;
@@ -135,6 +155,8 @@ const createSender = (
     },
     send: (topic: string): Promise<string> =>
       post({ title: "Hello", body: "World", targets: [`topic:${topic}`], ttl: 3600 }),
+    /** How many pushes the statistics have. */
+    sent: async (): Promise<number> => (await get<{ data: { totals: { sent: number } } }>("/stats")).data.totals.sent,
     progress: async (id: string): Promise<Progress> => (await get<{ data: Progress }>(`/notifications/${id}`)).data,
     /** How many opens of a notification the statistics have. */
     opened: async (notification: string): Promise<number> =>
@@ -144,8 +166,11 @@ const createSender = (
 
 export type Sender = ReturnType<typeof createSender>;
 
-/** The whole system as `npm start` runs it, in a folder of its own and on free ports, with a project that sends to the sinks. */
-export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>) => {
+/**
+ * The whole system as `npm start` runs it, in a folder of its own and on free ports, with a project that sends to the sinks. Profiles
+ * of the services go to the folder that is named, if one is.
+ */
+export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>, profiles?: string) => {
   const openKeys = `bench:${randomBytes(32).toString("base64")}`;
   const dataDir = await mkdtemp(join(tmpdir(), "herald-bench-"));
   const child = start("packages/local-stack/src/start.ts", [], {
@@ -155,8 +180,15 @@ export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>) => {
     HERALD_OPEN_KEYS: openKeys,
     // As in production: the local stack's own are for tests.
     HERALD_GATEWAY_LIMIT_FAILURES: "100",
+    ...(profiles === undefined ? {} : { NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ""} ${inspectorOptions}` }),
   });
-  child.stdout?.resume();
+  if (child.stdout === null) throw new Error("the system prints nowhere");
+  const printed = createInterface({ input: child.stdout });
+  const lastWords: string[] = [];
+  printed.on("line", (line: string) => {
+    if (logLine.test(line) && lastWords.push(line) > maxLastWords) lastWords.shift();
+  });
+  const profiler = profiles === undefined ? undefined : createProfiler(printed, services, profiles);
   const readLocal = async (): Promise<Local> => {
     while (child.exitCode === null) {
       try {
@@ -171,11 +203,23 @@ export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>) => {
   const mongo = await new MongoClient(local.mongo.url).connect();
   const senderOf = async (name: string): Promise<Sender> =>
     createSender(local.gateway, mongo, sinks, await newProject(local, sinks, name));
+  // FerretDB stands before a PostgreSQL that the local stack starts beside it, and does not name.
+  const postgres = child.pid === undefined ? undefined : childOf(child.pid, "/bin/postgres");
+  const started: Record<string, number | undefined> = { ...local.processes, postgres };
+  const processes = [...services, "nats", "mongo", "postgres"].flatMap((name) => {
+    const pid = started[name];
+    return pid === undefined ? [] : [[name, pid] as const];
+  });
   return {
     ...(await senderOf("bench")),
-    processes: local.processes,
+    /** Of Herald's services, and of broker and database where they run on this machine. */
+    processes: Object.fromEntries(processes),
+    ...(profiler === undefined ? {} : { profiler }),
+    versions: await versionsOf(local.nats.url, mongo),
     gateway: local.gateway,
     openKeys,
+    /** The newest lines of its log, which has warnings and errors alone. */
+    lastWords: (): readonly string[] => lastWords,
     /** Sends to the same sinks. */
     anotherProject: (name = "other"): Promise<Sender> => senderOf(name),
     /** The database of a service, for what would take too long through the interface. */

@@ -1,66 +1,82 @@
-import { writeFile } from "node:fs/promises";
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { Provider } from "@herald/contracts";
 import { startSystem } from "./herald.ts";
+import { help, type Options, readOptions } from "./options.ts";
 import { page } from "./page.ts";
+import { plot } from "./plot.ts";
 import { end, firstLine, start } from "./processes.ts";
-import { printTable, type Table } from "./row.ts";
+import type { Profiler } from "./profiler.ts";
+import type { Context } from "./row.ts";
 import { allRows } from "./rows/all-rows.ts";
 import type { Sink } from "./sinks.ts";
+import { printTable, type Table } from "./table.ts";
+import { topFunctions } from "./top-functions.ts";
 
-const names = allRows.map(({ name }) => name);
-const { values } = parseArgs({
-  options: {
-    /** Rows, with commas between them; absent: all. */
-    only: { type: "string", default: names.join(",") },
-    devices: { type: "string", default: "10000,100000" },
-    /** Devices of the row that shows whether cost grows with the audience. */
-    largest: { type: "string", default: "1000000" },
-    opens: { type: "string", default: "50000" },
-    /** Opens that are stored, and devices that are listed, by project. */
-    "opens-stored": { type: "string", default: "10000,100000" },
-    listed: { type: "string", default: "1000,100000" },
-    runs: { type: "string", default: "3" },
-    /** Writes what was measured to docs/performance.md. */
-    write: { type: "boolean", default: false },
-  },
-});
-const wanted = values.only.split(",");
-const unknown = wanted.filter((name) => !names.includes(name));
-if (unknown.length > 0) {
-  console.error(`--only: there is no ${unknown.join(", ")}; there are ${names.join(", ")}`);
-  process.exit(1);
+const docs = join(import.meta.dirname, "../../docs");
+const args = process.argv.slice(2);
+const functionsShown = 10;
+
+const options = ((): Options => {
+  try {
+    return readOptions(args, allRows, Boolean(process.env.HERALD_BENCH_PEER));
+  } catch (error) {
+    console.error(`${(error as Error).message}\n\`npm run bench -- --help\` lists rows and options.`);
+    process.exit(1);
+  }
+})();
+if (options.help) {
+  console.log(help(allRows));
+  process.exit(0);
 }
-const runs = Number(values.runs);
-const performancePage = join(import.meta.dirname, "../../docs/performance.md");
+const { rows, runs } = options;
+
+const printProfile = (profiler: Profiler): void => {
+  for (const [service, profiles] of profiler.profiles()) {
+    console.log(`\n${service}: functions with the most self time`);
+    for (const { name, selfMs, share } of topFunctions(profiles, functionsShown))
+      console.log(`  ${selfMs.toFixed(0).padStart(7)} ms ${(share * 100).toFixed(1).padStart(5)} %  ${name}`);
+  }
+};
 
 console.log("The sinks accept everything and count; HTTP/2 framed by hand in Node, each a process of its own.");
+const profiles = options.profile ? await mkdtemp(join(tmpdir(), "herald-profiles-")) : undefined;
+if (profiles !== undefined) console.log(`CPU profiles are kept in ${profiles}; figures are slower than without.`);
 const processes = Provider.options.map((provider) => start("bench/src/sink.ts", [provider]));
 const [apns, fcm, webpush] = await Promise.all(processes.map((process) => firstLine<Sink>(process)));
 if (!apns || !fcm || !webpush) throw new Error("a sink did not start");
 const sinks = { apns, fcm, webpush };
-const system = await startSystem(sinks);
-const numbers = (text: string): number[] => text.split(",").map(Number);
-const context = {
-  system,
-  sinks,
-  runs,
-  sizes: numbers(values.devices),
-  largest: Number(values.largest),
-  opens: Number(values.opens),
-  opensStored: numbers(values["opens-stored"]),
-  listed: numbers(values.listed),
-};
+const system = await startSystem(sinks, profiles);
+const context: Context = { ...options, system, sinks, sizes: options.devices };
+
 const tables: Table[] = [];
+const write = async (): Promise<void> => {
+  await writeFile(
+    join(docs, "performance.md"),
+    page({ tables, runs, args, versions: system.versions, at: new Date() }),
+  );
+  await writeFile(join(docs, "performance.svg"), plot(tables, context.peer?.name));
+};
+
 try {
-  for (const row of allRows.filter(({ name }) => wanted.includes(name)))
-    for await (const table of row.measure(context)) {
-      printTable(table, runs);
-      tables.push(table);
-      // At once: what a later row meets must not lose what was measured.
-      if (values.write) await writeFile(performancePage, page(tables, runs, process.argv.slice(2), new Date()));
+  for (const row of rows) {
+    system.profiler?.begin(row.name);
+    try {
+      for await (const table of row.measure(context)) {
+        printTable(table, runs);
+        tables.push(table);
+        // At once: what a later row meets must not lose what was measured.
+        if (options.write) await write();
+      }
+      if (system.profiler) printProfile(system.profiler);
+    } catch (error) {
+      // Nor must it keep the rows after it from being measured.
+      console.error(`\n${row.name}: ${(error as Error).message}`);
+      for (const line of system.lastWords()) console.error(`  ${line}`);
+      process.exitCode = 1;
     }
+  }
 } finally {
   await system.stop();
   for (const process of processes) await end(process);

@@ -1,6 +1,7 @@
 import { newDeviceId, newNotificationId, type ProjectId } from "@herald/contracts";
 import { createOpenTokens, parseOpenKeys } from "@herald/payload";
 import { converse } from "./converse.ts";
+import { httpRequest } from "./http-request.ts";
 
 /**
  * Reports opens over plain sockets: a client that costs little. A process of its own, with the keys in BENCH_OPEN_KEYS:
@@ -22,7 +23,7 @@ if ("problem" in parsed) throw new Error(parsed.problem);
 const tokens = createOpenTokens(parsed.keys);
 const now = new Date();
 const notificationId = newNotificationId(now);
-const { hostname, port, host } = new URL(gateway);
+const gatewayUrl = new URL(gateway);
 
 const requestOf = (): string => {
   const claim = {
@@ -33,8 +34,8 @@ const requestOf = (): string => {
   } as const;
   const signed = tokens.sign(claim, now);
   const token = kind === "forged" ? `${signed.slice(0, -4)}AAAA` : signed;
-  const body = JSON.stringify({ project_id: projectId, token });
-  return `PUT /api/v1/notifications/${notificationId}/open HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  const path = `/api/v1/notifications/${notificationId}/open`;
+  return httpRequest({ method: "PUT", to: gatewayUrl, path, body: { project_id: projectId, token } });
 };
 
 const perConnection = Math.ceil(Number(count) / connections);
@@ -45,7 +46,7 @@ const statuses: Record<string, number> = {};
 const onAnswer = (_index: number, status: string) => {
   statuses[status] = (statuses[status] ?? 0) + 1;
 };
-const to = { port: Number(port), host: hostname };
+const to = { port: Number(gatewayUrl.port), host: gatewayUrl.hostname };
 
 const begin = performance.now();
 

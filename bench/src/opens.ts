@@ -1,6 +1,5 @@
-import { once } from "node:events";
 import type { System } from "./herald.ts";
-import { firstLine, start } from "./processes.ts";
+import { resultOf } from "./processes.ts";
 
 export type Reported = {
   readonly notification: string;
@@ -15,10 +14,6 @@ export const reportOpens = async (
   kind: { readonly kind: "true" } | { readonly kind: "forged"; readonly pace: number },
 ): Promise<Reported> => {
   const args = [system.gateway, system.project.id, String(count), kind.kind];
-  const child = start("bench/src/open-load.ts", kind.kind === "forged" ? [...args, String(kind.pace)] : args, {
-    BENCH_OPEN_KEYS: system.openKeys,
-  });
-  const reported = await firstLine<Reported>(child);
-  if (child.exitCode === null) await once(child, "exit");
-  return reported;
+  const withPace = kind.kind === "forged" ? [...args, String(kind.pace)] : args;
+  return resultOf("bench/src/open-load.ts", withPace, { BENCH_OPEN_KEYS: system.openKeys });
 };

@@ -1,5 +1,16 @@
 import { cpus, totalmem } from "node:os";
-import { spread, type Table } from "./row.ts";
+import { type Goal, goals, judge } from "./goals.ts";
+import { spread, type Table } from "./table.ts";
+import type { Versions } from "./versions.ts";
+
+export type Page = {
+  readonly tables: readonly Table[];
+  readonly runs: number;
+  /** Of the command. */
+  readonly args: readonly string[];
+  readonly versions: Versions;
+  readonly at: Date;
+};
 
 const section = ({ title, lines }: Table): string =>
   [
@@ -12,39 +23,57 @@ const section = ({ title, lines }: Table): string =>
     ),
   ].join("\n");
 
-const medianOf = ({ lines }: Table, label: string): number =>
-  Number(spread(lines.find((line) => line.label === label)?.values ?? [0])[1]);
-
-/** The CPU of one push, Herald's beside the floor's, of each table that has both. */
-const plot = (tables: readonly Table[]): string => {
-  const labels = { own: "CPU of Herald, µs a push", floor: "floor alone, µs a push" };
-  const both = tables.filter(({ lines }) => lines.some(({ label }) => label === labels.floor));
-  if (both.length === 0) return "";
-  const values = (label: string) => both.map((table) => medianOf(table, label)).join(", ");
-  return `
-\`\`\`mermaid
-xychart-beta
-  title "CPU of a push in µs: bars Herald, line the floor alone"
-  x-axis [${both.map(({ short, title }) => JSON.stringify(short ?? title)).join(", ")}]
-  y-axis "µs"
-  bar [${values(labels.own)}]
-  line [${values(labels.floor)}]
-\`\`\`
-`;
+const goalRow = (goal: Goal, tables: readonly Table[]): string => {
+  const { unit, digits = 0, atMost } = goal;
+  const { reached, ratio, state } = judge(goal, tables);
+  const limit = (value: number) => `${atMost ? "≤" : "≥"} ${value} ${unit}`;
+  const cells = [
+    goal.work,
+    limit(goal.floor),
+    limit(goal.goal),
+    reached === undefined ? "" : `${reached.toFixed(digits)} ${unit}`,
+    ratio === undefined ? "" : ratio.toFixed(2),
+    state,
+  ];
+  return `| ${cells.join(" | ")} |`;
 };
 
+const goalTable = (tables: readonly Table[]): string =>
+  [
+    "| | floor | goal | reached | ratio to the floor | |",
+    "| --- | ---: | ---: | ---: | ---: | --- |",
+    ...goals.map((goal) => goalRow(goal, tables)),
+  ].join("\n");
+
 /** docs/performance.md. */
-export const page = (tables: readonly Table[], runs: number, args: readonly string[], at: Date): string => {
+export const page = ({ tables, runs, args, versions, at }: Page): string => {
   const command = ["npm run bench", ...(args.length > 0 ? ["--", ...args] : [])].join(" ");
-  const machine = `${cpus().length} cores (${cpus()[0]?.model.trim() ?? "unknown"}), ${Math.round(totalmem() / 2 ** 30)} GB, ${process.platform}, Node ${process.version}`;
+  const machine = `${cpus().length} cores (${cpus()[0]?.model.trim() ?? "unknown"}), ${Math.round(totalmem() / 2 ** 30)} GB, ${process.platform}`;
   return `# Performance
 
-Written by \`${command}\` on ${at.toISOString().slice(0, 10)}, on ${machine}; each figure from ${runs} runs.
-Services, broker, database, load and the providers that accept everything share these cores, so speed is theirs together; CPU is
-counted for each process. The floor sends the same requests with \`node:http2\` and nothing else (for Web Push it encrypts them), in the
-same run. Herald's figures include the audience, the ledger of every device, open tokens and streams on disk, and a run counts
-only when every device got its push once.
-${plot(tables)}
+Written by \`${command}\` on ${at.toISOString().slice(0, 10)}; each figure from ${runs} ${runs === 1 ? "run" : "runs"}.
+
+| | |
+| --- | --- |
+| machine | ${machine} |
+| broker | ${versions.broker} |
+| database | ${versions.database} |
+| runtime | Node ${process.version} |
+
+Services, broker, database, load and fake providers share these cores, so speed is theirs together; CPU is counted for each process.
+Herald's figures include the audience, the ledger of every device, open tokens, statistics and streams that are synced to disk, and a
+run counts only when every device got its push once. Two floors stand beside them in the same run: for broadcasts \`node:http2\` alone,
+which sends the same requests (for Web Push it encrypts them); for single sends bare express, the body's schema, one synced publish for
+the sends of the same moment, and \`node:http2\`. The peer is another sender on the same machine, with a fake provider of its own.
+
+## What the send path must reach
+
+A ratio to the floor of 1 or more has reached the floor. Medians.
+
+${goalTable(tables)}
+
+![Single sends before and after: sends a second and CPU of a send](performance.svg)
+
 ${tables.map(section).join("\n\n")}
 `;
 };

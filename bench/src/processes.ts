@@ -6,28 +6,53 @@ import { createInterface } from "node:readline";
 /** Linux counts CPU time in hundredths of a second. */
 const ticksPerSecond = 100;
 
-/** CPU seconds, user and system, of a process with all its threads. Linux only: it reads /proc. */
-export const cpuSeconds = (pid: number): number => {
-  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+/** What Linux says of a process; empty when it has ended, as a database's workers do all the time. */
+const aboutProcess = (pid: number, file: string): string => {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, "utf8");
+  } catch {
+    return "";
+  }
+};
+
+/** CPU seconds, user and system, of a process with all its threads and its children that have ended. Linux only: it reads /proc. */
+const cpuSecondsOfOne = (pid: number): number => {
+  const stat = aboutProcess(pid, "stat");
   // The name may hold spaces, so count from its closing bracket.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+  return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) / ticksPerSecond;
 };
+
+const megabytes = (pid: number, field: "VmHWM" | "VmRSS"): number => {
+  const kilobytes = new RegExp(`${field}:\\s+(\\d+)`).exec(aboutProcess(pid, "status"))?.[1];
+  return Math.round(Number(kilobytes) / 1024);
+};
+
+/** The memory that a process holds now, in MB. */
+export const residentMegabytes = (pid: number): number => megabytes(pid, "VmRSS");
 
 /** From now on {@link peakMegabytes} counts anew. */
 export const forgetPeak = (pid: number): void => writeFileSync(`/proc/${pid}/clear_refs`, "5");
 
 /** The most memory that a process held since it started, or since its peak was forgotten, in MB. */
-export const peakMegabytes = (pid: number): number => {
-  const kilobytes = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
-  return Math.round(Number(kilobytes) / 1024);
+export const peakMegabytes = (pid: number): number => megabytes(pid, "VmHWM");
+
+const childrenOf = (pid: number): number[] => {
+  const text = aboutProcess(pid, `task/${pid}/children`);
+  return text.split(" ").filter(Boolean).map(Number);
 };
 
-/** A process and all that it started, for a database that is made of several. */
-export const withDescendants = (pid: number): number[] => {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
-  return [pid, ...children.flatMap(withDescendants)];
-};
+/** CPU seconds of a process and of all that it started: a database is made of several. */
+export const cpuSeconds = (pid: number): number =>
+  cpuSecondsOfOne(pid) + childrenOf(pid).reduce((sum, child) => sum + cpuSeconds(child), 0);
+
+/** The first process that a process started with an argument that ends in this: a program may be started by another, such as a loader. */
+export const childOf = (pid: number, argument: string): number | undefined =>
+  childrenOf(pid).find((child) =>
+    aboutProcess(child, "cmdline")
+      .split("\0")
+      .some((one) => one.endsWith(argument)),
+  );
 
 const root = new URL("../../", import.meta.url).pathname;
 
@@ -42,8 +67,18 @@ export const start = (entry: string, args: readonly string[] = [], env: NodeJS.P
 /** The first line that a program prints, as JSON. */
 export const firstLine = async <T>(child: ChildProcess): Promise<T> => {
   if (child.stdout === null) throw new Error("the program prints nowhere");
-  const [line] = await once(createInterface({ input: child.stdout }), "line");
-  return JSON.parse(String(line)) as T;
+  const lines = createInterface({ input: child.stdout });
+  const [line] = (await Promise.race([once(lines, "line"), once(lines, "close")])) as [string?];
+  if (line === undefined) throw new Error(`${child.spawnargs[2]} ended before it printed anything`);
+  return JSON.parse(line) as T;
+};
+
+/** Runs one of the repository's programs to its end, and resolves to the line that it prints, as JSON. */
+export const resultOf = async <T>(entry: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<T> => {
+  const child = start(entry, args, env);
+  const result = await firstLine<T>(child);
+  if (child.exitCode === null) await once(child, "exit");
+  return result;
 };
 
 /** Asks a program to end and waits until it has. */

@@ -1,41 +1,35 @@
-import { converse } from "./converse.ts";
+import { randomUUID } from "node:crypto";
+import { httpRequest } from "./http-request.ts";
+import { runLoad } from "./load.ts";
+import type { SendLoad } from "./sends.ts";
 
-/**
- * Sends single notifications over plain sockets. A process of its own: `send-load.ts <gateway> <token> <count> <a second> <targets>`,
- * at a pace of 0 one on each connection at a time, as fast as they are answered. Prints `{ seconds, statuses, latencies }`, those in
- * ms; at a pace from when a send was due, so that one that waits behind another counts its waiting.
- */
+/** Sends notifications over plain sockets. A process of its own: `send-load.ts <SendLoad as JSON>`. Prints an `Answered`. */
 
-const connections = 50;
+/** As many as the peer's load takes. */
+const connections = { single: 50, batch: 20 } as const;
 
-const [gateway = "", token = "", count = "0", pace = "0", targets = ""] = process.argv.slice(2);
-const { hostname, port, host } = new URL(gateway);
-const each = targets.split(",").map((target) => {
-  const notification = { title: "Hello", body: "World", targets: [target], link_to: "/hello", ttl: 3_600 };
-  const body = JSON.stringify({ notification });
-  return `POST /api/v1/notifications HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+const { gateway, token, count, pace, targets, keys, batchOf }: SendLoad = JSON.parse(process.argv[2] ?? "");
+const to = new URL(gateway);
+const notificationAt = (index: number) => ({
+  title: "Hello",
+  body: `World ${index}`,
+  targets: [targets[index % targets.length]],
+  link_to: "/hello",
+  ttl: 3_600,
 });
-const perConnection = Math.ceil(Number(count) / connections);
-const requestsOf = (lane: number) =>
-  Array.from({ length: perConnection }, (_, index) => each[(index * connections + lane) % each.length] ?? "");
-const statuses: Record<string, number> = {};
-const latencies: number[] = [];
-const everyMs = Number(pace) > 0 ? 1000 / Number(pace) : undefined;
-const begin = performance.now();
+const requestOf = (path: string, body: unknown): string => {
+  const headers = { Authorization: `Bearer ${token}`, ...(keys ? { "Idempotency-Key": randomUUID() } : {}) };
+  return httpRequest({ method: "POST", to, path: `/api/v1/notifications${path}`, headers, body });
+};
+const single = (_: unknown, index: number) => requestOf("", { notification: notificationAt(index) });
+const batchFrom = (size: number) => (_: unknown, index: number) => {
+  const notifications = Array.from({ length: size }, (__, at) => notificationAt(index * size + at));
+  return requestOf("/batch", { notifications });
+};
+// Made beforehand: what is measured is their sending.
+const requests =
+  batchOf === undefined
+    ? Array.from({ length: count }, single)
+    : Array.from({ length: count / batchOf }, batchFrom(batchOf));
 
-await Promise.all(
-  Array.from({ length: connections }, (_, lane) => {
-    const dueAt = (index: number) => begin + (index * connections + lane) * (everyMs ?? 0);
-    const allowed = (answered: number): number => {
-      if (everyMs === undefined) return answered + 1;
-      return Math.floor(((performance.now() - begin) / everyMs - lane) / connections) + 1;
-    };
-    const onAnswer = (index: number, status: string) => {
-      statuses[status] = (statuses[status] ?? 0) + 1;
-      if (everyMs !== undefined) latencies.push(performance.now() - dueAt(index));
-    };
-    return converse({ port: Number(port), host: hostname }, { requests: requestsOf(lane), allowed, onAnswer });
-  }),
-);
-const seconds = (performance.now() - begin) / 1000;
-process.stdout.write(`${JSON.stringify({ seconds, statuses, latencies })}\n`);
+await runLoad({ to, requests, connections: batchOf === undefined ? connections.single : connections.batch, pace });

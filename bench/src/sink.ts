@@ -7,7 +7,7 @@ import { markedFrom } from "./sinks.ts";
 /**
  * A provider that accepts everything and counts: HTTP/2 frames read and written by hand over `node:tls`, without reading HPACK,
  * because a sink that costs as much as the sender measures the sink. A process of its own, at 1 to 2 µs a push:
- * `sink.ts <apns | fcm | webpush>`. Prints one JSON line when it is ready: `{ url, ca, control }`; GET control gives
+ * `sink.ts <apns | fcm | webpush>`. Prints one JSON line when it is ready: `{ url, ca, control, pid }`; GET control gives
  * `{ pushes, firstAt, lastAt, marked }`, DELETE resets these, PUT `{ delayMs }` says how long every answer is to take.
  */
 
@@ -174,5 +174,5 @@ const listen = (on: { listen: typeof server.listen }) =>
   });
 const [port, controlPort] = [await listen(server), await listen(control as never)];
 process.stdout.write(
-  `${JSON.stringify({ url: `https://127.0.0.1:${port}`, ca: certificate.cert, control: `http://127.0.0.1:${controlPort}` })}\n`,
+  `${JSON.stringify({ url: `https://127.0.0.1:${port}`, ca: certificate.cert, control: `http://127.0.0.1:${controlPort}`, pid: process.pid })}\n`,
 );

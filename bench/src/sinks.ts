@@ -1,5 +1,7 @@
+import { until } from "./until.ts";
+
 /** Stands in for a provider; `control` counts what it accepted. */
-export type Sink = { readonly url: string; readonly ca: string; readonly control: string };
+export type Sink = { readonly url: string; readonly ca: string; readonly control: string; readonly pid: number };
 
 /** What a sink counted since the last reset; times are milliseconds since 1970. */
 export type Counted = {
@@ -15,6 +17,17 @@ export const markedFrom = 600;
 
 export const countedBy = async ({ control }: Sink): Promise<Counted> =>
   (await (await fetch(control)).json()) as Counted;
+
+/** Waits until so many pushes were accepted. */
+export const pushed = (sink: Sink, pushes: number, everyMs = 50): Promise<Counted> =>
+  until(
+    `${pushes} pushes at the sink`,
+    async () => {
+      const counted = await countedBy(sink);
+      return counted.pushes >= pushes ? counted : undefined;
+    },
+    everyMs,
+  );
 
 export const resetSink = async ({ control }: Sink): Promise<void> => {
   await fetch(control, { method: "DELETE" });

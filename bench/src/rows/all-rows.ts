@@ -1,12 +1,16 @@
 import type { Row } from "../row.ts";
+import { batchRow } from "./batch-row.ts";
 import { besideBroadcastRow } from "./beside-broadcast-row.ts";
 import { broadcastRows } from "./broadcast-row.ts";
 import { deviceListRow } from "./device-list-row.ts";
-import { directRow } from "./direct-row.ts";
+import { directRows, slowDirectRow } from "./direct-row.ts";
 import { forgedOpensRow } from "./forged-opens-row.ts";
 import { growthRow } from "./growth-row.ts";
+import { idleMemoryRow } from "./idle-memory-row.ts";
 import { latencyRow } from "./latency-row.ts";
+import { neighbourRow } from "./neighbour-row.ts";
 import { opensRow } from "./opens-row.ts";
+import { peerRow } from "./peer-row.ts";
 import { registrationsRow } from "./registrations-row.ts";
 import { sendsRow } from "./sends-row.ts";
 import { slowProviderRow } from "./slow-provider-row.ts";
@@ -14,14 +18,21 @@ import { statsRow } from "./stats-row.ts";
 
 /** Every row, in the order in which they are measured. */
 export const allRows: readonly Row[] = [
+  // Before anything is sent.
+  idleMemoryRow,
+  // Before those that say their ratio to it.
+  peerRow,
+  ...directRows,
+  slowDirectRow,
+  batchRow,
+  latencyRow,
+  neighbourRow,
+  sendsRow,
   ...broadcastRows,
   slowProviderRow,
   besideBroadcastRow,
   opensRow,
   forgedOpensRow,
-  sendsRow,
-  directRow,
-  latencyRow,
   registrationsRow,
   deviceListRow,
   statsRow,

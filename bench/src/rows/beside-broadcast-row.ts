@@ -1,54 +1,28 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { broadcast } from "../broadcast.ts";
-import type { Sender } from "../herald.ts";
-import { percentile, type Row } from "../row.ts";
-import { countedBy, markedFrom, resetSink, type Sink } from "../sinks.ts";
+import { type Probe, probe } from "../probe.ts";
+import type { Row } from "../row.ts";
+import { resetSink } from "../sinks.ts";
+import { percentile } from "../table.ts";
 
 /** Ten sends a second and project: enough for a percentile of one broadcast, and no load of their own. */
 const everyMs = 100;
 /** As many samples without a broadcast as tell a 99th percentile. */
 const quietSamples = 100;
-/** A send that is not at the sink by then is lost. */
-const patienceMs = 120_000;
-
-type Probe = { readonly name: string; readonly sender: Sender; readonly device: string };
-
-let marks = 0;
-
-/** Sends to one device after another, and resolves to each one's time from the POST to its push at the sink, in ms. */
-const probe = async (sink: Sink, { sender, device }: Probe, more: (sent: number) => boolean): Promise<number[]> => {
-  const sentAt = new Map<string, number>();
-  const sends: Promise<unknown>[] = [];
-  for (let sent = 0; more(sent); sent++) {
-    await delay(everyMs);
-    const title = `mark ${++marks}`;
-    sentAt.set(title, Date.now());
-    sends.push(sender.post({ title, body: "x".repeat(markedFrom), targets: [`device:${device}`], ttl: 3600 }));
-  }
-  await Promise.all(sends);
-  const until = Date.now() + patienceMs;
-  let { marked } = await countedBy(sink);
-  while ([...sentAt.keys()].some((title) => marked[title] === undefined)) {
-    if (Date.now() > until) throw new Error("a direct send never came to the sink");
-    await delay(everyMs);
-    ({ marked } = await countedBy(sink));
-  }
-  return [...sentAt].map(([title, at]) => (marked[title] ?? 0) - at);
-};
 
 /** Direct sends, of the project that broadcasts and of another, while nothing else runs and while a broadcast does. */
 export const besideBroadcastRow: Row = {
   name: "beside-broadcast",
+  about: "POST to push of direct sends beside a broadcast to the last of --devices, of the same project and of another",
   async *measure({ system, sinks, runs, sizes }) {
     const sink = sinks.apns;
     const devices = sizes.at(-1) ?? 0;
     const topic = `beside-of-${devices}`;
     await system.seed("apns", topic, devices);
     const other = await system.anotherProject();
-    const probes: Probe[] = [];
+    const probes: (Probe & { readonly name: string })[] = [];
     for (const [name, sender] of Object.entries({ same: system, other })) {
       const [device = ""] = await sender.seed("apns", "alone", 1);
-      probes.push({ name, sender, device });
+      probes.push({ name, sender, device, everyMs });
     }
     const times = new Map<string, number[]>();
     const add = (label: string, value: number) => times.set(label, [...(times.get(label) ?? []), value]);

@@ -1,9 +1,10 @@
-import { once } from "node:events";
 import type { Provider } from "@herald/contracts";
 import { type Broadcast, broadcast, linesOfEach } from "../broadcast.ts";
-import { firstLine, start } from "../processes.ts";
-import type { Row, Table } from "../row.ts";
+import { besidePeer } from "../peer.ts";
+import { resultOf } from "../processes.ts";
+import type { Context, Row } from "../row.ts";
 import type { Sink } from "../sinks.ts";
+import type { Line, Table } from "../table.ts";
 
 type Floor = {
   readonly pushes: number;
@@ -14,21 +15,26 @@ type Floor = {
 };
 
 /** `node:http2` alone, in the same run, against the same sink. */
-const measureFloor = async (provider: Provider, sink: Sink, pushes: number): Promise<Floor> => {
-  const child = start("bench/src/floor.ts", [provider, sink.url, String(pushes)], { BENCH_CA: sink.ca });
-  const floor = await firstLine<Floor>(child);
-  if (child.exitCode === null) await once(child, "exit");
-  return floor;
-};
+const measureFloor = (provider: Provider, sink: Sink, pushes: number): Promise<Floor> =>
+  resultOf("bench/src/floor.ts", [provider, sink.url, String(pushes)], { BENCH_CA: sink.ca });
 
 const nameOf: Readonly<Record<Provider, string>> = { apns: "APNs", fcm: "FCM", webpush: "Web Push" };
 
+/** The largest audience counts, and is measured last. */
+const figuresOf: Readonly<Record<Provider, Pick<Line, "figure">>> = {
+  apns: { figure: "broadcast" },
+  fcm: {},
+  webpush: { figure: "webpush" },
+};
+
 const tableOf = (
+  { peer }: Context,
   provider: Provider,
   devices: number,
   broadcasts: readonly Broadcast[],
   floors: readonly Floor[],
 ): Table => {
+  const rates = broadcasts.map((one) => one.pushesPerSecond);
   const floorRates = floors.map(({ pushes, seconds }) => pushes / seconds);
   const encryption = [
     {
@@ -42,16 +48,20 @@ const tableOf = (
   ];
   return {
     title: `${nameOf[provider]}: one send to a topic of ${devices} devices, from the POST to the last push`,
-    short: `${nameOf[provider]} ${devices}`,
     lines: [
-      { label: "pushes/s", values: broadcasts.map((one) => one.pushesPerSecond) },
+      { label: "pushes/s", values: rates, ...figuresOf[provider] },
       { label: "floor alone, pushes/s", values: floorRates },
       {
-        label: "ratio",
-        values: broadcasts.map((one, index) => one.pushesPerSecond / (floorRates[index] ?? 1)),
+        label: "ratio to the floor",
+        values: rates.map((rate, index) => rate / (floorRates[index] ?? 1)),
         digits: 2,
       },
-      { label: "CPU of Herald, µs a push", values: broadcasts.map((one) => one.ownCpu) },
+      ...(provider === "apns" ? besidePeer(peer, "broadcast", rates) : []),
+      {
+        label: "CPU of Herald, µs a push",
+        values: broadcasts.map((one) => one.ownCpu),
+        ...(provider === "apns" ? { figure: "broadcast-own-cpu" } : {}),
+      },
       { label: "floor alone, µs a push", values: floors.map(({ pushes, cpuMicros }) => cpuMicros / pushes) },
       ...(provider === "webpush" ? encryption : []),
       ...linesOfEach(broadcasts),
@@ -67,7 +77,9 @@ const broadcastsOf = (
   sizesOf: (sizes: readonly number[]) => readonly number[],
 ): Row => ({
   name,
-  async *measure({ system, sinks, runs, sizes }) {
+  about: `one send to a topic, beside the floor: ${nameOf[provider]}, ${provider === "apns" ? "each" : "the first"} of --devices`,
+  async *measure(context) {
+    const { system, sinks, runs, sizes } = context;
     const sink = sinks[provider];
     await system.seed(provider, `${provider}-warm-up`, warmUp);
     await broadcast(system, sink, `${provider}-warm-up`, warmUp);
@@ -80,7 +92,7 @@ const broadcastsOf = (
         floors.push(await measureFloor(provider, sink, devices));
         broadcasts.push(await broadcast(system, sink, topic, devices));
       }
-      yield tableOf(provider, devices, broadcasts, floors);
+      yield tableOf(context, provider, devices, broadcasts, floors);
     }
   },
 });

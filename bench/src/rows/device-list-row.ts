@@ -1,7 +1,8 @@
 import { encodeAfter } from "@herald/mongo";
 import { seedDevices } from "../../../services/registry/src/stores/seed-devices.ts";
 import type { Sender } from "../herald.ts";
-import { percentile, type Row } from "../row.ts";
+import type { Row } from "../row.ts";
+import { percentile } from "../table.ts";
 
 const samples = 100;
 
@@ -23,6 +24,7 @@ const newDevices = function* (count: number) {
 /** The first page of a project's devices, and one from the middle of the walk, by the number of its devices. */
 export const deviceListRow: Row = {
   name: "device-list",
+  about: "pages of the device list, by each number of --listed",
   async *measure({ system, runs, listed }) {
     const projects: { of: Sender; middle: string; count: number }[] = [];
     for (const count of listed) {

@@ -1,47 +1,103 @@
-import { setTimeout as delay } from "node:timers/promises";
-import { costOf, partLines } from "../broadcast.ts";
+import { besideFloor } from "../floors.ts";
+import type { System } from "../herald.ts";
 import type { Row } from "../row.ts";
-import { drained, sends } from "../sends.ts";
-import { type Counted, countedBy, resetSink } from "../sinks.ts";
+import { costLines, type DirectFigure, sendLines } from "../send-lines.ts";
+import { type Singles, sendThroughFloor, sendThroughHerald } from "../sends.ts";
+import { delaySink } from "../sinks.ts";
 
-/** Each gets one of them after the other. */
+/** Each gets one notification after the other. */
 const devices = 1_000;
-/** Some seconds of the highest rate, and little of what may wait in a project's queue. */
-const burst = 3_000;
-const pollMs = 50;
+/** All is compiled by then. */
+export const warmUp = 1_000;
+const latencyMs = 50;
 
-/** Single sends, each to one device: from the first POST to the last push, its ledger and its end. */
-export const directRow: Row = {
-  name: "direct",
-  async *measure({ system, sinks, runs }) {
-    const { gateway, project } = system;
-    const targets = (await system.seed("apns", "each-alone", devices)).map((id) => `device:${id}`);
-    const pushed = async (): Promise<Counted> => {
-      for (;;) {
-        const counted = await countedBy(sinks.apns);
-        if (counted.pushes >= burst) return counted;
-        await delay(pollMs);
+const kinds = {
+  device: { target: (_: number, id: string) => `device:${id}`, figure: "direct" },
+  user: { target: (index: number) => `user:u${index}`, figure: "direct-user" },
+  metadata: { target: (index: number) => `metadata:user_id=u${index}`, figure: "direct-metadata" },
+} as const;
+type Kind = keyof typeof kinds;
+
+/** Targets of so many new devices, each the only one of its user. */
+export const seedTargets = async (system: System, kind: Kind = "device"): Promise<string[]> => {
+  const ids = await system.seed("apns", "each-alone", devices, (index) => {
+    if (kind === "user") return { user: { by: "project", userId: `u${index}` } };
+    return kind === "metadata" ? { metadata: { user_id: `u${index}` } } : {};
+  });
+  return ids.map((id, index) => kinds[kind].target(index, id));
+};
+
+const directTo = (kind: Kind): Row => ({
+  name: kinds[kind].figure,
+  about: `single sends to \`${kind}:\` targets of one device each, without and with an Idempotency-Key on every POST`,
+  async *measure(context) {
+    const { system, sinks, runs, singles: count } = context;
+    const sink = sinks.apns;
+    const targets = await seedTargets(system, kind);
+    const plain: Singles[] = [];
+    const keyed: Singles[] = [];
+    const floors: Singles[] = [];
+    await besideFloor(sink, async (floor) => {
+      const measureAll = async (load: { count: number; targets: string[] }, keep: boolean) => {
+        const measured = [
+          await sendThroughFloor(floor, sink, load),
+          await sendThroughHerald(system, sink, load),
+          await sendThroughHerald(system, sink, { ...load, keys: true }),
+        ] as const;
+        if (!keep) return;
+        floors.push(measured[0]);
+        plain.push(measured[1]);
+        keyed.push(measured[2]);
+      };
+      await measureAll({ count: Math.min(warmUp, count), targets }, false);
+      for (let run = 0; run < runs; run++) await measureAll({ count, targets }, true);
+    });
+    const title = `APNs: single sends to one \`${kind}:\` target each, from the first POST to the last push`;
+    const { figure } = kinds[kind];
+    const lines = (singles: readonly Singles[], name: DirectFigure) =>
+      sendLines({ singles, floors, peer: context.peer, work: "singles", figure: name });
+    yield { title, lines: lines(plain, figure) };
+    yield { title: `${title}, each with an Idempotency-Key`, lines: lines(keyed, `${figure}-keyed`) };
+  },
+});
+
+/** Single sends, beside the floor: to each kind of target that few devices answer. */
+export const directRows: readonly Row[] = [directTo("device"), directTo("user"), directTo("metadata")];
+
+/** The same of a provider that takes its time: a slow answer must hold nothing but itself. */
+export const slowDirectRow: Row = {
+  name: "direct-50ms",
+  about: `single sends to \`device:\` targets of one project, to a provider that takes ${latencyMs} ms and to one that does not`,
+  async *measure({ system, sinks, runs, singles: count }) {
+    const sink = sinks.apns;
+    const targets = await seedTargets(system);
+    const quick: number[] = [];
+    const slow: Singles[] = [];
+    await sendThroughHerald(system, sink, { count: Math.min(warmUp, count), targets });
+    try {
+      for (let run = 0; run < runs; run++) {
+        await delaySink(sink, 0);
+        quick.push((await sendThroughHerald(system, sink, { count, targets })).perSecond);
+        await delaySink(sink, latencyMs);
+        slow.push(await sendThroughHerald(system, sink, { count, targets }));
       }
-    };
-    const rates: number[] = [];
-    const costs: Record<string, number>[] = [];
-    for (let run = 0; run <= runs; run++) {
-      await drained(system);
-      await resetSink(sinks.apns);
-      const beginAt = Date.now();
-      let lastAt = beginAt;
-      const cost = await costOf(system, burst, async () => {
-        await sends({ gateway, token: project.token, count: burst, targets });
-        ({ lastAt } = await pushed());
-        await drained(system);
-      });
-      if (run === 0) continue; // all is compiled by then
-      rates.push(burst / ((lastAt - beginAt) / 1000));
-      costs.push(cost);
+    } finally {
+      await delaySink(sink, 0);
     }
+    const rates = slow.map(({ perSecond }) => perSecond);
     yield {
-      title: "APNs: single sends to one device each, from the first POST to the last push",
-      lines: [{ label: "sends/s, pushed", values: rates }, ...partLines(costs, "µs a send")],
+      title: `APNs that takes ${latencyMs} ms: single sends to one device each`,
+      lines: [
+        { label: "sends/s, pushed", values: rates },
+        { label: "sends/s without latency", values: quick },
+        {
+          label: "ratio",
+          values: rates.map((rate, run) => rate / (quick[run] ?? 1)),
+          digits: 2,
+          figure: "direct-50ms-ratio",
+        },
+        ...costLines(slow.map(({ cost }) => cost)),
+      ],
     };
   },
 };

@@ -1,8 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { cpuOf } from "../broadcast.ts";
+import { cpuOf } from "../cost.ts";
 import type { System } from "../herald.ts";
 import { reportOpens } from "../opens.ts";
-import { percentile, type Row } from "../row.ts";
+import type { Row } from "../row.ts";
+import { percentile } from "../table.ts";
 
 /** The pace of other traffic: a read and a send 20 times a second. */
 const everyMs = 50;
@@ -38,6 +39,7 @@ const p99 = (values: readonly number[]): number => percentile(values, 99);
 /** What a flood of forged opens does to the rest: the 99th percentile of other routes, with it and without. */
 export const forgedOpensRow: Row = {
   name: "forged-opens",
+  about: "other routes beside --opens forged opens from many addresses",
   async *measure({ system, runs, opens }) {
     const quiet: Latencies[] = [];
     const flooded: Latencies[] = [];

@@ -1,5 +1,6 @@
 import { type Broadcast, broadcast, linesOfEach } from "../broadcast.ts";
-import { type Row, spread, type Table } from "../row.ts";
+import type { Row } from "../row.ts";
+import { median, type Table } from "../table.ts";
 
 const tableOf = (devices: number, broadcasts: readonly Broadcast[]): Table => ({
   title: `APNs: one send to a topic of ${devices} devices, put by registry's own store in bulk`,
@@ -10,12 +11,13 @@ const tableOf = (devices: number, broadcasts: readonly Broadcast[]): Table => ({
   ],
 });
 
-const median = (broadcasts: readonly Broadcast[], pick: (one: Broadcast) => number): number =>
-  Number(spread(broadcasts.map(pick), 6)[1]);
+const medianOf = (broadcasts: readonly Broadcast[], pick: (one: Broadcast) => number): number =>
+  median(broadcasts.map(pick));
 
 /** Whether a push to the largest audience, sent to once, costs more than one to an audience of the usual sizes. */
 export const growthRow: Row = {
   name: "broadcast-growth",
+  about: "one send to a topic of --largest devices, in proportion to one to each of --devices",
   async *measure({ system, sinks, runs, sizes, largest }) {
     const sink = sinks.apns;
     const measured: { devices: number; broadcasts: Broadcast[] }[] = [];
@@ -34,12 +36,12 @@ export const growthRow: Row = {
       lines: measured.flatMap(({ devices, broadcasts }) => [
         {
           label: `time, to ${devices}`,
-          values: [median(broadcasts, (one) => one.pushesPerSecond) / median(large, (one) => one.pushesPerSecond)],
+          values: [medianOf(broadcasts, (one) => one.pushesPerSecond) / medianOf(large, (one) => one.pushesPerSecond)],
           digits: 2,
         },
         {
           label: `CPU of Herald, to ${devices}`,
-          values: [median(large, (one) => one.ownCpu) / median(broadcasts, (one) => one.ownCpu)],
+          values: [medianOf(large, (one) => one.ownCpu) / medianOf(broadcasts, (one) => one.ownCpu)],
           digits: 2,
         },
       ]),

@@ -1,5 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { percentile, type Row } from "../row.ts";
+import { besideFloor } from "../floors.ts";
+import type { Sender } from "../herald.ts";
+import type { Row } from "../row.ts";
+import { pushed, resetSink, type Sink } from "../sinks.ts";
+import { percentile, type Table } from "../table.ts";
 
 /** As many as tell a 99th percentile. */
 const samples = 200;
@@ -8,40 +12,65 @@ const warmUp = 30;
 const pauseMs = 50;
 const pollMs = 5;
 
-type Counted = { readonly pushes: number; readonly lastAt: number };
+/** From the POST to the push, in ms, one send after the other. */
+const latencies = async (sink: Sink, count: number, send: () => Promise<unknown>): Promise<number[]> => {
+  const took: number[] = [];
+  for (let index = 0; index < count; index++) {
+    await resetSink(sink);
+    const begin = Date.now();
+    await send();
+    took.push((await pushed(sink, 1, pollMs)).lastAt - begin);
+    await delay(pauseMs);
+  }
+  return took;
+};
 
-/** From the POST to the push at the provider, one send to one device at a time. */
+const notification = (target: string) => ({ title: "Hello", body: "World", targets: [target], ttl: 3600 });
+
+/** One send to one device at a time: named itself, beside the floor, and by a topic of its own, which is expanded first. */
 export const latencyRow: Row = {
   name: "latency",
+  about: "POST to push with nothing else going on, of a send to a device and of one to a topic of one device",
   async *measure({ system, sinks, runs }) {
-    const { control } = sinks.apns;
-    await system.seed("apns", "one-device", 1);
-    const one = async (): Promise<number> => {
-      await fetch(control, { method: "DELETE" });
-      const begin = Date.now();
-      await system.send("one-device");
-      let counted: Counted;
-      do {
-        await delay(pollMs);
-        counted = (await (await fetch(control)).json()) as Counted;
-      } while (counted.pushes === 0);
-      await delay(pauseMs);
-      return counted.lastAt - begin;
+    const sink = sinks.apns;
+    const [device = ""] = await system.seed("apns", "one-device", 1);
+    const toFloor = (gateway: string) => async () => {
+      const body = JSON.stringify({ notification: notification(`device:${device}`) });
+      const headers = { "content-type": "application/json" };
+      const { ok, status } = await fetch(`${gateway}/api/v1/notifications`, { method: "POST", headers, body });
+      if (!ok) throw new Error(`the floor answered ${status}`);
     };
-    const median: number[] = [];
-    const slow: number[] = [];
-    for (let index = 0; index < warmUp; index++) await one();
-    for (let run = 0; run < runs; run++) {
-      const took: number[] = [];
-      for (let index = 0; index < samples; index++) took.push(await one());
-      median.push(percentile(took, 50));
-      slow.push(percentile(took, 99));
-    }
-    yield {
-      title: "from the POST to the push at APNs, one device, nothing else going on",
+    const toTarget = (sender: Sender, target: string) => () => sender.post(notification(target));
+    const floor: number[][] = [];
+    const direct: number[][] = [];
+    const topic: number[][] = [];
+    await besideFloor(sink, async ({ gateway }) => {
+      const measured = [
+        [floor, toFloor(gateway)],
+        [direct, toTarget(system, `device:${device}`)],
+        [topic, toTarget(system, "topic:one-device")],
+      ] as const;
+      for (const [, send] of measured) await latencies(sink, warmUp, send);
+      for (let run = 0; run < runs; run++)
+        for (const [took, send] of measured) took.push(await latencies(sink, samples, send));
+    });
+    const at = (percent: number, all: readonly number[][]) => all.map((took) => percentile(took, percent));
+    const title = (to: string) => `from the POST to the push at APNs, idle, one send at a time to ${to}`;
+    const toDevice: Table = {
+      title: title("a device"),
       lines: [
-        { label: "p50 ms", values: median },
-        { label: "p99 ms", values: slow },
+        { label: "p50 ms", values: at(50, direct), figure: "latency-p50" },
+        { label: "p99 ms", values: at(99, direct), figure: "latency-p99" },
+        { label: "floor, p50 ms", values: at(50, floor) },
+        { label: "floor, p99 ms", values: at(99, floor) },
+      ],
+    };
+    yield toDevice;
+    yield {
+      title: title("a topic of one device"),
+      lines: [
+        { label: "p50 ms", values: at(50, topic) },
+        { label: "p99 ms", values: at(99, topic) },
       ],
     };
   },

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { costOf, partLines } from "../broadcast.ts";
+import { type Cost, costOf, partLines } from "../cost.ts";
 import { reportOpens } from "../opens.ts";
 import type { Row } from "../row.ts";
 
@@ -11,10 +11,11 @@ const patienceMs = 120_000;
 /** True opens, as fast as the gateway takes them, until the last one is in the statistics. */
 export const opensRow: Row = {
   name: "opens",
+  about: "--opens true opens, until each is in the statistics",
   async *measure({ system, runs, opens }) {
     const rates: number[] = [];
     const lags: number[] = [];
-    const costs: Record<string, number>[] = [];
+    const costs: Cost[] = [];
     for (let run = 0; run < runs; run++) {
       const cost = await costOf(system, opens, async () => {
         const { notification, seconds, statuses } = await reportOpens(system, opens, { kind: "true" });

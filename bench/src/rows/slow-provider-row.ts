@@ -7,6 +7,7 @@ const latencyMs = 50;
 /** One send to a topic whose provider takes its time: how many pushes are under way at once is what counts then. */
 export const slowProviderRow: Row = {
   name: "broadcast-50ms",
+  about: `one send to a topic of the last of --devices, to a provider that takes ${latencyMs} ms`,
   async *measure({ system, sinks, runs, sizes }) {
     const sink = sinks.apns;
     const devices = sizes.at(-1) ?? 0;

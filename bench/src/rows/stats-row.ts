@@ -2,7 +2,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type NotificationId, newDeviceId } from "@herald/contracts";
 import { seedOpens } from "../../../services/analytics/src/stores/seed-opens.ts";
 import type { Sender } from "../herald.ts";
-import { type Context, percentile, type Row } from "../row.ts";
+import type { Context, Row } from "../row.ts";
+import { percentile } from "../table.ts";
 
 /** Notifications that the opens are of: the same number in both projects, so that nothing but the opens differs. */
 const notifications = 100;
@@ -63,6 +64,7 @@ const questions: Readonly<Record<string, (id: string, from: number) => string>> 
 /** Statistics by the number of opens that are stored: they must not cost more. */
 export const statsRow: Row = {
   name: "stats",
+  about: "statistics and totals, by each number of --opens-stored",
   async *measure({ system, runs, opensStored }) {
     const seeded: Seeded[] = [];
     for (const count of opensStored) seeded.push(await seed(system, count));

@@ -8,7 +8,7 @@ import {
   type WebPushKeys,
 } from "@herald/contracts";
 import type { Db } from "mongodb";
-import { newDevice } from "../domain/device-change.ts";
+import { newDevice, type UserChange } from "../domain/device-change.ts";
 import { type DeviceDocument, deviceDocument } from "./device-document.ts";
 import { deviceCollection } from "./device-store.ts";
 import { topicCollection } from "./topic-store.ts";
@@ -20,6 +20,7 @@ export type SeedDevice = {
   readonly metadata?: AppData;
   readonly identifiers?: AppData;
   readonly keys?: WebPushKeys;
+  readonly user?: UserChange;
 };
 
 /** Larger ones are not faster, and FerretDB refuses 25,000. */

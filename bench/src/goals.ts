@@ -1,0 +1,113 @@
+import { type Figure, figureIn, type Table } from "./table.ts";
+
+/** What a figure must reach. `floor` is the least that is good enough; both are in the unit of what is reached. */
+export type Goal = {
+  readonly work: string;
+  readonly unit: string;
+  readonly floor: number;
+  readonly goal: number;
+  /** Whether smaller is better. */
+  readonly atMost?: boolean;
+  readonly digits?: number;
+  /** Undefined when the run did not measure it. */
+  readonly reached: (figure: (name: Figure) => number | undefined) => number | undefined;
+};
+
+type Read = Goal["reached"];
+
+const value =
+  (name: Figure): Read =>
+  (figure) =>
+    figure(name);
+
+const ratio =
+  (name: Figure, to: Figure): Read =>
+  (figure) => {
+    const [above, below] = [figure(name), figure(to)];
+    return above === undefined || below === undefined ? undefined : above / below;
+  };
+
+const besidePeer = (work: string, name: Figure, peer: Figure, floor: number, goal: number): Goal => ({
+  work,
+  unit: "× peer",
+  floor,
+  goal,
+  digits: 2,
+  reached: ratio(name, peer),
+});
+
+const atMost = (work: string, unit: string, name: Figure, floor: number, goal: number): Goal => ({
+  work,
+  unit,
+  floor,
+  goal,
+  atMost: true,
+  reached: value(name),
+});
+
+/** Web Push before its encryption was Herald's own, on two cores: the median of 2026-11-21. */
+const earlierWebPush = 2_654;
+
+/** Every row of what the send path must reach: a single send is the main job. */
+export const goals: readonly Goal[] = [
+  ...(
+    [
+      ["direct", "`device:` target", 0.25, 0.5],
+      ["direct-user", "`user:` target", 0.2, 0.45],
+      ["direct-metadata", "`metadata:` target", 0.2, 0.45],
+    ] as const
+  ).flatMap(([name, target, floor, goal]) => [
+    besidePeer(`single sends to one ${target} each`, name, "peer-singles", floor, goal),
+    besidePeer(`… each with an Idempotency-Key`, `${name}-keyed`, "peer-singles", floor, goal),
+  ]),
+  besidePeer("100 different notifications a request", "batch", "peer-batches", 0.6, 1),
+  {
+    work: "single sends with 50 ms provider latency",
+    unit: "× without",
+    // Slower by less than what two runs of the same differ by on a shared machine is not slower.
+    floor: 0.95,
+    goal: 1,
+    digits: 2,
+    reached: value("direct-50ms-ratio"),
+  },
+  atMost("CPU of a single send, all processes and the load", "µs", "direct-cpu", 1_200, 600),
+  atMost("… with an Idempotency-Key", "µs", "direct-keyed-cpu", 1_200, 600),
+  atMost("idle, POST to push, p50", "ms", "latency-p50", 10, 5),
+  atMost("idle, POST to push, p99", "ms", "latency-p99", 20, 10),
+  atMost("a direct send beside 10,000 of another project that wait, p99", "ms", "neighbour-p99", 500, 100),
+  atMost("accepted at 500/s while all are sent, p99", "ms", "accepted-p99", 60, 20),
+  {
+    work: "registrations, one by one",
+    unit: "/s",
+    floor: 2_000,
+    goal: 4_000,
+    reached: value("registrations"),
+  },
+  besidePeer("a topic's devices, pushes", "broadcast", "peer-broadcast", 1.5, 3),
+  {
+    work: "a topic's devices, CPU of Herald's services",
+    unit: "× peer's",
+    floor: 0.5,
+    goal: 0.25,
+    atMost: true,
+    digits: 2,
+    reached: ratio("broadcast-own-cpu", "peer-broadcast-cpu"),
+  },
+  { work: "Web Push", unit: "/s", floor: 3 * earlierWebPush, goal: 14_000, reached: value("webpush") },
+  atMost("idle resident memory, the largest service", "MB", "idle-memory", 100, 60),
+];
+
+/** A goal beside what a run reached of it. `ratio` is how far beyond the floor that is: 1 has just reached it. */
+export type Verdict = {
+  readonly reached?: number;
+  readonly ratio?: number;
+  readonly state: "goal reached" | "floor reached" | "not reached" | "not measured";
+};
+
+export const judge = (goal: Goal, tables: readonly Table[]): Verdict => {
+  const reached = goal.reached(figureIn(tables));
+  if (reached === undefined) return { state: "not measured" };
+  const beyond = (limit: number): number => (goal.atMost ? limit / reached : reached / limit);
+  const state = beyond(goal.goal) >= 1 ? "goal reached" : beyond(goal.floor) >= 1 ? "floor reached" : "not reached";
+  return { reached, ratio: beyond(goal.floor), state };
+};

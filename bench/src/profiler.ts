@@ -1,0 +1,91 @@
+import { once } from "node:events";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Interface } from "node:readline";
+import type { CpuProfile } from "./top-functions.ts";
+import { until } from "./until.ts";
+
+/** Makes every Node process that it reaches open an inspector on a port of its own, and say where. */
+export const inspectorOptions = "--inspect=127.0.0.1:0";
+
+const announced = /^(\w+) +\| Debugger listening on (ws:\S+)/;
+
+/** Takes CPU profiles of services while work is measured. */
+export type Profiler = {
+  /** Names what is measured from now on, in file names. */
+  readonly begin: (row: string) => void;
+  readonly start: () => Promise<void>;
+  /** Writes what was sampled since the start: one file for each service. */
+  readonly stop: () => Promise<void>;
+  /** What was sampled since `begin`, by service. */
+  readonly profiles: () => ReadonlyMap<string, readonly CpuProfile[]>;
+};
+
+type Session = { readonly call: <T>(method: string) => Promise<T> };
+
+type Reply = { readonly id?: number; readonly result?: unknown; readonly error?: { readonly message: string } };
+
+/** A service's inspector, spoken to as the Chrome DevTools protocol says. */
+const openSession = async (url: string): Promise<Session> => {
+  const socket = new WebSocket(url);
+  await once(socket, "open");
+  const waiting = new Map<number, (reply: Reply) => void>();
+  socket.addEventListener("message", ({ data }) => {
+    const reply = JSON.parse(String(data)) as Reply;
+    if (reply.id !== undefined) waiting.get(reply.id)?.(reply);
+  });
+  let calls = 0;
+  const call = async <T>(method: string): Promise<T> => {
+    const id = ++calls;
+    const reply = await new Promise<Reply>((resolve) => {
+      waiting.set(id, resolve);
+      socket.send(JSON.stringify({ id, method }));
+    });
+    waiting.delete(id);
+    if (reply.error) throw new Error(`${method}: ${reply.error.message}`);
+    return reply.result as T;
+  };
+  await call("Profiler.enable");
+  return { call };
+};
+
+/** Finds the services' inspectors in what the local stack prints, and writes profiles into the folder. */
+export const createProfiler = (printed: Interface, services: readonly string[], folder: string): Profiler => {
+  mkdirSync(folder, { recursive: true });
+  const urls = new Map<string, string>();
+  printed.on("line", (line: string) => {
+    const [, name = "", url = ""] = announced.exec(line) ?? [];
+    if (services.includes(name)) urls.set(name, url);
+  });
+  const sessions = new Map<string, Session>();
+  const sessionOf = async (name: string): Promise<Session> => {
+    const url = await until(`the inspector of ${name}`, async () => urls.get(name));
+    const session = sessions.get(name) ?? (await openSession(url));
+    sessions.set(name, session);
+    return session;
+  };
+  const each = (work: (session: Session, name: string) => Promise<unknown>) =>
+    Promise.all(services.map(async (name) => work(await sessionOf(name), name)));
+  let row = "";
+  let part = 0;
+  const profiles = new Map<string, CpuProfile[]>();
+  return {
+    begin: (name) => {
+      row = name;
+      part = 0;
+      profiles.clear();
+    },
+    start: async () => {
+      await each(({ call }) => call("Profiler.start"));
+    },
+    stop: async () => {
+      part++;
+      await each(async ({ call }, name) => {
+        const { profile } = await call<{ profile: CpuProfile }>("Profiler.stop");
+        profiles.set(name, [...(profiles.get(name) ?? []), profile]);
+        writeFileSync(join(folder, `${row}-${part}-${name}.cpuprofile`), JSON.stringify(profile));
+      });
+    },
+    profiles: () => profiles,
+  };
+};

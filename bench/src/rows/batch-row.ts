@@ -1,0 +1,50 @@
+import { besideFloor } from "../floors.ts";
+import type { System } from "../herald.ts";
+import type { Row } from "../row.ts";
+import { sendLines } from "../send-lines.ts";
+import { type Singles, sendThroughFloor, sendThroughHerald, settled } from "../sends.ts";
+import { seedTargets, warmUp } from "./direct-row.ts";
+
+/** As the peer is fed. */
+const batchOf = 100;
+
+/** Says what is wrong before a load says it of every request: a batch must be taken, and each of it have an id. */
+const expectBatches = async (system: System, targets: readonly string[]): Promise<void> => {
+  const two = targets.slice(0, 2).map((target) => ({ title: "Hello", body: "World", targets: [target], ttl: 3_600 }));
+  const answer = await system.postBatch(two).catch((error: Error) => {
+    throw new Error(`this Herald takes no notifications by POST /api/v1/notifications/batch: ${error.message}`);
+  });
+  if (answer.length !== two.length || answer.some(({ id }) => id === undefined))
+    throw new Error(
+      `a batch of ${two.length} notifications was answered ${JSON.stringify(answer)}: each must get an id`,
+    );
+};
+
+/** Many notifications in one request, each with content and a target of its own. */
+export const batchRow: Row = {
+  name: "batch",
+  about: `${batchOf} different notifications a request through POST /notifications/batch, each to one device`,
+  async *measure({ system, sinks, runs, singles, peer }) {
+    const sink = sinks.apns;
+    // Whole batches, and several for each connection.
+    const count = Math.max(1, Math.round((2 * singles) / batchOf)) * batchOf;
+    const targets = await seedTargets(system);
+    await settled(system, 2, () => expectBatches(system, targets));
+    const batches: Singles[] = [];
+    const floors: Singles[] = [];
+    await besideFloor(sink, async (floor) => {
+      const first = { count: warmUp, targets, batchOf };
+      await sendThroughFloor(floor, sink, first);
+      await sendThroughHerald(system, sink, first);
+      const load = { count, targets, batchOf };
+      for (let run = 0; run < runs; run++) {
+        floors.push(await sendThroughFloor(floor, sink, load));
+        batches.push(await sendThroughHerald(system, sink, load));
+      }
+    });
+    yield {
+      title: `APNs: ${batchOf} different notifications a request, to one device each, from the first POST to the last push`,
+      lines: sendLines({ singles: batches, floors, peer, work: "batches", figure: "batch" }),
+    };
+  },
+};

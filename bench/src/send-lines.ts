@@ -1,0 +1,46 @@
+import { type Cost, partLines, services, sumOf } from "./cost.ts";
+import { besidePeer, type Peer, type PeerWork } from "./peer.ts";
+import type { Singles } from "./sends.ts";
+import type { Line } from "./table.ts";
+
+export type DirectFigure = `direct${"" | "-user" | "-metadata"}${"" | "-keyed"}`;
+
+type Sent = {
+  /** By run, through Herald and through the floor. */
+  readonly singles: readonly Singles[];
+  readonly floors: readonly Singles[];
+  readonly peer: Peer | undefined;
+  readonly work: PeerWork;
+  readonly figure: DirectFigure | "batch";
+};
+
+/** CPU of a send in each process, the load and the sink among them. */
+export const costLines = (costs: readonly Cost[]): Line[] => [
+  { label: "CPU of Herald's services, µs a send", values: costs.map((cost) => sumOf(cost, services)) },
+  ...partLines(costs, "µs a send"),
+];
+
+/** Sends to one device each, beside the floor and the peer of the same run. */
+export const sendLines = ({ singles, floors, peer, work, figure }: Sent): Line[] => {
+  const rates = singles.map(({ perSecond }) => perSecond);
+  const costs = singles.map(({ cost }) => cost);
+  // The floor is the same program in every row: one of them stands for it where goals and the plot ask.
+  const floorFigure = <Name extends string>(name: Name) => (figure === "direct" ? { figure: name } : {});
+  return [
+    { label: "sends/s, pushed", values: rates, figure },
+    { label: "floor, sends/s", values: floors.map(({ perSecond }) => perSecond), ...floorFigure("send-floor") },
+    {
+      label: "ratio to the floor",
+      values: rates.map((rate, run) => rate / (floors[run]?.perSecond ?? 1)),
+      digits: 2,
+    },
+    ...besidePeer(peer, work, rates),
+    { label: "CPU of all processes, µs a send", values: costs.map((cost) => sumOf(cost)), figure: `${figure}-cpu` },
+    {
+      label: "floor, all its processes, µs a send",
+      values: floors.map(({ cost }) => sumOf(cost)),
+      ...floorFigure("send-floor-cpu"),
+    },
+    ...costLines(costs),
+  ];
+};

@@ -1,0 +1,57 @@
+/** Figures that goals and the plot read, by name. */
+export type Figure =
+  | `direct${"" | "-user" | "-metadata"}${"" | "-keyed"}${"" | "-cpu"}`
+  | "direct-50ms-ratio"
+  | `send-floor${"" | "-cpu"}`
+  | `batch${"" | "-cpu"}`
+  | `latency-${"p50" | "p99"}`
+  | "neighbour-p99"
+  | "accepted-p99"
+  | "registrations"
+  | `broadcast${"" | "-own-cpu"}`
+  | "webpush"
+  | "idle-memory"
+  | `peer-${"singles" | "batches" | "broadcast"}${"" | "-cpu"}`;
+
+/** One line of a table: values by run. */
+export type Line = {
+  readonly label: string;
+  readonly values: readonly number[];
+  readonly digits?: number;
+  /** Absent: nothing but the table shows it. */
+  readonly figure?: Figure;
+};
+export type Table = {
+  readonly title: string;
+  readonly lines: readonly Line[];
+};
+
+/** Of an even number the lower of the two in the middle. */
+export const median = (numbers: readonly number[]): number =>
+  numbers.toSorted((one, other) => one - other)[Math.floor((numbers.length - 1) / 2)] ?? 0;
+
+/** The median of a figure; undefined when it was not measured. Of several audiences the last counts, which is the largest. */
+export const figureIn =
+  (tables: readonly Table[]) =>
+  (figure: Figure): number | undefined => {
+    const line = tables.flatMap(({ lines }) => lines).findLast((one) => one.figure === figure);
+    return line === undefined ? undefined : median(line.values);
+  };
+
+/** Minimum, median and maximum: a machine that others share gives no single figure. */
+export const spread = (numbers: readonly number[], digits = 0): [string, string, string] => {
+  const [least, most] = [Math.min(...numbers), Math.max(...numbers)];
+  return [least.toFixed(digits), median(numbers).toFixed(digits), most.toFixed(digits)];
+};
+
+/** The value below which so many of a hundred are. */
+export const percentile = (values: readonly number[], percent: number): number =>
+  values.toSorted((one, other) => one - other)[Math.ceil((values.length * percent) / 100) - 1] ?? 0;
+
+const labelWidth = 40;
+
+export const printTable = ({ title, lines }: Table, runs: number): void => {
+  console.log(`\n${title} (minimum / median / maximum of ${runs})`);
+  for (const { label, values, digits } of lines)
+    console.log(`  ${label.padEnd(labelWidth)} ${spread(values, digits).join(" / ")}`);
+};

@@ -1,0 +1,34 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import type { MongoClient } from "mongodb";
+
+/** What the broker greets each client with: `INFO {…}`. */
+const natsVersion = async (url: string): Promise<string> => {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  try {
+    const [greeting] = await once(socket, "data");
+    return /"version":"([^"]+)"/.exec(String(greeting))?.[1] ?? "of an unknown version";
+  } finally {
+    socket.destroy();
+  }
+};
+
+/** Name and version of what the services stand on. */
+export type Versions = { readonly broker: string; readonly database: string };
+
+/** FerretDB says at its start what it stands on. */
+const poweredBy = /Powered by (.+?)\.?"/;
+
+const databaseVersion = async (mongo: MongoClient): Promise<string> => {
+  const admin = mongo.db("admin");
+  const { version, ferretdb } = await admin.command({ buildInfo: 1 });
+  if (ferretdb === undefined) return `MongoDB ${version}`;
+  const { log } = (await admin.command({ getLog: "startupWarnings" })) as unknown as { log: string[] };
+  return poweredBy.exec(log.join("\n"))?.[1] ?? `FerretDB ${ferretdb.version}`;
+};
+
+export const versionsOf = async (natsUrl: string, mongo: MongoClient): Promise<Versions> => ({
+  broker: `nats-server ${await natsVersion(natsUrl)}`,
+  database: await databaseVersion(mongo),
+});
