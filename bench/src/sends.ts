@@ -21,6 +21,9 @@ export type SendLoad = {
   readonly batchOf?: number;
 };
 
+/** Asking costs gateway and analytics what a send does: seldom enough not to be seen in their CPU. */
+const pollMs = 250;
+
 /** Sends notifications and waits until each request is accepted. Throws where one is not. */
 export const sends = async (load: SendLoad): Promise<Answered> => {
   const answered = await resultOf<Answered>("bench/src/send-load.ts", [JSON.stringify(load)]);
@@ -34,7 +37,8 @@ export const sends = async (load: SendLoad): Promise<Answered> => {
 export const settled = async <T>(system: System, pushes: number, work: () => Promise<T>): Promise<T> => {
   const before = await system.sent();
   const result = await work();
-  await until(`${pushes} pushes in the statistics`, async () => (await system.sent()) >= before + pushes || undefined);
+  const all = async () => (await system.sent()) >= before + pushes || undefined;
+  await until(`${pushes} pushes in the statistics`, all, pollMs);
   return result;
 };
 
@@ -86,10 +90,15 @@ const sendSingles = async (
 
 type Singly = Omit<SendLoad, "gateway" | "token">;
 
+const toHerald = ({ gateway, project }: System, load: Singly): SendLoad => ({ ...load, gateway, token: project.token });
+
 /** Through Herald, until nothing is left to do. */
-export const sendThroughHerald = (system: System, sink: Sink, load: Singly): Promise<Singles> => {
-  const whole = { ...load, gateway: system.gateway, token: system.project.token };
-  return sendSingles(system, sink, whole, (work) => settled(system, load.count, work));
+export const sendThroughHerald = (system: System, sink: Sink, load: Singly): Promise<Singles> =>
+  sendSingles(system, sink, toHerald(system, load), (work) => settled(system, load.count, work));
+
+/** The same without measuring: what is measured after it is compiled by then. */
+export const warmUpHerald = async (system: System, load: Singly): Promise<void> => {
+  await settled(system, load.count, () => sends(toHerald(system, load)));
 };
 
 /** Through the floor, which does nothing after the push. */

@@ -19,7 +19,7 @@ export const countedBy = async ({ control }: Sink): Promise<Counted> =>
   (await (await fetch(control)).json()) as Counted;
 
 /** Waits until so many pushes were accepted. */
-export const pushed = (sink: Sink, pushes: number, everyMs = 50): Promise<Counted> =>
+export const pushed = (sink: Sink, pushes: number, everyMs?: number): Promise<Counted> =>
   until(
     `${pushes} pushes at the sink`,
     async () => {

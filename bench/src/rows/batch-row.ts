@@ -2,7 +2,7 @@ import { besideFloor } from "../floors.ts";
 import type { System } from "../herald.ts";
 import type { Row } from "../row.ts";
 import { sendLines } from "../send-lines.ts";
-import { type Singles, sendThroughFloor, sendThroughHerald, settled } from "../sends.ts";
+import { type Singles, sendThroughFloor, sendThroughHerald, settled, warmUpHerald } from "../sends.ts";
 import { seedTargets, warmUp } from "./direct-row.ts";
 
 /** As the peer is fed. */
@@ -35,7 +35,7 @@ export const batchRow: Row = {
     await besideFloor(sink, async (floor) => {
       const first = { count: warmUp, targets, batchOf };
       await sendThroughFloor(floor, sink, first);
-      await sendThroughHerald(system, sink, first);
+      await warmUpHerald(system, first);
       const load = { count, targets, batchOf };
       for (let run = 0; run < runs; run++) {
         floors.push(await sendThroughFloor(floor, sink, load));

@@ -2,7 +2,7 @@ import { besideFloor } from "../floors.ts";
 import type { System } from "../herald.ts";
 import type { Row } from "../row.ts";
 import { costLines, type DirectFigure, sendLines } from "../send-lines.ts";
-import { type Singles, sendThroughFloor, sendThroughHerald } from "../sends.ts";
+import { type Singles, sendThroughFloor, sendThroughHerald, warmUpHerald } from "../sends.ts";
 import { delaySink } from "../sinks.ts";
 
 /** Each gets one notification after the other. */
@@ -38,19 +38,16 @@ const directTo = (kind: Kind): Row => ({
     const keyed: Singles[] = [];
     const floors: Singles[] = [];
     await besideFloor(sink, async (floor) => {
-      const measureAll = async (load: { count: number; targets: string[] }, keep: boolean) => {
-        const measured = [
-          await sendThroughFloor(floor, sink, load),
-          await sendThroughHerald(system, sink, load),
-          await sendThroughHerald(system, sink, { ...load, keys: true }),
-        ] as const;
-        if (!keep) return;
-        floors.push(measured[0]);
-        plain.push(measured[1]);
-        keyed.push(measured[2]);
-      };
-      await measureAll({ count: Math.min(warmUp, count), targets }, false);
-      for (let run = 0; run < runs; run++) await measureAll({ count, targets }, true);
+      const first = { count: Math.min(warmUp, count), targets };
+      await sendThroughFloor(floor, sink, first);
+      await warmUpHerald(system, { ...first, keys: true });
+      await warmUpHerald(system, first);
+      const load = { count, targets };
+      for (let run = 0; run < runs; run++) {
+        floors.push(await sendThroughFloor(floor, sink, load));
+        plain.push(await sendThroughHerald(system, sink, load));
+        keyed.push(await sendThroughHerald(system, sink, { ...load, keys: true }));
+      }
     });
     const title = `APNs: single sends to one \`${kind}:\` target each, from the first POST to the last push`;
     const { figure } = kinds[kind];
@@ -73,7 +70,7 @@ export const slowDirectRow: Row = {
     const targets = await seedTargets(system);
     const quick: number[] = [];
     const slow: Singles[] = [];
-    await sendThroughHerald(system, sink, { count: Math.min(warmUp, count), targets });
+    await warmUpHerald(system, { count: Math.min(warmUp, count), targets });
     try {
       for (let run = 0; run < runs; run++) {
         await delaySink(sink, 0);

@@ -23,24 +23,25 @@ export const sendsRow: Row = {
     const slow = { floor: [] as number[], herald: [] as number[] };
     const of = { floor: [] as number[], alone: [] as number[], working: [] as number[] };
     const cpu = { floor: [] as number[], gateway: [] as number[] };
-    const alone = (count: number) =>
-      settled(system, count, () => without(system, others, () => sends({ ...herald, count })));
+    const alone = (count: number) => without(system, others, () => sends({ ...herald, count }));
     await besideFloor(undefined, async (floor) => {
       const bare = { gateway: floor.gateway, token: "", targets };
       const cpuNow = () => ({ floor: cpuOf(floor).floor ?? 0, gateway: cpuOf(system).gateway ?? 0 });
       const p99 = async (load: typeof herald) =>
         percentile((await sends({ ...load, count: paced, pace })).latencies, 99);
       await sends({ ...bare, count: warmUp });
-      await alone(warmUp);
+      await settled(system, warmUp, () => alone(warmUp));
       for (let run = 0; run < runs; run++) {
         slow.floor.push(await p99(bare));
         slow.herald.push(await settled(system, paced, () => p99(herald)));
         const before = cpuNow();
         of.floor.push(burst / (await sends({ ...bare, count: burst })).seconds);
-        of.alone.push(burst / (await alone(burst)).seconds);
-        const after = cpuNow();
-        cpu.floor.push(((after.floor - before.floor) * 1e6) / burst);
-        cpu.gateway.push(((after.gateway - before.gateway) * 1e6) / burst);
+        await settled(system, burst, async () => {
+          of.alone.push(burst / (await alone(burst)).seconds);
+          const after = cpuNow();
+          cpu.floor.push(((after.floor - before.floor) * 1e6) / burst);
+          cpu.gateway.push(((after.gateway - before.gateway) * 1e6) / burst);
+        });
         of.working.push(burst / (await settled(system, burst, () => sends({ ...herald, count: burst }))).seconds);
       }
     });
