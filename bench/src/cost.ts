@@ -3,7 +3,10 @@ import type { Profiler } from "./profiler.ts";
 import type { Line } from "./table.ts";
 
 /** Processes by name, whose CPU is measured; those that they started count with them. */
-export type Measured = { readonly processes: Readonly<Record<string, number>>; readonly profiler?: Profiler };
+export type Measured = {
+  readonly processes: Readonly<Record<string, number>>;
+  readonly profiler?: Profiler | undefined;
+};
 
 /** Microseconds of CPU for each of so many, by process. */
 export type Cost = Readonly<Record<string, number>>;

@@ -60,8 +60,8 @@ const credentials = () => ({
   webpush: { subject: "mailto:bench@example.com" },
 });
 
-/** The local stack says in front of each line whose it is. */
-const logLine = /^\w+ +\| /;
+/** What the local stack itself says, and what a service says that is not well. */
+const notable = /^(herald +\| |\w+ +\| [\d:]{8} (warn|error|fatal) )/;
 /** Enough to see why a row failed. */
 const maxLastWords = 5;
 
@@ -186,7 +186,7 @@ export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>, profi
   const printed = createInterface({ input: child.stdout });
   const lastWords: string[] = [];
   printed.on("line", (line: string) => {
-    if (logLine.test(line) && lastWords.push(line) > maxLastWords) lastWords.shift();
+    if (notable.test(line) && lastWords.push(line) > maxLastWords) lastWords.shift();
   });
   const profiler = profiles === undefined ? undefined : createProfiler(printed, services, profiles);
   const readLocal = async (): Promise<Local> => {
@@ -214,11 +214,11 @@ export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>, profi
     ...(await senderOf("bench")),
     /** Of Herald's services, and of broker and database where they run on this machine. */
     processes: Object.fromEntries(processes),
-    ...(profiler === undefined ? {} : { profiler }),
+    profiler,
     versions: await versionsOf(local.nats.url, mongo),
     gateway: local.gateway,
     openKeys,
-    /** The newest lines of its log, which has warnings and errors alone. */
+    /** The newest lines of its log that may say why a row failed. */
     lastWords: (): readonly string[] => lastWords,
     /** Sends to the same sinks. */
     anotherProject: (name = "other"): Promise<Sender> => senderOf(name),

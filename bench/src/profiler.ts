@@ -73,7 +73,7 @@ export const createProfiler = (printed: Interface, services: readonly string[], 
     begin: (name) => {
       row = name;
       part = 0;
-      profiles.clear();
+      for (const service of services) profiles.set(service, []);
     },
     start: async () => {
       await each(({ call }) => call("Profiler.start"));

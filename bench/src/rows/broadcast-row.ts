@@ -82,7 +82,8 @@ const broadcastsOf = (
     const { system, sinks, runs, sizes } = context;
     const sink = sinks[provider];
     await system.seed(provider, `${provider}-warm-up`, warmUp);
-    await broadcast(system, sink, `${provider}-warm-up`, warmUp);
+    // What is compiled meanwhile belongs in no profile.
+    await broadcast({ ...system, profiler: undefined }, sink, `${provider}-warm-up`, warmUp);
     for (const devices of sizesOf(sizes)) {
       const topic = `${provider}-of-${devices}`;
       await system.seed(provider, topic, devices);
