@@ -226,6 +226,7 @@ export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>, profi
     database: (service: "registry" | "analytics") => mongo.db(`herald_${service}`),
     stop: async (): Promise<void> => {
       await mongo.close();
+      profiler?.close();
       await end(child);
       await rm(dataDir, { recursive: true, force: true });
     },

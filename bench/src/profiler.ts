@@ -19,9 +19,11 @@ export type Profiler = {
   readonly stop: () => Promise<void>;
   /** What was sampled since `begin`, by service. */
   readonly profiles: () => ReadonlyMap<string, readonly CpuProfile[]>;
+  /** Lets go of the services: a process whose inspector is in use waits at its end. */
+  readonly close: () => void;
 };
 
-type Session = { readonly call: <T>(method: string) => Promise<T> };
+type Session = { readonly call: <T>(method: string) => Promise<T>; readonly close: () => void };
 
 type Reply = { readonly id?: number; readonly result?: unknown; readonly error?: { readonly message: string } };
 
@@ -46,7 +48,7 @@ const openSession = async (url: string): Promise<Session> => {
     return reply.result as T;
   };
   await call("Profiler.enable");
-  return { call };
+  return { call, close: () => socket.close() };
 };
 
 /** Finds the services' inspectors in what the local stack prints, and writes profiles into the folder. */
@@ -87,5 +89,8 @@ export const createProfiler = (printed: Interface, services: readonly string[], 
       });
     },
     profiles: () => profiles,
+    close: () => {
+      for (const { close } of sessions.values()) close();
+    },
   };
 };
