@@ -7,10 +7,12 @@ import {
   consume,
   defineHandler,
   measureQueues,
+  type Positions,
   publish,
   publishTogether,
+  schedule,
 } from "@herald/bus";
-import { busUsers, CountOpens, durables, ExpandV1, SendV1, streams } from "@herald/contracts";
+import { busUsers, CountOpens, DueV1, durables, ExpandV1, SendV1, streams } from "@herald/contracts";
 import { currentRequestId, HeraldError, inSpan, withRequestId } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { jetstream } from "@nats-io/jetstream";
@@ -215,6 +217,47 @@ describe("measuring queues", () => {
     // The age of what is kept for a month says nothing.
     expect(await value("herald.bus.oldest.seconds", { stream: "PUSH_DLQ" })).toBeUndefined();
     await measuring.stop();
+  });
+
+  test("what a stream forgot before its durable had it is lost, and a schedule that was replaced is not", async () => {
+    const project = newProject();
+    const due: DueV1 = { kind: "batch", projectId: project, key: "measured", id: "a" };
+    let replaced = 0;
+    /** Leaves one schedule for another, several times, and waits until that is measured. */
+    const replace = async () => {
+      const at = new Date(Date.now() + 3_600_000);
+      const one = { subject: "push.sched.v1.measured.1", at, contract: DueV1, data: due };
+      for (let time = 0; time < 4; time++) await schedule(t.bus, { ...one, id: `measured-${replaced++}` });
+      const { first_seq } = (await t.raw.jsm.streams.info("PUSH_SCHEDULE")).state;
+      const told = () => value("herald.bus.stream.first.sequence", { stream: "PUSH_SCHEDULE" });
+      await eventually(async () => expect(await told()).toBe(first_seq));
+    };
+    const happens = (id: string) => jetstream(t.raw.nc).publish(`push.evt.v1.${project}.device.deleted`, id);
+    const had = new Map<string, number>();
+    const positions: Positions = {
+      advance: async (durable, position, { first }) => {
+        const before = had.get(durable);
+        had.set(durable, Math.max(before ?? 0, position, first - 1));
+        return before === undefined ? 0 : Math.max(0, first - 1 - before);
+      },
+    };
+    await happens("first");
+    const measuring = [
+      measureQueues(t.bus, "dispatch", { everyMs, positions }),
+      measureQueues(t.bus, "analytics", { everyMs, positions }),
+    ];
+    // What is measured before a round is over has been compared when the next one is.
+    for (let round = 0; round < 3; round++) await replace();
+    await eventually(() => expect(had.has("analytics-make-webhooks")).toBe(true));
+    for (const id of ["second", "third"]) await happens(id);
+    await t.raw.jsm.streams.purge("PUSH_EVENTS", { keep: 1 });
+    await eventually(async () =>
+      expect(await value("herald.bus.lost", { durable: "analytics-make-webhooks" })).toBe(2),
+    );
+    await Promise.all(measuring.map((one) => one.stop()));
+    expect(await value("herald.bus.lost", { durable: "dispatch-due" })).toBeUndefined();
+    const losses = t.logged.filter(({ level }) => level === "error").map(({ stream }) => stream);
+    expect(new Set(losses)).toEqual(new Set(["PUSH_EVENTS"]));
   });
 
   test("every durable and every stream is measured by one service, as its own user", async () => {
