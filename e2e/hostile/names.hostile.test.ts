@@ -165,7 +165,8 @@ const doors: Record<
 /** What may be published: each token is the broker's, a word of the contracts, or an id that Herald has made. */
 function problemOf(subject: string, projects: ReadonlySet<string>): string | undefined {
   if (subject.includes(mark)) return "has a caller's name in it";
-  if (/^(\$JS\.|_INBOX_|_INBOX\.|\$JSC\.)/.test(subject)) return undefined;
+  // `_R_` is where the broker has an answer go that crosses accounts.
+  if (/^(\$JS\.|_INBOX_|_INBOX\.|\$JSC\.|_R_\.)/.test(subject)) return undefined;
   if (!/^[\x21-\x7e]+$/.test(subject)) return "is not visible ASCII";
   const [, bucket] = /^\$KV\.(\w+)\.[A-Za-z0-9_.=-]+$/.exec(subject) ?? [];
   if (bucket !== undefined) return bucket in buckets ? undefined : "is of no bucket";
