@@ -19,6 +19,7 @@ const attacks = [
   "devices",
   "shares",
   "kept",
+  "keys",
   "hijack",
   "hands",
   "facets",

@@ -23,7 +23,7 @@ export const IdempotencyKey = z
   .regex(/^[\x21-\x7e]{1,255}$/, "must be 1 to 255 visible ASCII characters")
   .meta({
     description:
-      "Makes a repeat of the request harmless: same key and body, same answer. Kept for 24 hours; new keys of a project that takes more than its share of the room, for 10 minutes",
+      "Makes a repeat of the request harmless: same key and body, same answer. Kept for 24 hours; new keys of a project that takes more than its share of the room, for at most 10 minutes",
   });
 
 type Sent = Readonly<Record<string, unknown>>;

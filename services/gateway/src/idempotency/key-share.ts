@@ -10,34 +10,44 @@ type Needs = {
 };
 
 export type KeyShare = {
-  /** How long a key that the owner uses now is to be kept, in ms; undefined: as long as any. */
-  readonly use: (owner: string) => number | undefined;
+  /** How long what the owner writes now is to be kept, in ms; undefined: as long as any. */
+  readonly use: (owner: string, bytes: number) => number | undefined;
 };
 
-/** What a key of a send takes with all that the broker stores beside it, measured; others take a little more. */
-const keyBytes = 200;
-/** Keys are counted by the hour they were used in, for as long as they are kept. */
+/** What a key takes with all that the broker stores beside it, without an answer: measured for a send, others take a little more. */
+export const keyBytes = 200;
+/** Bytes are counted by the hour they were written in, for as long as they are kept. */
 const hourMs = 3_600_000;
 const hours = 25;
-/** The bucket fills slowly: at a thousand keys a second by 2 MB in this time. */
+/** Between two looks at the bucket, what this gateway wrote for a day counts as no longer free. */
 const measureEveryMs = 10_000;
 /** What is beyond the share is kept so long: clients that retry by themselves do so within seconds. */
 const shortMs = 600_000;
+/** The least that the broker keeps anything. */
+const leastMs = 1_000;
+/** What is short-lived may fill this much of what is free, so that several gateways together leave some. */
+const shortPart = 1 / 4;
 
 type Used = { hour: number; readonly counts: number[]; total: number };
 
 /**
- * Keeps one project's keys from pushing out another's, which the bucket does when it is full: whose keys take more than is free is
- * given short-lived ones. So a project alone fills half of it, n projects an n+1st each, and it never gets full. Counted by this
- * gateway: with n of them a project alone fills n/(n+1).
+ * Keeps one project's keys from pushing out another's, which the bucket does when it is full: whose keys and their answers take more
+ * bytes than are free is given short-lived ones. So a project alone fills half of it, n projects an n+1st each, and it never gets
+ * full: those that come quicker than the rest has room for live shorter still. Counted by this gateway: with n of them a project
+ * alone fills n/(n+1).
  */
 export const createKeyShare = ({ fill, now, log }: Needs): KeyShare => {
   const owners = new Map<string, Used>();
   let free = Number.POSITIVE_INFINITY;
   let measuredAt = Number.NEGATIVE_INFINITY;
+  /** Short-lived bytes of all owners since the bucket was measured, and of the time before. */
+  let lately = 0;
+  let before = 0;
 
   const measure = (at: number): void => {
     if (at - measuredAt < measureEveryMs) return;
+    before = at - measuredAt < 2 * measureEveryMs ? lately : 0;
+    lately = 0;
     measuredAt = at;
     fill().then(
       ({ bytes, maxBytes }) => {
@@ -63,13 +73,18 @@ export const createKeyShare = ({ fill, now, log }: Needs): KeyShare => {
   };
 
   return {
-    use: (owner) => {
+    use: (owner, bytes) => {
       const at = now().getTime();
       measure(at);
       const used = usedBy(owner, Math.floor(at / hourMs));
-      if (used.total * keyBytes > free) return shortMs;
-      used.counts[used.counts.length - 1] = (used.counts.at(-1) ?? 0) + 1;
-      used.total++;
+      if (used.total + bytes > free) {
+        lately += bytes;
+        const perMs = Math.max(before / measureEveryMs, lately / Math.max(leastMs, at - measuredAt));
+        return Math.min(shortMs, Math.max(leastMs, (free * shortPart) / perMs));
+      }
+      free -= bytes;
+      used.counts[used.counts.length - 1] = (used.counts.at(-1) ?? 0) + bytes;
+      used.total += bytes;
       return undefined;
     },
   };

@@ -8,22 +8,30 @@ const minute = 60_000;
 
 /** A bucket of 100 keys' worth, with what the test says in it. */
 const shareOf = () => {
-  const state = { time: 0, bytes: 0, away: false };
+  const state = { time: 0, bytes: 0, fullest: 0, away: false };
   const fill = async () => {
     if (state.away) throw new HeraldError("bus-away", "away");
     return { bytes: state.bytes, maxBytes: 20_000 };
   };
   const share = createKeyShare({ fill, now: () => new Date(state.time), log });
-  const use = async (owner: string, times: number) => {
+  const ends: { readonly at: number; readonly bytes: number }[] = [];
+  /** Writes so often, as far apart, and gives how many are kept as long as any. */
+  const use = async (owner: string, times: number, { bytes = 200, everyMs = 10_000 } = {}) => {
     let kept = 0;
     for (let index = 0; index < times; index++) {
-      state.time += 10_000;
-      const ttl = share.use(owner);
+      state.time += everyMs;
+      for (; (ends[0]?.at ?? Number.POSITIVE_INFINITY) <= state.time; ends.shift()) state.bytes -= ends[0]?.bytes ?? 0;
+      const ttl = share.use(owner, bytes);
       await settle();
-      if (ttl === undefined) {
-        kept++;
-        state.bytes += 200;
-      } else expect(ttl).toBe(10 * minute);
+      state.bytes += bytes;
+      state.fullest = Math.max(state.fullest, state.bytes);
+      if (ttl === undefined) kept++;
+      else {
+        expect(ttl).toBeGreaterThanOrEqual(1_000);
+        expect(ttl).toBeLessThanOrEqual(10 * minute);
+        ends.push({ at: state.time + ttl, bytes });
+        ends.sort((one, other) => one.at - other.at);
+      }
     }
     return kept;
   };
@@ -38,6 +46,21 @@ test("one alone fills half and no more, and others still find room", async () =>
   expect(await use("other", 20)).toBe(20);
   expect(await use("busy", 50)).toBe(0);
   expect(await use("third", 5)).toBe(5);
+});
+
+test("large answers count as what they are", async () => {
+  const { state, use } = shareOf();
+  const kept = await use("busy", 500, { bytes: 2_000 });
+  expect(kept).toBeGreaterThan(3);
+  expect(kept).toBeLessThan(7);
+  expect(state.fullest).toBeLessThan(20_000);
+  expect(await use("other", 10)).toBe(10);
+});
+
+test("as many as can come never fill it, from one or from several", async () => {
+  const { state, use } = shareOf();
+  for (let round = 0; round < 100; round++) for (const owner of ["a", "b", "c"]) await use(owner, 20, { everyMs: 400 });
+  expect(state.fullest).toBeLessThan(20_000);
 });
 
 test("what is a day old counts no more", async () => {

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import type { Bucket, Entry, WriteOptions } from "@herald/bus";
 import type { IdempotencyRecord } from "@herald/contracts";
 import { HeraldError, type Logger } from "@herald/kit";
-import type { KeyShare } from "./key-share.ts";
+import { type KeyShare, keyBytes } from "./key-share.ts";
 
 /** What every try of one request shares, so that a repeat does what the first began. */
 export type Attempt = {
@@ -46,6 +46,10 @@ export type Once = <Reply extends Answered>(asked: Asked, work: Work<Reply>) => 
 
 /** {@link Once}, for a request that is known. */
 export type OnceForKey = <Reply extends Answered>(work: Work<Reply>) => Promise<Reply>;
+
+/** The shorter of two lifetimes, where undefined is the longest. */
+const shorter = (one: WriteOptions, ttlMs: number | undefined): WriteOptions =>
+  ttlMs === undefined ? one : { ttlMs: Math.min(ttlMs, one.ttlMs ?? ttlMs) };
 
 /** Older than any request that is still running: the HTTP server and every question give up before. */
 const runningMs = 10_000;
@@ -118,8 +122,9 @@ export const createOnce = ({ keys, bucket, now, log }: Needs): Once => {
       const earlier = await known(place);
       if (earlier?.value.body !== sent || earlier.value.answer === undefined) throw refusal;
     }
-    const ttlMs = keys.use(owner);
-    const kept = ttlMs === undefined ? {} : { ttlMs };
+    const ttlMs = keys.use(owner, keyBytes);
+    // Until it is answered, nobody else may take it up.
+    const kept = ttlMs === undefined ? {} : { ttlMs: Math.max(ttlMs, runningMs) };
     const { record, replay } = await take(place, sent, newId, kept);
     const attempt: Attempt = { id: record.id, at: new Date(record.at), keyed: true };
     if (replay) {
@@ -130,7 +135,8 @@ export const createOnce = ({ keys, bucket, now, log }: Needs): Once => {
     try {
       const reply = await perform(attempt);
       const answer = { status: reply.status, ...(recall === undefined ? { body: withoutSecrets(reply.body) } : {}) };
-      await note(place, { ...record, answer }, kept);
+      const bytes = recall === undefined ? Buffer.byteLength(JSON.stringify(answer)) : 0;
+      await note(place, { ...record, answer }, shorter(kept, bytes === 0 ? undefined : keys.use(owner, bytes)));
       return reply;
     } catch (error) {
       const noted = note(place, { ...record, released: true }, kept);

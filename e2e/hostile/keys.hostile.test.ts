@@ -1,0 +1,74 @@
+import { randomUUID } from "node:crypto";
+import { type Answered, type BrokerHands, expectStatus, operateBroker } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { inParallel } from "../harness/in-parallel.ts";
+import { apnsToken } from "../harness/project.ts";
+import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { show } from "./figures.ts";
+import { scale } from "./scale.ts";
+
+const bucket = "KV_push_idempotency";
+const mebibyte = 1_048_576;
+/** What the bucket of keys may hold here, in the place of 1 GiB. */
+const limit = scale(128, 32) * mebibyte;
+
+let system: System;
+let hands: BrokerHands;
+beforeAll(async () => {
+  // As many requests as a project likes: with a thousand a second it would take this longer, and come to the same.
+  const plenty = "10000000";
+  system = await startSystem({
+    env: { HERALD_GATEWAY_LIMIT_TOKEN: plenty, HERALD_GATEWAY_LIMIT_PROJECT: plenty, HERALD_NATS_STORAGE: "4GiB" },
+  });
+  hands = await operateBroker(system.broker);
+  await hands.limit(bucket, limit);
+});
+afterAll(async () => {
+  await hands?.close();
+  await system?.stop();
+});
+tellOnFailure(() => system);
+
+test("keys of one project with the largest answers there are push out none of another's", async ({ task }) => {
+  const victim = await system.project("Victim");
+  const attacker = await system.project("Attacker");
+  const { device } = await victim.register();
+  const body = { notification: { title: "Once", targets: [device.id] } };
+  const send = (key: string): Promise<Answered> =>
+    victim.call("POST /notifications", { body, headers: { "idempotency-key": key } });
+  const keys = Array.from({ length: 20 }, () => randomUUID());
+  const ids = await inParallel(keys, 4, async (key) => expectStatus(await send(key), 202).body.data.id);
+
+  // One device over and over: its answer is kept for each key, and no quota counts it.
+  const text = "m".repeat(16_000);
+  const large = { token: apnsToken(), platform: "ios", metadata: { text }, identifiers: { text } };
+  const register = (key: string): Promise<Answered> =>
+    attacker.call("POST /devices", { body: { device: large }, headers: { "idempotency-key": key } });
+  const held = async () => (await hands.state(bucket)).bytes;
+  const before = await held();
+  const first = expectStatus(await register(randomUUID()), 201);
+  const bytes = (await held()) - before;
+  expect(bytes).toBeGreaterThan(JSON.stringify(first.body.data).length);
+
+  const asked = Math.ceil((1.5 * limit) / bytes);
+  let fullest = 0;
+  const begun = Date.now();
+  await inParallel(Array.from({ length: asked }), 16, async (_, number) => {
+    expect([200, 429, 503]).toContain((await register(randomUUID())).status);
+    if (number % 50 === 0) fullest = Math.max(fullest, await held());
+  });
+
+  const again = await inParallel(keys, 4, (key) => send(key));
+  const lost = again.filter(({ headers }) => headers.get("idempotent-replayed") !== "true").length;
+  show(task, {
+    "bytes a key": bytes,
+    keys: asked,
+    "of the bucket's limit": "1.5 ×",
+    fullest: `${Math.round((fullest / limit) * 100)} %`,
+    "within s": Math.round((Date.now() - begun) / 1_000),
+    "other project's keys": keys.length,
+    "of them lost": lost,
+  });
+  expect(lost).toBe(0);
+  expect(again.map(({ body: { data } }) => data.id)).toEqual(ids);
+});
