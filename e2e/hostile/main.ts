@@ -20,6 +20,7 @@ const attacks = [
   "shares",
   "kept",
   "keys",
+  "cancel",
   "hijack",
   "hands",
   "facets",
