@@ -241,6 +241,34 @@ describe("a group that comes again", () => {
     });
   });
 
+  test("in the same process, because the bus was unavailable between outcome and event: both are told, and one part waits", async () => {
+    const projectId = await dispatch.project();
+    const [sent, waiting] = [device("a0"), device("503")];
+    known("token:sent", [sent]);
+    known("token:waiting", [waiting]);
+    dispatch.simulators.script([
+      { provider: "apns", tokenPrefix: "503", status: 503, headers: { "retry-after": "600" } },
+      { provider: "apns", tokenPrefix: "a0", delayMs: 1_000 },
+    ]);
+    const group = groupOf(projectId, ["token:sent"]);
+    const [send] = group.sends;
+    if (send) send.content.targets = ["token:sent", "token:waiting"];
+    await put(group);
+    const [id = "ntf_" as NotificationId] = group.ids;
+    // Both are begun, and APNs takes a second for the first.
+    await eventually(async () => expect((await dispatch.rows(id)).length).toBeGreaterThanOrEqual(2));
+    await dispatch.natsProxy.cut();
+    await eventually(async () => expect(await dispatch.rows(id)).toMatchObject([{ state: "final" }, {}, {}]));
+    expect(await eventsOf(projectId, id)).toEqual([]);
+    await dispatch.natsProxy.heal();
+    await eventually(async () => {
+      expect(await readStream(dispatch.broker, "PUSH_SEND")).toEqual([]);
+      expect(new Set(await eventsOf(projectId, id))).toEqual(new Set(["notification.accepted", "delivery.accepted"]));
+    });
+    expect(pushesTo([sent])).toEqual([1]);
+    expect(await dispatch.get(projectId, id)).toMatchObject({ counts: { accepted: 1, pending: 1 } });
+  });
+
   test("after it was sent, under another message, sends nothing and ends as it did", async () => {
     const projectId = await dispatch.project();
     const one = device();
