@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { readFile } from "node:fs/promises";
 import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { eventually } from "@herald/testing";
@@ -268,6 +269,13 @@ test("bodies that never end: what is held of them is bounded, and others are ser
   await eventually(async () => expect(await gauge("herald_http_held_bytes")).toBe(0), { timeoutMs: 60_000 });
 });
 
+/** Connections of strangers that the gateway has open, as Linux lists them: `127.9.…` begins from the back, 01 is established. */
+const strangersConnected = async (): Promise<number> => {
+  const port = Number(new URL(system.gateway).port).toString(16).toUpperCase().padStart(4, "0");
+  const tables = await Promise.all(["tcp", "tcp6"].map((name) => readFile(`/proc/net/${name}`, "utf8")));
+  return tables.join("").match(new RegExp(`:${port} [0-9A-F]*097F:[0-9A-F]{4} 01 `, "g"))?.length ?? 0;
+};
+
 test("answers that nobody reads: what is held of them is bounded, and they are cut off", async ({ task }) => {
   const connections = scale(300, 100);
   const pages = 12;
@@ -306,12 +314,14 @@ test("answers that nobody reads: what is held of them is bounded, and they are c
     "MB asked for": Math.round((connections * pages * 100 * 5_500) / 2 ** 20),
     "MB before": before,
     "MB at most": most,
+    "KB a connection": Math.round(((most - before) * 1024) / connections),
     "bytes held at most": held,
     "ordinary sends meanwhile": done,
   });
   expect(most).toBeLessThan(memoryLimitMb);
   expect(failed).toEqual([]);
   // Nobody read a byte more, and the gateway has let go of all of them by itself.
+  await eventually(async () => expect(await strangersConnected()).toBe(0), { timeoutMs: 90_000 });
   await eventually(async () => expect(await gauge("herald_http_held_bytes")).toBe(0), { timeoutMs: 90_000 });
 });
 
