@@ -88,7 +88,7 @@ const poison: Row = {
 
 const full: Row = {
   name: "stream-full",
-  fault: "the stream of commands is full to its last byte",
+  fault: "the streams of commands and of small sends are full to their last byte",
   pass: "503 with Retry-After and nothing accepted; recovery by itself when there is room",
   run: async ({ long, start, defer }) => {
     const system = await start();
@@ -96,19 +96,22 @@ const full: Row = {
     defer(() => hands.close());
     const trial = await startTrial(system);
     await trial.broadcastUnderWay();
-    const before = await hands.limit("PUSH_CMD", 1);
+    const streams = ["PUSH_CMD", "PUSH_SEND"] as const;
+    const before = await Promise.all(streams.map((stream) => hands.limit(stream, 1)));
     await delay(500);
     const accepted = trial.load.promised.length;
-    const notification = { title: "No room", targets: ["topic:nobody"] };
-    for (let count = 0; count < 5; count++) {
-      const answer = await trial.project.call("POST /notifications", { body: { notification } });
-      if (answer.status !== 503 || !(Number(answer.headers.get("retry-after")) > 0))
-        trial.problem(`answered ${answer.status}: ${answer.text.slice(0, 120)}`);
-      else if (count === 0) trial.note(`says ${JSON.stringify(answer.body.errors)}`);
+    for (const target of ["topic:nobody", "user:nobody"]) {
+      const notification = { title: "No room", targets: [target] };
+      for (let count = 0; count < 5; count++) {
+        const answer = await trial.project.call("POST /notifications", { body: { notification } });
+        if (answer.status !== 503 || !(Number(answer.headers.get("retry-after")) > 0))
+          trial.problem(`${target} was answered ${answer.status}: ${answer.text.slice(0, 120)}`);
+        else if (count === 0) trial.note(`${target}: says ${JSON.stringify(answer.body.errors)}`);
+      }
     }
     await delay(long ? 30_000 : 3_000);
-    if (trial.load.promised.length > accepted) trial.problem("a send was answered 202 while the stream was full");
-    await hands.limit("PUSH_CMD", before);
+    if (trial.load.promised.length > accepted) trial.problem("a send was answered 202 while the streams were full");
+    for (const [at, stream] of streams.entries()) await hands.limit(stream, before[at] ?? 0);
     await trial.recovered();
     return trial.finish();
   },
