@@ -108,7 +108,7 @@ describe("traces", () => {
       );
       const names = mine.map(({ service, name }) => `${service}: ${name}`);
       expect(names).toContain("herald-gateway: PUT /api/v1/notifications/:id/open");
-      expect(names).toContain("herald-analytics: process push.cmd.v1.analytics.opens.:projectId");
+      expect(names).toContain("herald-analytics: process push.opens.v1.:projectId");
     }, exported);
   });
 });
@@ -163,7 +163,7 @@ describe("metrics", () => {
     });
     await eventually(async () => {
       const analytics = await read("analytics");
-      expect(value(analytics, "herald_bus_settled_total", { durable: "analytics-record-opens" })).toBeGreaterThan(0);
+      expect(value(analytics, "herald_bus_settled_total", { durable: "analytics-open-groups" })).toBeGreaterThan(0);
     });
   });
 

@@ -1,5 +1,6 @@
 import type { Row } from "./row.ts";
 import { brokerRows } from "./rows/broker.ts";
+import { brokerLost } from "./rows/broker-lost.ts";
 import { busRows } from "./rows/bus.ts";
 import { clockRows } from "./rows/clocks.ts";
 import { clusterRows } from "./rows/cluster.ts";
@@ -17,6 +18,7 @@ export const rows: readonly Row[] = [
   ...killedServices,
   ...databaseRows,
   ...brokerRows,
+  brokerLost,
   ...slowApns,
   ...verdictRows,
   ...busRows,

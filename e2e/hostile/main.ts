@@ -24,6 +24,7 @@ const attacks = [
   "hijack",
   "hands",
   "facets",
+  "queues",
 ] as const;
 const made = "schemathesis";
 

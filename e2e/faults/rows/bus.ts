@@ -12,7 +12,7 @@ const thrice: Row = {
     const hands = await operateBroker(system.broker);
     defer(() => hands.close());
     const trial = await startTrial(system, { script: [] });
-    const subjects = ["push.cmd.v1.>", "push.deliver.v1.>", "push.due.v1.>", "push.evt.v1.>"];
+    const subjects = ["push.cmd.v1.>", "push.opens.v1.>", "push.deliver.v1.>", "push.due.v1.>", "push.evt.v1.>"];
     const repeating = hands.repeat(subjects, { times: 2, withinMs: 2_000 });
     for (let round = 0; round < (long ? 30 : 4); round++) {
       await trial.broadcast();
@@ -35,6 +35,7 @@ const poisons: readonly (readonly [string, string])[] = [
   ["push.cmd.v1.dispatch.expanded.prj_poison.ntf_poison", "null"],
   ["push.cmd.v1.registry.expand.prj_poison.ntf_poison.0", '{"projectId":7}'],
   ["push.cmd.v1.analytics.opens.prj_poison", '{"opens":"all"}'],
+  ["push.opens.v1.prj_poison", '{"opens":"all"}'],
   ["push.deliver.v1.direct.ios.prj_poison", "[]"],
   ["push.deliver.v1.broadcast.web.prj_poison", ""],
 ];

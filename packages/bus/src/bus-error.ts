@@ -46,7 +46,9 @@ const isAway = (error: unknown): boolean =>
     error instanceof NoRespondersError ||
     error instanceof ClosedConnectionError ||
     error instanceof DrainingConnectionError ||
-    (error instanceof JetStreamApiError && (error.status === 503 || error.code === apiCodes.tooManyBatches)));
+    // A stream that is missing is made by the bootstrap step.
+    (error instanceof JetStreamApiError &&
+      (error.status === 503 || error.code === apiCodes.tooManyBatches || error.code === apiCodes.streamNotFound)));
 
 export const notConnected = (): HeraldError => new HeraldError("bus-away", "the message bus is not connected");
 

@@ -34,4 +34,6 @@ export { schedule } from "./schedule.ts";
 export { serviceAccess } from "./service-access.ts";
 export { shareEvents } from "./share-events.ts";
 export { createTelemetry } from "./telemetry.ts";
+export type { StreamPlace } from "./unsettled.ts";
+export { holdsAny, isUnsettled, oldestOf } from "./unsettled.ts";
 export type { Watching } from "./watch-bucket.ts";

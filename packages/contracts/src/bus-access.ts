@@ -15,6 +15,8 @@ export const publishers = {
   /** Dispatch hands on what is too large for a group. */
   SendV1: ["gateway", "dispatch"],
   SendGroupV1: ["gateway"],
+  OpenGroupV1: ["gateway"],
+  /** Earlier versions of it, while they are upgraded. */
   OpensV1: ["gateway"],
   ExpandV1: ["dispatch", "registry"],
   ExpandedV1: ["registry"],
@@ -64,6 +66,14 @@ export const lookups = { SendV1: ["dispatch"], SendGroupV1: ["dispatch"] } as co
   Record<MessageName, readonly BusService[]>
 >;
 
+/** Who asks a stream whether it still holds a message: the one whose work the messages there are. */
+export const inspectors = {
+  PUSH_CMD: ["dispatch"],
+  PUSH_SEND: ["dispatch"],
+  PUSH_DELIVER: ["dispatch"],
+  PUSH_SCHEDULE: ["dispatch"],
+} as const satisfies Partial<Record<StreamName, readonly BusService[]>>;
+
 /** Who reads a stream itself, beside its consumers, and hears what is published to it. */
 export const readers = { PUSH_EVENTS: ["gateway"] } as const satisfies Partial<
   Record<StreamName, readonly BusService[]>
@@ -76,6 +86,7 @@ export const counters = { PUSH_CMD: ["gateway"] } as const satisfies Partial<Rec
 export const measurers = {
   PUSH_CMD: "dispatch",
   PUSH_SEND: "dispatch",
+  PUSH_OPENS: "analytics",
   PUSH_DELIVER: "dispatch",
   PUSH_SCHEDULE: "dispatch",
   PUSH_EVENTS: "analytics",

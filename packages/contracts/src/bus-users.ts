@@ -6,6 +6,7 @@ import {
   busServices,
   consumedStream,
   counters,
+  inspectors,
   lookups,
   ownerOf,
   publishers,
@@ -70,6 +71,12 @@ const reading = (service: BusService): string[] =>
     const stream = streamOf(name);
     return [`$JS.API.DIRECT.GET.${stream}.${messages[name].filter}`, `$JS.API.STREAM.MSG.GET.${stream}`];
   });
+
+/** Of the stream's leader alone: a replica may still hold what was settled. */
+const inspecting = (service: BusService): string[] =>
+  entries<StreamName, readonly BusService[]>(inspectors).flatMap(([stream, services]) =>
+    services.includes(service) ? [`$JS.API.STREAM.MSG.GET.${stream}`] : [],
+  );
 
 const streamOf = (name: MessageName): StreamName => {
   const { filter } = messages[name];
@@ -177,7 +184,14 @@ const servicePermissions = (service: BusService): BusPermissions => {
     ...ofDurables(service),
     ...keepingRoom(service),
   ];
-  const unique = new Set([...all, ...reading(service), ...counting(service), ...read.publish, ...ofBuckets(service)]);
+  const unique = new Set([
+    ...all,
+    ...reading(service),
+    ...inspecting(service),
+    ...counting(service),
+    ...read.publish,
+    ...ofBuckets(service),
+  ]);
   return {
     publish: [...unique],
     subscribe: [`${inboxPrefixOf(serviceUser(service))}.>`, ...subscribe, ...read.subscribe],

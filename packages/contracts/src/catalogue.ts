@@ -1,4 +1,4 @@
-import { DeliverBatchV1, DueV1, ExpandedV1, ExpandV1, OpensV1, SendGroupV1, SendV1 } from "./commands.ts";
+import { DeliverBatchV1, DueV1, ExpandedV1, ExpandV1, OpenGroupV1, OpensV1, SendGroupV1, SendV1 } from "./commands.ts";
 import { events } from "./events.ts";
 
 /** Every message that any stream carries, by the name that is on the wire. */
@@ -9,6 +9,7 @@ export const messages = {
   ExpandedV1,
   DeliverBatchV1,
   DueV1,
+  OpenGroupV1,
   OpensV1,
   ...events,
 } as const;

@@ -153,24 +153,26 @@ export const DueV1 = defineMessage(
 );
 export type DueV1 = DataOf<typeof DueV1>;
 
+const openGroup = z.object({
+  projectId: ProjectId,
+  opens: z
+    .array(
+      z.object({
+        notificationId: NotificationId,
+        deviceId: DeviceId,
+        /** Absent: the open token is of version 1, which did not say it. */
+        platform: Platform.optional(),
+        openedAt: time,
+      }),
+    )
+    .min(1)
+    .max(100),
+});
+
 /** Verified opens of one project that arrived within a few milliseconds of each other. */
-export const OpensV1 = defineMessage(
-  "OpensV1",
-  "push.cmd.v1.analytics.opens.:projectId",
-  z.object({
-    projectId: ProjectId,
-    opens: z
-      .array(
-        z.object({
-          notificationId: NotificationId,
-          deviceId: DeviceId,
-          /** Absent: the open token is of version 1, which did not say it. */
-          platform: Platform.optional(),
-          openedAt: time,
-        }),
-      )
-      .min(1)
-      .max(100),
-  }),
-);
+export const OpenGroupV1 = defineMessage("OpenGroupV1", "push.opens.v1.:projectId", openGroup);
+export type OpenGroupV1 = DataOf<typeof OpenGroupV1>;
+
+/** The same as a command beside the sends. Earlier versions of the gateway publish it; this one does not. */
+export const OpensV1 = defineMessage("OpensV1", "push.cmd.v1.analytics.opens.:projectId", openGroup);
 export type OpensV1 = DataOf<typeof OpensV1>;

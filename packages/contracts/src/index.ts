@@ -13,6 +13,7 @@ export {
   ExpandedV1,
   ExpandV1,
   GroupedSend,
+  OpenGroupV1,
   OpensV1,
   SendGroupV1,
   SendV1,

@@ -44,6 +44,14 @@ export const streams = {
     allowDirect: true,
     duplicateWindowMs: 120_000,
   },
+  /** Opens: a flood of them, or analytics being unavailable, takes no room that sends need. Full, it holds some seven million. */
+  PUSH_OPENS: {
+    subjects: ["push.opens.v1.>"],
+    retention: "workqueue",
+    discard: "new",
+    maxBytes: 1024 * mebibyte,
+    duplicateWindowMs: 120_000,
+  },
   /** Delivery batches. Eight waiting batches of one lane, platform and project are enough to keep it busy and few enough to be fair. */
   PUSH_DELIVER: {
     subjects: ["push.deliver.v1.>"],
@@ -177,6 +185,14 @@ export const durables = {
   },
   "dispatch-finish": command("push.cmd.v1.dispatch.expanded.*.*"),
   "registry-expand": command("push.cmd.v1.registry.expand.*.*.*"),
+  "analytics-open-groups": {
+    stream: "PUSH_OPENS",
+    filters: ["push.opens.v1.*"],
+    ackWaitMs,
+    maxAckPending: 20_000,
+    from: "all",
+  },
+  /** What gateways of an earlier version published beside the sends. */
   "analytics-record-opens": command("push.cmd.v1.analytics.opens.*"),
   "dispatch-direct-ios": delivery("direct", "ios"),
   "dispatch-direct-android": delivery("direct", "android"),

@@ -12,6 +12,8 @@ export type BrokerHands = {
   repeat(subjects: readonly string[], options: { times: number; withinMs: number }): { stop(): Promise<number> };
   /** Sets a stream's limit of bytes, and gives what it was. */
   limit(stream: string, maxBytes: number): Promise<number>;
+  /** Empties a stream, as a broker that lost its data. */
+  purge(stream: string): Promise<void>;
   /** What a stream holds. */
   state(stream: string): Promise<{ readonly messages: number; readonly bytes: number }>;
   /** The name of the server that leads a stream; undefined while none does, or where there is no cluster. */
@@ -90,6 +92,9 @@ export async function operateBroker({
       const { config } = await jsm.streams.info(stream);
       await jsm.streams.update(stream, { max_bytes: maxBytes });
       return config.max_bytes;
+    },
+    purge: async (stream) => {
+      await jsm.streams.purge(stream);
     },
     state: async (stream) => (await jsm.streams.info(stream)).state,
     leader: async (stream) => (await jsm.streams.info(stream)).cluster?.leader,

@@ -21,6 +21,7 @@ import {
   newDeviceId,
   newNotificationId,
   newProjectId,
+  OpenGroupV1,
   OpensOfDevices,
   OpensV1,
   ProjectDeletedV1,
@@ -102,7 +103,7 @@ const sample = (devices = 1) => {
   return { projectId, notificationId, opens };
 };
 let messages = 0;
-const report = (data: DataOf<typeof OpensV1>) => publish(bus, OpensV1, data, { id: `m${messages++}` });
+const report = (data: DataOf<typeof OpenGroupV1>) => publish(bus, OpenGroupV1, data, { id: `m${messages++}` });
 const count = async (projectId: string, notificationId: string) => {
   const { counts } = await ask(bus, CountOpens, { projectId, notificationIds: [notificationId] } as never);
   return counts[notificationId];
@@ -187,17 +188,24 @@ describe("an open", () => {
   });
 });
 
+test("opens that an earlier gateway published beside the sends are recorded too", async () => {
+  const { projectId, notificationId, opens } = sample(2);
+  await publish(bus, OpensV1, { projectId, opens }, { id: "beside-sends" });
+  await eventually(async () => expect(await count(projectId, notificationId)).toBe(2));
+  await eventually(() => expect(heardOf(notificationId)).toHaveLength(2));
+});
+
 test("a message that is no report of opens goes to the dead letters and holds up nothing", async () => {
   const { projectId, notificationId, opens } = sample(1);
-  const poison = { ...OpensV1, schema: { parse: (data: unknown) => data } } as unknown as typeof OpensV1;
+  const poison = { ...OpenGroupV1, schema: { parse: (data: unknown) => data } } as unknown as typeof OpenGroupV1;
   await publish(bus, poison, { projectId, opens: [{ deviceId: "x" }] } as never, { id: "poison" });
   await report({ projectId, opens });
   await eventually(async () => expect(await count(projectId, notificationId)).toBe(1));
   await eventually(() => expect(buried).toHaveLength(1));
   expect(buried[0]).toMatchObject({
-    durable: "analytics-record-opens",
+    durable: "analytics-open-groups",
     reason: "schema",
-    subject: OpensV1.subject({ projectId, opens: [] }),
+    subject: OpenGroupV1.subject({ projectId, opens: [] }),
     body: { projectId, opens: [{ deviceId: "x" }] },
   });
 });

@@ -45,7 +45,7 @@ export const assemble = (config: AnalyticsConfig, ground: Ground & WebhookOverri
       await webhooks.prepare();
     },
     handlers: [
-      recordOpens(opens, contributions, notices, emit),
+      ...recordOpens(opens, contributions, notices, emit),
       recordEvents(contributions, notices, webhooks.makeMessages),
       dropProject([opens, contributions, rollups, notices, ...webhooks.stores, { removePage: erasures.removeProject }]),
       eraseUser("analytics-erase-user", erasing),

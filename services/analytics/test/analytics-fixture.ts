@@ -9,7 +9,7 @@ import {
   newDeviceId,
   newNotificationId,
   newProjectId,
-  OpensV1,
+  OpenGroupV1,
   type Platform,
   type ProjectId,
   type StatsRequest,
@@ -65,7 +65,7 @@ export const opensAt = (
   { projectId, notificationId }: Subject,
   times: readonly string[],
   platform?: Platform,
-): DataOf<typeof OpensV1> => ({
+): DataOf<typeof OpenGroupV1> => ({
   projectId,
   opens: times.map((openedAt) => ({
     notificationId,
@@ -158,7 +158,7 @@ export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean
     settled: async (): Promise<void> => {
       const probe = sample();
       await publish(bus, DeliveryAcceptedV1, accept(probe, "2030-03-30T12:00:00Z", 1), messageId());
-      await publish(bus, OpensV1, opensAt(probe, ["2030-03-30T12:00:00Z"]), messageId());
+      await publish(bus, OpenGroupV1, opensAt(probe, ["2030-03-30T12:00:00Z"]), messageId());
       await eventually(async () => expect(await totals(probe.projectId)).toEqual({ sent: 1, failed: 0, opened: 1 }), {
         timeoutMs: 30_000,
       });

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { ask, publish } from "@herald/bus";
-import { CountOpens, DeliveryAcceptedV1, NotificationOpenedV1, OpensV1, type Platform } from "@herald/contracts";
+import { CountOpens, DeliveryAcceptedV1, NotificationOpenedV1, OpenGroupV1, type Platform } from "@herald/contracts";
 import { eventually, readStream } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openedEvent } from "../src/domain/open.ts";
@@ -75,11 +75,11 @@ test(
     try {
       const publishing = (async () => {
         for (const [index, report] of reports.entries()) {
-          await publish(t.bus, OpensV1, report, id());
+          await publish(t.bus, OpenGroupV1, report, id());
           const batch = batches[index];
           if (batch) await publish(t.bus, DeliveryAcceptedV1, batch, id());
           // Every tenth is reported twice, as by an app that did not hear the answer.
-          if (index % 10 === 0) await publish(t.bus, OpensV1, report, id());
+          if (index % 10 === 0) await publish(t.bus, OpenGroupV1, report, id());
         }
       })();
       const opens = t.db.collection("opens");

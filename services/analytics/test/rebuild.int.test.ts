@@ -1,5 +1,11 @@
 import { ask, publish } from "@herald/bus";
-import { CountOpens, DeliveryAcceptedV1, DeliveryFailedV1, NotificationAcceptedV1, OpensV1 } from "@herald/contracts";
+import {
+  CountOpens,
+  DeliveryAcceptedV1,
+  DeliveryFailedV1,
+  NotificationAcceptedV1,
+  OpenGroupV1,
+} from "@herald/contracts";
 import { runRetention } from "@herald/mongo";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -57,9 +63,9 @@ test("a rebuild gives the same figures, of every platform, twice over, and what 
   });
   await publish(t.bus, DeliveryAcceptedV1, accepted, id());
   await publish(t.bus, DeliveryFailedV1, fail(one, "2030-03-30T12:00:00Z", ["internal", "unregistered"]), id());
-  await publish(t.bus, OpensV1, opened, id());
-  await publish(t.bus, OpensV1, opensAt(one, ["2030-03-30T12:31:00Z"], "ios"), id());
-  await publish(t.bus, OpensV1, opensAt(one, ["2030-03-30T12:32:00Z"]), id());
+  await publish(t.bus, OpenGroupV1, opened, id());
+  await publish(t.bus, OpenGroupV1, opensAt(one, ["2030-03-30T12:31:00Z"], "ios"), id());
+  await publish(t.bus, OpenGroupV1, opensAt(one, ["2030-03-30T12:32:00Z"]), id());
   await t.settled();
   const before = await everything(one);
   expect(before.series.map(({ totals }) => [totals.sent, totals.failed, totals.opened])).toEqual([
@@ -71,8 +77,8 @@ test("a rebuild gives the same figures, of every platform, twice over, and what 
   await rebuild(2);
   expect(await everything(one)).toEqual(before);
   await publish(t.bus, DeliveryAcceptedV1, accepted, id());
-  await publish(t.bus, OpensV1, opened, id());
-  await publish(t.bus, OpensV1, opensAt(one, ["2030-03-30T14:30:00Z"]), id());
+  await publish(t.bus, OpenGroupV1, opened, id());
+  await publish(t.bus, OpenGroupV1, opensAt(one, ["2030-03-30T14:30:00Z"]), id());
   await t.settled();
   expect(await t.totals(one.projectId)).toEqual({ sent: 4, failed: 2, opened: 5 });
 });
@@ -84,11 +90,11 @@ test("what is older than the retention goes; its figures stay, also through a re
   const young = { projectId: old.projectId, notificationId: sample(new Date("2030-03-10T10:40:00Z")).notificationId };
   for (const one of [old, stranger]) {
     await publish(t.bus, DeliveryAcceptedV1, accept(one, "2030-03-01T00:10:00Z", 5, "web"), id());
-    await publish(t.bus, OpensV1, opensAt(one, ["2030-03-01T00:20:00Z", "2030-03-10T09:00:00Z"], "web"), id());
-    await publish(t.bus, OpensV1, opensAt(one, ["2030-03-10T11:00:00Z"], "web"), id());
+    await publish(t.bus, OpenGroupV1, opensAt(one, ["2030-03-01T00:20:00Z", "2030-03-10T09:00:00Z"], "web"), id());
+    await publish(t.bus, OpenGroupV1, opensAt(one, ["2030-03-10T11:00:00Z"], "web"), id());
   }
   await publish(t.bus, DeliveryAcceptedV1, accept(young, "2030-03-10T10:40:00Z", 3, "ios"), id());
-  await publish(t.bus, OpensV1, opensAt(young, ["2030-03-10T10:41:00Z", "2030-03-10T12:00:00Z"], "ios"), id());
+  await publish(t.bus, OpenGroupV1, opensAt(young, ["2030-03-10T10:41:00Z", "2030-03-10T12:00:00Z"], "ios"), id());
   await t.settled();
   const range = { from: "2030-03-01T00:00:00.000Z", to: "2030-03-11T00:00:00.000Z" };
   const all = [old, stranger, young];

@@ -7,7 +7,7 @@ import {
   type NotificationId,
   newNotificationId,
   newProjectId,
-  OpensV1,
+  OpenGroupV1,
   ProjectDeletedV1,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
@@ -44,9 +44,9 @@ describe("statistics", () => {
       fail(one, "2030-03-30T13:10:00Z", ["unregistered", "internal", "internal"]),
       id(),
     );
-    await publish(t.bus, OpensV1, opensAt(one, ["2030-03-30T12:01:00Z"], "web"), id());
+    await publish(t.bus, OpenGroupV1, opensAt(one, ["2030-03-30T12:01:00Z"], "web"), id());
     // From before open tokens said their platform.
-    await publish(t.bus, OpensV1, opensAt(one, ["2030-03-30T14:00:00Z"]), id());
+    await publish(t.bus, OpenGroupV1, opensAt(one, ["2030-03-30T14:00:00Z"]), id());
     const wanted = { sent: 5, failed: 3, opened: 2 };
     await eventually(async () => expect(await t.totals(one.projectId)).toEqual(wanted));
     const { series, totals: all, from, to } = await t.stats(one.projectId, { notificationId: one.notificationId });
@@ -82,7 +82,7 @@ describe("statistics", () => {
     const one = sample();
     // Berlin's 31 March 2030 lasts from 23:00 to 22:00 UTC.
     const times = ["2030-03-30T22:59:59Z", "2030-03-30T23:00:00Z", "2030-03-31T21:59:59Z", "2030-03-31T22:00:00Z"];
-    await publish(t.bus, OpensV1, opensAt(one, times), id());
+    await publish(t.bus, OpenGroupV1, opensAt(one, times), id());
     const request = { interval: "day", timeZone: "Europe/Berlin", to: "2030-04-01T00:00:00.000Z" } as const;
     await eventually(async () => expect((await t.totals(one.projectId, request)).opened).toBe(4));
     expect((await t.stats(one.projectId, request)).series.map(({ at, opened }) => [at, opened])).toEqual([
@@ -114,12 +114,12 @@ describe("statistics", () => {
     const opened = opensAt(one, ["2030-03-30T12:30:00Z", "2030-03-30T12:40:00Z"]);
     const again = { ...opened, opens: opened.opens.map((open) => ({ ...open, openedAt: "2030-03-30T18:00:00Z" })) };
     const poison = { ...DeliveryAcceptedV1, schema: { parse: (data: unknown) => data } } as never;
-    await publish(t.bus, OpensV1, opened, id());
+    await publish(t.bus, OpenGroupV1, opened, id());
     await publish(t.bus, poison as typeof DeliveryAcceptedV1, { projectId: one.projectId } as never, id());
     for (let round = 0; round < 3; round++) {
       await publish(t.bus, DeliveryFailedV1, failed, id());
-      await publish(t.bus, OpensV1, opened, id());
-      await publish(t.bus, OpensV1, again, id());
+      await publish(t.bus, OpenGroupV1, opened, id());
+      await publish(t.bus, OpenGroupV1, again, id());
       await publish(t.bus, DeliveryAcceptedV1, accepted, id());
     }
     await t.settled();
@@ -131,7 +131,7 @@ describe("statistics", () => {
     const one = sample();
     await t.proxy.cut();
     await publish(t.bus, DeliveryAcceptedV1, accept(one, "2030-03-30T12:00:00Z", 5), id());
-    await publish(t.bus, OpensV1, opensAt(one, ["2030-03-30T12:30:00Z"]), id());
+    await publish(t.bus, OpenGroupV1, opensAt(one, ["2030-03-30T12:30:00Z"]), id());
     await expect(t.stats(one.projectId)).rejects.toMatchObject({ code: "database-away" });
     await t.proxy.heal();
     await eventually(async () => expect(await t.totals(one.projectId)).toEqual({ sent: 5, failed: 0, opened: 1 }), {
@@ -159,7 +159,7 @@ describe("a process that dies", () => {
     // Half of the insert, and no contribution.
     const row = { ...first, projectId: one.projectId, openedAt: new Date(first.openedAt), report: reportId(report) };
     await t.db.collection<{ _id: string }>("opens").insertOne({ ...row, _id: openId(first), emitted: false } as never);
-    await publish(t.bus, OpensV1, report, id());
+    await publish(t.bus, OpenGroupV1, report, id());
     await eventually(async () => expect(await t.totals(one.projectId)).toEqual({ sent: 0, failed: 0, opened: 2 }));
   });
 
@@ -213,7 +213,7 @@ test("a hundred thousand opens are all counted, and each once", async () => {
     opensAt(one, Array<string>(100).fill(new Date(acceptedAt.getTime() + index * 60_000).toISOString())),
   );
   for (let at = 0; at < reports.length; at += 50)
-    await Promise.all(reports.slice(at, at + 50).map((report) => publish(t.bus, OpensV1, report, id())));
+    await Promise.all(reports.slice(at, at + 50).map((report) => publish(t.bus, OpenGroupV1, report, id())));
   const wide = { to: "2030-04-01T00:00:00.000Z", notificationId: one.notificationId } as const;
   const of = { projectId: one.projectId, notificationIds: [one.notificationId as NotificationId] };
   await eventually(async () => expect((await t.totals(one.projectId, wide)).opened).toBe(100_000), {
@@ -227,7 +227,7 @@ test("the opens of one notification are counted as they are, those of a page by 
   const opened = (notificationIds: NotificationId[]) =>
     ask(t.bus, CountOpens, { projectId: one.projectId, notificationIds });
   const ids = [one.notificationId, other.notificationId] as NotificationId[];
-  await publish(t.bus, OpensV1, opensAt(one, [acceptedAt.toISOString()]), id());
+  await publish(t.bus, OpenGroupV1, opensAt(one, [acceptedAt.toISOString()]), id());
   await eventually(async () => expect((await opened(ids.slice(0, 1))).counts).toEqual({ [one.notificationId]: 1 }));
   const ofBoth = { [one.notificationId]: 1, [other.notificationId]: 0 };
   await eventually(async () => expect((await opened(ids)).counts).toEqual(ofBoth), { timeoutMs: 30_000 });

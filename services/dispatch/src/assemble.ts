@@ -22,7 +22,10 @@ import { dropProject } from "./handlers/drop-project.ts";
 import { finishExpansion } from "./handlers/finish-expansion.ts";
 import { startNotification } from "./handlers/start-notification.ts";
 import { wakeDue } from "./handlers/wake-due.ts";
+import { createExpandQueued, sweepExpansions } from "./jobs/expand-queued.ts";
+import { createLiveMessages } from "./jobs/live-messages.ts";
 import { createPublishDue } from "./jobs/publish-due.ts";
+import { createRecoverLostWork, createResolveOne } from "./jobs/recover-lost-work.ts";
 import { retentionRules } from "./jobs/retention.ts";
 import { createSweeps } from "./jobs/sweeps.ts";
 import { createMetrics } from "./metrics.ts";
@@ -46,7 +49,9 @@ import { createDeliveryStore } from "./stores/delivery-store.ts";
 import { createDeliveryTrace } from "./stores/delivery-trace.ts";
 import { createDeliveryUsers } from "./stores/delivery-users.ts";
 import { createUserEraser } from "./stores/erase-user.ts";
+import { createExpansionQueue } from "./stores/expansion-queue.ts";
 import { createLedgerReads } from "./stores/ledger-reads.ts";
+import { createLostWork } from "./stores/lost-work.ts";
 import { type NotificationState, notificationCollection, type Told } from "./stores/notification-document.ts";
 import { createNotificationStore } from "./stores/notification-store.ts";
 import { createSmallSendStore } from "./stores/small-send-store.ts";
@@ -59,6 +64,10 @@ const directInMemory = 16;
 const smallSends = 512;
 /** What waits behind them in memory, a kilobyte each: a second or two of what is carried out. */
 const smallSendsWaiting = { perKey: 2_000, total: 16_000 };
+/** Sends to many devices that are stored at a time: a few short waits each, for the database's disk and the broker's. */
+const largeSends = 128;
+/** What waits behind them in memory, within the bytes that the bus allows a consumer. */
+const largeSendsWaiting = 16_000;
 /** What the clock on the bus forgot waits this much longer. */
 const usualSweepMs = 2_000;
 
@@ -107,7 +116,9 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
   const flushCredential = (projectId: string, provider: Provider) =>
     outbox.flush(credentialCollection(db), { _id: `${projectId}/${provider}` });
 
+  const queue = createExpansionQueue(db);
   const expand = createExpand(bus);
+  const expandQueued = createExpandQueued({ queue, notifications, expand, now });
   const checkWaiting = createCheckWaiting(bus);
   const schedule = createSchedule(bus);
   const watch = createNotificationWatch(notifications, { maxBytes: watchedBytes, now });
@@ -155,6 +166,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
   const publishDue = createPublishDue(bus);
   const publishSend = groupedPublish(() => bus, SendV1);
   const handOn = (send: SendV1) => publishSend(SendV1.schema.parse(send), send.notificationId);
+  const startGate = createFairGate({ total: largeSends });
   const sendGate = createFairGate({ total: smallSends, line: smallSendsWaiting });
   const deliverSends = createDeliverSends({
     resolve: createResolveSend(bus),
@@ -168,10 +180,37 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     watch,
     publish: publishEvent,
     announce: (told) => outbox.announce(notificationCollection(db), told, { final: true }),
+    flushRows: (projectId, ids) => outbox.flush(deliveryCollection(db), { _id: { $in: ids }, projectId }),
     now,
   });
+  const recover = createRecoverLostWork({
+    live: createLiveMessages(bus),
+    lost: createLostWork(db),
+    notifications,
+    queue,
+    sends,
+    deliveries,
+    pipeline,
+    expand,
+    publishDue,
+    publish: publishEvent,
+    resolve: createResolveOne(bus),
+    now,
+    log,
+  });
   const everyMs = sweepEveryMs;
-  const sweeps = createSweeps({ deliveries, notifications, ledger, pipeline, finisher, publishDue, everyMs, now, log });
+  const sweeps = createSweeps({
+    deliveries,
+    notifications,
+    ledger,
+    pipeline,
+    finisher,
+    recover,
+    publishDue,
+    everyMs,
+    now,
+    log,
+  });
 
   const shares = {
     total: config.HERALD_DISPATCH_BATCHES * placesOfBatch,
@@ -205,8 +244,18 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     handlers: [
       // Groups wait at the gate, not here: a slow one takes no other's place.
       deliverSendGroup(deliverSends, smallSendsWaiting.total),
-      startNotification({ notifications, watch, expand, schedule, announce, flush, now }),
-      finishExpansion({ notifications, watch, finisher }),
+      startNotification({
+        notifications,
+        watch,
+        expandQueued,
+        schedule,
+        announce,
+        flush,
+        gate: startGate,
+        concurrency: largeSendsWaiting,
+        now,
+      }),
+      finishExpansion({ notifications, watch, finisher, expandQueued, now }),
       ...[...gates].map(([durable, gate]) =>
         deliverBatch({
           durable,
@@ -226,13 +275,13 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
         pool,
         pipeline,
         schedule,
-        expand,
+        expandQueued,
         checkWaiting,
         gateOf,
         concurrency,
         now,
       }),
-      buryDead({ notifications, sends, deliveries, pipeline, finisher, expand, handOn, now }),
+      buryDead({ notifications, sends, deliveries, pipeline, finisher, queue, expandQueued, handOn, now }),
       dropProject({ credentials, notifications, deliveries, erasures, records }),
       eraseUser("dispatch-erase-user", erasing),
     ],
@@ -250,6 +299,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
       const rules = retentionRules({ notifications, deliveries }, config.HERALD_DISPATCH_RETENTION);
       const working = [
         keepErasing(erasing, log),
+        sweepExpansions({ queue, expandQueued }, log),
         startRetention({ db, rules, everyMs: retentionEveryMs, now, log }),
         repeat("compare what gateways know", reconcileEveryMs, log, async (signal) => {
           const mended = await records.reconcile(signal);
@@ -266,7 +316,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     },
     /** Whoever waits for a turn does not get one any more. */
     closeGates: () => {
-      for (const gate of [...gates.values(), sendGate]) gate.close();
+      for (const gate of [...gates.values(), sendGate, startGate]) gate.close();
     },
   };
 };

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { ask, type Bus, connectBus, countMessages, openBucket, publish, serviceAccess } from "@herald/bus";
-import { IdempotencyRecord, OpensV1, ProjectRecord, ProvidersRecord, TokenRecord } from "@herald/contracts";
+import { IdempotencyRecord, OpenGroupV1, ProjectRecord, ProvidersRecord, TokenRecord } from "@herald/contracts";
 import {
   clientAddress,
   createHealth,
@@ -87,14 +87,14 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   });
   const queue = createQueueQuota({
     most: { messages: config.HERALD_GATEWAY_QUOTA_QUEUED, bytes: config.HERALD_GATEWAY_QUOTA_QUEUED_BYTES },
-    // Every command but the opens, which have no more behind their project and wait for analytics alone.
+    // Opens of earlier versions, which have no more behind their project, are not counted.
     count: (projectId) => countMessages(link.bus(), "PUSH_CMD", `push.cmd.v1.*.*.${projectId}.>`),
     now,
     log,
   });
   const askBus: Ask = async (question, data, options) => ask(link.bus(), question, data, options);
   const opens = createGroupOpens(async (group) => {
-    await publish(link.bus(), OpensV1, group, { id: randomUUID() });
+    await publish(link.bus(), OpenGroupV1, group, { id: randomUUID() });
   });
   const projects = createProjectDirectory(projectMirror, limits);
   const eventStreams = createEventStreams({

@@ -1,4 +1,4 @@
-import type { OpensV1, ProjectId, QuestionContract } from "@herald/contracts";
+import type { OpenGroupV1, ProjectId, QuestionContract } from "@herald/contracts";
 import type { OpenTokens } from "@herald/payload";
 import type { z } from "zod";
 import type { Access, Caller } from "./auth/caller.ts";
@@ -32,5 +32,5 @@ export type Gateway = {
   readonly eventStreams: Pick<EventStreams, "open">;
   readonly openTokens: OpenTokens;
   /** Resolves when the open is on disk. */
-  readonly recordOpen: (projectId: ProjectId, open: OpensV1["opens"][number]) => Promise<void>;
+  readonly recordOpen: (projectId: ProjectId, open: OpenGroupV1["opens"][number]) => Promise<void>;
 };

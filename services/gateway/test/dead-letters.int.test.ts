@@ -7,7 +7,7 @@ import {
   newDeviceId,
   newNotificationId,
   newProjectId,
-  OpensV1,
+  OpenGroupV1,
   ProjectDeletedV1,
   type ProjectId,
   type Replay,
@@ -22,7 +22,7 @@ import { writeDeadLetter } from "./write-dead-letter.ts";
 let system: GatewayTest;
 let project: TestProject;
 let handled: SendV1[];
-let opened: OpensV1[];
+let opened: OpenGroupV1[];
 let consuming: Consuming | undefined;
 beforeAll(async () => {
   system = await startGatewayTest();
@@ -44,8 +44,8 @@ const work = async (sends: typeof SendV1 = SendV1) => {
   const started = await consume(system.bus, [
     defineHandler({ durable: "dispatch-start", message: sends, handle: async ({ data }) => void handled.push(data) }),
     defineHandler({
-      durable: "analytics-record-opens",
-      message: OpensV1,
+      durable: "analytics-open-groups",
+      message: OpenGroupV1,
       handle: async ({ data }) => void opened.push(data),
     }),
   ]);
@@ -53,7 +53,7 @@ const work = async (sends: typeof SendV1 = SendV1) => {
   await eventually(() => expect(consumersReady(started)).toBe(true));
   // Tests without a handler leave what they replayed in the queue.
   const marker = opensOf(project.id);
-  await publish(system.bus, OpensV1, marker, { id: randomUUID() });
+  await publish(system.bus, OpenGroupV1, marker, { id: randomUUID() });
   await eventually(() => expect(opened).toContainEqual(marker));
   handled = [];
   opened = [];
@@ -74,7 +74,7 @@ const sendOf = (projectId: ProjectId): SendV1 => ({
   acceptedAt: new Date().toISOString(),
   expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
 });
-const opensOf = (projectId: ProjectId): OpensV1 => ({
+const opensOf = (projectId: ProjectId): OpenGroupV1 => ({
   projectId,
   opens: [
     {
@@ -86,7 +86,7 @@ const opensOf = (projectId: ProjectId): OpensV1 => ({
 });
 const deadSend = (send = sendOf(project.id)) => writeDeadLetter(system.bus, "dispatch-start", SendV1, send);
 const deadOpens = (opens = opensOf(project.id)) =>
-  writeDeadLetter(system.bus, "analytics-record-opens", OpensV1, opens);
+  writeDeadLetter(system.bus, "analytics-open-groups", OpenGroupV1, opens);
 
 /** The newest dead letters of a durable, once there is one of this notification. */
 const letterOf = (notificationId: string) =>
@@ -268,7 +268,7 @@ describe("many replays", () => {
 
   test("of a durable go on where the last answer ended, and leave out what was replayed before", async () => {
     await work();
-    const durable = "analytics-record-opens";
+    const durable = "analytics-open-groups";
     const walk = async () => {
       const seen: Replay[] = [];
       let calls = 0;

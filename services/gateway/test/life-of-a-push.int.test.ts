@@ -1,5 +1,5 @@
 import { consume, consumersReady, defineHandler } from "@herald/bus";
-import { type OpensV1 as Opens, OpensV1, type SendV1 as Send, SendV1 } from "@herald/contracts";
+import { OpenGroupV1, type OpenGroupV1 as Opens, type SendV1 as Send, SendV1 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { apnsToken, type GatewayTest, startGatewayTest } from "./gateway-fixture.ts";
@@ -18,8 +18,8 @@ test("a project, a device, a send and its open go through to the bus", async () 
   const consuming = await consume(system.bus, [
     defineHandler({ durable: "dispatch-start", message: SendV1, handle: async ({ data }) => void sent.push(data) }),
     defineHandler({
-      durable: "analytics-record-opens",
-      message: OpensV1,
+      durable: "analytics-open-groups",
+      message: OpenGroupV1,
       handle: async ({ data }) => void opened.push(data),
     }),
   ]);

@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { consume, consumersReady, defineHandler } from "@herald/bus";
-import { newDeviceId, newNotificationId, OpensV1 } from "@herald/contracts";
+import { newDeviceId, newNotificationId, OpenGroupV1 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
@@ -17,8 +17,8 @@ beforeAll(async () => {
   system = await startGatewayTest();
   project = await system.project();
   const handler = defineHandler({
-    durable: "analytics-record-opens",
-    message: OpensV1,
+    durable: "analytics-open-groups",
+    message: OpenGroupV1,
     handle: async ({ data }) => void recorded.push(...data.opens.map(({ deviceId }) => deviceId)),
   });
   const consuming = await consume(system.bus, [handler]);

@@ -1,5 +1,5 @@
 import { consume, consumersReady, defineHandler } from "@herald/bus";
-import { newDeviceId, newNotificationId, OpensV1, type ProjectId } from "@herald/contracts";
+import { newDeviceId, newNotificationId, OpenGroupV1, type ProjectId } from "@herald/contracts";
 import { createOpenTokens, openTokenLifetimeMs } from "@herald/payload";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -10,14 +10,14 @@ let system: GatewayTest;
 let project: TestProject;
 let stop: () => Promise<void>;
 let now = () => new Date();
-const groups: OpensV1[] = [];
+const groups: OpenGroupV1[] = [];
 
 beforeAll(async () => {
   system = await startGatewayTest({ now: () => now(), environment: { HERALD_GATEWAY_LIMIT_FAILURES: "20" } });
   project = await system.project();
   const handler = defineHandler({
-    durable: "analytics-record-opens",
-    message: OpensV1,
+    durable: "analytics-open-groups",
+    message: OpenGroupV1,
     handle: async ({ data }) => void groups.push(data),
   });
   const consuming = await consume(system.bus, [handler]);

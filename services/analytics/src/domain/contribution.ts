@@ -5,7 +5,7 @@ import {
   type DeliveryFailedV1,
   idTime,
   type NotificationId,
-  type OpensV1,
+  type OpenGroupV1,
   type ProjectId,
 } from "@herald/contracts";
 import type { Open } from "./open.ts";
@@ -72,7 +72,7 @@ export const deliveryContribution = (
 };
 
 /** What makes a report of opens the same report, also when it comes out of the dead letters under a new id. */
-export const reportId = ({ projectId, opens }: DataOf<typeof OpensV1>): string =>
+export const reportId = ({ projectId, opens }: DataOf<typeof OpenGroupV1>): string =>
   createHash("sha256")
     .update(JSON.stringify([projectId, opens]))
     .digest("base64url");

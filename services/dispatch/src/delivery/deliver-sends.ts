@@ -1,5 +1,5 @@
 import { fromOrigin } from "@herald/bus";
-import type { DeliverBatchV1, DeviceId, GroupedSend, OutboxEvent, SendV1 } from "@herald/contracts";
+import type { DeliverBatchV1, DeviceId, GroupedSend, OutboxEvent, ProjectId, SendV1 } from "@herald/contracts";
 import { type FairGate, HeraldError } from "@herald/kit";
 import { rootBatchId } from "../domain/batch-ids.ts";
 import type { Claim } from "../stores/delivery-document.ts";
@@ -29,6 +29,8 @@ export type DeliverSendsDeps = {
   readonly publish: (event: OutboxEvent) => Promise<void>;
   /** Publishes what a notification carries in its outbox. Never throws. */
   readonly announce: (told: Told) => Promise<void>;
+  /** Publishes what rows of the ledger carry in their outboxes. Never throws. */
+  readonly flushRows: (projectId: ProjectId, ids: readonly string[]) => Promise<void>;
   readonly now: () => Date;
 };
 
@@ -109,13 +111,16 @@ export const createDeliverSends = (deps: DeliverSendsDeps) => {
     const { sending } = document;
     if (sending && (sending.sequence !== claim.sequence || sending.at !== claim.at)) return; // another message's to end
     await sends.spill(projectId, notificationId);
-    for (let n = 0; n < document.expanded.batches; n++) {
-      const run = await deliveries.restart(projectId, rootBatchId(notificationId, n), claim, now());
+    const ids = Array.from({ length: document.expanded.batches }, (_, n) => rootBatchId(notificationId, n));
+    for (const id of ids) {
+      const run = await deliveries.restart(projectId, id, claim, now());
       if (!run) continue;
       const personal = (await watch.get(projectId, notificationId))?.personal ?? false;
       await pipeline.deliver(run, signal, await checkWaiting(projectId, run.devices, personal));
     }
     await publish([accepted]);
+    // What was settled while the bus was unavailable need not wait for the sweep.
+    await deps.flushRows(projectId, ids);
     await finisher.check(projectId, notificationId);
   };
 

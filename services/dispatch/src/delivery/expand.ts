@@ -2,12 +2,15 @@ import { type Bus, groupedPublish } from "@herald/bus";
 import { ExpandV1, laneOf } from "@herald/contracts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 
-/** Commands the expansion of a notification, from its first page on. Repeatable: registry deals every page once. */
-export type Expand = (document: NotificationRecord) => Promise<void>;
+/**
+ * Commands the expansion of a notification, from its first page on. Repeatable: registry deals every page once. `repeat` tells a
+ * command that is given again on purpose from the first, which the stream would take it for.
+ */
+export type Expand = (document: NotificationRecord, repeat?: string) => Promise<void>;
 
 export const createExpand = (bus: Bus): Expand => {
   const publish = groupedPublish(() => bus, ExpandV1);
-  return ({ _id, projectId, content, expiresAt }) => {
+  return ({ _id, projectId, content, expiresAt }, repeat = "0") => {
     const data: ExpandV1 = {
       projectId,
       notificationId: _id,
@@ -17,6 +20,6 @@ export const createExpand = (bus: Bus): Expand => {
       lane: laneOf(content.targets),
       expiresAt: expiresAt.toISOString(),
     };
-    return publish(data, `${_id}/expand/0`);
+    return publish(data, `${_id}/expand/${repeat}`);
   };
 };

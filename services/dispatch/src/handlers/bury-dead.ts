@@ -11,12 +11,13 @@ import {
   SendV1,
 } from "@herald/contracts";
 import { z } from "zod";
-import type { Expand } from "../delivery/expand.ts";
 import type { Finisher } from "../delivery/finish.ts";
 import type { Pipeline } from "../delivery/pipeline.ts";
 import { rootBatchId } from "../domain/batch-ids.ts";
+import type { ExpandQueued } from "../jobs/expand-queued.ts";
 import type { Claim } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
+import type { ExpansionQueue } from "../stores/expansion-queue.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 import type { SmallSendStore } from "../stores/small-send-store.ts";
 import { claimOf } from "./deliver-batch.ts";
@@ -27,7 +28,8 @@ type Options = {
   deliveries: DeliveryStore;
   pipeline: Pipeline;
   finisher: Finisher;
-  expand: Expand;
+  queue: Pick<ExpansionQueue, "add">;
+  expandQueued: ExpandQueued;
   /** Gives a send to the path for large ones. Repeatable. */
   handOn: (send: SendV1) => Promise<void>;
   now: () => Date;
@@ -38,13 +40,13 @@ type Options = {
  * What does not parse names no device, so it is left in the dead letters for a person.
  */
 export const buryDead = (options: Options) => {
-  const { notifications, sends, deliveries, pipeline, finisher, expand, handOn, now } = options;
+  const { notifications, sends, deliveries, pipeline, finisher, queue, expandQueued, handOn, now } = options;
 
   /** Nothing is sent for it, but it is expanded, so that every device it addressed is counted. */
   const bury = async (projectId: SendV1["projectId"], id: NotificationId) => {
     await notifications.abandon(projectId, id, now());
-    const document = await notifications.get(projectId, id);
-    if (document && !document.final && !document.expanded) await expand(document);
+    await queue.add(projectId, id);
+    await expandQueued(projectId);
   };
 
   /** What had begun ends; what had not, or had gone the other way, goes that way: it has a message, and dead letters, of its own there. */
@@ -82,9 +84,14 @@ export const buryDead = (options: Options) => {
       await notifications.insert(send, now(), { abandonedAt: now() });
       await bury(send.projectId, send.notificationId);
     }),
-    on(ExpandV1, ({ projectId, notificationId }) => notifications.expansionLost(projectId, notificationId, now())),
-    on(ExpandedV1, async ({ projectId, notificationId, batches, devices, unmatched }) => {
-      await notifications.expanded(projectId, notificationId, { batches, devices, unmatched });
+    on(ExpandV1, async ({ projectId, notificationId }) => {
+      await notifications.expansionLost(projectId, notificationId, now());
+      await expandQueued(projectId);
+    }),
+    on(ExpandedV1, async ({ projectId, notificationId, batches, devices, unmatched }, message) => {
+      const at = message?.publishedAt ?? now();
+      await notifications.expanded(projectId, notificationId, { batches, devices, unmatched, at }, now());
+      await expandQueued(projectId);
       await finisher.check(projectId, notificationId);
     }),
     on(DeliverBatchV1, async (batch, message, signal) => {

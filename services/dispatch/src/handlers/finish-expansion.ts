@@ -2,6 +2,7 @@ import { defineHandler } from "@herald/bus";
 import { ExpandedV1 } from "@herald/contracts";
 import type { Finisher } from "../delivery/finish.ts";
 import type { NotificationWatch } from "../delivery/notification-watch.ts";
+import type { ExpandQueued } from "../jobs/expand-queued.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 
 /** Registry has dealt every batch: now it can be told when all of them are final. */
@@ -9,17 +10,22 @@ export const finishExpansion = ({
   notifications,
   watch,
   finisher,
+  expandQueued,
+  now,
 }: {
   notifications: Pick<NotificationStore, "expanded">;
   watch: Pick<NotificationWatch, "sending">;
   finisher: Finisher;
+  expandQueued: ExpandQueued;
+  now: () => Date;
 }) =>
   defineHandler({
     durable: "dispatch-finish", // renaming a durable replays its stream
     message: ExpandedV1,
     concurrency: 32, // short waits for the database
-    async handle({ data: { projectId, notificationId, batches, devices, unmatched } }) {
-      await notifications.expanded(projectId, notificationId, { batches, devices, unmatched });
+    async handle({ data: { projectId, notificationId, batches, devices, unmatched }, publishedAt: at }) {
+      await notifications.expanded(projectId, notificationId, { batches, devices, unmatched, at }, now());
+      await expandQueued(projectId);
       // Whoever settles the last of what is being sent here looks for the end, and knows of this by then.
       if (watch.sending(notificationId)) return;
       if (batches === 1) await finisher.checkOnly(projectId, notificationId);

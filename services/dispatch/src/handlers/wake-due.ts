@@ -1,7 +1,6 @@
 import { defineHandler } from "@herald/bus";
 import { DueV1, type Lane, type NotificationId, type Platform, type ProjectId, providerOf } from "@herald/contracts";
 import type { FairGate } from "@herald/kit";
-import type { Expand } from "../delivery/expand.ts";
 import type { NotificationWatch } from "../delivery/notification-watch.ts";
 import type { Pipeline } from "../delivery/pipeline.ts";
 import type { CheckWaiting } from "../delivery/prepare.ts";
@@ -10,6 +9,7 @@ import type { Schedule } from "../delivery/schedule.ts";
 import { batchKey, scheduleSubject } from "../domain/batch-ids.ts";
 import { placesOf } from "../domain/places.ts";
 import { pauseCheckMs } from "../domain/settle-batch.ts";
+import type { ExpandQueued } from "../jobs/expand-queued.ts";
 import type { ProviderPool } from "../providers/provider-pool.ts";
 import type { BatchFacts, Claim, DeliveryDocument } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
@@ -23,7 +23,7 @@ type Options = {
   pool: ProviderPool;
   pipeline: Pipeline;
   schedule: Schedule;
-  expand: Expand;
+  expandQueued: ExpandQueued;
   checkWaiting: CheckWaiting;
   gateOf: (lane: Lane, platform: Platform) => FairGate;
   /** Batches in memory, of all lanes and platforms. */
@@ -33,11 +33,10 @@ type Options = {
 
 /** The clock says that a stored batch, or a scheduled notification, is due. */
 export const wakeDue = (options: Options) => {
-  const { notifications, deliveries, pipeline, expand, gateOf, now } = options;
+  const { notifications, deliveries, pipeline, expandQueued, gateOf, now } = options;
 
   const wakeNotification = async (projectId: ProjectId, id: NotificationId) => {
-    const document = await notifications.begin(projectId, id, now());
-    if (document) await expand(document);
+    if (await notifications.begin(projectId, id, now())) await expandQueued(projectId);
   };
 
   const wakeBatch = async (projectId: ProjectId, id: string, claim: Claim, signal: AbortSignal) => {

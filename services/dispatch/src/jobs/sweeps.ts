@@ -7,6 +7,7 @@ import type { LedgerReads } from "../stores/ledger-reads.ts";
 import type { NotificationState } from "../stores/notification-document.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 import type { PublishDue } from "./publish-due.ts";
+import type { RecoverLostWork } from "./recover-lost-work.ts";
 
 export type Sweeps = {
   start(): void;
@@ -23,6 +24,7 @@ type Options = {
   readonly ledger: LedgerReads;
   readonly pipeline: Pick<Pipeline, "followUp">;
   readonly finisher: Finisher;
+  readonly recover: RecoverLostWork;
   readonly publishDue: PublishDue;
   readonly everyMs: number;
   readonly now: () => Date;
@@ -33,12 +35,14 @@ type Options = {
 const graceMs = 3_000;
 /** A wake-up that was published is not published again before. */
 const againMs = 30_000;
+/** After the broker has lost its data, all that is unfinished waits to be looked at. */
+const checksAtATime = 8;
 /** After a lost expansion, batches that were dealt before it may still be in the queue. */
 const lostExpansionMs = 60_000;
 
 /** The safety net under the clock and the handlers: finds what is late, and has it done by whoever would have done it. */
 export const createSweeps = (options: Options): Sweeps => {
-  const { deliveries, notifications, ledger, pipeline, finisher, publishDue, now, log } = options;
+  const { deliveries, notifications, ledger, pipeline, finisher, recover, publishDue, now, log } = options;
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
   let stopped = false;
@@ -64,17 +68,27 @@ export const createSweeps = (options: Options): Sweeps => {
       const { finalRoots, open } = await ledger.state(projectId, _id);
       if (open > 0) return;
       const { tally } = await ledger.sums(projectId, _id);
-      await notifications.expanded(projectId, _id, { batches: finalRoots, devices: tally.devices, unmatched: [] });
+      await notifications.expanded(
+        projectId,
+        _id,
+        { batches: finalRoots, devices: tally.devices, unmatched: [] },
+        now(),
+      );
     }
     await finisher.check(projectId, _id);
+    await recover(document);
   };
 
   const sweep = async () => {
     await sweepRows(graceMs);
-    for (const document of await notifications.takeUnchecked(now())) {
-      if (stopped) return;
-      await check(document);
+    const unchecked = await notifications.takeUnchecked(now());
+    const failed: unknown[] = [];
+    for (let from = 0; from < unchecked.length && !stopped; from += checksAtATime) {
+      const checked = await Promise.allSettled(unchecked.slice(from, from + checksAtATime).map(check));
+      // What one fails with keeps no other from being looked at.
+      for (const one of checked) if (one.status === "rejected") failed.push(one.reason);
     }
+    if (failed.length > 0) throw failed[0];
   };
 
   const quietly = async (round: () => Promise<void>) => {

@@ -23,14 +23,19 @@ export type NotificationState = {
   expiresAt: Date;
   /** Its expansion is to be commanded then. Absent: that has begun. */
   dueAt?: Date;
-  /** What registry dealt. */
-  expanded?: { batches: number; devices: number; unmatched: string[] };
+  /** Its expansion waits for its project's turn, or is under way. Absent: it waits for `dueAt`, is expanded, or needs none. */
+  expansion?: "queued" | "running";
+  /**
+   * What registry dealt. `at`: when the broker took the end of it, after all of its batches; absent where a send finishes where it
+   * starts, and nothing was dealt.
+   */
+  expanded?: { batches: number; devices: number; unmatched: string[]; at?: Date };
   cancelledAt?: Date;
   /** The send was dead-lettered: its batches are counted as failed, and nothing is sent. */
   abandonedAt?: Date;
   /** An expansion was dead-lettered: no further batch will come. */
   expansionLostAt?: Date;
-  /** When the sweep looks at it; absent when it is final. */
+  /** When the sweep looks at it; absent when it is final, or waits for its turn to be expanded. */
   checkAt?: Date;
   final?: { status: FinalStatus; at: Date; tally: Tally; failures: Failures };
   /** Its `rows` are being sent for this message; while they move to `deliveries`, `open` is false. */
@@ -94,6 +99,13 @@ const unfinishedIndex: IndexSpec = {
   partial: { checkAt: { $exists: true } },
 };
 
+/** A project's expansions: what is under way, and what waits, oldest first. */
+const expansionsIndex: IndexSpec = {
+  fields: { projectId: 1, expansion: 1, _id: 1 },
+  purpose: "expansions",
+  partial: { expansion: { $exists: true } },
+};
+
 const endedIndex: IndexSpec = {
   fields: { "final.at": 1 },
   purpose: "retention",
@@ -114,12 +126,21 @@ const namedIndex: IndexSpec = {
   partial: { named: { $exists: true } },
 };
 
-export const notificationIndexes = [listIndex, unfinishedIndex, endedIndex, usersIndex, namedIndex, outboxIndex];
+export const notificationIndexes = [
+  listIndex,
+  unfinishedIndex,
+  expansionsIndex,
+  endedIndex,
+  usersIndex,
+  namedIndex,
+  outboxIndex,
+];
 
 /** Names of the indexes, for `hint`. */
 export const notificationHints = {
   list: indexName(listIndex),
   unfinished: indexName(unfinishedIndex),
+  expansions: indexName(expansionsIndex),
   ended: indexName(endedIndex),
   users: indexName(usersIndex),
   named: indexName(namedIndex),

@@ -97,12 +97,12 @@ export const createNotificationStore = (db: Db) => {
     get,
     getState,
 
-    /** Inserts it under its id; undefined when it is there already, whoever put it there. */
+    /** Inserts it under its id, in the queue of its project's expansions; undefined when it is there already, whoever put it there. */
     insert: (
       send: SendV1,
       now: Date,
       more: Pick<NotificationState, "abandonedAt"> = {},
-    ): Promise<Inserted | undefined> => insert({ ...newState(send, now), ...more }, send),
+    ): Promise<Inserted | undefined> => insert({ ...queued(newState(send, now)), ...more }, send),
 
     /** A tombstone that the send finds when it comes: cancelled before it began, so nobody was addressed. */
     insertCancelled: (send: SendV1, now: Date): Promise<Inserted | undefined> => {
@@ -111,11 +111,11 @@ export const createNotificationStore = (db: Db) => {
       return insert({ ...state, cancelledAt: now, final }, send);
     },
 
-    /** Takes it out of waiting for its `send_at`, once that has come. Null when it still waits, is final or is not there. */
+    /** Takes it out of waiting for its `send_at`, once that has come, into the queue of its project's expansions. Null when it still waits, is final or is not there. */
     begin: async (projectId: ProjectId, id: NotificationId, now: Date): Promise<NotificationRecord | null> => {
       const begun = await notifications.findOneAndUpdate(
         { _id: id, projectId, final: { $exists: false }, dueAt: { $lte: now } },
-        { $unset: { dueAt: "" }, $set: { checkAt: new Date(now.getTime() + checkEveryMs) } },
+        { $unset: { dueAt: "", checkAt: "" }, $set: { expansion: "queued" } },
         { returnDocument: "after" },
       );
       if (begun) return toRecord(begun);
@@ -125,11 +125,16 @@ export const createNotificationStore = (db: Db) => {
     },
 
     /** Writes what registry dealt, once. */
-    expanded: async (projectId: ProjectId, id: NotificationId, expanded: NotificationState["expanded"] & {}) => {
+    expanded: async (
+      projectId: ProjectId,
+      id: NotificationId,
+      expanded: NotificationState["expanded"] & {},
+      now: Date,
+    ) => {
       await updateOne(
         { _id: id, projectId },
         { final: { $exists: false }, expanded: { $exists: false } },
-        { $set: { expanded } },
+        { $set: { expanded, checkAt: new Date(now.getTime() + checkEveryMs) }, $unset: { expansion: "" } },
       );
     },
 
@@ -137,7 +142,7 @@ export const createNotificationStore = (db: Db) => {
     expansionLost: async (projectId: ProjectId, id: NotificationId, now: Date) => {
       await notifications.updateOne(
         { _id: id, projectId, final: { $exists: false }, expansionLostAt: { $exists: false } },
-        { $set: { expansionLostAt: now } },
+        { $set: { expansionLostAt: now, checkAt: new Date(now.getTime() + checkEveryMs) }, $unset: { expansion: "" } },
       );
     },
 
@@ -251,3 +256,6 @@ export const createNotificationStore = (db: Db) => {
 };
 
 export type NotificationStore = ReturnType<typeof createNotificationStore>;
+
+const queued = ({ checkAt, ...state }: NotificationState): NotificationState =>
+  state.dueAt === undefined ? { ...state, expansion: "queued" } : { ...state, ...(checkAt && { checkAt }) };

@@ -1,6 +1,6 @@
-import type { OpensV1, ProjectId } from "@herald/contracts";
+import type { OpenGroupV1, ProjectId } from "@herald/contracts";
 
-type Open = OpensV1["opens"][number];
+type Open = OpenGroupV1["opens"][number];
 type Group = { readonly opens: Open[]; readonly written: Promise<void>; readonly flush: () => void };
 
 export type GroupOpens = {
@@ -19,7 +19,7 @@ export const groupForMs = 10;
  * Gathers the opens of a project for up to 10 ms into one command of up to 100. A group that is not full waits for the one before it,
  * and grows meanwhile: a slow disk gets fewer and larger ones.
  */
-export const createGroupOpens = (write: (opens: OpensV1) => Promise<void>): GroupOpens => {
+export const createGroupOpens = (write: (opens: OpenGroupV1) => Promise<void>): GroupOpens => {
   const groups = new Map<ProjectId, Group>();
   const writing = new Set<Promise<void>>();
   /** The last write of a project that is not done. */

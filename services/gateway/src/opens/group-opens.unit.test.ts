@@ -1,4 +1,4 @@
-import { newDeviceId, newNotificationId, newProjectId, type OpensV1 } from "@herald/contracts";
+import { newDeviceId, newNotificationId, newProjectId, type OpenGroupV1 } from "@herald/contracts";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { createGroupOpens, groupForMs } from "./group-opens.ts";
 
@@ -16,8 +16,8 @@ const open = () => ({
   openedAt: now.toISOString(),
 });
 
-const recorder = (write: (opens: OpensV1) => Promise<void> = async () => {}) => {
-  const written: OpensV1[] = [];
+const recorder = (write: (opens: OpenGroupV1) => Promise<void> = async () => {}) => {
+  const written: OpenGroupV1[] = [];
   const opens = createGroupOpens(async (group) => {
     written.push(group);
     await write(group);

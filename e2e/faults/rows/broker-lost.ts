@@ -1,0 +1,85 @@
+import { execFile } from "node:child_process";
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { eventually, operateBroker } from "@herald/testing";
+import { checkInvariants } from "../../harness/invariants.ts";
+import type { System } from "../../harness/system.ts";
+import type { Row } from "../row.ts";
+import { seconds, startTrial } from "../trial.ts";
+
+const run = promisify(execFile);
+const root = join(import.meta.dirname, "../../..");
+
+/** So many are under way when it happens: in expansion, in the queues, in the ledger, and waiting for their turn. */
+const broadcasts = 40;
+/** The sweep looks after a minute, and again after another at what was too young. */
+const finalWithinMs = 300_000;
+
+/**
+ * Its streams, buckets and durables; the log and the configuration stay. Those who hold messages die with it, as on one machine: else they
+ * would go on from memory with most of what is lost.
+ */
+async function loseData({ broker, services }: System): Promise<void> {
+  await broker.kill();
+  await Promise.all([services.dispatch.kill(), services.registry.kill()]);
+  for (const name of await readdir(broker.dataDir))
+    if (name === "jetstream") await rm(join(broker.dataDir, name), { recursive: true, force: true });
+  await broker.restart();
+}
+
+/** The bootstrap step, as an operator runs it. */
+async function bootstrap({ broker, environmentOf }: System): Promise<void> {
+  const env = { ...environmentOf("dispatch"), ...broker.loginOf("bootstrap"), HERALD_NATS_STORAGE: "2GiB" };
+  await run(process.execPath, ["--conditions=@herald/source", "packages/bus/src/main.ts"], { cwd: root, env });
+}
+
+export const brokerLost: Row = {
+  name: "nats-lost",
+  fault:
+    "NATS loses all of its data in the middle of broadcasts and single sends, dispatch and registry die with it, and bootstrap makes it again",
+  pass: "whatever is in the database ends final, its counts add up, repeats are marked; what was only in the broker is gone",
+  run: async ({ start }) => {
+    const system = await start();
+    const trial = await startTrial(system);
+    await trial.broadcastUnderWay();
+    await Promise.all(Array.from({ length: broadcasts }, () => trial.broadcast()));
+    // Some that dispatch has not stored may be left, so that what is lost for good is seen as well.
+    const hands = await operateBroker(system.broker);
+    await eventually(async () => {
+      const left = await hands.left("PUSH_CMD", "dispatch-start");
+      if (left > broadcasts / 4) throw new Error(`${left} sends are not stored`);
+    });
+    await hands.close();
+    const before = trial.promised().length;
+    await loseData(system);
+    await bootstrap(system);
+    const recoveryMs = await trial.recovered();
+    await system.ready();
+    await trial.load.stop();
+
+    const stored = new Set<string>((await trial.project.notifications()).map(({ id }) => id));
+    const promised = trial.promised();
+    const gone = promised.filter(({ id }) => !stored.has(id));
+    const kept = new Map(promised.map((one) => [one.id, one]));
+    const begun = performance.now();
+    const { lost, unmarked, wrong, repeated, deliveries } = await checkInvariants(
+      system,
+      trial.project,
+      [...stored].map((id) => kept.get(id) ?? { id }),
+      { timeoutMs: finalWithinMs, events: false },
+    );
+    return {
+      sent: promised.filter(({ id }) => stored.has(id)).reduce((sum, { devices = 0 }) => sum + devices, 0),
+      final: deliveries,
+      lost: lost.reduce((sum, id) => sum + (kept.get(id)?.devices ?? 0), 0),
+      repeated: { marked: repeated - unmarked.length, unmarked: unmarked.length },
+      recoveryMs,
+      problems: wrong.slice(0, 20),
+      notes: [
+        `${before} were accepted before the loss; ${gone.length} of all were in the broker alone and are gone`,
+        `compared within ${seconds(performance.now() - begun)} of the end of the load`,
+      ],
+    };
+  },
+};

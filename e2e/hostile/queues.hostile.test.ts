@@ -1,0 +1,115 @@
+import { newDeviceId, newNotificationId } from "@herald/contracts";
+import { createOpenTokens, parseOpenKeys } from "@herald/payload";
+import { type Answered, eventually, expectStatus, operateBroker, request } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { inParallel } from "../harness/in-parallel.ts";
+import type { Project } from "../harness/project.ts";
+import { seed } from "../harness/seed.ts";
+import { payloadOf } from "../harness/simulators.ts";
+import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { show } from "./figures.ts";
+
+/** What one project, or one kind of work, may fill of the queues that others need. */
+let system: System;
+let quiet: Project;
+const audience = 1_000;
+/** Begins the push tokens whose provider takes its time. */
+const slow = "5105";
+const sends = 5_000;
+beforeAll(async () => {
+  system = await startSystem();
+  quiet = await system.project("Quiet");
+  await seed(system, quiet, audience, { topics: ["news"] });
+});
+afterAll(() => system?.stop());
+tellOnFailure(() => system);
+
+/** Signs open tokens as dispatch does: each is an open of another device. */
+function signerOf({ id }: Project) {
+  const keys = parseOpenKeys(system.environmentOf("gateway").HERALD_OPEN_KEYS ?? "");
+  if ("problem" in keys) throw new Error(keys.problem);
+  const tokens = createOpenTokens(keys.keys);
+  const notificationId = newNotificationId(new Date());
+  const sign = tokens.signer({ projectId: id, notificationId, platform: "ios" }, new Date());
+  return (): Promise<Answered> =>
+    request(system.gateway, `PUT /api/v1/notifications/${notificationId}/open`, {
+      body: { project_id: id, token: sign(newDeviceId(new Date())) },
+    });
+}
+
+const pushesOf = async (id: string): Promise<number> =>
+  (await system.simulators.pushes()).filter((push) => payloadOf(push).notification_id === id).length;
+
+test("opens that nobody records fill their own stream, and sends go on", async ({ task }) => {
+  const noisy = await system.project("Opens");
+  const open = signerOf(noisy);
+  const hands = await operateBroker(system.broker);
+  const analytics = system.services.analytics.pid();
+  process.kill(analytics, "SIGSTOP");
+  // Room for some hundred groups, where production has room for millions of opens.
+  const before = await hands.limit("PUSH_OPENS", 65_536);
+  try {
+    const answers: Answered[] = [];
+    await eventually(
+      async () => {
+        answers.push(...(await Promise.all(Array.from({ length: 200 }, open))));
+        expect(answers.filter(({ status }) => status === 503).length).toBeGreaterThan(100);
+      },
+      { timeoutMs: 60_000 },
+    );
+    const statuses = new Set(answers.map(({ status }) => status));
+    const refused = answers.filter(({ status }) => status === 503);
+    const sends = [];
+    for (let n = 0; n < 10; n++)
+      sends.push(
+        await quiet.call("POST /notifications", { body: { notification: { title: "On", targets: ["news"] } } }),
+      );
+    show(task, {
+      "opens sent": answers.length,
+      "opens refused": refused.length,
+      "sends accepted meanwhile": `${sends.filter(({ status }) => status === 202).length} of ${sends.length}`,
+    });
+    expect([...statuses].sort()).toEqual([204, 503]);
+    for (const { headers } of refused) expect(headers.get("retry-after")).toMatch(/^\d+$/);
+    for (const answer of sends) {
+      expectStatus(answer, 202);
+      await eventually(async () => expect(await pushesOf(answer.body.data.id)).toBe(audience), { timeoutMs: 60_000 });
+    }
+  } finally {
+    await hands.limit("PUSH_OPENS", before);
+    process.kill(analytics, "SIGCONT");
+    await hands.close();
+  }
+  await eventually(async () => expectStatus(await open(), 204), { timeoutMs: 30_000 });
+});
+
+test("5,000 topic sends at once of one project leave another's expansion its place", async ({ task }) => {
+  const noisy = await system.project("Broadcaster");
+  await seed(system, noisy, 2_000, { topics: ["crowd"], prefix: slow });
+  // So that its delivery queues stay full.
+  await system.simulators.script([{ tokenPrefix: slow, delayMs: 2_000 }]);
+  const noise = { title: "To everyone", targets: ["crowd"] };
+  const hands = await operateBroker(system.broker);
+  try {
+    const answers = await inParallel(Array.from({ length: sends }), 64, () =>
+      noisy.call("POST /notifications", { body: { notification: noise } }),
+    );
+    const from = performance.now();
+    const left = await hands.left("PUSH_CMD", "dispatch-start");
+    const { id } = await quiet.send({ title: "News", targets: ["news"] });
+    await eventually(async () => expect(await pushesOf(id)).toBe(audience), { timeoutMs: 120_000 });
+    const tookMs = Math.round(performance.now() - from);
+    const held = await hands.unsettled("PUSH_CMD", "registry-expand");
+    show(task, {
+      "sends of one project accepted": answers.filter(({ status }) => status === 202).length,
+      "not stored when another's came": left,
+      "another's, to 1,000 devices, ms": tookMs,
+      "expansions held by registry": held,
+    });
+    // The noisy project's 32, and one that ends in this moment; the consumer holds 20,000 at most.
+    expect(held).toBeLessThanOrEqual(64);
+    expectStatus(await quiet.call("GET /devices?page=1"), 200);
+  } finally {
+    await hands.close();
+  }
+});

@@ -1,0 +1,70 @@
+import type { NotificationId, ProjectId } from "@herald/contracts";
+import { createGroupCommit, type Logger, type Repeating, repeat } from "@herald/kit";
+import type { Expand } from "../delivery/expand.ts";
+import type { ExpansionQueue } from "../stores/expansion-queue.ts";
+import type { NotificationStore } from "../stores/notification-store.ts";
+
+/**
+ * Expansions of one project that may be under way at a time. Registry holds each in memory while the project's delivery queues are
+ * full: 32 of the largest are 2 MiB of the 64 MiB that it may hold, and 600 such projects fit in its consumer. At some 50 ms from
+ * one command to the next they are enough for 600 notifications a second.
+ */
+const maxRunning = 32;
+/** The sweep looks at an expansion that has not ended by then. */
+const checkAfterMs = 60_000;
+const sweepEveryMs = 30_000;
+
+/** Commands the expansion of a project's queued notifications, oldest first, as many as may be under way. Repeatable. */
+export type ExpandQueued = (projectId: ProjectId) => Promise<void>;
+
+type Deps = {
+  readonly queue: ExpansionQueue;
+  readonly notifications: Pick<NotificationStore, "get">;
+  readonly expand: Expand;
+  readonly now: () => Date;
+};
+
+export const createExpandQueued = ({ queue, notifications, expand, now }: Deps): ExpandQueued => {
+  const command = async (projectId: ProjectId, id: NotificationId): Promise<void> => {
+    const document = await notifications.get(projectId, id);
+    if (document && !document.final && !document.expanded) await expand(document);
+  };
+
+  const one: ExpandQueued = async (projectId) => {
+    const running = await queue.countRunning(projectId, maxRunning);
+    if (running >= maxRunning) return;
+    const next = await queue.oldest(projectId, maxRunning - running);
+    if (next.length === 0) return;
+    // Commanded first: a crash in between commands it again, and registry makes the same batches of a repeat.
+    await Promise.all(next.map((id) => command(projectId, id)));
+    await queue.start(projectId, next, new Date(now().getTime() + checkAfterMs));
+  };
+
+  // One round at a time, so that no project is read while its last command is not yet stored. What comes meanwhile shares the next.
+  const commit = createGroupCommit<ProjectId, PromiseSettledResult<void>>(
+    async (projectIds) => {
+      const projects = [...new Set(projectIds)];
+      const results = await Promise.allSettled(projects.map(one));
+      const byProject = new Map(projects.map((id, at) => [id, results[at]]));
+      return projectIds.map((id) => byProject.get(id) as PromiseSettledResult<void>);
+    },
+    { most: 1_000, concurrent: 1 },
+  );
+  return async (projectId) => {
+    const result = await commit(projectId);
+    if (result.status === "rejected") throw result.reason;
+  };
+};
+
+/** Looks now and then at every project that has expansions: the messages that would go on with its queue may be gone. */
+export const sweepExpansions = (
+  { queue, expandQueued }: { readonly queue: ExpansionQueue; readonly expandQueued: ExpandQueued },
+  log: Logger,
+): Repeating =>
+  repeat("go on with queued expansions", sweepEveryMs, log, async (signal) => {
+    let projectId = await queue.projectAfter("");
+    while (projectId !== undefined && !signal.aborted) {
+      await expandQueued(projectId);
+      projectId = await queue.projectAfter(projectId);
+    }
+  });

@@ -1,0 +1,87 @@
+import { lastMessage, publish } from "@herald/bus";
+import { ExpandedV1, ExpandV1, type NotificationId, type ProjectId } from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type DispatchTest, startDispatchTest } from "./dispatch-fixture.ts";
+
+const most = 32;
+let dispatch: DispatchTest;
+beforeAll(async () => {
+  dispatch = await startDispatchTest();
+});
+afterAll(() => dispatch.stop());
+
+/** Those of the notifications whose expansion was commanded: nobody takes the commands here. */
+const commanded = async (projectId: ProjectId, ids: readonly NotificationId[]): Promise<NotificationId[]> => {
+  const found = await Promise.all(
+    ids.map((notificationId) => {
+      const subject = ExpandV1.subject({ projectId, notificationId, page: 0 } as ExpandV1);
+      return lastMessage(dispatch.bus, "PUSH_CMD", subject, ExpandV1);
+    }),
+  );
+  return ids.filter((_, at) => found[at] !== undefined);
+};
+
+const collection = () =>
+  dispatch.database.client
+    .db(dispatch.config.HERALD_DISPATCH_DATABASE)
+    .collection<{ _id: string; expansion?: string; checkAt?: Date }>("notifications");
+const stored = (ids: readonly string[]) =>
+  collection()
+    .find({ _id: { $in: [...ids] } })
+    .toArray();
+
+/** As registry says that a notification reaches nobody. */
+const end = (projectId: ProjectId, notificationId: NotificationId) =>
+  publish(
+    dispatch.bus,
+    ExpandedV1,
+    { projectId, notificationId, batches: 0, devices: 0, unmatched: [] },
+    { id: `${notificationId}/expanded` },
+  );
+
+test("so many expansions of a project are under way, the next is commanded when one ends, and no other project waits", async () => {
+  const { project, send, expansion, final } = dispatch;
+  const [noisy, quiet] = [await project(), await project()];
+  const ids: NotificationId[] = [];
+  for (let n = 0; n < most + 8; n++) ids.push(await send(noisy));
+  await eventually(async () => expect(await stored(ids)).toHaveLength(ids.length));
+  await eventually(async () =>
+    expect((await stored(ids)).filter(({ expansion: state }) => state === "running")).toHaveLength(most),
+  );
+  expect(await commanded(noisy, ids)).toHaveLength(most);
+  const waiting = (await stored(ids)).filter(({ expansion: state }) => state === "queued").map(({ _id }) => _id);
+  // The sweep has nothing to look at in what only waits for its turn.
+  for (const { checkAt } of await stored(waiting)) expect(checkAt).toBeUndefined();
+
+  const other = await send(quiet);
+  await expansion(quiet, other);
+
+  const [ended] = await commanded(noisy, ids);
+  if (ended === undefined) throw new Error("nothing was commanded");
+  await end(noisy, ended);
+  await final(noisy, ended);
+  const [oldest] = waiting.toSorted();
+  await eventually(async () => expect(await commanded(noisy, ids)).toContain(oldest));
+  expect(await commanded(noisy, ids)).toHaveLength(most + 1);
+  await Promise.all(ids.map((id) => end(noisy, id)));
+  await Promise.all(ids.map((id) => final(noisy, id)));
+});
+
+test("a crash after the command and before it was stored commands it again, and it ends once", async () => {
+  const { project, send, expansion, final } = dispatch;
+  const projectId = await project();
+  const id = await send(projectId);
+  await expansion(projectId, id);
+  await eventually(async () => expect(await stored([id])).toMatchObject([{ expansion: "running" }]));
+  await collection().updateOne({ _id: id }, { $set: { expansion: "queued" }, $unset: { checkAt: "" } });
+  // Whatever comes next of the project finds it.
+  const next = await send(projectId);
+  await expansion(projectId, next);
+  await eventually(async () => expect(await stored([id])).toMatchObject([{ expansion: "running" }]));
+  for (const one of [id, next]) {
+    await end(projectId, one);
+    await final(projectId, one);
+  }
+  expect(await stored([id])).not.toMatchObject([{ expansion: expect.anything() }]);
+});

@@ -1,0 +1,187 @@
+import { type Answering, answer, publish } from "@herald/bus";
+import {
+  type Addressee,
+  ExpandedV1,
+  type GroupedSend,
+  type NotificationId,
+  newNotificationIds,
+  type ProjectId,
+  ResolveSends,
+} from "@herald/contracts";
+import { eventually, operateBroker, readStream } from "@herald/testing";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import type { DeliveryDocument } from "../src/stores/delivery-document.ts";
+import type { NotificationDocument } from "../src/stores/notification-document.ts";
+import { createSmallSendStore } from "../src/stores/small-send-store.ts";
+import { type DispatchTest, day, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
+
+/** What the test's registry knows: devices by their id, and by the target that names them. */
+const registry = new Map<string, readonly Addressee[]>();
+let dispatch: DispatchTest;
+let answering: Answering;
+let hands: Awaited<ReturnType<typeof operateBroker>>;
+beforeAll(async () => {
+  dispatch = await startDispatchTest();
+  hands = await operateBroker(dispatch.broker);
+  answering = answer(dispatch.bus, ResolveSends, ({ sends }) =>
+    Promise.resolve({
+      sends: sends.map(({ targets }) => {
+        const found = targets.flatMap((target) => registry.get(target) ?? []);
+        return { batches: found.length === 0 ? [] : [{ platform: "ios" as const, devices: found }], unmatched: [] };
+      }),
+    }),
+  );
+});
+afterAll(async () => {
+  await answering.stop();
+  await hands.close();
+  await dispatch.stop();
+});
+beforeEach(() => {
+  registry.clear();
+  dispatch.simulators.clear();
+});
+
+const db = () => dispatch.database.client.db(dispatch.config.HERALD_DISPATCH_DATABASE);
+const notifications = () => db().collection<NotificationDocument>("notifications");
+const deliveries = () => db().collection<DeliveryDocument>("deliveries");
+const known = (some: readonly Addressee[]) => {
+  for (const one of some) registry.set(one.id, [one]);
+  return some;
+};
+/** Has the sweep look at a notification now, as a minute after it began. */
+const checkNow = (id: NotificationId, change: Record<string, unknown> = {}, unset: Record<string, ""> = {}) =>
+  notifications().updateOne({ _id: id }, { $set: { checkAt: new Date(0), ...change }, $unset: unset });
+const stateOf = (id: NotificationId) => notifications().findOne({ _id: id });
+test("one whose expansion has no message any more is expanded again", async () => {
+  const { project, send, expansion, deal, final } = dispatch;
+  const projectId = await project();
+  const id = await send(projectId);
+  await expansion(projectId, id);
+  await eventually(async () => expect(await stateOf(id)).toMatchObject({ expansion: "running" }));
+  await hands.purge("PUSH_CMD");
+  await checkNow(id);
+  await expansion(projectId, id);
+  // While that message lives nothing is commanded.
+  await checkNow(id);
+  await eventually(async () => expect((await stateOf(id))?.checkAt?.getTime()).toBeGreaterThan(0));
+  await deal(projectId, id, [devices(2)]);
+  expect(await final(projectId, id)).toMatchObject({ status: "completed", counts: { devices: 2, accepted: 2 } });
+});
+
+test("a batch that never came to the ledger has its notification expanded again, and what is final is not sent again", async () => {
+  const { project, send, deal, final, rows, bus, simulators } = dispatch;
+  const projectId = await project();
+  const id = await send(projectId);
+  const [first, second] = [device(), device()];
+  await deal(projectId, id, [[first]], { of: 3 });
+  await eventually(async () => expect(await rows(id)).toMatchObject([{ state: "final" }]));
+  const expanded = { projectId, notificationId: id, batches: 2, devices: 2, unmatched: [] };
+  await publish(bus, ExpandedV1, expanded, { id: `${id}/first` });
+  await eventually(async () => expect(await stateOf(id)).toMatchObject({ expanded: { batches: 2 } }));
+  await hands.purge("PUSH_CMD");
+  await checkNow(id);
+  await eventually(async () => expect(await stateOf(id)).toMatchObject({ expansion: "running" }));
+  expect(await stateOf(id)).not.toHaveProperty("expanded");
+  await deal(projectId, id, [[second]], { from: 1, of: 3 });
+  await publish(bus, ExpandedV1, expanded, { id: `${id}/second` });
+  expect(await final(projectId, id)).toMatchObject({ counts: { devices: 2, accepted: 2 } });
+  for (const { token } of [first, second]) expect(simulators.pushes({ token })).toHaveLength(1);
+});
+
+test("a row that was being sent for a message that is gone is sent again, marked, to those who still have their devices", async () => {
+  const { project, send, deal, final, rows, deliveries: list, simulators } = dispatch;
+  const projectId = await project();
+  const id = await send(projectId);
+  const batch = devices(3);
+  const [gone] = batch;
+  if (gone === undefined) throw new Error("no device");
+  known(batch.slice(1));
+  dispatch.moved.add(gone.id);
+  await deal(projectId, id, [batch]);
+  await final(projectId, id);
+  // As if nobody had come to write the outcomes.
+  await deliveries().updateOne(
+    { _id: `${id}/0/0` },
+    {
+      $set: { state: "started", claim: Date.now() - 120_000, claimSequence: 7_000_000, startedAt: new Date(0) },
+      $unset: { results: "", resultOf: "", failures: "", settledAt: "" },
+    },
+  );
+  await checkNow(id, {}, { final: "" });
+  const after = await final(projectId, id);
+  expect(after).toMatchObject({ counts: { devices: 3, accepted: 2, skipped: 1 }, skips: { moved: 1 } });
+  expect(await rows(id)).toMatchObject([{ state: "final", starts: 2 }]);
+  const marked = (await list(projectId, id)).filter(({ status }) => status === "accepted");
+  expect(marked.map(({ possible_repeat }) => possible_repeat)).toEqual([true, true]);
+  for (const { token } of batch.slice(1)) expect(simulators.pushes({ token })).toHaveLength(2);
+  expect(simulators.pushes({ token: gone.token })).toHaveLength(1);
+});
+
+test("nothing is done twice while the message lives, however long it takes", async () => {
+  const { project, send, deal, final, rows, deliveries: list, simulators, pass } = dispatch;
+  const projectId = await project();
+  const id = await send(projectId);
+  const slow = device("5105");
+  known([slow]);
+  simulators.script([{ provider: "apns", tokenPrefix: "5105", times: 1, delayMs: 3_000 }]);
+  await deal(projectId, id, [[slow]]);
+  await eventually(() => expect(simulators.pushes({ token: slow.token })).toHaveLength(1));
+  pass(120_000);
+  for (let round = 0; round < 3; round++) {
+    await checkNow(id);
+    await eventually(async () => {
+      const state = await stateOf(id);
+      expect(state?.final !== undefined || (state?.checkAt?.getTime() ?? 0) > 0).toBe(true);
+    });
+  }
+  expect(await final(projectId, id)).toMatchObject({ counts: { devices: 1, accepted: 1 } });
+  expect(await rows(id)).toMatchObject([{ state: "final", starts: 1 }]);
+  expect(await list(projectId, id)).toMatchObject([{ possible_repeat: false }]);
+  expect(simulators.pushes({ token: slow.token })).toHaveLength(1);
+});
+
+/** As the loss of its message leaves a small send: stored, and how far its pushes got is not known. */
+const leaveSend = async (projectId: ProjectId, one: Addressee) => {
+  const at = dispatch.now();
+  const [id = "ntf_" as NotificationId] = newNotificationIds(at, 1);
+  const send: GroupedSend = {
+    projectId,
+    notificationId: id,
+    content: { title: "Hello", targets: [one.id] },
+    acceptedAt: at.toISOString(),
+    expiresAt: new Date(at.getTime() + day).toISOString(),
+  };
+  const facts = { projectId, notificationId: id, lane: "direct", platform: "ios" } as const;
+  const found = { batches: [{ ...facts, batchId: `${id}/0/0`, devices: [one] }], unmatched: [] };
+  const claim = { at: Date.now() - 120_000, sequence: 7_000_000 };
+  await createSmallSendStore(db()).insert(send, found, claim, new Date(0));
+  await checkNow(id);
+  return id;
+};
+
+test("a small send whose message is gone is sent, marked as a possible repeat, and its acceptance is published", async () => {
+  const { project, final, deliveries: list, broker } = dispatch;
+  const projectId = await project();
+  const one = device();
+  const id = await leaveSend(projectId, one);
+  expect(await final(projectId, id)).toMatchObject({ status: "completed", counts: { devices: 1, accepted: 1 } });
+  expect(await list(projectId, id)).toMatchObject([{ status: "accepted", possible_repeat: true }]);
+  await eventually(async () => {
+    const published = await readStream(broker, "PUSH_EVENTS", `push.evt.v1.${projectId}.>`);
+    const kinds = published
+      .filter(({ body }) => body.includes(id))
+      .map(({ subject }) => subject.split(".").slice(4).join("."));
+    expect(kinds.toSorted()).toEqual(["delivery.accepted", "notification.accepted", "notification.completed"]);
+  });
+});
+
+test("a small send whose device is gone by then is completed without a push", async () => {
+  const { project, final, simulators } = dispatch;
+  const projectId = await project();
+  const one = device();
+  dispatch.moved.add(one.id);
+  const id = await leaveSend(projectId, one);
+  expect(await final(projectId, id)).toMatchObject({ status: "completed", counts: { devices: 1, skipped: 1 } });
+  expect(simulators.pushes({ token: one.token })).toHaveLength(0);
+});
