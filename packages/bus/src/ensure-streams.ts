@@ -117,7 +117,7 @@ const defaults = {
 
 /** What the client's own `Kvm.create` would make, so that every NATS tool sees a bucket. */
 export const bucketConfig = (name: BucketName, { replicas, sizeFactor = 1 }: EnsureOptions): NamedStream => {
-  const declared = { ttlMs: 0, markerTtlMs: 0, ...buckets[name] };
+  const declared = { ttlMs: 0, markerTtlMs: 0, allowAtomicPublish: false, ...buckets[name] };
   return {
     name: `KV_${name}`,
     subjects: [`$KV.${name}.>`],
@@ -129,6 +129,7 @@ export const bucketConfig = (name: BucketName, { replicas, sizeFactor = 1 }: Ens
     max_age: nanos(declared.ttlMs),
     max_msgs_per_subject: declared.history,
     allow_direct: true,
+    allow_atomic: declared.allowAtomicPublish,
     allow_rollup_hdrs: true,
     allow_msg_ttl: declared.markerTtlMs > 0,
     subject_delete_marker_ttl: nanos(declared.markerTtlMs),

@@ -49,8 +49,7 @@ export const outgoingHeaders = (more: Readonly<Record<string, string>> = {}): Ms
 };
 
 /** Headers of an entry of a bucket, which nobody follows anywhere: what the broker acts on, and nothing that would be kept with the entry. */
-export const plainHeaders = (wanted: Readonly<Record<string, string>>): MsgHdrs | undefined =>
-  Object.keys(wanted).length === 0 ? undefined : encoded(wanted);
+export const plainHeaders = (wanted: Readonly<Record<string, string>>): MsgHdrs => encoded(wanted);
 
 /** A message of a bucket that says that its key has no value any more. */
 export const isDeletion = (headers: MsgHdrs | undefined): boolean =>

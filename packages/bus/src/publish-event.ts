@@ -1,7 +1,8 @@
 import { type EventContract, type EventName, events, headerNames, type OutboxEvent } from "@herald/contracts";
+import { batchLimit } from "./atomic-batch.ts";
 import type { Bus } from "./connect.ts";
 import { publishAs } from "./publish.ts";
-import { batchLimit, encode, type Outgoing, sendTogether } from "./publish-together.ts";
+import { encode, type Outgoing, sendTogether } from "./publish-together.ts";
 
 /**
  * Publishes a fact as a CloudEvent in NATS binary mode and resolves after the stream's ack.

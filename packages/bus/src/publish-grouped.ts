@@ -2,10 +2,11 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { MessageContract, OutboxEvent } from "@herald/contracts";
 import { createGroupCommit, type GroupCommitOptions } from "@herald/kit";
 import type { z } from "zod";
+import { batchLimit } from "./atomic-batch.ts";
 import type { Bus } from "./connect.ts";
 import { messageIdOf } from "./message-headers.ts";
 import { messageOf } from "./publish-event.ts";
-import { batchLimit, type Encoded, encode, type Outgoing, sendTogether } from "./publish-together.ts";
+import { type Encoded, encode, type Outgoing, sendTogether } from "./publish-together.ts";
 
 /** While one batch is synced to disk the next is on its way. Measured: one leaves the disk idle, four make smaller batches. */
 const commands = { most: 100, concurrent: 2 };

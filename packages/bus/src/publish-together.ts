@@ -1,14 +1,10 @@
 import type { MessageContract } from "@herald/contracts";
-import { nuid } from "@nats-io/transport-node";
 import type { z } from "zod";
-import { apiCodes, notConnected } from "./bus-error.ts";
+import { batchLimit, requestBatch } from "./atomic-batch.ts";
+import { apiCodes } from "./bus-error.ts";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
 import { brokerHeaders, messageIdOf, outgoingHeaders } from "./message-headers.ts";
 import { type publish, publishEncoded, publishing } from "./publish.ts";
-import { requestAck } from "./stream-request.ts";
-
-/** The broker takes at most 1,000 messages in a batch. */
-export const batchLimit = 1000;
 
 export type Message<Schema extends z.ZodType = z.ZodType> = {
   readonly contract: MessageContract<Schema>;
@@ -83,26 +79,14 @@ const sendAlone = async (bus: Bus, { within = here, ...message }: Encoded): Prom
 const isDuplicateInBatch = (error: unknown): boolean =>
   error instanceof Error && "code" in error && error.code === apiCodes.duplicateInBatch;
 
-/** Only the last message is answered, so a batch costs one round trip. Patterns of a batch count as one. */
+/** Patterns of a batch count as one. */
 const publishBatch = async (connection: Connection, messages: readonly Encoded[]): Promise<void> => {
+  const batch = messages.map(({ subject, body, messageId, headers: own, within = here }) => ({
+    subject,
+    body,
+    headers: (more: Readonly<Record<string, string>>) =>
+      within(() => outgoingHeaders({ ...own, [brokerHeaders.messageId]: messageId, ...more })),
+  }));
   const patterns = new Set(messages.map(({ pattern }) => pattern));
-  await publishing(connection, [...patterns].join(" "), async () => {
-    if (!connection.connected) throw notConnected();
-    const batchId = nuid.next();
-    let ack = {};
-    for (const [index, { subject, body, messageId, headers: own, within = here }] of messages.entries()) {
-      const last = index === messages.length - 1;
-      const more = {
-        ...own,
-        [brokerHeaders.messageId]: messageId,
-        [brokerHeaders.batchId]: batchId,
-        [brokerHeaders.batchSequence]: String(index + 1),
-        ...(last ? { [brokerHeaders.batchCommit]: "1" } : {}),
-      };
-      const headers = within(() => outgoingHeaders(more));
-      if (last) ack = await requestAck(connection, subject, body, headers);
-      else connection.nc.publish(subject, body, { headers });
-    }
-    return ack;
-  });
+  await publishing(connection, [...patterns].join(" "), () => requestBatch(connection, batch));
 };

@@ -51,6 +51,63 @@ describe("a bucket", () => {
     expect(won.filter(Boolean)).toHaveLength(1);
   });
 
+  test.each([1, 7, 60])("creates %i together, and one that is taken leaves the others alone", async (count) => {
+    const entries = Array.from({ length: count }, (_, index) => ({ key: `many-${index}`, value: started() }));
+    expect(await keys.writeAll({ create: entries })).toEqual(entries.map(() => true));
+    for (const { key, value } of entries) expect((await keys.get(key))?.value).toEqual(value);
+    const more = entries.map(({ key }, index) => ({ key: index === 0 ? key : `new-${key}`, value: started() }));
+    expect(await keys.writeAll({ create: more })).toEqual(more.map((_, index) => index > 0));
+    expect((await keys.get("many-0"))?.value).toEqual(entries[0]?.value);
+    await keys.delete("many-0");
+    expect(await keys.writeAll({ create: entries.slice(0, 1) })).toEqual([true]);
+    const put = entries.map(({ key }) => ({ key, value: { ...started(), released: true } }));
+    expect(await keys.writeAll({ put })).toEqual([]);
+    for (const { key } of entries) expect((await keys.get(key))?.value.released).toBe(true);
+  });
+
+  test("creates together where some keys were deleted, and each with its own TTL", async () => {
+    const entries = Array.from({ length: 40 }, (_, index) => ({
+      key: `ttl-${index}`,
+      value: started(),
+      ...(index % 2 === 0 ? { ttlMs: 1_000 } : {}),
+    }));
+    await keys.put("ttl-3", started());
+    await keys.delete("ttl-3");
+    expect(await keys.writeAll({ create: entries })).toEqual(entries.map(() => true));
+    await eventually(async () => expect(await keys.get("ttl-0")).toBeUndefined());
+    expect(await keys.get("ttl-1")).toBeDefined();
+    const again = entries.map((entry) => ({ ...entry, key: `again-${entry.key}` }));
+    expect(await keys.writeAll({ create: again })).toEqual(again.map(() => true));
+    await eventually(async () => expect(await keys.get("again-ttl-38")).toBeUndefined());
+    expect(await keys.get("again-ttl-39")).toBeDefined();
+  });
+
+  test.each([
+    [5, 5],
+    [40, 40],
+    [3, 60],
+  ])("creates %i and puts %i together, also where one is taken", async (fresh, known) => {
+    const entries = (count: number, name: string) =>
+      Array.from({ length: count }, (_, index) => ({ key: `${name}-${index}`, value: started() }));
+    const put = entries(known, "known");
+    expect(await keys.writeAll({ create: entries(fresh, "fresh"), put })).toEqual(Array(fresh).fill(true));
+    for (const { key, value } of put) expect((await keys.get(key))?.value).toEqual(value);
+    const again = put.map(({ key }) => ({ key, value: started() }));
+    const create = [...entries(1, "fresh"), ...entries(fresh - 1, "fresher")];
+    expect(await keys.writeAll({ create, put: again })).toEqual(create.map((_, index) => index > 0));
+    for (const { key, value } of again) expect((await keys.get(key))?.value).toEqual(value);
+  });
+
+  test("of many that create the same keys together, each key has one winner", async () => {
+    const mine = () => Array.from({ length: 50 }, (_, index) => ({ key: `both-${index}`, value: started() }));
+    const won = await Promise.all(
+      [mine(), mine(), mine().toReversed()].map((entries) => keys.writeAll({ create: entries })),
+    );
+    const [one = [], two = [], three = []] = won;
+    for (let index = 0; index < 50; index++)
+      expect([one[index], two[index], three[49 - index]].filter(Boolean), String(index)).toHaveLength(1);
+  });
+
   test("updates only the revision that it was", async () => {
     const revision = await tokens.put("a", token());
     const newer = token();

@@ -15,6 +15,7 @@ export const publishers = {
   /** Dispatch hands on what is too large for a group. */
   SendV1: ["gateway", "dispatch"],
   SendGroupV1: ["gateway"],
+  SendOneV1: ["gateway"],
   OpenGroupV1: ["gateway"],
   /** Earlier versions of it, while they are upgraded. */
   OpensV1: ["gateway"],
@@ -62,9 +63,11 @@ export const asks = {
 } as const satisfies Partial<Record<BusService, readonly { service: BusService; subject: string }[]>>;
 
 /** Who reads the last message of a contract from its stream. */
-export const lookups = { SendV1: ["dispatch"], SendGroupV1: ["dispatch"] } as const satisfies Partial<
-  Record<MessageName, readonly BusService[]>
->;
+export const lookups = {
+  SendV1: ["dispatch"],
+  SendGroupV1: ["dispatch"],
+  SendOneV1: ["dispatch"],
+} as const satisfies Partial<Record<MessageName, readonly BusService[]>>;
 
 /** Who asks a stream whether it still holds a message: the one whose work the messages there are. */
 export const inspectors = {

@@ -1,10 +1,21 @@
-import { DeliverBatchV1, DueV1, ExpandedV1, ExpandV1, OpenGroupV1, OpensV1, SendGroupV1, SendV1 } from "./commands.ts";
+import {
+  DeliverBatchV1,
+  DueV1,
+  ExpandedV1,
+  ExpandV1,
+  OpenGroupV1,
+  OpensV1,
+  SendGroupV1,
+  SendOneV1,
+  SendV1,
+} from "./commands.ts";
 import { events } from "./events.ts";
 
 /** Every message that any stream carries, by the name that is on the wire. */
 export const messages = {
   SendV1,
   SendGroupV1,
+  SendOneV1,
   ExpandV1,
   ExpandedV1,
   DeliverBatchV1,

@@ -41,6 +41,13 @@ export const SendGroupV1 = defineMessage(
 );
 export type SendGroupV1 = DataOf<typeof SendGroupV1>;
 
+/**
+ * A send to few devices whose group may have been published before: somebody repeats its request, and nobody knows how far the first try
+ * came. It travels alone, since its group's message may still be there and hold others.
+ */
+export const SendOneV1 = defineMessage("SendOneV1", "push.send.v1.one.:notificationId", GroupedSend);
+export type SendOneV1 = DataOf<typeof SendOneV1>;
+
 /** One page of a notification's audience: the active devices of the buckets `fromBucket` to `toBucket`, both included. */
 export const ExpandV1 = defineMessage(
   "ExpandV1",

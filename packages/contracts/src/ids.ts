@@ -118,9 +118,14 @@ const newId =
  * The ids of `count` notifications that are accepted as one group, at most 256. They differ in their last byte alone, so that each
  * leads to its group ({@link sendGroupOf}); it begins anywhere, so that what is chosen by an id's end is spread.
  */
-export const newNotificationIds = (now: Date, count: number): NotificationId[] => {
+export const newNotificationIds = (now: Date, count: number): NotificationId[] => idsFrom(uuidV7(now.getTime()), count);
+
+/** Of the ids of a group ({@link newNotificationIds}), `count` in their order from this one on. */
+export const notificationIdsFrom = (first: NotificationId, count: number): NotificationId[] =>
+  idsFrom(idBytes(first), count);
+
+const idsFrom = (bytes: Uint8Array, count: number): NotificationId[] => {
   if (count > maxGroupSize) throw new RangeError(`a group has at most ${maxGroupSize} notifications`);
-  const bytes = uuidV7(now.getTime());
   const first = bytes[15] ?? 0;
   return Array.from({ length: count }, (_, index) => {
     bytes[15] = (first + index) % maxGroupSize;

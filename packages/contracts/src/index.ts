@@ -16,6 +16,7 @@ export {
   OpenGroupV1,
   OpensV1,
   SendGroupV1,
+  SendOneV1,
   SendV1,
 } from "./commands.ts";
 export type { Comparison, Condition, Field, Literal } from "./condition.ts";
@@ -100,6 +101,7 @@ export {
   identityKeyLimits,
 } from "./http/v1/identity.ts";
 export {
+  batchSendLimits,
   Delivery,
   DeliveryAttempt,
   DeliveryStatus,
@@ -107,12 +109,15 @@ export {
   DryRun,
   maxScheduleDays,
   maxTtlSeconds,
+  NewNotification,
   Notification,
   NotificationContent,
   NotificationCounts,
   NotificationStatus,
   OpenNotification,
   SendNotification,
+  SendNotifications,
+  SentNotification,
 } from "./http/v1/notifications.ts";
 export type { PageOf } from "./http/v1/pagination.ts";
 export { PageRequest, Pagination, pageOf, pageQuery, toPageRequest } from "./http/v1/pagination.ts";
@@ -158,6 +163,7 @@ export {
   newTopicId,
   newWebhookId,
   newWebhookMessageId,
+  notificationIdsFrom,
   ProjectId,
   sendGroupOf,
   TokenId,

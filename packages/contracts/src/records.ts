@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Scope } from "./http/v1/admin.ts";
-import { ProjectId, TokenId } from "./ids.ts";
+import { maxGroupSize, NotificationId, ProjectId, TokenId } from "./ids.ts";
 import { Provider } from "./platforms.ts";
 import { VapidKeyStatus } from "./vapid.ts";
 
@@ -42,6 +42,15 @@ export const IdempotencyRecord = z.object({
   at: z.number().int(),
   /** When it was taken up again, after a crash or a failure; in ms. */
   triedAt: z.number().int().optional(),
+  /** Of a request that sends several notifications: which of them were accepted, and under which ids. */
+  batch: z
+    .object({
+      /** The first id and the number of those that were accepted in one group, whose ids are `notificationIdsFrom` of the two. */
+      groups: z.array(z.tuple([NotificationId, z.number().int().min(1).max(maxGroupSize)])),
+      /** A bit for each notification of the request, lowest first, in base64url; absent: all were accepted. */
+      accepted: z.string().optional(),
+    })
+    .optional(),
   /** It failed, and whoever repeats it need not wait. */
   released: z.boolean().optional(),
   answer: z

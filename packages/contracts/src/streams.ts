@@ -35,7 +35,7 @@ export const streams = {
     allowAtomicPublish: true,
     duplicateWindowMs: 120_000,
   },
-  /** Groups of sends to few devices each. Direct gets answer for a notification that is accepted but not yet in the database. */
+  /** Groups of sends to few devices each, and such sends that are repeated. Direct gets answer for a notification that is accepted but not yet in the database. */
   PUSH_SEND: {
     subjects: ["push.send.v1.>"],
     retention: "workqueue",
@@ -116,6 +116,8 @@ type BucketDefinition = {
   readonly ttlMs?: number;
   /** A TTL for a single key needs the bucket's limit markers (their lifetime in ms). */
   readonly markerTtlMs?: number;
+  /** Entries of the same moment are written in one batch. */
+  readonly allowAtomicPublish?: boolean;
 };
 
 export const buckets = {
@@ -133,6 +135,7 @@ export const buckets = {
     discard: "old",
     ttlMs: day + 3_600_000,
     markerTtlMs: 60_000,
+    allowAtomicPublish: true,
   },
   /** Key: a dead letter's sequence, value: ReplayRecord. Outlives the dead letter by a day. */
   push_replays: { history: 1, maxBytes: 64 * mebibyte, ttlMs: 31 * day },
@@ -161,6 +164,9 @@ type DurableDefinition = {
 const command = (filter: string) =>
   ({ stream: "PUSH_CMD", filters: [filter], ackWaitMs, maxAckPending: 20_000, from: "all" }) as const;
 
+const smallSends = (filter: string) =>
+  ({ stream: "PUSH_SEND", filters: [filter], ackWaitMs, maxAckPending: 20_000, from: "all" }) as const;
+
 const delivery = (lane: "direct" | "broadcast", platform: "ios" | "android" | "web") =>
   ({
     stream: "PUSH_DELIVER",
@@ -176,13 +182,8 @@ const event = (...filters: string[]) =>
 /** Every durable consumer. The name is state: a renamed durable replays its stream, so a rename is a migration. */
 export const durables = {
   "dispatch-start": command("push.cmd.v1.dispatch.send.*.*"),
-  "dispatch-send-groups": {
-    stream: "PUSH_SEND",
-    filters: ["push.send.v1.group.*"],
-    ackWaitMs,
-    maxAckPending: 20_000,
-    from: "all",
-  },
+  "dispatch-send-groups": smallSends("push.send.v1.group.*"),
+  "dispatch-single-sends": smallSends("push.send.v1.one.*"),
   "dispatch-finish": command("push.cmd.v1.dispatch.expanded.*.*"),
   "registry-expand": command("push.cmd.v1.registry.expand.*.*.*"),
   "analytics-open-groups": {

@@ -164,16 +164,18 @@ export type DescribeOptions = {
   readonly schema?: z.core.$ZodType | undefined;
   /** Stands before every path, such as `notification`. */
   readonly prefix?: string | undefined;
+  /** How many problems are put into words; 100 by default. */
+  readonly most?: number | undefined;
   /** How the whole value is called where a problem has no path; `body` by default. */
   readonly whole?: string | undefined;
 };
 
 /**
  * zod's issues as sentences for the caller: dotted path, what is wrong or what would be accepted. Nothing of the refused
- * values is repeated. At most 100; a last one then counts the rest, which nobody put into words.
+ * values is repeated. At most 100 unless said otherwise; a last one then counts the rest, which nobody put into words.
  */
 export const describeIssues = (error: { issues: readonly Issue[] }, options: DescribeOptions = {}): string[] => {
-  const { schema, prefix = "", whole = "body" } = options;
+  const { schema, prefix = "", whole = "body", most = mostMessages } = options;
   const name = (path: readonly PropertyKey[]) =>
     [prefix, dotted(path)].filter((part) => part !== "").join(".") || whole;
 
@@ -197,7 +199,7 @@ export const describeIssues = (error: { issues: readonly Issue[] }, options: Des
   let described = 0;
   let more = 0;
   for (const describe of problems()) {
-    if (described === mostMessages) more++;
+    if (described === most) more++;
     else {
       described++;
       sentences.add(describe());

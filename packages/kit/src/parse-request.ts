@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { cutLists } from "./cut-lists.ts";
-import { describeIssues } from "./describe-issues.ts";
+import { type DescribeOptions, describeIssues } from "./describe-issues.ts";
 import { HeraldError } from "./herald-error.ts";
 
 /** Where zod found a problem in its own code is of no use to anybody, and costs more than finding it. */
@@ -17,21 +17,24 @@ const judge = <Schema extends z.ZodType>(schema: Schema, value: unknown): z.ZodS
 const parse = <Schema extends z.ZodType>(
   schema: Schema,
   value: unknown,
-  whole: string,
-  prefix?: string,
+  options: DescribeOptions,
 ): z.output<Schema> => {
   cutLists(schema, value);
   const result = judge(schema, value);
   if (result.success) return result.data;
-  throw new HeraldError("validation-failed", describeIssues(result.error, { schema, whole, prefix }));
+  throw new HeraldError("validation-failed", describeIssues(result.error, { schema, ...options }));
 };
 
 /**
- * The body as its schema says. `prefix` stands before the paths where only a part of the body is parsed.
+ * The body as its schema says. `prefix` stands before the paths where only a part of the body is parsed, of which `most` problems are
+ * described.
  * @throws HeraldError `validation-failed` with every problem at once.
  */
-export const parseBody = <Schema extends z.ZodType>(schema: Schema, body: unknown, prefix?: string): z.output<Schema> =>
-  parse(schema, body === undefined ? {} : body, "body", prefix);
+export const parseBody = <Schema extends z.ZodType>(
+  schema: Schema,
+  body: unknown,
+  options: Pick<DescribeOptions, "prefix" | "most"> = {},
+): z.output<Schema> => parse(schema, body === undefined ? {} : body, { whole: "body", ...options });
 
 /** More than any route knows, and room for repeating the longest of them. */
 const maxParameters = 50;
@@ -87,4 +90,4 @@ export const parseQuery = <Schema extends z.ZodType>(schema: Schema, request: { 
  * @throws HeraldError `validation-failed` with every problem at once.
  */
 export const parseParams = <Schema extends z.ZodType>(schema: Schema, request: { params: unknown }): z.output<Schema> =>
-  parse(schema, request.params, "path");
+  parse(schema, request.params, { whole: "path" });

@@ -17,7 +17,7 @@ import { createSchedule } from "./delivery/schedule.ts";
 import { placesOfBatch } from "./domain/places.ts";
 import { buryDead } from "./handlers/bury-dead.ts";
 import { deliverBatch, deliverDurables } from "./handlers/deliver-batch.ts";
-import { deliverSendGroup } from "./handlers/deliver-send-group.ts";
+import { deliverSendGroup, deliverSingleSend } from "./handlers/deliver-send-group.ts";
 import { dropProject } from "./handlers/drop-project.ts";
 import { finishExpansion } from "./handlers/finish-expansion.ts";
 import { startNotification } from "./handlers/start-notification.ts";
@@ -244,6 +244,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     handlers: [
       // Groups wait at the gate, not here: a slow one takes no other's place.
       deliverSendGroup(deliverSends, smallSendsWaiting.total),
+      deliverSingleSend(deliverSends, smallSendsWaiting.total),
       startNotification({
         notifications,
         watch,

@@ -27,6 +27,7 @@ import { allowBrowsers } from "./http/cors.ts";
 import { directRoutes } from "./http/direct-routes.ts";
 import { observeLoad } from "./http/observe-load.ts";
 import { serveRoute } from "./http/serve-route.ts";
+import { createKeyRecords } from "./idempotency/key-records.ts";
 import { createKeyShare } from "./idempotency/key-share.ts";
 import { createOnce } from "./idempotency/once.ts";
 import { createQueueQuota } from "./limits/queue-quota.ts";
@@ -109,6 +110,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     patienceMs: overrides.patienceMs ?? patienceMs,
   });
   const keyBucket = () => openBucket(link.bus(), "push_idempotency", IdempotencyRecord);
+  const keyRecords = createKeyRecords(keyBucket, log);
   const gateway: Gateway = {
     now,
     limits,
@@ -123,11 +125,10 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     projects,
     once: createOnce({
       keys: createKeyShare({ fill: async () => keyBucket().fill(), now, log }),
-      bucket: keyBucket,
+      records: keyRecords,
       now,
-      log,
     }),
-    sends: createSendCommands(link.bus),
+    sends: createSendCommands(link.bus, keyRecords),
     deadLetters: createDeadLetters({ bus: link.bus, ask: askBus, projects, log }),
     eventStreams,
     openTokens: createOpenTokens(config.HERALD_OPEN_KEYS),

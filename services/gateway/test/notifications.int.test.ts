@@ -150,32 +150,6 @@ test("sends to few devices that come together share messages, each with the requ
     }
 });
 
-test("a send under an Idempotency-Key keeps its id through repeats, in a group of its own", async () => {
-  const groups: SendGroupV1[] = [];
-  const handler = defineHandler({
-    durable: "dispatch-send-groups",
-    message: SendGroupV1,
-    handle: async ({ data }) => void groups.push(data),
-  });
-  const consuming = await consume(system.bus, [handler]);
-  await eventually(() => expect(consumersReady(consuming)).toBe(true));
-  const body = { notification: { title: "Once", targets: ["token:once"] } };
-  const post = () =>
-    system.call("POST /api/v1/notifications", {
-      token: project.token,
-      body,
-      headers: { "idempotency-key": "few-devices" },
-    });
-  const first = await post();
-  const again = await post();
-  expect([first.status, again.status]).toEqual([202, 202]);
-  expect(again.headers.get("idempotent-replayed")).toBe("true");
-  expect(again.body).toEqual(first.body);
-  await eventually(() => expect(groups).toHaveLength(1));
-  await consuming.stop(2_000);
-  expect(groups[0]?.sends.map(({ notificationId }) => notificationId)).toEqual([first.body.data.id]);
-});
-
 test("each send of a shared batch travels under the request id of its own request", async () => {
   const own = await system.project();
   const ids = new Map<string, string | undefined>();

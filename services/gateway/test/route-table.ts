@@ -136,6 +136,18 @@ export const table: Record<string, Case> = {
     bad: { notification: { title: "Hello", targets: [] } },
     foreign: 202,
   },
+  sendNotifications: {
+    route: () => "POST /api/v1/notifications/batch",
+    status: 202,
+    body: () => ({
+      notifications: [
+        { title: "Hello", targets: ["all"] },
+        { body: "World", targets: ["token:a"] },
+      ],
+    }),
+    bad: { notifications: [{ title: "Hello", targets: [] }] },
+    foreign: 202,
+  },
   listNotifications: {
     route: () => "GET /api/v1/notifications",
     status: 200,

@@ -8,6 +8,7 @@ import {
   type MessageContract,
   type NotificationId,
   SendGroupV1,
+  SendOneV1,
   SendV1,
 } from "@herald/contracts";
 import { z } from "zod";
@@ -80,6 +81,7 @@ export const buryDead = (options: Options) => {
       }
       return true;
     },
+    on(SendOneV1, endSend),
     on(SendV1, async (send) => {
       await notifications.insert(send, now(), { abandonedAt: now() });
       await bury(send.projectId, send.notificationId);

@@ -1,5 +1,5 @@
 import { defineHandler } from "@herald/bus";
-import { SendGroupV1 } from "@herald/contracts";
+import { SendGroupV1, SendOneV1 } from "@herald/contracts";
 import type { DeliverSends } from "../delivery/deliver-sends.ts";
 import { claimOf } from "./deliver-batch.ts";
 
@@ -11,4 +11,14 @@ export const deliverSendGroup = (deliverSends: DeliverSends, concurrency: number
     concurrency,
     handle: ({ data, signal, deliveryCount, ...message }) =>
       deliverSends(data.sends, { claim: claimOf(message), redelivered: deliveryCount > 1, signal }),
+  });
+
+/** A send whose request was repeated. What its group's message brought before is found in the database. */
+export const deliverSingleSend = (deliverSends: DeliverSends, concurrency: number) =>
+  defineHandler({
+    durable: "dispatch-single-sends", // renaming a durable replays its stream
+    message: SendOneV1,
+    concurrency,
+    handle: ({ data, signal, deliveryCount, ...message }) =>
+      deliverSends([data], { claim: claimOf(message), redelivered: deliveryCount > 1, signal }),
   });

@@ -26,7 +26,12 @@ export type LiveMessages = {
 const skewMs = 10_000;
 /** One of each stream that rows are started from. */
 const platforms: readonly Platform[] = ["ios", "android", "web"];
-const startingDurables = ["dispatch-send-groups", "dispatch-broadcast-ios", "dispatch-due"] as const;
+const startingDurables = [
+  "dispatch-send-groups",
+  "dispatch-single-sends",
+  "dispatch-broadcast-ios",
+  "dispatch-due",
+] as const;
 
 export const createLiveMessages = (bus: Bus): LiveMessages => ({
   ofExpansion: async (projectId, notificationId) => {

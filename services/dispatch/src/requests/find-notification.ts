@@ -1,5 +1,13 @@
 import { type Bus, lastMessage } from "@herald/bus";
-import { idTime, type NotificationId, type ProjectId, SendGroupV1, SendV1, sendGroupOf } from "@herald/contracts";
+import {
+  idTime,
+  type NotificationId,
+  type ProjectId,
+  SendGroupV1,
+  SendOneV1,
+  SendV1,
+  sendGroupOf,
+} from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
@@ -12,7 +20,7 @@ export type Place = { readonly document: NotificationRecord } | { readonly send:
 export type FindNotification = (projectId: ProjectId, id: NotificationId) => Promise<Place>;
 
 /**
- * Database, then both streams, then the database again: whatever way it goes meanwhile, an id that was given out is found.
+ * Database, then all messages that may hold it, then the database again: whatever way it goes meanwhile, an id that was given out is found.
  * Throws HeraldError `notification-gone` for an id so old that its notification may have been removed, `notification-not-found` for
  * any other.
  */
@@ -25,15 +33,18 @@ export const createFindNotification =
   async (projectId, notificationId) => {
     const stored = await notifications.get(projectId, notificationId);
     if (stored) return { document: stored };
-    const subject = SendV1.subject({ projectId, notificationId } as SendV1);
+    const id = { projectId, notificationId };
     const groupId = sendGroupOf(notificationId);
-    const [alone, group] = await Promise.all([
-      lastMessage(bus, "PUSH_CMD", subject, SendV1),
+    const [large, group, repeated] = await Promise.all([
+      lastMessage(bus, "PUSH_CMD", SendV1.subject(id as SendV1), SendV1),
       lastMessage(bus, "PUSH_SEND", SendGroupV1.subject({ groupId } as SendGroupV1), SendGroupV1),
+      lastMessage(bus, "PUSH_SEND", SendOneV1.subject(id as SendOneV1), SendOneV1),
     ]);
-    const grouped = group?.data.sends.find((one) => one.notificationId === notificationId);
-    // The group is of many projects: its id is no secret of any.
-    const send = alone?.data ?? (grouped?.projectId === projectId ? grouped : undefined);
+    // Small sends are in subjects without their project: an id that another project guesses finds nothing.
+    const small = [repeated?.data, ...(group?.data.sends ?? [])].find(
+      (one) => one?.notificationId === notificationId && one.projectId === projectId,
+    );
+    const send = large?.data ?? small;
     if (send) return { send };
     const document = await notifications.get(projectId, notificationId);
     if (document) return { document };

@@ -81,7 +81,7 @@ type Declaration<
   readonly params?: P;
   readonly query?: Q;
   readonly body?: B;
-  /** The largest body, where the 960 KiB of other routes would let anyone without a credential cost much. */
+  /** The largest body, where the 960 KiB of other routes would let anyone without a credential cost much, or are too few. */
   readonly bodyLimitBytes?: number;
   readonly answers: A;
   /** Errors of this route; those that follow from credential, parameters and body are added. */

@@ -1,15 +1,21 @@
-import { hash } from "node:crypto";
-import type { Bucket, Entry, WriteOptions } from "@herald/bus";
-import type { IdempotencyRecord } from "@herald/contracts";
-import { HeraldError, type Logger } from "@herald/kit";
+import { errors, type IdempotencyRecord } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { digest, type KeyedRequest, type KeyRecords, keyReused } from "./key-records.ts";
 import { type KeyShare, keyBytes } from "./key-share.ts";
 
 /** What every try of one request shares, so that a repeat does what the first began. */
 export type Attempt = {
   readonly id: string;
   readonly at: Date;
-  /** A repeat would do it again under this id; absent: there is no key to repeat it with. */
-  readonly keyed?: true;
+  /** What an earlier try accepted of several notifications. */
+  readonly batch?: IdempotencyRecord["batch"];
+};
+
+/** A request that nobody tried before, as far as is known. */
+export type FirstTry = {
+  readonly at: Date;
+  /** Absent: every request is one of its own. */
+  readonly key?: KeyedRequest;
 };
 
 type Answered = {
@@ -28,15 +34,29 @@ export type Asked = {
   readonly body: unknown;
 };
 
-/** How a request is carried out. */
-export type Work<Reply extends Answered> = {
-  readonly newId: (now: Date) => string;
-  /** Throws what refuses the request, so that it does not use up its key. `perform` throws the same. */
-  readonly check?: (attempt: Attempt) => unknown;
+type Tries<Reply extends Answered> = {
+  /** Does what the request is for; again for a repeat of a try that broke off. */
   readonly perform: (attempt: Attempt) => Promise<Reply>;
   /** Makes the answer again from the request alone. Without it the answer's `data` is kept, never what stands beside it. */
-  readonly recall?: (attempt: Attempt) => Reply;
+  readonly rebuildResponse?: (attempt: Attempt) => Reply | Promise<Reply>;
 };
+
+/** How a request is carried out. */
+export type Work<Reply extends Answered> = Tries<Reply> &
+  (
+    | {
+        readonly newId: (now: Date) => string;
+        /** Throws what refuses the request, so that it does not use up its key. `perform` throws the same. */
+        readonly check?: (attempt: Attempt) => unknown;
+      }
+    | {
+        /**
+         * Does what the request is for and takes its key, together with others of the same moment; notes the answer too. Undefined where
+         * the key is taken. What it refuses with a 4xx has used up no key.
+         */
+        readonly performFirst: (first: FirstTry) => Promise<Reply | undefined>;
+      }
+  );
 
 /**
  * Carries a request out once for each Idempotency-Key. Throws idempotency-key-reused, request-in-progress, bus-away, and
@@ -47,108 +67,126 @@ export type Once = <Reply extends Answered>(asked: Asked, work: Work<Reply>) => 
 /** {@link Once}, for a request that is known. */
 export type OnceForKey = <Reply extends Answered>(work: Work<Reply>) => Promise<Reply>;
 
-/** The shorter of two lifetimes, where undefined is the longest. */
-const shorter = (one: WriteOptions, ttlMs: number | undefined): WriteOptions =>
-  ttlMs === undefined ? one : { ttlMs: Math.min(ttlMs, one.ttlMs ?? ttlMs) };
-
 /** Older than any request that is still running: the HTTP server and every question give up before. */
 const runningMs = 10_000;
 
-/** 128 bits: by chance two requests never share them, and whoever looked for two that do could only confuse their own project. */
-const digest = (text: string): string => hash("sha256", text, "buffer").subarray(0, 16).toString("base64url");
+/** A key that was taken may be free when its record is read: its time has ended. */
+const maxTries = 2;
 
 /** Only `data` is kept: a secret stands beside it, and is shown once. */
 const withoutSecrets = (body: unknown): unknown =>
   typeof body === "object" && body !== null && "data" in body ? { data: body.data } : {};
 
-type Needs = {
+type Deps = {
   readonly keys: KeyShare;
-  readonly bucket: () => Bucket<IdempotencyRecord>;
+  readonly records: KeyRecords;
   readonly now: () => Date;
-  readonly log: Logger;
 };
 
-export const createOnce = ({ keys, bucket, now, log }: Needs): Once => {
-  /** What is known of a key. Where it cannot be read, the request may have been carried out, so nothing is done under that key. */
-  const known = async (place: string): Promise<Entry<IdempotencyRecord> | undefined> => {
-    try {
-      return await bucket().get(place);
-    } catch (error) {
-      if (!(error instanceof HeraldError && error.code === "schema")) throw error;
-      log.error({ err: error }, "an idempotency record cannot be read");
-      throw reused("what is known of it cannot be read; use a new key");
-    }
+export const createOnce = ({ keys, records, now }: Deps): Once => {
+  const replay = async <Reply extends Answered>(record: IdempotencyRecord, work: Tries<Reply>): Promise<Reply> => {
+    const headers = { "idempotent-replayed": "true" };
+    const reply = work.rebuildResponse ? await work.rebuildResponse(attemptOf(record)) : (record.answer as Reply);
+    return { ...reply, headers };
   };
 
-  /** Takes the key for this request, or tells what became of the one that has it. */
-  const take = async (
-    key: string,
-    sent: string,
-    newId: (now: Date) => string,
-    kept: WriteOptions,
-  ): Promise<{ record: IdempotencyRecord; replay: boolean }> => {
-    const at = now();
-    const fresh: IdempotencyRecord = { body: sent, id: newId(at), at: at.getTime() };
-    if (await bucket().create(key, fresh, kept)) return { record: fresh, replay: false };
-    const found = await known(key);
-    // It vanished in between: its 24 hours ended this very moment.
-    if (found === undefined) throw inProgress();
-    const { value: earlier, revision } = found;
-    if (earlier.body !== sent) throw reused("was used with another body; use a new key");
-    if (earlier.answer !== undefined) return { record: earlier, replay: true };
-    const since = earlier.triedAt ?? earlier.at;
-    if (earlier.released !== true && at.getTime() - since < runningMs) throw inProgress();
-    const { released: _, ...mine } = { ...earlier, triedAt: at.getTime() };
-    if (!(await bucket().update(key, mine, revision, kept))) throw inProgress();
-    return { record: mine, replay: false };
-  };
+  /** What was accepted once stays so, even where it would be refused by now. */
+  const unlessAnswered =
+    <Reply extends Answered>(request: KeyedRequest, work: Tries<Reply>) =>
+    async (refusal: unknown): Promise<Reply> => {
+      if (!(refusal instanceof HeraldError) || errors[refusal.code].status >= 500) throw refusal;
+      const earlier = (await records.read(request))?.value;
+      if (earlier?.body !== request.body || earlier.answer === undefined) throw refusal;
+      return replay(earlier, work);
+    };
 
-  /** What it could not note only costs a repeat its shortcut: the ids make the repeat harmless. */
-  const note = async (key: string, record: IdempotencyRecord, kept: WriteOptions): Promise<void> => {
-    await bucket()
-      .put(key, record, kept)
-      .catch((err: unknown) => log.warn({ err }, "an idempotency record could not be completed"));
-  };
-
-  return async ({ key, owner, route, body }, { newId, check, perform, recall }) => {
-    const begun = now();
-    if (key === undefined) return perform({ id: newId(begun), at: begun });
-    const place = digest(JSON.stringify([owner, route, key]));
-    const sent = digest(JSON.stringify(body) ?? "");
+  /** Carries out what the record says, and notes what comes of it. */
+  const carryOut = async <Reply extends Answered>(
+    request: KeyedRequest,
+    record: IdempotencyRecord,
+    { perform, rebuildResponse }: Tries<Reply>,
+  ): Promise<Reply> => {
     try {
-      check?.({ id: newId(begun), at: begun });
-    } catch (refusal) {
-      // What was accepted once stays so, even where it would be refused by now.
-      const earlier = await known(place);
-      if (earlier?.value.body !== sent || earlier.value.answer === undefined) throw refusal;
-    }
-    const ttlMs = keys.use(owner, keyBytes);
-    // Until it is answered, nobody else may take it up.
-    const kept = ttlMs === undefined ? {} : { ttlMs: Math.max(ttlMs, runningMs) };
-    const { record, replay } = await take(place, sent, newId, kept);
-    const attempt: Attempt = { id: record.id, at: new Date(record.at), keyed: true };
-    if (replay) {
-      const headers = { "idempotent-replayed": "true" };
-      if (recall !== undefined) return { ...recall(attempt), headers };
-      return { ...record.answer, headers } as Awaited<ReturnType<typeof perform>>;
-    }
-    try {
-      const reply = await perform(attempt);
-      const answer = { status: reply.status, ...(recall === undefined ? { body: withoutSecrets(reply.body) } : {}) };
-      const bytes = recall === undefined ? Buffer.byteLength(JSON.stringify(answer)) : 0;
-      await note(place, { ...record, answer }, shorter(kept, bytes === 0 ? undefined : keys.use(owner, bytes)));
+      const reply = await perform(attemptOf(record));
+      const body = rebuildResponse === undefined ? { body: withoutSecrets(reply.body) } : {};
+      const answer = { status: reply.status, ...body };
+      // What is kept with a key weighs, too: an answer may have many times the bytes of its key.
+      const ttlMs =
+        rebuildResponse === undefined ? keys.use(request.owner, Buffer.byteLength(JSON.stringify(answer))) : undefined;
+      await records.note({ request: keptFor(request, ttlMs), record: { ...record, answer } });
       return reply;
     } catch (error) {
-      const noted = note(place, { ...record, released: true }, kept);
+      const noted = records.note({ request, record: { ...record, released: true } });
       // With the bus away the note would only hold up the answer.
       if (!(error instanceof HeraldError && error.code === "bus-away")) await noted;
       throw error;
     }
   };
+
+  /** A request whose key is taken: answered before, still running, or broken off. Undefined where the key's time has ended. */
+  const repeat = async <Reply extends Answered>(
+    request: KeyedRequest,
+    work: Tries<Reply>,
+  ): Promise<Reply | undefined> => {
+    const at = now().getTime();
+    const found = await records.read(request);
+    if (found === undefined) return undefined;
+    const { value: earlier, revision } = found;
+    if (earlier.body !== request.body) throw keyReused("was used with another body; use a new key");
+    if (earlier.answer !== undefined) return replay(earlier, work);
+    if (earlier.released !== true && at - (earlier.triedAt ?? earlier.at) < runningMs) throw inProgress();
+    const { released: _, ...record } = { ...earlier, triedAt: at };
+    if (!(await records.update({ request, record }, revision))) throw inProgress();
+    return carryOut(request, record, work);
+  };
+
+  /** Undefined where the key is taken. */
+  const tryFirst = async <Reply extends Answered>(
+    request: KeyedRequest,
+    { id, at }: Attempt,
+    work: Work<Reply>,
+  ): Promise<Reply | undefined> => {
+    if ("performFirst" in work) return work.performFirst({ at, key: request }).catch(unlessAnswered(request, work));
+    const record = { body: request.body, id, at: at.getTime() };
+    const [mine] = await records.create([{ request, record }]);
+    return mine ? carryOut(request, record, work) : undefined;
+  };
+
+  return async ({ key, owner, route, body }, work) => {
+    const at = now();
+    if (key === undefined) {
+      if ("newId" in work) return work.perform({ id: work.newId(at), at });
+      // Without a key none is taken.
+      return (await work.performFirst({ at })) as Awaited<ReturnType<typeof work.perform>>;
+    }
+    const place = digest(JSON.stringify([owner, route, key]));
+    const request = { place, owner, body: digest(JSON.stringify(body) ?? "") };
+    const id = "newId" in work ? work.newId(at) : "";
+    try {
+      if ("newId" in work) work.check?.({ id, at });
+    } catch (refusal) {
+      return unlessAnswered(request, work)(refusal);
+    }
+    const ttlMs = keys.use(owner, keyBytes);
+    // Until it is answered, nobody else may take it up.
+    const kept = ttlMs === undefined ? request : { ...request, ttlMs: Math.max(ttlMs, runningMs) };
+    for (let tries = 0; tries < maxTries; tries++) {
+      const reply = (await tryFirst(kept, { id, at }, work)) ?? (await repeat(kept, work));
+      if (reply !== undefined) return reply;
+    }
+    throw inProgress();
+  };
 };
 
-const reused = (problem: string): HeraldError =>
-  new HeraldError("idempotency-key-reused", `Idempotency-Key: ${problem}`);
+/** The shorter of two lifetimes, where undefined is the longest. */
+const keptFor = (request: KeyedRequest, ttlMs: number | undefined): KeyedRequest =>
+  ttlMs === undefined ? request : { ...request, ttlMs: Math.min(ttlMs, request.ttlMs ?? ttlMs) };
+
+const attemptOf = ({ id, at, batch }: IdempotencyRecord): Attempt => ({
+  id,
+  at: new Date(at),
+  ...(batch === undefined ? {} : { batch }),
+});
 
 const inProgress = (): HeraldError =>
   new HeraldError("request-in-progress", "Idempotency-Key: the first request with this key is still running", {

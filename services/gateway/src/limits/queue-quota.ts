@@ -15,6 +15,8 @@ type Needs = {
 export type QueueQuota = {
   /** Takes note of a command that is about to be queued. Throws quota-exceeded where the project has too much waiting. */
   readonly admit: (projectId: ProjectId, bytes: number) => Promise<void>;
+  /** A command that was admitted is not queued. */
+  readonly giveBack: (projectId: ProjectId, bytes: number) => void;
 };
 
 /** Counting asks the broker, so it is done each time that a tenth of the quota was sent, and no more often than this. */
@@ -76,6 +78,11 @@ export const createQueueQuota = ({ most, count, now, log }: Needs): QueueQuota =
   };
 
   return {
+    giveBack: (projectId, bytes) => {
+      const queue = queueOf(projectId);
+      queue.messages = Math.max(0, queue.messages - 1);
+      queue.bytes = Math.max(0, queue.bytes - bytes);
+    },
     admit: async (projectId, bytes) => {
       const queue = queueOf(projectId);
       queue.messages++;

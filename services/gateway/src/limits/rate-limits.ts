@@ -43,6 +43,15 @@ export type Room = {
   readonly refusal: HeraldError;
 };
 
+/** Room for some of what was asked for. */
+export type Share = {
+  readonly granted: number;
+  /** So many of them were not used. */
+  readonly giveBack: (count: number) => Promise<void>;
+  /** What to answer for the others. */
+  readonly refusal: HeraldError;
+};
+
 export type RateLimits = {
   /** Counts a refusal of this address. Throws rate-limited instead of letting it go on. */
   readonly failure: (address: string) => Promise<void>;
@@ -64,8 +73,13 @@ export type RateLimits = {
   readonly lookUp: () => Promise<void>;
   /** Counts a request of a caller who is known. Gives the fields that say what is left to it; throws rate-limited when nothing is. */
   readonly request: (caller: Caller) => Promise<Readonly<Record<string, string>>>;
-  /** Counts a notification. Throws quota-exceeded when the project has sent too many. */
-  readonly send: (projectId: ProjectId) => Promise<void>;
+  /**
+   * Counts a request of a caller who is known as so many more. Throws rate-limited when there is no room for all of them; none is
+   * counted then.
+   */
+  readonly moreRequests: (caller: Caller, count: number) => Promise<Readonly<Record<string, string>>>;
+  /** Counts as many of so many notifications as the project may still send. */
+  readonly sends: (projectId: ProjectId, count: number) => Promise<Share>;
   /** Counts a dry run. Throws quota-exceeded when the project has made too many. */
   readonly dryRun: (projectId: ProjectId) => Promise<void>;
 };
@@ -87,11 +101,13 @@ const limited = (what: string, state: State, code: "rate-limited" | "quota-excee
 
 const limiter = (policy: Policy, what = "requests", code: "rate-limited" | "quota-exceeded" = "rate-limited") => {
   const memory = new RateLimiterMemory({ points: policy.most, duration: policy.seconds });
-  const take = async (key: string): Promise<Room> => {
-    const taken = await memory.consume(key).catch((left: unknown) => {
+  const consume = (key: string, count = 1): Promise<RateLimiterRes> =>
+    memory.consume(key, count).catch((left: unknown) => {
       if (left instanceof RateLimiterRes) return left;
       throw left;
     });
+  const take = async (key: string): Promise<Room> => {
+    const taken = await consume(key);
     const granted = taken.consumedPoints <= policy.most;
     return {
       granted,
@@ -103,15 +119,31 @@ const limiter = (policy: Policy, what = "requests", code: "rate-limited" | "quot
   };
   return {
     take,
-    count: async (key: string): Promise<State> => {
-      try {
-        return stateOf(policy, await memory.consume(key));
-      } catch (left) {
-        throw left instanceof RateLimiterRes ? limited(what, stateOf(policy, left), code) : left;
-      }
+    takeSome: async (key: string, count: number): Promise<Share> => {
+      const taken = await consume(key, count);
+      const over = Math.min(count, Math.max(0, taken.consumedPoints - policy.most));
+      if (over > 0) await memory.reward(key, over);
+      return {
+        granted: count - over,
+        giveBack: async (unused) => {
+          if (unused > 0) await memory.reward(key, unused);
+        },
+        refusal: limited(what, stateOf(policy, taken), code),
+      };
     },
-    giveBack: async (key: string): Promise<void> => {
-      await memory.reward(key);
+    count: async (key: string): Promise<State> => {
+      const taken = await consume(key);
+      if (taken.consumedPoints > policy.most) throw limited(what, stateOf(policy, taken), code);
+      return stateOf(policy, taken);
+    },
+    countAll: async (key: string, count: number): Promise<State> => {
+      const taken = await consume(key, count);
+      if (taken.consumedPoints <= policy.most) return stateOf(policy, taken);
+      await memory.reward(key, count);
+      throw limited(`${what}: each notification of a batch counts as one`, stateOf(policy, taken), code);
+    },
+    giveBack: async (key: string, count = 1): Promise<void> => {
+      await memory.reward(key, count);
     },
   };
 };
@@ -173,7 +205,17 @@ export const createRateLimits = (limits: Limits): RateLimits => {
       if (caller.kind === "device") return rateLimitFields([await device.count(caller.deviceId)]);
       return {};
     },
+    moreRequests: async (caller, count) => {
+      if (caller.kind !== "project" || count === 0) return {};
+      const own = await token.countAll(caller.tokenId, count);
+      try {
+        return rateLimitFields([own, await project.countAll(caller.projectId, count)]);
+      } catch (error) {
+        await token.giveBack(caller.tokenId, count);
+        throw error;
+      }
+    },
     dryRun: async (projectId) => void (await dryRuns.count(projectId)),
-    send: async (projectId) => void (await sends.count(projectId)),
+    sends: (projectId, count) => sends.takeSome(projectId, count),
   };
 };

@@ -58,21 +58,47 @@ test("a token that runs away leaves room for the others of its project, and othe
 });
 
 test("a project may send so many notifications in an hour, and is told when it may again", async () => {
-  const { send } = limits();
+  const { sends } = limits();
   const [one, other] = [newProjectId(now), newProjectId(now)];
-  await times(4, () => send(one));
-  const refused = await send(one).catch((error: unknown) => error);
-  expect(refused).toMatchObject({
-    code: "quota-exceeded",
-    message: "notifications: at most 4 in 3600 s are accepted here; come back in 3600 s",
-    retryAfterSeconds: 3_600,
-    headers: { "ratelimit-policy": '"sends";q=4;w=3600', ratelimit: '"sends";r=0;t=3600' },
+  expect(await sends(one, 3)).toMatchObject({ granted: 3 });
+  const some = await sends(one, 5);
+  expect(some).toMatchObject({
+    granted: 1,
+    refusal: {
+      code: "quota-exceeded",
+      message: "notifications: at most 4 in 3600 s are accepted here; come back in 3600 s",
+      retryAfterSeconds: 3_600,
+      headers: { "ratelimit-policy": '"sends";q=4;w=3600', ratelimit: '"sends";r=0;t=3600' },
+    },
   });
-  await send(other);
+  expect(await sends(one, 1)).toMatchObject({ granted: 0 });
+  await some.giveBack(1);
+  expect(await sends(one, 2)).toMatchObject({ granted: 1 });
+  expect(await sends(other, 1)).toMatchObject({ granted: 1 });
+});
+
+test("each notification of a batch counts as a request, and a batch for which there is no room counts as none", async () => {
+  const { request, moreRequests } = limits();
+  const one = caller();
+  await request(one);
+  await expect(moreRequests(one, 3)).rejects.toMatchObject({
+    code: "rate-limited",
+    message:
+      "requests: each notification of a batch counts as one: at most 3 in 10 s are accepted here; come back in 10 s",
+    headers: { ratelimit: '"token";r=0;t=10' },
+  });
+  expect((await moreRequests(one, 2)).ratelimit).toBe('"token";r=0;t=10, "project";r=2;t=10');
+  await expect(request(one)).rejects.toMatchObject({ code: "rate-limited" });
+  const sibling = { ...one, tokenId: newTokenId(now) } as Caller;
+  await expect(moreRequests(sibling, 3)).rejects.toMatchObject({
+    headers: { "ratelimit-policy": '"project";q=5;w=10' },
+  });
+  expect((await moreRequests(sibling, 2)).ratelimit).toBe('"token";r=1;t=10, "project";r=0;t=10');
+  expect(await moreRequests({ kind: "admin" }, 5)).toEqual({});
 });
 
 test("a project may make so many dry runs in a minute, whatever it sends", async () => {
-  const { send, dryRun } = limits();
+  const { sends, dryRun } = limits();
   const project = newProjectId(now);
   await times(2, () => dryRun(project));
   await expect(dryRun(project)).rejects.toMatchObject({
@@ -81,7 +107,7 @@ test("a project may make so many dry runs in a minute, whatever it sends", async
     retryAfterSeconds: 60,
     headers: { "ratelimit-policy": '"dry-runs";q=2;w=60', ratelimit: '"dry-runs";r=0;t=60' },
   });
-  await send(project);
+  expect(await sends(project, 1)).toMatchObject({ granted: 1 });
   await dryRun(newProjectId(now));
 });
 

@@ -33,7 +33,12 @@ const directory = (seen: Record<string, TokenRecord>, stored: Record<string, Tok
     client: async () => {},
     lookUp: async () => {},
     request: async () => ({}),
-    send: async () => {},
+    moreRequests: async () => ({}),
+    sends: async (_, count) => ({
+      granted: count,
+      giveBack: async () => {},
+      refusal: new HeraldError("quota-exceeded", ""),
+    }),
     newDevice: async () => ({ granted: true, giveBack: async () => {}, refusal: new HeraldError("rate-limited", "") }),
     dryRun: async () => {},
     suspect: async (_, look) => {

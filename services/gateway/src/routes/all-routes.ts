@@ -1,4 +1,5 @@
 import type { Route } from "../http/route.ts";
+import { batchRoutes } from "./batch-routes.ts";
 import { deadLetterRoutes } from "./dead-letter-routes.ts";
 import { deviceRoutes } from "./device-routes.ts";
 import { eventRoutes } from "./event-routes.ts";
@@ -26,6 +27,7 @@ export const allRoutes: readonly Route[] = [
   ...topicRoutes,
   ...subscriptionRoutes,
   ...notificationRoutes,
+  ...batchRoutes,
   ...storyRoutes,
   ...openRoutes,
   ...statsRoutes,

@@ -26,8 +26,9 @@ import { pageReply, pageRequest } from "../http/page-reply.ts";
 import { accepted, ok } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
 import type { Attempt } from "../idempotency/once.ts";
-import { acceptedView, acceptNotification, sendCommand } from "../sending/accept-notification.ts";
+import { acceptedView, acceptNotification, rulesFor, sendCommand } from "../sending/accept-notification.ts";
 import { renderSamples } from "../sending/render-samples.ts";
+import { sendOnce } from "../sending/send-once.ts";
 import { notificationParam } from "./path-params.ts";
 
 const OneNotification = z.object({ data: Notification });
@@ -65,15 +66,9 @@ const sendNotification = defineRoute({
   },
   errors: ["quota-exceeded"],
   handle: async (gateway, { caller: { projectId }, body: { notification }, once }) => {
-    const { projects, openTokens, sends, limits, queue } = gateway;
+    const { limits } = gateway;
     const sending = ({ id, at }: Attempt) => ({ projectId, id: id as NotificationId, at, notification });
-    const accept = (attempt: Attempt) =>
-      acceptNotification({
-        ...sending(attempt),
-        platforms: projects.platforms(projectId),
-        openTokenBytes: openTokens.length,
-      });
-    const reply = (command: SendV1) => accepted({ data: acceptedView(command) });
+    const accept = (attempt: Attempt) => acceptNotification({ ...sending(attempt), ...rulesFor(gateway, projectId) });
     if (notification.dry_run === true)
       return once({
         newId: newNotificationId,
@@ -84,22 +79,18 @@ const sendNotification = defineRoute({
           return ok({ data: await dryRun(gateway, command) });
         },
       });
-    return once({
-      newId: newNotificationId,
-      check: accept,
-      perform: async (attempt) => {
-        const command = accept(attempt);
-        // A replay is not sent again, so it does not count.
-        await limits.send(projectId);
-        const bytes = Buffer.byteLength(JSON.stringify(command));
-        await queue.admit(projectId, bytes);
-        if (!attempt.keyed) return reply(await sends.sendNew(command, bytes));
-        await sends.send(command, bytes);
-        return reply(command);
-      },
-      // Without the checks: a provider that the project got since does not turn an answer that was given.
-      recall: (attempt) => reply(sendCommand(sending(attempt))),
-    });
+    const reply = (command: SendV1) => accepted({ data: acceptedView(command) });
+    return once(
+      sendOnce(gateway, projectId, {
+        judge: async (at) => ({
+          commands: [accept({ id: newNotificationId(at), at })],
+          reply: ([command]) => reply(command as SendV1),
+        }),
+        commandsOf: async (attempt) => [accept(attempt)],
+        // Without the checks: a provider that the project got since does not turn an answer that was given.
+        rebuildResponse: (attempt) => reply(sendCommand(sending(attempt))),
+      }),
+    );
   },
 });
 

@@ -10,6 +10,7 @@ import {
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { weigh } from "@herald/payload";
+import type { Gateway } from "../gateway.ts";
 
 /** What FCM and Expo assume when nothing is said, and about as long as APNs keeps one: a phone that was off still gets it. */
 export const defaultTtlSeconds = maxTtlSeconds;
@@ -49,11 +50,19 @@ export const sendCommand = ({ projectId, id, at, notification }: Sending): SendV
   };
 };
 
-type Accepting = Sending & {
+type Rules = {
   /** The platforms whose provider the project has: only for these must the payload fit. */
   readonly platforms: readonly Platform[];
   readonly openTokenBytes: number;
 };
+
+type Accepting = Sending & Rules;
+
+/** What a project's notifications must keep to. */
+export const rulesFor = ({ projects, openTokens }: Gateway, projectId: ProjectId): Rules => ({
+  platforms: projects.platforms(projectId),
+  openTokenBytes: openTokens.length,
+});
 
 /** The same command. Throws validation-failed with every problem that the schema could not see. */
 export const acceptNotification = (accepting: Accepting): SendV1 => {

@@ -1,14 +1,18 @@
-import { type Bus, currentOrigin, groupedPublish, publish } from "@herald/bus";
+import { type Bus, currentOrigin, groupedPublish, type Origin, publish } from "@herald/bus";
 import {
   type GroupedSend,
+  type IdempotencyRecord,
   maxGroupSize,
+  type NotificationId,
   newNotificationIds,
   parseTarget,
   SendGroupV1,
+  SendOneV1,
   SendV1,
   sendGroupOf,
 } from "@herald/contracts";
-import { createGroupCommit } from "@herald/kit";
+import { createGroupCommit, HeraldError } from "@herald/kit";
+import type { KeyedRequest, KeyRecords, NewRecord } from "../idempotency/key-records.ts";
 
 /** About two seconds of the highest load that a gateway takes. */
 const maxWaiting = 10_000;
@@ -18,8 +22,8 @@ const maxBytes = 64 * 1_048_576;
 const maxSmallTargets = 100;
 /** The broker's default for one message is 1 MiB. */
 const maxGroupBytes = 524_288;
-/** While one group is synced to disk the next is on its way. */
-const concurrentGroups = 2;
+/** More than one at a time would be more and smaller ones: the keys of the next group are written with the answers of this one. */
+const concurrentGroups = 1;
 
 const smallKinds: ReadonlySet<string> = new Set(["device", "token", "user", "pair"]);
 
@@ -32,50 +36,165 @@ export const isSmall = ({ content: { targets }, sendAt }: SendV1): boolean =>
     return "target" in parsed && smallKinds.has(parsed.target.kind);
   });
 
-export type SendCommands = {
-  /** Resolves when the command, of so many bytes of JSON, is on disk. Repeatable. */
-  readonly send: (command: SendV1, bytes: number) => Promise<void>;
-  /** The same for a command whose id nobody knows yet. Resolves to it with the id that it was accepted under. */
-  readonly sendNew: (command: SendV1, bytes: number) => Promise<SendV1>;
+/** A send that nobody has accepted yet: the id in its command is not its own. `bytes`: of the command as JSON. */
+export type NewSend = { readonly command: SendV1; readonly bytes: number };
+
+/** The key of the request that the sends are from. */
+export type SendKey = {
+  readonly request: KeyedRequest;
+  readonly at: Date;
+  /** What the record of a request with several sends says of their ids. */
+  readonly batchOf?: (ids: readonly NotificationId[]) => IdempotencyRecord["batch"];
 };
 
+export type SendCommands = {
+  /**
+   * Accepts the sends of one request, all or none: takes its key, publishes them and notes that it is answered with 202. Resolves to the
+   * commands with the ids that they have now, when they are on disk; undefined where the key is taken.
+   */
+  readonly accept: (sends: readonly NewSend[], key?: SendKey) => Promise<readonly SendV1[] | undefined>;
+  /** Publishes again what an earlier try of a request may have published. Repeatable. */
+  readonly repeat: (sends: readonly NewSend[]) => Promise<void>;
+};
+
+type Item = NewSend & { readonly small: boolean };
+type Unit = { readonly items: readonly Item[]; readonly origin: Origin; readonly key?: SendKey };
+
+/** A unit whose sends have their ids. */
+type Numbered = Pick<Unit, "items" | "origin"> & { readonly record?: NewRecord };
+
+/** What came of a unit: its small sends are published unless there is an error; undefined where its key is taken. */
+type Outcome = (Numbered & { readonly error?: unknown }) | undefined;
+
+const itemsOf = (sends: readonly NewSend[]): Item[] => sends.map((one) => ({ ...one, small: isSmall(one.command) }));
+const commandsOf = ({ items }: Pick<Unit, "items">): SendV1[] => items.map(({ command }) => command);
+
 /**
- * Publishes sends. Those to few devices that are accepted while others are being written share one message, and get their ids when
- * it is closed; large ones, and those that wait for their time, are messages of their own.
+ * Publishes sends. Those that are accepted while others are being written share their writes with them: a batch for their keys, a message
+ * for those of them that go to few devices. They get their ids when the group is closed. Large ones, and those that wait for their time,
+ * are messages of their own.
  */
-export const createSendCommands = (bus: () => Bus): SendCommands => {
+export const createSendCommands = (bus: () => Bus, records: Pick<KeyRecords, "create" | "note">): SendCommands => {
   const publishLarge = groupedPublish(bus, SendV1, { waiting: maxWaiting, maxBytes });
-  const publishGroup = async (sends: GroupedSend[]): Promise<void> => {
-    const [first] = sends;
-    if (first === undefined) return;
-    const groupId = sendGroupOf(first.notificationId);
-    await publish(bus(), SendGroupV1, { groupId, sends }, { id: groupId });
+  const publishLargeOf = (items: readonly Item[]): Promise<unknown> =>
+    Promise.all(
+      items.map(({ command, bytes, small }) =>
+        small ? undefined : publishLarge(command, command.notificationId, bytes),
+      ),
+    );
+
+  /** Resolves to what could not be published, by group. */
+  const publishGroups = async (units: readonly Numbered[]): Promise<Map<NotificationId, unknown>> => {
+    const sends = units.flatMap(({ items, origin }) =>
+      items.flatMap(({ command, small }): GroupedSend[] => (small ? [{ ...command, origin }] : [])),
+    );
+    const groups = [...Map.groupBy(sends, ({ notificationId }) => sendGroupOf(notificationId))];
+    const outcomes = await Promise.allSettled(
+      groups.map(([groupId, own]) => publish(bus(), SendGroupV1, { groupId, sends: own }, { id: groupId })),
+    );
+    return new Map(
+      outcomes.flatMap((outcome, at) => {
+        const [groupId] = groups[at] ?? [];
+        return outcome.status === "rejected" && groupId ? [[groupId, outcome.reason]] : [];
+      }),
+    );
   };
-  const commit = createGroupCommit<GroupedSend, SendV1>(
-    async (items) => {
-      const ids = newNotificationIds(new Date(), items.length);
-      const sends = items.map((send, at) => ({ ...send, notificationId: ids[at] ?? send.notificationId }));
-      await publishGroup(sends);
-      return sends.map(({ origin: _, ...command }) => command);
-    },
-    {
-      most: maxGroupSize,
-      concurrent: concurrentGroups,
-      groupBytes: maxGroupBytes,
-      waiting: maxWaiting,
-      maxBytes,
-    },
-  );
-  const send = (command: SendV1, bytes: number): Promise<void> =>
-    isSmall(command)
-      ? publishGroup([{ ...command, origin: currentOrigin() }])
-      : publishLarge(command, command.notificationId, bytes);
+
+  const release = ({ record }: Numbered): Promise<void> | undefined =>
+    record && records.note({ ...record, record: { ...record.record, released: true } });
+
+  const acceptUnits = async (units: readonly Unit[]): Promise<Outcome[]> => {
+    const numbered = withIds(units);
+    const taken = await takeKeys(numbered, records);
+    const going = numbered.filter((one) => taken.has(one));
+    const failed = await publishGroups(going);
+    const unavailable = [...failed.values()].find(isBusUnavailable);
+    if (unavailable !== undefined) {
+      // Those that wait behind are told at once. The note would only hold up the answer.
+      for (const one of going) void release(one);
+      throw unavailable;
+    }
+    return numbered.map((one) => {
+      if (!taken.has(one)) return undefined;
+      const lost = one.items.map(({ command }) => sendGroupOf(command.notificationId)).find((id) => failed.has(id));
+      return lost === undefined ? one : { ...one, error: failed.get(lost) };
+    });
+  };
+
+  const commit = createGroupCommit<Unit, Outcome>(acceptUnits, {
+    most: maxGroupSize,
+    concurrent: concurrentGroups,
+    groupBytes: maxGroupBytes,
+    waiting: maxWaiting,
+    maxBytes,
+  });
+
   return {
-    send,
-    sendNew: async (command, bytes) => {
-      if (isSmall(command)) return commit({ ...command, origin: currentOrigin() }, bytes);
-      await send(command, bytes);
-      return command;
+    accept: async (sends, key) => {
+      const unit: Unit = { items: itemsOf(sends), origin: currentOrigin(), ...(key ? { key } : {}) };
+      const shares = key !== undefined || unit.items.some(({ small }) => small);
+      const outcome = shares ? await commit(unit, bytesOf(unit)) : withIds([unit])[0];
+      if (outcome === undefined) return undefined;
+      try {
+        if ("error" in outcome) throw outcome.error;
+        await publishLargeOf(outcome.items);
+      } catch (error) {
+        const released = release(outcome);
+        if (!isBusUnavailable(error)) await released;
+        throw error;
+      }
+      const { record } = outcome;
+      if (record) await records.note({ ...record, record: { ...record.record, answer: { status: 202 } } });
+      return commandsOf(outcome);
+    },
+    repeat: async (sends) => {
+      const items = itemsOf(sends);
+      const origin = currentOrigin();
+      const alone = items.filter(({ small }) => small);
+      await Promise.all([
+        publishLargeOf(items),
+        ...alone.map(({ command }) =>
+          publish(bus(), SendOneV1, { ...command, origin }, { id: command.notificationId }),
+        ),
+      ]);
     },
   };
+};
+
+const isBusUnavailable = (error: unknown): boolean => error instanceof HeraldError && error.code === "bus-away";
+
+const bytesOf = ({ items }: Unit): number => items.reduce((sum, { bytes }) => sum + bytes, 0);
+
+/** Ids for all sends: as many groups as their number and their bytes ask for, and a record of them for each unit with a key. */
+const withIds = (units: readonly Unit[]): Numbered[] => {
+  const sizes: number[] = [];
+  let held = 0;
+  for (const { bytes } of units.flatMap(({ items }) => items)) {
+    const count = sizes.at(-1) ?? maxGroupSize;
+    const full = count === maxGroupSize || held + bytes > maxGroupBytes;
+    if (full) sizes.push(1);
+    else sizes[sizes.length - 1] = count + 1;
+    held = full ? bytes : held + bytes;
+  }
+  const now = new Date();
+  const ids = sizes.flatMap((size) => newNotificationIds(now, size)).values();
+  return units.map(({ items, origin, key }) => {
+    const numbered = items.map((item) => {
+      const notificationId = ids.next().value ?? item.command.notificationId;
+      return { ...item, command: { ...item.command, notificationId } };
+    });
+    if (key === undefined) return { items: numbered, origin };
+    const own = numbered.map(({ command }) => command.notificationId);
+    const batch = key.batchOf?.(own);
+    const record = { body: key.request.body, id: own[0] ?? "", at: key.at.getTime(), ...(batch ? { batch } : {}) };
+    return { items: numbered, origin, record: { request: key.request, record } };
+  });
+};
+
+/** Those that may go: they have no key, or have taken it. */
+const takeKeys = async (units: readonly Numbered[], records: Pick<KeyRecords, "create">): Promise<Set<Numbered>> => {
+  const keyed = units.filter(({ record }) => record !== undefined);
+  const created = keyed.length === 0 ? [] : await records.create(keyed.flatMap(({ record }) => record ?? []));
+  const refused = new Set(keyed.filter((_, at) => created[at] !== true));
+  return new Set(units.filter((one) => !refused.has(one)));
 };

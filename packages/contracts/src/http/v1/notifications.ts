@@ -97,7 +97,7 @@ const content = {
 export const NotificationContent = z.strictObject(content).meta({ id: "NotificationContent" });
 export type NotificationContent = z.infer<typeof NotificationContent>;
 
-const NewNotification = z
+const newNotification = z
   .strictObject({ ...content, targets: NewTargets, dry_run: z.boolean().optional() })
   .superRefine(({ targets: _, ...notification }, context) => {
     if (notification.title === undefined && notification.body === undefined && notification.silent !== true)
@@ -109,11 +109,35 @@ const NewNotification = z
     for (const problem of dangerousLinks(notification)) context.addIssue({ code: "custom", ...problem });
   });
 
+/** A notification that is to be sent. */
+export const NewNotification = z.preprocess(boundedContent, newNotification).meta({ id: "NewNotification" });
+
 /** Body of `POST /notifications`. */
-export const SendNotification = z
-  .strictObject({ notification: z.preprocess(boundedContent, NewNotification) })
-  .meta({ id: "SendNotification" });
+export const SendNotification = z.strictObject({ notification: NewNotification }).meta({ id: "SendNotification" });
 export type SendNotification = z.infer<typeof SendNotification>;
+
+/** What `POST /notifications/batch` takes. */
+export const batchSendLimits = { notifications: 500, bodyBytes: 4 * 1_048_576 } as const;
+
+/** Body of `POST /notifications/batch`: each entry is a {@link NewNotification}, and judged by itself, so the body leaves open what it is. */
+export const SendNotifications = z
+  .strictObject({
+    notifications: z
+      .array(z.unknown().meta({ override: { $ref: "#/components/schemas/NewNotification" } }))
+      .min(1, "at least one notification is required")
+      .max(batchSendLimits.notifications, `at most ${batchSendLimits.notifications} notifications are accepted`),
+  })
+  .meta({ id: "SendNotifications" });
+export type SendNotifications = z.infer<typeof SendNotifications>;
+
+/** What came of one notification of a batch. */
+export const SentNotification = z
+  .union([
+    z.object({ id: NotificationId }),
+    z.object({ errors: z.array(z.string()).min(1).meta({ description: "Why this one was not accepted" }) }),
+  ])
+  .meta({ id: "SentNotification" });
+export type SentNotification = z.infer<typeof SentNotification>;
 
 export const NotificationStatus = z
   .enum(["scheduled", "accepted", "sending", "completed", "cancelled", "expired"])

@@ -1,0 +1,127 @@
+import { randomUUID } from "node:crypto";
+import { type Answering, answer, publish } from "@herald/bus";
+import {
+  type Addressee,
+  type GroupedSend,
+  newNotificationIds,
+  type ProjectId,
+  ResolveSends,
+  SendGroupV1,
+  SendOneV1,
+  sendGroupOf,
+} from "@herald/contracts";
+import { eventually, readStream } from "@herald/testing";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { deadLetterActions } from "./dead-letters-fixture.ts";
+import { type DispatchTest, day, device, startDispatchTest } from "./dispatch-fixture.ts";
+
+/** What the test's registry answers for a target; nothing: it is unmatched. */
+const registry = new Map<string, Addressee>();
+/** While it is set, registry answers nothing. */
+let withheld: Promise<void> | undefined;
+let answering: Answering;
+let dispatch: DispatchTest;
+
+beforeAll(async () => {
+  dispatch = await startDispatchTest();
+  answering = answer(dispatch.bus, ResolveSends, async ({ sends }) => {
+    await withheld;
+    return {
+      sends: sends.map(({ targets }) => {
+        const devices = targets.flatMap((target) => registry.get(target) ?? []);
+        const batches = devices.length === 0 ? [] : [{ platform: "ios" as const, devices }];
+        return { batches, unmatched: targets.filter((target) => !registry.has(target)) };
+      }),
+    };
+  });
+});
+afterAll(async () => {
+  await answering.stop();
+  await dispatch.stop();
+});
+beforeEach(() => {
+  registry.clear();
+  withheld = undefined;
+  dispatch.simulators.clear();
+});
+
+/** A send to one device, as the gateway accepts it. */
+const newSend = (projectId: ProjectId) => {
+  const one = device();
+  registry.set(one.id, one);
+  const [notificationId = "ntf_"] = newNotificationIds(new Date(), 1);
+  const send: GroupedSend = {
+    projectId,
+    notificationId,
+    content: { title: "Hello", targets: [one.id] },
+    acceptedAt: dispatch.now().toISOString(),
+    expiresAt: new Date(dispatch.now().getTime() + day).toISOString(),
+  };
+  return { one, send };
+};
+
+const putAlone = (send: GroupedSend) => publish(dispatch.bus, SendOneV1, send, { id: randomUUID() });
+const putGroup = (...sends: GroupedSend[]) => {
+  const groupId = sendGroupOf(sends[0]?.notificationId ?? "ntf_");
+  return publish(dispatch.bus, SendGroupV1, { groupId, sends }, { id: groupId });
+};
+const pushesTo = ({ token }: Addressee) =>
+  dispatch.simulators.pushes({ status: 200 }).filter((push) => push.token === token).length;
+const hold = () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  withheld = promise;
+  return resolve;
+};
+
+test("a send that travels alone is pushed, counted and gone from the stream", async () => {
+  const projectId = await dispatch.project();
+  const { one, send } = newSend(projectId);
+  await putAlone(send);
+  expect(await dispatch.final(projectId, send.notificationId)).toMatchObject({
+    status: "completed",
+    counts: { devices: 1, accepted: 1 },
+  });
+  expect(pushesTo(one)).toBe(1);
+  await eventually(async () => expect(await readStream(dispatch.broker, "PUSH_SEND")).toEqual([]));
+});
+
+test.each(["before", "after"] as const)("one that comes alone %s its group is pushed once", async (when) => {
+  const projectId = await dispatch.project();
+  const { one, send } = newSend(projectId);
+  if (when === "before") await putAlone(send);
+  await putGroup(send);
+  if (when === "after") await putAlone(send);
+  expect(await dispatch.final(projectId, send.notificationId)).toMatchObject({ counts: { devices: 1, accepted: 1 } });
+  await eventually(async () => expect(await readStream(dispatch.broker, "PUSH_SEND")).toEqual([]));
+  expect(pushesTo(one)).toBe(1);
+  const events = await readStream(dispatch.broker, "PUSH_EVENTS", `push.evt.v1.${projectId}.>`);
+  expect(new Set(events.map(({ subject }) => subject)).size).toBe(3);
+});
+
+test("one that is not stored yet is found by its project alone, and so are the others of its group", async () => {
+  const projectId = await dispatch.project();
+  const { send } = newSend(projectId);
+  const [, second = "ntf_"] = newNotificationIds(new Date(), 2);
+  const neighbour = { ...newSend(projectId).send, notificationId: second };
+  const release = hold();
+  await putGroup(neighbour);
+  await putAlone(send);
+  await putAlone({ ...neighbour });
+  for (const { notificationId: id } of [send, neighbour]) {
+    expect(await dispatch.get(projectId, id)).toMatchObject({ id, status: "accepted" });
+    await expect(dispatch.get(await dispatch.project(), id)).rejects.toMatchObject({ code: "notification-not-found" });
+  }
+  expect(await dispatch.cancel(projectId, send.notificationId)).toMatchObject({ status: "cancelled" });
+  release();
+  await dispatch.final(projectId, neighbour.notificationId);
+  await eventually(async () => expect(await readStream(dispatch.broker, "PUSH_SEND")).toEqual([]));
+  expect(await dispatch.get(projectId, send.notificationId)).toMatchObject({ status: "cancelled" });
+});
+
+test("one that is given up goes the way of large sends", async () => {
+  const { die } = deadLetterActions(() => dispatch);
+  const projectId = await dispatch.project();
+  const { send } = newSend(projectId);
+  await die("dispatch-single-sends", SendOneV1, send, { body: send });
+  expect(await dispatch.expansion(projectId, send.notificationId)).toMatchObject({ targets: send.content.targets });
+});

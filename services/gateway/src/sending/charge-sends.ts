@@ -1,0 +1,45 @@
+import type { ProjectId } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import type { QueueQuota } from "../limits/queue-quota.ts";
+import type { RateLimits } from "../limits/rate-limits.ts";
+
+type Quotas = { readonly limits: Pick<RateLimits, "sends">; readonly queue: QueueQuota };
+
+export type Charge = {
+  /** How many of the sends are within the quotas: the first ones. */
+  readonly granted: number;
+  /** Why the others are not. */
+  readonly refusal?: HeraldError;
+  /** They were not sent. */
+  readonly giveBack: () => Promise<void>;
+};
+
+/** Counts sends of so many bytes against the quotas of their project. */
+export const chargeSends = async (
+  { limits, queue }: Quotas,
+  projectId: ProjectId,
+  bytes: readonly number[],
+): Promise<Charge> => {
+  const room = await limits.sends(projectId, bytes.length);
+  let refusal = room.granted < bytes.length ? room.refusal : undefined;
+  let granted = 0;
+  for (const own of bytes.slice(0, room.granted)) {
+    try {
+      await queue.admit(projectId, own);
+    } catch (error) {
+      if (!(error instanceof HeraldError && error.code === "quota-exceeded")) throw error;
+      refusal = error;
+      break;
+    }
+    granted++;
+  }
+  await room.giveBack(room.granted - granted);
+  return {
+    granted,
+    ...(refusal ? { refusal } : {}),
+    giveBack: async () => {
+      for (const own of bytes.slice(0, granted)) queue.giveBack(projectId, own);
+      await room.giveBack(granted);
+    },
+  };
+};

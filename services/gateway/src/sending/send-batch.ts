@@ -1,0 +1,148 @@
+import {
+  NewNotification,
+  type NotificationId,
+  newNotificationId,
+  type ProjectId,
+  type SendV1,
+  type SentNotification,
+} from "@herald/contracts";
+import { createYieldIfDue, HeraldError, parseBody } from "@herald/kit";
+import type { Gateway } from "../gateway.ts";
+import type { Attempt } from "../idempotency/once.ts";
+import { acceptNotification, rulesFor, sendCommand } from "./accept-notification.ts";
+import { packIds, unpackIds } from "./accepted-ids.ts";
+import type { Judgement, SendRequest } from "./send-once.ts";
+
+/** Of all notifications of a batch together, as of any other request. */
+const maxProblems = 100;
+
+const nameOf = (at: number): string => `notifications.${at}`;
+
+type Accepted = {
+  readonly status: 202;
+  readonly body: { readonly data: SentNotification[] };
+  readonly headers?: Readonly<Record<string, string>>;
+};
+type Judged = { readonly command: SendV1 } | { readonly errors: readonly string[] };
+
+/** Throws validation-failed. Its problems are about `name`, and `most` of them are described. */
+const parseOne = (sent: unknown, name: string, most: number) => {
+  const notification = parseBody(NewNotification, sent, { prefix: name, most });
+  if (notification.dry_run !== true) return notification;
+  throw new HeraldError(
+    "validation-failed",
+    `${name}.dry_run: is not accepted in a batch; try the notification with POST /api/v1/notifications`,
+  );
+};
+
+/** A problem in the words of the batch, where it names the notification or nothing. */
+const renamed = (problem: string, name: string): string => {
+  if (problem.startsWith(name)) return problem;
+  const [, own] = /^notification([.:].*)$/s.exec(problem) ?? [];
+  return own === undefined ? `${name}: ${problem}` : `${name}${own}`;
+};
+
+/** Problems that no schema sees come in full: those that are too many are counted, as the schema's are already. */
+const atMost = (most: number, problems: readonly string[]): readonly string[] => {
+  const more = problems.length - most;
+  if (more <= 0 || problems.at(-1)?.endsWith("more problems like these")) return problems;
+  return [...problems.slice(0, most), `${more} more problems like these`];
+};
+
+/** Judges each notification by itself. A long computation: it gives way to other requests. */
+const judgeEach = async (
+  notifications: readonly unknown[],
+  accept: (notification: ReturnType<typeof parseOne>) => SendV1,
+): Promise<Judged[]> => {
+  const yieldIfDue = createYieldIfDue();
+  const judged: Judged[] = [];
+  let left = maxProblems;
+  for (const [at, sent] of notifications.entries()) {
+    const name = nameOf(at);
+    try {
+      judged.push({ command: accept(parseOne(sent, name, left)) });
+    } catch (error) {
+      if (!(error instanceof HeraldError && error.code === "validation-failed")) throw error;
+      judged.push({ errors: atMost(left, error.messages).map((problem) => renamed(problem, name)) });
+      left = Math.max(0, left - error.messages.length);
+    }
+    await yieldIfDue();
+  }
+  return judged;
+};
+
+const failedBefore = (at: number): string =>
+  `${nameOf(at)}: was not accepted when this request was made first; send it again under another Idempotency-Key`;
+
+/** A request with several notifications: each is accepted or refused by itself. */
+export const sendBatch = (
+  gateway: Gateway,
+  projectId: ProjectId,
+  notifications: readonly unknown[],
+): SendRequest<Accepted> => {
+  const judge = (at: Date): Promise<Judged[]> => {
+    const rules = rulesFor(gateway, projectId);
+    const id = newNotificationId(at);
+    return judgeEach(notifications, (notification) =>
+      acceptNotification({ projectId, id, at, notification, ...rules }),
+    );
+  };
+  /** Those of the first try, by their place in the request. */
+  const idsOf = ({ batch }: Attempt) => unpackIds(batch ?? { groups: [] }, notifications.length);
+  const reply = (data: SentNotification[]): Accepted => ({ status: 202, body: { data } });
+
+  return {
+    judge: async (at): Promise<Judgement<Accepted>> => {
+      const judged = await judge(at);
+      const commands = judged.flatMap((one) => ("command" in one ? [one.command] : []));
+      if (commands.length === 0)
+        throw new HeraldError(
+          "validation-failed",
+          judged.flatMap((one) => ("errors" in one ? one.errors : [])),
+        );
+      /** Ids by place, of which there are fewer than commands where a quota was used up. */
+      const placed = (ids: readonly NotificationId[]) => {
+        const next = ids.values();
+        return judged.map((one) => ("command" in one ? next.next().value : undefined));
+      };
+      return {
+        commands,
+        batchOf: (ids) => packIds(placed(ids)),
+        reply: (accepted, refusal) => {
+          const ids = placed(accepted.map(({ notificationId }) => notificationId));
+          return reply(
+            judged.map((one, place) => {
+              const id = ids[place];
+              if (id !== undefined) return { id };
+              if ("errors" in one) return { errors: [...one.errors] };
+              return { errors: [`${nameOf(place)}: ${refusal?.message ?? "was not accepted"}`] };
+            }),
+          );
+        },
+      };
+    },
+    // Without the checks: what was accepted once stays so.
+    commandsOf: async (attempt) => {
+      const yieldIfDue = createYieldIfDue();
+      const commands: SendV1[] = [];
+      for (const [at, id] of idsOf(attempt).entries()) {
+        if (id === undefined) continue;
+        const notification = parseOne(notifications[at], nameOf(at), 1);
+        commands.push(sendCommand({ projectId, id, at: attempt.at, notification }));
+        await yieldIfDue();
+      }
+      return commands;
+    },
+    rebuildResponse: async (attempt) => {
+      const ids = idsOf(attempt);
+      const judged = ids.includes(undefined) ? await judge(attempt.at) : [];
+      return reply(
+        ids.map((id, at) => {
+          if (id !== undefined) return { id };
+          const one = judged[at];
+          return { errors: one && "errors" in one ? [...one.errors] : [failedBefore(at)] };
+        }),
+      );
+    },
+  };
+};
