@@ -126,7 +126,13 @@ const operationOf = (route: Route, known: Map<string, ZodOpenApiResponseObject>)
     },
     ...(route.body === undefined
       ? {}
-      : { requestBody: { required: true, content: { "application/json": { schema: route.body } } } }),
+      : {
+          requestBody: {
+            // Without a body a request says `{}`.
+            required: !route.body.safeParse({}).success,
+            content: { "application/json": { schema: route.body } },
+          },
+        }),
     responses: { ...answerResponses(route), ...errorResponses(route, known) },
   };
 };
