@@ -48,7 +48,6 @@ const overheadBytes = 8_192;
 export const pull = (connection: Connection, options: PullOptions): Pulling => {
   const { nc, jsm, log } = connection;
   const { stream, durable, room, receive } = options;
-  const inbox = createInbox(connection.inboxPrefix);
   const api = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${durable}`;
   const stopping = new AbortController();
   let request: { id: number; messages: number; left: number } | undefined;
@@ -122,31 +121,46 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
     else void pause(retryMs.first).then(ask);
   };
 
-  const onMessage = (error: Error | null, msg: Msg) => {
+  const onMessage = (error: Error | null, msg: Msg, from: string) => {
     if (error) {
       log.error({ err: error, durable }, "messages are not received");
       return;
     }
     silent = 0;
-    if (msg.subject.startsWith(inbox)) {
+    if (msg.subject.startsWith(from)) {
       onStatus(msg);
       return;
     }
-    if (request !== undefined && --request.left === 0) request = undefined;
+    if (from === inbox) {
+      if (request !== undefined && --request.left === 0) request = undefined;
+      if (endsAnswer(msg)) listenAnew();
+    }
     receive(toReceived(msg));
     ask();
   };
 
-  const subscription = nc.subscribe(`${inbox}.*`, {
-    // The client's reader ends with what a callback throws.
-    callback: (error, msg) => {
-      try {
-        onMessage(error, msg);
-      } catch (err) {
-        log.error({ err, durable }, "a message could not be received");
-      }
-    },
-  });
+  const listen = () => {
+    const from = createInbox(connection.inboxPrefix);
+    const subscription = nc.subscribe(`${from}.*`, {
+      // The client's reader ends with what a callback throws.
+      callback: (error, msg) => {
+        try {
+          onMessage(error, msg, from);
+        } catch (err) {
+          log.error({ err, durable }, "a message could not be received");
+        }
+      },
+    });
+    return { inbox: from, subscription };
+  };
+  let { inbox, subscription } = listen();
+
+  /** The broker drops a request that nobody listens to any more: it would give it messages that arrive nowhere. */
+  const listenAnew = () => {
+    subscription.drain().catch((err: unknown) => log.debug({ err, durable }, "an inbox is closed already"));
+    ({ inbox, subscription } = listen());
+    request = undefined;
+  };
 
   const watchdog = setInterval(() => {
     if (request === undefined) {
@@ -178,6 +192,12 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
     },
   };
 };
+
+/**
+ * nats-server takes an answer without body and headers for the last one where the request crossed accounts. What is stored like that,
+ * which no part of Herald does, ends a request in its middle, and JetStream does not notice.
+ */
+const endsAnswer = ({ data, headers }: Msg): boolean => data.length === 0 && headers === undefined;
 
 /** 409s after which the request has nobody to serve it. */
 const lost = /consumer deleted|consumer is push based|leadership change|server shutdown|stream deleted/i;

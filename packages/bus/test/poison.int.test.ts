@@ -1,11 +1,12 @@
-import { defineDeadLetterHandler } from "@herald/bus";
-import { SendV1 } from "@herald/contracts";
+import { closeBus, connectBus, consume, consumersReady, defineDeadLetterHandler } from "@herald/bus";
+import { busUsers, SendV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { jetstream } from "@nats-io/jetstream";
 import { headers } from "@nats-io/transport-node";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { type BusTest, headersOf, messagesIn, readStream, sendOf, startBusTest } from "./fixture.ts";
+import { natsLogin } from "./nats-login.ts";
 import { durable, onSend, publishSend, sendsSettled, settledLine } from "./send-fixture.ts";
 
 let t: BusTest;
@@ -50,6 +51,33 @@ describe("poison", () => {
     });
     expect(line()).toMatchObject({ level: "error", outcome: "dead", reason: "schema" });
     expect(JSON.stringify(t.logged)).not.toContain("secret words");
+  });
+
+  test("without body and headers, it costs those after it no delivery where services have accounts of their own", async () => {
+    const { inboxPrefix } = busUsers.dispatch;
+    const bus = await connectBus({
+      url: t.broker.url,
+      name: "dispatch",
+      ...natsLogin(t, "dispatch"),
+      inboxPrefix,
+      log: t.log,
+    });
+    const counts: number[] = [];
+    const consuming = await consume(bus, [
+      onSend(async ({ deliveryCount }) => {
+        counts.push(deliveryCount);
+      }),
+    ]);
+    await eventually(() => expect(consumersReady(consuming)).toBe(true));
+    for (let round = 1; round <= 3; round++) {
+      await jetstream(t.raw.nc).publish(SendV1.subject(sendOf()), "");
+      await eventually(async () => expect(await messagesIn(t, "PUSH_DLQ")).toBe(round));
+      for (let count = 0; count < 5; count++) await send();
+    }
+    await allSettled();
+    expect(counts).toEqual(Array.from({ length: 15 }, () => 1));
+    await consuming.stop(2_000);
+    await closeBus(bus);
   });
 
   test("between good messages, with the terminated advisory kept", async () => {
