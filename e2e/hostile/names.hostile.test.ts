@@ -174,6 +174,8 @@ function problemOf(subject: string, projects: ReadonlySet<string>): string | und
   const [, durable] = /^push\.dlq\.v1\.([a-z-]+)$/.exec(subject) ?? [];
   if (durable !== undefined) return durable in durables ? undefined : "is of no durable";
   if (/^push\.sched\.v1\.[A-Za-z0-9_-]+(\.\d+)?$/.test(subject)) return undefined;
+  // Of sends of any project, by the first of their ids.
+  if (/^push\.send\.v1\.group\.ntf_[0-9a-z]{26}$/.test(subject)) return undefined;
   if (contractOf(subject) === undefined) return "is of no contract";
   const project = subject.split(".").find((token) => token.startsWith("prj_"));
   return project !== undefined && projects.has(project) ? undefined : "is of no project that there is";
