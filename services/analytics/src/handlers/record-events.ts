@@ -1,4 +1,4 @@
-import { type Delivery, defineBatchHandler } from "@herald/bus";
+import { defineBatchHandler } from "@herald/bus";
 import {
   type DataOf,
   DeliveryAcceptedV1,
@@ -36,7 +36,6 @@ const counted: ReadonlyMap<string, z.ZodType> = new Map<string, z.ZodType>([
   ["notification.accepted", NotificationAcceptedV1.schema],
 ]);
 
-export type AnyEvent = Delivery<z.output<typeof AnyData>>;
 type SettledData = DataOf<typeof DeliveryAcceptedV1> | DataOf<typeof DeliveryFailedV1>;
 
 /**

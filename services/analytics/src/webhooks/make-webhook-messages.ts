@@ -1,9 +1,12 @@
+import type { Delivery } from "@herald/bus";
 import { eventTypeOf, headerNames, ProjectId } from "@herald/contracts";
 import { type HeardEvent, hears, messageFor } from "../domain/webhook-message.ts";
-import type { AnyEvent } from "../handlers/record-events.ts";
 import type { WebhookMessageStore } from "../stores/webhook-message-store.ts";
 import type { WebhookStore } from "../stores/webhook-store.ts";
 import type { WebhookSender } from "./webhook-sender.ts";
+
+/** An event of any type, with all of its fields. */
+export type AnyEvent = Delivery<Readonly<Record<string, unknown>>>;
 
 /** Stores what each webhook of their projects gets of some events, each message once, and has them sent. */
 export type MakeWebhookMessages = (events: readonly AnyEvent[]) => Promise<void>;

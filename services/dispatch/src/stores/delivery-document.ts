@@ -71,6 +71,12 @@ export type DeliveryDocument = BatchFacts & {
   outbox?: OutboxEvent[];
 };
 
+/** A row of the ledger inside of its notification: without what that says, and what is the same for all. */
+export type EmbeddedRow = Omit<
+  DeliveryDocument,
+  "projectId" | "notificationId" | "lane" | "generation" | "claim" | "claimSequence" | "starts" | "outbox"
+>;
+
 /** A message that a row is sent for. */
 export type Claim = { readonly at: number; readonly sequence: number };
 

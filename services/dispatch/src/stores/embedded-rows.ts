@@ -1,14 +1,8 @@
 import type { NotificationId, ProjectId } from "@herald/contracts";
 import type { Db } from "mongodb";
 import { rootGeneration } from "../domain/batch-ids.ts";
-import type { DeliveryDocument } from "./delivery-document.ts";
+import type { DeliveryDocument, EmbeddedRow } from "./delivery-document.ts";
 import { type NotificationDocument, notificationCollection } from "./notification-document.ts";
-
-/** A row of the ledger inside of its notification: without what that says, and what is the same for all. */
-export type EmbeddedRow = Omit<
-  DeliveryDocument,
-  "projectId" | "notificationId" | "lane" | "generation" | "claim" | "claimSequence" | "starts" | "outbox"
->;
 
 export const embed = ({
   projectId: _p,

@@ -11,8 +11,7 @@ import { type IndexSpec, indexName, outboxIndex } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
 import type { Failures, Tally } from "../domain/counts.ts";
 import type { FinalStatus } from "../domain/notification-status.ts";
-import type { Claim } from "./delivery-document.ts";
-import type { EmbeddedRow } from "./embedded-rows.ts";
+import type { Claim, EmbeddedRow } from "./delivery-document.ts";
 
 /** A notification without its content, which most steps have no use for. */
 export type NotificationState = {

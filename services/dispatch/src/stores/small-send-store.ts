@@ -4,10 +4,10 @@ import { Binary, type Db, type UpdateFilter } from "mongodb";
 import { addFailures, addTallies, noDevices } from "../domain/counts.ts";
 import { finalStatus } from "../domain/notification-status.ts";
 import type { Settlement } from "../domain/settle-batch.ts";
-import { type Claim, deliveryCollection, factsOf, newRow, type Run } from "./delivery-document.ts";
+import { type Claim, deliveryCollection, type EmbeddedRow, factsOf, newRow, type Run } from "./delivery-document.ts";
 import { deliveryEvents } from "./delivery-events.ts";
 import { acceptedEventsOf, allAccepted } from "./delivery-store.ts";
-import { type EmbeddedRow, embed, rowsOf } from "./embedded-rows.ts";
+import { embed, rowsOf } from "./embedded-rows.ts";
 import {
   type NotificationDocument,
   type NotificationRecord,
