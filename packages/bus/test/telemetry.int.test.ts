@@ -248,11 +248,11 @@ describe("measuring queues", () => {
     ];
     // What is measured before a round is over has been compared when the next one is.
     for (let round = 0; round < 3; round++) await replace();
-    await eventually(() => expect(had.has("analytics-make-webhooks")).toBe(true));
+    await eventually(() => expect(had.has("analytics-events")).toBe(true));
     for (const id of ["second", "third"]) await happens(id);
     await t.raw.jsm.streams.purge("PUSH_EVENTS", { keep: 1 });
     await eventually(async () =>
-      expect(await value("herald.bus.lost", { durable: "analytics-make-webhooks" })).toBe(2),
+      expect(await value("herald.bus.lost", { durable: "analytics-events" })).toBe(2),
     );
     await Promise.all(measuring.map((one) => one.stop()));
     expect(await value("herald.bus.lost", { durable: "dispatch-due" })).toBeUndefined();
