@@ -8,7 +8,7 @@ import type { Told } from "../stores/notification-document.ts";
 import { notificationAccepted, notificationEnded } from "../stores/notification-events.ts";
 import type { SmallSendStore, StoredSend } from "../stores/small-send-store.ts";
 import type { Finisher } from "./finish.ts";
-import { isUnavailable, keepTrying } from "./keep-trying.ts";
+import { isUnavailable, keepTrying, outcomeTries } from "./keep-trying.ts";
 import type { NotificationWatch } from "./notification-watch.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { CheckWaiting, Resolution, ResolveSend } from "./prepare.ts";
@@ -74,7 +74,7 @@ export const createDeliverSends = (deps: DeliverSendsDeps) => {
       const atOnce = sent.every(({ settlement }) => settlement.waiting === undefined);
       // What was sent is sent: while the database is unavailable the outcomes are kept here, and nowhere else.
       const at = now();
-      const ended = atOnce ? await keepTrying(() => sends.end(document, sent, at), signal) : undefined;
+      const ended = atOnce ? await keepTrying(() => sends.end(document, sent, at), signal, outcomeTries) : undefined;
       if (ended) {
         const { final, events, outbox } = ended;
         if (outbox.length > 0) await deps.announce({ ...document, outbox: [...outbox] });
@@ -86,7 +86,7 @@ export const createDeliverSends = (deps: DeliverSendsDeps) => {
         return;
       }
       // Some wait, or it was cancelled or taken over meanwhile: from here on it is as any other.
-      await keepTrying(() => sends.spill(document.projectId, document._id), signal);
+      await keepTrying(() => sends.spill(document.projectId, document._id), signal, outcomeTries);
       for (const { run, ...outcome } of sent) await pipeline.complete(run, outcome, signal);
       await publish([accepted]);
     } finally {

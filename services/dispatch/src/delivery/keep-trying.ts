@@ -10,18 +10,26 @@ export const isUnavailable = (error: unknown): boolean =>
   error instanceof HeraldError && errors[error.code].retry === "away";
 
 /**
- * Runs `work`, and again with growing delay while something it needs is away: for what must not be thrown away, such as the
- * outcomes of what was sent. The message is signalled as in progress meanwhile. Throws what `work` threw for any other reason,
- * and when `signal` is aborted because the service ends.
+ * Runs `work`, and again with growing delay while something it needs is unavailable: for what must not be thrown away, such as the
+ * outcomes of what was sent. The message is signalled as in progress meanwhile. What `work` throws for any other reason is thrown, after
+ * `otherTries` of it (absent: at once), and so is anything when `signal` is aborted because the service ends.
  */
-export const keepTrying = async <Result>(work: () => Promise<Result>, signal: AbortSignal): Promise<Result> => {
+export const keepTrying = async <Result>(
+  work: () => Promise<Result>,
+  signal: AbortSignal,
+  { otherTries = 1 }: { otherTries?: number } = {},
+): Promise<Result> => {
+  let others = 0;
   for (let wait = firstWaitMs; ; wait = Math.min(wait * 2, longestWaitMs)) {
     try {
       return await work();
     } catch (error) {
-      if (!isUnavailable(error) || signal.aborted) throw error;
+      if (signal.aborted || (!isUnavailable(error) && ++others >= otherTries)) throw error;
       const waited = await sleep(wait, true, { signal }).catch(() => false);
       if (!waited) throw error;
     }
   }
 };
+
+/** For outcomes: losing them sends again what was sent, so an error that nobody foresaw is not the last word either. */
+export const outcomeTries = { otherTries: 6 } as const;

@@ -28,6 +28,15 @@ test("anything else is not", async () => {
   expect(calls.count).toBe(1);
 });
 
+test("for outcomes anything else is tried a few times, too", async () => {
+  const wrong = () => new TypeError("wrong");
+  const { work } = failing(wrong(), away(), wrong());
+  expect(await keepTrying(work, never, { otherTries: 3 })).toBe(7);
+  const { work: worse, calls } = failing(wrong(), wrong(), wrong());
+  await expect(keepTrying(worse, never, { otherTries: 3 })).rejects.toThrow("wrong");
+  expect(calls.count).toBe(3);
+});
+
 test("when the service ends, what was away is thrown", async () => {
   const ending = new AbortController();
   const { work } = failing(...Array.from({ length: 100 }, away));

@@ -3,7 +3,7 @@ import type { Logger } from "@herald/kit";
 import type { Settlement } from "../domain/settle-batch.ts";
 import type { BatchFacts, Run } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
-import { keepTrying } from "./keep-trying.ts";
+import { keepTrying, outcomeTries } from "./keep-trying.ts";
 
 export type SettleDeps = {
   readonly deliveries: Pick<DeliveryStore, "settle">;
@@ -23,7 +23,7 @@ export const createSettle =
   async (run, settlement, signal) => {
     const at = now();
     // What was sent is sent: while the database is unavailable the outcomes are kept here, and nowhere else.
-    const events = await keepTrying(() => deliveries.settle(run, settlement, at), signal);
+    const events = await keepTrying(() => deliveries.settle(run, settlement, at), signal, outcomeTries);
     if (events === undefined) {
       log.warn({ batchId: run._id, projectId: run.projectId }, "another process has taken the batch over");
       return undefined;
