@@ -93,9 +93,13 @@ export const updateTogether = <Doc extends Owned>(
         _id: anyOf(all.map(({ key }) => key._id).sort()),
         projectId: anyOf(all.map(({ key }) => key.projectId)),
       };
-      return {
-        updateMany: { filter: { ...first.condition, ...keys } as Filter<Doc>, update: first.update, hint: "_id_" },
+      const operation = {
+        filter: { ...first.condition, ...keys } as Filter<Doc>,
+        update: first.update,
+        hint: "_id_",
       };
+      // One alone the driver itself tries again when its connection breaks.
+      return all.length === 1 ? { updateOne: operation } : { updateMany: operation };
     });
     const { matchedCount } = await collection.bulkWrite(operations, { ordered: false });
     if (matchedCount === updates.length) return updates.map(() => "updated");

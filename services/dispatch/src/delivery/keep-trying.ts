@@ -32,4 +32,4 @@ export const keepTrying = async <Result>(
 };
 
 /** For outcomes: losing them sends again what was sent, so an error that nobody foresaw is not the last word either. */
-export const outcomeTries = { otherTries: 6 } as const;
+export const outcomeTries = { otherTries: 10 } as const;
