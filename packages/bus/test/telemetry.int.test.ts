@@ -251,9 +251,7 @@ describe("measuring queues", () => {
     await eventually(() => expect(had.has("analytics-events")).toBe(true));
     for (const id of ["second", "third"]) await happens(id);
     await t.raw.jsm.streams.purge("PUSH_EVENTS", { keep: 1 });
-    await eventually(async () =>
-      expect(await value("herald.bus.lost", { durable: "analytics-events" })).toBe(2),
-    );
+    await eventually(async () => expect(await value("herald.bus.lost", { durable: "analytics-events" })).toBe(2));
     await Promise.all(measuring.map((one) => one.stop()));
     expect(await value("herald.bus.lost", { durable: "dispatch-due" })).toBeUndefined();
     const losses = t.logged.filter(({ level }) => level === "error").map(({ stream }) => stream);
