@@ -74,6 +74,8 @@ ${goalTable(tables)}
 
 ![Single sends before and after: sends a second and CPU of a send](performance.svg)
 
+The two grey figures of CPU are older runs that left PostgreSQL and the load out.
+
 ${tables.map(section).join("\n\n")}
 `;
 };
