@@ -4,7 +4,7 @@ import { batchLimit, requestBatch } from "./atomic-batch.ts";
 import { apiCodes } from "./bus-error.ts";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
 import { brokerHeaders, messageIdOf, outgoingHeaders } from "./message-headers.ts";
-import { type publish, publishEncoded, publishing } from "./publish.ts";
+import { type EncodedMessage, encodeData, type publish, publishEncoded, publishing } from "./publish.ts";
 
 export type Message<Schema extends z.ZodType = z.ZodType> = {
   readonly contract: MessageContract<Schema>;
@@ -26,17 +26,10 @@ export type Outgoing = Omit<Message, "id"> & {
 };
 
 /** A message that was checked, as it goes over the wire. */
-export type Encoded = Pick<Outgoing, "messageId" | "headers" | "within"> & {
-  readonly pattern: string;
-  readonly subject: string;
-  readonly body: string;
-};
+export type Encoded = EncodedMessage & Pick<Outgoing, "within">;
 
 /** Throws a ZodError for data that is not what its contract says. */
-export const encode = ({ contract, data, ...rest }: Outgoing): Encoded => {
-  const valid = contract.isPlain?.(data) ? data : contract.schema.parse(data);
-  return { ...rest, pattern: contract.pattern, subject: contract.subject(valid), body: JSON.stringify(valid) };
-};
+export const encode = ({ contract, data, ...rest }: Outgoing): Encoded => ({ ...rest, ...encodeData(contract, data) });
 
 /**
  * Publishes up to 1,000 messages of one stream as one atomic batch: all are stored, or none. The stream must allow it.

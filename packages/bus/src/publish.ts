@@ -42,20 +42,24 @@ export const publishAs = async <Schema extends z.ZodType>(
   contract: MessageContract<Schema>,
   data: z.output<Schema>,
   options: Omit<PublishOptions, "id"> & { readonly messageId: string },
-): Promise<Published> => {
+): Promise<Published> =>
+  publishEncoded(connectionOf(bus), { ...options, ...encodeData(contract, data) }, options.timeoutMs);
+
+/** Data that is what its contract says, as it goes over the wire. Throws a ZodError for any other. */
+export const encodeData = <Schema extends z.ZodType>(contract: MessageContract<Schema>, data: z.output<Schema>) => {
   const valid = contract.isPlain?.(data) ? data : (contract.schema.parse(data) as z.output<Schema>);
-  const subject = contract.subject(valid);
-  return publishEncoded(
-    connectionOf(bus),
-    { pattern: contract.pattern, subject, body: JSON.stringify(valid), ...options },
-    options.timeoutMs,
-  );
+  return { pattern: contract.pattern, subject: contract.subject(valid), body: JSON.stringify(valid) };
 };
 
-/** One message that was checked, as it goes over the wire. */
+export type EncodedMessage = ReturnType<typeof encodeData> & {
+  readonly messageId: string;
+  readonly headers?: PublishOptions["headers"];
+};
+
+/** Publishes one message that was checked. */
 export const publishEncoded = (
   connection: Connection,
-  message: { pattern: string; subject: string; body: string; messageId: string; headers?: PublishOptions["headers"] },
+  message: EncodedMessage,
   timeoutMs?: number,
 ): Promise<Published> =>
   publishing(connection, message.pattern, async () => {

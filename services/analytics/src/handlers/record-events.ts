@@ -4,6 +4,7 @@ import {
   DeliveryAcceptedV1,
   DeliveryFailedV1,
   eventTypeOf,
+  isObject,
   type MessageContract,
   NotificationAcceptedV1,
 } from "@herald/contracts";
@@ -22,8 +23,7 @@ const anyEvent: MessageContract<typeof AnyData> = {
   pattern: "push.evt.v1.:projectId.:entity.:verb",
   filter: "push.evt.v1.*.*.*",
   schema: AnyData,
-  isPlain: (data): data is z.output<typeof AnyData> =>
-    typeof data === "object" && data !== null && !Array.isArray(data),
+  isPlain: isObject,
   subject: () => {
     throw new TypeError("events are published by their own contracts");
   },

@@ -1,10 +1,10 @@
 import type { ProjectId } from "@herald/contracts";
 import {
-  areDuplicateKeys,
   ensureIndexes,
   guardStore,
   type IndexSpec,
   indexName,
+  insertMissing,
   type RemovedBatch,
   removeFirst,
   retentionBatch,
@@ -60,16 +60,13 @@ export const createContributionStore = (db: Db) => {
 
     /** Stores contributions that are to be counted; one that is there already stays as it is. */
     put: async (batch: readonly Contribution[]): Promise<void> => {
-      if (batch.length === 0) return;
-      // In one order everywhere: two writers of the same ids in different orders wait for each other in FerretDB.
-      const documents = batch
-        .map((one) => ({ ...one, _id: documentId(one), folded: false as const, at: lastSlot(one) }))
-        .sort((one, other) => (one._id < other._id ? -1 : 1));
-      try {
-        await contributions.insertMany(documents, { ordered: false });
-      } catch (error) {
-        if (!areDuplicateKeys(error)) throw error;
-      }
+      const documents = batch.map((one) => ({
+        ...one,
+        _id: documentId(one),
+        folded: false as const,
+        at: lastSlot(one),
+      }));
+      await insertMissing<ContributionDocument>(contributions, documents);
     },
 
     /** Which of the ids within a project were put. */

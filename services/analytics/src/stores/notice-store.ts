@@ -1,11 +1,11 @@
 import { firstNotificationId, idTime, type NotificationId, type ProjectId } from "@herald/contracts";
 import {
-  areDuplicateKeys,
   ensureIndexes,
   forCaller,
   guardStore,
   type IndexSpec,
   indexName,
+  insertMissing,
   type RemovedBatch,
   removeFirst,
   retentionBatch,
@@ -34,14 +34,7 @@ export const createNoticeStore = (db: Db) => {
 
     /** Stores each once: what it says never changes. */
     put: async (batch: readonly Notice[]): Promise<void> => {
-      if (batch.length === 0) return;
-      // In one order everywhere: two writers of the same ids in different orders wait for each other in FerretDB.
-      const sorted = [...batch].sort((one, other) => (one._id < other._id ? -1 : 1));
-      try {
-        await notices.insertMany(sorted, { ordered: false });
-      } catch (error) {
-        if (!areDuplicateKeys(error)) throw error;
-      }
+      await insertMissing(notices, batch);
     },
 
     /** `send_at` of those that have one. */

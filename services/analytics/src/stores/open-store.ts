@@ -1,10 +1,10 @@
 import type { DeviceId, NotificationId, ProjectId } from "@herald/contracts";
 import {
-  areDuplicateKeys,
   ensureIndexes,
   guardStore,
   type IndexSpec,
   indexName,
+  insertMissing,
   type RemovedBatch,
   removeByProject,
 } from "@herald/mongo";
@@ -44,16 +44,8 @@ export const createOpenStore = (db: Db) => {
      * those whose event the bus may not have yet.
      */
     record: async (batch: readonly ReportedOpen[]): Promise<{ added: ReportedOpen[]; toEmit: Open[] }> => {
-      // In one order everywhere: two writers of the same ids in different orders wait for each other in FerretDB.
-      const documents = batch
-        .map((open) => ({ ...open, _id: openId(open), emitted: false as const }))
-        .sort((one, other) => (one._id < other._id ? -1 : 1));
-      try {
-        await opens.insertMany(documents, { ordered: false });
-        return { added: [...batch], toEmit: [...batch] };
-      } catch (error) {
-        if (!areDuplicateKeys(error)) throw error;
-      }
+      const documents = batch.map((open) => ({ ...open, _id: openId(open), emitted: false as const }));
+      if (await insertMissing(opens, documents)) return { added: [...batch], toEmit: [...batch] };
       const projectIds = [...new Set(batch.map(({ projectId }) => projectId))];
       const ids = documents.map(({ _id }) => _id);
       // In one answer: in several, a row that is marked as emitted meanwhile can be in two of them, and would count twice.

@@ -7,13 +7,13 @@ import {
   type WebhookMessageStatus,
 } from "@herald/contracts";
 import {
-  areDuplicateKeys,
   createCounts,
   ensureIndexes,
   findPage,
   guardStore,
   type IndexSpec,
   indexName,
+  insertMissing,
   retryConflicts,
 } from "@herald/mongo";
 import type { Collection, Db, UpdateFilter } from "mongodb";
@@ -67,25 +67,17 @@ export const createWebhookMessageStore = (db: Db) => {
 
     /** Stores messages; one that is there already stays as it is. Those with a `failure` are not to be sent. */
     put: async (batch: readonly (NewMessage & { readonly failure?: string })[], now: Date): Promise<void> => {
-      if (batch.length === 0) return;
-      // In one order everywhere: two writers of the same ids in different orders wait for each other in FerretDB.
-      const documents = batch
-        .map(
-          ({ failure, ...message }): WebhookMessageDocument => ({
-            ...message,
-            ...(failure === undefined ? { state: "waiting", dueAt: now } : { state: "failed", error: failure }),
-            round: 0,
-            attemptCount: 0,
-            attempts: [],
-            expiresAt: new Date(now.getTime() + keepMs),
-          }),
-        )
-        .sort((one, other) => (one._id < other._id ? -1 : 1));
-      try {
-        await messages.insertMany(documents, { ordered: false });
-      } catch (error) {
-        if (!areDuplicateKeys(error)) throw error;
-      }
+      const documents = batch.map(
+        ({ failure, ...message }): WebhookMessageDocument => ({
+          ...message,
+          ...(failure === undefined ? { state: "waiting", dueAt: now } : { state: "failed", error: failure }),
+          round: 0,
+          attemptCount: 0,
+          attempts: [],
+          expiresAt: new Date(now.getTime() + keepMs),
+        }),
+      );
+      await insertMissing(messages, documents);
     },
 
     /**

@@ -1,5 +1,13 @@
 import { fromOrigin } from "@herald/bus";
-import type { DeliverBatchV1, DeviceId, GroupedSend, OutboxEvent, ProjectId, SendV1 } from "@herald/contracts";
+import {
+  type DeliverBatchV1,
+  type DeviceId,
+  type GroupedSend,
+  isPersonal,
+  type OutboxEvent,
+  type ProjectId,
+  type SendV1,
+} from "@herald/contracts";
 import { type FairGate, HeraldError } from "@herald/kit";
 import { rootBatchId } from "../domain/batch-ids.ts";
 import type { Claim } from "../stores/delivery-document.ts";
@@ -112,10 +120,10 @@ export const createDeliverSends = (deps: DeliverSendsDeps) => {
     if (sending && (sending.sequence !== claim.sequence || sending.at !== claim.at)) return; // another message's to end
     await sends.spill(projectId, notificationId);
     const ids = Array.from({ length: document.expanded.batches }, (_, n) => rootBatchId(notificationId, n));
+    const personal = isPersonal(document.content.targets);
     for (const id of ids) {
       const run = await deliveries.restart(projectId, id, claim, now());
       if (!run) continue;
-      const personal = (await watch.get(projectId, notificationId))?.personal ?? false;
       await pipeline.deliver(run, signal, await checkWaiting(projectId, run.devices, personal));
     }
     await publish([accepted]);

@@ -1,5 +1,5 @@
 import type { DeliverBatchV1, GroupedSend, NotificationId, OutboxEvent, ProjectId } from "@herald/contracts";
-import { areDuplicateKeys, guardStore, insertTogether, updateTogether } from "@herald/mongo";
+import { findTogether, guardStore, insertMissing, insertTogether, updateTogether } from "@herald/mongo";
 import { Binary, type Db, type UpdateFilter } from "mongodb";
 import { addFailures, addTallies, noDevices } from "../domain/counts.ts";
 import { finalStatus } from "../domain/notification-status.ts";
@@ -41,8 +41,7 @@ export const createSmallSendStore = (db: Db) => {
   const insertOne = insertTogether(notifications);
   const updateOne = updateTogether(notifications);
 
-  const find = (projectId: ProjectId, id: NotificationId): Promise<NotificationDocument | null> =>
-    notifications.findOne({ _id: id, projectId });
+  const findOne = findTogether(notifications);
 
   return guardStore({
     /** Stores a send with its ledger, being sent for `claim`; null when it is there already, whoever put it there. */
@@ -109,7 +108,7 @@ export const createSmallSendStore = (db: Db) => {
       );
       if (updated === "updated") return ended;
       // This one may have been written, or an earlier try whose answer was lost: nothing else leaves the rows with the end.
-      const document = await find(projectId, _id);
+      const document = await findOne({ _id, projectId });
       return document?.final && document.rows ? { ...ended, final: document.final } : undefined;
     },
 
@@ -119,13 +118,9 @@ export const createSmallSendStore = (db: Db) => {
      */
     spill: async (projectId: ProjectId, id: NotificationId): Promise<void> => {
       await notifications.updateOne({ _id: id, projectId, "sending.open": true }, { $set: { "sending.open": false } });
-      const document = await find(projectId, id);
+      const document = await findOne({ _id: id, projectId });
       if (!document?.sending || document.sending.open) return;
-      try {
-        await deliveries.insertMany(rowsOf(document), { ordered: false });
-      } catch (error) {
-        if (!areDuplicateKeys(error)) throw error;
-      }
+      await insertMissing(deliveries, rowsOf(document));
       await notifications.updateOne(
         { _id: id, projectId, "sending.open": false },
         { $unset: { sending: "", rows: "", named: "" } },
@@ -137,7 +132,7 @@ export const createSmallSendStore = (db: Db) => {
       projectId: ProjectId,
       id: NotificationId,
     ): Promise<{ document: NotificationRecord; events: OutboxEvent[] } | null> => {
-      const document = await find(projectId, id);
+      const document = await findOne({ _id: id, projectId });
       return document && { document: toRecord(document), events: rowsOf(document).flatMap(acceptedEventsOf) };
     },
   });
