@@ -16,6 +16,7 @@ export const publishers = {
   SendV1: ["gateway", "dispatch"],
   SendGroupV1: ["gateway"],
   SendOneV1: ["gateway"],
+  DrainBacklogV1: ["dispatch"],
   OpenGroupV1: ["gateway"],
   /** Earlier versions of it, while they are upgraded. */
   OpensV1: ["gateway"],
@@ -73,6 +74,7 @@ export const lookups = {
 export const inspectors = {
   PUSH_CMD: ["dispatch"],
   PUSH_SEND: ["dispatch"],
+  PUSH_DRAIN: ["dispatch"],
   PUSH_DELIVER: ["dispatch"],
   PUSH_SCHEDULE: ["dispatch"],
 } as const satisfies Partial<Record<StreamName, readonly BusService[]>>;
@@ -89,6 +91,7 @@ export const counters = { PUSH_CMD: ["gateway"] } as const satisfies Partial<Rec
 export const measurers = {
   PUSH_CMD: "dispatch",
   PUSH_SEND: "dispatch",
+  PUSH_DRAIN: "dispatch",
   PUSH_OPENS: "analytics",
   PUSH_DELIVER: "dispatch",
   PUSH_SCHEDULE: "dispatch",

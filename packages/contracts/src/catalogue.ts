@@ -1,5 +1,6 @@
 import {
   DeliverBatchV1,
+  DrainBacklogV1,
   DueV1,
   ExpandedV1,
   ExpandV1,
@@ -16,6 +17,7 @@ export const messages = {
   SendV1,
   SendGroupV1,
   SendOneV1,
+  DrainBacklogV1,
   ExpandV1,
   ExpandedV1,
   DeliverBatchV1,

@@ -48,6 +48,17 @@ export type SendGroupV1 = DataOf<typeof SendGroupV1>;
 export const SendOneV1 = defineMessage("SendOneV1", "push.send.v1.one.:notificationId", GroupedSend);
 export type SendOneV1 = DataOf<typeof SendOneV1>;
 
+/**
+ * A project has small sends that wait in the ledger. Its subject holds one message, so one process at a time sends them, in their order,
+ * and whoever publishes it again while it is there is refused.
+ */
+export const DrainBacklogV1 = defineMessage(
+  "DrainBacklogV1",
+  "push.drain.v1.:projectId",
+  z.object({ projectId: ProjectId }),
+);
+export type DrainBacklogV1 = DataOf<typeof DrainBacklogV1>;
+
 /** One page of a notification's audience: the active devices of the buckets `fromBucket` to `toBucket`, both included. */
 export const ExpandV1 = defineMessage(
   "ExpandV1",

@@ -8,6 +8,7 @@ export {
   Addressee,
   batchLimits,
   DeliverBatchV1,
+  DrainBacklogV1,
   DueV1,
   deliveryLine,
   ExpandedV1,
@@ -180,6 +181,7 @@ export { ApnsEnvironment, FcmTokenKind, Lane, Platform, Provider, providerOf, We
 export { CountOpens, GetStats, OpensOfDevices } from "./questions/analytics.ts";
 export {
   CancelNotification,
+  CountBacklog,
   DeleteProvider,
   GetNotification,
   GetProvider,

@@ -44,6 +44,16 @@ export const streams = {
     allowDirect: true,
     duplicateWindowMs: 120_000,
   },
+  /** One message for each project whose small sends wait in the ledger: whoever holds it sends them, oldest first. */
+  PUSH_DRAIN: {
+    subjects: ["push.drain.v1.>"],
+    retention: "workqueue",
+    discard: "new",
+    maxBytes: 64 * mebibyte,
+    maxMessagesPerSubject: 1,
+    discardNewPerSubject: true,
+    duplicateWindowMs: 120_000,
+  },
   /** Opens: a flood of them, or analytics being unavailable, takes no room that sends need. Full, it holds some seven million. */
   PUSH_OPENS: {
     subjects: ["push.opens.v1.>"],
@@ -184,6 +194,13 @@ export const durables = {
   "dispatch-start": command("push.cmd.v1.dispatch.send.*.*"),
   "dispatch-send-groups": smallSends("push.send.v1.group.*"),
   "dispatch-single-sends": smallSends("push.send.v1.one.*"),
+  "dispatch-drain": {
+    stream: "PUSH_DRAIN",
+    filters: ["push.drain.v1.*"],
+    ackWaitMs,
+    maxAckPending: 20_000,
+    from: "all",
+  },
   "dispatch-finish": command("push.cmd.v1.dispatch.expanded.*.*"),
   "registry-expand": command("push.cmd.v1.registry.expand.*.*.*"),
   "analytics-open-groups": {

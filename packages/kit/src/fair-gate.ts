@@ -8,6 +8,8 @@ export type FairGate = {
    * `rate-limited` when the key's line is full, and with `service-away` when too many wait in all.
    */
   enter(key: string, places: number, isGone?: () => boolean): Promise<() => void>;
+  /** Waits for one place, and takes so many more as the key's share has free then, up to `most`. Rejects as {@link FairGate.enter} does. */
+  enterUpTo(key: string, most: number): Promise<{ readonly places: number; readonly leave: () => void }>;
   /** The service stops: who waits, and who comes from now on, gets HeraldError `service-away`, which gives their messages back. */
   close(): void;
 };
@@ -72,8 +74,7 @@ export const createFairGate = ({ total, perKey, line: most }: Limits): FairGate 
   let waiting = 0;
   let closed = false;
 
-  const take = (key: string, places: number) => {
-    shares.take(key, places);
+  const leaving = (key: string, places: number) => {
     let left = false;
     return () => {
       if (left) return;
@@ -106,7 +107,7 @@ export const createFairGate = ({ total, perKey, line: most }: Limits): FairGate 
       waiting--;
       lines.delete(key);
       if (line.length > 0) lines.set(key, line);
-      next.admit();
+      next.admit(Math.max(next.places, Math.min(next.most, shares.room(key))));
     }
   };
 
@@ -122,19 +123,32 @@ export const createFairGate = ({ total, perKey, line: most }: Limits): FairGate 
       : new HeraldError("service-away", "too many requests are waiting to be answered", { retryAfterSeconds: 1 });
   };
 
+  /** Resolves to the places that it got: `least`, or up to `most` of what is free. */
+  const wait = (key: string, least: number, most: number, isGone = () => false): Promise<number> => {
+    if (closed) return Promise.reject(stopping());
+    const refused = refusal(key, lines.get(key) ?? []);
+    if (refused !== undefined) return Promise.reject(refused);
+    return new Promise((resolve, reject) => {
+      const line = lines.get(key) ?? [];
+      lines.set(key, line);
+      const admitted = (places: number) => {
+        shares.take(key, places);
+        resolve(places);
+      };
+      line.push({ places: least, most, isGone, admit: admitted, refuse: reject });
+      waiting++;
+      admit();
+    });
+  };
+
   return {
-    enter: (key, wanted, isGone = () => false) => {
-      if (closed) return Promise.reject(stopping());
+    enter: async (key, wanted, isGone) => {
       const places = Math.min(wanted, perKey ?? total, total);
-      const refused = refusal(key, lines.get(key) ?? []);
-      if (refused !== undefined) return Promise.reject(refused);
-      return new Promise((resolve, reject) => {
-        const line = lines.get(key) ?? [];
-        lines.set(key, line);
-        line.push({ places, isGone, admit: () => resolve(take(key, places)), refuse: reject });
-        waiting++;
-        admit();
-      });
+      return leaving(key, await wait(key, places, places, isGone));
+    },
+    enterUpTo: async (key, most) => {
+      const places = await wait(key, 1, most);
+      return { places, leave: leaving(key, places) };
     },
     close: () => {
       closed = true;
@@ -148,8 +162,9 @@ export const createFairGate = ({ total, perKey, line: most }: Limits): FairGate 
 
 type Waiter = {
   readonly places: number;
+  readonly most: number;
   readonly isGone: () => boolean;
-  readonly admit: () => void;
+  readonly admit: (places: number) => void;
   readonly refuse: (error: HeraldError) => void;
 };
 

@@ -128,3 +128,16 @@ test("who waits too long loses the turn, and makes room in a line that is full",
   (await other)();
   (await next)();
 });
+
+test("up to so many places: what the key's share has free, and one at least", async () => {
+  const gate = createFairGate({ total: 16 });
+  const first = await gate.enterUpTo("a", 5);
+  expect(first.places, "no more than wanted").toBe(5);
+  const second = await gate.enterUpTo("a", 100);
+  expect(first.places + second.places, "three quarters are a key's that is alone").toBe(12);
+  const other = await gate.enterUpTo("b", 100);
+  expect(other.places, "three quarters of the rest").toBe(3);
+  const waiting = gate.enterUpTo("a", 100);
+  first.leave();
+  expect((await waiting).places).toBeGreaterThanOrEqual(1);
+});

@@ -1,11 +1,20 @@
-import { groupedPublish, groupedPublishEvent, openBucket } from "@herald/bus";
-import { type Lane, type OutboxEvent, type Platform, type Provider, ProvidersRecord, SendV1 } from "@herald/contracts";
+import { answer, groupedPublish, groupedPublishEvent, openBucket } from "@herald/bus";
+import {
+  CountBacklog,
+  type Lane,
+  type OutboxEvent,
+  type Platform,
+  type Provider,
+  ProvidersRecord,
+  SendV1,
+} from "@herald/contracts";
 import { createHttp2Transport, createNegotiatedTransport } from "@herald/http2-client";
 import { createFairGate, repeat } from "@herald/kit";
 import { createErasureStore, createOutbox, startRetention } from "@herald/mongo";
 import { createOpenTokens } from "@herald/payload";
 import { eraseUser, type Ground, keepErasing, type ServiceParts } from "@herald/service";
 import type { DispatchConfig } from "./config.ts";
+import { createBacklog, sweepBacklogs } from "./delivery/backlog.ts";
 import { createDeliverSends } from "./delivery/deliver-sends.ts";
 import { createExpand } from "./delivery/expand.ts";
 import { createFinisher } from "./delivery/finish.ts";
@@ -14,10 +23,12 @@ import { createPipeline } from "./delivery/pipeline.ts";
 import { createCheckWaiting, createResolveSend } from "./delivery/prepare.ts";
 import { chunkSize } from "./delivery/push-devices.ts";
 import { createSchedule } from "./delivery/schedule.ts";
+import { createSmallSend } from "./delivery/small-send.ts";
 import { placesOfBatch } from "./domain/places.ts";
 import { buryDead } from "./handlers/bury-dead.ts";
 import { deliverBatch, deliverDurables } from "./handlers/deliver-batch.ts";
 import { deliverSendGroup, deliverSingleSend } from "./handlers/deliver-send-group.ts";
+import { drainBacklog } from "./handlers/drain-backlog.ts";
 import { dropProject } from "./handlers/drop-project.ts";
 import { finishExpansion } from "./handlers/finish-expansion.ts";
 import { startNotification } from "./handlers/start-notification.ts";
@@ -42,6 +53,7 @@ import { answerProviders } from "./requests/providers.ts";
 import { createRecentSums } from "./requests/recent-sums.ts";
 import { answerReplays } from "./requests/replays.ts";
 import { answerVapidKeys } from "./requests/vapid-keys.ts";
+import { createBacklogStore } from "./stores/backlog-store.ts";
 import { createCredentialStore, credentialCollection } from "./stores/credential-store.ts";
 import { deliveryCollection } from "./stores/delivery-document.ts";
 import { createDeliveryList, type ProviderIdOf } from "./stores/delivery-list.ts";
@@ -61,9 +73,12 @@ const watchedBytes = 32 * 1_048_576;
 /** A project's queues for single devices hold so many times what one for broadcasts does, and their batches a fraction of the bytes. */
 const directInMemory = 16;
 /** Sends to few devices each that are carried out at a time: each holds a few kilobytes, and most are done in milliseconds. */
-const smallSends = 512;
-/** What waits behind them in memory, a kilobyte each: a second or two of what is carried out. */
-const smallSendsWaiting = { perKey: 2_000, total: 16_000 };
+const smallSendsAtOnce = 512;
+/** What waits behind them in memory, a kilobyte each: a second or two of what is sent. The rest waits in its project's backlog. */
+const smallSendsWaiting = 2_000;
+const smallSendsInMemory = 16_000;
+/** Sends beyond their project's share that are being stored at a time: more would hold up those that are sent. */
+const smallSendsStored = 256;
 /** Sends to many devices that are stored at a time: a few short waits each, for the database's disk and the broker's. */
 const largeSends = 128;
 /** What waits behind them in memory, within the bytes that the bus allows a consumer. */
@@ -81,6 +96,8 @@ export type Overrides = {
   readonly random?: () => number;
   readonly sweepEveryMs?: number;
   readonly retentionEveryMs?: number;
+  /** Sends to few devices each that are delivered at a time, and how many of a project wait for that in memory. */
+  readonly smallSends?: { readonly total: number; readonly waiting: number };
 };
 
 /** Everything between the bus and the database, readable from the stores up to the handlers. */
@@ -167,11 +184,13 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
   const publishSend = groupedPublish(() => bus, SendV1);
   const handOn = (send: SendV1) => publishSend(SendV1.schema.parse(send), send.notificationId);
   const startGate = createFairGate({ total: largeSends });
-  const sendGate = createFairGate({ total: smallSends, line: smallSendsWaiting });
-  const deliverSends = createDeliverSends({
-    resolve: createResolveSend(bus),
-    gate: sendGate,
-    handOn,
+  const { smallSends = { total: smallSendsAtOnce, waiting: smallSendsWaiting } } = ground;
+  const sendGate = createFairGate({
+    total: smallSends.total,
+    line: { perKey: smallSends.waiting, total: smallSendsInMemory },
+  });
+  const backlogGate = createFairGate({ total: smallSendsStored });
+  const smallSend = createSmallSend({
     sends,
     deliveries,
     pipeline,
@@ -183,7 +202,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     flushRows: (projectId, ids) => outbox.flush(deliveryCollection(db), { _id: { $in: ids }, projectId }),
     now,
   });
-  const recover = createRecoverLostWork({
+  const recovery = createRecoverLostWork({
     live: createLiveMessages(bus),
     lost: createLostWork(db),
     notifications,
@@ -198,6 +217,28 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     now,
     log,
   });
+  const queued = createBacklogStore(db);
+  const backlog = createBacklog({
+    bus,
+    store: queued,
+    sends,
+    smallSend,
+    checkWaiting,
+    release: recovery.release,
+    gate: sendGate,
+    now,
+    log,
+  });
+  const deliverSends = createDeliverSends({
+    resolve: createResolveSend(bus),
+    gate: sendGate,
+    backlogGate,
+    backlog,
+    handOn,
+    sends,
+    smallSend,
+    now,
+  });
   const everyMs = sweepEveryMs;
   const sweeps = createSweeps({
     deliveries,
@@ -205,7 +246,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     ledger,
     pipeline,
     finisher,
-    recover,
+    recover: recovery.recover,
     publishDue,
     everyMs,
     now,
@@ -238,13 +279,15 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
       ...answerProviders({ bus, ...changed }),
       ...answerVapidKeys({ bus, credentials, records, pool, now }),
       ...answerReplays({ bus, notifications, deliveries }),
+      answer(bus, CountBacklog, async ({ projectId, limit }) => ({ queued: await queued.count(projectId, limit) })),
     ];
   };
   return {
     handlers: [
       // Groups wait at the gate, not here: a slow one takes no other's place.
-      deliverSendGroup(deliverSends, smallSendsWaiting.total),
-      deliverSingleSend(deliverSends, smallSendsWaiting.total),
+      deliverSendGroup(deliverSends, smallSendsInMemory),
+      deliverSingleSend(deliverSends, smallSendsInMemory),
+      drainBacklog(backlog),
       startNotification({
         notifications,
         watch,
@@ -301,6 +344,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
       const working = [
         keepErasing(erasing, log),
         sweepExpansions({ queue, expandQueued }, log),
+        sweepBacklogs({ store: queued, backlog }, log),
         startRetention({ db, rules, everyMs: retentionEveryMs, now, log }),
         repeat("compare what gateways know", reconcileEveryMs, log, async (signal) => {
           const mended = await records.reconcile(signal);
@@ -317,7 +361,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     },
     /** Whoever waits for a turn does not get one any more. */
     closeGates: () => {
-      for (const gate of [...gates.values(), sendGate, startGate]) gate.close();
+      for (const gate of [...gates.values(), sendGate, backlogGate, startGate]) gate.close();
     },
   };
 };

@@ -49,6 +49,7 @@ import {
 import { expect } from "vitest";
 import type { z } from "zod";
 import { createApp } from "../src/app.ts";
+import type { Overrides } from "../src/assemble.ts";
 import { DispatchConfig } from "../src/config.ts";
 import { type DeliveryDocument, deliveryCollection } from "../src/stores/delivery-document.ts";
 import { rowsOf } from "../src/stores/embedded-rows.ts";
@@ -74,7 +75,7 @@ export const devices = (count: number, tag = ""): Addressee[] =>
   Array.from({ length: count }, () => device(tag)).sort((one, other) => (one.id < other.id ? -1 : 1));
 
 /** Dispatch on a broker and a database of its own, sending to a simulator; the test plays gateway and registry. */
-export const startDispatchTest = async (environment: Record<string, string> = {}) => {
+export const startDispatchTest = async (environment: Record<string, string> = {}, overrides: Overrides = {}) => {
   const clock = { ahead: 0 };
   const now = () => new Date(Date.now() + clock.ahead);
   const [broker, database, simulators] = await Promise.all([
@@ -113,7 +114,7 @@ export const startDispatchTest = async (environment: Record<string, string> = {}
     if (fate.crashes-- > 0) throw new Error("the process died");
     return 0.5;
   };
-  const app = createApp(config, { now, random, sweepEveryMs: 200, retentionEveryMs: 200 });
+  const app = createApp(config, { now, random, sweepEveryMs: 200, retentionEveryMs: 200, ...overrides });
   await app.start();
   const parts = {
     fate,

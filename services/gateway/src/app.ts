@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import { ask, type Bus, connectBus, countMessages, openBucket, publish, serviceAccess } from "@herald/bus";
+import { ask, type Bus, connectBus, openBucket, publish, serviceAccess } from "@herald/bus";
 import { IdempotencyRecord, OpenGroupV1, ProjectRecord, ProvidersRecord, TokenRecord } from "@herald/contracts";
 import {
   clientAddress,
@@ -30,6 +30,7 @@ import { serveRoute } from "./http/serve-route.ts";
 import { createKeyRecords } from "./idempotency/key-records.ts";
 import { createKeyShare } from "./idempotency/key-share.ts";
 import { createOnce } from "./idempotency/once.ts";
+import { createCountWaiting } from "./limits/count-waiting.ts";
 import { createQueueQuota } from "./limits/queue-quota.ts";
 import { createRateLimits } from "./limits/rate-limits.ts";
 import { absorbRepeats } from "./opens/absorb-repeats.ts";
@@ -89,7 +90,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   const queue = createQueueQuota({
     most: { messages: config.HERALD_GATEWAY_QUOTA_QUEUED, bytes: config.HERALD_GATEWAY_QUOTA_QUEUED_BYTES },
     // Opens of earlier versions, which have no more behind their project, are not counted.
-    count: (projectId) => countMessages(link.bus(), "PUSH_CMD", `push.cmd.v1.*.*.${projectId}.>`),
+    count: createCountWaiting(link.bus, config.HERALD_GATEWAY_QUOTA_QUEUED),
     now,
     log,
   });

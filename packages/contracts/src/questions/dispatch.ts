@@ -55,6 +55,15 @@ export const TellDelivery = defineQuestion(
   }),
 );
 
+/** How many small sends of a project wait in its backlog, counted up to `limit`. */
+export const CountBacklog = defineQuestion(
+  "dispatch",
+  "backlog",
+  "count",
+  z.object({ ...project, limit: z.number().int().min(1).max(1_000_000_000) }),
+  z.object({ queued: z.number().int().min(0) }),
+);
+
 /**
  * Whether a dead message that dispatch understands could still do something if it came again. `settled` says in words why it could
  * not: what was made final when it died stays final.

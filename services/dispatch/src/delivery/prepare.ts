@@ -46,11 +46,48 @@ export type CheckWaiting = (
 
 const nobody: ReadonlySet<DeviceId> = new Set();
 
-export const createCheckWaiting =
-  (bus: Bus): CheckWaiting =>
-  async (projectId, devices, personal) => {
-    if (devices.length === 0) return nobody;
-    const asked = devices.map(({ id, userId }) => ({ id, ...(personal && userId !== undefined && { userId }) }));
+/** What registry takes in one request. */
+const maxChecked = 1_000;
+
+type Check = { readonly projectId: ProjectId; readonly devices: ReadonlyMap<DeviceId, string | undefined> };
+
+/** Devices of one project that are checked in one request, each for one user. */
+type CheckRequest = { readonly projectId: ProjectId; readonly devices: Map<DeviceId, string | undefined> };
+
+/** Asks registry for the devices of the same moment together. */
+export const createCheckWaiting = (bus: Bus): CheckWaiting => {
+  const fits = (request: CheckRequest, { projectId, devices }: Check): boolean =>
+    request.projectId === projectId &&
+    request.devices.size + devices.size <= maxChecked &&
+    // Whether a device has moved is said of it, and not of its user.
+    [...devices].every(([id, userId]) => !request.devices.has(id) || request.devices.get(id) === userId);
+
+  const send = async ({ projectId, devices }: CheckRequest): Promise<ReadonlySet<DeviceId>> => {
+    const asked = [...devices].map(([id, userId]) => ({ id, ...(userId !== undefined && { userId }) }));
     const { moved } = await ask(bus, CheckRecipients, { projectId, devices: asked });
     return moved.length === 0 ? nobody : new Set(moved);
   };
+
+  const commit = createGroupCommit<Check, PromiseSettledResult<ReadonlySet<DeviceId>>>(
+    async (checks) => {
+      const requests: CheckRequest[] = [];
+      const places = checks.map((check) => {
+        let place = requests.findIndex((request) => fits(request, check));
+        if (place < 0) place = requests.push({ projectId: check.projectId, devices: new Map() }) - 1;
+        for (const [id, userId] of check.devices) requests[place]?.devices.set(id, userId);
+        return place;
+      });
+      const answers = await Promise.allSettled(requests.map(send));
+      return places.map((place) => answers[place] as PromiseSettledResult<ReadonlySet<DeviceId>>);
+    },
+    { most: maxGroupSize, concurrent: 1 },
+  );
+
+  return async (projectId, devices, personal) => {
+    if (devices.length === 0) return nobody;
+    const asked = new Map(devices.map(({ id, userId }) => [id, personal ? userId : undefined]));
+    const result = await commit({ projectId, devices: asked });
+    if (result.status === "rejected") throw result.reason;
+    return result.value;
+  };
+};

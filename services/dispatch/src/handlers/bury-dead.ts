@@ -55,7 +55,8 @@ export const buryDead = (options: Options) => {
     const { projectId, notificationId } = send;
     const document = await notifications.get(projectId, notificationId);
     if (!document?.final && !document?.expanded) return handOn(send);
-    if (document.final) return;
+    // What waits in a backlog has a message of its own there.
+    if (document.final || document.queued) return;
     await sends.spill(projectId, notificationId);
     const empty = { projectId, notificationId, lane: "direct", platform: "ios", devices: [] } as const;
     for (let n = 0; n < (document.expanded?.batches ?? 0); n++) {

@@ -9,8 +9,7 @@ export const deliverSendGroup = (deliverSends: DeliverSends, concurrency: number
     durable: "dispatch-send-groups", // renaming a durable replays its stream
     message: SendGroupV1,
     concurrency,
-    handle: ({ data, signal, deliveryCount, ...message }) =>
-      deliverSends(data.sends, { claim: claimOf(message), redelivered: deliveryCount > 1, signal }),
+    handle: ({ data, signal, ...message }) => deliverSends(data.sends, { claim: claimOf(message), signal }),
   });
 
 /** A send whose request was repeated. What its group's message brought before is found in the database. */
@@ -19,6 +18,5 @@ export const deliverSingleSend = (deliverSends: DeliverSends, concurrency: numbe
     durable: "dispatch-single-sends", // renaming a durable replays its stream
     message: SendOneV1,
     concurrency,
-    handle: ({ data, signal, deliveryCount, ...message }) =>
-      deliverSends([data], { claim: claimOf(message), redelivered: deliveryCount > 1, signal }),
+    handle: ({ data, signal, ...message }) => deliverSends([data], { claim: claimOf(message), signal }),
   });

@@ -29,6 +29,7 @@ const platforms: readonly Platform[] = ["ios", "android", "web"];
 const startingDurables = [
   "dispatch-send-groups",
   "dispatch-single-sends",
+  "dispatch-drain",
   "dispatch-broadcast-ios",
   "dispatch-due",
 ] as const;

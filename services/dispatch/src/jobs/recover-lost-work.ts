@@ -59,11 +59,15 @@ export type RecoverDeps = {
   readonly log: Logger;
 };
 
-/**
- * Goes on with a notification that should have ended, where the message that would is gone: the broker lost its data. Whatever may
- * have been sent is marked as a possible repeat. Does nothing while a message lives. Repeatable, also by two replicas at once.
- */
-export type RecoverLostWork = (document: NotificationState) => Promise<void>;
+export type RecoverLostWork = {
+  /**
+   * Goes on with a notification that should have ended, where the message that would is gone: the broker lost its data. Whatever may
+   * have been sent is marked as a possible repeat. Does nothing while a message lives. Repeatable, also by two replicas at once.
+   */
+  readonly recover: (document: NotificationState) => Promise<void>;
+  /** Has the rows of a small send that were started be sent again at once, by messages of their own and marked: its caller failed. */
+  readonly release: (projectId: ProjectId, id: NotificationId) => Promise<void>;
+};
 
 export const createRecoverLostWork = (deps: RecoverDeps): RecoverLostWork => {
   const { live, lost, notifications, queue, sends, deliveries, pipeline, expand, publishDue, now, log } = deps;
@@ -87,6 +91,13 @@ export const createRecoverLostWork = (deps: RecoverDeps): RecoverLostWork => {
     });
   };
 
+  /** False when somebody else goes on with it. */
+  const releaseRow = async (row: StartedRow): Promise<boolean> => {
+    if (!(await lost.release(row, await devicesOf(row), now()))) return false;
+    await wake(row.projectId, row._id);
+    return true;
+  };
+
   /** True when the row goes on. */
   const recoverRow = async (row: StartedRow): Promise<boolean> => {
     const { _id: id, projectId } = row;
@@ -97,9 +108,8 @@ export const createRecoverLostWork = (deps: RecoverDeps): RecoverLostWork => {
       return false;
     }
     if (await live.ofClaim(claim)) return false;
-    if (!(await lost.release(row, await devicesOf(row), now()))) return false;
+    if (!(await releaseRow(row))) return false;
     log.warn({ projectId, batchId: id }, "the message of a batch is gone: it is sent again as a possible repeat");
-    await wake(projectId, id);
     return true;
   };
 
@@ -138,7 +148,7 @@ export const createRecoverLostWork = (deps: RecoverDeps): RecoverLostWork => {
     if (document.expansion !== "queued") await expandAgain(document);
   };
 
-  return async ({ _id, projectId, expanded, sending }) => {
+  const recover: RecoverLostWork["recover"] = async ({ _id, projectId, expanded, sending }) => {
     if (!expanded) return recoverExpansion(projectId, _id);
     if (sending) {
       if (await live.ofClaim(sending)) return;
@@ -152,5 +162,13 @@ export const createRecoverLostWork = (deps: RecoverDeps): RecoverLostWork => {
     if (!document.final && (await lost.countRoots(projectId, _id)) < expanded.batches) await recoverBatches(document);
     // It was found, or ended a moment ago, by the sweep and not by whoever began it.
     else if (expanded.at === undefined && (released || document.final)) await publishAgain(document);
+  };
+
+  return {
+    recover,
+    release: async (projectId, id) => {
+      await sends.spill(projectId, id);
+      for (const row of await lost.started(projectId, id, now())) await releaseRow(row);
+    },
   };
 };

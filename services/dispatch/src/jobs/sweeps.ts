@@ -24,7 +24,7 @@ type Options = {
   readonly ledger: LedgerReads;
   readonly pipeline: Pick<Pipeline, "followUp">;
   readonly finisher: Finisher;
-  readonly recover: RecoverLostWork;
+  readonly recover: RecoverLostWork["recover"];
   readonly publishDue: PublishDue;
   readonly everyMs: number;
   readonly now: () => Date;

@@ -93,10 +93,10 @@ export const createUserEraser = (db: Db, { spill }: Pick<SmallSendStore, "spill"
       await deliveries.updateOne({ _id, projectId, state }, { $set: { "child.devices": without(child.devices) } });
   };
 
-  /** One that is being sent gets its rows where those of large sends are, and those are looked at after all of these. */
+  /** One that is being sent, or waits for that, gets its rows where those of large sends are, and those are looked at after all of these. */
   const eraseEmbedded = async (document: WithId<NotificationDocument>, isTheirs: IsTheirs): Promise<void> => {
     const { _id, projectId, rows = [] } = document;
-    if (document.sending) return spill(projectId, _id);
+    if (document.sending || (document.queued && !document.final)) return spill(projectId, _id);
     const changes = rows.flatMap((row, at): [string, string][] => {
       const owners = ownersOf(row);
       return owners.some((owner) => owner !== undefined && isTheirs(owner))

@@ -37,8 +37,13 @@ export type NotificationState = {
   /** When the sweep looks at it; absent when it is final, or waits for its turn to be expanded. */
   checkAt?: Date;
   final?: { status: FinalStatus; at: Date; tally: Tally; failures: Failures };
-  /** Its `rows` are being sent for this message; while they move to `deliveries`, `open` is false. */
-  sending?: Claim & { readonly open: boolean };
+  /**
+   * Its `rows` are being sent for this message; while they move to `deliveries`, `open` is false. `slice`: what was taken from a backlog
+   * together.
+   */
+  sending?: Claim & { readonly open: boolean; readonly slice?: string };
+  /** A small send in its project's backlog, until its last event is published. */
+  queued?: true;
 };
 
 export type NotificationRecord = NotificationState & { readonly content: NotificationContent };
@@ -105,6 +110,13 @@ const expansionsIndex: IndexSpec = {
   partial: { expansion: { $exists: true } },
 };
 
+/** A project's backlog of small sends, oldest first. */
+const backlogIndex: IndexSpec = {
+  fields: { projectId: 1, queued: 1, _id: 1 },
+  purpose: "backlog",
+  partial: { queued: { $exists: true } },
+};
+
 const endedIndex: IndexSpec = {
   fields: { "final.at": 1 },
   purpose: "retention",
@@ -129,6 +141,7 @@ export const notificationIndexes = [
   listIndex,
   unfinishedIndex,
   expansionsIndex,
+  backlogIndex,
   endedIndex,
   usersIndex,
   namedIndex,
@@ -140,6 +153,7 @@ export const notificationHints = {
   list: indexName(listIndex),
   unfinished: indexName(unfinishedIndex),
   expansions: indexName(expansionsIndex),
+  backlog: indexName(backlogIndex),
   ended: indexName(endedIndex),
   users: indexName(usersIndex),
   named: indexName(namedIndex),

@@ -4,10 +4,10 @@ import { Binary, type Db, type UpdateFilter } from "mongodb";
 import { addFailures, addTallies, noDevices } from "../domain/counts.ts";
 import { finalStatus } from "../domain/notification-status.ts";
 import type { Settlement } from "../domain/settle-batch.ts";
-import { type Claim, deliveryCollection, type EmbeddedRow, factsOf, newRow, type Run } from "./delivery-document.ts";
+import { type Claim, deliveryCollection, type EmbeddedRow, newRow, type Run } from "./delivery-document.ts";
 import { deliveryEvents } from "./delivery-events.ts";
 import { acceptedEventsOf, allAccepted } from "./delivery-store.ts";
-import { embed, rowsOf } from "./embedded-rows.ts";
+import { embed, rowsOf, runsOf, unclaimed } from "./embedded-rows.ts";
 import {
   type NotificationDocument,
   type NotificationRecord,
@@ -44,11 +44,14 @@ export const createSmallSendStore = (db: Db) => {
   const findOne = findTogether(notifications);
 
   return guardStore({
-    /** Stores a send with its ledger, being sent for `claim`; null when it is there already, whoever put it there. */
+    /**
+     * Stores a send with its ledger: being sent for `claim`, or, where there is none, in its project's backlog. Null when it is there
+     * already, whoever put it there.
+     */
     insert: async (
       send: GroupedSend,
       { batches, unmatched }: { batches: readonly DeliverBatchV1[]; unmatched: readonly string[] },
-      claim: Claim,
+      claim: Claim | undefined,
       now: Date,
     ): Promise<StoredSend | null> => {
       const devices = batches.reduce((sum, batch) => sum + batch.devices.length, 0);
@@ -58,18 +61,20 @@ export const createSmallSendStore = (db: Db) => {
         expanded: { batches: batches.length, devices, unmatched: [...unmatched] },
         ...(batches.length === 0
           ? { final: { status: finalStatus(false, noDevices), at: now, tally: noDevices, failures: {} } }
-          : { sending: { ...claim, open: true }, ...(checkAt && { checkAt }) }),
+          : claim
+            ? { sending: { ...claim, open: true }, ...(checkAt && { checkAt }) }
+            : { queued: true }),
       };
-      const rows = batches.map((batch) => newRow(batch, { claim, now, keepDevices: true }));
+      const rows = batches.map((batch) => newRow(batch, { claim: claim ?? unclaimed, now, keepDevices: true }));
+      const embedded = rows.map(embed);
       const named = rows.some(({ users }) => users !== undefined);
       const inserted = await insertOne({
         ...newDocument(state, send.content),
-        ...(rows.length > 0 && { rows: rows.map(embed) }),
+        ...(rows.length > 0 && { rows: embedded }),
         ...(named && { named: true as const }),
       });
       if (!inserted) return null;
-      const runs = rows.map((row) => ({ ...factsOf(row), startedAt: now, starts: 1, devices: row.devices ?? [] }));
-      return { document: { ...state, content: send.content }, runs };
+      return { document: { ...state, content: send.content }, runs: runsOf({ ...state, rows: embedded }, now) };
     },
 
     /**
@@ -117,7 +122,12 @@ export const createSmallSendStore = (db: Db) => {
      * whoever comes next, and whoever sends finds that it does not end by {@link end} any more.
      */
     spill: async (projectId: ProjectId, id: NotificationId): Promise<void> => {
-      await notifications.updateOne({ _id: id, projectId, "sending.open": true }, { $set: { "sending.open": false } });
+      const key = { _id: id, projectId };
+      await notifications.updateOne({ ...key, "sending.open": true }, { $set: { "sending.open": false } });
+      await notifications.updateOne(
+        { ...key, queued: true, sending: { $exists: false }, rows: { $exists: true }, final: { $exists: false } },
+        { $set: { sending: { ...unclaimed, open: false } } },
+      );
       const document = await findOne({ _id: id, projectId });
       if (!document?.sending || document.sending.open) return;
       await insertMissing(deliveries, rowsOf(document));

@@ -6,8 +6,11 @@ export type QueueLimit = { readonly messages: number; readonly bytes: number };
 
 type Needs = {
   readonly most: QueueLimit;
-  /** How many commands of the project the queue holds. Throws bus-away. */
-  readonly count: (projectId: ProjectId) => Promise<number>;
+  /**
+   * How many sends of the project wait. Undefined: whoever takes them cannot be asked, so what is queued meanwhile is waiting, too.
+   * Throws bus-away.
+   */
+  readonly count: (projectId: ProjectId) => Promise<number | undefined>;
   readonly now: () => Date;
   readonly log: Logger;
 };
@@ -68,10 +71,12 @@ export const createQueueQuota = ({ most, count, now, log }: Needs): QueueQuota =
     queue.countedAt = now().getTime();
     const { waiting, meanBytes, messages, bytes } = queue;
     // Nobody is refused because of what is not known: with the bus away the send itself says so.
-    queue.waiting = await count(projectId).catch((err: unknown) => {
+    const counted = await count(projectId).catch((err: unknown) => {
       log.warn({ err }, "what waits in the queue cannot be counted");
       return 0;
     });
+    if (counted === undefined) return;
+    queue.waiting = counted;
     queue.meanBytes = (waiting * meanBytes + bytes) / (waiting + messages);
     queue.messages -= messages - 1;
     queue.bytes -= bytes - own;
