@@ -25,6 +25,7 @@ const attacks = [
   "hands",
   "facets",
   "queues",
+  "neighbour",
   "batch",
 ] as const;
 const made = "schemathesis";

@@ -23,7 +23,7 @@ export type GroupedOptions = {
   readonly maxBytes?: number;
 };
 
-const grouped = (bus: () => Bus, options: GroupCommitOptions) => {
+const grouped = (bus: () => Bus, options: GroupCommitOptions<Encoded>) => {
   const write = async (messages: readonly Encoded[]): Promise<undefined[]> => {
     await sendTogether(bus(), messages);
     return messages.map(() => undefined);

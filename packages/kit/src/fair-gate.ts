@@ -8,7 +8,10 @@ export type FairGate = {
    * `rate-limited` when the key's line is full, and with `service-away` when too many wait in all.
    */
   enter(key: string, places: number, isGone?: () => boolean): Promise<() => void>;
-  /** Waits for one place, and takes so many more as the key's share has free then, up to `most`. Rejects as {@link FairGate.enter} does. */
+  /**
+   * Waits for one place, and takes so many more as the key's share has free then, up to `most`. However many wait, it waits behind them:
+   * for work that is on disk. Rejects with `service-away` when the service stops.
+   */
   enterUpTo(key: string, most: number): Promise<{ readonly places: number; readonly leave: () => void }>;
   /** The service stops: who waits, and who comes from now on, gets HeraldError `service-away`, which gives their messages back. */
   close(): void;
@@ -126,8 +129,6 @@ export const createFairGate = ({ total, perKey, line: most }: Limits): FairGate 
   /** Resolves to the places that it got: `least`, or up to `most` of what is free. */
   const wait = (key: string, least: number, most: number, isGone = () => false): Promise<number> => {
     if (closed) return Promise.reject(stopping());
-    const refused = refusal(key, lines.get(key) ?? []);
-    if (refused !== undefined) return Promise.reject(refused);
     return new Promise((resolve, reject) => {
       const line = lines.get(key) ?? [];
       lines.set(key, line);
@@ -144,6 +145,8 @@ export const createFairGate = ({ total, perKey, line: most }: Limits): FairGate 
   return {
     enter: async (key, wanted, isGone) => {
       const places = Math.min(wanted, perKey ?? total, total);
+      const refused = closed ? undefined : refusal(key, lines.get(key) ?? []);
+      if (refused !== undefined) throw refused;
       return leaving(key, await wait(key, places, places, isGone));
     },
     enterUpTo: async (key, most) => {

@@ -141,3 +141,14 @@ test("up to so many places: what the key's share has free, and one at least", as
   first.leave();
   expect((await waiting).places).toBeGreaterThanOrEqual(1);
 });
+
+test("up to so many places: waits behind a full line instead of being refused", async () => {
+  const gate = createFairGate({ total: 1, line: { perKey: 1, total: 1 } });
+  const leave = await gate.enter("a", 1);
+  const first = gate.enter("a", 1);
+  await expect(gate.enter("a", 1)).rejects.toMatchObject({ code: "rate-limited" });
+  const last = gate.enterUpTo("a", 5);
+  leave();
+  (await first)();
+  expect((await last).places).toBe(1);
+});

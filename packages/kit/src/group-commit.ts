@@ -7,9 +7,11 @@ type Waiting<Item, Result> = {
   readonly reject: (error: unknown) => void;
 };
 
-export type GroupCommitOptions = {
+export type GroupCommitOptions<Item> = {
   /** Items in one group at most. */
   readonly most: number;
+  /** Whose an item is: where more wait than go into a group, all who have some take turns. Absent: first come, first served. */
+  readonly keyOf?: (item: Item) => string;
   /** Groups that are written at the same time. */
   readonly concurrent: number;
   /**
@@ -35,12 +37,13 @@ export const createGroupCommit = <Item, Result>(
   write: (items: readonly Item[]) => Promise<readonly Result[]>,
   {
     most,
+    keyOf,
     concurrent,
     intervalMs = 0,
     groupBytes = Number.POSITIVE_INFINITY,
     waiting = Number.POSITIVE_INFINITY,
     maxBytes = Number.POSITIVE_INFINITY,
-  }: GroupCommitOptions,
+  }: GroupCommitOptions<Item>,
 ): ((item: Item, bytes?: number) => Promise<Result>) => {
   let queue: Waiting<Item, Result>[] = [];
   let writing = 0;
@@ -67,16 +70,34 @@ export const createGroupCommit = <Item, Result>(
     }
   };
 
-  /** Takes those in front that go together. */
-  const nextGroup = (): Waiting<Item, Result>[] => {
+  /** All that wait, or the first of them as the keys take turns. */
+  const inTurns = (): readonly Waiting<Item, Result>[] => {
+    if (keyOf === undefined || queue.length <= most) return queue;
+    const lines = [...Map.groupBy(queue, ({ item }) => keyOf(item)).values()];
+    if (lines.length === 1) return queue;
+    const turns: Waiting<Item, Result>[] = [];
+    for (let turn = 0; turns.length < most; turn++)
+      for (const line of lines) {
+        const next = line[turn];
+        if (next) turns.push(next);
+      }
+    return turns;
+  };
+
+  /** Takes those that go together. */
+  const nextGroup = (): readonly Waiting<Item, Result>[] => {
     let count = 0;
     let bytes = 0;
-    for (const waiting of queue) {
+    const first = inTurns();
+    for (const waiting of first) {
       bytes += waiting.bytes;
       if (count === most || (count > 0 && bytes > groupBytes)) break;
       count++;
     }
-    return queue.splice(0, count);
+    if (first === queue) return queue.splice(0, count);
+    const group = new Set(first.slice(0, count));
+    queue = queue.filter((waiting) => !group.has(waiting));
+    return [...group];
   };
 
   /** Whether the next group has to wait for its time; then it is pumped when that has come. */

@@ -133,4 +133,26 @@ describe("a group commit", () => {
     }
     await Promise.all(taken);
   });
+
+  test("has keys take turns where more wait than go into a group", async () => {
+    const groups: string[][] = [];
+    let release: () => void = () => {};
+    const commit = createGroupCommit<string, string>(
+      async (items) => {
+        groups.push([...items]);
+        await new Promise<void>((resolve) => {
+          release = resolve;
+        });
+        return items;
+      },
+      { most: 3, concurrent: 1, keyOf: (item) => item[0] ?? "" },
+    );
+    const all = ["a0", "a1", "a2", "a3", "a4", "b1", "c1", "b2"].map((item) => commit(item));
+    for (let at = 0; at < all.length; at++) {
+      release();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(await Promise.all(all)).toEqual(["a0", "a1", "a2", "a3", "a4", "b1", "c1", "b2"]);
+    expect(groups).toEqual([["a0"], ["a1", "b1", "c1"], ["a2", "b2", "a3"], ["a4"]]);
+  });
 });

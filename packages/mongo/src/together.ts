@@ -16,16 +16,22 @@ import { isDuplicateKey } from "./conflicts.ts";
  * A command costs the database, its client and both their kernels far more than a document in it. What is asked while another
  * command is under way goes together in the next one; nothing waits for others to come. Each caller hears of its own document.
  */
-export const inOneCommand = <Item, Result>(command: (items: readonly Item[]) => Promise<readonly Result[]>) =>
+export const inOneCommand = <Item, Result>(
+  command: (items: readonly Item[]) => Promise<readonly Result[]>,
+  /** Whose an item is, so that many of one project do not hold up those of another. */
+  keyOf?: (item: Item) => string,
+) =>
   createGroupCommit<Item, Result>(
     // Who waits behind a command that finds the database away is told so at once, not a timeout later each.
     (items) => command(items).catch((error: unknown) => Promise.reject(orAway(error))),
     // One at a time: a second under way at once makes both smaller, and costs more than its overlap gains.
-    { most: 250, concurrent: 1 },
+    { most: 250, concurrent: 1, ...(keyOf && { keyOf }) },
   );
 
 /** A document of a service, which is one project's. */
 type Owned = Document & { readonly _id: string; readonly projectId: string };
+
+const projectOf = ({ projectId }: Pick<Owned, "projectId">): string => projectId;
 
 type Inserted = { readonly done: true } | { readonly done: false } | { readonly error: unknown };
 
@@ -41,7 +47,7 @@ export const insertTogether = <Doc extends Owned>(collection: Collection<Doc>): 
     } catch (error) {
       return outcomes(error, docs.length);
     }
-  });
+  }, projectOf);
   return async (doc) => {
     const inserted = await commit(doc);
     if ("error" in inserted) throw inserted.error;
@@ -84,27 +90,30 @@ type Update<Doc> = {
 export const updateTogether = <Doc extends Owned>(
   collection: Collection<Doc>,
 ): ((key: Key, condition: Filter<Doc>, update: UpdateFilter<Doc>) => Promise<Updated>) => {
-  const commit = inOneCommand<Update<Doc>, Updated>(async (updates) => {
-    // Of one collection's updates, so that what reads the same as JSON is the same.
-    const same = Map.groupBy(updates, ({ condition, update }) => JSON.stringify([condition, update]));
-    const operations = [...same.values()].map((all): AnyBulkWriteOperation<Doc> => {
-      const [first] = all as [Update<Doc>, ...Update<Doc>[]];
-      const keys = {
-        _id: anyOf(all.map(({ key }) => key._id).sort()),
-        projectId: anyOf(all.map(({ key }) => key.projectId)),
-      };
-      const operation = {
-        filter: { ...first.condition, ...keys } as Filter<Doc>,
-        update: first.update,
-        hint: "_id_",
-      };
-      // One alone the driver itself tries again when its connection breaks.
-      return all.length === 1 ? { updateOne: operation } : { updateMany: operation };
-    });
-    const { matchedCount } = await collection.bulkWrite(operations, { ordered: false });
-    if (matchedCount === updates.length) return updates.map(() => "updated");
-    return updates.map(() => (matchedCount === 0 ? "not found" : "unknown"));
-  });
+  const commit = inOneCommand<Update<Doc>, Updated>(
+    async (updates) => {
+      // Of one collection's updates, so that what reads the same as JSON is the same.
+      const same = Map.groupBy(updates, ({ condition, update }) => JSON.stringify([condition, update]));
+      const operations = [...same.values()].map((all): AnyBulkWriteOperation<Doc> => {
+        const [first] = all as [Update<Doc>, ...Update<Doc>[]];
+        const keys = {
+          _id: anyOf(all.map(({ key }) => key._id).sort()),
+          projectId: anyOf(all.map(({ key }) => key.projectId)),
+        };
+        const operation = {
+          filter: { ...first.condition, ...keys } as Filter<Doc>,
+          update: first.update,
+          hint: "_id_",
+        };
+        // One alone the driver itself tries again when its connection breaks.
+        return all.length === 1 ? { updateOne: operation } : { updateMany: operation };
+      });
+      const { matchedCount } = await collection.bulkWrite(operations, { ordered: false });
+      if (matchedCount === updates.length) return updates.map(() => "updated");
+      return updates.map(() => (matchedCount === 0 ? "not found" : "unknown"));
+    },
+    ({ key }) => key.projectId,
+  );
   return (key, condition, update) => commit({ key, condition, update });
 };
 
@@ -125,6 +134,6 @@ export const findTogether = <Doc extends Owned, Projection extends keyof Doc = k
       const doc = byId.get(_id);
       return doc?.projectId === projectId ? doc : null;
     });
-  });
+  }, projectOf);
   return (key) => commit(key);
 };
