@@ -75,13 +75,12 @@ test("a crash after the command and before it was stored commands it again, and 
   await expansion(projectId, id);
   await eventually(async () => expect(await stored([id])).toMatchObject([{ expansion: "running" }]));
   await collection().updateOne({ _id: id }, { $set: { expansion: "queued" }, $unset: { checkAt: "" } });
-  // Whatever comes next of the project finds it.
+  // Whatever ends next of the project finds it.
   const next = await send(projectId);
   await expansion(projectId, next);
+  await end(projectId, next);
   await eventually(async () => expect(await stored([id])).toMatchObject([{ expansion: "running" }]));
-  for (const one of [id, next]) {
-    await end(projectId, one);
-    await final(projectId, one);
-  }
+  await end(projectId, id);
+  for (const one of [id, next]) await final(projectId, one);
   expect(await stored([id])).not.toMatchObject([{ expansion: expect.anything() }]);
 });

@@ -41,7 +41,7 @@ export const startNotification = ({
     const document = inserted?.document ?? (await notifications.get(data.projectId, data.notificationId));
     if (!document || document.final || document.expanded) return;
     if (document.dueAt) await schedule(wakeUp(document, document.dueAt));
-    else await expandQueued(document.projectId);
+    else await expandQueued(document.projectId, inserted?.document);
     if (inserted) await announce({ ...document, outbox: inserted.outbox });
     else await flush(document);
   };

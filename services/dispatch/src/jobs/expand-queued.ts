@@ -2,6 +2,7 @@ import type { NotificationId, ProjectId } from "@herald/contracts";
 import { createGroupCommit, type Logger, type Repeating, repeat } from "@herald/kit";
 import type { Expand } from "../delivery/expand.ts";
 import type { ExpansionQueue } from "../stores/expansion-queue.ts";
+import type { NotificationRecord } from "../stores/notification-document.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 
 /**
@@ -14,8 +15,13 @@ const maxRunning = 32;
 const checkAfterMs = 60_000;
 const sweepEveryMs = 30_000;
 
-/** Commands the expansion of a project's queued notifications, oldest first, as many as may be under way. Repeatable. */
-export type ExpandQueued = (projectId: ProjectId) => Promise<void>;
+/**
+ * Commands the expansion of a project's queued notifications, oldest first, as many as may be under way. Repeatable. `added`: one that
+ * was just put there, which need not be read where there is room for it at once.
+ */
+export type ExpandQueued = (projectId: ProjectId, added?: NotificationRecord) => Promise<void>;
+
+type Asked = { readonly projectId: ProjectId; readonly added: NotificationRecord | undefined };
 
 type Deps = {
   readonly queue: ExpansionQueue;
@@ -30,28 +36,34 @@ export const createExpandQueued = ({ queue, notifications, expand, now }: Deps):
     if (document && !document.final && !document.expanded) await expand(document);
   };
 
-  const one: ExpandQueued = async (projectId) => {
-    const running = await queue.countRunning(projectId, maxRunning);
-    if (running >= maxRunning) return;
-    const next = await queue.oldest(projectId, maxRunning - running);
+  const one = async (projectId: ProjectId, asked: readonly Asked[]): Promise<void> => {
+    const room = maxRunning - (await queue.countRunning(projectId, maxRunning));
+    if (room <= 0) return;
+    const added = asked.flatMap((one) => one.added ?? []);
+    // Others may be in the queue only where all places are taken, or a crash left them there, and then somebody asks for the queue.
+    const known = added.length === asked.length && added.length <= room;
+    const next = known ? added.map(({ _id }) => _id) : await queue.oldest(projectId, room);
     if (next.length === 0) return;
     // Commanded first: a crash in between commands it again, and registry makes the same batches of a repeat.
-    await Promise.all(next.map((id) => command(projectId, id)));
+    await Promise.all(known ? added.map((document) => expand(document)) : next.map((id) => command(projectId, id)));
     await queue.start(projectId, next, new Date(now().getTime() + checkAfterMs));
   };
 
   // One round at a time, so that no project is read while its last command is not yet stored. What comes meanwhile shares the next.
-  const commit = createGroupCommit<ProjectId, PromiseSettledResult<void>>(
-    async (projectIds) => {
-      const projects = [...new Set(projectIds)];
-      const results = await Promise.allSettled(projects.map(one));
-      const byProject = new Map(projects.map((id, at) => [id, results[at]]));
-      return projectIds.map((id) => byProject.get(id) as PromiseSettledResult<void>);
+  const commit = createGroupCommit<Asked, PromiseSettledResult<void>>(
+    async (all) => {
+      const byProject = Map.groupBy(all, ({ projectId }) => projectId);
+      const results = new Map(
+        await Promise.all(
+          [...byProject].map(async ([id, asked]) => [id, (await Promise.allSettled([one(id, asked)]))[0]] as const),
+        ),
+      );
+      return all.map(({ projectId }) => results.get(projectId) as PromiseSettledResult<void>);
     },
     { most: 1_000, concurrent: 1 },
   );
-  return async (projectId) => {
-    const result = await commit(projectId);
+  return async (projectId, added) => {
+    const result = await commit({ projectId, added });
     if (result.status === "rejected") throw result.reason;
   };
 };
