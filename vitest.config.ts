@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
 const conditions = ["@herald/source"];
@@ -8,14 +9,16 @@ const environments = { __vitest__: { resolve: { conditions } } };
 const globalSetup = ["packages/testing/src/global-setup.ts"];
 
 const report = process.env.HERALD_TEST_REPORT;
-/** Where machines are shared a second try tells a stall from a fault; the screen names the test that needed one. */
-const retry = process.env.CI ? 1 : 0;
+/** Workers and the services that they start read the same files again and again: half of what a start costs is compiling them. */
+process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, "node_modules/.cache/node-compile");
 
 /** The suffix of a test file decides its tier: pure, on a real broker and database, or the whole system over HTTP. */
 export default defineConfig({
   test: {
     // Whoever counts the results reads the runner's own report, not its screen.
     reporters: report ? ["default", ["json", { outputFile: report }]] : ["default"],
+    isolate: false, // what a file imports is loaded once for each worker; nothing of ours keeps state in a module that a test changes
+    maxWorkers: 3, // of two cores one waits half of the time: for answers, for what is away, for timeouts
     projects: [
       {
         resolve,
@@ -23,7 +26,6 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["{packages,services}/*/{src,test}/**/*.unit.test.ts", "bench/src/**/*.unit.test.ts"],
-          retry,
           testTimeout: 30_000, // properties tried on hundreds of values, on a machine with other work
         },
       },
@@ -33,12 +35,10 @@ export default defineConfig({
         environments,
         test: {
           name: "int",
-          retry,
           include: ["{packages,services}/*/{src,test}/**/*.int.test.ts"],
           globalSetup,
           testTimeout: 30_000, // a dependency that is away and comes back takes its retries with it
           hookTimeout: 60_000,
-          maxWorkers: 2, // each file has its own broker, and the database has two cores on most machines
           fileParallelism: !process.env.HERALD_NATS_URL, // one broker for all files, and streams have fixed names
         },
       },
@@ -48,12 +48,10 @@ export default defineConfig({
         environments,
         test: {
           name: "e2e",
-          retry,
           include: ["{e2e,packages/*/test}/**/*.e2e.test.ts"],
           globalSetup,
           testTimeout: 120_000,
           hookTimeout: 180_000, // may be the first to fetch the programs
-          maxWorkers: 2, // each file is a whole system, and waits for most of its time
         },
       },
     ],

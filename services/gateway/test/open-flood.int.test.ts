@@ -45,7 +45,7 @@ const newOpen = () => {
 const open = ({ notificationId, token }: { notificationId: string; token: string }) =>
   system.call(`PUT /api/v1/notifications/${notificationId}/open`, { body: { project_id: project.id, token } });
 
-const flood = 50_000;
+const flood = 10_000;
 // The flood, the gateway and the services behind it share one process here, so it may not be further behind than questions wait.
 const connections = 4;
 /** Answers that one connection may be behind. */
