@@ -1,25 +1,25 @@
 import { expectStatus } from "@herald/testing";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect } from "vitest";
 import type { Project } from "./harness/project.ts";
+import { test } from "./harness/shared-system.ts";
 import { payloadOf } from "./harness/simulators.ts";
-import { type System, startSystem, tellOnFailure } from "./harness/system.ts";
+import { type System, tellOnFailure } from "./harness/system.ts";
 
 let system: System;
 let project: Project;
-beforeAll(async () => {
-  system = await startSystem();
+test.beforeAll(async ({ system: shared }) => {
+  system = shared;
   project = await system.project();
 });
-afterAll(() => system?.stop());
 tellOnFailure(() => system);
 
 /** What arrived, and where. */
 const arrived = async () => {
   const pushes = await system.simulators.pushes();
-  return pushes.map((push) => {
-    const { notification_id, aps } = payloadOf(push);
+  return pushes.flatMap((push) => {
+    const { project_id, notification_id, aps } = payloadOf(push);
     const { title } = (aps?.alert ?? {}) as { title?: string };
-    return { id: notification_id, title, token: push.token };
+    return project_id === project.id ? [{ id: notification_id, title, token: push.token }] : [];
   });
 };
 

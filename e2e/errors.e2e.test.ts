@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { Problem } from "@herald/contracts";
 import { type Answered, eventually, expectStatus, type Request, request } from "@herald/testing";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect } from "vitest";
 import { apnsToken, type Project } from "./harness/project.ts";
+import { test } from "./harness/shared-system.ts";
 import { payloadOf } from "./harness/simulators.ts";
-import { type System, startSystem, tellOnFailure } from "./harness/system.ts";
+import { type System, tellOnFailure } from "./harness/system.ts";
 
 let system: System;
 let project: Project;
@@ -12,8 +13,8 @@ let stranger: Project;
 /** What the projects have, for the calls of the tables. */
 const made = { device: "", credential: "", token: "", topic: "", notification: "", readOnly: "" };
 const foreign = { device: "", topic: "", notification: "" };
-beforeAll(async () => {
-  system = await startSystem();
+test.beforeAll(async ({ system: shared }) => {
+  system = shared;
   [project, stranger] = [await system.project(), await system.project()];
   const { device, credential } = await project.register();
   Object.assign(made, { device: device.id, token: device.token, credential });
@@ -26,7 +27,6 @@ beforeAll(async () => {
   foreign.notification = (await stranger.send({ title: "Secret", targets: [foreign.device] })).id;
   await project.final(made.notification);
 });
-afterAll(() => system?.stop());
 tellOnFailure(() => system);
 
 const example = "01m7yrszajfsprzbd1z1br2ywr";

@@ -1,16 +1,18 @@
 import { expectStatus, request } from "@herald/testing";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect } from "vitest";
 import { apnsToken, type Project } from "./harness/project.ts";
+import { test } from "./harness/shared-system.ts";
 import { deviceOf, payloadOf } from "./harness/simulators.ts";
-import { type System, startSystem, tellOnFailure } from "./harness/system.ts";
+import { type System, tellOnFailure } from "./harness/system.ts";
 
 let system: System;
 let project: Project;
-beforeAll(async () => {
-  system = await startSystem();
+let begun = 0;
+test.beforeAll(async ({ system: shared }) => {
+  system = shared;
+  begun = system.logs.lines.length;
   project = await system.project();
 });
-afterAll(() => system?.stop());
 tellOnFailure(() => system);
 
 const client = (route: string, body: unknown, token?: string) =>
@@ -241,6 +243,6 @@ describe("what arrives", () => {
 });
 
 test("in all of this nothing went wrong inside", () => {
-  const complaints = system.logs.lines.filter(({ level }) => level === "error" || level === "fatal");
+  const complaints = system.logs.lines.slice(begun).filter(({ level }) => level === "error" || level === "fatal");
   expect(complaints.map(({ line }) => line)).toEqual([]);
 });

@@ -3,18 +3,18 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { NotificationOpenedV1 } from "@herald/contracts";
 import { eventually, natsRefusal, readStream, request } from "@herald/testing";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect } from "vitest";
 import type { Project } from "./harness/project.ts";
+import { test } from "./harness/shared-system.ts";
 import { deviceOf, payloadOf } from "./harness/simulators.ts";
-import { type System, startSystem, tellOnFailure } from "./harness/system.ts";
+import { type System, tellOnFailure } from "./harness/system.ts";
 
 let system: System;
 let project: Project;
-beforeAll(async () => {
-  system = await startSystem();
+test.beforeAll(async ({ system: shared }) => {
+  system = shared;
   project = await system.project();
 });
-afterAll(() => system?.stop());
 tellOnFailure(() => system);
 
 const client = (route: string, body: unknown) => request(`${system.gateway}/api/v1`, route, { body });

@@ -1,16 +1,15 @@
 import { type Delivery, ProviderPausedV1, ProviderResumedV1 } from "@herald/contracts";
 import type { Rule } from "@herald/simulators";
 import { eventually, expectStatus } from "@herald/testing";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, describe } from "vitest";
 import { eventsOf } from "./harness/compare-events.ts";
-import { checkInvariants, nothingBroken } from "./harness/invariants.ts";
 import { apnsToken, type Project } from "./harness/project.ts";
 import { seed } from "./harness/seed.ts";
+import { test } from "./harness/shared-system.ts";
+import { withRepeat } from "./harness/silences.ts";
 import { payloadOf } from "./harness/simulators.ts";
-import { type System, startSystem, tellOnFailure } from "./harness/system.ts";
+import { type System, tellOnFailure } from "./harness/system.ts";
 
-/** The first repeat comes at a random moment of ten seconds, and the clock under it has a safety net of some more. */
-const withRepeat = 45_000;
 const lastYear = Date.now() - 365 * 86_400_000;
 
 /** What the provider says about one device, and what becomes of its delivery and of the device. */
@@ -142,11 +141,11 @@ const rules: Rule[] = [
 ];
 
 let system: System;
-beforeAll(async () => {
-  system = await startSystem({ env: { HERALD_DISPATCH_REQUEST_TIMEOUT: "2s" } });
+test.beforeAll(async ({ system: shared }) => {
+  system = shared;
   await system.simulators.script(rules);
 });
-afterAll(() => system?.stop());
+afterAll(() => system.simulators.script([]));
 tellOnFailure(() => system);
 
 const pushesOf = async (id: string) =>
@@ -249,22 +248,4 @@ describe.concurrent("what the provider says about one device", () => {
     );
     for (const device of doubtful) expect(active).toContain(device.id);
   });
-});
-
-test("GOAWAY every 50 streams and one stream to begin with: each device gets it once", async () => {
-  await system.simulators.script([
-    { provider: "apns", goaway: 50 },
-    { provider: "apns", oneStreamStart: true },
-  ]);
-  const project = await system.project();
-  await seed(system, project, 1_000, { topics: ["everyone"] });
-  const { id } = await project.send({ title: "Hello", targets: ["everyone"] });
-  expect(await checkInvariants(system, project, [{ id, devices: 1_000 }])).toEqual({
-    ...nothingBroken,
-    repeated: 0,
-    deliveries: 1_000,
-  });
-  const done = await project.final(id);
-  expect(done.counts).toMatchObject({ accepted: 1_000 });
-  expect((await project.deliveries(id)).filter(({ possible_repeat }) => possible_repeat)).toEqual([]);
 });

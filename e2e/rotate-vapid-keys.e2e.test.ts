@@ -4,22 +4,22 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { WebPushKey } from "@herald/contracts";
 import { expectStatus, request } from "@herald/testing";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect } from "vitest";
 import type { Project } from "./harness/project.ts";
+import { test } from "./harness/shared-system.ts";
 import { shellBlocks } from "./harness/shell-blocks.ts";
 import { deviceOf, payloadOf } from "./harness/simulators.ts";
-import { type System, startSystem, tellOnFailure } from "./harness/system.ts";
+import { type System, tellOnFailure } from "./harness/system.ts";
 
 const run = promisify(execFile);
 const page = join(import.meta.dirname, "../docs/how-to/rotate-vapid-keys.md");
 
 let system: System;
 let project: Project;
-beforeAll(async () => {
-  system = await startSystem();
+test.beforeAll(async ({ system: shared }) => {
+  system = shared;
   project = await system.project("Rotation");
 });
-afterAll(() => system?.stop());
 tellOnFailure(() => system);
 
 /** What the how-to page says under a heading, run as its reader would. Answers what the last command printed. */

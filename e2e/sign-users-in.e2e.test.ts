@@ -5,10 +5,11 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { freePort } from "@herald/local-stack";
 import { eventually } from "@herald/testing";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect } from "vitest";
 import { apnsToken, type Project } from "./harness/project.ts";
+import { test } from "./harness/shared-system.ts";
 import { codeBlocks, shellBlocks } from "./harness/shell-blocks.ts";
-import { type System, startSystem, tellOnFailure } from "./harness/system.ts";
+import { type System, tellOnFailure } from "./harness/system.ts";
 
 const run = promisify(execFile);
 let page: string;
@@ -31,9 +32,9 @@ const follow = async (heading: string, variables: Record<string, string> = {}) =
     .map((line) => JSON.parse(line));
 };
 
-beforeAll(async () => {
+test.beforeAll(async ({ system: shared }) => {
   page = await readFile(join(import.meta.dirname, "../docs/how-to/sign-users-in.md"), "utf8");
-  system = await startSystem();
+  system = shared;
   project = await system.project("Users");
   const [created] = await follow("Create an identity secret");
   secret = created.secret;
@@ -45,7 +46,6 @@ afterAll(async () => {
     backend.kill();
     await ended;
   }
-  await system?.stop();
 });
 tellOnFailure(() => system);
 

@@ -5,19 +5,20 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { freePort } from "@herald/local-stack";
 import { eventually } from "@herald/testing";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect } from "vitest";
 import type { Project } from "./harness/project.ts";
+import { test } from "./harness/shared-system.ts";
 import { codeBlocks, shellBlocks } from "./harness/shell-blocks.ts";
-import { type System, startSystem, tellOnFailure } from "./harness/system.ts";
+import { type System, tellOnFailure } from "./harness/system.ts";
 
 const run = promisify(execFile);
 let page: string;
 let system: System;
 let project: Project;
 const receivers: ChildProcess[] = [];
-beforeAll(async () => {
+test.beforeAll(async ({ system: shared }) => {
   page = await readFile(join(import.meta.dirname, "../docs/how-to/webhooks.md"), "utf8");
-  system = await startSystem();
+  system = shared;
   project = await system.project("Webhooks");
 });
 afterAll(async () => {
@@ -26,7 +27,6 @@ afterAll(async () => {
     receiver.kill();
     await ended;
   }
-  await system?.stop();
 });
 tellOnFailure(() => system);
 

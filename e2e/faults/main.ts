@@ -1,6 +1,7 @@
+import { writeFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import { readReliability, writeReliability } from "../harness/reliability-page.ts";
-import { type Outcome, page, remarks, screenTable, verdictOf } from "./show.ts";
+import { type Outcome, page, remarks, screenTable, type Verdict, verdictOf } from "./show.ts";
 import { openStages } from "./stages.ts";
 import { rows } from "./table.ts";
 import { seconds } from "./trial.ts";
@@ -12,6 +13,7 @@ const usage = `npm run test:faults -- [--long] [--only <row>[,<row>]] [--lanes <
   --only    ${rows.map(({ name }) => name).join(", ")}
   --lanes   rows that run at a time; default 2, 1 with --long
   --older   the commit to run beside this tree; default: before the last new golden example
+  --report  a file for how many rows passed, failed and could not be tried here, as JSON
   --write   writes docs/reliability.md but for its part on hostile input`;
 
 const say = (line: string) => process.stderr.write(`${line}\n`);
@@ -21,6 +23,7 @@ const { values } = parseArgs({
     only: { type: "string", multiple: true, default: [] },
     lanes: { type: "string" },
     older: { type: "string" },
+    report: { type: "string" },
     write: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
@@ -58,7 +61,10 @@ await stages.close();
 
 const all = chosen.flatMap(({ name }) => outcomes.get(name) ?? []);
 console.log(`\n${screenTable(all)}\n`);
-const failed = all.filter((one) => verdictOf(one) === "failed").length;
+const count = (verdict: Verdict) => all.filter((one) => verdictOf(one) === verdict).length;
+const failed = count("failed");
+if (values.report)
+  await writeFile(values.report, JSON.stringify({ passed: count("passed"), failed, notHere: count("not here") }));
 console.log(`${all.length} rows in ${seconds(performance.now() - begun)}, ${failed} failed`);
 if (values.write) {
   const command = `npm run test:faults${values.long ? " -- --long" : ""}`;

@@ -8,14 +8,17 @@ import { databaseRows } from "./rows/database.ts";
 import { diskFull } from "./rows/disk-full.ts";
 import { gracefulRows } from "./rows/graceful.ts";
 import { killedServices } from "./rows/killed-services.ts";
+import { singleSendRows } from "./rows/single-sends.ts";
 import { slowApns } from "./rows/slow-apns.ts";
 import { streamRows } from "./rows/streams.ts";
+import { threePlatforms } from "./rows/three-platforms.ts";
 import { verdictRows } from "./rows/verdicts.ts";
 import { sideBySide } from "./rows/versions.ts";
 
 /** Every fault that is tried. The longest first, so that what runs beside them is done in their time. */
 export const rows: readonly Row[] = [
   ...killedServices,
+  threePlatforms,
   ...databaseRows,
   ...brokerRows,
   brokerLost,
@@ -26,6 +29,7 @@ export const rows: readonly Row[] = [
   ...gracefulRows,
   ...clusterRows,
   diskFull,
+  ...singleSendRows,
   ...clockRows,
   sideBySide,
 ];

@@ -54,7 +54,11 @@ export type Trial = {
 /** A project on three platforms with an audience, under load: single sends, opens and what the row adds. */
 export async function startTrial(
   system: System,
-  { each = 200, script = slowCrowd as readonly object[] }: { each?: number; script?: readonly object[] } = {},
+  {
+    each = 200,
+    script = slowCrowd as readonly object[],
+    perSecond = 10,
+  }: { each?: number; script?: readonly object[]; perSecond?: number } = {},
 ): Promise<Trial> {
   await system.simulators.script(script);
   const project = await system.project("Trial", providers);
@@ -63,7 +67,7 @@ export async function startTrial(
   const singles = await seed(system, project, 20, { prefix: single });
   const bystander = await system.project("Bystander");
   const [probe] = await seed(system, bystander, 1, { prefix: single });
-  const load = startLoad(system, project, singles);
+  const load = startLoad(system, project, singles, { perSecond });
   const begunAt = new Date();
   const own: Promised[] = [];
   const problems: string[] = [];

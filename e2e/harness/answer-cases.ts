@@ -132,9 +132,9 @@ export type Silence = {
   readonly headers?: Record<string, string>;
   readonly seconds: number;
 };
-export const silences: readonly Silence[] = [
-  { platform: "android", seconds: 60 },
-  ...[30, 5, 1].flatMap((seconds) =>
+const silencesOf = (...all: readonly number[]): Silence[] =>
+  all.flatMap((seconds) =>
     platforms.map((platform) => ({ platform, seconds, headers: { "retry-after": String(seconds) } })),
-  ),
-];
+  );
+export const shortSilences: readonly Silence[] = silencesOf(5, 1);
+export const silences: readonly Silence[] = [{ platform: "android", seconds: 60 }, ...silencesOf(30), ...shortSilences];

@@ -9,6 +9,8 @@ import type { System } from "./system.ts";
 
 /** Nothing is taken while the bus is away, which is for 60 s in the longest of the faults, and a while to notice its return. */
 const takenWithinMs = 120_000;
+/** A second, of one sender. */
+const sendsOfOne = 10;
 
 /** As a backend that does it right: the same key until there is a 202, through dead gateways and 503s. */
 export function sendSurely(
@@ -41,20 +43,31 @@ export type Load = {
   stop(): Promise<void>;
 };
 
-/** A send a tenth of a second to one of the devices, and an open for every tenth push that arrives in the project. */
-export function startLoad(system: System, project: Project, devices: readonly { token: string }[]): Load {
+/**
+ * Sends to one of the devices, `perSecond` of them while answers come at once, and an open for every tenth push that arrives in the
+ * project. Each sender of ten a second waits for its answer, so that nothing piles up while nobody answers.
+ */
+export function startLoad(
+  system: System,
+  project: Project,
+  devices: readonly { token: string }[],
+  { perSecond = 10 }: { perSecond?: number } = {},
+): Load {
   const promised: Promised[] = [];
   const opened = new Set<string>();
   const answers = new Map<number, number>();
   const reads = new Map<number, number>();
+  let sent = 0;
   let stopping = false;
   let failure: unknown;
 
   const countIn = (counts: Map<number, number>) => (status: number) => {
     counts.set(status, (counts.get(status) ?? 0) + 1);
   };
+  const senders = Math.ceil(perSecond / sendsOfOne);
   const sendOn = async () => {
-    for (let number = 0; !stopping; number++) {
+    while (!stopping) {
+      const number = sent++;
       const token = devices[number % devices.length]?.token;
       const id = await sendSurely(
         project,
@@ -62,8 +75,9 @@ export function startLoad(system: System, project: Project, devices: readonly { 
         countIn(answers),
       );
       promised.push({ id, devices: 1 });
-      await project.call(`GET /notifications/${id}`).then(({ status }) => countIn(reads)(status), noAnswer);
-      await delay(100); // the load's own pace: it waits for nothing
+      if (number % senders === 0)
+        await project.call(`GET /notifications/${id}`).then(({ status }) => countIn(reads)(status), noAnswer);
+      await delay(1_000 / sendsOfOne); // the load's own pace: it waits for nothing
     }
   };
   const openOn = async () => {
@@ -81,7 +95,7 @@ export function startLoad(system: System, project: Project, devices: readonly { 
     }
   };
   const work = Promise.all(
-    [sendOn, openOn].map((one) =>
+    [...Array<typeof sendOn>(senders).fill(sendOn), openOn].map((one) =>
       one().catch((error: unknown) => {
         failure ??= error;
         stopping = true;

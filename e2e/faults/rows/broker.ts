@@ -1,11 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { eventually, request } from "@herald/testing";
 import type { System } from "../../harness/system.ts";
+import { expectUnavailable, expectUnavailableRoutes } from "../away.ts";
 import type { Row } from "../row.ts";
 import { startTrial, type Trial } from "../trial.ts";
 
 /** While the bus is away nothing is accepted, and whoever asks is told when to come again. */
-export async function expectRefusals(system: System, { project, load, problem }: Trial): Promise<void> {
+export async function expectRefusals(system: System, trial: Trial, broadcast: string): Promise<void> {
+  const { project, load, problem } = trial;
   await eventually(
     async () => {
       const { status, text } = await request(system.gateway, "GET /readyz");
@@ -18,11 +20,12 @@ export async function expectRefusals(system: System, { project, load, problem }:
   const before = load.promised.length;
   const notification = { title: "Into the void", targets: ["topic:nobody"] };
   const answers = await Promise.all(
-    Array.from({ length: 10 }, () => project.call("POST /notifications", { body: { notification } })),
+    Array.from({ length: 20 }, () => project.call("POST /notifications", { body: { notification } })),
   );
-  for (const { status, headers } of answers)
-    if (status !== 503 || !(Number(headers.get("retry-after")) > 0))
-      problem(`a send was answered ${status} with Retry-After ${headers.get("retry-after")} while the bus was away`);
+  for (const answer of answers) expectUnavailable(trial, "POST /notifications", answer);
+  await expectUnavailableRoutes(trial, ["GET /devices", `GET /notifications/${broadcast}`]);
+  const live = await request(system.gateway, "GET /livez");
+  if (live.status !== 200) problem(`the gateway is said to be dead (${live.status}) while the bus is away`);
   if (load.promised.length > before) problem("a send was answered 202 while the bus was away");
 }
 
@@ -35,17 +38,17 @@ const rows = {
 const brokerRow = (how: keyof typeof rows): Row => ({
   name: `nats-${how}`,
   fault: rows[how].fault,
-  pass: "never a 202 while it is away, 503 with Retry-After; consumers resume by themselves",
+  pass: "never a 202 while it is away, 503 with Retry-After; consumers resume by themselves; no duplicate",
   run: async ({ long, start }) => {
     const system = await start();
     const trial = await startTrial(system);
     const { away } = rows[how];
     for (let round = 0; round < (long ? 3 : 1); round++) {
-      await trial.broadcastUnderWay();
+      const broadcast = await trial.broadcastUnderWay();
       if (how === "freeze") await system.broker.freeze();
       if (how === "kill") await system.broker.kill();
       if (away) {
-        await expectRefusals(system, trial);
+        await expectRefusals(system, trial, broadcast);
         await delay(long ? away.long : away.short);
       }
       if (how === "freeze") await system.broker.thaw();
@@ -53,7 +56,11 @@ const brokerRow = (how: keyof typeof rows): Row => ({
       await trial.recovered();
       await system.ready();
     }
-    return trial.finish({ timeoutMs: 90_000 });
+    if (away && !trial.load.answers.has(503)) trial.problem("the load has met no 503");
+    const findings = await trial.finish({ timeoutMs: 90_000 });
+    const { marked } = findings.repeated;
+    if (marked > 0) trial.problem(`${marked} came twice`);
+    return findings;
   },
 });
 

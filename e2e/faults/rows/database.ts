@@ -1,39 +1,62 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { freePort, type RunningServer, startMongo } from "@herald/local-stack";
-import { NotHere, type Row } from "../row.ts";
+import { expectDatabaseAway } from "../away.ts";
+import { NotHere, type Row, type Stage } from "../row.ts";
 import { startTrial } from "../trial.ts";
 
 const rows = {
   stop: "the database stopped for 60 s (short: 15 s)",
   kill: "the database killed, away for 60 s (short: 15 s)",
   freeze: "the database frozen by SIGSTOP for 60 s (short: 15 s)",
+  cut: "every connection to the database broken, and none let through for 60 s (short: 15 s)",
 } as const;
+
+/** A server of the row's own, which can be broken. Throws NotHere where it is not a process of ours. */
+export async function startDatabase({ defer, folder }: Pick<Stage, "defer" | "folder">) {
+  const [dataDir, port] = [await folder(), await freePort()];
+  const begin = () => startMongo({ dataDir, port, env: process.env, progress: () => {} });
+  let server: RunningServer = await begin();
+  defer(() => server.stop());
+  if (server.pids.length === 0) throw new NotHere(`the database is not a process of ours: ${server.source.why}`);
+  const signal = (name: NodeJS.Signals) => {
+    for (const pid of server.pids) process.kill(pid, name);
+  };
+  return {
+    url: server.url,
+    stop: () => server.stop(),
+    kill: async () => {
+      const { ended } = server;
+      signal("SIGKILL");
+      await ended;
+    },
+    freeze: () => signal("SIGSTOP"),
+    thaw: () => signal("SIGCONT"),
+    /** Again, on the same port with the same data. */
+    begin: async () => {
+      server = await begin();
+    },
+  };
+}
 
 const databaseRow = (how: keyof typeof rows): Row => ({
   name: `database-${how}`,
   fault: rows[how],
   pass: "sends are still 202; no duplicate",
-  run: async ({ long, start, defer, folder }) => {
-    const dataDir = await folder();
-    const port = await freePort();
-    const begin = () => startMongo({ dataDir, port, env: process.env, progress: () => {} });
-    let server: RunningServer = await begin();
-    defer(() => server.stop());
-    if (server.pids.length === 0) throw new NotHere(`the database is not a process of ours: ${server.source.why}`);
+  run: async (stage) => {
+    const { long, start } = stage;
+    const server = await startDatabase(stage);
     const system = await start({ mongoUrl: server.url });
     const trial = await startTrial(system);
-    await trial.broadcastUnderWay();
+    const broadcast = await trial.broadcastUnderWay();
 
-    const signal = (name: NodeJS.Signals) => {
-      for (const pid of server.pids) process.kill(pid, name);
-    };
-    const { ended } = server;
-    if (how === "freeze") signal("SIGSTOP");
-    else if (how === "kill") signal("SIGKILL");
+    if (how === "cut") await system.database.cut();
+    else if (how === "freeze") server.freeze();
+    else if (how === "kill") await server.kill();
     else await server.stop();
-    if (how === "kill") await ended;
     const answered = new Map(trial.load.answers);
+    const taken = trial.load.promised.length;
     const until = Date.now() + (long ? 60_000 : 15_000);
+    if (how !== "freeze") await expectDatabaseAway(system, trial, broadcast);
     while (Date.now() < until) {
       await trial.broadcast();
       await delay(2_000);
@@ -42,8 +65,11 @@ const databaseRow = (how: keyof typeof rows): Row => ({
       if (status !== 202 && count > (answered.get(status) ?? 0))
         trial.problem(`a send was answered ${status} while the database was away`);
 
-    if (how === "freeze") signal("SIGCONT");
-    else server = await begin();
+    if (trial.load.promised.length <= taken + 10) trial.problem("next to nothing was accepted while it was away");
+
+    if (how === "cut") await system.database.heal();
+    else if (how === "freeze") server.thaw();
+    else await server.begin();
     await trial.recovered();
     await system.ready();
     const findings = await trial.finish({ timeoutMs: 120_000 });
@@ -52,4 +78,4 @@ const databaseRow = (how: keyof typeof rows): Row => ({
   },
 });
 
-export const databaseRows: readonly Row[] = (["stop", "kill", "freeze"] as const).map(databaseRow);
+export const databaseRows: readonly Row[] = (["stop", "kill", "freeze", "cut"] as const).map(databaseRow);

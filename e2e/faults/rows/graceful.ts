@@ -1,10 +1,10 @@
-import { freePort, type RunningServer, startMongo } from "@herald/local-stack";
 import { eventually, request, startBroker } from "@herald/testing";
 import { startBeside } from "../../harness/beside.ts";
 import type { ServiceName, System } from "../../harness/system.ts";
-import { NotHere, type Row } from "../row.ts";
+import type { Row } from "../row.ts";
 import { slowness } from "../slowness.ts";
 import { crowd, seconds, startTrial, type Trial } from "../trial.ts";
+import { startDatabase } from "./database.ts";
 
 const names: readonly ServiceName[] = ["dispatch", "registry", "gateway", "analytics"];
 /** What a service gives itself for its stop. */
@@ -109,12 +109,9 @@ const startOrder: Row = {
   name: "start-order",
   fault: "all killed in the middle of a broadcast, the services started first, then database and NATS in either order",
   pass: "each waits, lives, says what it waits for and can be stopped; /readyz is true; all goes on by itself",
-  run: async ({ long, start, defer, folder }) => {
-    const [dataDir, port] = [await folder(), await freePort()];
-    const begin = () => startMongo({ dataDir, port, env: process.env, progress: () => {} });
-    let database: RunningServer = await begin();
-    defer(() => database.stop());
-    if (database.pids.length === 0) throw new NotHere(`the database is not a process of ours: ${database.source.why}`);
+  run: async (stage) => {
+    const { long, start } = stage;
+    const database = await startDatabase(stage);
     const system = await start({ mongoUrl: database.url });
     const trial = await startTrial(system);
 
@@ -143,16 +140,15 @@ const startOrder: Row = {
       await trial.broadcastUnderWay();
       // A send that nobody takes for longer than its sender waits is the sender's failure.
       await system.broker.kill();
-      for (const pid of database.pids) process.kill(pid, "SIGKILL");
-      await database.ended;
+      await database.kill();
       await Promise.all(names.map((name) => system.services[name].kill()));
       await expectWaiting({ bus: true, database: true });
       await terminateWell(system, trial, "registry");
-      if (first === "database") database = await begin();
+      if (first === "database") await database.begin();
       else await system.broker.restart();
       await expectWaiting({ bus: first === "database", database: first !== "database" });
       if (first === "database") await system.broker.restart();
-      else database = await begin();
+      else await database.begin();
       await trial.recovered();
       await system.ready();
     }

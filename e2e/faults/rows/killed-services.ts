@@ -1,24 +1,29 @@
 import type { ServiceName } from "../../harness/system.ts";
 import type { Row } from "../row.ts";
 import { slowness } from "../slowness.ts";
-import { randomMoment, seconds, startTrial } from "../trial.ts";
+import { platforms, randomMoment, seconds, startTrial } from "../trial.ts";
 
 /** A process, its supervisor and what they need take this long at most. */
 const backWithinMs = 10_000;
 /** The project whose lane the dead process filled: its new sends wait behind those, which come back after the ack wait of 6 s. */
 const goesOnWithinMs = 15_000;
 
+/** Dispatch and registry first: what they held comes back after the ack wait, which the others' deaths pass. */
+const names: readonly ServiceName[] = ["dispatch", "registry", "gateway", "analytics"];
+
 const killed = (service: ServiceName): Row => ({
   name: `kill-${service}`,
   fault: `kill -9 of ${service}, 20 times at random moments (short: 4)`,
-  pass: "only what was in flight is repeated; back in 10 s (stretched on a slow machine)",
+  pass: "only what dispatch had in flight is repeated; back in 10 s (stretched on a slow machine)",
   run: async ({ long, shared }) => {
     const system = await shared();
     const trial = await startTrial(system);
     let [longest, slowest] = [0, 1];
-    for (let kill = 0; kill < (long ? 20 : 4); kill++) {
+    const kills = long ? 20 : 4;
+    for (let kill = 0; kill < kills; kill++) {
       const id = await trial.broadcast();
-      await randomMoment(2_000);
+      // At first while it is with dispatch, or with registry.
+      if (kill > 0) await randomMoment(2_000);
       if (service === "dispatch") await trial.expectNoRepeatOf(id);
       const [, slow] = await Promise.all([system.services[service].kill(), slowness()]);
       // The project itself too, whose lane may be full of what the dead process held.
@@ -31,8 +36,32 @@ const killed = (service: ServiceName): Row => ({
     trial.note(
       `the project itself went on after ${seconds(longest)} at most; limits stretched up to ${slowest.toFixed(1)} times`,
     );
-    return trial.finish();
+    const findings = await trial.finish();
+    const { marked } = findings.repeated;
+    const most = service === "dispatch" ? kills * trial.each * platforms.length : 0;
+    if (marked > most) trial.problem(`${marked} came twice, where ${most} may`);
+    return findings;
   },
 });
 
-export const killedServices: readonly Row[] = (["dispatch", "registry", "gateway", "analytics"] as const).map(killed);
+const together: Row = {
+  name: "kill-all",
+  fault: "kill -9 of all four services at once, in the middle of a broadcast (short: once, else 10 times)",
+  pass: "only what was in flight is repeated",
+  run: async ({ long, shared }) => {
+    const system = await shared();
+    const trial = await startTrial(system);
+    const rounds = long ? 10 : 1;
+    for (let round = 0; round < rounds; round++) {
+      await trial.broadcastUnderWay();
+      await Promise.all(names.map((name) => system.services[name].kill()));
+      await Promise.all([trial.recovered(), system.ready()]);
+    }
+    const findings = await trial.finish();
+    const [{ marked }, most] = [findings.repeated, rounds * trial.each * platforms.length];
+    if (marked > most) trial.problem(`${marked} came twice, where ${most} may`);
+    return findings;
+  },
+};
+
+export const killedServices: readonly Row[] = [...names.map(killed), together];

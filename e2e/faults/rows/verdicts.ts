@@ -1,7 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
 import { ProviderPausedV1, ProviderResumedV1 } from "@herald/contracts";
 import { eventually, expectStatus } from "@herald/testing";
+import { silences } from "../../harness/answer-cases.ts";
 import { eventsOf } from "../../harness/compare-events.ts";
+import { meetSilences, silenceKept, silenceRules } from "../../harness/silences.ts";
 import { payloadOf } from "../../harness/simulators.ts";
 import type { Row } from "../row.ts";
 import { slowness } from "../slowness.ts";
@@ -51,6 +54,24 @@ const silence: Row = {
       trial.note(`${provider}: ${onTheirWay.length - 1} were on their way (${id.slice(-6)})`);
     }
     return findings;
+  },
+};
+
+const silenceOfOne: Row = {
+  name: "retry-after-one",
+  fault:
+    "429 to one device with Retry-After 30, 5 and 1 from each provider, and without one from FCM, which means 60 s",
+  pass: "not one request of the project to that provider before it may, and none but the two that wait",
+  run: async ({ shared }) => {
+    const system = await shared();
+    await system.simulators.script(silenceRules(silences));
+    const met = await meetSilences(system, silences);
+    const problems = met.flatMap(({ about, kept }) =>
+      isDeepStrictEqual(kept, silenceKept) ? [] : [`${about}: ${JSON.stringify(kept)}`],
+    );
+    const final = met.reduce((sum, { kept }) => sum + kept.became.length, 0);
+    const repeated = { marked: 0, unmarked: 0 };
+    return { sent: 2 * silences.length, final, lost: 0, repeated, recoveryMs: undefined, problems, notes: [] };
   },
 };
 
@@ -131,4 +152,4 @@ const gone: Row = {
   },
 };
 
-export const verdictRows: readonly Row[] = [silence, refused, gone];
+export const verdictRows: readonly Row[] = [silence, silenceOfOne, refused, gone];

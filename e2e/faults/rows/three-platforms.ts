@@ -1,0 +1,100 @@
+import type { Platform, Provider } from "@herald/contracts";
+import type { Rule } from "@herald/simulators";
+import { eventually } from "@herald/testing";
+import { checkInvariants } from "../../harness/invariants.ts";
+import { deliveryKey } from "../../harness/ledger.ts";
+import { seed } from "../../harness/seed.ts";
+import { deviceOf, payloadOf, wasAccepted } from "../../harness/simulators.ts";
+import type { Row } from "../row.ts";
+import { platforms, providers } from "../trial.ts";
+
+const audience = { ios: 4_000, android: 3_000, web: 3_000 } as const satisfies Record<Platform, number>;
+const everyone = Object.values(audience).reduce((sum, count) => sum + count, 0);
+/** The ack wait, after which a batch of a dead process is given to another, and four rounds of repeats of up to 40 s. */
+const finalWithinMs = 240_000;
+const answerMs = 200;
+
+/** One request in twenty fails, each in one of five ways; the rest takes its time, so that there is a middle to be killed in. */
+const failures = (provider: Provider): Rule[] => [
+  { provider, share: 0.01, status: provider === "fcm" ? 404 : 410 },
+  { provider, share: 0.01, status: 503 },
+  { provider, share: 0.01, status: 500, delayMs: 100 },
+  { provider, share: 0.01, rst: "INTERNAL_ERROR" },
+  { provider, share: 0.01, hang: true },
+  { provider, delayMs: answerMs },
+];
+
+export const threePlatforms: Row = {
+  name: "three-platforms",
+  fault:
+    "kill -9 of dispatch in the middle of 10,000 devices on three platforms, one request in twenty failing in five ways",
+  pass: "each is accepted or gone; what was final is not sent again; only what was on its way when it died is repeated",
+  run: async ({ start }) => {
+    const system = await start({
+      env: {
+        HERALD_DISPATCH_REQUEST_TIMEOUT: "5s",
+        HERALD_DISPATCH_IN_FLIGHT: "100", // five hundred a second and platform, or the broadcast is over before anybody dies
+      },
+    });
+    const project = await system.project("Everyone", providers);
+    for (const platform of platforms)
+      await seed(system, project, audience[platform], { platform, topics: ["everyone"] });
+    await system.simulators.script(providers.flatMap(failures));
+    const problems: string[] = [];
+    const require = (is: boolean, otherwise: string) => {
+      if (!is) problems.push(otherwise);
+    };
+
+    const { id } = await project.send({ title: "To everyone", targets: ["topic:everyone"] });
+    const accepted = async () => (await system.simulators.pushes()).filter(wasAccepted);
+    await eventually(
+      async () => {
+        const seen = new Set((await accepted()).map(({ provider }) => provider));
+        if (seen.size < platforms.length || (await project.notification(id)).counts.accepted <= 500)
+          throw new Error("it is not in its middle yet");
+      },
+      { timeoutMs: 60_000 },
+    );
+    // What the ledger calls final before the kill is not in flight.
+    const final = (await project.deliveries(id)).filter(({ status }) => status !== "pending");
+    const died = Date.now();
+    await system.services.dispatch.kill();
+    const state = (await project.notification(id).catch(() => undefined))?.status;
+    require(state !== "completed", "it was completed before dispatch died");
+
+    const report = await checkInvariants(system, project, [{ id, devices: everyone }], { timeoutMs: finalWithinMs });
+    const { repeated, lost, unmarked, wrong, deliveries } = report;
+    const { counts, failures: failed } = await project.notification(id);
+    const { accepted: taken, failed: gone, devices, ...none } = counts;
+    require(devices === everyone && taken + gone === everyone, `counts ${JSON.stringify(counts)}`);
+    require(Object.values(none).every((count) => count === 0), `counts ${JSON.stringify(counts)}`);
+    require(Object.keys(failed).join() === "unregistered", `failed for ${Object.keys(failed).join(", ")}`);
+    require(final.length > 0, "nothing was final before it died");
+
+    const times = new Map<string, number[]>();
+    for (const push of await accepted()) {
+      const key = deliveryKey(payloadOf(push).notification_id, deviceOf(push));
+      times.set(key, [...(times.get(key) ?? []), Date.parse(push.at)]);
+    }
+    const twice = [...times].filter(([, at]) => at.length > 1);
+    require(twice.length === repeated, `${twice.length} came twice, ${repeated} were counted`);
+    const known = new Set(final.map(({ device_id }) => deliveryKey(id, device_id)));
+    for (const [key, at] of twice) {
+      require(!known.has(key), `${key}: was final and is sent again`);
+      // Only what the one that died had sent comes again. Its last answers were on their way for as long as the simulators take.
+      require(Math.min(...at) <= died + answerMs + 500, `${key}: its first push came after the kill`);
+    }
+    const marked = (await project.deliveries(id)).filter(({ possible_repeat }) => possible_repeat).length;
+    require(marked >= repeated, `${repeated} came twice, ${marked} are marked`);
+    require(marked < everyone - final.length, `${marked} are marked of ${everyone - final.length} that were not final`);
+    return {
+      sent: everyone,
+      final: deliveries,
+      lost: lost.length * everyone,
+      repeated: { marked: repeated - unmarked.length, unmarked: unmarked.length },
+      recoveryMs: undefined,
+      problems: [...problems, ...wrong].slice(0, 20),
+      notes: [`${final.length} were final when it died, ${marked} may have come twice`],
+    };
+  },
+};

@@ -1,0 +1,26 @@
+import { eventually, expectStatus } from "@herald/testing";
+import type { Project } from "./project.ts";
+
+/** What does not agree between the statistics of a project and the counts of its notifications, once both stand still. */
+export async function compareStatistics(project: Project, timeoutMs = 30_000): Promise<string[]> {
+  let problems: string[] = [];
+  await eventually(
+    async () => {
+      const expected = { sent: 0, failed: 0, opened: 0 };
+      for (const { counts } of await project.notifications()) {
+        expected.sent += counts.accepted;
+        expected.failed += counts.failed;
+        expected.opened += counts.opened;
+      }
+      const { totals } = expectStatus(await project.call("GET /stats"), 200).body.data;
+      problems = Object.entries(expected).flatMap(([name, count]) =>
+        totals[name] === count ? [] : [`the statistics count ${totals[name]} ${name}, the notifications ${count}`],
+      );
+      if (problems.length > 0) throw new Error("the statistics do not agree yet");
+    },
+    { timeoutMs },
+  ).catch((error: Error) => {
+    if (problems.length === 0) problems = [error.message];
+  });
+  return problems;
+}

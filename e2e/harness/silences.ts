@@ -1,0 +1,67 @@
+import { providerOf } from "@herald/contracts";
+import type { Rule } from "@herald/simulators";
+import { eventually } from "@herald/testing";
+import type { Silence } from "./answer-cases.ts";
+import { inParallel } from "./in-parallel.ts";
+import { newAddress } from "./seed.ts";
+import { payloadOf } from "./simulators.ts";
+import type { System } from "./system.ts";
+
+/** A repeat comes at a random moment of ten seconds, and the clock under it has a safety net of some more. */
+export const withRepeat = 45_000;
+/** Few enough for a busy machine; all have been sent before the first is waited for. */
+const atATime = 6;
+
+/** Begins the push tokens of one case: every case has its project, its device and its rule. */
+export const prefixOf = (group: "a" | "b" | "c", index: number): string =>
+  `${group}${index.toString(16).padStart(3, "0")}`;
+
+export const silenceRules = (silences: readonly Silence[]): Rule[] =>
+  silences.map(({ platform, headers }, index) => ({
+    provider: providerOf[platform],
+    tokenPrefix: prefixOf("c", index),
+    status: 429,
+    ...(headers ? { headers } : {}),
+    times: 1,
+  }));
+
+/** What is so of each, in the order of `silences`. */
+export const silenceKept = { requests: 2, tooEarly: [], became: ["accepted 2", "accepted 1"] };
+
+/** Meets each silence once, by {@link silenceRules}, with a second send beside it, and tells which requests came when. */
+export async function meetSilences(system: System, silences: readonly Silence[]) {
+  const pushesOf = async (...ids: readonly string[]) =>
+    (await system.simulators.pushes()).filter((push) => ids.includes(payloadOf(push)?.notification_id));
+  const sent = await inParallel(silences, atATime, async (one, index) => {
+    const { platform } = one;
+    const project = await system.project("Silence", [providerOf[platform]]);
+    const register = async (prefix?: string) =>
+      (await project.register({ platform, ...(await newAddress(system.simulators, platform, prefix)) })).device;
+    const [asked, other] = [await register(prefixOf("c", index)), await register()];
+    const { id } = await project.send({ title: "Hello", targets: [asked.id] });
+    const refused = await eventually(
+      async () => {
+        const [first, ...more] = await pushesOf(id);
+        if (!first || more.length > 0) throw new Error(`${first ? 1 + more.length : 0} requests instead of one`);
+        return first;
+      },
+      { timeoutMs: 30_000 },
+    );
+    const beside = await project.send({ title: "Beside", targets: [other.id] });
+    return { ...one, project, id, beside: beside.id, from: Date.parse(refused.at) };
+  });
+  return inParallel(sent, atATime, async ({ platform, seconds, project, id, beside, from }) => {
+    for (const one of [id, beside]) await project.final(one, seconds * 1_000 + withRepeat);
+    const [, ...later] = await pushesOf(id, beside);
+    const waited = later.map(({ at }) => Date.parse(at) - from);
+    const rows = [...(await project.deliveries(id)), ...(await project.deliveries(beside))];
+    return {
+      about: `${platform} ${seconds} s`,
+      kept: {
+        requests: later.length,
+        tooEarly: waited.filter((ms) => ms < seconds * 1_000),
+        became: rows.map(({ status, attempts }) => `${status} ${attempts}`),
+      },
+    };
+  });
+}
