@@ -10,6 +10,11 @@ import type { NotificationWatch, Watched } from "./notification-watch.ts";
 /** The notification's state is looked at before each of these, so a cancel or the end of its life stops all but fifty. */
 export const chunkSize = 50;
 
+/** What finding out whether the next chunk may be sent can fail with, beside that something is unavailable, is tried so often … */
+const wayTries = { otherTries: 3 } as const;
+/** … and then the rest of the batch waits so long. */
+const waitMs = 5_000;
+
 export type PushDeps = {
   readonly watch: NotificationWatch;
   readonly pool: ProviderPool;
@@ -54,6 +59,7 @@ export const pushDevices = async (
   const faults: unknown[] = [];
   let refused: Pushed["refused"];
   let stop: Stop | undefined;
+  let begun = false;
   let prepared: { channel: Channel; push: ReturnType<Channel["client"]["prepare"]> } | undefined;
 
   const heard = (channel: Channel, flight: Flight, index: number, outcome: Outcome) => {
@@ -81,8 +87,9 @@ export const pushDevices = async (
 
   for (let from = 0; from < devices.length; from += chunkSize) {
     const to = Math.min(from + chunkSize, devices.length);
-    const way = await keepTrying(() => findWay(projectId, from, to), signal);
+    const way = await findWayOrWait(from, to);
     if (way === undefined) continue;
+    if ("waits" in way) break;
     if ("stop" in way) {
       stop = way.stop;
       break;
@@ -103,6 +110,7 @@ export const pushDevices = async (
         continue;
       }
       flights.begun();
+      begun = true;
       // With one continuation and nothing to await, because it runs for every push.
       try {
         push(device, openTokenOf(device.id)).then(
@@ -125,6 +133,22 @@ export const pushDevices = async (
 
   function hold({ routes, client }: Channel, device: Sendable, index: number, until: number): void {
     held.set(index, { until: new Date(until), providerReason: routes.failureOf(client.routeOf(device)) });
+  }
+
+  /**
+   * The same, but once something was sent it throws no more: the outcomes would be lost, and the message's next delivery would send all of it
+   * again. After an error that nobody foresaw the rest waits instead, as for a server that must be left alone.
+   */
+  async function findWayOrWait(from: number, to: number) {
+    try {
+      return await keepTrying(() => findWay(projectId, from, to), signal, wayTries);
+    } catch (error) {
+      if (!begun || signal.aborted) throw error;
+      faults.push(error);
+      const until = new Date(now().getTime() + waitMs);
+      for (const [index, { id }] of devices.entries()) if (index >= from && !moved.has(id)) held.set(index, { until });
+      return { waits: true } as const;
+    }
   }
 
   /**

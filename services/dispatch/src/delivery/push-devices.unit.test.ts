@@ -1,0 +1,105 @@
+import { newDeviceId, type ProjectId } from "@herald/contracts";
+import { expect, test } from "vitest";
+import type { Outcome } from "../domain/outcome.ts";
+import type { Sendable } from "../domain/settle-batch.ts";
+import type { Channel } from "../providers/provider-pool.ts";
+import type { NotificationRecord } from "../stores/notification-document.ts";
+import { createNotificationWatch, freshMs } from "./notification-watch.ts";
+import { chunkSize, type PushDeps, pushDevices } from "./push-devices.ts";
+
+const projectId: ProjectId = "prj_06bq4ghm31tz5d2ns8y7k9w0ac";
+const start = Date.parse("2030-01-01");
+const document: NotificationRecord = {
+  _id: "ntf_1",
+  projectId,
+  content: { title: "Hello", targets: ["topic:news"] },
+  acceptedAt: new Date(start),
+  expiresAt: new Date(start + 3_600_000),
+};
+const never = new AbortController().signal;
+const accepted: Outcome = { kind: "accepted" };
+
+const devices = (count: number): Sendable[] =>
+  Array.from({ length: count }, (_, index) => ({
+    id: newDeviceId(new Date(start)),
+    token: `token-${index}`,
+    tokenAt: start,
+    attempts: 0,
+    repeat: false,
+  }));
+
+/** A provider that accepts, and a database whose read of the notification's state fails as often as `failures` says, from the nth on. */
+const world = ({ from, failures }: { from: number; failures: number }) => {
+  let time = start;
+  let reads = 0;
+  const pushed: string[] = [];
+  const now = () => new Date(time);
+  const watch = createNotificationWatch(
+    {
+      get: async () => document,
+      getState: async () => {
+        reads++;
+        if (reads >= from && reads < from + failures) throw new TypeError("nobody foresaw it");
+        return document;
+      },
+    },
+    { maxBytes: 100_000, now },
+  );
+  const flight = { route: { name: "apns" } };
+  const channel = {
+    version: "1",
+    client: {
+      routeOf: () => "apns",
+      prepare:
+        () =>
+        async ({ token }: Sendable) => {
+          pushed.push(token);
+          return accepted;
+        },
+    },
+    routes: { anyHeld: () => false, heldUntil: () => undefined, depart: () => flight, alive: () => {} },
+    refused: () => false,
+    room: async () => {
+      // So that the state is read for each chunk.
+      time += freshMs;
+    },
+    landed: () => {},
+    prove: () => {},
+  } as unknown as Channel;
+  const deps = {
+    watch,
+    pool: { lookup: async () => ({ kind: "ready", channel }) },
+    openTokens: { signer: () => () => "token" },
+    now,
+  } as unknown as PushDeps;
+  return { deps, pushed, watched: watch.pin(document) };
+};
+
+const push = ({ deps, watched }: ReturnType<typeof world>, all: readonly Sendable[]) =>
+  pushDevices(deps, { watched, devices: all, platform: "ios", moved: new Set() }, never);
+
+test("an error that nobody foresaw between two chunks is tried again, and each device is pushed once", async () => {
+  const all = devices(3 * chunkSize);
+  const one = world({ from: 2, failures: 2 });
+  const { outcomes, held } = await push(one, all);
+  expect(one.pushed).toEqual(all.map(({ token }) => token));
+  expect(outcomes).toEqual(all.map(() => accepted));
+  expect(held.size).toBe(0);
+});
+
+test("where it goes on, what was sent keeps its outcomes and the rest waits", async () => {
+  const all = devices(3 * chunkSize);
+  const one = world({ from: 2, failures: 1_000 });
+  const { outcomes, held, faults } = await push(one, all);
+  const sent = one.pushed.length;
+  expect(sent % chunkSize).toBe(0);
+  expect(sent).toBeGreaterThan(0);
+  expect(sent).toBeLessThan(all.length);
+  expect(outcomes.filter((outcome) => outcome?.kind === "accepted")).toHaveLength(sent);
+  expect([...held.keys()]).toEqual(Array.from({ length: all.length - sent }, (_, index) => sent + index));
+  expect(faults).toHaveLength(1);
+});
+
+test("before anything was sent it is thrown, so that the message comes again", async () => {
+  await expect(push(world({ from: 1, failures: 1_000 }), devices(10))).rejects.toThrow("nobody foresaw it");
+});
