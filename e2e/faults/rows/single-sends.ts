@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { eventually, operateBroker } from "@herald/testing";
 import { compareStatistics } from "../../harness/compare-statistics.ts";
 import { type System, serviceNames } from "../../harness/system.ts";
 import type { Row, Stage } from "../row.ts";
@@ -49,6 +50,8 @@ const singleSends = (victim: string, prepare: (stage: Stage) => Promise<Killing>
   pass: "every repeat is marked; events, counts, opens and statistics are exact",
   run: async (stage) => {
     const { system, kill } = await prepare(stage);
+    const hands = await operateBroker(system.broker);
+    stage.defer(() => hands.close());
     const trial = await startTrial(system, { each: 1, script: [], perSecond });
     const begun = performance.now();
     for (let round = 0; round < (stage.long ? 15 : 2); round++) {
@@ -62,6 +65,12 @@ const singleSends = (victim: string, prepare: (stage: Stage) => Promise<Killing>
     noteRate(trial, performance.now() - begun);
     const findings = await trial.finish({ timeoutMs: 120_000 });
     for (const problem of await compareStatistics(trial.project)) trial.problem(problem);
+    // Whatever is done must also have been told to the broker.
+    for (const durable of ["dispatch-send-groups", "dispatch-single-sends"] as const)
+      await eventually(async () => {
+        const left = await hands.left("PUSH_SEND", durable);
+        if (left > 0) throw new Error(`${durable} has ${left} messages left`);
+      }).catch((error: Error) => trial.problem(error.message));
     return findings;
   },
 });

@@ -17,7 +17,7 @@ import {
   readEvents,
   replayDeadLetter,
 } from "@herald/bus";
-import { type BusUserName, busUsers, ExpandV1, SendV1, TokenRecord } from "@herald/contracts";
+import { ExpandV1, SendV1, TokenRecord } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { jetstream } from "@nats-io/jetstream";
@@ -25,7 +25,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { putEventConsumer } from "../src/consumers/event-consumers.ts";
 import { writeLetter } from "./dead-letter-fixture.ts";
 import { type BusTest, expandOf, messagesIn, newProject, sendOf, startBusTest } from "./fixture.ts";
-import { natsLogin } from "./nats-login.ts";
+import { connectAs, natsLogin } from "./nats-login.ts";
 
 let t: BusTest;
 beforeAll(async () => {
@@ -33,15 +33,11 @@ beforeAll(async () => {
 });
 afterAll(() => t.stop());
 
-const connectAs = (name: BusUserName) => {
-  const { inboxPrefix } = busUsers[name];
-  return connectBus({ url: t.broker.url, name, ...natsLogin(t, name), inboxPrefix, log: t.log });
-};
 const record = () => ({ id: "tok_06bq4ghm31tz5d2ns8y7k9w0ac", projectId: newProject(), scopes: [] }) as const;
 
 describe("a service's own user", () => {
   test("consumes its durables, reads a stored command, publishes, and buries what can never succeed", async () => {
-    const bus = await connectAs("dispatch");
+    const bus = await connectAs(t, "dispatch");
     const seen: string[] = [];
     const consuming = await consume(bus, [
       defineHandler({
@@ -67,7 +63,7 @@ describe("a service's own user", () => {
   });
 
   test("watches the buckets that it mirrors", async () => {
-    const [bus, writer] = [await connectAs("gateway"), await connectAs("registry")];
+    const [bus, writer] = [await connectAs(t, "gateway"), await connectAs(t, "registry")];
     const watched: string[] = [];
     const tokens = openBucket(bus, "push_tokens", TokenRecord);
     const watching = tokens.watch(({ key }) => watched.push(key));
@@ -80,7 +76,7 @@ describe("a service's own user", () => {
   });
 
   test("counts the commands of a project that wait, each of several thousand", async () => {
-    const bus = await connectAs("gateway");
+    const bus = await connectAs(t, "gateway");
     const [one, other] = [newProject(), newProject()];
     const most = 15_000; // their subjects are more than one message of the bus may hold
     for (let at = 0; at < most; at += 500)
@@ -101,7 +97,7 @@ describe("a service's own user", () => {
   });
 
   test("reads the events of a project, and hears of new ones", async () => {
-    const bus = await connectAs("gateway");
+    const bus = await connectAs(t, "gateway");
     const projectId = newProject();
     let heard = 0;
     const deaf = hearEvents(bus, projectId, () => heard++);
@@ -116,7 +112,7 @@ describe("a service's own user", () => {
   });
 
   test("may do nothing else, and hears so at once", async () => {
-    const bus = await connectAs("analytics");
+    const bus = await connectAs(t, "analytics");
     const data = sendOf();
     await expect(publish(bus, SendV1, data, { id: data.notificationId })).rejects.toThrow(/permission/i);
     await expect(openBucket(bus, "push_tokens", TokenRecord).delete("a")).rejects.toThrow(/permission/i);
@@ -131,7 +127,7 @@ describe("a service's own user", () => {
 });
 
 test("dead letters are shown and replayed by the gateway", async () => {
-  const bus = await connectAs("gateway");
+  const bus = await connectAs(t, "gateway");
   const facts = { "Herald-Dead-Subject": SendV1.subject(sendOf()) };
   const id = await writeLetter(t, "dispatch-start", facts);
   expect((await replayDeadLetter(bus, id, { attempt: "1" })).letter.replays).toBe(1);
@@ -142,7 +138,7 @@ test("dead letters are shown and replayed by the gateway", async () => {
 });
 
 test("the bootstrap step's user makes and changes everything that is declared", async () => {
-  const bus = await connectAs("bootstrap");
+  const bus = await connectAs(t, "bootstrap");
   for await (const { config } of t.raw.jsm.streams.list()) await t.raw.jsm.streams.delete(config.name);
   const options = { replicas: 1, sizeFactor: 0.01 } as const;
   expect(await ensureStreams(bus, options)).toMatchObject({ problems: [] });

@@ -1,12 +1,12 @@
-import { closeBus, connectBus, consume, consumersReady, defineDeadLetterHandler } from "@herald/bus";
-import { busUsers, SendV1 } from "@herald/contracts";
+import { closeBus, consume, consumersReady, defineDeadLetterHandler } from "@herald/bus";
+import { SendV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { jetstream } from "@nats-io/jetstream";
 import { headers } from "@nats-io/transport-node";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { type BusTest, headersOf, messagesIn, readStream, sendOf, startBusTest } from "./fixture.ts";
-import { natsLogin } from "./nats-login.ts";
+import { connectAs } from "./nats-login.ts";
 import { durable, onSend, publishSend, sendsSettled, settledLine } from "./send-fixture.ts";
 
 let t: BusTest;
@@ -54,14 +54,7 @@ describe("poison", () => {
   });
 
   test("without body and headers, it costs those after it no delivery where services have accounts of their own", async () => {
-    const { inboxPrefix } = busUsers.dispatch;
-    const bus = await connectBus({
-      url: t.broker.url,
-      name: "dispatch",
-      ...natsLogin(t, "dispatch"),
-      inboxPrefix,
-      log: t.log,
-    });
+    const bus = await connectAs(t, "dispatch");
     const counts: number[] = [];
     const consuming = await consume(bus, [
       onSend(async ({ deliveryCount }) => {

@@ -1,10 +1,10 @@
-import { type Bus, closeBus, connectBus, publishEvents, shareEvents } from "@herald/bus";
-import { busUsers, newDeviceId, newNotificationId, type OutboxEvent, type ProjectId } from "@herald/contracts";
+import { type Bus, closeBus, publishEvents, shareEvents } from "@herald/bus";
+import { newDeviceId, newNotificationId, type OutboxEvent, type ProjectId } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { jetstream } from "@nats-io/jetstream";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { type BusTest, newProject, startBusTest } from "./fixture.ts";
-import { natsLogin } from "./nats-login.ts";
+import { connectAs } from "./nats-login.ts";
 
 const limit = 1_048_576;
 
@@ -12,14 +12,7 @@ let t: BusTest;
 let bus: Bus;
 beforeAll(async () => {
   t = await startBusTest();
-  const { inboxPrefix } = busUsers.analytics;
-  bus = await connectBus({
-    url: t.broker.url,
-    name: "analytics",
-    ...natsLogin(t, "analytics"),
-    inboxPrefix,
-    log: t.log,
-  });
+  bus = await connectAs(t, "analytics");
 });
 beforeEach(async () => {
   await t.reset();

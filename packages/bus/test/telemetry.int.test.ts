@@ -12,7 +12,7 @@ import {
   publishTogether,
   schedule,
 } from "@herald/bus";
-import { busUsers, CountOpens, DueV1, durables, ExpandV1, SendV1, streams } from "@herald/contracts";
+import { CountOpens, DueV1, durables, ExpandV1, SendV1, streams } from "@herald/contracts";
 import { currentRequestId, HeraldError, inSpan, withRequestId } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { jetstream } from "@nats-io/jetstream";
@@ -28,7 +28,7 @@ import {
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { type BusTest, expandOf, messagesIn, newProject, readStream, sendOf, startBusTest } from "./fixture.ts";
-import { natsLogin } from "./nats-login.ts";
+import { connectAs } from "./nats-login.ts";
 
 const exporter = new InMemorySpanExporter();
 const metricExporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
@@ -261,8 +261,7 @@ describe("measuring queues", () => {
   test("every durable and every stream is measured by one service, as its own user", async () => {
     const before = t.logged.length;
     for (const name of ["registry", "dispatch", "analytics"] as const) {
-      const { inboxPrefix } = busUsers[name];
-      const bus = await connectBus({ url: t.broker.url, name, ...natsLogin(t, name), inboxPrefix, log: t.log });
+      const bus = await connectAs(t, name);
       const measuring = measureQueues(bus, name, { everyMs });
       const own = Object.keys(durables).filter((durable) => durable.startsWith(name));
       await eventually(async () => {

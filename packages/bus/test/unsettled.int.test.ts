@@ -1,9 +1,9 @@
-import { closeBus, connectBus, defineHandler, holdsAny, isUnsettled, oldestOf, publish } from "@herald/bus";
-import { busUsers, DueV1, SendV1 } from "@herald/contracts";
+import { closeBus, defineHandler, holdsAny, isUnsettled, oldestOf, publish } from "@herald/bus";
+import { DueV1, SendV1 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type BusTest, newProject, sendOf, startBusTest } from "./fixture.ts";
-import { natsLogin } from "./nats-login.ts";
+import { connectAs } from "./nats-login.ts";
 import { durable, onSend, sendsSettled } from "./send-fixture.ts";
 
 let t: BusTest;
@@ -70,14 +70,7 @@ test("a message of a stream that keeps what was settled is unsettled until its d
 });
 
 test("dispatch's own user may ask, and a stream that is missing says nothing about its messages", async () => {
-  const { inboxPrefix } = busUsers.dispatch;
-  const bus = await connectBus({
-    url: t.broker.url,
-    name: "dispatch",
-    ...natsLogin(t, "dispatch"),
-    inboxPrefix,
-    log: t.log,
-  });
+  const bus = await connectAs(t, "dispatch");
   try {
     const { data, place } = await put();
     expect(await isUnsettled(bus, durable, place)).toBe(true);

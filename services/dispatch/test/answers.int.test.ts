@@ -178,7 +178,9 @@ describe("providers", () => {
     await deal(projectId, second, [devices(1)]);
     await final(projectId, second);
     // What another test does not wait for may arrive meanwhile.
-    const own = simulators.pushes().filter(({ payload }) => (payload as { project_id?: string }).project_id === projectId);
+    const own = simulators
+      .pushes()
+      .filter(({ payload }) => (payload as { project_id?: string }).project_id === projectId);
     expect(own.map(({ headers }) => headers["apns-topic"])).toEqual(["com.example.app", "com.example.other"]);
   });
 });

@@ -1,13 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { type Answering, answer, publish } from "@herald/bus";
+import { publish } from "@herald/bus";
 import {
   type Addressee,
   type GroupedSend,
   type NotificationId,
   newNotificationIds,
-  type Platform,
   type ProjectId,
-  ResolveSends,
   SendGroupV1,
   sendGroupOf,
 } from "@herald/contracts";
@@ -15,41 +13,21 @@ import { eventually, readStream } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { deadLetterActions, raw } from "./dead-letters-fixture.ts";
 import { type DispatchTest, day, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
+import { answerSends, type SendAnswers } from "./registry-answers.ts";
 
-type Known = { readonly platform?: Platform; readonly devices: readonly Addressee[] };
-
-/** What the test's registry answers for a target; `undefined` is an unmatched one, `large` more devices than a small send has. */
-const registry = new Map<string, Known | "large">();
-/** While it is set, registry answers nothing. */
-let withheld: Promise<void> | undefined;
-let answering: Answering;
 let dispatch: DispatchTest;
+let answers: SendAnswers;
 
 beforeAll(async () => {
   dispatch = await startDispatchTest();
-  answering = answer(dispatch.bus, ResolveSends, async ({ sends }) => {
-    await withheld;
-    return {
-      sends: sends.map(({ targets }) => {
-        const found = targets.map((target) => registry.get(target));
-        if (found.includes("large")) return null;
-        const batches = found.flatMap((known) =>
-          known === undefined || known === "large"
-            ? []
-            : [{ platform: known.platform ?? "ios", devices: [...known.devices] }],
-        );
-        return { batches, unmatched: targets.filter((target) => !registry.has(target)) };
-      }),
-    };
-  });
+  answers = answerSends(dispatch.bus);
 });
 afterAll(async () => {
-  await answering.stop();
+  await answers.stop();
   await dispatch.stop();
 });
 beforeEach(() => {
-  registry.clear();
-  withheld = undefined;
+  answers.reset();
   dispatch.simulators.clear();
 });
 
@@ -73,7 +51,7 @@ const put = ({ groupId, sends }: { groupId: NotificationId; sends: GroupedSend[]
   publish(dispatch.bus, SendGroupV1, { groupId, sends }, { id });
 
 const known = (target: string, some: readonly Addressee[]) => {
-  registry.set(target, { devices: some });
+  answers.registry.set(target, { devices: some });
   return some;
 };
 
@@ -128,7 +106,7 @@ describe("sends of a group", () => {
     const [good, dead] = [device(), device("de")];
     known("token:good", [good]);
     known("token:dead", [dead]);
-    registry.set("metadata:plan=pro", "large");
+    answers.registry.set("metadata:plan=pro", "large");
     dispatch.simulators.script([{ provider: "apns", tokenPrefix: "de", status: 410, reason: "Unregistered" }]);
     const [first, nobody, large, gone] = await accept(
       projectId,
@@ -157,8 +135,8 @@ describe("sends of a group", () => {
 
   test("go to all platforms of their audience and end once", async () => {
     const projectId = await dispatch.project();
-    registry.set("token:both", { devices: devices(2) });
-    registry.set("token:web", { platform: "web", devices: devices(1) });
+    answers.registry.set("token:both", { devices: devices(2) });
+    answers.registry.set("token:web", { platform: "web", devices: devices(1) });
     const group = groupOf(projectId, ["token:both"]);
     const [send] = group.sends;
     if (send) send.content.targets = ["token:both", "token:web"];
@@ -188,7 +166,7 @@ describe("sends of a group", () => {
 describe("a notification that is accepted and not yet stored", () => {
   const hold = () => {
     const { promise, resolve } = Promise.withResolvers<void>();
-    withheld = promise;
+    answers.withhold(promise);
     return resolve;
   };
 

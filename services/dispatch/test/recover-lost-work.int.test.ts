@@ -1,4 +1,4 @@
-import { type Answering, answer, publish } from "@herald/bus";
+import { publish } from "@herald/bus";
 import {
   type Addressee,
   ExpandedV1,
@@ -6,7 +6,6 @@ import {
   type NotificationId,
   newNotificationIds,
   type ProjectId,
-  ResolveSends,
 } from "@herald/contracts";
 import { eventually, operateBroker, readStream } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
@@ -14,31 +13,23 @@ import type { DeliveryDocument } from "../src/stores/delivery-document.ts";
 import type { NotificationDocument } from "../src/stores/notification-document.ts";
 import { createSmallSendStore } from "../src/stores/small-send-store.ts";
 import { type DispatchTest, day, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
+import { answerSends, type SendAnswers } from "./registry-answers.ts";
 
-/** What the test's registry knows: devices by their id, and by the target that names them. */
-const registry = new Map<string, readonly Addressee[]>();
 let dispatch: DispatchTest;
-let answering: Answering;
+let answers: SendAnswers;
 let hands: Awaited<ReturnType<typeof operateBroker>>;
 beforeAll(async () => {
   dispatch = await startDispatchTest();
   hands = await operateBroker(dispatch.broker);
-  answering = answer(dispatch.bus, ResolveSends, ({ sends }) =>
-    Promise.resolve({
-      sends: sends.map(({ targets }) => {
-        const found = targets.flatMap((target) => registry.get(target) ?? []);
-        return { batches: found.length === 0 ? [] : [{ platform: "ios" as const, devices: found }], unmatched: [] };
-      }),
-    }),
-  );
+  answers = answerSends(dispatch.bus);
 });
 afterAll(async () => {
-  await answering.stop();
+  await answers.stop();
   await hands.close();
   await dispatch.stop();
 });
 beforeEach(() => {
-  registry.clear();
+  answers.reset();
   dispatch.simulators.clear();
 });
 
@@ -46,7 +37,7 @@ const db = () => dispatch.database.client.db(dispatch.config.HERALD_DISPATCH_DAT
 const notifications = () => db().collection<NotificationDocument>("notifications");
 const deliveries = () => db().collection<DeliveryDocument>("deliveries");
 const known = (some: readonly Addressee[]) => {
-  for (const one of some) registry.set(one.id, [one]);
+  for (const one of some) answers.registry.set(one.id, { devices: [one] });
   return some;
 };
 /** Has the sweep look at a notification now, as a minute after it began. */

@@ -1,11 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { type Answering, answer, publish } from "@herald/bus";
+import { publish } from "@herald/bus";
 import {
   type Addressee,
   type GroupedSend,
   newNotificationIds,
   type ProjectId,
-  ResolveSends,
   SendGroupV1,
   SendOneV1,
   sendGroupOf,
@@ -14,41 +13,28 @@ import { eventually, readStream } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { deadLetterActions } from "./dead-letters-fixture.ts";
 import { type DispatchTest, day, device, startDispatchTest } from "./dispatch-fixture.ts";
+import { answerSends, type SendAnswers } from "./registry-answers.ts";
 
-/** What the test's registry answers for a target; nothing: it is unmatched. */
-const registry = new Map<string, Addressee>();
-/** While it is set, registry answers nothing. */
-let withheld: Promise<void> | undefined;
-let answering: Answering;
 let dispatch: DispatchTest;
+let answers: SendAnswers;
 
 beforeAll(async () => {
   dispatch = await startDispatchTest();
-  answering = answer(dispatch.bus, ResolveSends, async ({ sends }) => {
-    await withheld;
-    return {
-      sends: sends.map(({ targets }) => {
-        const devices = targets.flatMap((target) => registry.get(target) ?? []);
-        const batches = devices.length === 0 ? [] : [{ platform: "ios" as const, devices }];
-        return { batches, unmatched: targets.filter((target) => !registry.has(target)) };
-      }),
-    };
-  });
+  answers = answerSends(dispatch.bus);
 });
 afterAll(async () => {
-  await answering.stop();
+  await answers.stop();
   await dispatch.stop();
 });
 beforeEach(() => {
-  registry.clear();
-  withheld = undefined;
+  answers.reset();
   dispatch.simulators.clear();
 });
 
 /** A send to one device, as the gateway accepts it. */
 const newSend = (projectId: ProjectId) => {
   const one = device();
-  registry.set(one.id, one);
+  answers.registry.set(one.id, { devices: [one] });
   const [notificationId = "ntf_"] = newNotificationIds(new Date(), 1);
   const send: GroupedSend = {
     projectId,
@@ -69,7 +55,7 @@ const pushesTo = ({ token }: Addressee) =>
   dispatch.simulators.pushes({ status: 200 }).filter((push) => push.token === token).length;
 const hold = () => {
   const { promise, resolve } = Promise.withResolvers<void>();
-  withheld = promise;
+  answers.withhold(promise);
   return resolve;
 };
 

@@ -1,0 +1,40 @@
+import { answer, type Bus } from "@herald/bus";
+import { type Addressee, type Platform, ResolveSends } from "@herald/contracts";
+
+type Known = { readonly platform?: Platform; readonly devices: readonly Addressee[] };
+
+/** What a test's registry answers when dispatch asks whom sends reach. */
+export const answerSends = (bus: Bus) => {
+  /** By target; one that is missing is unmatched, `large` has more devices than a small send. */
+  const registry = new Map<string, Known | "large">();
+  let withheld: Promise<void> | undefined;
+  const answering = answer(bus, ResolveSends, async ({ sends }) => {
+    await withheld;
+    return {
+      sends: sends.map(({ targets }) => {
+        const found = targets.map((target) => registry.get(target));
+        if (found.includes("large")) return null;
+        const batches = found.flatMap((known) =>
+          known === undefined || known === "large"
+            ? []
+            : [{ platform: known.platform ?? ("ios" as const), devices: [...known.devices] }],
+        );
+        return { batches, unmatched: targets.filter((target) => !registry.has(target)) };
+      }),
+    };
+  });
+  return {
+    registry,
+    /** Until it is over, nothing is answered. */
+    withhold(until: Promise<void>) {
+      withheld = until;
+    },
+    reset() {
+      registry.clear();
+      withheld = undefined;
+    },
+    stop: answering.stop,
+  };
+};
+
+export type SendAnswers = ReturnType<typeof answerSends>;
