@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { defineConfig } from "vitest/config";
+import { defaultExclude, defineConfig } from "vitest/config";
 
 const conditions = ["@herald/source"];
 const resolve = { conditions };
@@ -11,6 +11,16 @@ const globalSetup = ["packages/testing/src/global-setup.ts"];
 const report = process.env.HERALD_TEST_REPORT;
 /** Workers and the services that they start read the same files again and again: half of what a start costs is compiling them. */
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, "node_modules/.cache/node-compile");
+
+/** They put the timers of the process aside and count them, so that what another file left running would be theirs. */
+const fakesTimers = [
+  "packages/bus/src/middleware/progress.unit.test.ts",
+  "packages/http2-client/src/http2/deadlines.unit.test.ts",
+  "packages/kit/src/group-commit.unit.test.ts",
+  "packages/mongo/src/gather-outboxes.unit.test.ts",
+  "services/gateway/src/opens/group-opens.unit.test.ts",
+];
+const properties = 30_000; // tried on hundreds of values, on a machine with other work
 
 /** The suffix of a test file decides its tier: pure, on a real broker and database, or the whole system over HTTP. */
 export default defineConfig({
@@ -26,8 +36,14 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["{packages,services}/*/{src,test}/**/*.unit.test.ts", "bench/src/**/*.unit.test.ts"],
-          testTimeout: 30_000, // properties tried on hundreds of values, on a machine with other work
+          exclude: [...defaultExclude, ...fakesTimers],
+          testTimeout: properties,
         },
+      },
+      {
+        resolve,
+        ssr,
+        test: { name: "unit-isolated", include: fakesTimers, isolate: true, testTimeout: properties },
       },
       {
         resolve,

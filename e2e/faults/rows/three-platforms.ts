@@ -6,6 +6,7 @@ import { deliveryKey } from "../../harness/ledger.ts";
 import { seed } from "../../harness/seed.ts";
 import { deviceOf, payloadOf, wasAccepted } from "../../harness/simulators.ts";
 import type { Row } from "../row.ts";
+import { slowness } from "../slowness.ts";
 import { platforms, providers } from "../trial.ts";
 
 const audience = { ios: 4_000, android: 3_000, web: 3_000 } as const satisfies Record<Platform, number>;
@@ -58,7 +59,7 @@ export const threePlatforms: Row = {
     // What the ledger calls final before the kill is not in flight.
     const final = (await project.deliveries(id)).filter(({ status }) => status !== "pending");
     const died = Date.now();
-    await system.services.dispatch.kill();
+    const [, slow] = await Promise.all([system.services.dispatch.kill(), slowness()]);
     const state = (await project.notification(id).catch(() => undefined))?.status;
     require(state !== "completed", "it was completed before dispatch died");
 
@@ -82,7 +83,7 @@ export const threePlatforms: Row = {
     for (const [key, at] of twice) {
       require(!known.has(key), `${key}: was final and is sent again`);
       // Only what the one that died had sent comes again. Its last answers were on their way for as long as the simulators take.
-      require(Math.min(...at) <= died + answerMs + 500, `${key}: its first push came after the kill`);
+      require(Math.min(...at) <= died + (answerMs + 500) * slow, `${key}: its first push came after the kill`);
     }
     const marked = (await project.deliveries(id)).filter(({ possible_repeat }) => possible_repeat).length;
     require(marked >= repeated, `${repeated} came twice, ${marked} are marked`);

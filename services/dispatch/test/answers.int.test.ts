@@ -66,7 +66,8 @@ describe("deliveries", () => {
     const id = await send(projectId);
     simulators.script([
       { provider: "apns", tokenPrefix: "413", status: 413 },
-      { provider: "apns", tokenPrefix: "503", status: 503 },
+      // Later than a slow machine needs to look at what waits.
+      { provider: "apns", tokenPrefix: "503", status: 503, headers: { "retry-after": "600" } },
     ]);
     const good = devices(7);
     const bad = devices(2, "413");
