@@ -91,6 +91,12 @@ export const createSmallSend = (deps: SmallSendDeps): SmallSend => {
         return;
       }
       await sends.spill(projectId, notificationId);
+      // The last write of a process that died may have come just before that, and then nobody has published the end.
+      const late = await sends.findWithEvents(projectId, notificationId);
+      if (late?.document.final) {
+        await publish([accepted, ...late.events, notificationEnded(late.document, late.document.final)]);
+        return;
+      }
       const batches = document.expanded?.batches ?? 0;
       const ids = Array.from({ length: batches }, (_, n) => rootBatchId(notificationId, n));
       const personal = isPersonal(document.content.targets);

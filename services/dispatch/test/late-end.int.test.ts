@@ -1,0 +1,76 @@
+import { type Addressee, type GroupedSend, newDeviceId, newNotificationIds, newProjectId } from "@herald/contracts";
+import { type FreshDatabase, freshDatabase } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createSmallSend, type SmallSendDeps } from "../src/delivery/small-send.ts";
+import { rootBatchId } from "../src/domain/batch-ids.ts";
+import { settleBatch } from "../src/domain/settle-batch.ts";
+import { createDeliveryStore } from "../src/stores/delivery-store.ts";
+import { createNotificationStore } from "../src/stores/notification-store.ts";
+import { createSmallSendStore } from "../src/stores/small-send-store.ts";
+
+let database: FreshDatabase;
+beforeAll(async () => {
+  database = await freshDatabase();
+});
+afterAll(() => database.drop());
+
+test("the end that a dead process wrote late, while its message was taken up again, is published", async () => {
+  const db = database.client.db(database.name);
+  const [sends, deliveries] = [createSmallSendStore(db), createDeliveryStore(db)];
+  for (const { ensureIndexes } of [createNotificationStore(db), deliveries]) await ensureIndexes();
+  const now = new Date("2030-01-01T12:00:00.000Z");
+  const expiresAt = new Date(now.getTime() + 60_000);
+  const claim = { at: 1, sequence: 7 };
+  const projectId = newProjectId(now);
+  const [notificationId = "ntf_" as const] = newNotificationIds(now, 1);
+  const device: Addressee = { id: newDeviceId(now), token: "a".repeat(64), tokenAt: 0 };
+  const send: GroupedSend = {
+    projectId,
+    notificationId,
+    content: { title: "Hello", targets: [device.id] },
+    acceptedAt: now.toISOString(),
+    expiresAt: expiresAt.toISOString(),
+  };
+  const batches = [{ platform: "ios" as const, devices: [device] }];
+  const batchId = rootBatchId(notificationId, 0);
+  const dealt = batches.map((batch) => ({ ...batch, batchId, projectId, notificationId, lane: "direct" as const }));
+  const stored = await sends.insert(send, { batches: dealt, unmatched: [] }, claim, now);
+  if (!stored) throw new Error("it was there already");
+
+  /** What the process that died had on its way to the database. */
+  const endLate = () =>
+    sends.end(
+      stored.document,
+      stored.runs.map((run) => ({
+        run,
+        settlement: settleBatch({
+          devices: run.devices,
+          outcomes: [{ kind: "accepted" }],
+          ...{ startedAt: now, now, expiresAt, cancelled: false, keepDevices: false, random: 0 },
+        }),
+      })),
+      now,
+    );
+  const published: string[] = [];
+  const unused = {} as never;
+  const deps: SmallSendDeps = {
+    sends: {
+      ...sends,
+      spill: async (project, id) => {
+        await endLate();
+        await sends.spill(project, id);
+      },
+    },
+    deliveries,
+    finisher: { check: async () => {} }, // it has ended, and its events are in no outbox
+    publish: async ({ id }) => void published.push(id),
+    announce: async () => {},
+    flushRows: async () => {},
+    now: () => now,
+    ...{ pipeline: unused, checkWaiting: unused, watch: unused },
+  };
+  await createSmallSend(deps).resume(stored.document, [], claim, new AbortController().signal);
+  expect(new Set(published)).toEqual(
+    new Set([`${notificationId}/accepted`, `${batchId}/accepted`, `${notificationId}/completed`]),
+  );
+});
