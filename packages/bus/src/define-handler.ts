@@ -86,17 +86,19 @@ export const defineBatchHandler = <Schema extends z.ZodType>(definition: {
   /** How long the first message waits for others, in milliseconds. */
   readonly waitMs: number;
   readonly concurrency?: number;
-  /** What else the body of some subjects has to be. The handler gets it with all of its fields, known or not. */
-  schemaOf?(subject: string): z.ZodType | undefined;
+  /** Whose body some subjects have to have too. The handler gets it with all of its fields, known or not. */
+  contractOf?(subject: string): Pick<MessageContract, "schema" | "isPlain"> | undefined;
   handle(deliveries: readonly Delivery<z.output<Schema>>[]): Promise<void>;
 }): Handler => ({
   durable: definition.durable,
   pattern: definition.message.pattern,
   parse: (received) => {
     const parsed = parseBody(definition.message, received);
-    const schema = parsed.ok ? definition.schemaOf?.(received.subject) : undefined;
-    const checked = schema && parsed.ok ? schema.safeParse(parsed.data) : undefined;
-    return checked?.error ? malformed(checked.error) : parsed;
+    if (!parsed.ok) return parsed;
+    const contract = definition.contractOf?.(received.subject);
+    if (contract === undefined || contract.isPlain?.(parsed.data)) return parsed;
+    const { error } = contract.schema.safeParse(parsed.data);
+    return error ? malformed(error) : parsed;
   },
   idOf: (received) => factId(received, messageIdOf(definition.message, "")),
   concurrency: definition.concurrency ?? 1,

@@ -197,7 +197,7 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
  * nats-server takes an answer without body and headers for the last one where the request crossed accounts. What is stored like that,
  * which no part of Herald does, ends a request in its middle, and JetStream does not notice.
  */
-const endsAnswer = ({ data, headers }: Msg): boolean => data.length === 0 && headers === undefined;
+const endsAnswer = (msg: Msg): boolean => msg.data.length === 0 && msg.headers === undefined; // reading headers parses them
 
 /** 409s after which the request has nobody to serve it. */
 const lost = /consumer deleted|consumer is push based|leadership change|server shutdown|stream deleted/i;

@@ -9,7 +9,7 @@ export { ensureIndexes, type IndexSpec, indexName } from "./ensure-indexes.ts";
 export { createErasureStore, type Erasure, type ErasureStore } from "./erasure-store.ts";
 export { type FindPageOptions, findPage } from "./find-page.ts";
 export { forCaller } from "./for-caller.ts";
-export { insertMissing } from "./insert-missing.ts";
+export { insertMissing, insertNew } from "./insert-missing.ts";
 export {
   type Announced,
   createOutbox,

@@ -8,8 +8,21 @@ import type { RollupStore } from "./stores/rollup-store.ts";
 const everyMs = 1_000;
 /** Another process that has begun a fold gets so long before this one ends it in its place: both at once is harmless, and waste. */
 const patienceMs = 4_000;
-/** A few hundred kilobytes of contributions, whose ids fit in one document. */
+/** A document has the contributions of up to 500 messages, mostly of one project; of as many projects it has one each. */
 const page = 500;
+/** About as many rollups are written, in a second or less; a document that has more by itself is folded alone. */
+const maxParts = 2_000;
+
+/** The first of some documents that together have no more parts than a fold takes. */
+const fitting = (found: readonly { readonly _id: string; readonly size?: number }[]): string[] => {
+  let parts = 0;
+  return found
+    .filter(({ size = 1 }, index) => {
+      parts += size;
+      return index === 0 || parts <= maxParts;
+    })
+    .map(({ _id }) => _id);
+};
 
 /** Brings contributions into the rollups, each once, whoever dies where. */
 export const foldContributions = (contributions: ContributionStore, rollups: RollupStore, now: () => Date) => {
@@ -19,7 +32,7 @@ export const foldContributions = (contributions: ContributionStore, rollups: Rol
     await contributions.markFolded(ids);
     await contributions.endFold(number);
   };
-  /** One fold. Gives how many contributions it had: 0 when there are none, or another process is at it. */
+  /** One fold. Gives how many documents of contributions it had: 0 when there are none, or another process is at it. */
   return async (): Promise<number> => {
     // Before the contributions are looked up: those found then are in no fold up to this one.
     const last = await contributions.fold();
@@ -28,7 +41,7 @@ export const foldContributions = (contributions: ContributionStore, rollups: Rol
       await finish(last);
       return last.contributions.length;
     }
-    const ids = (await contributions.findNotFolded(page)).map(({ _id }) => _id);
+    const ids = fitting(await contributions.findNotFolded(page));
     if (ids.length === 0) return 0;
     if (!(await contributions.beginFold(last, { contributions: ids, by: me, at: now() }))) return 0;
     await finish({ number: last.number + 1, contributions: ids });

@@ -173,14 +173,10 @@ describe("a process that dies", () => {
         const one = sample();
         const at = new Date("2030-03-30T12:00:00Z");
         const part = { notificationId: one.notificationId, slot: at, adds: [["sent.ios", 7]] as const };
-        await contributions.put(
-          [1, 2, 3].map((n) => ({
-            _id: `${one.notificationId}/${n}`,
-            projectId: one.projectId,
-            kind: "deliveries",
-            parts: [part],
-          })),
-        );
+        for (const n of [1, 2, 3]) {
+          const _id = `${one.notificationId}/${n}`;
+          await contributions.put([{ _id, projectId: one.projectId, kind: "deliveries", parts: [part] }]);
+        }
         const last = await contributions.fold();
         const ids = (await contributions.findNotFolded(10)).map(({ _id }) => _id);
         expect(ids).toHaveLength(3);

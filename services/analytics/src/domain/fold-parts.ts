@@ -15,6 +15,8 @@ export type Addition = {
   /** Start of its hour; absent on a total. */
   readonly hour?: Date;
   readonly adds: Map<string, number>;
+  /** Whether it is likely to be the first: deliveries of one notification, most of which are to few devices. */
+  fresh: boolean;
   first?: Date;
   last?: Date;
 };
@@ -27,21 +29,25 @@ const add = (adds: Map<string, number>, path: string, count: number): void => {
 };
 
 /** Adds up contributions by the rollup they belong to. */
-export const foldParts = (contributions: readonly Contribution[]): Addition[] => {
+export const foldParts = (contributions: readonly Pick<Contribution, "projectId" | "parts">[]): Addition[] => {
   const additions = new Map<string, Addition>();
   const rollup = (projectId: ProjectId, what: RollupOf, hour?: Date): Addition => {
     const _id = rollupId(projectId, what, hour);
     const known = additions.get(_id);
     if (known) return known;
-    const made: Addition = { _id, projectId, what, adds: new Map(), ...(hour === undefined ? {} : { hour }) };
+    const fresh = what.startsWith("hours/");
+    const made: Addition = { _id, projectId, what, adds: new Map(), fresh, ...(hour === undefined ? {} : { hour }) };
     additions.set(_id, made);
     return made;
   };
-  const foldHours = (projectId: ProjectId, { notificationId, slot, adds }: Part): void => {
+  const foldHours = (projectId: ProjectId, { notificationId, slot, adds, opens }: Part): void => {
     const hour = new Date(Math.floor(slot.getTime() / hourMs) * hourMs);
     const quarter = (slot.getTime() - hour.getTime()) / minuteMs;
-    const hourly = [rollup(projectId, "project", hour), rollup(projectId, `hours/${notificationId}`, hour)];
-    for (const [path, count] of adds) for (const { adds } of hourly) add(adds, `quarters.${quarter}.${path}`, count);
+    const own = rollup(projectId, `hours/${notificationId}`, hour);
+    // It was sent before it was opened, mostly in the same hour.
+    if (opens !== undefined) own.fresh = false;
+    for (const [path, count] of adds)
+      for (const { adds } of [rollup(projectId, "project", hour), own]) add(adds, `quarters.${quarter}.${path}`, count);
   };
   const foldTotal = (projectId: ProjectId, { notificationId, adds, opens }: Part): void => {
     if (opens === undefined) return;

@@ -116,7 +116,7 @@ describe("contributions", () => {
     const additions = foldParts([
       deliveryContribution({ ...facts, at: "2030-01-01T10:00:00Z", devices: [device(), device()] }),
       deliveryContribution({ ...facts, platform: "web", at: "2030-01-01T10:00:00Z", devices: [device()] }),
-      { _id: "opens", projectId, kind: "opens", parts: openParts(opens, new Map()) },
+      { projectId, parts: openParts(opens, new Map()) },
     ]);
     expect(additions).toHaveLength(5);
     const project = additions.filter(({ what }) => what === "project");

@@ -30,10 +30,10 @@ const anyEvent: MessageContract<typeof AnyData> = {
 };
 
 /** What statistics count. */
-const counted: ReadonlyMap<string, z.ZodType> = new Map<string, z.ZodType>([
-  ["delivery.accepted", DeliveryAcceptedV1.schema],
-  ["delivery.failed", DeliveryFailedV1.schema],
-  ["notification.accepted", NotificationAcceptedV1.schema],
+const counted: ReadonlyMap<string, Pick<MessageContract, "schema" | "isPlain">> = new Map([
+  ["delivery.accepted", DeliveryAcceptedV1 as MessageContract],
+  ["delivery.failed", DeliveryFailedV1 as MessageContract],
+  ["notification.accepted", NotificationAcceptedV1 as MessageContract],
 ]);
 
 type SettledData = DataOf<typeof DeliveryAcceptedV1> | DataOf<typeof DeliveryFailedV1>;
@@ -50,7 +50,7 @@ export const recordEvents = (
   defineBatchHandler({
     durable: "analytics-events", // renaming a durable replays its stream
     message: anyEvent,
-    schemaOf: (subject) => counted.get(eventTypeOf(subject)?.type ?? ""),
+    contractOf: (subject) => counted.get(eventTypeOf(subject)?.type ?? ""),
     // A single send has three, a few hundred bytes each: they come by the thousand, and each write takes what has come.
     size: 500,
     waitMs: 100, // nobody waits for them at the keyboard, and statistics are folded once a second

@@ -6,6 +6,7 @@ import {
   guardStore,
   type IndexSpec,
   indexName,
+  insertNew,
   type RemovedBatch,
   removeByProject,
   retryConflicts,
@@ -55,6 +56,25 @@ const write = (number: number, addition: Addition): AnyBulkWriteOperation<Rollup
   };
 };
 
+type Figures = { [name: string]: Figures | number };
+
+/** The document that {@link write} would insert. */
+const firstOf = (number: number, { _id, projectId, what, hour, adds }: Addition): RollupDocument => {
+  const figures: Figures = {};
+  for (const [path, count] of adds) {
+    const names = path.split(".");
+    const field = names.pop() ?? path;
+    let inside = figures;
+    for (const name of names) {
+      const next = (inside[name] ?? {}) as Figures;
+      inside[name] = next;
+      inside = next;
+    }
+    inside[field] = count;
+  }
+  return { _id, projectId, what, ...(hour === undefined ? {} : { hour }), fold: number, ...figures };
+};
+
 /** Sums by the hour, made by folds alone. Every function throws `database-away` when the database is. */
 export const createRollupStore = (db: Db) => {
   const rollups: Collection<RollupDocument> = db.collection("rollups");
@@ -63,8 +83,13 @@ export const createRollupStore = (db: Db) => {
 
     /** Adds what fold `number` has to the rollups that do not have it yet. */
     add: async (number: number, additions: readonly Addition[]): Promise<void> => {
-      for (let at = 0; at < additions.length; at += writesPage) {
-        const writes = additions.slice(at, at + writesPage).map((addition) => write(number, addition));
+      // An insert of many costs the database a fifth of as many upserts.
+      const { first = [], later = [] } = Object.groupBy(additions, ({ fresh }) => (fresh ? "first" : "later"));
+      const inserts = first.map((addition) => firstOf(number, addition));
+      const there = new Set((await insertNew(rollups, inserts)).map(({ _id }) => _id));
+      const updates = [...later, ...first.filter(({ _id }) => there.has(_id))];
+      for (let at = 0; at < updates.length; at += writesPage) {
+        const writes = updates.slice(at, at + writesPage).map((addition) => write(number, addition));
         await retryConflicts(async () => {
           try {
             await rollups.bulkWrite(writes, { ordered: false });

@@ -23,12 +23,15 @@ export const EventMessage = z
   .meta({ id: "EventMessage" });
 export type EventMessage = z.infer<typeof EventMessage>;
 
+const prefix = "push.evt.v1.";
+
 /** The types of events on a subject such as `push.evt.v1.<project>.<entity>.<past tense>`; undefined for any other subject. */
 export const eventTypeOf = (subject: string): { projectId: string; type: string } | undefined => {
-  const [push, evt, version, projectId, ...rest] = subject.split(".");
-  if (push !== "push" || evt !== "evt" || version !== "v1" || projectId === undefined || rest.length !== 2)
-    return undefined;
-  return { projectId, type: rest.join(".") };
+  if (!subject.startsWith(prefix)) return undefined;
+  const afterProject = subject.indexOf(".", prefix.length);
+  const afterEntity = subject.indexOf(".", afterProject + 1);
+  if (afterProject < 0 || afterEntity < 0 || subject.includes(".", afterEntity + 1)) return undefined;
+  return { projectId: subject.slice(prefix.length, afterProject), type: subject.slice(afterProject + 1) };
 };
 
 const known: ReadonlySet<string> = new Set(types);
