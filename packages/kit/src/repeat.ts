@@ -1,7 +1,11 @@
 import { HeraldError } from "./herald-error.ts";
 import type { Logger } from "./logger.ts";
 
-export type Repeating = { readonly stop: () => Promise<void> };
+export type Repeating = {
+  /** Runs the task now instead of at its time. Does nothing while it runs. */
+  readonly runNow: () => void;
+  readonly stop: () => Promise<void>;
+};
 
 /**
  * Runs a task now and then again and again, `everyMs` after its end. A task that fails is logged and runs the next time; while
@@ -24,14 +28,20 @@ export const repeat = (
       const away = err instanceof HeraldError && err.code.endsWith("-away");
       if (!signal.aborted) log[away ? "debug" : "error"]({ err, what }, "a task in the background failed");
     }
-    if (!signal.aborted)
-      timer = setTimeout(() => {
-        running = run();
-      }, everyMs);
+    if (!signal.aborted) timer = setTimeout(begin, everyMs);
+  };
+  const begin = () => {
+    timer = undefined;
+    running = run();
   };
   let running = run();
 
   return {
+    runNow: () => {
+      if (timer === undefined || signal.aborted) return;
+      clearTimeout(timer);
+      begin();
+    },
     stop: async () => {
       stopping.abort();
       clearTimeout(timer);

@@ -35,3 +35,31 @@ test("a stop aborts what runs, waits for it, and nothing runs afterwards", async
   await repeating.stop();
   expect([ended, runs, lines]).toEqual([true, 1, []]);
 });
+
+test("runs at once when it is told to, and not beside itself", async () => {
+  const { log } = logged();
+  let runs = 0;
+  let end = () => {};
+  const repeating = repeat("test", 3_600_000, log, async () => {
+    runs++;
+    await new Promise<void>((resolve) => {
+      end = resolve;
+    });
+  });
+  repeating.runNow();
+  expect(runs).toBe(1);
+  for (const wanted of [2, 3]) {
+    end();
+    await eventually(() => {
+      repeating.runNow();
+      expect(runs).toBe(wanted);
+    });
+  }
+  repeating.runNow();
+  expect(runs).toBe(3);
+  const stopped = repeating.stop();
+  end();
+  await stopped;
+  repeating.runNow();
+  expect(runs).toBe(3);
+});

@@ -6,7 +6,7 @@ import { answerStats } from "./answers/stats.ts";
 import type { AnalyticsConfig } from "./config.ts";
 import { erasePayload } from "./domain/erase-payload.ts";
 import { emitOpens } from "./emit-opens.ts";
-import { foldContributions, keepFolding } from "./fold-contributions.ts";
+import { createFolding } from "./fold-contributions.ts";
 import { dropProject } from "./handlers/drop-project.ts";
 import { recordEvents } from "./handlers/record-events.ts";
 import { recordOpens } from "./handlers/record-opens.ts";
@@ -31,6 +31,7 @@ export const assemble = (config: AnalyticsConfig, ground: Ground & WebhookOverri
   const notices = createNoticeStore(db);
   const rules = retentionRules({ opens, contributions, rollups, notices }, config);
   const webhooks = createWebhooks(config, ground);
+  const folding = createFolding(contributions, rollups, now, log);
   const emit = emitOpens(bus, opens);
   const erasures = createErasureStore(db);
   const erase: EraseRows = async ({ projectId, key, at }) => {
@@ -45,8 +46,8 @@ export const assemble = (config: AnalyticsConfig, ground: Ground & WebhookOverri
       await webhooks.prepare();
     },
     handlers: [
-      ...recordOpens(opens, contributions, notices, emit),
-      recordEvents(contributions, notices, webhooks.makeMessages),
+      ...recordOpens(opens, folding.count, notices, emit),
+      recordEvents(folding.count, notices, webhooks.makeMessages),
       dropProject([opens, contributions, rollups, notices, ...webhooks.stores, { removePage: erasures.removeProject }]),
       eraseUser("analytics-erase-user", erasing),
     ],
@@ -55,7 +56,7 @@ export const assemble = (config: AnalyticsConfig, ground: Ground & WebhookOverri
       const working = [
         keepErasing(erasing, log),
         sweepOpens(opens, emit, log, now),
-        keepFolding(foldContributions(contributions, rollups, now), log),
+        folding.begin(),
         shareEvents(bus),
         startRetention({ db, rules, everyMs: config.HERALD_RETENTION_INTERVAL, now, log }),
       ];

@@ -73,6 +73,10 @@ test(
     const batches = reports.map((_, index) =>
       accept(index % 4 === 3 ? other : one, "2030-03-30T12:30:00Z", 150, platforms[index % 3]),
     );
+    // Sends of one device each, whose events share documents with those of others.
+    const singles = Array.from({ length: reports.length * 5 }, () =>
+      accept({ ...one, notificationId: sample().notificationId }, "2030-03-30T12:30:00Z", 1),
+    );
     const processes = [keepRunning(), keepRunning()];
     try {
       const publishing = (async () => {
@@ -80,6 +84,9 @@ test(
           await publish(t.bus, OpenGroupV1, report, id());
           const batch = batches[index];
           if (batch) await publish(t.bus, DeliveryAcceptedV1, batch, id());
+          // Some of them twice, in other company.
+          for (const single of singles.slice(Math.max(0, index * 5 - 2), index * 5 + 5))
+            await publish(t.bus, DeliveryAcceptedV1, single, id());
           // Every tenth is reported twice, as by an app that did not hear the answer.
           if (index % 10 === 0) await publish(t.bus, OpenGroupV1, report, id());
         }
@@ -117,6 +124,11 @@ test(
         return { sent, opened: opened.length, byPlatform, counted: opened.length };
       });
       await eventually(async () => expect(await figures()).toEqual(expected), { timeoutMs });
+      const sent = (expected[0]?.sent ?? 0) + singles.length;
+      const ofProject = async () => (await t.stats(one.projectId, { to: "2030-04-01T00:00:00.000Z" })).totals.sent;
+      await eventually(async () => expect(await ofProject()).toBe(sent), { timeoutMs });
+      const hours = { what: { $regex: "^hours/" }, "quarters.30.sent.ios": 1 };
+      expect(await t.db.collection("rollups").countDocuments(hours)).toBe(singles.length);
       expect(await opens.countDocuments()).toBe(opensInAll);
       await eventually(async () => expect(await opens.countDocuments({ emitted: false })).toBe(0), { timeoutMs });
 
@@ -141,6 +153,7 @@ test(
       );
       await t.restart();
       expect(await figures()).toEqual(expected);
+      expect(await ofProject()).toBe(sent);
     } finally {
       await Promise.all(processes.map((process) => process.stop()));
     }

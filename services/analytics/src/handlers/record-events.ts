@@ -11,7 +11,7 @@ import {
 import { z } from "zod";
 import { deliveryContribution } from "../domain/contribution.ts";
 import { noticeOf } from "../domain/notice.ts";
-import type { ContributionStore } from "../stores/contribution-store.ts";
+import type { CountContributions } from "../fold-contributions.ts";
 import type { NoticeStore } from "../stores/notice-store.ts";
 import type { MakeWebhookMessages } from "../webhooks/make-webhook-messages.ts";
 
@@ -43,7 +43,7 @@ type SettledData = DataOf<typeof DeliveryAcceptedV1> | DataOf<typeof DeliveryFai
  * their messages. One consumer for all three, because on a busy system receiving and acking an event costs more than what is done with it.
  */
 export const recordEvents = (
-  contributions: ContributionStore,
+  count: CountContributions,
   notices: NoticeStore,
   makeWebhookMessages: MakeWebhookMessages,
 ) =>
@@ -64,7 +64,7 @@ export const recordEvents = (
         else if (type !== undefined && counted.has(type)) settled.push(data as SettledData);
       }
       await Promise.all([
-        contributions.put(settled.map(deliveryContribution)),
+        count(settled.map(deliveryContribution)),
         notices.put(accepted.flatMap((data) => noticeOf(data) ?? [])),
         makeWebhookMessages(events),
       ]);

@@ -4,14 +4,14 @@ import { HeraldError } from "@herald/kit";
 import { type Contribution, openParts, reportId } from "../domain/contribution.ts";
 import type { ReportedOpen } from "../domain/open.ts";
 import type { EmitOpens } from "../emit-opens.ts";
-import type { ContributionStore } from "../stores/contribution-store.ts";
+import type { CountContributions } from "../fold-contributions.ts";
 import type { NoticeStore } from "../stores/notice-store.ts";
 import type { OpenStore } from "../stores/open-store.ts";
 
 /** Devices opened a notification: each counts once, and the bus hears of it. */
 export const recordOpens = (
   opens: OpenStore,
-  contributions: ContributionStore,
+  count: CountContributions,
   notices: NoticeStore,
   emit: EmitOpens,
 ): Handler[] => {
@@ -50,7 +50,7 @@ export const recordOpens = (
         const emitted = emit(toEmit).catch((error: unknown) => {
           if (!(error instanceof HeraldError && error.code === "service-away")) throw error;
         });
-        await Promise.all([contributions.put(counted), emitted]);
+        await Promise.all([count(counted), emitted]);
       },
     });
   // Renaming a durable replays its stream.
