@@ -70,7 +70,7 @@ export const answer = <Request extends z.ZodType, Answer extends z.ZodType>(
   };
 
   const serve = (msg: Msg): Promise<void> =>
-    withRemoteSpan(`answer ${question.name}`, "server", [msg.headers], async (span) => {
+    withRemoteSpan(`answer ${question.name}`, "server", [msg], async (span) => {
       const deadline = createDeadline(budgetOf(msg));
       try {
         sendReply(connection, question.service, msg, await reply(msg, deadline));

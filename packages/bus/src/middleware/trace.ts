@@ -8,6 +8,8 @@ const read = {
   get: (carrier: MsgHdrs, key: string) => carrier.get(key) || undefined,
 };
 
+type Carrier = { readonly headers?: MsgHdrs | undefined };
+
 /**
  * Runs `work` in a span that links every message's producer. One message's span continues its trace too, so that one trace
  * goes from the HTTP request to the provider; a batch belongs to many and begins its own.
@@ -15,17 +17,17 @@ const read = {
 export const withRemoteSpan = <Result>(
   name: string,
   kind: "consumer" | "server",
-  messages: readonly (MsgHdrs | undefined)[],
+  messages: readonly Carrier[],
   work: (span: Span) => Promise<Result>,
 ): Promise<Result> => {
   const [first] = messages;
   const parent = messages.length === 1 ? originOf(first) : ROOT_CONTEXT;
   return inSpan(name, { kind, parent }, (span) => {
-    // Headers are costly to read, so those of a batch are left alone where nobody sees the links.
+    // Headers are parsed when they are read, so those of a batch are left alone where nobody sees the links.
     if (span.isRecording())
       span.addLinks(
-        messages.flatMap((headers) => {
-          const producer = trace.getSpanContext(originOf(headers));
+        messages.flatMap((message) => {
+          const producer = trace.getSpanContext(originOf(message));
           return producer === undefined ? [] : [{ context: producer }];
         }),
       );
@@ -33,7 +35,7 @@ export const withRemoteSpan = <Result>(
   });
 };
 
-const originOf = (headers: MsgHdrs | undefined): Context =>
+const originOf = ({ headers }: Carrier = {}): Context =>
   headers === undefined ? ROOT_CONTEXT : propagation.extract(ROOT_CONTEXT, headers, read);
 
 /** A consumer span for each job, from its start to its settlement. */
@@ -41,7 +43,7 @@ export const traced: Step = ({ handler, tasks, place }, next) =>
   withRemoteSpan(
     `process ${handler.pattern}`,
     "consumer",
-    tasks.map(({ received }) => received.headers),
+    tasks.map(({ received }) => received),
     async (span) => {
       const verdict = await next();
       span.setAttributes({
