@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { freePort, startProcess } from "@herald/local-stack";
+import { bundle, bundleOf, freePort, startProcess } from "@herald/local-stack";
 import { type Answered, eventually, expectStatus, request } from "@herald/testing";
 import type { ServiceName, System } from "./system.ts";
 
@@ -22,11 +22,12 @@ export async function startBeside(
 ): Promise<Beside> {
   const variable = `HERALD_${name.toUpperCase()}`;
   const [port, metricsPort] = [await freePort(), await freePort()];
+  await bundle(tree, [name]);
   let last = "";
   const running = await startProcess({
     name,
     command: process.execPath,
-    args: ["--conditions=@herald/source", join(tree, `services/${name}/src/main.ts`)],
+    args: [join(tree, bundleOf(name))],
     cwd: tree,
     env: {
       ...environmentOf(name),

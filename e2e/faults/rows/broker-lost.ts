@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { bundleOf } from "@herald/local-stack";
 import { eventually, operateBroker } from "@herald/testing";
 import { checkInvariants } from "../../harness/invariants.ts";
 import type { System } from "../../harness/system.ts";
@@ -31,7 +32,7 @@ async function loseData({ broker, services }: System): Promise<void> {
 /** The bootstrap step, as an operator runs it. */
 async function bootstrap({ broker, environmentOf }: System): Promise<void> {
   const env = { ...environmentOf("dispatch"), ...broker.loginOf("bootstrap"), HERALD_NATS_STORAGE: "2GiB" };
-  await run(process.execPath, ["--conditions=@herald/source", "packages/bus/src/main.ts"], { cwd: root, env });
+  await run(process.execPath, [bundleOf("bus")], { cwd: root, env });
 }
 
 export const brokerLost: Row = {

@@ -1,4 +1,4 @@
-import type { Router } from "express";
+import type { ServerResponse } from "node:http";
 
 /** `true` is fine; `false`, a text that says why not, and a throw are not. */
 type Check = () => boolean | string | Promise<boolean | string>;
@@ -7,8 +7,8 @@ type Failing = { readonly check: string; readonly since: string; readonly reason
 type Readiness = { readonly ready: boolean; readonly failing: readonly Failing[] };
 
 export type Health = {
-  /** Adds `/livez` and `/readyz`. */
-  readonly routes: (router: Router) => void;
+  /** What answers `/livez` and `/readyz`, by path. */
+  readonly probes: ReadonlyMap<string, (response: ServerResponse) => Promise<void>>;
   readonly ready: () => Promise<Readiness>;
   /** From now on `/readyz` is 503, so that no new work is sent here. */
   readonly shuttingDown: () => void;
@@ -32,6 +32,13 @@ const outcome = async (check: Check): Promise<string | undefined> => {
   } finally {
     clearTimeout(timer);
   }
+};
+
+const answer = (response: ServerResponse, status: number, body: unknown): void => {
+  response.statusCode = status;
+  response.setHeader("cache-control", "no-store");
+  response.setHeader("content-type", "application/json; charset=utf-8");
+  response.end(JSON.stringify(body));
 };
 
 /**
@@ -64,16 +71,17 @@ export const createHealth = (checks: Readonly<Record<string, Check>>, now: () =>
     shuttingDown: () => {
       stoppingSince ??= now();
     },
-    routes: (router) => {
-      router.get("/livez", (_request, response) => {
-        response.set("cache-control", "no-store").json({ status: "alive" });
-      });
-      router.get("/readyz", async (_request, response) => {
-        const { ready, failing } = await look();
-        response.set("cache-control", "no-store");
-        if (!ready) response.status(503).set("retry-after", "1");
-        response.json(ready ? { status: "ready" } : { status: "not ready", failing });
-      });
-    },
+    probes: new Map([
+      ["/livez", async (response) => answer(response, 200, { status: "alive" })],
+      [
+        "/readyz",
+        async (response) => {
+          const { ready, failing } = await look();
+          if (ready) return answer(response, 200, { status: "ready" });
+          response.setHeader("retry-after", "1");
+          answer(response, 503, { status: "not ready", failing });
+        },
+      ],
+    ]),
   };
 };

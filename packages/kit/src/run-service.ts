@@ -1,5 +1,6 @@
 import { ConfigError } from "./config/read-config.ts";
 import { createLogger } from "./logger.ts";
+import { mapStackTraces } from "./stack-traces.ts";
 
 /** What a composition root gives. `stop` ends within its own deadline; false says that not all of it went well. */
 export type App = {
@@ -16,6 +17,8 @@ const exitFailed = 1;
  * Exit codes: 0 stopped in order, 78 wrong configuration, 1 anything else.
  */
 export const runService = async (name: string, createApp: () => App | Promise<App>): Promise<void> => {
+  const [, program] = process.argv;
+  if (program !== undefined) mapStackTraces(program);
   const log = createLogger({ service: name, level: "info" });
   const crash = (error: unknown) => {
     log.fatal({ err: error }, "crashed");

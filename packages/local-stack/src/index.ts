@@ -1,3 +1,4 @@
+export { bundle, bundleOf } from "./bundle/bundle.ts";
 export type { Attempt, Resolution, Source, Step } from "./chain.ts";
 export type { DockerService, DockerStarter } from "./docker.ts";
 export { resolveMongo } from "./mongo/resolve-mongo.ts";

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createTelemetry } from "@herald/bus";
 import { durables, errors, messages, providerOf, providerProblems, streams } from "@herald/contracts";
-import { createByteCache, createHealth, createHttpApp, createLogger, startHttp, startTelemetry } from "@herald/kit";
+import { createByteCache, createHealth, createLogger, startHealthServer, startTelemetry } from "@herald/kit";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { createMetrics } from "./metrics.ts";
 import { finds, readPromql } from "./testing/read-promql.ts";
@@ -90,7 +90,7 @@ beforeAll(async () => {
   const telemetry = await startTelemetry(options);
   stops.push(telemetry.stop);
   const log = createLogger({ service: "test", level: "silent" });
-  const http = await startHttp(createHttpApp({ log }, createHealth({}).routes), { host: "127.0.0.1", port: 0 });
+  const http = await startHealthServer({ health: createHealth({}), log, host: "127.0.0.1", port: 0 });
   stops.push(() => http.stop(100));
   await fetch(`${http.address}/readyz`);
 

@@ -158,7 +158,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   const http = createHttpApp(
     { log, bodyLimitBytes: "by-route", direct: directRoutes(routes, admit), admit },
     (router) => {
-      health.routes(router);
+      for (const [path, probe] of health.probes) router.get(path, (_request, response) => probe(response));
       mountDocs(router, allRoutes);
     },
   );

@@ -4,10 +4,9 @@ import type { Logger } from "pino";
 import { HeraldError } from "../herald-error.ts";
 import { parseSearch, queryOf } from "../parse-request.ts";
 import { answeredWith, createAnswerError } from "./answer-error.ts";
+import { createListener, type FoundRoute } from "./create-listener.ts";
 import { jsonBody } from "./json-body.ts";
-import { createObserver } from "./observe-request.ts";
 import { methodsOf, patternOf } from "./routes-of.ts";
-import { securityHeaders } from "./security-headers.ts";
 
 /**
  * A body of 1,000 targets of 900 bytes each fits (a topic takes 30, an FCM token 170, a Web Push endpoint up to 500), and
@@ -40,9 +39,7 @@ export type HttpAppOptions = {
  */
 export const createHttpApp = (options: HttpAppOptions, build: (router: Router) => void): RequestListener => {
   const { log, bodyLimitBytes = defaultBodyLimitBytes, direct, admit } = options;
-  const observe = createObserver(log);
   const answerError = createAnswerError(log);
-  const headers = securityHeaders();
   const router = Router({ caseSensitive: true });
   const app = express();
   app.set("query parser", (text: string | null) => queryOf(parseSearch(text ?? "")));
@@ -70,34 +67,18 @@ export const createHttpApp = (options: HttpAppOptions, build: (router: Router) =
   });
   app.use(((error, _request, response, _next) => answerError(error, response)) satisfies ErrorRequestHandler);
 
-  const serve = async (request: IncomingMessage, response: ServerResponse, found: DirectRoute | undefined) => {
-    try {
-      const problem = hostProblem(request.rawHeaders, request.httpVersionMinor);
-      if (problem) throw problem;
-      if (found) return await found.serve(request, response);
-      await admit?.(request);
-    } catch (error) {
-      return answerError(error, response);
-    }
-    app(request, response);
-  };
-
-  return (request, response) => {
-    const found = direct?.(request);
+  const servedByExpress = (request: IncomingMessage, response: ServerResponse): FoundRoute => ({
     // Express makes the request its own, and writes down there which route it took.
-    const patternFound = () => patternOf(request as Request, router, answeredWith(response) !== undefined);
-    observe(request, response, found ? () => found.pattern : patternFound, () => {
-      for (const [name, value] of headers) response.setHeader(name, value);
-      void serve(request, response, found);
-    });
-  };
-};
+    pattern: () => patternOf(request as Request, router, answeredWith(response) !== undefined),
+    serve: async () => {
+      await admit?.(request);
+      app(request, response);
+    },
+  });
 
-/** RFC 9112: exactly one Host. Two would let a proxy and Herald see different sites. */
-const hostProblem = (rawHeaders: readonly string[], minor: number): HeraldError | undefined => {
-  let hosts = 0;
-  for (let index = 0; index < rawHeaders.length; index += 2)
-    if (rawHeaders[index]?.length === 4 && rawHeaders[index]?.toLowerCase() === "host") hosts++;
-  if (hosts === 1 || (hosts === 0 && minor === 0)) return undefined;
-  return new HeraldError("malformed-request", "host: must be sent exactly once");
+  return createListener(log, (request, response) => {
+    const found = direct?.(request);
+    if (found) return { pattern: () => found.pattern, serve: found.serve };
+    return servedByExpress(request, response);
+  });
 };

@@ -5,7 +5,6 @@ import { context, metrics, propagation, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
 import { PrometheusExporter } from "@opentelemetry/exporter-prometheus";
-import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { defaultResource, resourceFromAttributes } from "@opentelemetry/resources";
 import { MeterProvider } from "@opentelemetry/sdk-metrics";
 import {
@@ -13,6 +12,7 @@ import {
   AlwaysOnSampler,
   BatchSpanProcessor,
   ParentBasedSampler,
+  type SpanProcessor,
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
 import { observeProcess } from "./process-metrics.ts";
@@ -33,11 +33,19 @@ const flushMs = 2_000;
 
 type Providers = { readonly exporter: PrometheusExporter; readonly stop: () => Promise<void> };
 
+/** What sends to a collector is loaded where there is one: it would be a quarter of what an idle process holds beyond Node itself. */
+const spanProcessors = async (otlpEndpoint: string | undefined): Promise<SpanProcessor[]> => {
+  if (!otlpEndpoint) return [];
+  const { OTLPTraceExporter } = await import("@opentelemetry/exporter-trace-otlp-http");
+  const exporter = new OTLPTraceExporter({ url: `${otlpEndpoint.replace(/\/+$/, "")}/v1/traces` });
+  return [new BatchSpanProcessor({ exporter })];
+};
+
 /**
  * The SDK's parts, put together here rather than by its Node bundle: that one reads settings of its own from the
  * environment, sends logs to a collector unless told not to, and brings gRPC.
  */
-const startProviders = ({ service, version, otlpEndpoint }: TelemetryOptions): Providers => {
+const startProviders = async ({ service, version, otlpEndpoint }: TelemetryOptions): Promise<Providers> => {
   const resource = defaultResource().merge(
     resourceFromAttributes({ "service.name": `herald-${service}`, "service.version": version }),
   );
@@ -47,13 +55,7 @@ const startProviders = ({ service, version, otlpEndpoint }: TelemetryOptions): P
     resource,
     // Without a collector spans cost next to nothing and still carry ids on; a caller that records is followed.
     sampler: new ParentBasedSampler({ root: otlpEndpoint ? new AlwaysOnSampler() : new AlwaysOffSampler() }),
-    spanProcessors: otlpEndpoint
-      ? [
-          new BatchSpanProcessor({
-            exporter: new OTLPTraceExporter({ url: `${otlpEndpoint.replace(/\/+$/, "")}/v1/traces` }),
-          }),
-        ]
-      : [],
+    spanProcessors: await spanProcessors(otlpEndpoint),
   });
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   // No baggage: what a stranger's header says, up to 8 KiB of it, would travel with every message of the request.
@@ -75,7 +77,7 @@ const startProviders = ({ service, version, otlpEndpoint }: TelemetryOptions): P
 };
 
 /** OpenTelemetry's globals belong to the process, so services that share one, as in tests, share its providers. */
-let shared: { providers: Providers; users: number } | undefined;
+let shared: { providers: Promise<Providers>; users: number } | undefined;
 
 const listen = (server: Server, host: string, port: number): Promise<void> =>
   new Promise((resolve, reject) => {
@@ -91,8 +93,8 @@ export const startTelemetry = async (
   options: TelemetryOptions,
 ): Promise<{ metricsPort: number; stop: () => Promise<void> }> => {
   shared ??= { providers: startProviders(options), users: 0 };
-  const { providers } = shared;
   shared.users++;
+  const providers = await shared.providers;
   const release = async () => {
     if (!shared || --shared.users > 0) return;
     shared = undefined;

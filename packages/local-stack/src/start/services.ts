@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { bundleOf, type ProgramName } from "../bundle/bundle.ts";
 import { startProcess } from "../processes/start-process.ts";
 import type { Part, Started } from "./keep-running.ts";
 import type { NatsLogin } from "./nats-users.ts";
@@ -69,7 +70,7 @@ export function loggedIn(env: NodeJS.ProcessEnv, { user, password }: NatsLogin):
 }
 
 /**
- * Herald's own code runs from its sources: nothing has to be built. What lives for one batch must die young. A young generation of
+ * What lives for one batch must die young. A young generation of
  * 16 MB outlives the pushes in flight: with 8 most of them grow old, for a third more memory and a fifth more CPU, and with Node's
  * default of 64 MB and more each service holds half as much memory again. It has that size from the start, because V8 shrinks it
  * between broadcasts. And what dies young must be born young: seeing the pushes of a broadcast outlive a collection or two, V8 would
@@ -77,19 +78,19 @@ export function loggedIn(env: NodeJS.ProcessEnv, { user, password }: NatsLogin):
  * outcomes, is collected when the old generation has doubled, and first at 64 MB: left to itself V8 lets it grow to four times what
  * lives, and dispatch held 320 MB of which 28 lived. With this it holds 235, at the same speed.
  */
-const nodeArgs = (root: string, entry: string) => [
-  "--conditions=@herald/source",
+const nodeArgs = (root: string, program: ProgramName) => [
   "--min-semi-space-size=16",
   "--max-semi-space-size=16",
   "--no-allocation-site-pretenuring",
   "--initial-old-space-size=64",
   "--heap-growing-percent=100",
-  join(root, entry),
+  join(root, bundleOf(program)),
 ];
 
 export type ProgramOptions = {
   root: string;
-  entry: string;
+  /** A program that is bundled. */
+  program: ProgramName;
   env: NodeJS.ProcessEnv;
   logLine: (name: string, line: string) => void;
 };
@@ -99,13 +100,14 @@ export function programPart(name: string, options: ProgramOptions): Part {
   return { name, start: () => startProgram(name, options) };
 }
 
-async function startProgram(name: string, { root, entry, env, logLine }: ProgramOptions): Promise<Started> {
+async function startProgram(name: string, { root, program, env, logLine }: ProgramOptions): Promise<Started> {
   const running = await startProcess({
     name,
     command: process.execPath,
-    args: nodeArgs(root, entry),
+    args: nodeArgs(root, program),
     cwd: root,
-    env,
+    // One arena for all threads: each of V8's helpers would keep some memory for itself, 3 MB in all.
+    env: { MALLOC_ARENA_MAX: "1", ...env },
     stopSignal: "SIGTERM",
     stopTimeoutMs: STOP_TIMEOUT_MS,
     output: { onLine: (line) => logLine(name, line) },

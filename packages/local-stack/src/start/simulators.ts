@@ -9,7 +9,7 @@ import { type ProgramOptions, programPart } from "./services.ts";
 const READY_WITHIN_MS = 30_000;
 
 /** The providers, played by a process of its own; it keeps its certificate, so that a restart changes nothing for dispatch. */
-export function simulatorsPart(options: Omit<ProgramOptions, "entry"> & { dataDir: string; ports: Ports }): {
+export function simulatorsPart(options: Omit<ProgramOptions, "program"> & { dataDir: string; ports: Ports }): {
   part: Part;
   addresses: () => Promise<SimulatorAddresses>;
 } {
@@ -17,7 +17,7 @@ export function simulatorsPart(options: Omit<ProgramOptions, "entry"> & { dataDi
   const stateFile = join(dataDir, "simulators.json");
   const part = programPart("simulators", {
     ...options,
-    entry: "packages/simulators/src/main.ts",
+    program: "simulators",
     env: {
       ...env,
       HERALD_SIMULATORS_APNS_PORT: String(ports.apns),

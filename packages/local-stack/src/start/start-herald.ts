@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { BusUserName } from "@herald/contracts";
+import { bundle, type ProgramName } from "../bundle/bundle.ts";
 import { dockerEngine } from "../docker.ts";
 import { composeStarter } from "../docker-compose.ts";
 import { startMongo } from "../mongo/start-mongo.ts";
@@ -87,10 +88,13 @@ export async function startHerald({ root, dataDir, env, say, logLine }: StartOpt
     await stopAll(["nats", "mongo"]);
   };
 
+  // Broker and database start meanwhile.
+  const bundled = bundle(root, [...serviceNames, "bus", "simulators"]);
   const compose = { root, env, natsPort: ports.nats, mongoPort: ports.mongo, natsPasswords: secrets.nats };
   const common = { env, progress: say };
   try {
     const simulators = simulatorsPart({ root, env, logLine, dataDir, ports });
+    const startSimulators = bundled.then(() => keep(simulators.part));
     const nats = serverPart("nats", async () =>
       startNats({
         ...common,
@@ -108,7 +112,7 @@ export async function startHerald({ root, dataDir, env, say, logLine }: StartOpt
         docker: composeStarter("mongo", compose),
       }),
     );
-    await allOrThrow([keep(nats.part), keep(mongo.part), keep(simulators.part)]);
+    await allOrThrow([keep(nats.part), keep(mongo.part), startSimulators]);
 
     const ownBroker = nats.running().source.step !== "environment";
     const logins = ownBroker ? ownLogins(secrets.nats) : givenLogins(env);
@@ -120,11 +124,9 @@ export async function startHerald({ root, dataDir, env, say, logLine }: StartOpt
     };
     const serviceEnv = serviceEnvironment(env, addresses, ports, secrets);
     const environmentOf = (part: BusUserName) => loggedIn(serviceEnv, logins.of(part));
-    const program = (part: BusUserName, entry: string) => ({ root, entry, env: environmentOf(part), logLine });
-    await runProgram("bootstrap", program("bootstrap", "packages/bus/src/main.ts"));
-    await allOrThrow(
-      serviceNames.map((name) => keep(programPart(name, program(name, `services/${name}/src/main.ts`)))),
-    );
+    const options = (part: BusUserName, program: ProgramName) => ({ root, program, env: environmentOf(part), logLine });
+    await runProgram("bootstrap", options("bootstrap", "bus"));
+    await allOrThrow(serviceNames.map((name) => keep(programPart(name, options(name, name)))));
 
     const urls = Object.fromEntries(serviceNames.map((name) => [name, `http://127.0.0.1:${ports[name]}`]));
     const hopeless = failed.then((why) => Promise.reject(new Error(why)));

@@ -1,5 +1,5 @@
 import type { Transport, TransportAnswer } from "@herald/http2-client";
-import { JWT } from "google-auth-library";
+import type { JWT } from "google-auth-library";
 import { type Outcome, shown, unanswered, wordOr } from "../outcome.ts";
 import type { ServiceAccount } from "./settings.ts";
 
@@ -30,20 +30,25 @@ export function createAccessTokens(
 ): AccessTokens {
   /** The library wraps what its requests throw: kept here, so that why nobody answered can be told. */
   const unansweredOnes: Parameters<typeof unanswered>[0][] = [];
-  const jwt = new JWT({
-    email: account.client_email,
-    key: account.private_key,
-    keyId: account.private_key_id,
-    scopes: [SCOPE],
-    transporterOptions: {
-      fetchImplementation: fetchOver(async (request) => {
-        const answer = await transport.send(request);
-        if (answer.kind === "answered") unansweredOnes.length = 0;
-        else unansweredOnes.push(answer);
-        return answer;
-      }),
-    },
-  });
+  const createClient = async (): Promise<JWT> => {
+    // Loaded by the first push to FCM: it is 10 MB, which a process without one does not hold.
+    const library = await import("google-auth-library");
+    return new library.JWT({
+      email: account.client_email,
+      key: account.private_key,
+      keyId: account.private_key_id,
+      scopes: [SCOPE],
+      transporterOptions: {
+        fetchImplementation: fetchOver(async (request) => {
+          const answer = await transport.send(request);
+          if (answer.kind === "answered") unansweredOnes.length = 0;
+          else unansweredOnes.push(answer);
+          return answer;
+        }),
+      },
+    });
+  };
+  let client: Promise<JWT> | undefined;
   let header: string | undefined;
   let usableUntil = 0;
   let fetchedAt = Number.NEGATIVE_INFINITY;
@@ -55,6 +60,8 @@ export function createAccessTokens(
     unansweredOnes.length = 0;
     if (failure !== undefined && started - failure.at < FAILURE_PAUSE_MS) return failure.outcome;
     try {
+      client ??= createClient();
+      const jwt = await client;
       jwt.setCredentials({ refresh_token: "jwt-placeholder", expiry_date: 1 }); // how this library marks a token as over
       const { token } = await jwt.getAccessToken();
       if (typeof token !== "string" || !/^[\x21-\x7e]+$/.test(token))

@@ -1,0 +1,139 @@
+import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
+import http from "node:http";
+import { dirname, join, relative, resolve } from "node:path";
+import { type Plugin, rolldown } from "rolldown";
+
+/** Where each of Herald's programs is, and what it can be started as: `src/<entry>.ts` there. */
+const programs = {
+  gateway: { folder: "services/gateway", entries: ["main"] },
+  registry: { folder: "services/registry", entries: ["main"] },
+  dispatch: { folder: "services/dispatch", entries: ["main"] },
+  analytics: { folder: "services/analytics", entries: ["main", "rebuild/main"] },
+  bus: { folder: "packages/bus", entries: ["main", "consumers/main"] },
+  simulators: { folder: "packages/simulators", entries: ["main"] },
+} as const satisfies Readonly<Record<string, { readonly folder: string; readonly entries: readonly string[] }>>;
+
+export type ProgramName = keyof typeof programs;
+
+export const programNames = Object.keys(programs) as ProgramName[];
+
+/** The file that Node runs, below the root of a tree whose programs are bundled. */
+export const bundleOf = (name: ProgramName): string => `${programs[name].folder}/dist/main.js`;
+
+/** Below `dist`. */
+const chunks = "chunks";
+const inputs = "inputs.json";
+
+/** Another start may read it at the same time, so that it is replaced as a whole. */
+const replace = async (file: string, content: string, at: Date): Promise<void> => {
+  const temporary = `${file}.${process.pid}`;
+  await mkdir(dirname(file), { recursive: true });
+  await writeFile(temporary, content);
+  // What is saved while the bundler runs is newer than the bundle.
+  await utimes(temporary, at, at);
+  await rename(temporary, file);
+};
+
+/** Beside the sources, what decides what is in a bundle. */
+const recipe = ["package-lock.json", "packages/local-stack/src/bundle/bundle.ts"];
+
+const changedAt = async (file: string): Promise<number> => (await stat(file)).mtimeMs;
+
+/** Whether nothing has changed since a program was bundled. */
+const isCurrent = async (root: string, dist: string): Promise<boolean> => {
+  try {
+    const sources = JSON.parse(await readFile(join(dist, inputs), "utf8")) as string[];
+    const at = await changedAt(join(dist, inputs));
+    const changes = await Promise.all([...recipe, ...sources].map((source) => changedAt(join(root, source))));
+    return changes.every((change) => change < at);
+  } catch {
+    // It is not there yet, or a source is not there any more.
+    return false;
+  }
+};
+
+/** Chunks of earlier bundles: what was started from one may still load some of it. */
+const keepChunksMs = 86_400_000;
+
+const removeOldChunks = async (dist: string, written: ReadonlySet<string>): Promise<void> => {
+  for (const name of await readdir(join(dist, chunks)).catch(() => [])) {
+    const file = join(dist, chunks, name);
+    if (written.has(`${chunks}/${name}`) || Date.now() - (await changedAt(file)) < keepChunksMs) continue;
+    await rm(file, { force: true });
+  }
+};
+
+/**
+ * An import of `node:http` reads all of its exports, and some of these load `fetch` and what is behind it: 13 MB that nobody uses. So
+ * what imports it gets those that are there already.
+ */
+const plainHttp: Plugin = {
+  name: "plain-http",
+  resolveId: (id, _importer, { kind }) =>
+    kind === "import-statement" && /^(?:node:)?http$/.test(id) ? "\0plain-http" : undefined,
+  load: (id) => {
+    if (id !== "\0plain-http") return undefined;
+    const names = Object.entries(Object.getOwnPropertyDescriptors(http)).flatMap(([name, own]) =>
+      "value" in own ? [name] : [],
+    );
+    return `const http = process.getBuiltinModule("node:http"); export default http; export const { ${names.join(", ")} } = http;`;
+  },
+};
+
+/** The package of a library's module, as a chunk is named. */
+const libraryOf = (module: string): string | undefined =>
+  /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(module)?.[1]?.replace("/", "-");
+
+const bundleProgram = async (root: string, name: ProgramName): Promise<void> => {
+  const { folder, entries } = programs[name];
+  const dist = join(root, folder, "dist");
+  if (await isCurrent(root, dist)) return;
+  const begunAt = new Date();
+  const build = await rolldown({
+    input: Object.fromEntries(entries.map((entry) => [entry, join(root, folder, "src", `${entry}.ts`)])),
+    cwd: root,
+    platform: "node",
+    resolve: { conditionNames: ["@herald/source", "import", "node", "default"] },
+    plugins: [plainHttp],
+    // The database's driver names what nobody needs to install.
+    checks: { unresolvedImport: false },
+    logLevel: "warn",
+  });
+  try {
+    const { output } = await build.generate({
+      format: "esm",
+      dir: dist,
+      entryFileNames: "[name].js",
+      chunkFileNames: `${chunks}/[name]-[hash].js`,
+      // One file for each library: the memory that V8 takes to read a file is not given back, and grows with the file.
+      codeSplitting: { groups: [{ debugName: "libraries", name: (module) => libraryOf(module) ?? null }] },
+      // Names stay: they are in stack traces and profiles, and classes of errors are told by theirs.
+      minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
+      sourcemap: "hidden",
+      sourcemapExcludeSources: true,
+      // `packages/kit/src/logger.ts`: whoever reads a stack trace has the repository, wherever it is.
+      sourcemapPathTransform: (source, map) => relative(root, resolve(dirname(map), source)),
+    });
+    const files = output.flatMap((one) =>
+      one.type === "chunk"
+        ? [{ file: one.fileName, content: one.code, entry: one.isEntry, modules: one.moduleIds }]
+        : [{ file: one.fileName, content: String(one.source), entry: false, modules: [] }],
+    );
+    // What is loaded first comes last.
+    for (const { file, content } of files.toSorted((one, other) => Number(one.entry) - Number(other.entry)))
+      await replace(join(dist, file), content, begunAt);
+    const sources = files.flatMap(({ modules }) => modules.filter((id) => id.startsWith("/")));
+    await replace(join(dist, inputs), JSON.stringify(sources.map((id) => relative(root, id))), begunAt);
+    await removeOldChunks(dist, new Set(files.map(({ file }) => file)));
+  } finally {
+    await build.close();
+  }
+};
+
+/**
+ * Bundles programs of the tree at `root`, where something has changed: what a process holds when it is idle is mostly the modules that it
+ * loaded and what loading took, and of a bundle it loads only what it uses. Throws what the bundler finds wrong.
+ */
+export const bundle = async (root: string, names: readonly ProgramName[]): Promise<void> => {
+  await Promise.all(names.map((name) => bundleProgram(root, name)));
+};

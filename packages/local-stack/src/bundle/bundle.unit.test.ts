@@ -1,0 +1,52 @@
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { bundle, bundleOf } from "./bundle.ts";
+
+const run = promisify(execFile);
+let root: string;
+const put = async (file: string, text: string) => {
+  await mkdir(dirname(join(root, file)), { recursive: true });
+  await writeFile(join(root, file), text);
+};
+
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), "herald-bundle-"));
+  await put("package-lock.json", "{}");
+  await put("packages/local-stack/src/bundle/bundle.ts", "");
+  await put("services/gateway/package.json", '{ "type": "module" }');
+  await put("services/gateway/src/said.ts", 'export const said: string = "first";\n');
+  await put(
+    "services/gateway/src/main.ts",
+    'import { createServer } from "node:http";\nimport { said } from "./said.ts";\nconsole.log(said, typeof createServer, process.moduleLoadList.some((name) => name.endsWith("undici")));\n',
+  );
+});
+afterEach(() => rm(root, { recursive: true, force: true }));
+
+const file = () => join(root, bundleOf("gateway"));
+const printed = async () => (await run(process.execPath, [file()])).stdout.trim();
+
+test("a program runs without its sources, and loads no fetch with node:http", async () => {
+  await bundle(root, ["gateway"]);
+  await rm(join(root, "services/gateway/src"), { recursive: true });
+  expect(await printed()).toBe("first function false");
+  expect(JSON.parse(await readFile(`${file()}.map`, "utf8")).sources).toContain("services/gateway/src/said.ts");
+});
+
+test("what has not changed is not bundled again, what has is", async () => {
+  await bundle(root, ["gateway"]);
+  const { ino } = await stat(file());
+  await bundle(root, ["gateway"]);
+  expect((await stat(file())).ino).toBe(ino);
+  await put("services/gateway/src/said.ts", 'export const said: string = "second";\n');
+  await bundle(root, ["gateway"]);
+  expect(await printed()).toBe("second function false");
+});
+
+test("a program that cannot be bundled says why", async () => {
+  await put("services/gateway/src/main.ts", 'import "./missing.ts";\n');
+  await expect(bundle(root, ["gateway"])).rejects.toThrow("./missing.ts");
+});
