@@ -93,7 +93,8 @@ const bundleProgram = async (root: string, name: ProgramName): Promise<void> => 
     input: Object.fromEntries(entries.map((entry) => [entry, join(root, folder, "src", `${entry}.ts`)])),
     cwd: root,
     platform: "node",
-    resolve: { conditionNames: ["@herald/source", "import", "node", "default"] },
+    // `import` or `require` comes from how a module is asked for.
+    resolve: { conditionNames: ["@herald/source", "node"] },
     plugins: [plainHttp],
     // The database's driver names what nobody needs to install.
     checks: { unresolvedImport: false },
