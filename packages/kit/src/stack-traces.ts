@@ -1,10 +1,56 @@
 import { existsSync, readFileSync } from "node:fs";
-import { SourceMap } from "node:module";
 import { dirname } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
-/** Errors come in rows; after that the maps are let go. */
-const keepMs = 10_000;
+type Map3 = { readonly sources: readonly string[]; readonly mappings: string };
+
+/** Errors come from the same places again and again. More places than these are forgotten all at once. */
+const maxPlaces = 2_000;
+
+const [segmentEnd, lineEnd] = [",", ";"].map((one) => one.charCodeAt(0));
+const digits = new Uint8Array(128);
+for (const [value, digit] of [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"].entries())
+  digits[digit.charCodeAt(0)] = value;
+
+/**
+ * The source of a place in a bundled file, as `file:line:column`; lines and columns count from 0 in the map, and from 1 in stack traces.
+ * Reads through the mappings without keeping them: Node's `SourceMap` makes 30 MB of objects of the database driver's.
+ */
+const originOf = ({ sources, mappings }: Map3, line: number, column: number): string | undefined => {
+  /** Generated column, source, its line, its column: each a difference to the one before. */
+  const state = [0, 0, 0, 0, 0];
+  let [field, value, shift, atLine] = [0, 0, 0, 1];
+  let found: string | undefined;
+  const endSegment = (): boolean => {
+    const [generated = 0, source = 0, sourceLine = 0, sourceColumn = 0] = state;
+    const beyond = atLine > line || (atLine === line && generated >= column);
+    if (field > 0 && atLine === line && !beyond)
+      found = field < 4 ? undefined : `${sources[source]}:${sourceLine + 1}:${sourceColumn + 1}`;
+    field = 0;
+    return beyond;
+  };
+  for (let at = 0; at < mappings.length; at++) {
+    const code = mappings.charCodeAt(at);
+    if (code === segmentEnd || code === lineEnd) {
+      if (endSegment()) return found;
+      if (code === lineEnd) {
+        atLine++;
+        state[0] = 0;
+      }
+      continue;
+    }
+    const digit = digits[code] ?? 0;
+    value += (digit & 31) << shift;
+    shift += 5;
+    if (digit & 32) continue;
+    state[field] = (state[field] ?? 0) + (value & 1 ? -(value >>> 1) : value >>> 1);
+    field++;
+    value = 0;
+    shift = 0;
+  }
+  endSegment();
+  return found;
+};
 
 const describe = (error: unknown): string => {
   try {
@@ -16,33 +62,38 @@ const describe = (error: unknown): string => {
 
 /**
  * Stack traces of a bundled program name its sources, by the maps that lie beside its files; without maps nothing changes. Node's own
- * `--enable-source-maps` holds them from the start, 10 MB for what is needed when something has failed: this reads them then.
+ * `--enable-source-maps` holds all maps from the start, 10 MB for what is needed when something has failed: this reads one then.
  */
 export const mapStackTraces = (program: string): void => {
   if (!existsSync(`${program}.map`)) return;
   const folder = pathToFileURL(`${dirname(program)}/`).href;
-  const maps = new Map<string, SourceMap>();
-  const mapOf = (url: string): SourceMap => {
-    const known = maps.get(url);
-    if (known) return known;
-    if (maps.size === 0) setTimeout(() => maps.clear(), keepMs).unref();
-    const map = new SourceMap(JSON.parse(readFileSync(`${fileURLToPath(url)}.map`, "utf8")));
-    maps.set(url, map);
-    return map;
+  const places = new Map<string, string>();
+  const read = (url: string): Map3 | undefined => {
+    try {
+      return JSON.parse(readFileSync(`${fileURLToPath(url)}.map`, "utf8"));
+    } catch {
+      // There is no map, or none that can be read: the place in the bundle is better than none.
+      return undefined;
+    }
   };
-  const mapped = (frame: NodeJS.CallSite): string => {
+  const mapped = (frame: NodeJS.CallSite, maps: Map<string, Map3 | undefined>): string => {
     const text = String(frame);
     const [url, line, column] = [frame.getFileName(), frame.getLineNumber(), frame.getColumnNumber()];
     if (!url?.startsWith(folder) || line === null || column === null) return text;
-    try {
-      const origin = mapOf(url).findOrigin(line, column);
-      if (!("fileName" in origin)) return text;
-      return text.replace(`${url}:${line}:${column}`, `${origin.fileName}:${origin.lineNumber}:${origin.columnNumber}`);
-    } catch {
-      // A map that cannot be read: the place in the bundle is better than none.
-      return text;
+    const place = `${url}:${line}:${column}`;
+    let origin = places.get(place);
+    if (origin === undefined) {
+      if (!maps.has(url)) maps.set(url, read(url));
+      const map = maps.get(url);
+      origin = (map && originOf(map, line, column)) ?? place;
+      if (places.size >= maxPlaces) places.clear();
+      places.set(place, origin);
     }
+    return text.replace(place, origin);
   };
-  Error.prepareStackTrace = (error, frames) =>
-    [describe(error), ...frames.map((frame) => `    at ${mapped(frame)}`)].join("\n");
+  Error.prepareStackTrace = (error, frames) => {
+    /** Read once for all frames of a stack. */
+    const maps = new Map<string, Map3 | undefined>();
+    return [describe(error), ...frames.map((frame) => `    at ${mapped(frame, maps)}`)].join("\n");
+  };
 };
