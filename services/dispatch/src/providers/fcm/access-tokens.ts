@@ -31,7 +31,7 @@ export function createAccessTokens(
   /** The library wraps what its requests throw: kept here, so that why nobody answered can be told. */
   const unansweredOnes: Parameters<typeof unanswered>[0][] = [];
   const createClient = async (): Promise<JWT> => {
-    // Loaded by the first push to FCM: it is 10 MB, which a process without one does not hold.
+    // Loaded by the first push to FCM: a process that has none does not hold it.
     const library = await import("google-auth-library");
     return new library.JWT({
       email: account.client_email,
