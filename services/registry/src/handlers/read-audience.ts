@@ -4,7 +4,8 @@ import { isDirect, type Lookup } from "../domain/audience.ts";
 import type { Dealable } from "../domain/deal-batches.ts";
 import { confirm } from "../domain/matched-targets.ts";
 import { allBuckets, type BucketRange, firstPage, smallAudience } from "../domain/plan-pages.ts";
-import { type AudienceRow, type AudienceStore, addresseeOf } from "../stores/audience-store.ts";
+import { type AudienceRow, addresseeOf } from "../stores/audience-row.ts";
+import type { AudienceStore } from "../stores/audience-store.ts";
 
 /** Lookups of one page that run at a time; most pages have one. */
 const lookupsAtATime = 4;

@@ -1,42 +1,13 @@
-import { type Addressee, type DeviceId, deviceBucket, type Platform, type ProjectId } from "@herald/contracts";
+import { type DeviceId, deviceBucket, type Platform, type ProjectId } from "@herald/contracts";
 import { findTogether, forCaller, guardStore, type IndexSpec, indexName } from "@herald/mongo";
 import type { Db, Document, Filter } from "mongodb";
 import type { Lookup } from "../domain/audience.ts";
 import { neededPaths } from "../domain/paths.ts";
 import { type BucketRange, bucketsOf, sampledBuckets, sampleEvery } from "../domain/plan-pages.ts";
 import type { Wanted } from "../domain/resolve-sends.ts";
+import { type AudienceRow, audienceFields, readAudienceRow } from "./audience-row.ts";
 import { type DeviceDocument, deviceIndexes } from "./device-document.ts";
 import { deviceCollection } from "./device-store.ts";
-
-/** What a page reads of a device; `facets` and data only where a lookup's answers have to be told apart by them. */
-export type AudienceRow = Pick<
-  DeviceDocument,
-  | "_id"
-  | "platform"
-  | "token"
-  | "tokenUpdatedAt"
-  | "updatedAt"
-  | "environment"
-  | "tokenKind"
-  | "keys"
-  | "vapidKeyId"
-  | "locale"
-  | "userId"
-> &
-  Partial<Pick<DeviceDocument, "facets" | "metadata" | "identifiers">>;
-
-const projection = {
-  platform: 1,
-  token: 1,
-  tokenUpdatedAt: 1,
-  updatedAt: 1,
-  environment: 1,
-  tokenKind: 1,
-  keys: 1,
-  vapidKeyId: 1,
-  locale: 1,
-  userId: 1,
-} as const;
 
 const platforms: readonly Platform[] = ["ios", "android", "web"];
 
@@ -45,17 +16,6 @@ const fewIds = 10;
 
 /** All of a page in one answer: a second one would cost as much as the first. */
 const batchSize = 10_000;
-
-export const addresseeOf = (row: AudienceRow): Addressee => {
-  const addressee: Addressee = { id: row._id, token: row.token, tokenAt: row.tokenUpdatedAt.getTime() };
-  if (row.environment) addressee.environment = row.environment;
-  if (row.tokenKind) addressee.tokenKind = row.tokenKind;
-  if (row.keys) addressee.keys = row.keys;
-  if (row.vapidKeyId) addressee.vapidKeyId = row.vapidKeyId;
-  if (row.locale) addressee.locale = row.locale;
-  if (row.userId !== undefined) addressee.userId = row.userId;
-  return addressee;
-};
 
 type Query = { readonly filter: Filter<DeviceDocument>; readonly hint: string; readonly extra?: Document };
 
@@ -110,7 +70,7 @@ export type AudienceStore = ReturnType<typeof createAudienceStore>;
 export const createAudienceStore = (db: Db) => {
   const devices = deviceCollection(db);
   const findDevice = findTogether<DeviceDocument, keyof AudienceRow | "status">(devices, {
-    ...projection,
+    ...audienceFields,
     projectId: 1,
     status: 1,
   });
@@ -126,12 +86,16 @@ export const createAudienceStore = (db: Db) => {
       if (lookup.by === "ids" && lookup.ids.length <= fewIds && !buckets) return few(projectId, lookup.ids);
       const query = queryOf(projectId, lookup, buckets);
       if (!query) return [];
-      return devices
-        .find(
-          { ...query.filter, status: "active" },
-          { hint: query.hint, projection: { ...projection, ...query.extra }, batchSize, ...forCaller() },
-        )
-        .toArray() as Promise<AudienceRow[]>;
+      const options = {
+        hint: query.hint,
+        projection: { ...audienceFields, ...query.extra },
+        batchSize,
+        ...forCaller(),
+      };
+      const filter = { ...query.filter, status: "active" as const };
+      if (query.extra) return devices.find<AudienceRow>(filter, options).toArray();
+      const rows = await devices.find<Uint8Array>(filter, { ...options, raw: true }).toArray();
+      return rows.map(readAudienceRow);
     },
 
     /**
@@ -152,7 +116,12 @@ export const createAudienceStore = (db: Db) => {
         devices
           .find(
             { projectId, status: "active", ...filter },
-            { hint: indexName(index), projection: { ...projection, ...extra }, limit: limit + 1, batchSize: limit + 1 },
+            {
+              hint: indexName(index),
+              projection: { ...audienceFields, ...extra },
+              limit: limit + 1,
+              batchSize: limit + 1,
+            },
           )
           .toArray() as Promise<(AudienceRow & Pick<DeviceDocument, "tokenHash">)[]>;
       const [byId, byHash, byFacet] = await Promise.all([

@@ -1,0 +1,139 @@
+import type { Addressee, ApnsEnvironment, DeviceId, FcmTokenKind, Platform, WebPushKeys } from "@herald/contracts";
+import { BSON } from "mongodb";
+import type { DeviceDocument } from "./device-document.ts";
+
+/** What a page reads of a device; `facets` and data only where a lookup's answers have to be told apart by them. */
+export type AudienceRow = Pick<
+  DeviceDocument,
+  | "_id"
+  | "platform"
+  | "token"
+  | "tokenUpdatedAt"
+  | "updatedAt"
+  | "environment"
+  | "tokenKind"
+  | "keys"
+  | "vapidKeyId"
+  | "locale"
+  | "userId"
+> &
+  Partial<Pick<DeviceDocument, "facets" | "metadata" | "identifiers">>;
+
+/** The projection that reads such rows. */
+export const audienceFields = {
+  platform: 1,
+  token: 1,
+  tokenUpdatedAt: 1,
+  updatedAt: 1,
+  environment: 1,
+  tokenKind: 1,
+  keys: 1,
+  vapidKeyId: 1,
+  locale: 1,
+  userId: 1,
+} as const;
+
+export const addresseeOf = (row: AudienceRow): Addressee => {
+  const addressee: Addressee = { id: row._id, token: row.token, tokenAt: row.tokenUpdatedAt.getTime() };
+  if (row.environment) addressee.environment = row.environment;
+  if (row.tokenKind) addressee.tokenKind = row.tokenKind;
+  if (row.keys) addressee.keys = row.keys;
+  if (row.vapidKeyId) addressee.vapidKeyId = row.vapidKeyId;
+  if (row.locale) addressee.locale = row.locale;
+  if (row.userId !== undefined) addressee.userId = row.userId;
+  return addressee;
+};
+
+/** The types of BSON that devices have; how they look is in https://bsonspec.org/spec.html. */
+const type = { string: 0x02, document: 0x03, date: 0x09 } as const;
+
+const two32 = 2 ** 32;
+
+/**
+ * A device of a page from its BSON. The driver makes any document, at five times the cost of these few fields, and a broadcast reads
+ * every device of its audience. Reads what the projection of a page names; what has another form is left to the driver.
+ */
+export const readAudienceRow = (document: Uint8Array): AudienceRow => {
+  const bytes = Buffer.isBuffer(document)
+    ? document
+    : Buffer.from(document.buffer, document.byteOffset, document.length);
+  return readFields(bytes) ?? (BSON.deserialize(bytes) as AudienceRow);
+};
+
+const readFields = (bytes: Buffer): AudienceRow | undefined => {
+  let id = "";
+  let platform = "";
+  let token: string | undefined;
+  let tokenUpdatedAt: Date | undefined;
+  let updatedAt: Date | undefined;
+  let environment: string | undefined;
+  let tokenKind: string | undefined;
+  let keys: WebPushKeys | undefined;
+  let vapidKeyId: string | undefined;
+  let locale: string | undefined;
+  let userId: string | undefined;
+  const end = bytes.length - 1;
+  for (let at = 4; at < end; ) {
+    const kind = bytes[at];
+    const nameAt = at + 1;
+    let nameEnd = nameAt;
+    while (nameEnd < end && bytes[nameEnd] !== 0) nameEnd++;
+    const valueAt = nameEnd + 1;
+    // A length that leads out of the document, or backwards: the driver says what is wrong with it.
+    if (valueAt + 8 > bytes.length) return undefined;
+    if (kind === type.date) {
+      const date = new Date(bytes.readInt32LE(valueAt + 4) * two32 + bytes.readUInt32LE(valueAt));
+      at = valueAt + 8;
+      if (isName(bytes, nameAt, nameEnd, "tokenUpdatedAt")) tokenUpdatedAt = date;
+      else if (isName(bytes, nameAt, nameEnd, "updatedAt")) updatedAt = date;
+      else return undefined;
+      continue;
+    }
+    if (kind === type.document) {
+      if (!isName(bytes, nameAt, nameEnd, "keys")) return undefined;
+      const next = valueAt + bytes.readInt32LE(valueAt);
+      if (next <= valueAt || next > end) return undefined;
+      keys = BSON.deserialize(bytes.subarray(valueAt, next)) as WebPushKeys;
+      at = next;
+      continue;
+    }
+    if (kind !== type.string) return undefined;
+    const textAt = valueAt + 4;
+    at = textAt + bytes.readInt32LE(valueAt);
+    if (at <= textAt || at > end) return undefined;
+    const text = bytes.toString("utf8", textAt, at - 1);
+    // Those that every device has come first.
+    if (isName(bytes, nameAt, nameEnd, "_id")) id = text;
+    else if (isName(bytes, nameAt, nameEnd, "platform")) platform = text;
+    else if (isName(bytes, nameAt, nameEnd, "token")) token = text;
+    else if (isName(bytes, nameAt, nameEnd, "locale")) locale = text;
+    else if (isName(bytes, nameAt, nameEnd, "userId")) userId = text;
+    else if (isName(bytes, nameAt, nameEnd, "environment")) environment = text;
+    else if (isName(bytes, nameAt, nameEnd, "tokenKind")) tokenKind = text;
+    else if (isName(bytes, nameAt, nameEnd, "vapidKeyId")) vapidKeyId = text;
+    else return undefined;
+  }
+  if (token === undefined || tokenUpdatedAt === undefined || updatedAt === undefined) return undefined;
+  const row: Mutable<AudienceRow> = {
+    _id: id as DeviceId,
+    platform: platform as Platform,
+    token,
+    tokenUpdatedAt,
+    updatedAt,
+  };
+  if (environment !== undefined) row.environment = environment as ApnsEnvironment;
+  if (tokenKind !== undefined) row.tokenKind = tokenKind as FcmTokenKind;
+  if (keys !== undefined) row.keys = keys;
+  if (vapidKeyId !== undefined) row.vapidKeyId = vapidKeyId;
+  if (locale !== undefined) row.locale = locale;
+  if (userId !== undefined) row.userId = userId;
+  return row;
+};
+
+type Mutable<Type> = { -readonly [Name in keyof Type]: Type[Name] };
+
+const isName = (bytes: Buffer, from: number, to: number, name: string): boolean => {
+  if (to - from !== name.length) return false;
+  for (let index = 0; index < name.length; index++) if (bytes[from + index] !== name.charCodeAt(index)) return false;
+  return true;
+};
