@@ -10,7 +10,7 @@ export const batchLimit = 1000;
 /** `headers` makes the message's headers, with those of the batch beside its own. */
 export type BatchMessage = {
   readonly subject: string;
-  readonly body: string;
+  readonly body: string | Uint8Array;
   readonly headers: (batch: Readonly<Record<string, string>>) => MsgHdrs;
 };
 

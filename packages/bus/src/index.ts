@@ -24,7 +24,7 @@ export { measureQueues, type Positions } from "./measure-queues.ts";
 export type { Origin } from "./origin.ts";
 export { currentOrigin, fromOrigin } from "./origin.ts";
 export type { Published, PublishOptions } from "./publish.ts";
-export { publish } from "./publish.ts";
+export { preparePublish, publish } from "./publish.ts";
 export { publishEvent, publishEvents } from "./publish-event.ts";
 export { groupedPublish, groupedPublishEvent } from "./publish-grouped.ts";
 export type { Message } from "./publish-together.ts";

@@ -36,6 +36,26 @@ export const publish = <Schema extends z.ZodType>(
   options: PublishOptions,
 ): Promise<Published> => publishAs(bus, contract, data, { ...options, messageId: messageIdOf(contract, options.id) });
 
+/**
+ * {@link publish} for a message that a full queue may refuse many times: it is made ready once, and each call of the result tries
+ * to publish it. What the data is was checked where it was made; whoever reads the message checks it as any other.
+ */
+export const preparePublish = <Schema extends z.ZodType>(
+  bus: Bus,
+  contract: MessageContract<Schema>,
+  data: z.output<Schema>,
+  { id, timeoutMs, headers }: PublishOptions,
+): (() => Promise<Published>) => {
+  const message: EncodedMessage = {
+    pattern: contract.pattern,
+    subject: contract.subject(data),
+    body: Buffer.from(JSON.stringify(data)),
+    messageId: messageIdOf(contract, id),
+    headers,
+  };
+  return () => publishEncoded(connectionOf(bus), message, timeoutMs);
+};
+
 /** {@link publish} with the Nats-Msg-Id as it is given. */
 export const publishAs = async <Schema extends z.ZodType>(
   bus: Bus,
@@ -51,7 +71,8 @@ export const encodeData = <Schema extends z.ZodType>(contract: MessageContract<S
   return { pattern: contract.pattern, subject: contract.subject(valid), body: JSON.stringify(valid) };
 };
 
-export type EncodedMessage = ReturnType<typeof encodeData> & {
+export type EncodedMessage = Omit<ReturnType<typeof encodeData>, "body"> & {
+  readonly body: string | Uint8Array;
   readonly messageId: string;
   readonly headers?: PublishOptions["headers"];
 };

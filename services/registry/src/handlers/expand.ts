@@ -1,4 +1,4 @@
-import { type Bus, type Delivery, defineHandler, publish } from "@herald/bus";
+import { type Bus, type Delivery, defineHandler, preparePublish, publish } from "@herald/bus";
 import { DeliverBatchV1, deliveryLine, ExpandedV1, ExpandV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { Batch } from "../domain/deal-batches.ts";
@@ -48,11 +48,13 @@ const publishBatches = async (
   waiting: { full: FullQueues; queue: string; name: string },
 ): Promise<void> => {
   const { full, queue, name } = waiting;
-  let left = batches.map((batch, n) => ({ ...batch, batchId: `${notificationId}/${page}/${n}` }));
-  const send = async (batch: (typeof left)[number]) => {
-    const { batchId, platform, devices } = batch;
+  let left = batches.map(({ platform, devices }, n) => {
+    const batchId = `${notificationId}/${page}/${n}`;
     const message = { batchId, projectId, notificationId, lane, platform, devices: [...devices] };
-    await publish(bus, DeliverBatchV1, message, { id: batchId });
+    return { platform, publish: preparePublish(bus, DeliverBatchV1, message, { id: batchId }) };
+  });
+  const send = async (batch: (typeof left)[number]) => {
+    await batch.publish();
     left = left.filter((other) => other !== batch);
   };
   await hold(async () => {
@@ -73,7 +75,10 @@ const publishBatches = async (
 };
 
 /** A full queue is one platform's: the others go on. */
-const eachPlatform = async <Item extends Batch>(batches: readonly Item[], send: (batch: Item) => Promise<void>) => {
+const eachPlatform = async <Item extends Pick<Batch, "platform">>(
+  batches: readonly Item[],
+  send: (batch: Item) => Promise<void>,
+) => {
   const results = await Promise.allSettled(
     [...new Set(batches.map(({ platform }) => platform))].map(async (platform) => {
       for (const batch of batches) if (batch.platform === platform) await send(batch);
