@@ -47,12 +47,12 @@ export const publishTogether = <const Schemas extends readonly z.ZodType[]>(
     ),
   );
 
-/** {@link publishTogether} with Nats-Msg-Ids as they are given. */
-export const sendTogether = async (bus: Bus, messages: readonly Encoded[]): Promise<void> => {
+/** {@link publishTogether} with Nats-Msg-Ids as they are given. Fewer than `atomicFrom` are sent message by message. */
+export const sendTogether = async (bus: Bus, messages: readonly Encoded[], atomicFrom = 2): Promise<void> => {
   const [first] = messages;
   if (first === undefined) return;
   if (messages.length > batchLimit) throw new RangeError(`a batch holds at most ${batchLimit} messages`);
-  if (messages.length > 1) {
+  if (messages.length >= atomicFrom) {
     try {
       await publishBatch(connectionOf(bus), messages);
       return;
