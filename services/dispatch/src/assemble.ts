@@ -173,6 +173,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     credentials,
     finisher,
     schedule,
+    publish: publishEvent,
     announce: (row) => outbox.announce(deliveryCollection(db), row, { final: true }),
     flushCredential,
     metrics,

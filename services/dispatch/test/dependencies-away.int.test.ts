@@ -1,4 +1,4 @@
-import { DeliveryAcceptedV1 } from "@herald/contracts";
+import { DeliveryAcceptedV1, DeliveryFailedV1 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { type DispatchTest, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
@@ -56,14 +56,40 @@ test("the broker goes while a batch is sent: it is finished all the same, and it
   await deal(projectId, id, [chunk()]);
   await answered(1);
   await natsProxy.cut();
-  await eventually(async () =>
-    expect(await rows(id)).toMatchObject([{ state: "final", outbox: [{ event: "DeliveryAcceptedV1" }] }]),
+  await eventually(async () => expect(await rows(id)).toMatchObject([{ state: "final" }]));
+  expect(await lastEvent(projectId, DeliveryAcceptedV1)).toBeUndefined();
+  await natsProxy.heal();
+  await eventually(() => final(projectId, id));
+  const [row] = await rows(id);
+  await eventually(
+    async () => {
+      const event = await lastEvent(projectId, DeliveryAcceptedV1);
+      expect(event).toMatchObject({ notificationId: id, batchId: row?._id, at: row?.settledAt?.toISOString() });
+      expect(event?.devices).toHaveLength(30);
+    },
+    { timeoutMs: 15_000 },
   );
+  // It was made again from the row: nothing else remembers it.
+  expect(row).not.toHaveProperty("outbox");
+  expect(simulators.stats().apns?.total).toBe(30);
+});
+
+test("the broker goes while a batch is sent that not everybody takes: its events stay in its row until then", async () => {
+  const { project, send, deal, simulators, natsProxy, rows, final, lastEvent } = dispatch;
+  const projectId = await project();
+  const id = await send(projectId);
+  simulators.script([{ provider: "apns", tokenPrefix: "dead", status: 410 }, ...slowly]);
+  await deal(projectId, id, [[device("dead"), ...chunk()].sort((one, other) => (one.id < other.id ? -1 : 1))]);
+  await answered(2);
+  await natsProxy.cut();
+  const events = [{ event: "DeliveryAcceptedV1" }, { event: "DeliveryFailedV1" }];
+  await eventually(async () => expect(await rows(id)).toMatchObject([{ state: "final", outbox: events }]));
   await natsProxy.heal();
   await eventually(() => final(projectId, id));
   await eventually(async () => expect((await rows(id))[0]).not.toHaveProperty("outbox"), { timeoutMs: 15_000 });
   expect(await lastEvent(projectId, DeliveryAcceptedV1)).toMatchObject({ notificationId: id });
-  expect(simulators.stats().apns?.total).toBe(30);
+  expect(await lastEvent(projectId, DeliveryFailedV1)).toMatchObject({ notificationId: id });
+  expect(simulators.stats().apns?.total).toBe(31);
 });
 
 test("the provider is away: what could not be sent waits, and is sent when it is back", async () => {

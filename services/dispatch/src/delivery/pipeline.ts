@@ -2,14 +2,17 @@ import type { DeviceId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { rootGeneration } from "../domain/batch-ids.ts";
 import { type Settlement, settleBatch } from "../domain/settle-batch.ts";
-import type { Run } from "../stores/delivery-document.ts";
+import type { BatchFacts, Run } from "../stores/delivery-document.ts";
+import type { DeliveryStore } from "../stores/delivery-store.ts";
 import type { Finisher } from "./finish.ts";
 import { createFollowUp, type FollowUp, type FollowUpDeps } from "./follow-up.ts";
 import { keepTrying } from "./keep-trying.ts";
 import { createSend, type Send, type SendDeps, type Sent } from "./send.ts";
 import { createSettle, type SettleDeps } from "./settle.ts";
 
-export type PipelineDeps = SendDeps & SettleDeps & FollowUpDeps & { readonly finisher: Finisher };
+export type PipelineDeps = SendDeps &
+  SettleDeps &
+  FollowUpDeps & { readonly finisher: Finisher; readonly deliveries: Pick<DeliveryStore, "retell"> };
 
 /** The way of every row of the ledger, of small sends and of large ones: send, settle, follow up. */
 export type Pipeline = {
@@ -21,6 +24,8 @@ export type Pipeline = {
   /** What comes after {@link send}. */
   complete(run: Run, sent: Sent, signal: AbortSignal): Promise<void>;
   followUp: FollowUp;
+  /** For a batch that was settled before its message was acked: publishes what may not have been published, and follows up. */
+  resume(batch: BatchFacts): Promise<void>;
 };
 
 export const createPipeline = (deps: PipelineDeps): Pipeline => {
@@ -45,6 +50,12 @@ export const createPipeline = (deps: PipelineDeps): Pipeline => {
   return {
     send,
     followUp,
+
+    resume: async (batch) => {
+      const events = await deps.deliveries.retell(batch.projectId, batch._id);
+      await Promise.all(events.map(deps.publish));
+      await followUp(batch);
+    },
 
     complete: async (run, { settlement, version }, signal) =>
       next(run, await settle(run, settlement, signal), { others: false, version }),

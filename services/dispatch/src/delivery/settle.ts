@@ -2,12 +2,14 @@ import type { OutboxEvent } from "@herald/contracts";
 import type { Logger } from "@herald/kit";
 import type { Settlement } from "../domain/settle-batch.ts";
 import type { BatchFacts, Run } from "../stores/delivery-document.ts";
-import type { DeliveryStore } from "../stores/delivery-store.ts";
+import { type DeliveryStore, retellable } from "../stores/delivery-store.ts";
 import { keepTrying, outcomeTries } from "./keep-trying.ts";
 
 export type SettleDeps = {
   readonly deliveries: Pick<DeliveryStore, "settle">;
-  /** Publishes the events of a row that is settled. Never throws. */
+  /** Publishes one event. Throws while the bus is unavailable. */
+  readonly publish: (event: OutboxEvent) => Promise<void>;
+  /** Publishes the events that are stored in a row that is settled. Never throws. */
   readonly announce: (
     told: Pick<BatchFacts, "_id" | "projectId"> & { outbox: readonly OutboxEvent[] },
   ) => Promise<void>;
@@ -15,11 +17,14 @@ export type SettleDeps = {
   readonly log: Logger;
 };
 
-/** Writes a row's outcomes with its events. Undefined when another process has taken the row over: then its outcomes are the ones that count. */
+/**
+ * Writes a row's outcomes and publishes its events. Undefined when another process has taken the row over: then its outcomes are the
+ * ones that count. Throws while the bus is unavailable, for a run whose message brings it back.
+ */
 export type Settle = (run: Run, settlement: Settlement, signal: AbortSignal) => Promise<Settlement | undefined>;
 
 export const createSettle =
-  ({ deliveries, announce, now, log }: SettleDeps): Settle =>
+  ({ deliveries, publish, announce, now, log }: SettleDeps): Settle =>
   async (run, settlement, signal) => {
     const at = now();
     // What was sent is sent: while the database is unavailable the outcomes are kept here, and nowhere else.
@@ -28,7 +33,8 @@ export const createSettle =
       log.warn({ batchId: run._id, projectId: run.projectId }, "another process has taken the batch over");
       return undefined;
     }
+    if (retellable(run, settlement)) await Promise.all(events.map(publish));
     // Published first, for those who wait for them; what fails here stays in the row for the sweep.
-    if (events.length > 0) await announce({ ...run, outbox: events });
+    else if (events.length > 0) await announce({ ...run, outbox: events });
     return settlement;
   };

@@ -21,7 +21,7 @@ import type { DeliveryStore } from "../stores/delivery-store.ts";
 import type { ExpansionQueue } from "../stores/expansion-queue.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 import type { SmallSendStore } from "../stores/small-send-store.ts";
-import { claimOf } from "./deliver-batch.ts";
+import { claimOf, rootOf } from "./deliver-batch.ts";
 
 type Options = {
   notifications: NotificationStore;
@@ -103,6 +103,7 @@ export const buryDead = (options: Options) => {
       const key = { projectId: batch.projectId, id: batch.batchId, batch, ...claimOfDead(message) };
       const run = await deliveries.seize(key, now());
       if (run) await pipeline.abandon(run, signal);
+      else await pipeline.resume(rootOf(batch));
     }),
     on(DueV1, async ({ kind, projectId, id }, message, signal) => {
       if (kind === "notification") return bury(projectId, id as NotificationId);

@@ -7,7 +7,7 @@ import type { Pipeline } from "../delivery/pipeline.ts";
 import type { CheckWaiting } from "../delivery/prepare.ts";
 import { rootGeneration } from "../domain/batch-ids.ts";
 import { placesOf } from "../domain/places.ts";
-import type { Claim } from "../stores/delivery-document.ts";
+import type { BatchFacts, Claim } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 
 /** One for each lane and platform, so that no broadcast and no slow provider keeps another lane or platform waiting. */
@@ -28,6 +28,12 @@ export const claimOf = ({ publishedAt, sequence }: Pick<Delivery<unknown>, "publ
 
 /** A batch that waited longer in its queue asks again whose its devices are, where that matters. */
 const freshMs = 2_000;
+
+/** The row of a batch as registry dealt it. */
+export const rootOf = ({ batchId, projectId, notificationId, platform, lane }: DeliverBatchV1): BatchFacts => ({
+  ...{ _id: batchId, projectId, notificationId, platform, lane },
+  generation: rootGeneration,
+});
 
 /** A batch of devices: ledger row, pushes, outcomes, ack, in this order. */
 export const deliverBatch = ({
@@ -55,7 +61,7 @@ export const deliverBatch = ({
     message: DeliverBatchV1,
     concurrency,
     async handle({ data, signal, ...message }) {
-      const { batchId, projectId, notificationId, platform, lane } = data;
+      const { batchId, projectId, notificationId } = data;
       const leave = await gate.enter(projectId, placesOf(data.devices.length));
       try {
         const watched = await watch.get(projectId, notificationId);
@@ -67,15 +73,7 @@ export const deliverBatch = ({
         const run = await deliveries.start(data, claimOf(message), now());
         if (run) await pipeline.deliver(run, signal, moved);
         // Settled before: what follows from that may have been cut off.
-        else
-          await pipeline.followUp({
-            _id: batchId,
-            projectId,
-            notificationId,
-            platform,
-            lane,
-            generation: rootGeneration,
-          });
+        else await pipeline.resume(rootOf(data));
       } finally {
         leave();
       }

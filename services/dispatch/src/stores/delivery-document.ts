@@ -95,6 +95,11 @@ export type Run = BatchFacts & {
   readonly devices: readonly Sendable[];
   readonly starts: number;
   readonly startedAt: Date;
+  /**
+   * Its message is acked after its events are published, and brings it back until then: what the row tells by itself is made again
+   * from it, and not stored beside it.
+   */
+  readonly publishedBeforeAck?: true;
 };
 
 const devicesIndex: IndexSpec = { fields: { notificationId: 1, firstDeviceId: 1, _id: 1 }, purpose: "devices" };

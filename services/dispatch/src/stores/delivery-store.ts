@@ -1,7 +1,7 @@
 import type { DeliverBatchV1, NotificationId, OutboxEvent, Platform, ProjectId } from "@herald/contracts";
 import { ensureIndexes, guardStore, insertTogether, isDuplicateKey, removeFirst, updateTogether } from "@herald/mongo";
 import { Binary, type Db } from "mongodb";
-import { childId } from "../domain/batch-ids.ts";
+import { childId, rootGeneration } from "../domain/batch-ids.ts";
 import { noDevices, type Tally } from "../domain/counts.ts";
 import type { Sendable, Settlement, Waiting } from "../domain/settle-batch.ts";
 import {
@@ -51,7 +51,7 @@ export const createDeliveryStore = (db: Db) => {
     /** Starts a batch that registry dealt; undefined when it is final, waits, or is another message's to send. */
     start: async (batch: DeliverBatchV1, claim: Claim, now: Date): Promise<Run | undefined> => {
       const row = newRow(batch, { claim, now });
-      const run = { ...factsOf(row), startedAt: now };
+      const run = { ...factsOf(row), startedAt: now, publishedBeforeAck: true as const };
       if (await insertOne(row)) return { ...run, starts: 1, devices: fresh(batch, false) };
       const again = await restart(batch.batchId, batch.projectId, claim, now);
       return again ? { ...run, starts: again.starts, devices: fresh(batch, true) } : undefined;
@@ -169,7 +169,7 @@ export const createDeliveryStore = (db: Db) => {
             failures,
             settledAt: now,
             ...(providerIds === undefined ? {} : { providerIds }),
-            ...(outbox.length > 0 ? { outbox } : {}),
+            ...(outbox.length > 0 && !retellable(run, settlement) ? { outbox } : {}),
             // The sweep over `dueAt` finds the child that a crash left behind.
             ...(waiting
               ? { child: waiting, childSize: waiting.devices.length, dueAt: new Date(now.getTime() + childGraceMs) }
@@ -183,6 +183,12 @@ export const createDeliveryStore = (db: Db) => {
       const { _id, projectId, starts } = run;
       const written = { _id, projectId, starts, state: { $in: ["settled" as const, "final" as const] } };
       return (await deliveries.countDocuments(written, { limit: 1 })) === 1 ? outbox : undefined;
+    },
+
+    /** The events of a root row that is final, where the row tells them by itself; none of any other. */
+    retell: async (projectId: ProjectId, id: string): Promise<OutboxEvent[]> => {
+      const row = await deliveries.findOne({ _id: id, projectId, state: "final", generation: rootGeneration });
+      return row ? acceptedEventsOf(row) : [];
     },
 
     /** Gives what goes on a row of its own; the parent is final then. Undefined when there is nothing that goes on. */
@@ -278,6 +284,10 @@ export const createDeliveryStore = (db: Db) => {
 /** Such a row's events can be made again from what it says; others tell more than it keeps. */
 export const allAccepted = ({ tally, waiting }: { readonly tally: Tally; readonly waiting?: unknown }): boolean =>
   waiting === undefined && tally.accepted === tally.devices;
+
+/** The events of such a run are not in its row: whoever settles it publishes them before the message is acked. */
+export const retellable = (run: Run, settlement: Settlement): boolean =>
+  run.publishedBeforeAck === true && allAccepted(settlement);
 
 /** The events of a final row whose devices were all accepted, made again from what it says. */
 export const acceptedEventsOf = (row: DeliveryDocument): OutboxEvent[] => {
