@@ -43,7 +43,7 @@ export const DispatchConfig = z
      * be replayed, and no batch that comes again so late is sent, because its notification has expired.
      */
     HERALD_DISPATCH_RETENTION: variables.durationMs({ least: 30 * dayMs }).default(90 * dayMs),
-    /** Batches of one lane and platform that are sent at a time. Each has at most 500 devices: sixteen keep two cores busy. */
+    /** Batches of one lane and platform that are sent at a time. Each has at most 1,000 devices: sixteen keep two cores busy. */
     HERALD_DISPATCH_BATCHES: variables.integer({ least: 1, most: 256 }).default(16),
     /** How many of those may be one project's: while one is sent, others start or write their outcomes. */
     HERALD_DISPATCH_BATCHES_PER_PROJECT: variables.integer({ least: 1, most: 256 }).default(4),

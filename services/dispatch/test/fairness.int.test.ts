@@ -25,7 +25,9 @@ test("a project whose provider is slow takes its share, and another's batches pa
 
   // Its own lane and platform, where six of its batches came before: two are sent, the others wait for their turn.
   expect(await rows(hanging)).toHaveLength(2);
-  expect(await get(slow, hanging)).toMatchObject({ counts: { devices: 3_000, pending: 3_000 } });
+  expect(await get(slow, hanging)).toMatchObject({
+    counts: { devices: 6 * batchLimits.devices, pending: 6 * batchLimits.devices },
+  });
   // Lets go of those that hang, so that the stop need not wait for their timeout.
   await simulators.stop();
 });

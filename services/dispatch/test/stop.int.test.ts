@@ -18,19 +18,20 @@ test("a stop finishes what is being sent, gives back the rest, and the next star
   await deal(
     projectId,
     id,
-    Array.from({ length: 6 }, () => devices(batchLimits.devices)),
+    Array.from({ length: 4 }, () => devices(batchLimits.devices)),
   );
   await eventually(async () => expect(await rows(id)).toHaveLength(2));
 
   expect(await app.stop()).toBe(true);
   const left = await rows(id);
   expect(left.map(({ state }) => state)).toEqual(["final", "final"]);
-  expect(simulators.stats().apns?.total).toBe(1_000);
+  expect(simulators.stats().apns?.total).toBe(2 * batchLimits.devices);
 
+  const all = 4 * batchLimits.devices;
   const next = createApp(config);
   await next.start();
-  expect(await final(projectId, id)).toMatchObject({ counts: { devices: 3_000, accepted: 3_000 } });
-  expect(simulators.stats().apns?.total).toBe(3_000);
+  expect(await final(projectId, id)).toMatchObject({ counts: { devices: all, accepted: all } });
+  expect(simulators.stats().apns?.total).toBe(all);
   for (const delivery of await deliveries(projectId, id)) expect(delivery.possible_repeat).toBe(false);
   expect(await next.stop()).toBe(true);
 });

@@ -1,5 +1,5 @@
 import { publish } from "@herald/bus";
-import { DeliverBatchV1, deviceBucket, type ProjectId } from "@herald/contracts";
+import { batchLimits, DeliverBatchV1, deviceBucket, type ProjectId } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { dealPage } from "../src/handlers/deal-page.ts";
@@ -74,7 +74,7 @@ describe("a page that is dealt again", () => {
     const second = await dealPage(stores(), data);
     expect(second.range).toEqual(first.range);
     expect(second.batches).toHaveLength(3);
-    for (const { devices } of second.batches) expect(devices.length).toBeLessThanOrEqual(500);
+    for (const { devices } of second.batches) expect(devices.length).toBeLessThanOrEqual(batchLimits.devices);
     const members = new Set(second.batches.flatMap(({ devices }) => devices.map(({ id }) => id)));
     for (const { devices } of first.batches) for (const { id } of devices) expect(members.has(id)).toBe(true);
     expect(second.deal).toMatchObject({ devices: 40, batches: first.deal.batches });

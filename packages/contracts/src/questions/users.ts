@@ -43,7 +43,7 @@ export const EraseUser = defineQuestion(
 );
 
 /**
- * Which of up to 500 devices may no longer get what waited for them: they are gone, inactive, or no longer belong to the user that
+ * Which of up to 1,000 devices may no longer get what waited for them: they are gone, inactive, or no longer belong to the user that
  * they belonged to when the audience was read. `userId` is that user; absent where it does not matter.
  */
 export const CheckRecipients = defineQuestion(

@@ -4,10 +4,10 @@ import { placesOf, placesOfBatch } from "./places.ts";
 test.each([
   [0, 1],
   [1, 1],
-  [7, 1],
-  [8, 2],
-  [250, 32],
-  [500, placesOfBatch],
+  [15, 1],
+  [16, 2],
+  [500, 32],
+  [1_000, placesOfBatch],
   [10_000, placesOfBatch],
 ])("a batch of %i devices takes %i places", (devices, places) => {
   expect(placesOf(devices)).toBe(places);

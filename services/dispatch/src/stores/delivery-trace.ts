@@ -14,7 +14,7 @@ export type Trace = {
   readonly nextAttemptAt?: Date;
 };
 
-/** Of 500 devices each: a broadcast's rows overlap, so many may have to be looked through. */
+/** Of up to 1,000 devices each: a broadcast's rows overlap, so many may have to be looked through. */
 const rowsAtATime = 50;
 
 type Row = WithId<DeliveryDocument>;

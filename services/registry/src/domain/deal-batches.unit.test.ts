@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type Batch, bordersOf, type Dealable, dealBatches, redealBatches } from "./deal-batches.ts";
 
-const ids = Array.from({ length: 3_000 }, () => newDeviceId(new Date())).sort();
+const ids = Array.from({ length: 5_000 }, () => newDeviceId(new Date())).sort();
 const idAt = (at: number): DeviceId => ids[at] ?? "dev_";
 
 const device = (at: number, platform: Platform = "ios", tokenLength = 64, changedAt = 0): Dealable => ({
@@ -13,7 +13,7 @@ const device = (at: number, platform: Platform = "ios", tokenLength = 64, change
 });
 
 const platform = fc.constantFrom<Platform>("ios", "android", "web");
-const audience = fc.uniqueArray(fc.nat({ max: ids.length - 1 }), { maxLength: 1_800, size: "max" }).chain((positions) =>
+const audience = fc.uniqueArray(fc.nat({ max: ids.length - 1 }), { maxLength: 3_600, size: "max" }).chain((positions) =>
   fc
     .array(fc.record({ platform, tokenLength: fc.constantFrom(1, 64, 2_048) }), {
       minLength: positions.length,
@@ -56,15 +56,15 @@ describe("the first deal", () => {
           expect(bytesOf(batch)).toBeLessThanOrEqual(batchLimits.bytes);
         }
       }),
-      { numRuns: 30 },
+      { numRuns: 15 },
     );
     expect(most, "audiences large enough to say something").toBeGreaterThan(4);
   });
 
   test("fills batches", () => {
     expect(
-      dealBatches(Array.from({ length: 1_001 }, (_, at) => device(at))).map((batch) => batch.devices.length),
-    ).toEqual([500, 500, 1]);
+      dealBatches(Array.from({ length: 2_001 }, (_, at) => device(at))).map((batch) => batch.devices.length),
+    ).toEqual([1_000, 1_000, 1]);
   });
 
   test("nobody is no batch", () => expect(dealBatches([])).toEqual([]));
@@ -90,7 +90,7 @@ describe("a later deal", () => {
         const batches = dealBatches(devices);
         expect(redealBatches([...devices].reverse(), bordersOf(batches))).toEqual(batches);
       }),
-      { numRuns: 20 },
+      { numRuns: 10 },
     );
   });
 
@@ -120,14 +120,14 @@ describe("a later deal", () => {
           expect(members).toEqual([...members].sort());
         }
       }),
-      { numRuns: 30 },
+      { numRuns: 15 },
     );
   });
 
   test("a batch whose devices are gone stays, empty", () => {
-    const devices = Array.from({ length: 1_001 }, (_, at) => device(at));
-    const again = redealBatches(devices.slice(500), bordersOf(dealBatches(devices)));
-    expect(again.map((batch) => batch.devices.length)).toEqual([0, 500, 1]);
+    const devices = Array.from({ length: 2_001 }, (_, at) => device(at));
+    const again = redealBatches(devices.slice(1_000), bordersOf(dealBatches(devices)));
+    expect(again.map((batch) => batch.devices.length)).toEqual([0, 1_000, 1]);
   });
 
   test("another platform's newcomers fit no border", () => {
@@ -138,12 +138,12 @@ describe("a later deal", () => {
   });
 
   test("a batch that would be too large leaves out who changed last", () => {
-    const devices = Array.from({ length: 500 }, (_, at) => device(at * 2));
+    const devices = Array.from({ length: batchLimits.devices }, (_, at) => device(at * 2));
     const borders = bordersOf(dealBatches(devices));
     const late = [device(3, "ios", 64, 2), device(1, "ios", 64, 1)];
     const [batch] = redealBatches([...devices.slice(1), ...late], borders);
     const members = new Set(batch?.devices.map(({ id }) => id));
-    expect(members.size).toBe(500);
+    expect(members.size).toBe(batchLimits.devices);
     expect(members.has(idAt(1))).toBe(true);
     expect(members.has(idAt(3))).toBe(false);
   });

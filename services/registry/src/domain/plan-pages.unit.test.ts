@@ -21,9 +21,9 @@ test.each([
   { audience: 0, pages: 1 },
   { audience: 1_500, pages: 1 },
   { audience: 3_000, pages: 1 },
-  { audience: 3_001, pages: 3 },
-  { audience: 100_000, pages: 68 },
-  { audience: 1_000_000, pages: 683 },
+  { audience: 3_001, pages: 2 },
+  { audience: 100_000, pages: 54 },
+  { audience: 1_000_000, pages: 586 },
   { audience: 100_000_000, pages: bucketCount },
 ])("an audience of $audience is $pages pages", ({ audience, pages }) => {
   expect(pagesFrom(firstPage(audience))).toHaveLength(pages);
