@@ -52,8 +52,8 @@ export const DispatchConfig = z
      * Of the direct lane, where most have one device, sixteen times as many.
      */
     HERALD_DISPATCH_BATCHES_IN_MEMORY: variables.integer({ least: 1, most: 1_024 }).default(64),
-    /** Requests of one project to one provider that wait for an answer: at 50 ms that is 20,000 pushes a second, and some MB. */
-    HERALD_DISPATCH_IN_FLIGHT: variables.integer({ least: 50, most: 16_000 }).default(1_000),
+    /** Requests of one project to one provider that wait for an answer: at 50 ms that is 40,000 pushes a second, and some MB. */
+    HERALD_DISPATCH_IN_FLIGHT: variables.integer({ least: 50, most: 16_000 }).default(2_000),
     /** Connections of one project to one provider. Apple sees up to about sixteen pay off; one thread feeds them all. */
     HERALD_DISPATCH_CONNECTIONS: variables.integer({ least: 1, most: 16 }).default(4),
     /** Projects' clients that are kept open: each holds its connections and about 1 MB. */
