@@ -180,6 +180,8 @@ export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>, profi
     HERALD_OPEN_KEYS: openKeys,
     // As in production: the local stack's own are for tests.
     HERALD_GATEWAY_LIMIT_FAILURES: "100",
+    // All apps of the bench share one address.
+    HERALD_GATEWAY_LIMIT_CLIENTS: "10000000",
     ...(profiles === undefined ? {} : { NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ""} ${inspectorOptions}` }),
   });
   if (child.stdout === null) throw new Error("the system prints nowhere");
@@ -224,6 +226,7 @@ export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>, profi
     anotherProject: (name = "other"): Promise<Sender> => senderOf(name),
     /** The database of a service, for what would take too long through the interface. */
     database: (service: "registry" | "analytics") => mongo.db(`herald_${service}`),
+    mongoUrl: local.mongo.url,
     stop: async (): Promise<void> => {
       await mongo.close();
       profiler?.close();

@@ -1,20 +1,35 @@
 import { httpRequest } from "./http-request.ts";
 import { runLoad } from "./load.ts";
 
+export type RegisterLoad = {
+  readonly gateway: string;
+  readonly project: { readonly id: string; readonly token: string };
+  /** By whom: a backend with the project's token (`POST /devices`), or apps without a credential (`PUT /identification`). */
+  readonly by: "backend" | "app";
+  /** Devices are told by their number: so many from this one on. */
+  readonly first: number;
+  readonly count: number;
+};
+
 /**
  * Registers devices over plain sockets, one on each connection at a time, as apps that know nothing of each other. A process of its
- * own: `register-load.ts <gateway> <token> <first> <count>`, whose devices are told by their number. Prints an `Answered`.
+ * own: `register-load.ts <RegisterLoad as JSON>`. Prints an `Answered`.
  */
 
-const [gateway = "", token = "", first = "0", count = "0"] = process.argv.slice(2);
+const connections = 64;
+const { gateway, project, by, first, count }: RegisterLoad = JSON.parse(process.argv[2] ?? "");
 const to = new URL(gateway);
-const headers = { Authorization: `Bearer ${token}` };
+const metadata = { app_version: "1.2.3" };
+
 const requestOf = (device: number): string => {
-  const pushToken = `b0${device.toString(16).padStart(62, "0")}`;
-  const body = {
-    device: { token: pushToken, platform: "ios", topics: ["news", "offers"], metadata: { app_version: "1.2.3" } },
-  };
+  const token = `b0${device.toString(16).padStart(62, "0")}`;
+  if (by === "app") {
+    const body = { project_id: project.id, identifier: token, platform: "ios", metadata };
+    return httpRequest({ method: "PUT", to, path: "/api/v1/identification", body });
+  }
+  const headers = { Authorization: `Bearer ${project.token}` };
+  const body = { device: { token, platform: "ios", topics: ["news", "offers"], metadata } };
   return httpRequest({ method: "POST", to, path: "/api/v1/devices", headers, body });
 };
-const requests = Array.from({ length: Number(count) }, (_, index) => requestOf(Number(first) + index));
-await runLoad({ to, requests, connections: 50 });
+const requests = Array.from({ length: count }, (_, index) => requestOf(first + index));
+await runLoad({ to, requests, connections });

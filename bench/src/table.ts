@@ -7,7 +7,7 @@ export type Figure =
   | `latency-${"p50" | "p99"}`
   | "neighbour-p99"
   | "accepted-p99"
-  | "registrations"
+  | `registrations${"" | "-unchanged"}`
   | `broadcast${"" | "-own-cpu"}`
   | "webpush"
   | "idle-memory"

@@ -1,42 +1,115 @@
-import { type Cost, costOf, partLines } from "../cost.ts";
+import { type Cost, costOf, type Measured, partLines, services, sumOf } from "../cost.ts";
+import { besideRegisterFloor } from "../floors.ts";
 import type { System } from "../herald.ts";
 import type { Answered } from "../load.ts";
 import { resultOf } from "../processes.ts";
+import type { RegisterLoad } from "../register-load.ts";
 import type { Row } from "../row.ts";
+import { until } from "../until.ts";
 
 /** Some seconds of the highest rate. */
-const count = 3_000;
+const count = 4_000;
+/** All is compiled by then. */
+const warmUp = 1_000;
 
-const register = async ({ gateway, project }: System, first: number, status: string): Promise<number> => {
-  const args = [gateway, project.token, String(first), String(count)];
-  const { seconds, statuses } = await resultOf<Answered>("bench/src/register-load.ts", args);
-  if (statuses[status] !== count)
-    throw new Error(`${count} registrations were answered ${JSON.stringify(statuses)}: all must be ${status}`);
-  return count / seconds;
+type Registrations = { readonly perSecond: number; readonly cost: Cost };
+
+/** Registers and waits until nothing is left to do, then checks that each was answered so. */
+const register = async (
+  of: Measured,
+  load: RegisterLoad,
+  status: string,
+  idle: () => Promise<void>,
+): Promise<Registrations> => {
+  let answered: Answered | undefined;
+  const cost = await costOf(of, load.count, async () => {
+    answered = await resultOf<Answered>("bench/src/register-load.ts", [JSON.stringify(load)]);
+    await idle();
+  });
+  if (answered?.statuses[status] !== load.count)
+    throw new Error(
+      `${load.count} registrations were answered ${JSON.stringify(answered?.statuses)}: all must be ${status}`,
+    );
+  return {
+    perSecond: load.count / answered.seconds,
+    cost: { ...cost, load: answered.cpuMicros / load.count },
+  };
+};
+
+/** Resolves when no event of a device waits to be published. */
+const eventsAreOut = async (system: System): Promise<void> => {
+  const registry = system.database("registry");
+  const waiting = { devices: { outbox: { $exists: true } }, pendingEvents: {} };
+  await until("all events are out", async () => {
+    const left = await Promise.all(
+      Object.entries(waiting).map(([name, filter]) => registry.collection(name).countDocuments(filter, { limit: 1 })),
+    );
+    return left.every((rows) => rows === 0) || undefined;
+  });
 };
 
 const kinds = [
-  { title: "devices that register", status: "201", figure: { figure: "registrations" } },
-  { title: "devices that register again, unchanged", status: "200", figure: {} },
+  { title: "devices that register", by: "backend", status: "201", figure: "registrations", floor: "201" },
+  {
+    title: "devices that their app registers again, unchanged",
+    by: "app",
+    status: "200",
+    figure: "registrations-unchanged",
+    floor: "200",
+  },
+  { title: "devices that a backend registers again: a new credential each", by: "backend", status: "200" },
 ] as const;
 
 /** Apps that register: on their first start, and as they do on every later one. */
 export const registrationsRow: Row = {
   name: "registrations",
-  about: "devices that register, one a request: new ones, and the same again unchanged",
+  about: "devices that register, one a request: new ones, and the same again by their app and by a backend",
   async *measure({ system, runs }) {
-    for (const { title, status, figure } of kinds) {
-      const rates: number[] = [];
-      const costs: Cost[] = [];
-      for (let run = 0; run < runs; run++)
-        costs.push(
-          await costOf(system, count, async () => {
-            rates.push(await register(system, run * count, status));
-          }),
-        );
+    const { gateway, project } = system;
+    const toHerald = (by: "backend" | "app", first: number, size: number): RegisterLoad => ({
+      gateway,
+      project,
+      by,
+      first,
+      count: size,
+    });
+    const through = (load: RegisterLoad, status: string) => register(system, load, status, () => eventsAreOut(system));
+    const tables = await besideRegisterFloor(system.mongoUrl, async (floor) => {
+      const { mongo = 0, postgres = 0 } = system.processes;
+      const processes = { ...floor.processes, ...(mongo && { mongo }), ...(postgres && { postgres }) };
+      const throughFloor = (load: RegisterLoad, status: string) =>
+        register({ processes }, { ...load, gateway: floor.gateway }, status, async () => {});
+      const measured = kinds.map((kind) => ({ kind, own: [] as Registrations[], floors: [] as Registrations[] }));
+      for (let run = -1; run < runs; run++) {
+        const first = run < 0 ? runs * count : run * count;
+        const size = run < 0 ? warmUp : count;
+        for (const { kind, own, floors } of measured) {
+          const load = toHerald(kind.by, first, size);
+          const ours = await through(load, kind.status);
+          const theirs = "floor" in kind ? await throughFloor(load, kind.floor) : undefined;
+          if (run < 0) continue;
+          own.push(ours);
+          if (theirs) floors.push(theirs);
+        }
+      }
+      return measured;
+    });
+    for (const { kind, own, floors } of tables) {
+      const rates = own.map(({ perSecond }) => perSecond);
+      const costs = own.map(({ cost }) => cost);
+      const floorLines = [
+        { label: "floor, registrations/s", values: floors.map(({ perSecond }) => perSecond) },
+        { label: "floor, all its processes, µs each", values: floors.map(({ cost }) => sumOf(cost)) },
+      ];
       yield {
-        title,
-        lines: [{ label: "registrations/s", values: rates, ...figure }, ...partLines(costs, "µs a registration")],
+        title: kind.title,
+        lines: [
+          { label: "registrations/s", values: rates, ...("figure" in kind ? { figure: kind.figure } : {}) },
+          ...(floors.length > 0 ? floorLines : []),
+          { label: "CPU of all processes, µs a registration", values: costs.map((cost) => sumOf(cost)) },
+          { label: "CPU of Herald's services", values: costs.map((cost) => sumOf(cost, services)) },
+          ...partLines(costs, "µs a registration"),
+        ],
       };
     }
   },

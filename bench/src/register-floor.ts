@@ -1,0 +1,72 @@
+import type { AddressInfo } from "node:net";
+import {
+  Identification,
+  newDeviceCredential,
+  newDeviceId,
+  newProjectId,
+  pushTokenHash,
+  RegisterDevice,
+  secretHash,
+} from "@herald/contracts";
+import { createLogger } from "@herald/kit";
+import { connectMongo, ensureIndexes, indexName, inOneCommand, insertTogether } from "@herald/mongo";
+import express from "express";
+import { newDevice } from "../../services/registry/src/domain/device-change.ts";
+import {
+  type DeviceDocument,
+  deviceDocument,
+  deviceIndexes,
+} from "../../services/registry/src/stores/device-document.ts";
+
+/**
+ * What a registration costs at the least: express 5 with its own body parser, the schema of the body, and one grouped insert of the
+ * document with the indexes that Herald has; of a known device one grouped read. A process of its own: `register-floor.ts <url of the
+ * database>`. No authentication, no limits, no broker, no telemetry. Prints `{ url, pid }`.
+ */
+
+const [url = ""] = process.argv.slice(2);
+const log = createLogger({ service: "floor", level: "error" });
+const mongo = connectMongo({ url, database: "bench_register_floor", log, appName: "floor" });
+const devices = mongo.db.collection<DeviceDocument>("devices");
+await mongo.db.dropDatabase();
+await ensureIndexes(devices, Object.values(deviceIndexes));
+const projectId = newProjectId(new Date());
+const insert = insertTogether(devices);
+const find = inOneCommand<string, DeviceDocument | undefined>(async (hashes) => {
+  const found = await devices
+    .find(
+      { projectId, platform: "ios", tokenHash: { $in: [...hashes] } },
+      { hint: indexName(deviceIndexes.token), batchSize: hashes.length + 1 },
+    )
+    .toArray();
+  const byHash = new Map(found.map((device) => [device.tokenHash, device]));
+  return hashes.map((hash) => byHash.get(hash));
+});
+
+const app = express();
+app.disable("x-powered-by");
+app.set("etag", false);
+app.post("/api/v1/devices", express.json(), async (request, response) => {
+  const { topics = [], token, platform, metadata } = RegisterDevice.parse(request.body).device;
+  const now = new Date();
+  const id = newDeviceId(now);
+  const credential = newDeviceCredential(projectId, id);
+  const planned = newDevice(platform, { token, topics, metadata }, now);
+  if (!("state" in planned)) throw new Error("the floor takes valid devices only");
+  await insert(deviceDocument(projectId, id, planned.state, { credentialHash: secretHash(credential), at: now }));
+  response.status(201).json({ data: { id, token, platform, metadata, topics }, credential });
+});
+app.put("/api/v1/identification", express.json(), async (request, response) => {
+  const { identifier } = Identification.parse(request.body);
+  const device = await find(pushTokenHash(identifier));
+  response.status(device ? 200 : 404).json({ data: { id: device?._id, status: device?.status } });
+});
+const server = app.listen(0, "127.0.0.1", () => {
+  const { port } = server.address() as AddressInfo;
+  process.stdout.write(`${JSON.stringify({ url: `http://127.0.0.1:${port}`, pid: process.pid })}\n`);
+});
+process.once("SIGTERM", async () => {
+  server.closeAllConnections();
+  server.close();
+  await mongo.close();
+});
