@@ -5,14 +5,17 @@ import {
   describeIssues,
   failSpan,
   HeraldError,
+  inSpan,
   withinDeadline,
   withRequestId,
 } from "@herald/kit";
 import type { Msg } from "@nats-io/transport-node";
 import type { z } from "zod";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
+import { type GroupedRequest, GroupOfRequests, groupHeader, replyToGroup } from "./group-of-requests.ts";
 import { sendReply } from "./long-reply.ts";
 import { withRemoteSpan } from "./middleware/trace.ts";
+import { contextOf } from "./origin.ts";
 import { parseJson } from "./parse-json.ts";
 
 export type AnswerContext = {
@@ -44,8 +47,8 @@ export const answer = <Request extends z.ZodType, Answer extends z.ZodType>(
   const connection = connectionOf(bus);
   const open = new Set<Promise<void>>();
 
-  const reply = async (msg: Msg, deadline: Deadline): Promise<Reply> => {
-    const parsed = question.request.safeParse(readJson(msg));
+  const reply = async (body: unknown, requestId: string | undefined, deadline: Deadline): Promise<Reply> => {
+    const parsed = question.request.safeParse(body);
     if (!parsed.success)
       throw new HeraldError("schema", describeIssues(parsed.error, { schema: question.request }), {
         cause: parsed.error,
@@ -54,7 +57,6 @@ export const answer = <Request extends z.ZodType, Answer extends z.ZodType>(
     const gate = question.isHeavy?.(request) ? connection.heavyRequests : connection.requests;
     const leave = await gate.enter(projectOf(request), 1, () => deadline.remainingMs() === 0);
     try {
-      const requestId = msg.headers?.get(headerNames.requestId) || undefined;
       const context: AnswerContext = {
         ...(requestId === undefined ? {} : { requestId }),
         get signal() {
@@ -69,17 +71,38 @@ export const answer = <Request extends z.ZodType, Answer extends z.ZodType>(
     }
   };
 
+  const refusal = (deadline: Deadline, error: unknown): Reply => {
+    const cause = deadline.remainingMs() === 0 ? tookTooLong(error) : error;
+    return { error: explain(connection, question, cause) };
+  };
+
   const serve = (msg: Msg): Promise<void> =>
     withRemoteSpan(`answer ${question.name}`, "server", [msg], async (span) => {
       const deadline = createDeadline(budgetOf(msg));
       try {
-        sendReply(connection, question.service, msg, await reply(msg, deadline));
+        const requestId = msg.headers?.get(headerNames.requestId) || undefined;
+        sendReply(connection, question.service, msg, await reply(readJson(msg), requestId, deadline));
       } catch (error) {
         failSpan(span, error);
-        const cause = deadline.remainingMs() === 0 ? tookTooLong(error) : error;
-        sendReply(connection, question.service, msg, { error: explain(connection, question, cause) });
+        sendReply(connection, question.service, msg, refusal(deadline, error));
       }
     });
+
+  const serveGrouped = ({ origin, budgetMs, data }: GroupedRequest): Promise<Reply> =>
+    inSpan(`answer ${question.name}`, { kind: "server", parent: contextOf(origin) }, async (span) => {
+      const deadline = createDeadline(Math.max(0, budgetMs));
+      try {
+        return await reply(data, origin.requestId, deadline);
+      } catch (error) {
+        failSpan(span, error);
+        return refusal(deadline, error);
+      }
+    });
+
+  const serveGroup = async (msg: Msg): Promise<void> => {
+    const { group } = GroupOfRequests.parse(readJson(msg));
+    await replyToGroup(connection, question.service, msg, group.map(serveGrouped));
+  };
 
   const subscription = connection.nc.subscribe(question.subject, {
     queue: question.service,
@@ -88,7 +111,7 @@ export const answer = <Request extends z.ZodType, Answer extends z.ZodType>(
         connection.log.error({ err: error, question: question.name }, "questions are not received");
         return;
       }
-      const serving = serve(msg).catch((err: unknown) =>
+      const serving = (msg.headers?.has(groupHeader) ? serveGroup(msg) : serve(msg)).catch((err: unknown) =>
         connection.log.error({ err, question: question.name }, "no reply sent"),
       );
       open.add(serving);

@@ -1,5 +1,6 @@
 import { headerNames, type QuestionContract, ReplyError } from "@herald/contracts";
 import { HeraldError, inSpan } from "@herald/kit";
+import type { MsgHdrs } from "@nats-io/transport-node";
 import type { z } from "zod";
 import { codeOf } from "./bus-error.ts";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
@@ -8,9 +9,9 @@ import { outgoingHeaders } from "./message-headers.ts";
 import { request } from "./request.ts";
 
 /** A list at its slowest takes a second or two; after five nobody waits any more. */
-const askTimeoutMs = 5_000;
+export const askTimeoutMs = 5_000;
 /** The rest of the time is for the way there and back, so that who gives up hears why. */
-const budgetShare = 0.95;
+export const budgetShare = 0.95;
 
 /**
  * Asks the service that answers `question`. What it throws there as HeraldError is thrown here with the same code and messages;
@@ -29,9 +30,12 @@ export const ask = async <Request extends z.ZodType, Answer extends z.ZodType>(
     connection.telemetry.asking.record((performance.now() - startedAt) / 1000, { question: question.name, outcome });
   const attributes = { "rpc.system": "nats", "rpc.service": question.service, "rpc.method": question.name };
   try {
-    const answer = await inSpan(`ask ${question.name}`, { kind: "client", attributes }, async () =>
-      unwrap(question, await roundTrip(connection, question, body, options.timeoutMs ?? askTimeoutMs)),
-    );
+    const answer = await inSpan(`ask ${question.name}`, { kind: "client", attributes }, async () => {
+      const timeout = options.timeoutMs ?? askTimeoutMs;
+      const headers = outgoingHeaders({ [headerNames.budgetMs]: String(Math.floor(timeout * budgetShare)) });
+      const { service, subject } = question;
+      return unwrap(question, await roundTrip(connection, { service, subject, body, headers }, timeout));
+    });
     observe("answered");
     return answer;
   } catch (error) {
@@ -40,23 +44,29 @@ export const ask = async <Request extends z.ZodType, Answer extends z.ZodType>(
   }
 };
 
-const roundTrip = async (
+type Outgoing = {
+  readonly service: string;
+  readonly subject: string;
+  readonly body: string;
+  readonly headers: MsgHdrs;
+};
+
+/** Sends one message and resolves to the whole reply. Throws service-away where none comes in time, and bus-away. */
+export const roundTrip = async (
   connection: Connection,
-  question: QuestionContract,
-  body: string,
+  { service, subject, body, headers }: Outgoing,
   timeout: number,
 ): Promise<unknown> => {
   try {
-    const budget = { [headerNames.budgetMs]: String(Math.floor(timeout * budgetShare)) };
-    const first = await request(connection, question.subject, body, outgoingHeaders(budget), timeout);
-    return await wholeReply(connection, first, timeout);
+    return await wholeReply(connection, await request(connection, subject, body, headers, timeout), timeout);
   } catch (cause) {
     if (cause instanceof HeraldError) throw cause;
-    throw new HeraldError("service-away", `${question.service} does not answer`, { cause });
+    throw new HeraldError("service-away", `${service} does not answer`, { cause });
   }
 };
 
-const unwrap = <Answer extends z.ZodType>(
+/** What a reply says: its answer, or the HeraldError thrown that it carries. */
+export const unwrap = <Answer extends z.ZodType>(
   question: QuestionContract<z.ZodType, Answer>,
   reply: unknown,
 ): z.output<Answer> => {

@@ -1,6 +1,7 @@
 export type { AnswerContext, Answering } from "./answer.ts";
 export { answer } from "./answer.ts";
 export { ask } from "./ask.ts";
+export { askGrouped } from "./ask-grouped.ts";
 export type { Bucket, Entry, NewEntry, WriteOptions } from "./bucket.ts";
 export { openBucket } from "./bucket.ts";
 export type { Bus, ConnectOptions } from "./connect.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import { ask, type Bus, connectBus, openBucket, publish, serviceAccess } from "@herald/bus";
+import { type Bus, connectBus, openBucket, publish, serviceAccess } from "@herald/bus";
 import { IdempotencyRecord, OpenGroupV1, ProjectRecord, ProvidersRecord, TokenRecord } from "@herald/contracts";
 import {
   clientAddress,
@@ -19,10 +19,11 @@ import { z } from "zod";
 import { createAuthenticate } from "./auth/authenticate.ts";
 import { createBusLink } from "./bus-link.ts";
 import type { GatewayConfig } from "./config.ts";
+import { createAsk } from "./create-ask.ts";
 import { createDeadLetters } from "./dead-letters/create-dead-letters.ts";
 import { mountDocs } from "./docs/mount-docs.ts";
 import { createEventStreams } from "./events/event-streams.ts";
-import type { Ask, Gateway } from "./gateway.ts";
+import type { Gateway } from "./gateway.ts";
 import { allowBrowsers } from "./http/cors.ts";
 import { directRoutes } from "./http/direct-routes.ts";
 import { observeLoad } from "./http/observe-load.ts";
@@ -94,7 +95,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     now,
     log,
   });
-  const askBus: Ask = async (question, data, options) => ask(link.bus(), question, data, options);
+  const askBus = createAsk(link.bus);
   const opens = createGroupOpens(async (group) => {
     await publish(link.bus(), OpenGroupV1, group, { id: randomUUID() });
   });
