@@ -29,4 +29,12 @@ export {
   runRetention,
   startRetention,
 } from "./retention.ts";
-export { findTogether, inOneCommand, insertTogether, type Updated, updateTogether } from "./together.ts";
+export {
+  findTogether,
+  type Inserted,
+  inOneCommand,
+  insertEach,
+  insertTogether,
+  type Updated,
+  updateTogether,
+} from "./together.ts";

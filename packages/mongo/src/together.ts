@@ -33,21 +33,28 @@ type Owned = Document & { readonly _id: string; readonly projectId: string };
 
 const projectOf = ({ projectId }: Pick<Owned, "projectId">): string => projectId;
 
-type Inserted = { readonly done: true } | { readonly done: false } | { readonly error: unknown };
+/** What became of one document of several: `done` is false where a unique index has its key already. */
+export type Inserted = { readonly done: boolean } | { readonly error: unknown };
+
+/** Inserts documents in one command; resolves to what became of each, in order. Throws where the command failed as a whole. */
+export const insertEach = async <Doc extends Owned>(
+  collection: Collection<Doc>,
+  docs: readonly Doc[],
+): Promise<Inserted[]> => {
+  try {
+    await collection.insertMany(docs as unknown as OptionalUnlessRequiredId<Doc>[], { ordered: false });
+    return docs.map(() => ({ done: true }));
+  } catch (error) {
+    return outcomes(error, docs.length);
+  }
+};
 
 /**
  * Inserts one document, together with others. Resolves to false where a unique index has its key already. Throws as `insertOne`
  * does, for this document alone unless the command failed as a whole.
  */
 export const insertTogether = <Doc extends Owned>(collection: Collection<Doc>): ((doc: Doc) => Promise<boolean>) => {
-  const commit = inOneCommand<Doc, Inserted>(async (docs) => {
-    try {
-      await collection.insertMany(docs as unknown as OptionalUnlessRequiredId<Doc>[], { ordered: false });
-      return docs.map(() => ({ done: true }));
-    } catch (error) {
-      return outcomes(error, docs.length);
-    }
-  }, projectOf);
+  const commit = inOneCommand<Doc, Inserted>((docs) => insertEach(collection, docs), projectOf);
   return async (doc) => {
     const inserted = await commit(doc);
     if ("error" in inserted) throw inserted.error;

@@ -1,4 +1,4 @@
-import { openBucket, publishEvent } from "@herald/bus";
+import { groupedPublishEvent, openBucket } from "@herald/bus";
 import { type OutboxEvent, ProjectRecord, TokenRecord } from "@herald/contracts";
 import { repeat } from "@herald/kit";
 import { createCounts, createErasureStore, createOutbox, startRetention } from "@herald/mongo";
@@ -24,6 +24,7 @@ import { createAnnounce } from "./stores/announce.ts";
 import { createAudienceStore } from "./stores/audience-store.ts";
 import { createDeviceStore, deviceCollection } from "./stores/device-store.ts";
 import { createExpansionStore } from "./stores/expansion-store.ts";
+import { createPendingEvents } from "./stores/pending-events.ts";
 import { createProjectStore, projectCollection } from "./stores/project-store.ts";
 import { createTopicStore, topicCollection } from "./stores/topic-store.ts";
 
@@ -36,6 +37,8 @@ const defaults = {
   /** An entry that a crash left behind the database is wrong for so long at most. */
   reconcileEveryMs: 60_000,
   retentionEveryMs: 3_600_000,
+  /** How often is looked for events of new devices that a crash left behind. */
+  pendingEveryMs: 2_000,
 };
 
 /** What a test chooses. */
@@ -43,12 +46,17 @@ export type Overrides = Partial<typeof defaults>;
 
 /** Everything between the bus and the database, readable from the stores up to the handlers. */
 export const assemble = (config: RegistryConfig, ground: Ground & Overrides): ServiceParts => {
-  const { bus, db, log, now, removeEveryMs, lingerMs, reconcileEveryMs, retentionEveryMs } = { ...defaults, ...ground };
+  const { bus, db, log, now, removeEveryMs, lingerMs, reconcileEveryMs, retentionEveryMs, pendingEveryMs } = {
+    ...defaults,
+    ...ground,
+  };
 
   const counts = createCounts();
   const projects = createProjectStore(db, counts, now);
   const topics = createTopicStore(db, counts);
-  const devices = createDeviceStore(db, counts);
+  const publish = groupedPublishEvent(() => bus);
+  const pending = createPendingEvents(db, deviceCollection(db), { publish, now, log });
+  const devices = createDeviceStore(db, counts, pending);
   const audience = createAudienceStore(db);
   const expansions = createExpansionStore(db);
   const erasures = createErasureStore(db);
@@ -59,7 +67,6 @@ export const assemble = (config: RegistryConfig, ground: Ground & Overrides): Se
     topics: topicCollection(db),
     devices: deviceCollection(db),
   };
-  const publish = (event: OutboxEvent) => publishEvent(bus, event);
   const outbox = createOutbox<OutboxEvent>({
     collections: [
       { collection: collections.projects },
@@ -94,7 +101,7 @@ export const assemble = (config: RegistryConfig, ground: Ground & Overrides): Se
 
   return {
     prepare: async () => {
-      for (const store of [projects, topics, devices, expansions, erasures]) await store.ensureIndexes();
+      for (const store of [projects, topics, devices, pending, expansions, erasures]) await store.ensureIndexes();
       const { moved, missing } = await rewrapSecrets(projects, masterKeys);
       if (moved > 0) log.info({ moved }, "identity secrets are under the first master key now");
       if (missing.length > 0) log.error({ missing }, "identity secrets are under master keys that are not configured");
@@ -120,6 +127,7 @@ export const assemble = (config: RegistryConfig, ground: Ground & Overrides): Se
       const working = [
         startRetention({ db, rules: retentionRules(devices), everyMs: retentionEveryMs, now, log }),
         repeat("remove what was deleted", removeEveryMs, log, (signal) => removeDeleted(parts, lingerMs, signal)),
+        repeat("publish events of new devices", pendingEveryMs, log, pending.sweep),
         repeat("compare what gateways know", reconcileEveryMs, log, async (signal) => {
           const doubtful = await knownProjects.reconcile(signal);
           if (doubtful > 0) log.warn({ doubtful }, "entries of projects and tokens were behind the database");
@@ -128,7 +136,7 @@ export const assemble = (config: RegistryConfig, ground: Ground & Overrides): Se
       return async () => {
         await Promise.all(answering.map((each) => each.stop()));
         await Promise.all(working.map((each) => each.stop()));
-        await announce.idle();
+        await Promise.all([announce.idle(), pending.idle()]);
         await outbox.stop();
       };
     },

@@ -16,13 +16,14 @@ import { createAudienceStore } from "../src/stores/audience-store.ts";
 import { createDeviceStore } from "../src/stores/device-store.ts";
 import { createExpansionStore } from "../src/stores/expansion-store.ts";
 import { type SeedDevice, seedDevices } from "../src/stores/seed-devices.ts";
+import { pendingOf } from "./pending-of.ts";
 
 let database: FreshDatabase;
 let db: Db;
 beforeAll(async () => {
   database = await freshDatabase();
   db = database.client.db(database.name);
-  await createDeviceStore(db, createCounts()).ensureIndexes();
+  await createDeviceStore(db, createCounts(), pendingOf(db)).ensureIndexes();
 });
 afterAll(() => database.drop());
 

@@ -11,6 +11,7 @@ import { createExpansionStore } from "../src/stores/expansion-store.ts";
 import { createProjectStore } from "../src/stores/project-store.ts";
 import { seedDevices } from "../src/stores/seed-devices.ts";
 import { createTopicStore } from "../src/stores/topic-store.ts";
+import { pendingOf } from "./pending-of.ts";
 
 let database: FreshDatabase;
 let client: MongoClient;
@@ -23,7 +24,7 @@ const stores = () => {
   const db = client.db(database.name);
   const counts = createCounts();
   return {
-    devices: createDeviceStore(db, counts),
+    devices: createDeviceStore(db, counts, pendingOf(db)),
     topics: createTopicStore(db, counts),
     projects: createProjectStore(db, counts, now),
     audience: createAudienceStore(db),

@@ -6,6 +6,7 @@ import {
   DeviceDeactivatedV1,
   defineMessage,
   GetDevice,
+  IdentifyDevice,
   newDeviceId,
   newNotificationId,
   ProjectId,
@@ -90,6 +91,37 @@ describe("a verdict that a token is dead", () => {
     });
     await tell([late]);
     expect(await get(device)).toMatchObject({ status: "active" });
+  });
+
+  test("that is late, of a device whose last registration may not be written: the second one retires it", async () => {
+    const { device } = await registry.register(projectId, apnsToken("a"));
+    const devices = registry.db.collection<{ _id: string }>("devices");
+    const hoursAgo = (hours: number) => new Date(Date.now() - hours * 3_600_000);
+    await devices.updateOne({ _id: device.id }, { $set: { tokenUpdatedAt: hoursAgo(20) } });
+    const late = verdict(device, -3_600_000);
+    await tell([late, late]);
+    expect(await get(device)).toMatchObject({ status: "active" });
+    // It registers as it is: from now on the doubt is about nobody.
+    const again = () =>
+      registry.ask(IdentifyDevice, { projectId, platform: "ios", token: device.token, metadata: device.metadata });
+    await again();
+    expect(await devices.findOne({ _id: device.id })).not.toHaveProperty("doubtedAt");
+    await tell([late]);
+    expect(await get(device)).toMatchObject({ status: "active" });
+
+    await devices.updateOne({ _id: device.id }, { $set: { tokenUpdatedAt: hoursAgo(20) } });
+    await tell([late]);
+    await devices.updateOne({ _id: device.id }, { $set: { doubtedAt: hoursAgo(1) } });
+    await tell([late]);
+    expect(await get(device)).toMatchObject({ status: "inactive" });
+  });
+
+  test("that is late, but later than any registration that was not written, retires at once", async () => {
+    const { device } = await registry.register(projectId, apnsToken("a"));
+    const devices = registry.db.collection<{ _id: string }>("devices");
+    await devices.updateOne({ _id: device.id }, { $set: { tokenUpdatedAt: new Date(Date.now() - 30 * 3_600_000) } });
+    await tell([verdict(device, -3_600_000)]);
+    expect(await get(device)).toMatchObject({ status: "inactive" });
   });
 
   test("about the token before the present one retires nobody", async () => {

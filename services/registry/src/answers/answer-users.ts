@@ -52,7 +52,9 @@ export const answerUsers = (bus: Bus, parts: Parts): Answering[] => {
       ]);
       if (all.length === 0) throw new HeraldError("user-not-found", "user: the project has no device of this user");
       const seen = Math.max(
-        ...all.map(({ updatedAt, identifiedAt = updatedAt }) => Math.max(+updatedAt, +identifiedAt)),
+        ...all.map(({ updatedAt, identifiedAt = updatedAt, lastSeenAt = updatedAt }) =>
+          Math.max(+updatedAt, +identifiedAt, +lastSeenAt),
+        ),
       );
       return {
         user_id: userId,

@@ -9,7 +9,7 @@ import {
   secretHash,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { newDevice, type Registration, registered } from "../domain/device-change.ts";
+import { newDevice, type Registration, registered, seenEveryMs } from "../domain/device-change.ts";
 import { deviceRegistered, deviceSubscribed, eventsOfChange, type Occasion } from "../domain/registry-events.ts";
 import type { DeviceQuota } from "../identity/device-quota.ts";
 import type { InOrder } from "../in-order.ts";
@@ -58,9 +58,7 @@ export const registerDevice = (parts: RegistrationParts, wanted: Wanted, rotate:
       const [device, exists] = await Promise.all([findDevice(parts, wanted), parts.projects.exists(projectId)]);
       if (!exists) throw new HeraldError("project-not-found", "project: there is none of this id");
       const occasion = { projectId, at: parts.now(), newId: randomUUID };
-      const result = await (device ? known(parts, wanted, device, occasion, rotate) : unknown(parts, wanted, occasion));
-      if (result !== again) parts.announce.devices(projectId, [result.device._id]);
-      return result;
+      return device ? known(parts, wanted, device, occasion, rotate) : unknown(parts, wanted, occasion);
     }),
   );
 };
@@ -94,6 +92,10 @@ const known = async (
   rotate: boolean,
 ): Promise<Registered | typeof again> => {
   const plan = allowed(registered(before, wanted, occasion.at));
+  if (plan.same && !rotate && before.doubtedAt === undefined) {
+    noteSeen(parts, before, occasion);
+    return { device: before, created: false };
+  }
   const credential = rotate ? newDeviceCredential(occasion.projectId, before._id) : undefined;
   return withTopics(parts, occasion, plan.subscribed, async (subscribed) => {
     const events = eventsOfChange(occasion, before._id, {
@@ -107,8 +109,19 @@ const known = async (
       ...(credential && { credentialHash: secretHash(credential) }),
     });
     if (device === "conflict" || device === "token-held") return again;
+    if (events.length > 0) parts.announce.devices(occasion.projectId, [device._id]);
     return { device, created: false, ...(credential && { credential }) };
   });
+};
+
+/** Nobody waits for it, and what is lost the next registration writes. */
+const noteSeen = (
+  { devices }: RegistrationParts,
+  { _id, tokenUpdatedAt }: DeviceDocument,
+  occasion: Occasion,
+): void => {
+  const { projectId, at } = occasion;
+  if (at.getTime() - tokenUpdatedAt.getTime() >= seenEveryMs) devices.seen(projectId, _id, at).catch(() => undefined);
 };
 
 const unknown = async (
@@ -125,14 +138,11 @@ const unknown = async (
   return withTopics(parts, occasion, plan.subscribed, async (subscribed) => {
     const id = newDeviceId(at);
     const credential = newDeviceCredential(projectId, id);
-    const device = deviceDocument(projectId, id, plan.state, {
-      credentialHash: secretHash(credential),
-      at,
-      outbox: [
-        deviceRegistered(occasion, id, { platform, tokenHash: pushTokenHash(token) }),
-        ...subscribed.map((topic) => deviceSubscribed(occasion, id, topic)),
-      ],
-    });
-    return (await parts.devices.insert(device)) ? { device, created: true, credential } : again;
+    const device = deviceDocument(projectId, id, plan.state, { credentialHash: secretHash(credential), at });
+    const events = [
+      deviceRegistered(occasion, id, { platform, tokenHash: pushTokenHash(token) }),
+      ...subscribed.map((topic) => deviceSubscribed(occasion, id, topic)),
+    ];
+    return (await parts.devices.insert(device, events)) ? { device, created: true, credential } : again;
   });
 };

@@ -19,6 +19,7 @@ export const deviceView = (device: DeviceDocument): Device => ({
   ...(device.vapidKeyId && { vapid_key_id: device.vapidKeyId }),
   user_id: device.userId ?? null,
   ...(device.identifiedAt && { identified_at: device.identifiedAt.toISOString() }),
+  ...(device.lastSeenAt && { last_seen_at: device.lastSeenAt.toISOString() }),
   created_at: device.createdAt.toISOString(),
   updated_at: device.updatedAt.toISOString(),
 });

@@ -34,7 +34,12 @@ export type DeviceState = {
   readonly identifiedAt?: Date;
   /** `iat` of the last user token that it took, in seconds since 1970; it stays when the user logs out. */
   readonly userTokenIat?: number;
+  /** When it last registered, up to {@link seenEveryMs} ago where it registered as it is. */
+  readonly lastSeenAt?: Date;
 };
+
+/** A device that registers as it is, is written once in so long: apps register on each start. */
+export const seenEveryMs = 86_400_000;
 
 /** Whose a device is to be. */
 export type UserChange =
@@ -81,6 +86,8 @@ export type Changed =
       readonly changed: readonly string[];
       /** Names of topics that it was not subscribed to before. */
       readonly subscribed: readonly string[];
+      /** Nothing is new but the time. */
+      readonly same?: boolean;
     }
   | { readonly problems: readonly string[] }
   /** The user token is not newer than the last one that the device took. */
@@ -208,6 +215,7 @@ export const registered = (before: DeviceState, registration: Registration, now:
     ...rest,
     token,
     tokenUpdatedAt: now,
+    lastSeenAt: now,
     ...vapidKeyOf(before, token, registration),
     ...(environment === undefined ? {} : { environment }),
     ...(tokenKind === undefined ? {} : { tokenKind }),
@@ -216,7 +224,15 @@ export const registered = (before: DeviceState, registration: Registration, now:
     identifiers,
     facets,
   };
-  return { state, changed: compare(before, state), subscribed };
+  const names = compare(before, state);
+  const same =
+    names.length === 0 &&
+    before.userTokenIat === state.userTokenIat &&
+    before.inactiveReason === undefined &&
+    // In another order where it was subscribed since; others on devices from before some facets.
+    before.facets.length === facets.length &&
+    facets.every((facet) => before.facets.includes(facet));
+  return { state, changed: names, subscribed, same };
 };
 
 /** A known device is changed; its state is the same object when nothing is new. A new token counts as a registration of it, but does not bring back whom the app retired. */

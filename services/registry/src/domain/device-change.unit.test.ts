@@ -19,6 +19,7 @@ describe("a new device", () => {
       platform: "ios",
       token: "aa".repeat(8),
       tokenUpdatedAt: then,
+      lastSeenAt: then,
       status: "active",
       metadata: { plan: "pro", n: 1 },
       identifiers: {},
@@ -99,6 +100,7 @@ describe("a known device registers", () => {
       ...known,
       environment: "sandbox",
       tokenUpdatedAt: now,
+      lastSeenAt: now,
       metadata: { n: 1, city: "Bonn" },
       identifiers: { os: 17 },
       facets: ["t:news", "t:sport", "m:n=1", "m:city=Bonn", "i:os=17"],
@@ -114,7 +116,7 @@ describe("a known device registers", () => {
         now,
       );
       expect(result).toMatchObject({ changed: ["status"] });
-      expect(stateOf(result)).toEqual({ ...known, tokenUpdatedAt: now });
+      expect(stateOf(result)).toEqual({ ...known, tokenUpdatedAt: now, lastSeenAt: now });
     },
   );
 
@@ -123,12 +125,38 @@ describe("a known device registers", () => {
     expect(result).toMatchObject({ changed: ["token"], state: { token: "bb", tokenUpdatedAt: now } });
   });
 
-  test("with nothing new has changed nothing but the time of its token", () => {
+  test("with nothing new has changed nothing but the times", () => {
     expect(registered(known, { token: known.token, topics: ["news"] }, now)).toMatchObject({
       changed: [],
       subscribed: [],
-      state: { tokenUpdatedAt: now },
+      same: true,
+      state: { tokenUpdatedAt: now, lastSeenAt: now },
     });
+    const data = { metadata: { plan: "pro", gone: null }, identifiers: {} };
+    expect(registered(known, { token: known.token, topics: [], ...data }, now)).toMatchObject({ same: true });
+  });
+
+  test.each([
+    ["another token", { token: "bb" }],
+    ["a topic", { topics: ["sport"] }],
+    ["metadata", { metadata: { n: 2 } }],
+    ["an identifier", { identifiers: { os: 17 } }],
+    ["its environment", { environment: "sandbox" as const }],
+    ["a user", { user: { by: "project" as const, userId: "ann" } }],
+  ])("with %s is not the same", (_, more) => {
+    expect(registered(known, { token: known.token, topics: [], ...more }, now)).toMatchObject({ same: false });
+  });
+
+  test("is not the same where it takes a user token, was inactive, or lacks a facet", () => {
+    const user = { by: "token" as const, userId: "ann", issuedAt: 2 };
+    const ann = { ...known, userId: "ann", identifiedAt: then, userTokenIat: 1, facets: [...known.facets, "u:ann"] };
+    const same = { token: known.token, topics: [] };
+    expect(registered(ann, same, now)).toMatchObject({ same: true });
+    expect(registered(ann, { ...same, user: { ...user, issuedAt: 1 } }, now)).toMatchObject({ same: true });
+    expect(registered(ann, { ...same, user }, now)).toMatchObject({ same: false });
+    expect(registered({ ...ann, facets: known.facets }, same, now)).toMatchObject({ same: false });
+    const inactive = { ...known, status: "inactive" as const, inactiveReason: "requested" as const };
+    expect(registered(inactive, same, now)).toMatchObject({ same: false });
   });
 
   test("may not exceed the limits by merging", () => {

@@ -25,6 +25,8 @@ export type DeviceDocument = DeviceState & {
   readonly createdAt: Date;
   readonly updatedAt: Date;
   readonly inactiveAt?: Date;
+  /** A provider's verdict about its token may be older than a registration that was not written: the next one decides. */
+  readonly doubtedAt?: Date;
   /** A tombstone: it stays until its event is out. */
   readonly deletedAt?: Date;
   readonly outbox?: readonly OutboxEvent[];
@@ -87,6 +89,7 @@ export const stateFields = (state: DeviceState, at: Date) => ({
   userId: state.userId,
   identifiedAt: state.identifiedAt,
   userTokenIat: state.userTokenIat,
+  lastSeenAt: state.lastSeenAt,
   updatedAt: at,
 });
 
@@ -95,7 +98,7 @@ export const deviceDocument = (
   projectId: ProjectId,
   id: DeviceId,
   state: DeviceState,
-  rest: { readonly credentialHash: string; readonly at: Date; readonly outbox?: readonly OutboxEvent[] },
+  rest: { readonly credentialHash: string; readonly at: Date },
 ): DeviceDocument => {
   const {
     environment,
@@ -106,6 +109,7 @@ export const deviceDocument = (
     userId,
     identifiedAt,
     userTokenIat,
+    lastSeenAt,
     inactiveReason: _,
     ...fields
   } = stateFields(state, rest.at);
@@ -122,9 +126,9 @@ export const deviceDocument = (
     ...(userId !== undefined && { userId }),
     ...(identifiedAt && { identifiedAt }),
     ...(userTokenIat !== undefined && { userTokenIat }),
+    ...(lastSeenAt && { lastSeenAt }),
     credentialHash: rest.credentialHash,
     version: 1,
     createdAt: rest.at,
-    ...(rest.outbox && { outbox: rest.outbox }),
   };
 };

@@ -5,11 +5,11 @@ import {
   type Counts,
   ensureIndexes,
   findPage,
+  findTogether,
   forCaller,
   guardStore,
   indexName,
   inOneCommand,
-  insertTogether,
   isDuplicateKey,
   type RemovedBatch,
   removeFirst,
@@ -19,10 +19,14 @@ import {
 import type { Collection, Db, Filter } from "mongodb";
 import type { DeviceState } from "../domain/device-change.ts";
 import { topicFacet } from "../domain/facets.ts";
-import { deviceDeactivated, deviceDeleted, type Occasion, type TopicRow } from "../domain/registry-events.ts";
+import { deviceDeleted, type Occasion, type TopicRow } from "../domain/registry-events.ts";
 import { type DeviceDocument, deviceIndexes, living, stateFields } from "./device-document.ts";
 import { changeSubscriptions, fullFor } from "./device-subscriptions.ts";
 import { userQueries } from "./device-users.ts";
+import { insertDevices } from "./insert-devices.ts";
+import type { PendingEvents } from "./pending-events.ts";
+import { recordSeen } from "./record-seen.ts";
+import { retireDevice } from "./retire-device.ts";
 
 export type DeviceStore = ReturnType<typeof createDeviceStore>;
 
@@ -43,10 +47,10 @@ const setAndUnset = (fields: Readonly<Record<string, unknown>>) => {
   };
 };
 
-export const createDeviceStore = (db: Db, counts: Counts) => {
+export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingEvents, "add" | "settle">) => {
   const devices = deviceCollection(db);
-  const insertOne = insertTogether(devices);
   const updateOne = updateTogether(devices);
+  const findDevice = findTogether(devices);
   const findHolder = inOneCommand<Holding, DeviceDocument | undefined>(async (asked) => {
     const some = <Field extends keyof Holding>(field: Field) => anyOf(asked.map((one) => one[field]));
     const found = await devices
@@ -67,8 +71,10 @@ export const createDeviceStore = (db: Db, counts: Counts) => {
   return guardStore({
     ensureIndexes: () => ensureIndexes(devices, Object.values(deviceIndexes)),
 
-    find: async (projectId: ProjectId, id: DeviceId): Promise<DeviceDocument | undefined> =>
-      (await devices.findOne({ projectId, _id: id, ...living })) ?? undefined,
+    find: async (projectId: ProjectId, id: DeviceId): Promise<DeviceDocument | undefined> => {
+      const device = await findDevice({ projectId, _id: id });
+      return device === null || device.deletedAt !== undefined ? undefined : device;
+    },
 
     findByToken: (projectId: ProjectId, platform: Platform, token: string): Promise<DeviceDocument | undefined> =>
       findHolder({ projectId, platform, tokenHash: pushTokenHash(token) }),
@@ -86,8 +92,10 @@ export const createDeviceStore = (db: Db, counts: Counts) => {
         )
         .toArray(),
 
-    /** False when another device of the project got the token first. */
-    insert: (document: DeviceDocument): Promise<boolean> => insertOne(document),
+    insert: insertDevices(devices, pending),
+
+    /** Notes that a device has registered as it is. Of registrations at about the same time the last is written, and all in one command. */
+    seen: recordSeen(devices),
 
     /**
      * Writes a state that was made from `before`: "conflict" when the device is no longer that, "token-held" when another
@@ -104,7 +112,13 @@ export const createDeviceStore = (db: Db, counts: Counts) => {
     ): Promise<DeviceDocument | "conflict" | "token-held"> => {
       const { _id, projectId, version } = before;
       const inactiveAt = state.status === "inactive" ? (before.inactiveAt ?? at) : undefined;
-      const fields = { ...stateFields(state, at), inactiveAt, credentialHash, version: version + 1 };
+      const fields = {
+        ...stateFields(state, at),
+        inactiveAt,
+        credentialHash,
+        version: version + 1,
+        ...(before.doubtedAt && state.tokenUpdatedAt > before.tokenUpdatedAt && { doubtedAt: undefined }),
+      };
       const filter = { projectId, _id, version, ...living };
       const update = {
         ...setAndUnset(fields),
@@ -125,19 +139,7 @@ export const createDeviceStore = (db: Db, counts: Counts) => {
       }
     },
 
-    /** Only the registration that the verdict was about: a late one must not retire a device that has since re-registered. */
-    retire: async (occasion: Occasion, id: DeviceId, tokenHash: string, at: Date): Promise<boolean> => {
-      const { projectId } = occasion;
-      const { modifiedCount } = await devices.updateOne(
-        { projectId, _id: id, tokenHash, status: "active", tokenUpdatedAt: { $lt: at } },
-        {
-          $set: { status: "inactive", inactiveReason: "unregistered", inactiveAt: occasion.at, updatedAt: occasion.at },
-          $inc: { version: 1 },
-          $push: { outbox: deviceDeactivated(occasion, id, "unregistered") },
-        },
-      );
-      return modifiedCount > 0;
-    },
+    retire: retireDevice(devices),
 
     /** Leaves a tombstone without token and data until its event is out. False when there is no such device, or it is not `userId`'s. */
     remove: async (occasion: Occasion, id: DeviceId, userId?: string): Promise<boolean> => {

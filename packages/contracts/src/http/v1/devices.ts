@@ -34,6 +34,10 @@ export const Device = z
       .default(null)
       .meta({ description: "The user that it was proven to belong to; null: none" }),
     identified_at: z.iso.datetime().optional().meta({ description: "When it was last given its user" }),
+    last_seen_at: z.iso
+      .datetime()
+      .optional()
+      .meta({ description: "When it last registered; of one that registers unchanged up to a day earlier" }),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
   })
