@@ -25,6 +25,11 @@ export type GroupCommitOptions<Item> = {
   readonly groupBytes?: number;
   /** Bytes of items that may wait or be written at a time; absent: any number. */
   readonly maxBytes?: number;
+  /**
+   * An item that finds the writer idle goes at the end of this turn of the event loop, together with those that came in it: for items that
+   * come several at a time, of which the first would go alone and hold up the others. Absent: at once.
+   */
+  readonly atEndOfTurn?: boolean;
 };
 
 /**
@@ -43,6 +48,7 @@ export const createGroupCommit = <Item, Result>(
     groupBytes = Number.POSITIVE_INFINITY,
     waiting = Number.POSITIVE_INFINITY,
     maxBytes = Number.POSITIVE_INFINITY,
+    atEndOfTurn = false,
   }: GroupCommitOptions<Item>,
 ): ((item: Item, bytes?: number) => Promise<Result>) => {
   let queue: Waiting<Item, Result>[] = [];
@@ -50,6 +56,7 @@ export const createGroupCommit = <Item, Result>(
   let held = 0;
   let lastBegunAt = Number.NEGATIVE_INFINITY;
   let timed = false;
+  let turning = false;
 
   const release = (items: readonly Waiting<Item, Result>[]): void => {
     for (const { bytes } of items) held -= bytes;
@@ -127,6 +134,15 @@ export const createGroupCommit = <Item, Result>(
     }
   };
 
+  const pumpAtEndOfTurn = (): void => {
+    if (turning || writing >= concurrent) return;
+    turning = true;
+    setImmediate(() => {
+      turning = false;
+      pump();
+    });
+  };
+
   return (item, bytes = 0) =>
     new Promise((resolve, reject) => {
       // One that is alone goes, however large it is.
@@ -136,7 +152,8 @@ export const createGroupCommit = <Item, Result>(
       }
       held += bytes;
       queue.push({ item, bytes, resolve, reject });
-      pump();
+      if (atEndOfTurn) pumpAtEndOfTurn();
+      else pump();
     });
 };
 

@@ -30,6 +30,20 @@ describe("a group commit", () => {
     expect(groups.map(({ items }) => items)).toEqual([[1], [2, 3, 4], [5]]);
   });
 
+  test("writes those of one turn together where it waits for its end, and none before", async () => {
+    const { groups, commit, settle } = writer({ atEndOfTurn: true });
+    const written = [1, 2].map(commit);
+    await Promise.resolve();
+    written.push(commit(3), commit(4));
+    expect(groups).toEqual([]);
+    await settle(() => {});
+    expect(groups.map(({ items }) => items)).toEqual([[1, 2, 3]]);
+    await settle(() => groups[0]?.succeed());
+    await settle(() => groups[1]?.succeed());
+    await Promise.all(written);
+    expect(groups.map(({ items }) => items)).toEqual([[1, 2, 3], [4]]);
+  });
+
   test("writes so many groups at a time, and no more", async () => {
     const { groups, commit, settle } = writer({ concurrent: 2 });
     const written = [1, 2, 3].map(commit);

@@ -25,7 +25,7 @@ export const inOneCommand = <Item, Result>(
     // Who waits behind a command that finds the database away is told so at once, not a timeout later each.
     (items) => command(items).catch((error: unknown) => Promise.reject(orAway(error))),
     // One at a time: a second under way at once makes both smaller, and costs more than its overlap gains.
-    { most: 250, concurrent: 1, ...(keyOf && { keyOf }) },
+    { most: 250, concurrent: 1, atEndOfTurn: true, ...(keyOf && { keyOf }) },
   );
 
 /** A document of a service, which is one project's. */
