@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { consume, consumersReady, defineHandler } from "@herald/bus";
-import { SendV1 } from "@herald/contracts";
+import { answer, consume, consumersReady, defineHandler } from "@herald/bus";
+import { CountBacklog, SendV1 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterEach, describe, expect, test } from "vitest";
 import { type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
@@ -122,7 +122,11 @@ describe("a project's quota", () => {
       defineHandler({ durable: "dispatch-start", message: SendV1, handle: async () => {} }),
     ]);
     await eventually(() => expect(consumersReady(consuming)).toBe(true));
+    // As dispatch answers when it has none of the project's sends in its backlog any more. Until then all that was accepted waits.
+    expect((await send(project)).status).toBe(429);
+    const answering = answer(system.bus, CountBacklog, async () => ({ queued: 0 }));
     await eventually(async () => expect((await send(project)).status).toBe(202));
+    await answering.stop();
     await consuming.stop(2_000);
   });
 });

@@ -5,8 +5,8 @@ import { createQueueQuota, type QueueQuota } from "./queue-quota.ts";
 
 let time: number;
 let counted: ProjectId[];
-/** What the broker has; undefined: it is away. */
-let waiting: number | undefined;
+/** What waits; undefined: the broker is away; unknown: dispatch is. */
+let waiting: number | "unknown" | undefined;
 let quota: QueueQuota;
 beforeEach(() => {
   time = 1_000_000;
@@ -17,7 +17,7 @@ beforeEach(() => {
     count: async (projectId) => {
       counted.push(projectId);
       if (waiting === undefined) throw new HeraldError("bus-away", "away");
-      return waiting;
+      return waiting === "unknown" ? undefined : waiting;
     },
     now: () => new Date(time),
     log: createLogger({ service: "test", level: "silent" }),
@@ -80,4 +80,16 @@ test("refuses nothing because the broker cannot be asked", async () => {
     expect(await admit(90)).toBe(90);
     time += 1_000;
   }
+});
+
+test("takes all that it accepted as waiting while dispatch cannot be asked, and counts anew when it can", async () => {
+  waiting = "unknown";
+  let admitted = 0;
+  for (let second = 0; second < 5; second++) {
+    admitted += await admit(50);
+    time += 1_000;
+  }
+  expect(admitted).toBe(100);
+  waiting = 0;
+  expect(await admit(50)).toBe(50);
 });
