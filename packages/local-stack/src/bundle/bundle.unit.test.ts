@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
@@ -8,9 +8,11 @@ import { bundle, bundleOf } from "./bundle.ts";
 
 const run = promisify(execFile);
 let root: string;
-const put = async (file: string, text: string) => {
+/** A source that was saved at `at`: one of the moment in which it is bundled would count as changed since. */
+const put = async (file: string, text: string, at = new Date(Date.now() - 60_000)) => {
   await mkdir(dirname(join(root, file)), { recursive: true });
   await writeFile(join(root, file), text);
+  await utimes(join(root, file), at, at);
 };
 
 beforeEach(async () => {
@@ -41,7 +43,7 @@ test("what has not changed is not bundled again, what has is", async () => {
   const { ino } = await stat(file());
   await bundle(root, ["gateway"]);
   expect((await stat(file())).ino).toBe(ino);
-  await put("services/gateway/src/said.ts", 'export const said: string = "second";\n');
+  await put("services/gateway/src/said.ts", 'export const said: string = "second";\n', new Date());
   await bundle(root, ["gateway"]);
   expect(await printed()).toBe("second function false");
 });
