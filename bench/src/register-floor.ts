@@ -1,4 +1,3 @@
-import type { AddressInfo } from "node:net";
 import {
   Identification,
   newDeviceCredential,
@@ -17,6 +16,7 @@ import {
   deviceDocument,
   deviceIndexes,
 } from "../../services/registry/src/stores/device-document.ts";
+import { listenFloor } from "./listen-floor.ts";
 
 /**
  * What a registration costs at the least: express 5 with its own body parser, the schema of the body, and one grouped insert of the
@@ -61,12 +61,4 @@ app.put("/api/v1/identification", express.json(), async (request, response) => {
   const device = await find(pushTokenHash(identifier));
   response.status(device ? 200 : 404).json({ data: { id: device?._id, status: device?.status } });
 });
-const server = app.listen(0, "127.0.0.1", () => {
-  const { port } = server.address() as AddressInfo;
-  process.stdout.write(`${JSON.stringify({ url: `http://127.0.0.1:${port}`, pid: process.pid })}\n`);
-});
-process.once("SIGTERM", async () => {
-  server.closeAllConnections();
-  server.close();
-  await mongo.close();
-});
+listenFloor(app, () => mongo.close());

@@ -1,5 +1,4 @@
 import { mkdtemp, rm } from "node:fs/promises";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { closeBus, connectBus, ensureStreams, publish } from "@herald/bus";
@@ -15,6 +14,7 @@ import { createGroupCommit, createLogger } from "@herald/kit";
 import { startNats } from "@herald/local-stack";
 import express from "express";
 import { apnsBody, apnsHeaders, connectFloor } from "./floor-client.ts";
+import { listenFloor } from "./listen-floor.ts";
 
 /**
  * What a send to one device costs at the least: express 5 with its own body parser, the schema of the body, one publish for those of
@@ -73,13 +73,7 @@ app.post("/api/v1/notifications/batch", express.json({ limit: "4mb" }), async (r
   const { notifications } = request.body as { notifications: unknown[] };
   response.status(202).json({ data: await Promise.all(notifications.map((notification) => accept({ notification }))) });
 });
-const server = app.listen(0, "127.0.0.1", () => {
-  const { port } = server.address() as AddressInfo;
-  process.stdout.write(`${JSON.stringify({ url: `http://127.0.0.1:${port}`, pid: process.pid })}\n`);
-});
-process.once("SIGTERM", async () => {
-  server.closeAllConnections();
-  server.close();
+listenFloor(app, async () => {
   client?.close();
   await closeBus(bus);
   await nats.stop();

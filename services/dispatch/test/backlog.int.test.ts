@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { type Answering, answer, ask, publish } from "@herald/bus";
+import { ask, publish } from "@herald/bus";
 import {
   type Addressee,
   CountBacklog,
@@ -8,7 +8,6 @@ import {
   type NotificationId,
   newNotificationIds,
   type ProjectId,
-  ResolveSends,
   SendGroupV1,
   SendOneV1,
   sendGroupOf,
@@ -17,38 +16,30 @@ import { eventually, readStream } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { notificationCollection } from "../src/stores/notification-document.ts";
 import { type DispatchTest, day, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
+import { answerSends, type SendAnswers } from "./registry-answers.ts";
 
 /** Of one project fifteen sends are delivered at a time, five more wait in memory, and all others are its backlog. */
 const smallSends = { total: 20, waiting: 5 };
 
-const registry = new Map<string, Addressee[]>();
-let answering: Answering;
+let answers: SendAnswers;
 let dispatch: DispatchTest;
 
 beforeAll(async () => {
   dispatch = await startDispatchTest({}, { smallSends });
-  answering = answer(dispatch.bus, ResolveSends, async ({ sends }) => ({
-    sends: sends.map(({ targets }) => ({
-      batches: targets.flatMap((target) => {
-        const known = registry.get(target);
-        return known ? [{ platform: "ios" as const, devices: known }] : [];
-      }),
-      unmatched: targets.filter((target) => !registry.has(target)),
-    })),
-  }));
+  answers = answerSends(dispatch.bus);
 });
 afterAll(async () => {
-  await answering.stop();
+  await answers.stop();
   await dispatch.stop();
 });
 beforeEach(() => {
-  registry.clear();
+  answers.reset();
   dispatch.moved.clear();
   dispatch.simulators.clear();
 });
 
 const sendsOf = (projectId: ProjectId, some: readonly Addressee[], change: Partial<GroupedSend> = {}) => {
-  for (const one of some) registry.set(one.id, [one]);
+  for (const one of some) answers.registry.set(one.id, { devices: [one] });
   return newNotificationIds(new Date(), some.length).map(
     (notificationId, at): GroupedSend => ({
       projectId,

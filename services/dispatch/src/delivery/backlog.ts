@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { type Bus, publish } from "@herald/bus";
 import { type DeviceId, DrainBacklogV1, isPersonal, type NotificationId, type ProjectId } from "@herald/contracts";
-import { createGroupCommit, type FairGate, HeraldError, type Logger, type Repeating, repeat } from "@herald/kit";
+import { type FairGate, HeraldError, type Logger, type Repeating } from "@herald/kit";
+import { sharedByProject, sweepProjects } from "../jobs/by-project.ts";
 import type { RecoverLostWork } from "../jobs/recover-lost-work.ts";
 import type { BacklogStore, QueuedSend } from "../stores/backlog-store.ts";
 import type { Claim } from "../stores/delivery-document.ts";
@@ -51,19 +52,11 @@ export const createBacklog = (deps: BacklogDeps): Backlog => {
   /** Until when a project's new sends go behind the others, in milliseconds of `performance.now()`. */
   const open = new Map<ProjectId, number>();
 
-  const publishDrain = (projectId: ProjectId) =>
+  const ensureDrain = sharedByProject<void>((projectId) =>
     publish(bus, DrainBacklogV1, { projectId }, { id: randomUUID() }).catch((error: unknown) => {
       // It is there already.
       if (!(error instanceof HeraldError && error.code === "queue-full")) throw error;
-    });
-  const ensureDrain = createGroupCommit<ProjectId, PromiseSettledResult<unknown>>(
-    async (projectIds) => {
-      const projects = [...new Set(projectIds)];
-      const results = await Promise.allSettled(projects.map(publishDrain));
-      const byProject = new Map(projects.map((id, at) => [id, results[at]]));
-      return projectIds.map((id) => byProject.get(id) as PromiseSettledResult<unknown>);
-    },
-    { most: 1_000, concurrent: 1 },
+    }),
   );
 
   /** The devices of each send of a slice that it is not for any more. */
@@ -168,10 +161,7 @@ export const createBacklog = (deps: BacklogDeps): Backlog => {
     overflow: (projectId) => {
       open.set(projectId, Math.max(open.get(projectId) ?? 0, performance.now() + overflowMs));
     },
-    ensureDrain: async (projectId) => {
-      const result = await ensureDrain(projectId);
-      if (result.status === "rejected") throw result.reason;
-    },
+    ensureDrain: (projectId) => ensureDrain(projectId),
     drain: async (projectId, claim, signal) => {
       try {
         for (;;) {
@@ -193,11 +183,4 @@ const sweepEveryMs = 2_000;
 export const sweepBacklogs = (
   { store, backlog }: { readonly store: Pick<BacklogStore, "projectAfter">; readonly backlog: Backlog },
   log: Logger,
-): Repeating =>
-  repeat("go on with backlogs", sweepEveryMs, log, async (signal) => {
-    let projectId = await store.projectAfter("");
-    while (projectId !== undefined && !signal.aborted) {
-      await backlog.ensureDrain(projectId);
-      projectId = await store.projectAfter(projectId);
-    }
-  });
+): Repeating => sweepProjects("go on with backlogs", sweepEveryMs, store.projectAfter, backlog.ensureDrain, log);

@@ -130,7 +130,7 @@ export const batchesOf = (
 /** What happens to many sends within this gets one time, so that one update writes it for all of them. */
 const sameTimeMs = 10;
 
-export const coarseClock = (now: () => Date) => {
+const coarseClock = (now: () => Date) => {
   let last = new Date(0);
   return (): Date => {
     const at = now();

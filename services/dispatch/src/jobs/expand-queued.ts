@@ -1,9 +1,10 @@
 import type { NotificationId, ProjectId } from "@herald/contracts";
-import { createGroupCommit, type Logger, type Repeating, repeat } from "@herald/kit";
+import type { Logger, Repeating } from "@herald/kit";
 import type { Expand } from "../delivery/expand.ts";
 import type { ExpansionQueue } from "../stores/expansion-queue.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
+import { sharedByProject, sweepProjects } from "./by-project.ts";
 
 /**
  * Expansions of one project that may be under way at a time. Registry holds each in memory while the project's delivery queues are
@@ -21,8 +22,6 @@ const sweepEveryMs = 30_000;
  */
 export type ExpandQueued = (projectId: ProjectId, added?: NotificationRecord) => Promise<void>;
 
-type Asked = { readonly projectId: ProjectId; readonly added: NotificationRecord | undefined };
-
 type Deps = {
   readonly queue: ExpansionQueue;
   readonly notifications: Pick<NotificationStore, "get">;
@@ -36,10 +35,10 @@ export const createExpandQueued = ({ queue, notifications, expand, now }: Deps):
     if (document && !document.final && !document.expanded) await expand(document);
   };
 
-  const one = async (projectId: ProjectId, asked: readonly Asked[]): Promise<void> => {
+  const one = async (projectId: ProjectId, asked: readonly (NotificationRecord | undefined)[]): Promise<void> => {
     const room = maxRunning - (await queue.countRunning(projectId, maxRunning));
     if (room <= 0) return;
-    const added = asked.flatMap((one) => one.added ?? []);
+    const added = asked.flatMap((one) => one ?? []);
     // Others may be in the queue only where all places are taken, or a crash left them there, and then somebody asks for the queue.
     const known = added.length === asked.length && added.length <= room;
     const next = known ? added.map(({ _id }) => _id) : await queue.oldest(projectId, room);
@@ -50,22 +49,8 @@ export const createExpandQueued = ({ queue, notifications, expand, now }: Deps):
   };
 
   // One round at a time, so that no project is read while its last command is not yet stored. What comes meanwhile shares the next.
-  const commit = createGroupCommit<Asked, PromiseSettledResult<void>>(
-    async (all) => {
-      const byProject = Map.groupBy(all, ({ projectId }) => projectId);
-      const results = new Map(
-        await Promise.all(
-          [...byProject].map(async ([id, asked]) => [id, (await Promise.allSettled([one(id, asked)]))[0]] as const),
-        ),
-      );
-      return all.map(({ projectId }) => results.get(projectId) as PromiseSettledResult<void>);
-    },
-    { most: 1_000, concurrent: 1 },
-  );
-  return async (projectId, added) => {
-    const result = await commit({ projectId, added });
-    if (result.status === "rejected") throw result.reason;
-  };
+  const expandShared = sharedByProject<NotificationRecord | undefined>(one);
+  return (projectId, added) => expandShared(projectId, added);
 };
 
 /** Looks now and then at every project that has expansions: the messages that would go on with its queue may be gone. */
@@ -73,10 +58,4 @@ export const sweepExpansions = (
   { queue, expandQueued }: { readonly queue: ExpansionQueue; readonly expandQueued: ExpandQueued },
   log: Logger,
 ): Repeating =>
-  repeat("go on with queued expansions", sweepEveryMs, log, async (signal) => {
-    let projectId = await queue.projectAfter("");
-    while (projectId !== undefined && !signal.aborted) {
-      await expandQueued(projectId);
-      projectId = await queue.projectAfter(projectId);
-    }
-  });
+  sweepProjects("go on with queued expansions", sweepEveryMs, queue.projectAfter, (id) => expandQueued(id), log);

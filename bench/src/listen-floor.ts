@@ -1,0 +1,15 @@
+import type { AddressInfo } from "node:net";
+import type { Express } from "express";
+
+/** Serves a floor until SIGTERM, and tells the bench where by a line on stdout. `close`: what it used. */
+export const listenFloor = (app: Express, close: () => Promise<unknown>): void => {
+  const server = app.listen(0, "127.0.0.1", () => {
+    const { port } = server.address() as AddressInfo;
+    process.stdout.write(`${JSON.stringify({ url: `http://127.0.0.1:${port}`, pid: process.pid })}\n`);
+  });
+  process.once("SIGTERM", async () => {
+    server.closeAllConnections();
+    server.close();
+    await close();
+  });
+};
