@@ -1,9 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { eventually, request } from "@herald/testing";
 import type { System } from "../../harness/system.ts";
-import { expectUnavailable, expectUnavailableRoutes } from "../away.ts";
 import type { Row } from "../row.ts";
 import { startTrial, type Trial } from "../trial.ts";
+import { expectUnavailable, expectUnavailableRoutes } from "../unavailable.ts";
 
 /** While the bus is away nothing is accepted, and whoever asks is told when to come again. */
 export async function expectRefusals(system: System, trial: Trial, broadcast: string): Promise<void> {

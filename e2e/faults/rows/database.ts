@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { freePort, type RunningServer, startMongo } from "@herald/local-stack";
-import { expectDatabaseAway } from "../away.ts";
 import { NotHere, type Row, type Stage } from "../row.ts";
 import { startTrial } from "../trial.ts";
+import { expectDatabaseUnavailable } from "../unavailable.ts";
 
 const rows = {
   stop: "the database stopped for 60 s (short: 15 s)",
@@ -56,7 +56,7 @@ const databaseRow = (how: keyof typeof rows): Row => ({
     const answered = new Map(trial.load.answers);
     const taken = trial.load.promised.length;
     const until = Date.now() + (long ? 60_000 : 15_000);
-    if (how !== "freeze") await expectDatabaseAway(system, trial, broadcast);
+    if (how !== "freeze") await expectDatabaseUnavailable(system, trial, broadcast);
     while (Date.now() < until) {
       await trial.broadcast();
       await delay(2_000);

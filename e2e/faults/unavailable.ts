@@ -14,10 +14,10 @@ const problemOf = ({ status, headers, body, text }: Answered): string | undefine
 
 export const expectUnavailable = (trial: Trial, route: string, answer: Answered): void => {
   const problem = problemOf(answer);
-  if (problem !== undefined) trial.problem(`${route} was ${problem} while what it needs was away`);
+  if (problem !== undefined) trial.problem(`${route} was ${problem} while what it needs was unavailable`);
 };
 
-/** These must be refused, while what they need is away. */
+/** Reports each route that is not refused as it must be while what it needs is unavailable. */
 export async function expectUnavailableRoutes(trial: Trial, routes: readonly string[]): Promise<void> {
   for (const route of routes) expectUnavailable(trial, route, await trial.project.call(route));
 }
@@ -25,12 +25,12 @@ export async function expectUnavailableRoutes(trial: Trial, routes: readonly str
 const statusOf = async ({ services }: System, name: ServiceName, probe: string) =>
   (await request(services[name].url, `GET ${probe}`)).status;
 
-/** Who needs the database says that it waits, and all live on; who needs none is ready. */
-export async function expectDatabaseAway(system: System, trial: Trial, broadcast: string): Promise<void> {
+/** Services with a database are alive and not ready; the gateway, which has none, is ready. */
+export async function expectDatabaseUnavailable(system: System, trial: Trial, broadcast: string): Promise<void> {
   for (const name of ["registry", "dispatch", "analytics"] as const)
     await eventually(async () => {
       const status = await statusOf(system, name, "/readyz");
-      if (status !== 503) throw new Error(`${name} is said to be ready (${status}) while the database is away`);
+      if (status !== 503) throw new Error(`${name} is said to be ready (${status}) while the database is unavailable`);
     }).catch((error: Error) => trial.problem(error.message));
   for (const [name, probe] of [
     ["gateway", "/livez"],
@@ -40,7 +40,7 @@ export async function expectDatabaseAway(system: System, trial: Trial, broadcast
     ["gateway", "/readyz"],
   ] as const) {
     const status = await statusOf(system, name, probe);
-    if (status !== 200) trial.problem(`${name} answers ${status} to ${probe} while the database is away`);
+    if (status !== 200) trial.problem(`${name} answers ${status} to ${probe} while the database is unavailable`);
   }
   const routes = ["GET /devices", "GET /topics", `GET /notifications/${broadcast}/deliveries`];
   await expectUnavailableRoutes(trial, routes);
