@@ -1,4 +1,5 @@
 import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { readReliability, writeReliability } from "../harness/reliability-page.ts";
 import { type Outcome, page, remarks, screenTable, type Verdict, verdictOf } from "./show.ts";
@@ -14,6 +15,7 @@ const usage = `npm run test:faults -- [--long] [--only <row>[,<row>]] [--lanes <
   --lanes   rows that run at a time; default 2, 1 with --long
   --older   the commit to run beside this tree; default: before the last new golden example
   --report  a file for how many rows passed, failed and could not be tried here, as JSON
+  --logs    a folder for what the parts of a system said in rows that failed
   --write   writes docs/reliability.md but for its part on hostile input`;
 
 const say = (line: string) => process.stderr.write(`${line}\n`);
@@ -24,6 +26,7 @@ const { values } = parseArgs({
     lanes: { type: "string" },
     older: { type: "string" },
     report: { type: "string" },
+    logs: { type: "string" },
     write: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
@@ -43,10 +46,10 @@ const outcomes = new Map<string, Outcome>();
 const queue = chosen.values();
 
 async function work(): Promise<void> {
-  const stage = stages.lane();
+  const lane = stages.lane();
   for (const row of queue) {
     const from = performance.now();
-    const done = await stage(row.run).then(
+    const done = await lane.run(row.run).then(
       (findings) => ({ findings }),
       (error: unknown) => ({ error: error instanceof Error ? error : new Error(String(error)) }),
     );
@@ -54,6 +57,13 @@ async function work(): Promise<void> {
     outcomes.set(row.name, outcome);
     say(`${verdictOf(outcome).padEnd(8)} ${row.name}, ${seconds(outcome.tookMs)}`);
     for (const line of [...remarks(outcome), ...(outcome.findings?.notes ?? [])]) say(`         ${line}`);
+    if (verdictOf(outcome) !== "failed") continue;
+    for (const line of outcome.findings?.repeats ?? []) say(`         ${line}`);
+    say(lane.logs()?.worth(10, 400) ?? "");
+    if (values.logs) {
+      const lines = lane.logs()?.lines.map(({ part, line }) => `${part.padEnd(10)} | ${line}\n`) ?? [];
+      await writeFile(join(values.logs, `${row.name}.log`), lines.join(""));
+    }
   }
 }
 await Promise.all(Array.from({ length: Math.min(lanes, chosen.length) }, work));

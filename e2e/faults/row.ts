@@ -10,6 +10,8 @@ export type Findings = {
   readonly lost: number;
   /** Accepted more than once by the provider: those that say that it may have happened, and those that do not. */
   readonly repeated: { readonly marked: number; readonly unmarked: number };
+  /** When the first of those were accepted, and what the ledger says of them. */
+  readonly repeats?: readonly string[];
   /** From the end of the fault until a new send has reached its provider; where it came several times, the longest. */
   readonly recoveryMs: number | undefined;
   /** What is not as it must be, in words. None: the row passes. */

@@ -29,10 +29,11 @@ export async function openStages({ long, older }: Pick<Stage, "long" | "older">,
     });
 
   return {
-    /** A lane's stages: one after another. */
+    /** A lane's stages, one after another, and what the last one's system had to say. */
     lane() {
       let shared: Promise<System> | undefined;
-      return async <Result>(work: (stage: Stage) => Promise<Result>): Promise<Result> => {
+      let last: System | undefined;
+      const run = async <Result>(work: (stage: Stage) => Promise<Result>): Promise<Result> => {
         const closing: (() => Promise<unknown>)[] = [];
         const stage: Stage = {
           long,
@@ -43,11 +44,15 @@ export async function openStages({ long, older }: Pick<Stage, "long" | "older">,
               lanes.push(system);
               return system;
             });
-            return shared;
+            return shared.then((system) => {
+              last = system;
+              return system;
+            });
           },
           start: async (options) => {
             const system = await begin(options);
             closing.push(() => system.stop());
+            last = system;
             return system;
           },
           defer: (close) => closing.push(close),
@@ -64,9 +69,10 @@ export async function openStages({ long, older }: Pick<Stage, "long" | "older">,
             await close().catch((error: Error) => say(`closing: ${error.message}`));
         }
       };
+      return { run, logs: () => last?.logs };
     },
     async close() {
-      await Promise.all(lanes.map((system) => system.stop()));
+      await Promise.all(lanes.map((system) => system.stop().catch((error: Error) => say(`closing: ${error.message}`))));
       await mongo.stop();
       await Promise.all(folders.map((one) => rm(one, { recursive: true, force: true })));
     },

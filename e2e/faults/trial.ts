@@ -74,6 +74,7 @@ export async function startTrial(
   const notes: string[] = [];
   const finalSince = new Map<string, number>();
   let recoveryMs: number | undefined;
+  const crashesBefore = system.logs.crashes().length;
 
   const broadcast = async () => {
     const id = await sendSurely(project, { title: "To everyone", targets: ["everyone"] });
@@ -138,7 +139,7 @@ export async function startTrial(
       const promised = [...own, ...load.promised];
       const begun = performance.now();
       const report = await checkInvariants(system, project, promised, { timeoutMs, opened: load.opened });
-      const { lost, unmarked, wrong, repeated, deliveries } = report;
+      const { lost, unmarked, wrong, repeated, repeats, deliveries } = report;
       const devicesOf = new Map(promised.map(({ id, devices = 0 }) => [id, devices]));
       for (const push of await system.simulators.pushes({ since: begunAt })) {
         if (!wasAccepted(push) || !payloadOf(push)?.notification_id) continue;
@@ -150,12 +151,16 @@ export async function startTrial(
       if (wrong.length > 20) problems.push(`and ${wrong.length - 20} more that do not agree`);
       for (const status of load.reads.keys())
         if (status !== 200 && status !== 503) problems.push(`a notification that was accepted was read as ${status}`);
+      // A kill leaves no last words; whoever has some ended by a mistake of its own.
+      for (const { part, line } of system.logs.crashes().slice(crashesBefore))
+        problems.push(`${part} crashed: ${line.slice(0, 500)}`);
       notes.push(`compared within ${seconds(performance.now() - begun)} of the end of the load`);
       return {
         sent: promised.reduce((sum, { devices = 0 }) => sum + devices, 0),
         final: deliveries,
         lost: lost.reduce((sum, id) => sum + (devicesOf.get(id) ?? 0), 0),
         repeated: { marked: repeated - unmarked.length, unmarked: unmarked.length },
+        repeats,
         recoveryMs,
         problems, // what a row finds later is in them too
         notes,

@@ -20,6 +20,8 @@ export type Report = {
   readonly wrong: string[];
   /** Deliveries that the provider accepted more than once. */
   readonly repeated: number;
+  /** When the first of those were accepted, and what the ledger says of them. */
+  readonly repeats: readonly string[];
   readonly deliveries: number;
 };
 
@@ -54,7 +56,12 @@ export async function checkInvariants(
     for (const row of rows[index] ?? []) ledger.set(deliveryKey(id, row.device_id), row);
   }
   if (opened) wrong.push(...compareOpened(ledger, opened));
-  const { unmarked, repeated, problems } = compareProvider(ledger, await system.simulators.pushes(), project.id, lost);
+  const { unmarked, repeated, repeats, problems } = compareProvider(
+    ledger,
+    await system.simulators.pushes(),
+    project.id,
+    lost,
+  );
   // An event whose publisher died is published by a sweep, some seconds later.
   let differences: string[] = [];
   await eventually(
@@ -65,7 +72,7 @@ export async function checkInvariants(
     { timeoutMs: 20_000 },
   ).catch(() => {});
   wrong.push(...problems, ...differences, ...project.violations.map((counts) => `did not add up: ${counts}`));
-  return { lost, unmarked, wrong, repeated, deliveries: ledger.size };
+  return { lost, unmarked, wrong, repeated, repeats, deliveries: ledger.size };
 }
 
 /** The project's notifications, once every promised one is final and so many opens are counted. */
@@ -127,6 +134,16 @@ const identity = ({ provider, headers, payload }: Push): string => {
   }
 };
 
+/** So many repeats are described; what caused one has mostly caused them all. */
+const mostRepeats = 5;
+
+const whenAccepted = (pushes: readonly Push[]): string => pushes.map(({ at }) => at).join(", ");
+
+const shown = (row: Delivery | undefined): string =>
+  row
+    ? `${row.status} after ${row.attempts} attempts${row.provider_reason ? `, ${row.provider_reason}` : ""}`
+    : "no row";
+
 /** What the provider accepted is what the ledger says, and every repeat is marked and recognisable as one. */
 function compareProvider(ledger: Ledger, pushes: readonly Push[], projectId: string, lost: readonly string[]) {
   const accepted = new Map<string, Push[]>();
@@ -139,6 +156,7 @@ function compareProvider(ledger: Ledger, pushes: readonly Push[], projectId: str
   }
   const problems: string[] = [];
   const unmarked: string[] = [];
+  const repeats: string[] = [];
   let repeated = 0;
   for (const [key, all] of accepted) {
     const row = ledger.get(key);
@@ -147,11 +165,13 @@ function compareProvider(ledger: Ledger, pushes: readonly Push[], projectId: str
       problems.push(`${key}: the provider accepted it, the ledger says ${row.status}`);
     if (all.length === 1) continue;
     repeated++;
+    if (repeats.length < mostRepeats)
+      repeats.push(`${key} by ${all[0]?.provider}: ${whenAccepted(all)}; ${shown(row)}`);
     if (row && !row.possible_repeat) unmarked.push(`${key}: ${all.length} times`);
     if (new Set(all.map(identity)).size !== 1) problems.push(`${key}: its repeats do not replace one another`);
   }
   for (const [key, row] of ledger)
     if (row.status === "accepted" && !accepted.has(key))
       problems.push(`${key}: accepted, and the provider saw nothing`);
-  return { problems, unmarked, repeated };
+  return { problems, unmarked, repeated, repeats };
 }

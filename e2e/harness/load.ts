@@ -57,6 +57,7 @@ export function startLoad(
   const opened = new Set<string>();
   const answers = new Map<number, number>();
   const reads = new Map<number, number>();
+  const reading: Promise<void>[] = [];
   let sent = 0;
   let stopping = false;
   let failure: unknown;
@@ -75,8 +76,9 @@ export function startLoad(
         countIn(answers),
       );
       promised.push({ id, devices: 1 });
+      // Beside the sends, which go on while reads wait for a database.
       if (number % senders === 0)
-        await project.call(`GET /notifications/${id}`).then(({ status }) => countIn(reads)(status), noAnswer);
+        reading.push(project.call(`GET /notifications/${id}`).then(({ status }) => countIn(reads)(status), noAnswer));
       await delay(1_000 / sendsOfOne); // the load's own pace: it waits for nothing
     }
   };
@@ -110,6 +112,7 @@ export function startLoad(
     stop: async () => {
       stopping = true;
       await work;
+      await Promise.all(reading);
       if (failure !== undefined) throw failure;
     },
   };

@@ -25,12 +25,14 @@ export function createLogs() {
     add: (part: string, line: string): void => {
       lines.push({ ...parse(line), part, line });
     },
-    /** What somebody wants to see who looks for the reason of a failure. */
-    worth: (most = 60): string =>
+    /** What services say that end because of an error that they did not expect. */
+    crashes: (): readonly LogLine[] => lines.filter(({ msg }) => msg === "crashed"),
+    /** The warnings and errors, each cut to `characters`: where to look for the reason of a failure. */
+    worth: (most = 60, characters = 2_000): string =>
       lines
         .filter(({ level }) => level === undefined || !["trace", "debug", "info"].includes(level))
         .slice(-most)
-        .map(({ part, line }) => `${part.padEnd(10)} | ${line}`)
+        .map(({ part, line }) => `${part.padEnd(10)} | ${line.slice(0, characters)}`)
         .join("\n"),
   };
 }

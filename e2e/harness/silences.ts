@@ -47,6 +47,14 @@ export async function meetSilences(system: System, silences: readonly Silence[])
       },
       { timeoutMs: 30_000 },
     );
+    // The provider's log is ahead of dispatch, which may not have read the answer yet.
+    await eventually(
+      async () => {
+        const [row] = await project.deliveries(id);
+        if (row?.attempts !== 1) throw new Error("the refused attempt is not in the ledger");
+      },
+      { timeoutMs: 30_000 },
+    );
     const beside = await project.send({ title: "Beside", targets: [other.id] });
     return { ...one, project, id, beside: beside.id, from: Date.parse(refused.at) };
   });

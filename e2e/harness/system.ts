@@ -129,6 +129,9 @@ async function startOnce({ env = {}, broker: makeBroker, mongoUrl }: SystemOptio
   const closing: (() => Promise<unknown>)[] = [() => rm(folder, { recursive: true, force: true })];
   const stop = async () => {
     for (const close of closing.splice(0).reverse()) await close();
+    // The supervisor starts it again, so that nothing else may show it.
+    const [crash] = logs.crashes();
+    if (crash) throw new Error(`${crash.part} crashed: ${crash.line}`);
   };
   const opened = async <Part>(part: Promise<Part>, close: (part: Part) => Promise<unknown>): Promise<Part> => {
     const open = await part;

@@ -42,18 +42,14 @@ export const createDeliveryUsers = (db: Db) => {
     /** In their order; null: nobody's, or of a large audience. */
     usersOf: async (projectId: ProjectId, asked: readonly DeliveryOf[]): Promise<(string | null)[]> => {
       const ids = await smallOnes(projectId, [...new Set(asked.map(({ notificationId }) => notificationId))]);
+      const filter = { projectId, notificationId: { $in: ids }, users: { $exists: true }, generation: rootGeneration };
+      const projection = { notificationId: 1, deviceIds: 1, users: 1 } as const;
+      const rows = await Promise.all([
+        embeddedRows(projectId, ids),
+        deliveries.find(filter, { hint: deliveryHints.devices, projection, batchSize: 10_000 }).toArray(),
+      ]);
       const users = new Map<string, string>();
-      const stored = deliveries
-        .find(
-          { projectId, notificationId: { $in: ids }, users: { $exists: true }, generation: rootGeneration },
-          {
-            hint: deliveryHints.devices,
-            projection: { notificationId: 1, deviceIds: 1, users: 1 },
-            batchSize: 10_000,
-          },
-        )
-        .toArray();
-      for (const row of [...(await embeddedRows(projectId, ids)), ...(await stored)])
+      for (const row of rows.flat())
         for (const [at, user] of ownersOf(row).entries())
           if (user !== undefined) users.set(`${row.notificationId}/${packedAt(row.deviceIds, at)}`, user);
       return asked.map(({ notificationId, deviceId }) => users.get(`${notificationId}/${deviceId}`) ?? null);
