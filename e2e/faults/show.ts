@@ -45,7 +45,7 @@ export function screenTable(outcomes: readonly Outcome[]): string {
 
 /** What is wrong with a row, and what it noted. */
 export const remarks = ({ row, findings, error }: Outcome): string[] => [
-  ...(error ? [`${row.name}: ${error.message}`] : []),
+  ...(error ? [`${row.name}: ${error.message}${error.cause ? ` (${error.cause})` : ""}`] : []),
   ...(findings?.problems ?? []).map((line) => `${row.name}: ${line}`),
 ];
 
