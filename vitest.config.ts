@@ -17,7 +17,7 @@ const fakesTimers = [
   "packages/bus/src/middleware/progress.unit.test.ts",
   "packages/http2-client/src/http2/deadlines.unit.test.ts",
   "packages/kit/src/group-commit.unit.test.ts",
-  "packages/mongo/src/gather-outboxes.unit.test.ts",
+  "packages/mongo/src/batch-outboxes.unit.test.ts",
   "services/gateway/src/opens/group-opens.unit.test.ts",
 ];
 const properties = 30_000; // tried on hundreds of values, on a machine with other work
@@ -28,7 +28,7 @@ export default defineConfig({
     // Whoever counts the results reads the runner's own report, not its screen.
     reporters: report ? ["default", ["json", { outputFile: report }]] : ["default"],
     isolate: false, // what a file imports is loaded once for each worker; nothing of ours keeps state in a module that a test changes
-    maxWorkers: 3, // of two cores one waits half of the time: for answers, for what is away, for timeouts
+    maxWorkers: 3, // of two cores one waits half of the time: for answers, for what is unavailable, for timeouts
     projects: [
       {
         resolve,
@@ -53,7 +53,7 @@ export default defineConfig({
           name: "int",
           include: ["{packages,services}/*/{src,test}/**/*.int.test.ts"],
           globalSetup,
-          testTimeout: 30_000, // a dependency that is away and comes back takes its retries with it
+          testTimeout: 30_000, // a dependency that is unavailable and comes back takes its retries with it
           hookTimeout: 60_000,
           fileParallelism: !process.env.HERALD_NATS_URL, // one broker for all files, and streams have fixed names
         },

@@ -222,7 +222,7 @@ test("no token, no content and no secret is in a log, a span, a metric or a subj
   if (!push) throw new Error("it did not arrive");
   planted.openToken = payloadOf(push).token;
 
-  // Where things go wrong more is said: refusals of every kind, and a database that is away.
+  // Where things go wrong more is said: refusals of every kind, and a database that is unavailable.
   const open = { project_id: project.id, token: planted.openToken };
   const api = `${system.gateway}/api/v1`;
   expect((await request(api, `PUT /notifications/${id}/open`, { body: open })).status).toBe(204);

@@ -2,7 +2,7 @@ import { converse } from "./converse.ts";
 
 export type Load = {
   readonly to: URL;
-  /** Complete HTTP/1.1 requests, dealt to the connections in turn. */
+  /** Complete HTTP/1.1 requests, partitioned to the connections in turn. */
   readonly requests: readonly string[];
   readonly connections: number;
   /** Requests a second; absent: the next on each connection as soon as one is answered. */

@@ -8,7 +8,7 @@ import {
   secretHash,
 } from "@herald/contracts";
 import { createLogger } from "@herald/kit";
-import { connectMongo, ensureIndexes, indexName, inOneCommand, insertTogether } from "@herald/mongo";
+import { connectMongo, ensureIndexes, indexName, inOneCommand, insertBatched } from "@herald/mongo";
 import express from "express";
 import { newDevice } from "../../services/registry/src/domain/device-change.ts";
 import {
@@ -31,7 +31,7 @@ const devices = mongo.db.collection<DeviceDocument>("devices");
 await mongo.db.dropDatabase();
 await ensureIndexes(devices, Object.values(deviceIndexes));
 const projectId = newProjectId(new Date());
-const insert = insertTogether(devices);
+const insert = insertBatched(devices);
 const find = inOneCommand<string, DeviceDocument | undefined>(async (hashes) => {
   const found = await devices
     .find(

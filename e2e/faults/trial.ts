@@ -172,4 +172,4 @@ export async function startTrial(
 export const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
 
 /** A random moment within so many milliseconds. */
-export const randomMoment = (mostMs: number): Promise<void> => delay(Math.random() * mostMs);
+export const randomMoment = (maxMs: number): Promise<void> => delay(Math.random() * maxMs);

@@ -7,7 +7,7 @@ import type { Content, Project } from "./project.ts";
 import { deviceOf, payloadOf, wasAccepted } from "./simulators.ts";
 import type { System } from "./system.ts";
 
-/** Nothing is taken while the bus is away, which is for 60 s in the longest of the faults, and a while to notice its return. */
+/** Nothing is taken while the bus is unavailable, which is for 60 s in the longest of the faults, and a while to notice its return. */
 const takenWithinMs = 120_000;
 /** A second, of one sender. */
 const sendsOfOne = 10;

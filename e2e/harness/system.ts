@@ -52,7 +52,7 @@ export type System = {
   readonly broker: Broker;
   /** Reads `notification.opened` and may do nothing else. */
   readonly analytics: AnalyticsAccess;
-  /** Between the services and their database: cut it, and the database is away. */
+  /** Between the services and their database: cut it, and the database is unavailable. */
   readonly database: FaultyProxy;
   /** Registry's own database, to put devices into. */
   readonly registryDatabase: FreshDatabase;

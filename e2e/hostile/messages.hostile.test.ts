@@ -9,7 +9,7 @@ import {
   type MessageContract,
   messages,
   ownerOf,
-  type QuestionContract,
+  type RequestContract,
 } from "@herald/contracts";
 import { type BrokerHands, eventually, expectStatus, operateBroker, readStream, request } from "@herald/testing";
 import fc from "fast-check";
@@ -137,7 +137,7 @@ test("garbage and mangled messages into every consumer: each settled, what is ma
         malformed[durable] = (malformed[durable] ?? 0) + 1;
         refused.add(`${durable} ${body}`);
       }
-      if (valid) for (const { token } of addressees(parsed?.json)) addressed.add(token);
+      if (valid) for (const { token } of recipients(parsed?.json)) addressed.add(token);
       const where = index % 10 === 0 ? real(subject) : subject;
       // A lane that is full takes it when a batch has gone.
       await eventually(() => hands.publish(subjectOf(where, index), body), settledWithin);
@@ -182,7 +182,7 @@ test("garbage and mangled messages into every consumer: each settled, what is ma
 const durableOf = (subject: string): DurableName[] => own.filter((name) => takes(durables[name].filters, subject));
 
 /** Whom a batch names that is valid: they may be sent to. */
-const addressees = (json: unknown): { token: string }[] => {
+const recipients = (json: unknown): { token: string }[] => {
   const batch = contracts.DeliverBatchV1.schema.safeParse(json);
   return batch.success ? batch.data.devices : [];
 };
@@ -234,7 +234,7 @@ test("garbage into the dead letters, the schedule and the buckets: settled, and 
 });
 
 const questions = (Object.values(contracts) as unknown[]).filter(
-  (one): one is QuestionContract => typeof one === "object" && one !== null && "answer" in one && "request" in one,
+  (one): one is RequestContract => typeof one === "object" && one !== null && "answer" in one && "request" in one,
 );
 
 test("garbage and mangled questions to every service: each answered, and never by an internal error", async ({

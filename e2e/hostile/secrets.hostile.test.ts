@@ -208,7 +208,7 @@ test("planted secrets, then a search of logs, traces, metrics, errors, events, s
     });
   }
 
-  // Messages that nobody can work on, and a database that is away.
+  // Messages that nobody can work on, and a database that is unavailable.
   const hands = await operateBroker(system.broker);
   for (const subject of [
     "push.cmd.v1.dispatch.send.a.b",

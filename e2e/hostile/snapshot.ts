@@ -25,7 +25,7 @@ export async function snapshotOf(system: System, project?: ProjectId): Promise<S
   return found;
 }
 
-/** What a document carries until a background job has dealt with it: events to publish, statistics to add, opens to publish. */
+/** What a document carries until a background job has partitioned with it: events to publish, statistics to add, opens to publish. */
 const underWay = ["outbox", "folded", "emitted"] as const;
 
 /** As {@link snapshotOf}, once nothing is under way: every consumer has settled all messages and no document waits for a job. */

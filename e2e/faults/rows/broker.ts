@@ -5,15 +5,15 @@ import type { Row } from "../row.ts";
 import { startTrial, type Trial } from "../trial.ts";
 import { expectUnavailable, expectUnavailableRoutes } from "../unavailable.ts";
 
-/** While the bus is away nothing is accepted, and whoever asks is told when to come again. */
+/** While the bus is unavailable nothing is accepted, and whoever asks is told when to come again. */
 export async function expectRefusals(system: System, trial: Trial, broadcast: string): Promise<void> {
   const { project, load, problem } = trial;
   await eventually(
     async () => {
       const { status, text } = await request(system.gateway, "GET /readyz");
       // What was written before the loss was noticed may be stored when a frozen broker thaws, long after its 503.
-      if (status !== 503 || !text.includes("NATS is away"))
-        throw new Error(`the gateway does not say that NATS is away (${status}): ${text}`);
+      if (status !== 503 || !text.includes("NATS is unavailable"))
+        throw new Error(`the gateway does not say that NATS is unavailable (${status}): ${text}`);
     },
     { timeoutMs: 20_000 },
   ).catch((error: Error) => problem(error.message));
@@ -25,8 +25,8 @@ export async function expectRefusals(system: System, trial: Trial, broadcast: st
   for (const answer of answers) expectUnavailable(trial, "POST /notifications", answer);
   await expectUnavailableRoutes(trial, ["GET /devices", `GET /notifications/${broadcast}`]);
   const live = await request(system.gateway, "GET /livez");
-  if (live.status !== 200) problem(`the gateway is said to be dead (${live.status}) while the bus is away`);
-  if (load.promised.length > before) problem("a send was answered 202 while the bus was away");
+  if (live.status !== 200) problem(`the gateway is said to be dead (${live.status}) while the bus is unavailable`);
+  if (load.promised.length > before) problem("a send was answered 202 while the bus was unavailable");
 }
 
 const rows = {
@@ -38,7 +38,7 @@ const rows = {
 const brokerRow = (how: keyof typeof rows): Row => ({
   name: `nats-${how}`,
   fault: rows[how].fault,
-  pass: "never a 202 while it is away, 503 with Retry-After; consumers resume by themselves; no duplicate",
+  pass: "never a 202 while it is unavailable, 503 with Retry-After; consumers resume by themselves; no duplicate",
   run: async ({ long, start }) => {
     const system = await start();
     const trial = await startTrial(system);

@@ -31,7 +31,7 @@ async function clustered({ start, brokerSource, defer }: Stage) {
 const clusterRow = (how: keyof typeof rows): Row => ({
   name: `cluster-${how}`,
   fault: rows[how],
-  pass: "streams have three copies; sends are taken again within 20 s while the node is away; no acknowledged one is lost",
+  pass: "streams have three copies; sends are taken again within 20 s while the node is unavailable; no acknowledged one is lost",
   run: async (stage) => {
     const { system, nodes, hands } = await clustered(stage);
     const trial = await startTrial(system);

@@ -115,7 +115,7 @@ const startOrder: Row = {
     const system = await start({ mongoUrl: database.url });
     const trial = await startTrial(system);
 
-    /** Those that need it say so within seconds, and who needs nothing that is away is ready. */
+    /** Those that need it say so within seconds, and who needs nothing that is unavailable is ready. */
     const expectWaiting = async (away: { bus: boolean; database: boolean }) => {
       for (const name of names) {
         const needed = Object.entries({ bus: away.bus, database: away.database && name !== "gateway" })
@@ -180,7 +180,7 @@ const beforeBootstrap: Row = {
         { timeoutMs: 15_000 * slow },
       ).catch((error: Error) => trial.problem(error.message));
       const words = said.map(({ check, reason }) => `${check}: ${reason}`);
-      if (words.some((one) => /it is away$/.test(one))) trial.problem(`${name} does not say what it waits for`);
+      if (words.some((one) => /it is unavailable$/.test(one))) trial.problem(`${name} does not say what it waits for`);
       trial.note(`${name} waits: ${words.join("; ")}`);
       const { code, tookMs } = await service.stop();
       if (code !== 0) trial.problem(`${name} ended with exit code ${code}`);

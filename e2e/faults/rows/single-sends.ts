@@ -13,13 +13,13 @@ const quietMs = 3_500;
 type Killing = { readonly system: System; readonly kill: () => Promise<void> };
 
 /** What else than a service dies comes back when somebody starts it. */
-const awayMs = 2_000;
+const unavailableMs = 2_000;
 
 const brokerKilled = async ({ start }: Stage): Promise<Killing> => {
   const system = await start();
   const kill = async () => {
     await system.broker.kill();
-    await delay(awayMs);
+    await delay(unavailableMs);
     await system.broker.restart();
   };
   return { system, kill };
@@ -30,7 +30,7 @@ const databaseKilled = async (stage: Stage): Promise<Killing> => {
   const system = await stage.start({ mongoUrl: server.url });
   const kill = async () => {
     await server.kill();
-    await delay(awayMs);
+    await delay(unavailableMs);
     await server.begin();
   };
   return { system, kill };

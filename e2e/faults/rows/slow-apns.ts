@@ -11,10 +11,10 @@ import { crowd, seconds, single, startTrial, type Trial } from "../trial.ts";
 
 /** What may be said of others while APNs is in trouble: they are on one machine with it, and no more than that. */
 const othersWithinMs = 5_000;
-const mostMemory = 256;
-const mostAttempts = 8;
+const maxMemory = 256;
+const maxAttempts = 8;
 /** The retry's own figures: half a second at least, then full jitter below a ceiling that doubles from ten seconds. */
-const leastMs = 500;
+const minMs = 500;
 const ceilingMs = (attempt: number) => Math.min(600_000, 10_000 * 2 ** (attempt - 1));
 /**
  * A request without an answer takes 20 s. An open breaker lets one batch through within 60 s, those that came beside it wait once more
@@ -27,7 +27,7 @@ type Trouble = {
   readonly fault: string;
   readonly pass: string;
   readonly rules: readonly Omit<Rule, "provider" | "tokenPrefix">[];
-  /** After it, how long the last repeat may be away. */
+  /** After it, how long the last repeat may be unavailable. */
   readonly finalWithinMs: { long: number; short: number };
 };
 
@@ -124,11 +124,11 @@ function checkAttempts(pushes: readonly Push[], wellSince: number, trial: Trial)
   }
   for (const [index, all] of gaps.entries()) {
     const [least, longest] = [Math.min(...all.map(({ ms }) => ms)), Math.max(...all.map(({ wellMs }) => wellMs))];
-    if (least < leastMs) trial.problem(`attempt ${index + 2} came after ${least} ms already`);
+    if (least < minMs) trial.problem(`attempt ${index + 2} came after ${least} ms already`);
     if (longest > ceilingMs(index + 1) + slackMs)
       trial.problem(`attempt ${index + 2} came ${seconds(longest)} after APNs was well`);
   }
-  if (most > mostAttempts) trial.problem(`${most} attempts for one device`);
+  if (most > maxAttempts) trial.problem(`${most} attempts for one device`);
   const means = gaps.map((all) => seconds(all.reduce((sum, { ms }) => sum + ms, 0) / all.length));
   trial.note(`at most ${most} attempts; mean waits before each: ${means.join(", ") || "none"}`);
 }
@@ -150,7 +150,7 @@ const troubleRow = ({ name, fault, pass, rules, finalWithinMs }: Trouble): Row =
     const [{ slowestMs, memory }] = await Promise.all([watchOthers(system, trial, until), broadcasts]);
     const slow = await slowness();
     if (slowestMs > othersWithinMs * slow) trial.problem(`others waited ${seconds(slowestMs)}`);
-    if (memory > mostMemory) trial.problem(`dispatch held ${Math.round(memory)} MB`);
+    if (memory > maxMemory) trial.problem(`dispatch held ${Math.round(memory)} MB`);
     trial.note(
       `others waited ${seconds(slowestMs)} at most (limit stretched ${slow.toFixed(1)} times); dispatch held ${Math.round(memory)} MB at most`,
     );

@@ -2,7 +2,7 @@ import { deliveryGuard } from "@herald/contracts";
 import { deliveryOf, type Job, type Verdict } from "./job.ts";
 import { againDelayMs, holdDelayMs, verdictOf } from "./settle.ts";
 
-/** Runs the handler, and runs it again while something is away: the innermost step. */
+/** Runs the handler, and runs it again while something is unavailable: the innermost step. */
 export const attempt = async ({ handler, tasks, place }: Job): Promise<Verdict> => {
   const alone = tasks.length === 1 ? tasks[0] : undefined;
   if (alone !== undefined && !alone.parsed.ok) return { kind: "dead", reason: "schema", detail: alone.parsed.detail };

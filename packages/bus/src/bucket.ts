@@ -26,7 +26,7 @@ export type WriteOptions = {
 };
 
 /**
- * A bucket of JSON values. Keys are tokens of letters, digits, `_`, `-`, `=` and `/`, joined by dots. All throw HeraldError bus-away,
+ * A bucket of JSON values. Keys are tokens of letters, digits, `_`, `-`, `=` and `/`, joined by dots. All throw HeraldError bus-unavailable,
  * and `get` throws schema for an entry that cannot be read here; a watch leaves such an entry out.
  */
 export type Bucket<Value> = {

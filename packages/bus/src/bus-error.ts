@@ -50,10 +50,10 @@ const isAway = (error: unknown): boolean =>
     (error instanceof JetStreamApiError &&
       (error.status === 503 || error.code === apiCodes.tooManyBatches || error.code === apiCodes.streamNotFound)));
 
-export const notConnected = (): HeraldError => new HeraldError("bus-away", "the message bus is not connected");
+export const notConnected = (): HeraldError => new HeraldError("bus-unavailable", "the message bus is not connected");
 
 /**
- * A broker's error in Herald's words: queue-full, bus-away, or the error itself where it is a fault of ours.
+ * A broker's error in Herald's words: queue-full, bus-unavailable, or the error itself where it is a fault of ours.
  * The words may reach a stranger, so subjects stay in the cause.
  */
 export const toBusError = (error: unknown): unknown => {
@@ -62,9 +62,9 @@ export const toBusError = (error: unknown): unknown => {
     return new HeraldError("queue-full", "the queue is full", { cause: error });
   }
   if (isNoResponders(error)) {
-    return new HeraldError("bus-away", "the message bus takes no messages at the moment", { cause: error });
+    return new HeraldError("bus-unavailable", "the message bus takes no messages at the moment", { cause: error });
   }
-  if (isAway(error)) return new HeraldError("bus-away", "the message bus does not answer", { cause: error });
+  if (isAway(error)) return new HeraldError("bus-unavailable", "the message bus does not answer", { cause: error });
   return error;
 };
 

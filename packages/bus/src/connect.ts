@@ -52,7 +52,7 @@ export type ConnectOptions = {
   /** The prefix that the user may subscribe to; `_INBOX` when absent. */
   readonly inboxPrefix?: string | undefined;
   readonly log: Logger;
-  /** Wait for a server that is not there yet (default), or throw bus-away. A refused user throws in both cases. */
+  /** Wait for a server that is not there yet (default), or throw bus-unavailable. A refused user throws in both cases. */
   readonly waitOnFirstConnect?: boolean;
 };
 
@@ -67,7 +67,7 @@ const requestsAtATime = 128;
 /** Each holds a connection to the database and a core of its server; the pool has forty, which others need as well. */
 const heavyRequestsAtATime = 8;
 
-/** Connects, and from then on reconnects for ever. Throws HeraldError bus-away, or an Error for a refused user. */
+/** Connects, and from then on reconnects for ever. Throws HeraldError bus-unavailable, or an Error for a refused user. */
 export const connectBus = async (options: ConnectOptions): Promise<Bus> => {
   const nc = await firstConnection(options);
   const connection: Connection = {
@@ -112,7 +112,8 @@ const firstConnection = async (options: ConnectOptions): Promise<NatsConnection>
       if (cause instanceof AuthorizationError) {
         throw new Error(`NATS refuses ${described(options)}`, { cause });
       }
-      if (options.waitOnFirstConnect === false) throw new HeraldError("bus-away", "NATS cannot be reached", { cause });
+      if (options.waitOnFirstConnect === false)
+        throw new HeraldError("bus-unavailable", "NATS cannot be reached", { cause });
       if (!announced) options.log.warn({ err: cause }, "NATS cannot be reached, waiting for it");
       announced = true;
       await sleep(reconnectEveryMs);
@@ -143,7 +144,7 @@ const followStatus = async (connection: Connection): Promise<void> => {
   };
   for await (const status of nc.status()) {
     if (status.type === "disconnect" || status.type === "staleConnection") {
-      if (connection.connected) log.warn({ server: nc.getServer() }, "NATS is away");
+      if (connection.connected) log.warn({ server: nc.getServer() }, "NATS is unavailable");
       change(false);
     } else if (status.type === "reconnect") {
       log.info({ server: nc.getServer() }, "NATS is back");
@@ -186,7 +187,7 @@ const refusalCountsMs = 10_000;
  * good as away; the last publish tells.
  */
 export const busReady = (bus: Bus | undefined): true | string => {
-  if (bus === undefined || !busStatus(bus).connected) return "NATS is away";
+  if (bus === undefined || !busStatus(bus).connected) return "NATS is unavailable";
   const { refused } = connectionOf(bus);
   if (refused === undefined || performance.now() - refused.at > refusalCountsMs) return true;
   return `NATS stores nothing: ${refused.reason}`;

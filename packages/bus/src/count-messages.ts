@@ -4,7 +4,7 @@ import { type Bus, connectionOf } from "./connect.ts";
 
 /**
  * How many messages a stream holds of the subjects that match. The broker names every one of those subjects in its answer, some 90
- * bytes each: ask seldom where there may be many. Throws HeraldError bus-away.
+ * bytes each: ask seldom where there may be many. Throws HeraldError bus-unavailable.
  */
 export const countMessages = async (bus: Bus, stream: StreamName, filter: string): Promise<number> => {
   const { connected, jsm } = connectionOf(bus);

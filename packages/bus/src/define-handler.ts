@@ -21,7 +21,7 @@ export type Delivery<Data> = {
   /** A header of the message. */
   header(name: string): string | undefined;
   /**
-   * Runs `work`, and runs it again while it throws that something is away (`bus-away`, `queue-full`, …), every 25 ms for a full queue.
+   * Runs `work`, and runs it again while it throws that something is unavailable (`bus-unavailable`, `queue-full`, …), every 25 ms for a full queue.
    * While it waits the message is held and its place among the concurrent ones is free for others.
    * When too many wait already, or the service stops, it throws what `work` threw: let it pass, and the whole message is held.
    */
@@ -75,7 +75,7 @@ export const defineHandler = <Schema extends z.ZodType>(definition: {
 
 /**
  * Declares what happens with several messages of a durable at once, for a write in bulk. They are settled one by one: when the batch
- * fails for another reason than something being away, each of its messages is handled alone, so that a bad one takes no other with it.
+ * fails for another reason than something being unavailable, each of its messages is handled alone, so that a bad one takes no other with it.
  */
 export const defineBatchHandler = <Schema extends z.ZodType>(definition: {
   /** A literal: renaming a durable replays its stream. */

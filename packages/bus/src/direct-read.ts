@@ -27,7 +27,7 @@ type Query =
   /** The last message of each subject. */
   | { readonly multi_last: readonly string[] };
 
-/** The broker answers in milliseconds; a caller must know within seconds that it is away. */
+/** The broker answers in milliseconds; a caller must know within seconds that it is unavailable. */
 const timeoutMs = 5_000;
 
 /** The broker's codes for the end of an answer, and for an answer without messages. */
@@ -37,7 +37,7 @@ const noResponders = 503;
 
 /**
  * Reads messages of a stream that allows direct gets, beside whoever consumes it. `keep` takes what is wanted of each, so that large
- * bodies need not stay. Throws HeraldError bus-away. Not the client's own `getBatch`: that one leaves a subscription behind each time,
+ * bodies need not stay. Throws HeraldError bus-unavailable. Not the client's own `getBatch`: that one leaves a subscription behind each time,
  * and waits for ever when the connection is lost in the middle.
  */
 export const directRead = <Kept>(
@@ -79,7 +79,7 @@ export const directRead = <Kept>(
   });
 };
 
-const away = () => new HeraldError("bus-away", "the message bus does not answer");
+const away = () => new HeraldError("bus-unavailable", "the message bus does not answer");
 
 /** The broker's headers stand behind the message's own, so its are the last of a name. */
 const toStored = ({ headers, data }: Msg): Stored => {

@@ -33,7 +33,7 @@ const toEvent = ({ subject, headers, body, storedAt }: Stored, type: string): Ev
 
 /**
  * Reads events of a project from a sequence on: about a hundred, none at the end. Reading leaves nothing behind on the broker, so a
- * reader needs no right to make or remove consumers. Throws HeraldError bus-away.
+ * reader needs no right to make or remove consumers. Throws HeraldError bus-unavailable.
  */
 export const readEvents = (
   bus: Bus,
@@ -50,14 +50,14 @@ export const readEvents = (
   });
 };
 
-/** The sequence of a project's first event that the stream took at or after a time. Throws HeraldError bus-away. */
+/** The sequence of a project's first event that the stream took at or after a time. Throws HeraldError bus-unavailable. */
 export const firstEventSince = async (bus: Bus, projectId: ProjectId, since: Date): Promise<number | undefined> => {
   const query = { start_time: since.toISOString(), batch: 1, next_by_subj: subjectOf(projectId, undefined) };
   const [sequence] = await directRead(connectionOf(bus), stream, query, (stored) => stored.sequence);
   return sequence;
 };
 
-/** The first and the last sequence of all events that are kept; `first` is one more than `last` where none is. Throws HeraldError bus-away. */
+/** The first and the last sequence of all events that are kept; `first` is one more than `last` where none is. Throws HeraldError bus-unavailable. */
 export const eventBounds = async (bus: Bus): Promise<{ readonly first: number; readonly last: number }> => {
   const { connected, jsm } = connectionOf(bus);
   if (!connected) throw notConnected();
@@ -71,9 +71,9 @@ export const eventBounds = async (bus: Bus): Promise<{ readonly first: number; r
 
 /**
  * Calls back when an event of a project is published, maybe a moment before it can be read, and not at all for what is published while
- * the connection is away: a hint to look again, beside looking now and then. Answers what ends it.
+ * the connection is unavailable: a hint to look again, beside looking now and then. Answers what ends it.
  */
-export const hearEvents = (bus: Bus, projectId: ProjectId, onEvent: () => void): (() => void) => {
+export const subscribeToEvents = (bus: Bus, projectId: ProjectId, onEvent: () => void): (() => void) => {
   const subscription = connectionOf(bus).nc.subscribe(subjectOf(projectId, undefined), { callback: () => onEvent() });
   return () => subscription.unsubscribe();
 };

@@ -23,7 +23,7 @@ export type Job = {
   readonly place: Place;
 };
 
-/** A job's place among those that run at a time. It is given up while the job waits for something that is away. */
+/** A job's place among those that run at a time. It is given up while the job waits for something that is unavailable. */
 export type Place = {
   /** How often the job had to wait. */
   readonly holds: () => number;

@@ -7,8 +7,8 @@ import { type Bus, connectionOf } from "./connect.ts";
 
 /**
  * The last message of a subject that the stream still has, also one that is being processed right now; undefined when there is none.
- * Any replica answers first; where that one has none, the stream's leader is asked, since a replica that was away lags behind.
- * Throws HeraldError bus-away, or schema when the message is not what the contract says.
+ * Any replica answers first; where that one has none, the stream's leader is asked, since a replica that was unavailable lags behind.
+ * Throws HeraldError bus-unavailable, or schema when the message is not what the contract says.
  */
 export const lastMessage = async <Schema extends z.ZodType>(
   bus: Bus,

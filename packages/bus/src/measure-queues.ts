@@ -28,7 +28,7 @@ export type MeasureOptions = { readonly everyMs?: number; readonly positions?: P
 
 /**
  * Keeps the gauges of a service's durables, and of the streams that are its to measure, as new as `everyMs`. With several processes of
- * the service each says the same. While the broker is away they stay as they were.
+ * the service each says the same. While the broker is unavailable they stay as they were.
  */
 export const measureQueues = (bus: Bus, service: BusService, options: MeasureOptions = {}): Repeating => {
   const connection = connectionOf(bus);

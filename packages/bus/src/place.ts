@@ -74,7 +74,7 @@ export const createPlace = (floor: Floor, tasks: readonly Task[]): Place & { lea
           return result;
         } catch (error) {
           const code = codeOf(error);
-          if (errors[code].retry !== "away") throw error;
+          if (errors[code].retry !== "unavailable") throw error;
           if (!inside && floor.waiting.insideHandlers >= insideLimit) throw error;
           if (!inside) {
             inside = true;
@@ -113,7 +113,7 @@ export const createPlace = (floor: Floor, tasks: readonly Task[]): Place & { lea
   };
 };
 
-/** What was away for one may be there for others: they are tried now instead of at their time. */
+/** What was unavailable for one may be there for others: they are tried now instead of at their time. */
 export const wake = (floor: Floor): void => {
   let left = wakes;
   for (const end of floor.sleepers) {

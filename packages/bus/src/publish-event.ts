@@ -2,7 +2,7 @@ import { type EventContract, type EventName, events, headerNames, type OutboxEve
 import { batchLimit } from "./atomic-batch.ts";
 import type { Bus } from "./connect.ts";
 import { publishAs } from "./publish.ts";
-import { encode, type Outgoing, sendTogether } from "./publish-together.ts";
+import { encode, type Outgoing, sendBatched } from "./publish-in-batch.ts";
 
 /**
  * Publishes a fact as a CloudEvent in NATS binary mode and resolves after the stream's ack.
@@ -24,7 +24,7 @@ export const publishEvent = async <Name extends EventName>(
  */
 export const publishEvents = async (bus: Bus, facts: readonly OutboxEvent[]): Promise<void> => {
   for (let from = 0; from < facts.length; from += batchLimit)
-    await sendTogether(
+    await sendBatched(
       bus,
       facts.slice(from, from + batchLimit).map((event) => encode(messageOf(event))),
     );

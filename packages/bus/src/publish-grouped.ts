@@ -6,7 +6,7 @@ import { batchLimit } from "./atomic-batch.ts";
 import type { Bus } from "./connect.ts";
 import { messageIdOf } from "./message-headers.ts";
 import { messageOf } from "./publish-event.ts";
-import { type Encoded, encode, type Outgoing, sendTogether } from "./publish-together.ts";
+import { type Encoded, encode, type Outgoing, sendBatched } from "./publish-in-batch.ts";
 
 /** While one batch is synced to disk the next is on its way. Measured: one leaves the disk idle, four make smaller batches. */
 const commands = { most: 100, concurrent: 2 };
@@ -30,7 +30,7 @@ export type GroupedOptions = {
 
 const grouped = (bus: () => Bus, options: GroupCommitOptions<Encoded>, atomicFrom?: number) => {
   const write = async (messages: readonly Encoded[]): Promise<undefined[]> => {
-    await sendTogether(bus(), messages, atomicFrom);
+    await sendBatched(bus(), messages, atomicFrom);
     return messages.map(() => undefined);
   };
   const commit = createGroupCommit(write, options);

@@ -26,8 +26,8 @@ export type Published = {
 
 /**
  * Publishes one message and resolves after the stream's ack: it is on disk then.
- * Throws HeraldError bus-away (not connected, no ack in time, no stream takes the subject) or queue-full, and a ZodError for data
- * that is not what the contract says. After bus-away the message may still have been stored: publish it again with the same id.
+ * Throws HeraldError bus-unavailable (not connected, no ack in time, no stream takes the subject) or queue-full, and a ZodError for data
+ * that is not what the contract says. After bus-unavailable the message may still have been stored: publish it again with the same id.
  */
 export const publish = <Schema extends z.ZodType>(
   bus: Bus,
@@ -105,7 +105,7 @@ export const publishing = async <Result extends { duplicate?: boolean }>(
     observe(result.duplicate === true ? "duplicate" : "stored");
     return result;
   } catch (error) {
-    if (error instanceof HeraldError && error.code === "bus-away")
+    if (error instanceof HeraldError && error.code === "bus-unavailable")
       connection.refused = { reason: error.message, at: performance.now() };
     observe(codeOf(error));
     throw error;

@@ -3,7 +3,7 @@ import { notConnected } from "./bus-error.ts";
 import type { Connection } from "./connect.ts";
 
 /**
- * Sends a request and resolves with its reply. Throws bus-away at once when the connection is down, since the client would keep the
+ * Sends a request and resolves with its reply. Throws bus-unavailable at once when the connection is down, since the client would keep the
  * request and send it after its sender gave up, and as soon as the connection is lost. Rejects with the client's own errors otherwise.
  */
 export const request = (

@@ -4,7 +4,7 @@ import { codeOf } from "./bus-error.ts";
 import { whenConnected } from "./connect.ts";
 import type { Step, Task, Verdict } from "./job.ts";
 
-/** Something is away: the message is held and tried again here, and nothing is used up. */
+/** Something is unavailable: the message is held and tried again here, and nothing is used up. */
 export type Hold = { readonly kind: "hold"; readonly code: ErrorCode };
 
 /** What a handler's error means for its message: the settle table. */
@@ -12,7 +12,7 @@ export const verdictOf = (error: unknown, deliveryCount: number): Verdict | Hold
   const code = codeOf(error);
   const { retry } = errors[code];
   if (retry === "never") return { kind: "dead", reason: code, detail: detailOf(error), error };
-  if (retry === "away") return { kind: "hold", code };
+  if (retry === "unavailable") return { kind: "hold", code };
   if (deliveryCount >= deliveryGuard) return { kind: "dead", reason: "exhausted", detail: detailOf(error), error };
   return { kind: "again", delayMs: againDelayMs(deliveryCount), error };
 };
@@ -37,7 +37,7 @@ export const holdDelayMs = (code: ErrorCode, tries: number, random = Math.random
 };
 
 /**
- * Tells the broker. While the connection is away that waits, because the client drops what is sent then, and the message would come
+ * Tells the broker. While the connection is unavailable that waits, because the client drops what is sent then, and the message would come
  * again although it is done.
  */
 export const settled: Step = async (job, next) => {

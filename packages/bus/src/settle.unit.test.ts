@@ -8,12 +8,12 @@ const codes = Object.keys(errors) as ErrorCode[];
 describe("verdictOf", () => {
   test.each(codes)("%s follows its table entry", (code) => {
     const verdict = verdictOf(new HeraldError(code, "words"), 1);
-    const kinds = { never: "dead", away: "hold", later: "again" } as const;
+    const kinds = { never: "dead", unavailable: "hold", later: "again" } as const;
     expect(verdict.kind).toBe(kinds[errors[code].retry]);
     if (verdict.kind === "dead") expect(verdict).toMatchObject({ reason: code, detail: "words" });
   });
 
-  test.each([new Error("secret"), "secret", undefined, null, { code: "bus-away" }])(
+  test.each([new Error("secret"), "secret", undefined, null, { code: "bus-unavailable" }])(
     "anything else comes again: %s",
     (thrown) => {
       expect(verdictOf(thrown, 1)).toMatchObject({ kind: "again" });
@@ -35,8 +35,10 @@ describe("verdictOf", () => {
     });
   });
 
-  test("what is away is held at the guard too: nothing was used up", () => {
-    expect(verdictOf(new HeraldError("database-away", "away"), deliveryGuard)).toMatchObject({ kind: "hold" });
+  test("what is unavailable is held at the guard too: nothing was used up", () => {
+    expect(verdictOf(new HeraldError("database-unavailable", "unavailable"), deliveryGuard)).toMatchObject({
+      kind: "hold",
+    });
   });
 });
 
@@ -49,10 +51,10 @@ describe("delays", () => {
     expect([1, 100].map((count) => againDelayMs(count, most))).toEqual([500, 60_000]);
   });
 
-  test("a full queue is tried again within a second, what is away within five, give or take a quarter", () => {
+  test("a full queue is tried again within a second, what is unavailable within five, give or take a quarter", () => {
     const even = () => 0.5;
     expect([0, 1, 2, 20].map((tries) => holdDelayMs("queue-full", tries, even))).toEqual([25, 50, 100, 1_000]);
-    expect([0, 20].map((tries) => holdDelayMs("database-away", tries, even))).toEqual([25, 5_000]);
-    expect([least, most].map((random) => holdDelayMs("database-away", 20, random))).toEqual([3_750, 6_250]);
+    expect([0, 20].map((tries) => holdDelayMs("database-unavailable", tries, even))).toEqual([25, 5_000]);
+    expect([least, most].map((random) => holdDelayMs("database-unavailable", 20, random))).toEqual([3_750, 6_250]);
   });
 });

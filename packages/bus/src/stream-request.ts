@@ -5,7 +5,7 @@ import { isNoResponders, toBusError } from "./bus-error.ts";
 import type { Connection } from "./connect.ts";
 import { request } from "./request.ts";
 
-/** A stream answers in milliseconds; a caller must know within three seconds that the bus is away. */
+/** A stream answers in milliseconds; a caller must know within three seconds that the bus is unavailable. */
 export const publishTimeoutMs = 2_500;
 
 /** A stream of three replicas that changes its leader takes nothing for some 100 ms. Nothing was stored, so asking again repeats nothing. */
@@ -14,7 +14,7 @@ const leaderlessMs = [50, 150, 300];
 type StreamAck = { readonly seq: number; readonly duplicate?: boolean; readonly count?: number };
 type StreamReply = StreamAck | { readonly error: { code: number; description: string; err_code: number } };
 
-/** Sends one message to a stream and resolves with the stream's ack. Throws bus-away or queue-full, or what else the broker says. */
+/** Sends one message to a stream and resolves with the stream's ack. Throws bus-unavailable or queue-full, or what else the broker says. */
 export const requestAck = async (
   connection: Connection,
   subject: string,

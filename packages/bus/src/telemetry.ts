@@ -50,7 +50,7 @@ export const createTelemetry = (): Telemetry => {
     made.createObservableGauge(name, { description }).addCallback((result) => {
       for (const consumer of consumers) result.observe(consumer[figure](), { durable: consumer.durable });
     });
-  observe("herald.bus.held", "Messages held while something is away", "held");
+  observe("herald.bus.held", "Messages held while something is unavailable", "held");
   observe("herald.bus.in_flight", "Messages received and not settled", "inFlight");
   return {
     consumers,
@@ -73,6 +73,6 @@ export const createTelemetry = (): Telemetry => {
     }),
     oldest: made.createGauge("herald.bus.oldest.seconds", { description: "Age of a work queue's oldest message" }),
     publishing: secondsHistogram("herald.bus.publish.seconds", "Publish to ack"),
-    asking: secondsHistogram("herald.bus.ask.seconds", "Question to answer"),
+    asking: secondsHistogram("herald.bus.ask.seconds", "RequestContractAny to answer"),
   };
 };

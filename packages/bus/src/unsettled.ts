@@ -27,7 +27,7 @@ const takenAt = async (bus: Bus, stream: StreamName, query: Query): Promise<Date
 
 /**
  * Whether a durable may still have to settle this message: as long as it may, nobody else should do its work. Throws HeraldError
- * bus-away, also while the stream is missing.
+ * bus-unavailable, also while the stream is missing.
  */
 export const isUnsettled = async (bus: Bus, durable: DurableName, { sequence, at }: StreamPlace): Promise<boolean> => {
   const { stream } = durables[durable];

@@ -98,13 +98,13 @@ describe("a batch", () => {
       expect(header.get("Herald-Dead-Detail")).toContain(bodies[index] === "}" ? "not JSON" : "projectId:");
   });
 
-  test("is held as a whole while something is away", async () => {
+  test("is held as a whole while something is unavailable", async () => {
     let away = true;
     const sizes: number[] = [];
     const published = await publishOpens(40);
     await t.handle(
       onOpens(async (deliveries) => {
-        if (away) throw new HeraldError("database-away", "away");
+        if (away) throw new HeraldError("database-unavailable", "unavailable");
         sizes.push(deliveries.length);
       }, 100),
     );

@@ -60,7 +60,7 @@ test("an id is remembered for the whole stream, whatever the subject", async () 
   expect(await js.publish("facts.two", "{}", { msgID: "same" })).toMatchObject({ duplicate: true });
 });
 
-test("what the client publishes while it is away is lost or sent later, never refused: so the bus refuses it", async () => {
+test("what the client publishes while it is unavailable is lost or sent later, never refused: so the bus refuses it", async () => {
   await t.broker.kill();
   expect(() => t.raw.nc.publish("facts.away", "{}")).not.toThrow();
   await t.broker.restart();

@@ -241,7 +241,7 @@ describe("watch", () => {
     await watch.watching.stop();
   });
 
-  test("goes on after the broker was away", async () => {
+  test("goes on after the broker was unavailable", async () => {
     const watch = follow(tokens);
     await eventually(() => expect(watch.watching.ready()).toBe(true));
     await t.broker.kill();

@@ -17,17 +17,17 @@ const send = () => {
 test("a broker that is connected and stores nothing is not ready, until it stores again", async () => {
   expect(busReady(t.bus)).toBe(true);
   await t.raw.jsm.streams.delete("PUSH_CMD");
-  await expect(send()).rejects.toMatchObject({ code: "bus-away" });
+  await expect(send()).rejects.toMatchObject({ code: "bus-unavailable" });
   expect(busReady(t.bus)).toBe("NATS stores nothing: the message bus takes no messages at the moment");
   await ensureStreams(t.bus, { replicas: 1, sizeFactor: 0.01 });
   await send();
   expect(busReady(t.bus)).toBe(true);
 });
 
-test("without a connection it is away", async () => {
-  expect(busReady(undefined)).toBe("NATS is away");
+test("without a connection it is unavailable", async () => {
+  expect(busReady(undefined)).toBe("NATS is unavailable");
   const bus = await connectBus({ url: t.broker.url, name: "bus-ready", log: t.log });
   expect(busReady(bus)).toBe(true);
   await closeBus(bus);
-  expect(busReady(bus)).toBe("NATS is away");
+  expect(busReady(bus)).toBe("NATS is unavailable");
 });

@@ -160,7 +160,7 @@ describe("stop", () => {
         }
         await hold(async () => {
           held++;
-          throw new HeraldError("database-away", "away");
+          throw new HeraldError("database-unavailable", "unavailable");
         });
       }),
     ]);

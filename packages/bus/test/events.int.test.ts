@@ -1,4 +1,4 @@
-import { eventBounds, firstEventSince, hearEvents, publishEvent, readEvents } from "@herald/bus";
+import { eventBounds, firstEventSince, publishEvent, readEvents, subscribeToEvents } from "@herald/bus";
 import { newProjectId, newTopicId } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
@@ -66,7 +66,7 @@ test("the bounds tell what is kept, and a time leads to the first event since", 
 test("who listens hears of each event of the project, until they stop", async () => {
   const projectId = newProjectId(new Date());
   let heard = 0;
-  const stop = hearEvents(system.bus, projectId, () => heard++);
+  const stop = subscribeToEvents(system.bus, projectId, () => heard++);
   await topicCreated("one", projectId);
   await topicCreated("another project's");
   await eventually(() => expect(heard).toBe(1));

@@ -26,7 +26,7 @@ const expand = async (projectId = newProject()) => {
 const info = () => t.raw.jsm.consumers.info("PUSH_CMD", durable);
 const allSettled = () => eventually(async () => expect(await messagesIn(t, "PUSH_CMD")).toBe(0));
 
-describe("something is away", () => {
+describe("something is unavailable", () => {
   test("the message is held and tried again here: nothing is used up", async () => {
     await shortenAckWait(t, "PUSH_CMD", durable, 600);
     let away = true;
@@ -34,7 +34,7 @@ describe("something is away", () => {
     await t.handle(
       onExpand(async ({ deliveryCount }) => {
         counts.push(deliveryCount);
-        if (away) throw new HeraldError("database-away", "the database is away");
+        if (away) throw new HeraldError("database-unavailable", "the database is unavailable");
       }),
     );
     await expand();
@@ -81,7 +81,7 @@ describe("something is away", () => {
         if (data.projectId !== stuck) done.push(data.projectId);
         else if (away) {
           tries++;
-          throw new HeraldError("database-away", "away");
+          throw new HeraldError("database-unavailable", "unavailable");
         } else done.push(data.projectId);
       }, 4),
     );

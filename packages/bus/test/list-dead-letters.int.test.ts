@@ -172,11 +172,11 @@ describe("pages", () => {
   });
 });
 
-test("with the broker away nothing is told, and nobody waits for long", async () => {
+test("while the broker is unavailable nothing is told, and nobody waits for long", async () => {
   const id = await writeLetter(t, "dispatch-start", {});
   const proxy = await faultyProxy(t.broker.url);
   const bus = await connectBus({ url: proxy.url, name: "cut-off", log: t.log });
-  const away = { code: "bus-away" };
+  const away = { code: "bus-unavailable" };
   try {
     expect((await getDeadLetter(bus, id)).id).toBe(id);
     await t.broker.freeze();

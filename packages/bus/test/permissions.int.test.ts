@@ -8,14 +8,14 @@ import {
   ensureStreams,
   eventBounds,
   getDeadLetter,
-  hearEvents,
   lastMessage,
   listDeadLetters,
   openBucket,
   publish,
-  publishTogether,
+  publishInBatch,
   readEvents,
   replayDeadLetter,
+  subscribeToEvents,
 } from "@herald/bus";
 import { ExpandV1, SendV1, TokenRecord } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
@@ -80,7 +80,7 @@ describe("a service's own user", () => {
     const [one, other] = [newProject(), newProject()];
     const most = 15_000; // their subjects are more than one message of the bus may hold
     for (let at = 0; at < most; at += 500)
-      await publishTogether(
+      await publishInBatch(
         t.bus,
         Array.from({ length: 500 }, () => sendOf(one)).map((data) => ({
           contract: SendV1,
@@ -100,7 +100,7 @@ describe("a service's own user", () => {
     const bus = await connectAs(t, "gateway");
     const projectId = newProject();
     let heard = 0;
-    const deaf = hearEvents(bus, projectId, () => heard++);
+    const deaf = subscribeToEvents(bus, projectId, () => heard++);
     const { last } = await eventBounds(bus);
     const subject = `push.evt.v1.${projectId}.notification.opened`;
     for (const n of [1, 2, 3]) await jetstream(t.raw.nc).publish(subject, JSON.stringify({ n }));

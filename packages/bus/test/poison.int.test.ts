@@ -165,7 +165,7 @@ describe("dead letters", () => {
         throw new HeraldError("notification-not-found", "gone");
       }),
       defineDeadLetterHandler({
-        durable: "dispatch-bury",
+        durable: "dispatch-dead-letters",
         async handle({ data }) {
           letters.push(data);
         },
@@ -198,7 +198,7 @@ describe("dead letters", () => {
         throw new HeraldError("notification-not-found", "gone");
       }),
       defineDeadLetterHandler({
-        durable: "dispatch-bury",
+        durable: "dispatch-dead-letters",
         async handle() {
           runs++;
           throw new HeraldError("project-not-found", "gone too");
@@ -207,7 +207,7 @@ describe("dead letters", () => {
     );
     await send();
     await eventually(async () => {
-      const info = await t.raw.jsm.consumers.info("PUSH_DLQ", "dispatch-bury");
+      const info = await t.raw.jsm.consumers.info("PUSH_DLQ", "dispatch-dead-letters");
       expect({ runs, acked: info.ack_floor.stream_seq > 0, unacked: info.num_ack_pending }).toEqual({
         runs: 1,
         acked: true,

@@ -1,4 +1,4 @@
-import { defineHandler, lastMessage, publish, publishEvent, publishEvents, publishTogether } from "@herald/bus";
+import { defineHandler, lastMessage, publish, publishEvent, publishEvents, publishInBatch } from "@herald/bus";
 import {
   type DeliverBatchV1 as DeliverBatch,
   DeliverBatchV1,
@@ -75,13 +75,13 @@ describe("publish", () => {
     expect(await messagesIn(t, "PUSH_CMD")).toBe(2_000);
   });
 
-  test("no stream for the subject: JetStreamNotEnabled of the client is bus-away here", async () => {
+  test("no stream for the subject: JetStreamNotEnabled of the client is bus-unavailable here", async () => {
     const nowhere = { ...SendV1, subject: () => "push.nowhere.v1.x" };
     await expect(jetstream(t.raw.nc).publish("push.nowhere.v1.x", "{}")).rejects.toMatchObject({
       name: "JetStreamNotEnabled",
     });
     await expect(publish(t.bus, nowhere, sendOf(), { id: "x" })).rejects.toMatchObject({
-      code: "bus-away",
+      code: "bus-unavailable",
       messages: ["the message bus takes no messages at the moment"],
     });
   });
@@ -123,7 +123,7 @@ describe("publish", () => {
   });
 });
 
-describe("publishTogether", () => {
+describe("publishInBatch", () => {
   const opens = (projectId = newProject()) => ({
     contract: OpensV1,
     data: {
@@ -141,7 +141,7 @@ describe("publishTogether", () => {
 
   test("stores every message, of several contracts", async () => {
     const send = sendOf();
-    await publishTogether(t.bus, [
+    await publishInBatch(t.bus, [
       { contract: SendV1, data: send, id: send.notificationId },
       ...Array.from({ length: 99 }, () => opens()),
     ]);
@@ -155,13 +155,13 @@ describe("publishTogether", () => {
     await t.raw.jsm.streams.update("PUSH_CMD", { ...config, max_msgs: 5 });
     try {
       await expect(
-        publishTogether(
+        publishInBatch(
           t.bus,
           Array.from({ length: 10 }, () => opens()),
         ),
       ).rejects.toMatchObject({ code: "queue-full" });
       expect(await messagesIn(t, "PUSH_CMD")).toBe(0);
-      await publishTogether(
+      await publishInBatch(
         t.bus,
         Array.from({ length: 5 }, () => opens()),
       );
@@ -174,7 +174,7 @@ describe("publishTogether", () => {
   test("a repeat of a batch that was stored in part is no error, and stores the rest", async () => {
     const [first, second, third] = [opens(), opens(), opens()];
     await publish(t.bus, OpensV1, second.data, { id: second.id });
-    await publishTogether(t.bus, [first, second, third]);
+    await publishInBatch(t.bus, [first, second, third]);
     expect(await messagesIn(t, "PUSH_CMD")).toBe(3);
   });
 });

@@ -112,7 +112,7 @@ describe("a replay", () => {
 
   test("of an event keeps what makes it a CloudEvent, under an id that the stream does not know", async () => {
     const projectId = newProject();
-    const durable = "dispatch-drop-project";
+    const durable = "dispatch-delete-project";
     let broken = true;
     const seen: string[] = [];
     await t.handle(
@@ -222,7 +222,7 @@ describe("when something is in the way", () => {
     const { config } = await t.raw.jsm.streams.info("KV_push_replays");
     await t.raw.jsm.streams.update("KV_push_replays", { ...config, subjects: ["$KV.elsewhere.>"] });
     try {
-      await expect(replay(id, "same")).rejects.toMatchObject({ code: "bus-away" });
+      await expect(replay(id, "same")).rejects.toMatchObject({ code: "bus-unavailable" });
     } finally {
       await t.raw.jsm.streams.update("KV_push_replays", config);
     }
@@ -241,12 +241,12 @@ describe("when something is in the way", () => {
     expect(await getDeadLetter(t.bus, id)).toMatchObject({ replays: 1 });
   });
 
-  test("with the broker away nothing is said to be replayed", async () => {
+  test("while the broker is unavailable nothing is said to be replayed", async () => {
     const { id } = await deadSend();
     const proxy = await faultyProxy(t.broker.url);
     const bus = await connectBus({ url: proxy.url, name: "cut-off", log: t.log });
     await proxy.cut();
-    await expect(replayDeadLetter(bus, id, { attempt: "cut" })).rejects.toMatchObject({ code: "bus-away" });
+    await expect(replayDeadLetter(bus, id, { attempt: "cut" })).rejects.toMatchObject({ code: "bus-unavailable" });
     await proxy.heal();
     await eventually(async () => {
       const { letter } = await replayDeadLetter(bus, id, { attempt: "cut" });

@@ -1,16 +1,16 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import {
-  answer,
-  ask,
   closeBus,
   connectBus,
   consume,
   defineHandler,
+  handleRequest,
   measureQueues,
   type Positions,
   publish,
-  publishTogether,
+  publishInBatch,
   schedule,
+  sendRequest,
 } from "@herald/bus";
 import { CountOpens, DueV1, durables, ExpandV1, SendV1, streams } from "@herald/contracts";
 import { currentRequestId, HeraldError, inSpan, withRequestId } from "@herald/kit";
@@ -62,7 +62,7 @@ const spanNamed = (name: string) => {
 
 test("one trace and one request id go from the request over two messages and a question", async () => {
   const ids: (string | undefined)[] = [];
-  const answering = answer(t.bus, CountOpens, async () => {
+  const answering = handleRequest(t.bus, CountOpens, async () => {
     ids.push(currentRequestId());
     return { counts: {} };
   });
@@ -80,7 +80,7 @@ test("one trace and one request id go from the request over two messages and a q
       message: ExpandV1,
       async handle({ data }) {
         ids.push(currentRequestId());
-        await ask(t.bus, CountOpens, { projectId: data.projectId, notificationIds: [data.notificationId] });
+        await sendRequest(t.bus, CountOpens, { projectId: data.projectId, notificationIds: [data.notificationId] });
       },
     }),
   );
@@ -128,7 +128,7 @@ test("each message of a shared batch carries the request that it came from", asy
       return { contract: SendV1, data, id: data.notificationId, within: AsyncLocalStorage.snapshot() };
     }),
   );
-  await publishTogether(t.bus, messages);
+  await publishInBatch(t.bus, messages);
   const stored = await readStream(t, "PUSH_CMD");
   expect(stored.map(({ header }) => header.get("Herald-Request-Id"))).toEqual(["request-a", "request-b"]);
 });
@@ -165,7 +165,7 @@ test("counts what is settled, held and published, by low-cardinality labels", as
       durable: "registry-expand",
       message: ExpandV1,
       async handle() {
-        if (away) throw new HeraldError("database-away", "away");
+        if (away) throw new HeraldError("database-unavailable", "unavailable");
       },
     }),
   ]);

@@ -77,8 +77,8 @@ test("dispatch's own user may ask, and a stream that is missing says nothing abo
     for (const other of ["dispatch-send-groups", "dispatch-broadcast-ios", "dispatch-due"] as const)
       expect(await isUnsettled(bus, other, place)).toBe(false);
     await t.raw.jsm.streams.delete("PUSH_CMD");
-    await expect(isUnsettled(bus, durable, place)).rejects.toMatchObject({ code: "bus-away" });
-    await expect(holdsAny(bus, "PUSH_CMD", SendV1.subject(data))).rejects.toMatchObject({ code: "bus-away" });
+    await expect(isUnsettled(bus, durable, place)).rejects.toMatchObject({ code: "bus-unavailable" });
+    await expect(holdsAny(bus, "PUSH_CMD", SendV1.subject(data))).rejects.toMatchObject({ code: "bus-unavailable" });
   } finally {
     await closeBus(bus);
   }

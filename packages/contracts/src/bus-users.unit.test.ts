@@ -2,10 +2,10 @@ import { describe, expect, test } from "vitest";
 import { type BusService, busServices, consumerPrefix, ownerOf, publishers } from "./bus-access.ts";
 import { type BusUser, type BusUserName, busUsers } from "./bus-users.ts";
 import { messages } from "./catalogue.ts";
-import * as analytics from "./questions/analytics.ts";
-import * as dispatch from "./questions/dispatch.ts";
-import * as registry from "./questions/registry.ts";
-import * as users from "./questions/users.ts";
+import * as analytics from "./requests/analytics.ts";
+import * as dispatch from "./requests/dispatch.ts";
+import * as registry from "./requests/registry.ts";
+import * as users from "./requests/users.ts";
 import { type DurableName, durables } from "./streams.ts";
 import { overlaps } from "./subject-filter.ts";
 
@@ -21,7 +21,8 @@ const besides: Readonly<Record<string, BusService[]>> = {
   [registry.ResolveSends.subject]: ["dispatch"],
   [users.UsersOfDeliveries.subject]: ["analytics"],
 };
-const inOrder = (one: BusService, other: BusService): number => busServices.indexOf(one) - busServices.indexOf(other);
+const keyedMutex = (one: BusService, other: BusService): number =>
+  busServices.indexOf(one) - busServices.indexOf(other);
 
 describe("every contract has its users", () => {
   test.each(Object.entries(publishers))("%s is published by those who publish it", (name, services) => {
@@ -44,7 +45,7 @@ describe("every contract has its users", () => {
       expect(busServices.filter((one) => hears(one, subject))).toEqual([service]);
       const asking = busServices.filter((one) => may(one, subject));
       const others: readonly BusService[] = besides[subject] ?? [];
-      expect(asking).toEqual([...others, "gateway" as const].toSorted(inOrder));
+      expect(asking).toEqual([...others, "gateway" as const].toSorted(keyedMutex));
       expect(may(service as BusService, "_R_.x")).toBe(true);
     },
   );

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type DataOf, defineMessage } from "./envelope.ts";
 import { NotificationContent } from "./http/v1/notifications.ts";
 import { bucketCount, DeviceId, maxGroupSize, NotificationId, ProjectId } from "./ids.ts";
-import { isPlainAddressee, plainBatch } from "./plain-batch.ts";
+import { isPlainRecipient, plainBatch } from "./plain-batch.ts";
 import { ApnsEnvironment, FcmTokenKind, Lane, Platform, WebPushKeys } from "./platforms.ts";
 
 const time = z.iso.datetime();
@@ -86,7 +86,7 @@ export const ExpandV1 = defineMessage(
 );
 export type ExpandV1 = DataOf<typeof ExpandV1>;
 
-/** Every page is dealt: how many root batches there are, and how many devices are in them. */
+/** Every page is partitioned: how many root batches there are, and how many devices are in them. */
 export const ExpandedV1 = defineMessage(
   "ExpandedV1",
   "push.cmd.v1.dispatch.expanded.:projectId.:notificationId",
@@ -102,7 +102,7 @@ export const ExpandedV1 = defineMessage(
 export type ExpandedV1 = DataOf<typeof ExpandedV1>;
 
 /** A device as a delivery carries it: where to send, and which registration a verdict would be about. */
-export const Addressee = z.object({
+export const Recipient = z.object({
   id: DeviceId,
   token: z.string(),
   /** Milliseconds since 1970 of the registration that gave the token. */
@@ -117,7 +117,7 @@ export const Addressee = z.object({
   /** `identifiers.current_locale`, which chooses among the localizations. */
   locale: z.string().optional(),
 });
-export type Addressee = z.infer<typeof Addressee>;
+export type Recipient = z.infer<typeof Recipient>;
 
 const deliverBatch = z.object({
   /** `<notification>/<page>/<n>`. */
@@ -126,14 +126,14 @@ const deliverBatch = z.object({
   notificationId: NotificationId,
   lane: Lane,
   platform: Platform,
-  devices: z.array(Addressee),
+  devices: z.array(Recipient),
 });
 
 const batches = defineMessage(
   "DeliverBatchV1",
   "push.deliver.v1.:lane.:platform.:projectId",
   deliverBatch,
-  plainBatch(deliverBatch, (device) => isPlainAddressee(Addressee, device)),
+  plainBatch(deliverBatch, (device) => isPlainRecipient(Recipient, device)),
 );
 
 /**

@@ -86,8 +86,8 @@ export const defineMessage = <
   };
 };
 
-/** A question on core NATS: one service answers it, within the time given or the asker is told that it is away. */
-export type QuestionContract<Request extends z.ZodType = z.ZodType, Answer extends z.ZodType = z.ZodType> = {
+/** A question on core NATS: one service answers it, within the time given or the asker is told that it is unavailable. */
+export type RequestContract<Request extends z.ZodType = z.ZodType, Answer extends z.ZodType = z.ZodType> = {
   readonly name: string;
   /** `push.req.v1.<service>.<resource>.<verb>`. */
   readonly subject: string;
@@ -99,15 +99,15 @@ export type QuestionContract<Request extends z.ZodType = z.ZodType, Answer exten
   readonly isHeavy?: ((request: z.output<Request>) => boolean) | undefined;
 };
 
-/** Declares a question: `defineQuestion("registry", "devices", "list", request, answer)`. */
-export const defineQuestion = <Request extends z.ZodType, Answer extends z.ZodType>(
+/** Declares a question: `defineRequest("registry", "devices", "list", request, answer)`. */
+export const defineRequest = <Request extends z.ZodType, Answer extends z.ZodType>(
   service: "registry" | "dispatch" | "analytics",
   resource: string,
   verb: string,
   request: Request,
   answer: Answer,
   isHeavy?: (request: z.output<Request>) => boolean,
-): QuestionContract<Request, Answer> => ({
+): RequestContract<Request, Answer> => ({
   name: `${service}.${resource}.${verb}`,
   subject: `push.req.v1.${service}.${resource}.${verb}`,
   service,

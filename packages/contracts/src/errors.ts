@@ -4,9 +4,9 @@ export type LogLevel = "debug" | "info" | "warn" | "error";
 /**
  * What a message handler's failure means for the message:
  * `never` it can never succeed, so it goes to the dead letters; `later` it is tried again and counts towards the guard;
- * `away` something it needs is away, so it is held and nothing is used up.
+ * `away` something it needs is unavailable, so it is held and nothing is used up.
  */
-export type Retry = "never" | "later" | "away";
+export type Retry = "never" | "later" | "unavailable";
 
 type ErrorEntry = {
   /** HTTP status when a request ends with it. */
@@ -67,11 +67,11 @@ export const errors = {
   "quota-exceeded": { status: 429, title: "The project has used up its quota", retry: "later", log: "info" },
   schema: { status: 500, title: "The message is not what its contract says", retry: "never", log: "error" },
   internal: { status: 500, title: "Herald failed", retry: "later", log: "error" },
-  "bus-away": { status: 503, title: "The message bus is away", retry: "away", log: "warn" },
-  "database-away": { status: 503, title: "A database is away", retry: "away", log: "warn" },
-  "service-away": { status: 503, title: "A service does not answer", retry: "away", log: "warn" },
-  overloaded: { status: 503, title: "Too many requests are under way", retry: "away", log: "warn" },
-  "queue-full": { status: 503, title: "The queue is full", retry: "away", log: "warn" },
+  "bus-unavailable": { status: 503, title: "The message bus is unavailable", retry: "unavailable", log: "warn" },
+  "database-unavailable": { status: 503, title: "A database is unavailable", retry: "unavailable", log: "warn" },
+  "service-unavailable": { status: 503, title: "A service does not answer", retry: "unavailable", log: "warn" },
+  overloaded: { status: 503, title: "Too many requests are under way", retry: "unavailable", log: "warn" },
+  "queue-full": { status: 503, title: "The queue is full", retry: "unavailable", log: "warn" },
 } as const satisfies Record<string, ErrorEntry>;
 
 export type ErrorCode = keyof typeof errors;

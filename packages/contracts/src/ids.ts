@@ -174,7 +174,7 @@ export const idTime = (id: string): Date =>
       .reduce((time, byte) => time * 256 + byte, 0),
   );
 
-/** How many buckets a project's devices are dealt into: a page of an expansion is a range of them. */
+/** How many buckets a project's devices are partitioned into: a page of an expansion is a range of them. */
 export const bucketCount = 4096;
 
 /** The bucket of a device, 0 to 4095: FNV-1a of its id, so that devices registered together spread evenly. */

@@ -5,7 +5,6 @@ export type { BusPermissions, BusUser, BusUserName } from "./bus-users.ts";
 export { busUsers, consumerUser } from "./bus-users.ts";
 export { messages } from "./catalogue.ts";
 export {
-  Addressee,
   batchLimits,
   DeliverBatchV1,
   DrainBacklogV1,
@@ -16,6 +15,7 @@ export {
   GroupedSend,
   OpenGroupV1,
   OpensV1,
+  Recipient,
   SendGroupV1,
   SendOneV1,
   SendV1,
@@ -23,8 +23,8 @@ export {
 export type { Comparison, Condition, Field, Literal } from "./condition.ts";
 export { parseCondition } from "./condition.ts";
 export { contractOf } from "./contract-of.ts";
-export type { DataOf, MessageContract, QuestionContract } from "./envelope.ts";
-export { defineMessage, defineQuestion, headerNames } from "./envelope.ts";
+export type { DataOf, MessageContract, RequestContract } from "./envelope.ts";
+export { defineMessage, defineRequest, headerNames } from "./envelope.ts";
 export type { DeliveryReason, ErrorCode, LogLevel, ProviderProblemReason, Retry } from "./errors.ts";
 export { deliveryReasons, errors, providerProblems } from "./errors.ts";
 export type { Clause, Subject } from "./evaluate-condition.ts";
@@ -178,74 +178,6 @@ export { withoutDangerousLinks } from "./links.ts";
 export type { BusCredential, ConsumerUser, NatsUsersOptions } from "./nats-users.ts";
 export { passwordVariables, renderConsumerAccount, renderNatsAccounts } from "./nats-users.ts";
 export { ApnsEnvironment, FcmTokenKind, Lane, Platform, Provider, providerOf, WebPushKeys } from "./platforms.ts";
-export { CountOpens, GetStats, OpensOfDevices } from "./questions/analytics.ts";
-export {
-  CancelNotification,
-  CountBacklog,
-  DeleteProvider,
-  GetNotification,
-  GetProvider,
-  JudgeReplay,
-  ListDeliveries,
-  ListNotifications,
-  ListVapidKeys,
-  PromoteVapidKey,
-  PutProvider,
-  RetireVapidKey,
-  StageVapidKey,
-  TellDelivery,
-} from "./questions/dispatch.ts";
-export {
-  AuthenticateDevice,
-  ChangeDeviceQuestion,
-  ChangeMetadataByToken,
-  ChangeProjectQuestion,
-  ChangeTopicQuestion,
-  CountAudience,
-  CountVapidKeys,
-  CreateProjectQuestion,
-  CreateTokenQuestion,
-  CreateTopicQuestion,
-  DeleteDevice,
-  DeleteProject,
-  DeleteTopic,
-  ExplainDevice,
-  GetDevice,
-  GetProject,
-  GetTopic,
-  IdentifyDevice,
-  ListDevices,
-  ListProjects,
-  ListTokens,
-  ListTopics,
-  RegisterDeviceQuestion,
-  ResolveSends,
-  RevokeToken,
-  SubscribeDevices,
-  UnsubscribeDevices,
-} from "./questions/registry.ts";
-export {
-  CheckRecipients,
-  CreateIdentityKeyQuestion,
-  DeleteIdentityKey,
-  EraseUser,
-  GetUser,
-  ListIdentityKeys,
-  UsersOfDeliveries,
-} from "./questions/users.ts";
-export {
-  ChangeWebhookQuestion,
-  CreateWebhookQuestion,
-  DeleteWebhook,
-  GetWebhook,
-  GetWebhookMessage,
-  ListWebhookMessages,
-  ListWebhooks,
-  PingWebhook,
-  RecoverWebhookQuestion,
-  ResendWebhookMessage,
-  RotateWebhookSecret,
-} from "./questions/webhooks.ts";
 export {
   IdempotencyRecord,
   ProjectRecord,
@@ -258,6 +190,74 @@ export {
 } from "./records.ts";
 export type { Reply } from "./reply.ts";
 export { ReplyError } from "./reply.ts";
+export { CountOpens, GetStats, OpensOfDevices } from "./requests/analytics.ts";
+export {
+  CancelNotification,
+  CountBacklog,
+  DeleteProvider,
+  GetDeliveryTrace,
+  GetNotification,
+  GetProvider,
+  JudgeReplay,
+  ListDeliveries,
+  ListNotifications,
+  ListVapidKeys,
+  PromoteVapidKey,
+  PutProvider,
+  RetireVapidKey,
+  StageVapidKey,
+} from "./requests/dispatch.ts";
+export {
+  AuthenticateDevice,
+  ChangeDeviceRequest,
+  ChangeMetadataByToken,
+  ChangeProjectRequest,
+  ChangeTopicRequest,
+  CountAudience,
+  CountVapidKeys,
+  CreateProjectRequest,
+  CreateTokenRequest,
+  CreateTopicRequest,
+  DeleteDevice,
+  DeleteProject,
+  DeleteTopic,
+  ExplainDevice,
+  GetDevice,
+  GetProject,
+  GetTopic,
+  IdentifyDevice,
+  ListDevices,
+  ListProjects,
+  ListTokens,
+  ListTopics,
+  RegisterDeviceRequest,
+  ResolveSends,
+  RevokeToken,
+  SubscribeDevices,
+  UnsubscribeDevices,
+} from "./requests/registry.ts";
+export {
+  CheckRecipients,
+  CreateIdentityKeyRequest,
+  DeleteIdentityKey,
+  EraseUser,
+  GetUser,
+  ListIdentityKeys,
+  UsersOfDeliveries,
+} from "./requests/users.ts";
+export {
+  ChangeWebhookRequest,
+  CreateWebhookRequest,
+  DeleteWebhook,
+  GetWebhook,
+  GetWebhookMessage,
+  ListWebhookMessages,
+  ListWebhooks,
+  PingWebhook,
+  RecoverWebhookRequest,
+  ResendWebhookMessage,
+  RotateWebhookSecret,
+} from "./requests/webhooks.ts";
 export {
   isProjectToken,
   newDeviceCredential,

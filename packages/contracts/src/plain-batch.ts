@@ -39,8 +39,8 @@ const isUsual = (device: Record<string, unknown>): boolean => {
   return true;
 };
 
-/** Whether an addressee's schema takes the device as it is. */
-export const isPlainAddressee = (schema: z.ZodType, device: unknown): boolean =>
+/** Whether an recipient's schema takes the device as it is. */
+export const isPlainRecipient = (schema: z.ZodType, device: unknown): boolean =>
   isObject(device) && (isUsual(device) || isTakenWhole(schema, device));
 
 /**

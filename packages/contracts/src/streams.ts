@@ -133,7 +133,7 @@ type BucketDefinition = {
 export const buckets = {
   /** Key: hash of a project token, value: TokenRecord. What the gateway authenticates with, by a watch. */
   push_tokens: { history: 1, maxBytes: 256 * mebibyte },
-  /** Keys `<project>.settings` and `<project>.providers`: what the gateway must know with the database away. */
+  /** Keys `<project>.settings` and `<project>.providers`: what the gateway must know while the database is unavailable. */
   push_projects: { history: 1, maxBytes: 256 * mebibyte },
   /**
    * Key: hash of project, route and Idempotency-Key, value: IdempotencyRecord. Kept a little over 24 h, 5.7 million of them; past
@@ -201,7 +201,7 @@ export const durables = {
     maxAckPending: 20_000,
     from: "all",
   },
-  "dispatch-finish": command("push.cmd.v1.dispatch.expanded.*.*"),
+  "dispatch-complete-expansion": command("push.cmd.v1.dispatch.expanded.*.*"),
   "registry-expand": command("push.cmd.v1.registry.expand.*.*.*"),
   "analytics-open-groups": {
     stream: "PUSH_OPENS",
@@ -225,15 +225,15 @@ export const durables = {
     maxAckPending: 20_000,
     from: "all",
   },
-  "dispatch-bury": {
+  "dispatch-dead-letters": {
     stream: "PUSH_DLQ",
     filters: ["push.dlq.v1.>"],
     ackWaitMs,
     maxAckPending: 1_000,
     from: "all",
   },
-  "dispatch-drop-project": event("push.evt.v1.*.project.deleted"),
-  "analytics-drop-project": event("push.evt.v1.*.project.deleted"),
+  "dispatch-delete-project": event("push.evt.v1.*.project.deleted"),
+  "analytics-delete-project": event("push.evt.v1.*.project.deleted"),
   "dispatch-erase-user": event("push.evt.v1.*.user.erased"),
   "analytics-erase-user": event("push.evt.v1.*.user.erased"),
   /** Everything that happens: statistics count some of it, and webhooks may get any of it. */

@@ -6,7 +6,7 @@ test("doubles with every failure up to its longest pause, less up to a half", ()
   const shortest = createBackoff({ firstMs: 100, maxMs: 1_000 }, () => 0);
   const pauses = [longest, shortest].map((backoff) =>
     Array.from({ length: 6 }, () => {
-      backoff.failed(5_000, "away");
+      backoff.failed(5_000, "unavailable");
       return backoff.nextAt() - 5_000;
     }),
   );
@@ -19,8 +19,8 @@ test("doubles with every failure up to its longest pause, less up to a half", ()
 test("begins anew after a success", () => {
   const backoff = createBackoff({ firstMs: 100, maxMs: 1_000 }, () => 1);
   backoff.failed(0, "refused");
-  backoff.failed(0, "away");
-  expect([backoff.failures(), backoff.reason(), backoff.nextAt()]).toEqual([2, "away", 200]);
+  backoff.failed(0, "unavailable");
+  expect([backoff.failures(), backoff.reason(), backoff.nextAt()]).toEqual([2, "unavailable", 200]);
   backoff.succeeded();
   expect([backoff.failures(), backoff.reason(), backoff.nextAt()]).toEqual([0, "", 0]);
   backoff.failed(1_000, "again");

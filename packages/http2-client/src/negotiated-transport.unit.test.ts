@@ -91,7 +91,7 @@ test("where the guard refuses, nothing is connected to, and the reason is the gu
     expect(await push()).toEqual({ kind: "unprocessed", reason: "not public: 10.0.0.1" });
 });
 
-test("a server that was away is found when it is there", async () => {
+test("a server that was unavailable is found when it is there", async () => {
   const { origin, ca, port, stop } = await serve("http/1.1");
   await stop();
   const { push, close } = connect({ origin, ca });

@@ -153,7 +153,7 @@ describe("limits of the peer", () => {
     const answers = await sendAll(connect(server, { connections: 2 }), ids(1_000));
     expect(kinds(answers)).toEqual({ answered: 1_000 });
     expect(counter.repeated).toEqual([]);
-    expect(Math.max(...server.peers.map(({ mostOpen }) => mostOpen))).toBeGreaterThan(1);
+    expect(Math.max(...server.peers.map(({ maxOpen }) => maxOpen))).toBeGreaterThan(1);
   });
 
   it("never opens more than the peer or its own setting allows, also when the peer lowers its limit", async () => {
@@ -165,10 +165,10 @@ describe("limits of the peer", () => {
       },
     });
     expect(kinds(await sendAll(connect(server, { connections: 1 }), ids(600)))).toEqual({ answered: 600 });
-    expect(server.peers[0]?.mostOpen).toBeLessThanOrEqual(40);
+    expect(server.peers[0]?.maxOpen).toBeLessThanOrEqual(40);
     const modest = connect(server, { connections: 1, maxInFlight: 3 });
     expect(kinds(await sendAll(modest, ids(50)))).toEqual({ answered: 50 });
-    expect(server.peers[1]?.mostOpen).toBeLessThanOrEqual(3);
+    expect(server.peers[1]?.maxOpen).toBeLessThanOrEqual(3);
   });
 
   it("sends bodies through windows of a few bytes", async () => {

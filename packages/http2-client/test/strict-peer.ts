@@ -57,7 +57,7 @@ export function createStrictPeer(number: number, socket: TLSSocket, script: Peer
   let pingsAcked = 0;
   let pingsReceived = 0;
   let opened = 0;
-  let mostOpen = 0;
+  let maxOpen = 0;
 
   const violate = (what: string) => violations.push(`connection ${number}: ${what}`);
   const write = (...parts: Uint8Array[]) => {
@@ -86,8 +86,8 @@ export function createStrictPeer(number: number, socket: TLSSocket, script: Peer
     get lastStreamId() {
       return lastStreamId;
     },
-    get mostOpen() {
-      return mostOpen;
+    get maxOpen() {
+      return maxOpen;
     },
     get pingsReceived() {
       return pingsReceived;
@@ -240,7 +240,7 @@ export function createStrictPeer(number: number, socket: TLSSocket, script: Peer
       window: initialWindow,
     });
     const count = open();
-    mostOpen = Math.max(mostOpen, count);
+    maxOpen = Math.max(maxOpen, count);
     if (count > maxStreams) violate(`${count} streams open where ${maxStreams} are allowed`);
     script.onHeaders?.(peer, streamId);
     if (flags & Flag.endStream && !socket.destroyed) script.onRequest(peer, { streamId, body: "" });

@@ -5,7 +5,7 @@ import { schemasAt } from "./schema-at.ts";
 type Issue = z.core.$ZodIssue;
 
 /** More sentences help nobody, and a hostile body could ask for a hundred thousand. */
-const mostMessages = 100;
+const maxMessages = 100;
 const longestKey = 64;
 
 const types: Record<string, string> = {
@@ -175,7 +175,7 @@ export type DescribeOptions = {
  * values is repeated. At most 100 unless said otherwise; a last one then counts the rest, which nobody put into words.
  */
 export const describeIssues = (error: { issues: readonly Issue[] }, options: DescribeOptions = {}): string[] => {
-  const { schema, prefix = "", whole = "body", most = mostMessages } = options;
+  const { schema, prefix = "", whole = "body", most = maxMessages } = options;
   const name = (path: readonly PropertyKey[]) =>
     [prefix, dotted(path)].filter((part) => part !== "").join(".") || whole;
 

@@ -4,16 +4,16 @@ import { HeraldError } from "./herald-error.ts";
 export type FairGate = {
   /**
    * Waits for so many places, or all that a key may have, and resolves to what gives them back. Calling that twice does nothing.
-   * `isGone` says that nobody needs the places any more: then it rejects with `service-away` when its turn comes. Rejects with
-   * `rate-limited` when the key's line is full, and with `service-away` when too many wait in all.
+   * `isGone` says that nobody needs the places any more: then it rejects with `service-unavailable` when its turn comes. Rejects with
+   * `rate-limited` when the key's line is full, and with `service-unavailable` when too many wait in all.
    */
   enter(key: string, places: number, isGone?: () => boolean): Promise<() => void>;
   /**
    * Waits for one place, and takes so many more as the key's share has free then, up to `most`. However many wait, it waits behind them:
-   * for work that is on disk. Rejects with `service-away` when the service stops.
+   * for work that is on disk. Rejects with `service-unavailable` when the service stops.
    */
   enterUpTo(key: string, most: number): Promise<{ readonly places: number; readonly leave: () => void }>;
-  /** The service stops: who waits, and who comes from now on, gets HeraldError `service-away`, which gives their messages back. */
+  /** The service stops: who waits, and who comes from now on, gets HeraldError `service-unavailable`, which gives their messages back. */
   close(): void;
 };
 
@@ -123,7 +123,9 @@ export const createFairGate = ({ total, perKey, line: most }: Limits): FairGate 
       });
     return waiting < most.total
       ? undefined
-      : new HeraldError("service-away", "too many requests are waiting to be answered", { retryAfterSeconds: 1 });
+      : new HeraldError("service-unavailable", "too many requests are waiting to be answered", {
+          retryAfterSeconds: 1,
+        });
   };
 
   /** Resolves to the places that it got: `least`, or up to `most` of what is free. */
@@ -171,5 +173,6 @@ type Waiter = {
   readonly refuse: (error: HeraldError) => void;
 };
 
-const stopping = () => new HeraldError("service-away", "the service is stopping");
-const tooLate = () => new HeraldError("service-away", "the time to answer had passed before the request's turn came");
+const stopping = () => new HeraldError("service-unavailable", "the service is stopping");
+const tooLate = () =>
+  new HeraldError("service-unavailable", "the time to answer had passed before the request's turn came");

@@ -33,8 +33,8 @@ test("nobody gets in any more when it is closed, and who is inside may leave", a
   const leave = await gate.enter("a", 1);
   const waiting = gate.enter("b", 1);
   gate.close();
-  await expect(waiting).rejects.toMatchObject({ code: "service-away" });
-  await expect(gate.enter("a", 1)).rejects.toMatchObject({ code: "service-away" });
+  await expect(waiting).rejects.toMatchObject({ code: "service-unavailable" });
+  await expect(gate.enter("a", 1)).rejects.toMatchObject({ code: "service-unavailable" });
   leave();
 });
 
@@ -120,10 +120,10 @@ test("who waits too long loses the turn, and makes room in a line that is full",
   const late = [1, 2].map(() => gate.enter("a", 1, () => gone).catch((error: unknown) => error));
   await expect(gate.enter("a", 1)).rejects.toMatchObject({ code: "rate-limited", retryAfterSeconds: 1 });
   const other = gate.enter("b", 1);
-  await expect(gate.enter("c", 1)).rejects.toMatchObject({ code: "service-away", retryAfterSeconds: 1 });
+  await expect(gate.enter("c", 1)).rejects.toMatchObject({ code: "service-unavailable", retryAfterSeconds: 1 });
   gone = true;
   const next = gate.enter("a", 1);
-  for (const one of await Promise.all(late)) expect(one).toMatchObject({ code: "service-away" });
+  for (const one of await Promise.all(late)) expect(one).toMatchObject({ code: "service-unavailable" });
   leave();
   (await other)();
   (await next)();

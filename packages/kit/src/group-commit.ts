@@ -158,4 +158,4 @@ export const createGroupCommit = <Item, Result>(
 };
 
 const isAway = (error: unknown): boolean =>
-  error instanceof HeraldError && (error.code === "bus-away" || error.code === "database-away");
+  error instanceof HeraldError && (error.code === "bus-unavailable" || error.code === "database-unavailable");

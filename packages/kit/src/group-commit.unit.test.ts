@@ -110,16 +110,19 @@ describe("a group commit", () => {
     expect(await Promise.all(outcomes)).toEqual(["disk", "written"]);
   });
 
-  test.each(["bus-away", "database-away"] as const)("does not let those behind wait out a %s", async (code) => {
-    const { groups, commit, settle } = writer();
-    const outcomes = [1, 2, 3].map((item) => commit(item).catch((error: HeraldError) => error.code));
-    await settle(() => groups[0]?.fail(new HeraldError(code, "away")));
-    expect(await Promise.all(outcomes)).toEqual([code, code, code]);
-    expect(groups).toHaveLength(1);
-    const after = commit(4);
-    await settle(() => groups[1]?.succeed());
-    await after;
-  });
+  test.each(["bus-unavailable", "database-unavailable"] as const)(
+    "does not let those behind wait out a %s",
+    async (code) => {
+      const { groups, commit, settle } = writer();
+      const outcomes = [1, 2, 3].map((item) => commit(item).catch((error: HeraldError) => error.code));
+      await settle(() => groups[0]?.fail(new HeraldError(code, "unavailable")));
+      expect(await Promise.all(outcomes)).toEqual([code, code, code]);
+      expect(groups).toHaveLength(1);
+      const after = commit(4);
+      await settle(() => groups[1]?.succeed());
+      await after;
+    },
+  );
 
   test("holds no more bytes than it may, those that are being written included", async () => {
     const { groups, commit, settle } = writer({ maxBytes: 100 });
@@ -130,8 +133,8 @@ describe("a group commit", () => {
     const taken = [commit(3, 60), commit(4, 40)];
     await expect(commit(5, 1)).rejects.toMatchObject({ code: "queue-full" });
     const away = taken.map((written) => written.catch((error: HeraldError) => error.code));
-    await settle(() => groups.shift()?.fail(new HeraldError("bus-away", "away")));
-    expect(await Promise.all(away)).toEqual(["bus-away", "bus-away"]);
+    await settle(() => groups.shift()?.fail(new HeraldError("bus-unavailable", "unavailable")));
+    expect(await Promise.all(away)).toEqual(["bus-unavailable", "bus-unavailable"]);
     const after = commit(6, 100);
     await settle(() => groups.shift()?.succeed());
     await after;

@@ -25,7 +25,7 @@ const outcome = async (check: Check): Promise<string | undefined> => {
   try {
     const result = await Promise.race([Promise.resolve().then(check), late]);
     if (result === true) return undefined;
-    return result === false ? "it is away" : result;
+    return result === false ? "it is unavailable" : result;
   } catch {
     // What it threw may name hosts and users; the log has it from where it happened.
     return "the check failed";

@@ -12,7 +12,7 @@ test("says which check fails, why, and since when it was seen to", async () => {
   const health = createHealth(
     {
       database: () => up,
-      bus: () => (up ? true : "the bus is away"),
+      bus: () => (up ? true : "the bus is unavailable"),
       index: async () => {
         if (!up) throw new Error("mongodb://user:password@host");
         return true;
@@ -28,8 +28,8 @@ test("says which check fails, why, and since when it was seen to", async () => {
   expect(await health.ready()).toEqual({
     ready: false,
     failing: [
-      { check: "database", since, reason: "it is away" },
-      { check: "bus", since, reason: "the bus is away" },
+      { check: "database", since, reason: "it is unavailable" },
+      { check: "bus", since, reason: "the bus is unavailable" },
       { check: "index", since, reason: "the check failed" },
     ],
   });

@@ -31,13 +31,13 @@ export class HeraldError extends Error {
 }
 
 /** A broker or a database that restarts is back after about this long. */
-const awayRetrySeconds = 5;
+const unavailableRetrySeconds = 5;
 /** Shortest wait that the header can say. */
 const busyRetrySeconds = 1;
 
 const retryAfter = (error: HeraldError): number | undefined => {
   const { status } = errors[error.code];
-  if (status === 503) return error.retryAfterSeconds ?? awayRetrySeconds;
+  if (status === 503) return error.retryAfterSeconds ?? unavailableRetrySeconds;
   if (status === 429) return error.retryAfterSeconds ?? busyRetrySeconds;
   return error.retryAfterSeconds;
 };

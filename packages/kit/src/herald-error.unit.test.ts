@@ -50,5 +50,5 @@ test("an error without messages says its title, so that no answer has an empty l
 
 test("the cause is kept for the log", () => {
   const cause = new Error("why");
-  expect(new HeraldError("bus-away", "the bus is away", { cause }).cause).toBe(cause);
+  expect(new HeraldError("bus-unavailable", "the bus is unavailable", { cause }).cause).toBe(cause);
 });

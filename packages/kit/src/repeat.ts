@@ -9,7 +9,7 @@ export type Repeating = {
 
 /**
  * Runs a task now and then again and again, `everyMs` after its end. A task that fails is logged and runs the next time; while
- * something is away it fails quietly. Stopping aborts its signal and waits for it.
+ * something is unavailable it fails quietly. Stopping aborts its signal and waits for it.
  */
 export const repeat = (
   what: string,
@@ -25,8 +25,8 @@ export const repeat = (
     try {
       await task(signal);
     } catch (err) {
-      const away = err instanceof HeraldError && err.code.endsWith("-away");
-      if (!signal.aborted) log[away ? "debug" : "error"]({ err, what }, "a task in the background failed");
+      const unavailable = err instanceof HeraldError && err.code.endsWith("-unavailable");
+      if (!signal.aborted) log[unavailable ? "debug" : "error"]({ err, what }, "a task in the background failed");
     }
     if (!signal.aborted) timer = setTimeout(begin, everyMs);
   };

@@ -9,12 +9,12 @@ const logged = () => {
   return { lines, log: createLogger({ service: "test", level: "info", destination }) };
 };
 
-test("runs again after a failure, and says so unless something is away", async () => {
+test("runs again after a failure, and says so unless something is unavailable", async () => {
   const { lines, log } = logged();
   let runs = 0;
   const repeating = repeat("test", 1, log, async () => {
     runs++;
-    if (runs === 1) throw new HeraldError("database-away", "away");
+    if (runs === 1) throw new HeraldError("database-unavailable", "unavailable");
     if (runs === 2) throw new Error("a fault");
   });
   await eventually(() => expect(runs).toBeGreaterThan(3));

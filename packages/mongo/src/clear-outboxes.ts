@@ -1,7 +1,7 @@
 import type { AnyBulkWriteOperation, Collection, Document } from "mongodb";
 import { anyOf } from "./any-of.ts";
+import type { Out } from "./batch-outboxes.ts";
 import { retryConflicts } from "./conflicts.ts";
-import type { Out } from "./gather-outboxes.ts";
 
 /** What an outbox needs to know of an event; the rest is between who writes and who publishes it. */
 export type OutboxEntry = { readonly id: string; readonly at: Date };

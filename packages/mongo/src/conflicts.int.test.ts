@@ -1,8 +1,8 @@
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
 import { MongoBulkWriteError, MongoServerError } from "mongodb";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { guardStore } from "./away.ts";
 import { areDuplicateKeys, isConflict, isDuplicateKey, retryConflicts, upsertOnce } from "./conflicts.ts";
+import { guardStore } from "./unavailable.ts";
 
 let database: FreshDatabase;
 beforeAll(async () => {
@@ -40,7 +40,7 @@ test("a conflict is tried again, a few times; anything else is not", async () =>
   expect(runs).toBe(4);
   runs = 0;
   await expect(retryConflicts(failing(conflict, 100))).rejects.toMatchObject({
-    code: "database-away",
+    code: "database-unavailable",
     cause: conflict,
     retryAfterSeconds: 1,
   });
@@ -59,7 +59,7 @@ test("tries within tries are six in all", async () => {
   const store = guardStore({ write: () => retryConflicts(lost), upsert: () => upsertOnce(lost) });
   for (const write of Object.values(guardStore(store))) {
     runs = 0;
-    await expect(write()).rejects.toMatchObject({ code: "database-away" });
+    await expect(write()).rejects.toMatchObject({ code: "database-unavailable" });
     expect(runs).toBe(6);
   }
 });

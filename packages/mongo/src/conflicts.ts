@@ -40,7 +40,7 @@ export const isConflict = (error: unknown): boolean =>
   refusals(error).some(isCollision) || (error instanceof MongoBulkWriteError && isCollision(error));
 
 /** Each deadlock takes PostgreSQL a second to notice; a handful of tries outlasts any crowd that is not a fault. */
-const mostTries = 6;
+const maxTries = 6;
 /** Spread wide and wider: those that come back together meet again. */
 const waitMs = (tries: number): number => Math.random() * Math.min(250 * 2 ** (tries - 1), 1_000);
 
@@ -49,14 +49,14 @@ const busySeconds = 1;
 
 /** What a conflict is to a caller who does not try again, or has tried often enough. */
 export const databaseBusy = (cause: unknown): HeraldError =>
-  new HeraldError("database-away", "the database is busy with other writes of the same; try again", {
+  new HeraldError("database-unavailable", "the database is busy with other writes of the same; try again", {
     cause,
     retryAfterSeconds: busySeconds,
   });
 
 /**
  * Runs something repeatable, up to six times in all, after a short random wait each time that it lost to another write. Throws
- * HeraldError `database-away` when it lost each time, which nothing around it takes for a conflict: six tries within six are six.
+ * HeraldError `database-unavailable` when it lost each time, which nothing around it takes for a conflict: six tries within six are six.
  */
 export const retryConflicts = async <T>(fn: () => T | Promise<T>): Promise<T> => {
   for (let tries = 1; ; tries++) {
@@ -64,7 +64,7 @@ export const retryConflicts = async <T>(fn: () => T | Promise<T>): Promise<T> =>
       return await fn();
     } catch (error) {
       if (!isConflict(error)) throw error;
-      if (tries >= mostTries) throw databaseBusy(error);
+      if (tries >= maxTries) throw databaseBusy(error);
     }
     await sleep(waitMs(tries));
   }

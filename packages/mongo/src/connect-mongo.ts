@@ -42,7 +42,7 @@ export type MongoOptions = {
 const nameOf = (error: unknown): string => (error instanceof Error ? error.name : "unknown");
 
 /**
- * A connection to one database. Does not wait for it and does not fail when it is away: services start in any order.
+ * A connection to one database. Does not wait for it and does not fail when it is unavailable: services start in any order.
  * It says in the log when it waits and when the waiting is over. Writes are acknowledged by a majority, from the journal.
  */
 export const connectMongo = ({ url, database, log, appName }: MongoOptions): MongoHandle => {

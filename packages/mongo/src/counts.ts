@@ -9,7 +9,7 @@ const oldestMs = 10_000;
 /** From this age on it is counted anew in the background, so that whoever pages on need not wait. */
 const refreshMs = 5_000;
 /** Large sets whose counts are remembered: about 200 bytes each. */
-const mostRemembered = 1_000;
+const maxRemembered = 1_000;
 
 type Remembered = { count: number; at: number };
 
@@ -33,7 +33,7 @@ export const createCounts = (now: () => number = Date.now): Counts => {
   const remember = (key: string, value: Remembered) => {
     remembered.delete(key);
     remembered.set(key, value);
-    if (remembered.size <= mostRemembered) return;
+    if (remembered.size <= maxRemembered) return;
     const [oldest] = remembered.keys();
     if (oldest !== undefined) remembered.delete(oldest);
   };

@@ -1,7 +1,7 @@
 import type { Collection, Db } from "mongodb";
-import { guardStore } from "./away.ts";
 import { upsertOnce } from "./conflicts.ts";
 import { ensureIndexes, type IndexSpec, indexName } from "./ensure-indexes.ts";
+import { guardStore } from "./unavailable.ts";
 
 /** That a user was erased: the user's key, and never the id. */
 export type Erasure = {
@@ -29,7 +29,7 @@ const idOf = ({ projectId, key }: Pick<Erasure, "projectId" | "key">): string =>
 
 export type ErasureStore = ReturnType<typeof createErasureStore>;
 
-/** Which users were erased not long ago. Every function throws `database-away` when the database is. */
+/** Which users were erased not long ago. Every function throws `database-unavailable` when the database is. */
 export const createErasureStore = (db: Db) => {
   const erasures: Collection<ErasureDocument> = db.collection("erasures");
   return guardStore({

@@ -1,8 +1,8 @@
 import { createDeadline, withinDeadline } from "@herald/kit";
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { awayAsError } from "./away.ts";
 import { forCaller } from "./for-caller.ts";
+import { unavailableAsError } from "./unavailable.ts";
 
 let database: FreshDatabase;
 beforeAll(async () => {
@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-test("the server stops a read when its caller waits no longer, and says so as one that is away", async () => {
+test("the server stops a read when its caller waits no longer, and says so as one that is unavailable", async () => {
   const rows = database.client.db(database.name).collection("rows");
   const padding = "x".repeat(200);
   for (let page = 0; page < 10; page++)
@@ -20,8 +20,8 @@ test("the server stops a read when its caller waits no longer, and says so as on
       .aggregate([{ $group: { _id: "$n", of: { $push: "$padding" } } }, { $sort: { of: -1 } }], forCaller())
       .toArray();
   expect(await withinDeadline(createDeadline(60_000), read)).toHaveLength(5_000);
-  await expect(withinDeadline(createDeadline(5), () => awayAsError(read))).rejects.toMatchObject({
-    code: "database-away",
+  await expect(withinDeadline(createDeadline(5), () => unavailableAsError(read))).rejects.toMatchObject({
+    code: "database-unavailable",
   });
   expect(await read()).toHaveLength(5_000);
 });

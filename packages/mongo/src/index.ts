@@ -1,6 +1,14 @@
 export { decodeAfter, encodeAfter } from "./after-key.ts";
 export { anyOf } from "./any-of.ts";
-export { awayAsError, guardStore, isAway } from "./away.ts";
+export {
+  findBatched,
+  type Inserted,
+  inOneCommand,
+  insertBatched,
+  insertEach,
+  type Updated,
+  updateBatched,
+} from "./batched.ts";
 export type { OutboxEntry } from "./clear-outboxes.ts";
 export { areDuplicateKeys, isConflict, isDuplicateKey, retryConflicts, upsertOnce } from "./conflicts.ts";
 export { connectMongo, type MongoHandle, type MongoOptions } from "./connect-mongo.ts";
@@ -29,12 +37,4 @@ export {
   runRetention,
   startRetention,
 } from "./retention.ts";
-export {
-  findTogether,
-  type Inserted,
-  inOneCommand,
-  insertEach,
-  insertTogether,
-  type Updated,
-  updateTogether,
-} from "./together.ts";
+export { guardStore, isAway, unavailableAsError } from "./unavailable.ts";

@@ -89,7 +89,7 @@ test("a tombstone goes with its last event, and not before", async () => {
   let fail = true;
   const outbox = create({
     publish: async ({ id }) => {
-      if (id === "2" && fail) throw new HeraldError("bus-away", "the bus is away");
+      if (id === "2" && fail) throw new HeraldError("bus-unavailable", "the bus is unavailable");
       published.push(id);
     },
   });
@@ -170,7 +170,7 @@ test("what was added since it was announced stays, and is announced alone", asyn
 test("an announcement that the bus does not take stays in the document, and the log says so without it", async () => {
   const outbox = create({
     publish: async ({ id }) => {
-      if (id === "2") throw new HeraldError("bus-away", "the bus is away");
+      if (id === "2") throw new HeraldError("bus-unavailable", "the bus is unavailable");
       published.push(id);
     },
   });
@@ -184,10 +184,10 @@ test("an announcement that the bus does not take stays in the document, and the 
   expect(lines.join()).not.toContain("registered");
 });
 
-test("flush does not throw when the bus is away; the events stay, and the log says so without them", async () => {
+test("flush does not throw when the bus is unavailable; the events stay, and the log says so without them", async () => {
   await devices.insertOne(device("a", entry("1")));
   await create({
-    publish: () => Promise.reject(new HeraldError("bus-away", "the bus is away")),
+    publish: () => Promise.reject(new HeraldError("bus-unavailable", "the bus is unavailable")),
   }).flush(devices, { _id: "a", projectId: "p" });
   expect((await stored("a"))?.outbox).toHaveLength(1);
   expect(lines.join("")).toContain("events stay in the outbox");
@@ -245,14 +245,14 @@ test("what cannot be published does not stand in the way of what came later", as
   expect(published).toEqual(["good"]);
 });
 
-test("with the bus away the sweep gives up at once, says so once, and goes on when it is back", async () => {
+test("while the bus is unavailable the sweep gives up at once, says so once, and goes on when it is back", async () => {
   await devices.insertMany(Array.from({ length: 300 }, (_, index) => device(`d${index}`, entry(`e${index}`, long()))));
   let away = true;
   let tries = 0;
   const outbox = create({
     publish: async ({ id }) => {
       tries++;
-      if (away) throw new HeraldError("bus-away", "the bus is away");
+      if (away) throw new HeraldError("bus-unavailable", "the bus is unavailable");
       published.push(id);
     },
     sweepEveryMs: 10,

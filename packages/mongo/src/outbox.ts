@@ -1,9 +1,9 @@
 import { HeraldError, type Logger } from "@herald/kit";
 import type { AnyBulkWriteOperation, Collection, Document } from "mongodb";
+import { type BatchOutboxes, batchOutboxes } from "./batch-outboxes.ts";
 import { byId, type Carrier, clearing, clearOutboxes, type OutboxEntry } from "./clear-outboxes.ts";
 import { retryConflicts } from "./conflicts.ts";
 import { type IndexSpec, indexName } from "./ensure-indexes.ts";
-import { type GatherOutboxes, gatherOutboxes } from "./gather-outboxes.ts";
 
 /** Every collection with an outbox needs this index: the sweep finds what a crash left by it. */
 export const outboxIndex: IndexSpec = {
@@ -66,7 +66,7 @@ const concurrency = 64;
 /** Documents that are read, published and cleared together. */
 const chunk = 500;
 /** A sweep that was held up does not keep the next ones from looking. */
-const mostChunks = 20;
+const maxChunks = 20;
 
 type Settled = { cleared: number; kept: number; error?: unknown };
 type Opened<Entry> = { readonly collection: Collection<Carrier<Entry>>; readonly tombstone?: string | undefined };
@@ -78,7 +78,7 @@ type Opened<Entry> = { readonly collection: Collection<Carrier<Entry>>; readonly
 export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<Entry>): Outbox<Entry> => {
   const { collections, publish, log, sweepEveryMs = 2_000, graceMs = 5_000 } = options;
   const running = new Set<Promise<unknown>>();
-  const gathered = new Map<string, GatherOutboxes>();
+  const gathered = new Map<string, BatchOutboxes>();
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
 
@@ -105,7 +105,7 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
     return { published };
   };
 
-  /** Publishes and clears some documents. When the bus is away the rest is not tried. */
+  /** Publishes and clears some documents. When the bus is unavailable the rest is not tried. */
   const settle = async (
     { collection, tombstone }: Opened<Entry>,
     docs: readonly Carrier<Entry>[],
@@ -125,8 +125,8 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
       }
     };
     await Promise.all(Array.from({ length: Math.min(concurrency, docs.length) }, worker));
-    const inOrder = [...writes.keys()].sort(byId).flatMap((doc) => writes.get(doc) ?? []);
-    if (inOrder.length > 0) await retryConflicts(() => collection.bulkWrite(inOrder, { ordered: true }));
+    const keyedMutex = [...writes.keys()].sort(byId).flatMap((doc) => writes.get(doc) ?? []);
+    if (keyedMutex.length > 0) await retryConflicts(() => collection.bulkWrite(keyedMutex, { ordered: true }));
     return settled;
   };
 
@@ -152,11 +152,11 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
     }
   };
 
-  const gatherOf = (collection: AnyCollection): GatherOutboxes => {
+  const gatherOf = (collection: AnyCollection): BatchOutboxes => {
     const { collectionName } = collection;
     const known = gathered.get(collectionName);
     if (known) return known;
-    const made = gatherOutboxes((documents) =>
+    const made = batchOutboxes((documents) =>
       clearOutboxes(collection as unknown as Collection<Carrier<OutboxEntry>>, documents).catch((err: unknown) =>
         log.warn({ err, collection: collectionName }, "events that are out stay in the outbox for now"),
       ),
@@ -176,7 +176,7 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
 
   const sweepCollection = async (opened: Opened<Entry>): Promise<Settled> => {
     const all: Settled = { cleared: 0, kept: 0 };
-    for (let round = 0; round < mostChunks && !stopped; round++) {
+    for (let round = 0; round < maxChunks && !stopped; round++) {
       const docs = await find(
         opened,
         // The partial index is used only if the query says that there is an outbox.
@@ -207,7 +207,7 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
       }
     }
     if (cleared > 0) log.info({ cleared }, "the sweep published what was left in outboxes");
-    // Once when it begins: while a broker is away, every sweep fails.
+    // Once when it begins: while a broker is unavailable, every sweep fails.
     if (failure !== undefined && !failing)
       log.warn({ err: failure }, "the sweep could not publish all that was left in outboxes");
     failing = failure !== undefined;
@@ -245,4 +245,4 @@ const opened = <Entry>({ collection, tombstone }: OutboxCollection): Opened<Entr
   tombstone,
 });
 
-const isBusAway = (error: unknown): boolean => error instanceof HeraldError && error.code === "bus-away";
+const isBusAway = (error: unknown): boolean => error instanceof HeraldError && error.code === "bus-unavailable";

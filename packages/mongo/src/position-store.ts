@@ -1,6 +1,6 @@
 import type { Collection, Db } from "mongodb";
-import { guardStore } from "./away.ts";
 import { upsertOnce } from "./conflicts.ts";
+import { guardStore } from "./unavailable.ts";
 
 type PositionDocument = {
   /** The durable. */
@@ -9,7 +9,7 @@ type PositionDocument = {
   readonly position: number;
 };
 
-/** Where the durables of a stream were that forgets its oldest. Throws `database-away` when the database is. */
+/** Where the durables of a stream were that forgets its oldest. Throws `database-unavailable` when the database is. */
 export const createPositionStore = (db: Db) => {
   const stored: Collection<PositionDocument> = db.collection("positions");
   return guardStore({

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { type Logger, type Repeating, repeat } from "@herald/kit";
 import type { Collection, Db, Document, Filter, Sort } from "mongodb";
-import { guardStore } from "./away.ts";
 import { upsertOnce } from "./conflicts.ts";
+import { guardStore } from "./unavailable.ts";
 
 /** What one batch removed. `more`: there may be another, from `after` on where the rule walks. */
 export type RemovedBatch = { readonly removed: number; readonly more: boolean; readonly after?: string | undefined };
@@ -49,7 +49,7 @@ export const retentionBatch = 2_000;
 const claimCollection = (db: Db): Collection<ClaimDocument> => db.collection("retentionClaims");
 
 /**
- * From when on nothing was removed by a rule: undefined where nothing ever was. Throws `database-away` when the database is.
+ * From when on nothing was removed by a rule: undefined where nothing ever was. Throws `database-unavailable` when the database is.
  */
 export const removedBefore = guardStore({
   read: async (db: Db, rule: string): Promise<Date | undefined> =>

@@ -71,7 +71,7 @@ export type ServiceOptions = {
 };
 
 export type Service = {
-  /** Resolves when it takes messages. Waits, alive and not ready, for a broker and a database that are away. */
+  /** Resolves when it takes messages. Waits, alive and not ready, for a broker and a database that are unavailable. */
   readonly start: () => Promise<void>;
   /** True when all of it went well within the deadline. Also while it still starts. */
   readonly stop: () => Promise<boolean>;
@@ -105,7 +105,7 @@ export const createService = (options: ServiceOptions): Service => {
     const health = createHealth({
       bus: () => busReady(bus),
       consumers: () => (consuming !== undefined && consumersReady(consuming)) || "not every durable is there",
-      database: async () => (await mongo.ping()) || "the database is away",
+      database: async () => (await mongo.ping()) || "the database is unavailable",
       // Nothing is asked of it to prepare before the bus is there.
       indexes: () => (parts !== undefined && mongo.prepared()) || "the indexes are not made yet",
     });

@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 export type FaultyProxy = {
   /** The target's URL with the proxy's address in it. */
   url: string;
-  /** The dependency is away: open connections break, new ones are refused. */
+  /** The dependency is unavailable: open connections break, new ones are refused. */
   cut: () => Promise<void>;
   /** It answers again, on the same port. */
   heal: () => Promise<void>;

@@ -1,7 +1,4 @@
 import {
-  type Answering,
-  answer,
-  ask,
   type Bus,
   closeBus,
   connectBus,
@@ -11,7 +8,10 @@ import {
   defineDeadLetterHandler,
   defineHandler,
   ensureStreams,
+  handleRequest,
   publish,
+  type RequestListener,
+  sendRequest,
 } from "@herald/bus";
 import {
   busUsers,
@@ -51,7 +51,7 @@ let bus: Bus;
 let app: ReturnType<typeof createApp>;
 let listening: Awaited<ReturnType<typeof consume>>;
 /** As dispatch answers, which knows of no users. */
-let dispatch: Answering;
+let dispatch: RequestListener;
 /** Every `notification.opened` that a consumer outside of Herald gets, by notification. */
 const heard: { id: string; data: DataOf<typeof NotificationOpenedV1> }[] = [];
 
@@ -65,7 +65,7 @@ beforeAll(async () => {
   proxy = await faultyProxy(database.url);
   bus = await connectBus({ url: broker.url, name: "test", inboxPrefix: busUsers.gateway.inboxPrefix, log });
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
-  dispatch = answer(bus, UsersOfDeliveries, async ({ deliveries }) => ({ users: deliveries.map(() => null) }));
+  dispatch = handleRequest(bus, UsersOfDeliveries, async ({ deliveries }) => ({ users: deliveries.map(() => null) }));
   app = createApp(configFor(proxy.url));
   await app.start();
   const listener = defineHandler({
@@ -76,7 +76,7 @@ beforeAll(async () => {
     },
   });
   const burier = defineDeadLetterHandler({
-    durable: "dispatch-bury",
+    durable: "dispatch-dead-letters",
     async handle({ data }) {
       buried.push(data);
     },
@@ -105,7 +105,7 @@ const sample = (devices = 1) => {
 let messages = 0;
 const report = (data: DataOf<typeof OpenGroupV1>) => publish(bus, OpenGroupV1, data, { id: `m${messages++}` });
 const count = async (projectId: string, notificationId: string) => {
-  const { counts } = await ask(bus, CountOpens, { projectId, notificationIds: [notificationId] } as never);
+  const { counts } = await sendRequest(bus, CountOpens, { projectId, notificationIds: [notificationId] } as never);
   return counts[notificationId];
 };
 const heardOf = (notificationId: string) => heard.filter(({ data }) => data.notificationId === notificationId);
@@ -124,7 +124,7 @@ describe("an open", () => {
       data: { projectId, ...open },
     });
     const asked = { projectId, notificationId, deviceIds: [open.deviceId, newDeviceId(now())] };
-    expect(await ask(bus, OpensOfDevices, asked)).toEqual({ openedAt: { [open.deviceId]: open.openedAt } });
+    expect(await sendRequest(bus, OpensOfDevices, asked)).toEqual({ openedAt: { [open.deviceId]: open.openedAt } });
   });
 
   test("reported again counts once, keeps its first time and is told once", async () => {
@@ -138,7 +138,7 @@ describe("an open", () => {
     await eventually(() => expect(heardOf(after.notificationId)).toHaveLength(1));
     expect(await count(projectId, notificationId)).toBe(2);
     expect(heardOf(notificationId)).toHaveLength(2);
-    const { openedAt } = await ask(bus, OpensOfDevices, {
+    const { openedAt } = await sendRequest(bus, OpensOfDevices, {
       projectId,
       notificationId,
       deviceIds: opens.map(({ deviceId }) => deviceId),
@@ -177,11 +177,11 @@ describe("an open", () => {
     await eventually(async () => expect(await collection.countDocuments({ notificationId, emitted: false })).toBe(0));
   });
 
-  test("waits for a database that is away, and is lost by nothing", async () => {
+  test("waits for a database that is unavailable, and is lost by nothing", async () => {
     const { projectId, notificationId, opens } = sample(5);
     await proxy.cut();
     await report({ projectId, opens });
-    await expect(count(projectId, notificationId)).rejects.toMatchObject({ code: "database-away" });
+    await expect(count(projectId, notificationId)).rejects.toMatchObject({ code: "database-unavailable" });
     await proxy.heal();
     await eventually(async () => expect(await count(projectId, notificationId)).toBe(5), { timeoutMs: 20_000 });
     await eventually(() => expect(heardOf(notificationId)).toHaveLength(5));

@@ -1,16 +1,16 @@
 import { shareEvents } from "@herald/bus";
 import { createErasureStore, startRetention } from "@herald/mongo";
 import { type EraseRows, eraseUser, type Ground, keepErasing, type ServiceParts } from "@herald/service";
-import { answerOpens } from "./answers/opens.ts";
-import { answerStats } from "./answers/stats.ts";
 import type { AnalyticsConfig } from "./config.ts";
 import { erasePayload } from "./domain/erase-payload.ts";
 import { emitOpens } from "./emit-opens.ts";
 import { createFolding } from "./fold-contributions.ts";
-import { dropProject } from "./handlers/drop-project.ts";
+import { deleteProject } from "./handlers/delete-project.ts";
 import { recordEvents } from "./handlers/record-events.ts";
 import { recordOpens } from "./handlers/record-opens.ts";
 import { retentionRules } from "./jobs/retention.ts";
+import { answerOpens } from "./requests/opens.ts";
+import { answerStats } from "./requests/stats.ts";
 import { createContributionStore } from "./stores/contribution-store.ts";
 import { createNoticeStore } from "./stores/notice-store.ts";
 import { createOpenStore } from "./stores/open-store.ts";
@@ -48,7 +48,14 @@ export const assemble = (config: AnalyticsConfig, ground: Ground & WebhookOverri
     handlers: [
       ...recordOpens(opens, folding.count, notices, emit),
       recordEvents(folding.count, notices, webhooks.makeMessages),
-      dropProject([opens, contributions, rollups, notices, ...webhooks.stores, { removePage: erasures.removeProject }]),
+      deleteProject([
+        opens,
+        contributions,
+        rollups,
+        notices,
+        ...webhooks.stores,
+        { removePage: erasures.removeProject },
+      ]),
       eraseUser("analytics-erase-user", erasing),
     ],
     begin: () => {

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { answer, ask, type Bus, closeBus, connectBus, ensureStreams, publish } from "@herald/bus";
+import { type Bus, closeBus, connectBus, ensureStreams, handleRequest, publish, sendRequest } from "@herald/bus";
 import {
   busUsers,
   type DataOf,
@@ -106,7 +106,7 @@ export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.05 });
   // As dispatch answers that knows of no users.
   const users = new Map<string, string>();
-  const answering = answer(bus, UsersOfDeliveries, async ({ deliveries }) => ({
+  const answering = handleRequest(bus, UsersOfDeliveries, async ({ deliveries }) => ({
     users: deliveries.map(({ deviceId }) => users.get(deviceId) ?? null),
   }));
   const db = database.client.db(database.name);
@@ -114,7 +114,7 @@ export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean
   const newApp = () => createApp(readConfig(AnalyticsConfig, environment));
 
   const stats = (projectId: ProjectId, request: Partial<StatsRequest> = {}) =>
-    ask(bus, GetStats, {
+    sendRequest(bus, GetStats, {
       projectId,
       request: {
         from: "2030-03-30T12:00:00.000Z",

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import { ask, publish } from "@herald/bus";
+import { publish, sendRequest } from "@herald/bus";
 import { CountOpens, DeliveryAcceptedV1, NotificationOpenedV1, OpenGroupV1, type Platform } from "@herald/contracts";
 import { eventually, readStream } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -108,7 +108,7 @@ test(
             const range = { to: "2030-04-01T00:00:00.000Z", notificationId };
             const all = await t.stats(projectId, range);
             const each = await Promise.all(platforms.map((platform) => t.stats(projectId, { ...range, platform })));
-            const { counts } = await ask(t.bus, CountOpens, { projectId, notificationIds: [notificationId] });
+            const { counts } = await sendRequest(t.bus, CountOpens, { projectId, notificationIds: [notificationId] });
             return {
               sent: all.totals.sent,
               opened: all.totals.opened,

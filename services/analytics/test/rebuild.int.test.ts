@@ -1,4 +1,4 @@
-import { ask, publish } from "@herald/bus";
+import { publish, sendRequest } from "@herald/bus";
 import {
   CountOpens,
   DeliveryAcceptedV1,
@@ -36,7 +36,7 @@ const everything = async ({ projectId, notificationId }: Subject, range: { from?
   const series = await Promise.all(
     asked.map((platform) => t.stats(projectId, { ...range, notificationId, ...(platform ? { platform } : {}) })),
   );
-  const opens = await ask(t.bus, CountOpens, { projectId, notificationIds: [notificationId] });
+  const opens = await sendRequest(t.bus, CountOpens, { projectId, notificationIds: [notificationId] });
   return { series, ofProject: await t.stats(projectId, range), opens };
 };
 

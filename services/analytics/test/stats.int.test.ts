@@ -1,4 +1,4 @@
-import { ask, publish } from "@herald/bus";
+import { publish, sendRequest } from "@herald/bus";
 import {
   CountOpens,
   DeliveryAcceptedV1,
@@ -127,12 +127,12 @@ describe("statistics", () => {
     expect((await t.stats(one.projectId)).series[6]).toMatchObject({ opened: 0 });
   });
 
-  test("wait for a database that is away, and miss nothing", async () => {
+  test("wait for a database that is unavailable, and miss nothing", async () => {
     const one = sample();
     await t.proxy.cut();
     await publish(t.bus, DeliveryAcceptedV1, accept(one, "2030-03-30T12:00:00Z", 5), id());
     await publish(t.bus, OpenGroupV1, opensAt(one, ["2030-03-30T12:30:00Z"]), id());
-    await expect(t.stats(one.projectId)).rejects.toMatchObject({ code: "database-away" });
+    await expect(t.stats(one.projectId)).rejects.toMatchObject({ code: "database-unavailable" });
     await t.proxy.heal();
     await eventually(async () => expect(await t.totals(one.projectId)).toEqual({ sent: 5, failed: 0, opened: 1 }), {
       timeoutMs: 30_000,
@@ -215,13 +215,13 @@ test("twelve thousand opens, in more groups than one fold takes, are all counted
   await eventually(async () => expect((await t.totals(one.projectId, wide)).opened).toBe(12_000), {
     timeoutMs: 90_000,
   });
-  expect((await ask(t.bus, CountOpens, of)).counts).toEqual({ [one.notificationId]: 12_000 });
+  expect((await sendRequest(t.bus, CountOpens, of)).counts).toEqual({ [one.notificationId]: 12_000 });
 }, 120_000);
 
 test("the opens of one notification are counted as they are, those of a page by the rollups", async () => {
   const [one, other] = [sample(), sample()];
   const opened = (notificationIds: NotificationId[]) =>
-    ask(t.bus, CountOpens, { projectId: one.projectId, notificationIds });
+    sendRequest(t.bus, CountOpens, { projectId: one.projectId, notificationIds });
   const ids = [one.notificationId, other.notificationId] as NotificationId[];
   await publish(t.bus, OpenGroupV1, opensAt(one, [acceptedAt.toISOString()]), id());
   await eventually(async () => expect((await opened(ids.slice(0, 1))).counts).toEqual({ [one.notificationId]: 1 }));

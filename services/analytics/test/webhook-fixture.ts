@@ -1,7 +1,7 @@
-import { ask, type Bus, closeBus, connectBus, ensureStreams, publishEvent } from "@herald/bus";
+import { type Bus, closeBus, connectBus, ensureStreams, publishEvent, sendRequest } from "@herald/bus";
 import {
   busUsers,
-  CreateWebhookQuestion,
+  CreateWebhookRequest,
   type EventData,
   type EventName,
   GetWebhook,
@@ -60,7 +60,7 @@ export const startWebhookTest = async (
     const nobody = { projectId: newProjectId(now()), webhookId: newWebhookId(now()) };
     // That there is no such webhook says that questions are answered.
     await eventually(() =>
-      ask(bus, GetWebhook, nobody).catch((error) => {
+      sendRequest(bus, GetWebhook, nobody).catch((error) => {
         if (error.code !== "webhook-not-found") throw error;
       }),
     );
@@ -74,17 +74,18 @@ export const startWebhookTest = async (
   ): Promise<Hook> => {
     const id = newWebhookId(now());
     const settings = { url, ...(events === undefined ? {} : { events }) };
-    const { secret } = await ask(bus, CreateWebhookQuestion, { projectId, webhookId: id, settings });
+    const { secret } = await sendRequest(bus, CreateWebhookRequest, { projectId, webhookId: id, settings });
     return { projectId, id, secret };
   };
-  const read = ({ projectId, id }: Hook): Promise<Webhook> => ask(bus, GetWebhook, { projectId, webhookId: id });
+  const read = ({ projectId, id }: Hook): Promise<Webhook> =>
+    sendRequest(bus, GetWebhook, { projectId, webhookId: id });
   const messages = async ({ projectId, id }: Hook, status?: WebhookMessageStatus): Promise<WebhookMessage[]> => {
     const page = { by: "page", page: 1, perPage: 100 } as const;
     const wanted = { projectId, webhookId: id, ...(status === undefined ? {} : { status }), page };
-    return (await ask(bus, ListWebhookMessages, wanted)).data;
+    return (await sendRequest(bus, ListWebhookMessages, wanted)).data;
   };
   const message = ({ projectId, id }: Hook, messageId: WebhookMessageId): Promise<WebhookMessageDetail> =>
-    ask(bus, GetWebhookMessage, { projectId, webhookId: id, messageId });
+    sendRequest(bus, GetWebhookMessage, { projectId, webhookId: id, messageId });
   let made = 0;
   const publish = async <Name extends EventName>(event: Name, data: EventData<Name>, id = `event-${made++}`) => {
     await publishEvent(bus, { id, event, subject: "x", at: now(), data } as OutboxEvent);

@@ -1,11 +1,11 @@
-import { ask, publishEvent } from "@herald/bus";
+import { publishEvent, sendRequest } from "@herald/bus";
 import {
-  ChangeWebhookQuestion,
+  ChangeWebhookRequest,
   DeleteWebhook,
   ListWebhooks,
   newWebhookMessageId,
   PingWebhook,
-  RecoverWebhookQuestion,
+  RecoverWebhookRequest,
   ResendWebhookMessage,
   RotateWebhookSecret,
 } from "@herald/contracts";
@@ -43,7 +43,7 @@ test("during a rotation both secrets sign; after a day the new one alone", async
     });
   };
   const named = { projectId: hook.projectId, webhookId: hook.id };
-  const rotate = (rotationId: string) => ask(system.bus, RotateWebhookSecret, { ...named, rotationId });
+  const rotate = (rotationId: string) => sendRequest(system.bus, RotateWebhookSecret, { ...named, rotationId });
   const unseen = await rotate("first");
   // Its answer was lost: the repeat must not end the secret that the receiver has.
   const first = await rotate("first");
@@ -93,12 +93,12 @@ test("five days without a success disable it, with an event, and what failed can
   await eventually(async () => expect(await system.messages(hook, "failed")).toHaveLength(2));
   const seen = receiver.posts.length;
   const recover = () =>
-    ask(system.bus, RecoverWebhookQuestion, { projectId: hook.projectId, webhookId: hook.id, since });
+    sendRequest(system.bus, RecoverWebhookRequest, { projectId: hook.projectId, webhookId: hook.id, since });
   await expect(recover()).rejects.toMatchObject({ code: "webhook-disabled" });
 
   receiver.answers(200);
   const change = { projectId: hook.projectId, webhookId: hook.id, change: { enabled: true } };
-  expect(await ask(system.bus, ChangeWebhookQuestion, change)).toMatchObject({ enabled: true });
+  expect(await sendRequest(system.bus, ChangeWebhookRequest, change)).toMatchObject({ enabled: true });
   expect(await system.read(hook)).not.toHaveProperty("failing_since");
   expect(await recover()).toEqual({ messages: 2, more: false });
   await eventually(async () => expect(await system.messages(hook, "delivered")).toHaveLength(2));
@@ -127,7 +127,7 @@ test("what was delivered or failed can be sent again", async () => {
     return all;
   });
   const again = { projectId: hook.projectId, webhookId: hook.id, messageId: message?.id ?? "msg_" };
-  expect(await ask(system.bus, ResendWebhookMessage, again)).toMatchObject({ status: "waiting" });
+  expect(await sendRequest(system.bus, ResendWebhookMessage, again)).toMatchObject({ status: "waiting" });
   await eventually(async () =>
     expect(await system.messages(hook)).toEqual([expect.objectContaining({ status: "delivered", attempt_count: 2 })]),
   );
@@ -141,8 +141,8 @@ test("a test message is tried once, and says nothing about the days before", asy
   receiver.answers(500);
   const hook = await system.hook(receiver.url);
   const ping = { projectId: hook.projectId, webhookId: hook.id, messageId: newWebhookMessageId(system.now()) };
-  await ask(system.bus, PingWebhook, ping);
-  await ask(system.bus, PingWebhook, ping);
+  await sendRequest(system.bus, PingWebhook, ping);
+  await sendRequest(system.bus, PingWebhook, ping);
   await eventually(async () => expect(await system.messages(hook, "failed")).toHaveLength(1));
   expect(receiver.posts).toHaveLength(1);
   expect(JSON.parse(receiver.posts[0]?.body ?? "")).toMatchObject({
@@ -179,11 +179,11 @@ test("a webhook that is deleted takes its messages with it", async () => {
   const hook = await system.hook(receiver.url);
   await system.topicCreated(hook.projectId);
   await eventually(() => expect(receiver.posts.length).toBeGreaterThan(0));
-  await ask(system.bus, DeleteWebhook, { projectId: hook.projectId, webhookId: hook.id });
+  await sendRequest(system.bus, DeleteWebhook, { projectId: hook.projectId, webhookId: hook.id });
   const rows = system.database.client.db(system.database.name).collection("webhookMessages");
   await eventually(async () => expect(await rows.countDocuments({ webhookId: hook.id })).toBe(0));
   const page = { by: "page", page: 1, perPage: 20 } as const;
-  expect((await ask(system.bus, ListWebhooks, { projectId: hook.projectId, page })).data).toEqual([]);
+  expect((await sendRequest(system.bus, ListWebhooks, { projectId: hook.projectId, page })).data).toEqual([]);
 });
 
 test("a project that is deleted takes its webhooks with it", async () => {

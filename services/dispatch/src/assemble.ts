@@ -1,4 +1,4 @@
-import { answer, groupedPublish, groupedPublishEvent, openBucket } from "@herald/bus";
+import { groupedPublish, groupedPublishEvent, handleRequest, openBucket } from "@herald/bus";
 import {
   CountBacklog,
   type Lane,
@@ -25,11 +25,11 @@ import { chunkSize } from "./delivery/push-devices.ts";
 import { createSchedule } from "./delivery/schedule.ts";
 import { createSmallSend } from "./delivery/small-send.ts";
 import { placesOfBatch } from "./domain/places.ts";
-import { buryDead } from "./handlers/bury-dead.ts";
+import { buryDead } from "./handlers/dead-letters.ts";
+import { deleteProject } from "./handlers/delete-project.ts";
 import { deliverBatch, deliverDurables } from "./handlers/deliver-batch.ts";
 import { deliverSendGroup, deliverSingleSend } from "./handlers/deliver-send-group.ts";
 import { drainBacklog } from "./handlers/drain-backlog.ts";
-import { dropProject } from "./handlers/drop-project.ts";
 import { finishExpansion } from "./handlers/finish-expansion.ts";
 import { startNotification } from "./handlers/start-notification.ts";
 import { wakeDue } from "./handlers/wake-due.ts";
@@ -280,7 +280,9 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
       ...answerProviders({ bus, ...changed }),
       ...answerVapidKeys({ bus, credentials, records, pool, now }),
       ...answerReplays({ bus, notifications, deliveries }),
-      answer(bus, CountBacklog, async ({ projectId, limit }) => ({ queued: await queued.count(projectId, limit) })),
+      handleRequest(bus, CountBacklog, async ({ projectId, limit }) => ({
+        queued: await queued.count(projectId, limit),
+      })),
     ];
   };
   return {
@@ -327,7 +329,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
         now,
       }),
       buryDead({ notifications, sends, deliveries, pipeline, finisher, queue, expandQueued, handOn, now }),
-      dropProject({ credentials, notifications, deliveries, erasures, records }),
+      deleteProject({ credentials, notifications, deliveries, erasures, records }),
       eraseUser("dispatch-erase-user", erasing),
     ],
     /** What the database must have before anything begins. Repeatable. */

@@ -1,4 +1,4 @@
-import { ask, openBucket } from "@herald/bus";
+import { openBucket, sendRequest } from "@herald/bus";
 import {
   DeleteProvider,
   type Delivery,
@@ -46,7 +46,7 @@ test("notifications are listed oldest first, by page and by key", async () => {
     await expansion(projectId, id);
     ids.push(id);
   }
-  const list = (request: PageRequest) => ask(bus, ListNotifications, { projectId, page: request });
+  const list = (request: PageRequest) => sendRequest(bus, ListNotifications, { projectId, page: request });
   expect(await list(page(1, 2))).toMatchObject({
     data: [{ id: ids[0], title: "a" }, { id: ids[1] }],
     pagination: { count: 3, page: 1, pages: 2, from: 1, to: 2, last: 2 },
@@ -61,7 +61,7 @@ test("notifications are listed oldest first, by page and by key", async () => {
 
 describe("deliveries", () => {
   test("are one row a device, by page, by key and by status, whatever row they are in", async () => {
-    const { project, send, deal, simulators, rows, bus } = dispatch;
+    const { project, send, partition, simulators, rows, bus } = dispatch;
     const projectId = await project();
     const id = await send(projectId);
     simulators.script([
@@ -72,13 +72,13 @@ describe("deliveries", () => {
     const good = devices(7);
     const bad = devices(2, "413");
     const slow = devices(3, "503");
-    await deal(projectId, id, [[...good.slice(0, 4), ...bad], [], [...good.slice(4), ...slow]]);
+    await partition(projectId, id, [[...good.slice(0, 4), ...bad], [], [...good.slice(4), ...slow]]);
     await eventually(async () =>
       expect((await rows(id)).map(({ state }) => state).sort()).toEqual(["final", "final", "final", "waiting"]),
     );
 
     const list = (request: PageRequest, status?: Delivery["status"]) =>
-      ask(bus, ListDeliveries, { projectId, notificationId: id, page: request, ...(status ? { status } : {}) });
+      sendRequest(bus, ListDeliveries, { projectId, notificationId: id, page: request, ...(status ? { status } : {}) });
     const all = await list(page(1, 100));
     expect(all).toMatchObject({ pagination: { count: 12, pages: 1, from: 1, to: 12 } });
     expect(new Set(all.data.map(({ device_id }) => device_id)).size).toBe(12);
@@ -119,7 +119,9 @@ describe("deliveries", () => {
   test("of a notification that is not there are not found", async () => {
     const projectId = await dispatch.project();
     const question = { projectId, notificationId: newNotificationId(new Date()), page: page(1, 5) };
-    await expect(ask(dispatch.bus, ListDeliveries, question)).rejects.toMatchObject({ code: "notification-not-found" });
+    await expect(sendRequest(dispatch.bus, ListDeliveries, question)).rejects.toMatchObject({
+      code: "notification-not-found",
+    });
   });
 });
 
@@ -130,15 +132,15 @@ describe("providers", () => {
     const { bus, settings, database, config } = dispatch;
     const projectId = newProjectId(new Date());
     const one = { projectId, provider: "apns" } as const;
-    await expect(ask(bus, GetProvider, one)).rejects.toMatchObject({ code: "provider-not-found" });
+    await expect(sendRequest(bus, GetProvider, one)).rejects.toMatchObject({ code: "provider-not-found" });
 
-    const put = await ask(bus, PutProvider, { ...one, settings: settings() });
+    const put = await sendRequest(bus, PutProvider, { ...one, settings: settings() });
     expect(put).toMatchObject({
       provider: "apns",
       status: "active",
       settings: { key_id: "ABCDEFGHIJ", team_id: "KLMNOPQRST" },
     });
-    expect(await ask(bus, GetProvider, one)).toEqual(put);
+    expect(await sendRequest(bus, GetProvider, one)).toEqual(put);
     expect((await records().get(projectProvidersKey(projectId)))?.value).toEqual({ providers: ["apns"] });
 
     const stored = await database.client
@@ -148,9 +150,9 @@ describe("providers", () => {
       .toArray();
     expect(JSON.stringify([put, stored])).not.toContain("PRIVATE KEY");
 
-    await ask(bus, DeleteProvider, one);
+    await sendRequest(bus, DeleteProvider, one);
     expect((await records().get(projectProvidersKey(projectId)))?.value).toEqual({ providers: [] });
-    await expect(ask(bus, DeleteProvider, one)).rejects.toMatchObject({ code: "provider-not-found" });
+    await expect(sendRequest(bus, DeleteProvider, one)).rejects.toMatchObject({ code: "provider-not-found" });
   });
 
   test.each([
@@ -161,22 +163,22 @@ describe("providers", () => {
   ])("%s is refused in words, and changes nothing", async (_, change, message) => {
     const { bus, settings } = dispatch;
     const projectId = newProjectId(new Date());
-    const put = ask(bus, PutProvider, { projectId, provider: "apns", settings: settings(change) });
+    const put = sendRequest(bus, PutProvider, { projectId, provider: "apns", settings: settings(change) });
     await expect(put).rejects.toMatchObject({ code: "validation-failed", messages: [expect.stringMatching(message)] });
-    await expect(ask(bus, GetProvider, { projectId, provider: "apns" })).rejects.toMatchObject({
+    await expect(sendRequest(bus, GetProvider, { projectId, provider: "apns" })).rejects.toMatchObject({
       code: "provider-not-found",
     });
   });
 
   test("new settings are used from the next batch on", async () => {
-    const { putProvider, project, send, deal, final, simulators } = dispatch;
+    const { putProvider, project, send, partition, final, simulators } = dispatch;
     const projectId = await project();
     const first = await send(projectId);
-    await deal(projectId, first, [devices(1)]);
+    await partition(projectId, first, [devices(1)]);
     await final(projectId, first);
     await putProvider(projectId, { bundle_id: "com.example.other" });
     const second = await send(projectId);
-    await deal(projectId, second, [devices(1)]);
+    await partition(projectId, second, [devices(1)]);
     await final(projectId, second);
     // What another test does not wait for may arrive meanwhile.
     const own = simulators

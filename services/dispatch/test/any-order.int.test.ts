@@ -18,10 +18,14 @@ test("every message three times and out of order: the same final state, and each
   simulators.script([{ provider: "apns", tokenPrefix: "503", times: 1, status: 503 }]);
 
   const slow = device("503");
-  const dealt = [[slow, ...devices(4)], devices(5), devices(1)];
+  const partitioned = [[slow, ...devices(4)], devices(5), devices(1)];
   const expanded = { projectId, notificationId, batches: 3, devices: 11, unmatched: [] };
   const facts = { projectId, notificationId, lane: "broadcast", platform: "ios" } as const;
-  const batches = dealt.map((some, index) => ({ ...facts, batchId: `${notificationId}/0/${index}`, devices: some }));
+  const batches = partitioned.map((some, index) => ({
+    ...facts,
+    batchId: `${notificationId}/0/${index}`,
+    devices: some,
+  }));
   const id = `${notificationId}/0/0/2`;
   const due = { kind: "batch", projectId, key: id.replaceAll("/", "-"), id } as const;
 
@@ -50,11 +54,11 @@ test("every message three times and out of order: the same final state, and each
   await eventually(async () => expect(await lastMessage(bus, "PUSH_CMD", subject, ExpandedV1)).toBeUndefined());
   // What comes after them on the same subject is through, so they are.
   const after = await send(projectId);
-  await dispatch.deal(projectId, after, [devices(1), devices(1), devices(1), devices(1)]);
+  await dispatch.partition(projectId, after, [devices(1), devices(1), devices(1), devices(1)]);
   await final(projectId, after);
 
   expect(await final(projectId, notificationId)).toEqual(first);
-  for (const { token } of dealt.flat())
+  for (const { token } of partitioned.flat())
     expect(simulators.pushes({ token, status: 200 }), token.slice(0, 6)).toHaveLength(1);
   expect(
     await lastMessage(bus, "PUSH_CMD", SendV1.subject({ projectId, notificationId } as SendV1), SendV1),

@@ -1,13 +1,13 @@
 import { randomUUID } from "node:crypto";
-import { ask, publish } from "@herald/bus";
+import { publish, sendRequest } from "@herald/bus";
 import {
-  type Addressee,
   CountBacklog,
   DrainBacklogV1,
   type GroupedSend,
   type NotificationId,
   newNotificationIds,
   type ProjectId,
+  type Recipient,
   SendGroupV1,
   SendOneV1,
   sendGroupOf,
@@ -38,7 +38,7 @@ beforeEach(() => {
   dispatch.simulators.clear();
 });
 
-const sendsOf = (projectId: ProjectId, some: readonly Addressee[], change: Partial<GroupedSend> = {}) => {
+const sendsOf = (projectId: ProjectId, some: readonly Recipient[], change: Partial<GroupedSend> = {}) => {
   for (const one of some) answers.registry.set(one.id, { devices: [one] });
   return newNotificationIds(new Date(), some.length).map(
     (notificationId, at): GroupedSend => ({
@@ -59,7 +59,7 @@ const accept = async (sends: GroupedSend[]): Promise<NotificationId[]> => {
   return ids;
 };
 
-const pushesTo = (some: readonly Addressee[]) => {
+const pushesTo = (some: readonly Recipient[]) => {
   const pushes = dispatch.simulators.pushes({ status: 200 });
   return some.map(({ token }) => pushes.filter((push) => push.token === token).length);
 };
@@ -67,7 +67,7 @@ const pushesTo = (some: readonly Addressee[]) => {
 const documents = () => notificationCollection(dispatch.database.client.db(dispatch.config.HERALD_DISPATCH_DATABASE));
 
 const waiting = async (projectId: ProjectId) =>
-  (await ask(dispatch.bus, CountBacklog, { projectId, limit: 1_000 })).queued;
+  (await sendRequest(dispatch.bus, CountBacklog, { projectId, limit: 1_000 })).queued;
 
 /** Everything was settled: nothing waits, in the ledger or on the bus. */
 const empty = (projectId: ProjectId) =>
@@ -136,7 +136,7 @@ test("another project's send does not wait behind them", async () => {
 test("what is cancelled, expires or loses its device while it waits is not pushed, and is counted as that", async () => {
   const projectId = await dispatch.project();
   await slowly(projectId);
-  const [gone, cancelled, expired, sent] = devices(4, "bb") as [Addressee, Addressee, Addressee, Addressee];
+  const [gone, cancelled, expired, sent] = devices(4, "bb") as [Recipient, Recipient, Recipient, Recipient];
   const acceptedAt = new Date(dispatch.now().getTime() - 10_000).toISOString();
   const sends = sendsOf(projectId, [...devices(20), gone, cancelled, sent], { acceptedAt });
   const old = sendsOf(projectId, [expired], { expiresAt: new Date(dispatch.now().getTime() - 1).toISOString() });

@@ -13,11 +13,11 @@ afterAll(() => dispatch.stop());
 beforeEach(() => dispatch.simulators.clear());
 
 test("in the middle: what is sent counts, what is not is cancelled, and no later chunk begins", async () => {
-  const { project, send, deal, cancel, final, simulators, lastEvent } = dispatch;
+  const { project, send, partition, cancel, final, simulators, lastEvent } = dispatch;
   const projectId = await project();
   const id = await send(projectId);
   simulators.script([{ provider: "apns", status: 200, delayMs: 500 }]);
-  await deal(projectId, id, [devices(200), devices(200)]);
+  await partition(projectId, id, [devices(200), devices(200)]);
   await eventually(() => expect(simulators.stats().apns?.total).toBeGreaterThan(0));
 
   const answer = await cancel(projectId, id);
@@ -42,18 +42,18 @@ test("in the middle: what is sent counts, what is not is cancelled, and no later
 });
 
 test("what waits is cancelled at once, and twice is the same", async () => {
-  const { project, send, deal, cancel, final, rows, simulators } = dispatch;
+  const { project, send, partition, cancel, final, rows, simulators } = dispatch;
   const projectId = await project();
   const id = await send(projectId);
   simulators.script([{ provider: "apns", status: 503, headers: { "retry-after": "600" } }]);
-  await deal(projectId, id, [[device()]], { of: 2 });
+  await partition(projectId, id, [[device()]], { of: 2 });
   await eventually(async () => expect(await rows(id)).toMatchObject([{}, { state: "waiting" }]));
   const { status, counts } = await cancel(projectId, id);
   expect(status).toBe("cancelled");
   // It is woken with the cancel, and may be through before the answer is made.
   expect(counts.pending + counts.cancelled).toBe(1);
   await cancel(projectId, id);
-  await deal(projectId, id, [[device(), device()]], { from: 1, of: 2 });
+  await partition(projectId, id, [[device(), device()]], { from: 1, of: 2 });
   expect(await final(projectId, id)).toMatchObject({ status: "cancelled", counts: { devices: 3, cancelled: 3 } });
   expect(simulators.stats().apns?.total).toBe(1);
 });
@@ -89,7 +89,7 @@ test("before the command is processed: the tombstone holds", async () => {
   };
   await mongoProxy.cut();
   await publish(bus, SendV1, data, { id: notificationId });
-  await expect(cancel(projectId, notificationId)).rejects.toMatchObject({ code: "database-away" });
+  await expect(cancel(projectId, notificationId)).rejects.toMatchObject({ code: "database-unavailable" });
   await mongoProxy.heal();
   const answer = await eventually(() => cancel(projectId, notificationId).catch(finalOrAgain));
   expect(answer.status).toBe("cancelled");

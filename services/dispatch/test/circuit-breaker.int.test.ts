@@ -34,7 +34,7 @@ const ends = (projectId: ProjectId, id: NotificationId, counts: Partial<Notifica
 
 const sendTo = async (projectId: ProjectId, count: number, change: Partial<SendV1> = {}, tag?: string) => {
   const id = await dispatch.send(projectId, change);
-  await dispatch.deal(projectId, id, [devices(count, tag)]);
+  await dispatch.partition(projectId, id, [devices(count, tag)]);
   return id;
 };
 
@@ -45,12 +45,12 @@ test.each([
 ] as const)(
   "a provider that %s costs each device one attempt at most, and nobody else anything",
   async (_, rule, repeat) => {
-    const { project, send, deal, simulators, final } = dispatch;
+    const { project, send, partition, simulators, final } = dispatch;
     const [projectId, neighbour] = [await project(), await project()];
     await putOther(dispatch, projectId, "fcm");
     simulators.script([{ ...rule, tokenPrefix: "bad" }]);
     const id = await send(projectId);
-    await deal(projectId, id, [devices(120, "bad"), devices(120, "bad"), devices(60, "bad")]);
+    await partition(projectId, id, [devices(120, "bad"), devices(120, "bad"), devices(60, "bad")]);
 
     // The credential is not proven, so that fifty are risked at a time; the first of them open the breaker.
     const attempts = await waiting(id, 300);
@@ -63,7 +63,7 @@ test.each([
     const beside = await sendTo(neighbour, 3);
     expect(await final(neighbour, beside)).toMatchObject({ counts: { accepted: 3 } });
     const android = await send(projectId);
-    await deal(projectId, android, [[{ ...devices(1)[0], token: "token-1" } as never]], { platform: "android" });
+    await partition(projectId, android, [[{ ...devices(1)[0], token: "token-1" } as never]], { platform: "android" });
     expect(await final(projectId, android)).toMatchObject({ counts: { accepted: 1 } });
 
     // What comes while it is open waits at once, without an attempt.
@@ -88,7 +88,7 @@ test.each([
 test.each([500, 503])(
   "%i with Retry-After makes its device wait, and no other, until it is one of many",
   async (status) => {
-    const { project, simulators, final, pass, deal } = dispatch;
+    const { project, simulators, final, pass, partition } = dispatch;
     const projectId = await project();
     const told = (prefix: string) => simulators.pushes().filter(({ token }) => token.startsWith(prefix));
     const asks = { provider: "apns", status, headers: { "retry-after": "30" } } as const;
@@ -108,7 +108,7 @@ test.each([500, 503])(
     expect(told("bad")).toHaveLength(1);
 
     const many = await dispatch.send(projectId);
-    await deal(projectId, many, [devices(40, "bad")]);
+    await partition(projectId, many, [devices(40, "bad")]);
     await waiting(many, 40);
     const held = await sendTo(projectId, 1);
     expect(await waiting(held, 1)).toEqual([0]);
@@ -122,10 +122,10 @@ test("while it fails only a few find out, and what waits stays one row", async (
   const projectId = await project();
   simulators.script([{ provider: "apns", status: 503, tokenPrefix: "bad" }]);
   const opener = await dispatch.send(projectId);
-  await dispatch.deal(projectId, opener, [devices(40, "bad")]);
+  await dispatch.partition(projectId, opener, [devices(40, "bad")]);
   await waiting(opener, 40);
   const id = await dispatch.send(projectId);
-  await dispatch.deal(projectId, id, [devices(200, "bad")]);
+  await dispatch.partition(projectId, id, [devices(200, "bad")]);
   await waiting(id, 200);
   const before = pushed();
   expect((await rows(id)).map(({ generation }) => generation)).toEqual([1, 2]);
@@ -156,7 +156,7 @@ test("what ends before the breaker lets anything through is expired, not failed"
   const projectId = await project();
   simulators.script([{ provider: "apns", status: 503, tokenPrefix: "bad" }]);
   const opener = await dispatch.send(projectId);
-  await dispatch.deal(projectId, opener, [devices(40, "bad")]);
+  await dispatch.partition(projectId, opener, [devices(40, "bad")]);
   await waiting(opener, 40);
   const short = await sendTo(projectId, 5, { expiresAt: new Date(now().getTime() + 2_000).toISOString() });
   expect(await final(projectId, short)).toMatchObject({ status: "expired", counts: { devices: 5, expired: 5 } });

@@ -87,7 +87,7 @@ export const deadLetterActions = (dispatch: () => DispatchTest) => ({
     expiresAt: new Date(dispatch().now().getTime() + day).toISOString(),
   }),
 
-  /** As registry says how much it has dealt. */
+  /** As registry says how much it has partitioned. */
   expanded: async (projectId: ProjectId, notificationId: NotificationId, batches: number, count: number) => {
     const data = { projectId, notificationId, batches, devices: count, unmatched: [] };
     await publish(dispatch().bus, ExpandedV1, data, { id: `${notificationId}/expanded` });

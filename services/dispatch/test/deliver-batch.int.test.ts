@@ -41,11 +41,11 @@ describe("a batch that comes again", () => {
     } as const;
     for (const copy of ["a", "b", "c"])
       await publish(dispatch.bus, DeliverBatchV1, { ...batch, devices: [...batch.devices] }, { id: copy });
-    await dispatch.deal(projectId, id, [batch.devices]);
+    await dispatch.partition(projectId, id, [batch.devices]);
     expect(await dispatch.final(projectId, id)).toMatchObject({ counts: { devices: 1, accepted: 1 } });
     // What comes after them on the same subject is through, so they are.
     const later = await dispatch.send(projectId);
-    await dispatch.deal(projectId, later, [devices(1), devices(1), devices(1)], { lane: "direct" });
+    await dispatch.partition(projectId, later, [devices(1), devices(1), devices(1)], { lane: "direct" });
     await dispatch.final(projectId, later);
     expect(pushesTo(one?.token ?? "")).toHaveLength(1);
     expect(await dispatch.rows(id)).toMatchObject([{ state: "final", starts: 1 }]);
@@ -54,7 +54,7 @@ describe("a batch that comes again", () => {
   test("after a death between sending and writing is sent again, and says so", async () => {
     dispatch.fate.crashes = 1;
     const all = devices(3);
-    await dispatch.deal(projectId, id, [all]);
+    await dispatch.partition(projectId, id, [all]);
     expect(await dispatch.final(projectId, id)).toMatchObject({ counts: { devices: 3, accepted: 3 } });
     for (const delivery of await dispatch.deliveries(projectId, id))
       expect(delivery).toMatchObject({ status: "accepted", possible_repeat: true });
@@ -72,7 +72,7 @@ describe("an answer that settles a device", () => {
     dispatch.simulators.script([{ provider: "apns", tokenPrefix: "dead", status: 410, timestamp: verdict }]);
     const old = device("dead01", { tokenAt: verdict - 1 });
     const fresh = device("dead02", { tokenAt: verdict + 1 });
-    await dispatch.deal(projectId, id, [[old, fresh]]);
+    await dispatch.partition(projectId, id, [[old, fresh]]);
     expect(await dispatch.final(projectId, id)).toMatchObject({
       counts: { devices: 2, failed: 2 },
       failures: { unregistered: 1, "unregistered-kept": 1 },
@@ -91,7 +91,7 @@ describe("an answer that settles a device", () => {
 
   test("a spike of 410 retires nobody", async () => {
     dispatch.simulators.script([{ provider: "apns", tokenPrefix: "dead", status: 410 }]);
-    await dispatch.deal(projectId, id, [[...devices(11, "dead"), ...devices(40)]]);
+    await dispatch.partition(projectId, id, [[...devices(11, "dead"), ...devices(40)]]);
     expect(await dispatch.final(projectId, id)).toMatchObject({
       counts: { devices: 51, accepted: 40, failed: 11 },
       failures: { "unregistered-kept": 11 },
@@ -103,7 +103,7 @@ describe("an answer that settles a device", () => {
 
   test("one device's bad token or payload is nobody else's", async () => {
     dispatch.simulators.script([{ provider: "apns", tokenPrefix: "bad0", status: 413 }]);
-    await dispatch.deal(projectId, id, [[device("bad0"), device("", { token: "not hexadecimal\n" }), device()]]);
+    await dispatch.partition(projectId, id, [[device("bad0"), device("", { token: "not hexadecimal\n" }), device()]]);
     expect(await dispatch.final(projectId, id)).toMatchObject({
       counts: { devices: 3, accepted: 1, failed: 2 },
       failures: { "payload-too-large": 1, "token-invalid": 1 },
@@ -111,7 +111,7 @@ describe("an answer that settles a device", () => {
   });
 
   test("a platform without settings fails, with its reason", async () => {
-    await dispatch.deal(projectId, id, [devices(2)], { platform: "android" });
+    await dispatch.partition(projectId, id, [devices(2)], { platform: "android" });
     expect(await dispatch.final(projectId, id)).toMatchObject({ failures: { "provider-not-configured": 2 } });
     expect(await dispatch.deliveries(projectId, id)).toMatchObject([{ attempts: 0 }, { attempts: 0 }]);
   });
@@ -124,17 +124,17 @@ describe("what cannot be sent now", () => {
       { provider: "apns", tokenPrefix: "503", times: 1, status: 503 },
     ]);
     const slow = device("429");
-    await dispatch.deal(projectId, id, [[slow]], { of: 2 });
+    await dispatch.partition(projectId, id, [[slow]], { of: 2 });
     await eventually(async () => {
       expect(await dispatch.rows(id)).toMatchObject([{ state: "final", tally: { devices: 0 } }, { state: "waiting" }]);
     });
     const other = device();
-    await dispatch.deal(projectId, id, [[other]], { from: 1, of: 2 });
+    await dispatch.partition(projectId, id, [[other]], { from: 1, of: 2 });
     await eventually(async () => expect(await dispatch.rows(id)).toHaveLength(4));
     // Another project's device waits for less, so it tells when the sweep has been there.
     const elsewhere = await dispatch.project();
     const canary = await dispatch.send(elsewhere);
-    await dispatch.deal(elsewhere, canary, [[device("503")]]);
+    await dispatch.partition(elsewhere, canary, [[device("503")]]);
     await eventually(async () => expect(await dispatch.rows(canary)).toHaveLength(2));
     dispatch.pass(25_000);
     await dispatch.final(elsewhere, canary);
@@ -154,7 +154,7 @@ describe("what cannot be sent now", () => {
   test("no answer is tried again and marked as a possible repeat", async () => {
     dispatch.simulators.script([{ provider: "apns", tokenPrefix: "c105e", times: 1, status: 200, closeSocket: true }]);
     const one = device("c105e");
-    await dispatch.deal(projectId, id, [[one]]);
+    await dispatch.partition(projectId, id, [[one]]);
     await eventually(async () => expect(await dispatch.rows(id)).toMatchObject([{}, { state: "waiting" }]));
     dispatch.pass(60_000);
     expect(await dispatch.final(projectId, id)).toMatchObject({ counts: { accepted: 1 } });
@@ -164,7 +164,7 @@ describe("what cannot be sent now", () => {
   test("after eight attempts it has failed", async () => {
     dispatch.simulators.script([{ provider: "apns", tokenPrefix: "503", status: 503 }]);
     const one = device("503");
-    await dispatch.deal(projectId, id, [[one]]);
+    await dispatch.partition(projectId, id, [[one]]);
     for (let attempt = 1; attempt < 8; attempt++) {
       await eventually(async () => {
         const rows = await dispatch.rows(id);
@@ -185,7 +185,7 @@ describe("what cannot be sent now", () => {
   test("it expires while it waits, and tokens are gone from the ledger when nothing waits", async () => {
     dispatch.simulators.script([{ provider: "apns", tokenPrefix: "503", times: 1, status: 503 }]);
     const one = device("503");
-    await dispatch.deal(projectId, id, [[one]]);
+    await dispatch.partition(projectId, id, [[one]]);
     await eventually(async () => expect(await dispatch.rows(id)).toMatchObject([{}, { state: "waiting" }]));
     expect(JSON.stringify(await dispatch.rows(id))).toContain(one.token);
     dispatch.pass(86_500_000);

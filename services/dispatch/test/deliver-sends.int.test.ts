@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { publish } from "@herald/bus";
 import {
-  type Addressee,
   type GroupedSend,
   type NotificationId,
   newNotificationIds,
   type ProjectId,
+  type Recipient,
   SendGroupV1,
   sendGroupOf,
 } from "@herald/contracts";
@@ -50,7 +50,7 @@ const groupOf = (projectId: ProjectId, targets: readonly string[], change: Parti
 const put = ({ groupId, sends }: { groupId: NotificationId; sends: GroupedSend[] }, id: string = groupId) =>
   publish(dispatch.bus, SendGroupV1, { groupId, sends }, { id });
 
-const known = (target: string, some: readonly Addressee[]) => {
+const known = (target: string, some: readonly Recipient[]) => {
   answers.registry.set(target, { devices: some });
   return some;
 };
@@ -67,7 +67,7 @@ const eventsOf = async (projectId: ProjectId, id: NotificationId) => {
   return all.filter(({ body }) => body.includes(id)).map(({ subject }) => subject.split(".").slice(4).join("."));
 };
 
-const pushesTo = (some: readonly Addressee[]) =>
+const pushesTo = (some: readonly Recipient[]) =>
   some.map(({ token }) => dispatch.simulators.pushes({ status: 200 }).filter((push) => push.token === token).length);
 
 describe("sends of a group", () => {

@@ -1,17 +1,16 @@
 import { generateKeyPairSync, randomBytes } from "node:crypto";
 import {
-  type Answering,
-  answer,
-  ask,
   type Bus,
   closeBus,
   connectBus,
   ensureStreams,
+  handleRequest,
   lastMessage,
   publish,
+  type RequestListener,
+  sendRequest,
 } from "@herald/bus";
 import {
-  type Addressee,
   busUsers,
   CancelNotification,
   CheckRecipients,
@@ -33,6 +32,7 @@ import {
   type ProjectId,
   type Provider,
   PutProvider,
+  type Recipient,
   SendV1,
 } from "@herald/contracts";
 import { createLogger, readConfig } from "@herald/kit";
@@ -64,14 +64,14 @@ export const day = 86_400_000;
 export type DispatchTest = Awaited<ReturnType<typeof startDispatchTest>>;
 
 /** A device that APNs knows: tokens are hexadecimal. `tag` begins the token, so that a script can name it. */
-export const device = (tag = "", change: Partial<Addressee> = {}): Addressee => ({
+export const device = (tag = "", change: Partial<Recipient> = {}): Recipient => ({
   id: newDeviceId(new Date()),
   token: (tag + randomBytes(32).toString("hex")).slice(0, 64),
   tokenAt: Date.parse("2026-01-01"),
   ...change,
 });
 
-export const devices = (count: number, tag = ""): Addressee[] =>
+export const devices = (count: number, tag = ""): Recipient[] =>
   Array.from({ length: count }, () => device(tag)).sort((one, other) => (one.id < other.id ? -1 : 1));
 
 /** Dispatch on a broker and a database of its own, sending to a simulator; the test plays gateway and registry. */
@@ -93,7 +93,7 @@ export const startDispatchTest = async (environment: Record<string, string> = {}
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
   // As registry answers when dispatch asks whether what waited may still be sent.
   const moved = new Set<string>();
-  const answering = answer(bus, CheckRecipients, async ({ devices: asked }) => ({
+  const answering = handleRequest(bus, CheckRecipients, async ({ devices: asked }) => ({
     moved: asked.map(({ id }) => id).filter((id) => moved.has(id)),
   }));
   const config = readConfig(DispatchConfig, {
@@ -140,7 +140,7 @@ type Parts = {
   fate: { crashes: number };
   /** Devices that registry says are gone or another user's. */
   moved: Set<string>;
-  answering: Answering;
+  answering: RequestListener;
   broker: Broker;
   database: FreshDatabase;
   simulators: Simulators;
@@ -179,10 +179,10 @@ const actions = ({ bus, simulators, database, clock, now, config }: Parts) => {
     ...change,
   });
   const putProvider = (projectId: ProjectId, change: Record<string, unknown> = {}, provider: Provider = "apns") =>
-    ask(bus, PutProvider, { projectId, provider, settings: settings(change) });
+    sendRequest(bus, PutProvider, { projectId, provider, settings: settings(change) });
 
   const get = (projectId: ProjectId, notificationId: NotificationId): Promise<Notification> =>
-    ask(bus, GetNotification, { projectId, notificationId });
+    sendRequest(bus, GetNotification, { projectId, notificationId });
 
   /** The expansion that dispatch commanded. */
   const expansion = (projectId: ProjectId, notificationId: NotificationId) =>
@@ -225,11 +225,11 @@ const actions = ({ bus, simulators, database, clock, now, config }: Parts) => {
       return data.notificationId;
     },
 
-    /** As registry deals, once it was told to: a batch for each list of devices. */
-    deal: async (
+    /** As registry partitions, once it was told to: a batch for each list of devices. */
+    partition: async (
       projectId: ProjectId,
       notificationId: NotificationId,
-      batches: readonly (readonly Addressee[])[],
+      batches: readonly (readonly Recipient[])[],
       { platform = "ios" as Platform, lane = "broadcast" as Lane, from = 0, of = batches.length } = {},
     ) => {
       await expansion(projectId, notificationId);
@@ -262,11 +262,11 @@ const actions = ({ bus, simulators, database, clock, now, config }: Parts) => {
       }),
 
     cancel: (projectId: ProjectId, notificationId: NotificationId): Promise<Notification> =>
-      ask(bus, CancelNotification, { projectId, notificationId }),
+      sendRequest(bus, CancelNotification, { projectId, notificationId }),
 
     deliveries: async (projectId: ProjectId, notificationId: NotificationId): Promise<Delivery[]> => {
       const page = { by: "page", page: 1, perPage: 100 } as const;
-      return (await ask(bus, ListDeliveries, { projectId, notificationId, page })).data;
+      return (await sendRequest(bus, ListDeliveries, { projectId, notificationId, page })).data;
     },
 
     /** The ledger of a notification, wherever it is. */

@@ -1,4 +1,4 @@
-import { ask, openBucket, publishEvent } from "@herald/bus";
+import { openBucket, publishEvent, sendRequest } from "@herald/bus";
 import { GetProvider, ProvidersRecord, projectProvidersKey } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -11,11 +11,11 @@ beforeAll(async () => {
 afterAll(() => dispatch.stop());
 
 test("a deleted project takes its credentials, notifications and ledger with it, and nobody else's", async () => {
-  const { project, send, deal, final, get, bus, rows } = dispatch;
+  const { project, send, partition, final, get, bus, rows } = dispatch;
   const [gone, kept] = [await project(), await project()];
   const sent = async (projectId: typeof gone) => {
     const id = await send(projectId);
-    await deal(projectId, id, [devices(2)]);
+    await partition(projectId, id, [devices(2)]);
     await final(projectId, id);
     return id;
   };
@@ -37,12 +37,14 @@ test("a deleted project takes its credentials, notifications and ledger with it,
       await expect(get(gone, id)).rejects.toMatchObject({ code: "notification-not-found" });
       expect(await rows(id)).toEqual([]);
     });
-  await expect(ask(bus, GetProvider, { projectId: gone, provider: "apns" })).rejects.toMatchObject({
+  await expect(sendRequest(bus, GetProvider, { projectId: gone, provider: "apns" })).rejects.toMatchObject({
     code: "provider-not-found",
   });
   expect(await openBucket(bus, "push_projects", ProvidersRecord).get(projectProvidersKey(gone))).toBeUndefined();
 
   expect(await get(kept, other)).toMatchObject({ counts: { accepted: 2 } });
   expect(await rows(other)).toHaveLength(1);
-  expect(await ask(bus, GetProvider, { projectId: kept, provider: "apns" })).toMatchObject({ status: "active" });
+  expect(await sendRequest(bus, GetProvider, { projectId: kept, provider: "apns" })).toMatchObject({
+    status: "active",
+  });
 });

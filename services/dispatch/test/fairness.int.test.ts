@@ -10,17 +10,17 @@ beforeAll(async () => {
 afterAll(() => dispatch.stop());
 
 test("a project whose provider is slow takes its share, and another's batches pass it", async () => {
-  const { project, send, deal, final, get, simulators, rows } = dispatch;
+  const { project, send, partition, final, get, simulators, rows } = dispatch;
   simulators.script([{ provider: "apns", tokenPrefix: "510e", hang: true }]);
   const slow = await project();
   const hanging = await send(slow);
   const batches = Array.from({ length: 6 }, () => devices(batchLimits.devices, "510e"));
-  await deal(slow, hanging, batches);
+  await partition(slow, hanging, batches);
   await eventually(async () => expect(await rows(hanging)).toHaveLength(2));
 
   const quick = await project();
   const id = await send(quick);
-  await deal(quick, id, [devices(3), devices(3), devices(3), devices(3)]);
+  await partition(quick, id, [devices(3), devices(3), devices(3), devices(3)]);
   expect(await final(quick, id)).toMatchObject({ counts: { accepted: 12 } });
 
   // Its own lane and platform, where six of its batches came before: two are sent, the others wait for their turn.

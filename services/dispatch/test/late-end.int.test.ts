@@ -1,4 +1,4 @@
-import { type Addressee, type GroupedSend, newDeviceId, newNotificationIds, newProjectId } from "@herald/contracts";
+import { type GroupedSend, newDeviceId, newNotificationIds, newProjectId, type Recipient } from "@herald/contracts";
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createSmallSend, type SmallSendDeps } from "../src/delivery/small-send.ts";
@@ -23,7 +23,7 @@ test("the end that a dead process wrote late, while its message was taken up aga
   const claim = { at: 1, sequence: 7 };
   const projectId = newProjectId(now);
   const [notificationId = "ntf_" as const] = newNotificationIds(now, 1);
-  const device: Addressee = { id: newDeviceId(now), token: "a".repeat(64), tokenAt: 0 };
+  const device: Recipient = { id: newDeviceId(now), token: "a".repeat(64), tokenAt: 0 };
   const send: GroupedSend = {
     projectId,
     notificationId,
@@ -33,8 +33,14 @@ test("the end that a dead process wrote late, while its message was taken up aga
   };
   const batches = [{ platform: "ios" as const, devices: [device] }];
   const batchId = rootBatchId(notificationId, 0);
-  const dealt = batches.map((batch) => ({ ...batch, batchId, projectId, notificationId, lane: "direct" as const }));
-  const stored = await sends.insert(send, { batches: dealt, unmatched: [] }, claim, now);
+  const partitioned = batches.map((batch) => ({
+    ...batch,
+    batchId,
+    projectId,
+    notificationId,
+    lane: "direct" as const,
+  }));
+  const stored = await sends.insert(send, { batches: partitioned, unmatched: [] }, claim, now);
   if (!stored) throw new Error("it was there already");
 
   /** What the process that died had on its way to the database. */

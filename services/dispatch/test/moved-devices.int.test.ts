@@ -1,5 +1,5 @@
-import { ask, publish } from "@herald/bus";
-import { type Addressee, type ProjectId, UserErasedV1, UsersOfDeliveries } from "@herald/contracts";
+import { publish, sendRequest } from "@herald/bus";
+import { type ProjectId, type Recipient, UserErasedV1, UsersOfDeliveries } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type DispatchTest, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
@@ -15,8 +15,8 @@ beforeEach(async () => {
   dispatch.moved.clear();
 });
 
-const of = (userId: string, tag = ""): Addressee => ({ ...device(tag), userId });
-const sorted = (all: Addressee[]) => all.sort((one, other) => (one.id < other.id ? -1 : 1));
+const of = (userId: string, tag = ""): Recipient => ({ ...device(tag), userId });
+const sorted = (all: Recipient[]) => all.sort((one, other) => (one.id < other.id ? -1 : 1));
 
 describe("what waited", () => {
   test("is not sent to a device that moved meanwhile, and is to the others", async () => {
@@ -26,7 +26,7 @@ describe("what waited", () => {
     const id = await dispatch.send(projectId, {}, { targets: ["user:ann"] });
     // It waited in its queue: what is older than two seconds asks again.
     dispatch.clock.ahead += 5_000;
-    await dispatch.deal(projectId, id, [batch], { lane: "direct" });
+    await dispatch.partition(projectId, id, [batch], { lane: "direct" });
     const final = await dispatch.final(projectId, id);
     expect(final.counts).toMatchObject({ devices: 2, accepted: 1, skipped: 1 });
     expect(final.skips).toEqual({ moved: 1 });
@@ -42,10 +42,10 @@ describe("what waited", () => {
   test("knows whose devices were, for those who open; large audiences are left out", async () => {
     const batch = sorted([of("ann"), of("bob"), ...devices(2)]);
     const id = await dispatch.send(projectId);
-    await dispatch.deal(projectId, id, [batch]);
+    await dispatch.partition(projectId, id, [batch]);
     await dispatch.final(projectId, id);
     const deliveries = batch.map((one) => ({ notificationId: id, deviceId: one.id }));
-    const { users } = await ask(dispatch.bus, UsersOfDeliveries, { projectId, deliveries });
+    const { users } = await sendRequest(dispatch.bus, UsersOfDeliveries, { projectId, deliveries });
     expect(users).toEqual(batch.map(({ userId }) => userId ?? null));
   });
 });
@@ -55,10 +55,10 @@ describe("an erased user", () => {
     const batch = sorted([of("ann"), of("bob")]);
     const alone = await dispatch.send(projectId, {}, { title: "For Ann", targets: ["user:ann"] });
     const both = await dispatch.send(projectId, {}, { title: "For both", targets: ["user:ann", "user:bob"] });
-    await dispatch.deal(projectId, alone, [[batch.find(({ userId }) => userId === "ann") ?? device()]], {
+    await dispatch.partition(projectId, alone, [[batch.find(({ userId }) => userId === "ann") ?? device()]], {
       lane: "direct",
     });
-    await dispatch.deal(projectId, both, [batch], { lane: "direct" });
+    await dispatch.partition(projectId, both, [batch], { lane: "direct" });
     for (const id of [alone, both]) await dispatch.final(projectId, id);
     const at = new Date().toISOString();
     const erase = (id: string) => publish(dispatch.bus, UserErasedV1, { projectId, userId: "ann", at }, { id });
@@ -72,11 +72,11 @@ describe("an erased user", () => {
     expect(await dispatch.get(projectId, both)).toMatchObject({ title: "For both", counts: { accepted: 2 } });
     // Who came back is not erased by a message that comes again.
     const later = await dispatch.send(projectId, {}, { title: "Welcome back", targets: ["user:ann"] });
-    await dispatch.deal(projectId, later, [[of("ann")]], { lane: "direct" });
+    await dispatch.partition(projectId, later, [[of("ann")]], { lane: "direct" });
     await dispatch.final(projectId, later);
     await erase("second");
     const marker = await dispatch.send(projectId, {}, { targets: ["user:marker"] });
-    await dispatch.deal(projectId, marker, [[of("marker")]], { lane: "direct" });
+    await dispatch.partition(projectId, marker, [[of("marker")]], { lane: "direct" });
     await dispatch.final(projectId, marker);
     const now = new Date().toISOString();
     await publish(dispatch.bus, UserErasedV1, { projectId, userId: "marker", at: now }, { id: "third" });

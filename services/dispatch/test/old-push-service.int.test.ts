@@ -19,13 +19,13 @@ const subscribers = (count: number) =>
   }).sort((one, other) => (one.id < other.id ? -1 : 1));
 
 const sendTo = async (batch: ReturnType<typeof subscribers>) => {
-  const { project, send, deal } = dispatch;
+  const { project, send, partition } = dispatch;
   const projectId = await project();
   await putOther(dispatch, projectId, "webpush", {
     ...{ subject: "mailto:ops@example.com", endpoint: old.webpush.url, ca: old.ca },
   });
   const id = await send(projectId, {}, { title: "By the old way" });
-  await deal(projectId, id, [batch], { platform: "web" });
+  await partition(projectId, id, [batch], { platform: "web" });
   return { projectId, id };
 };
 

@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from "node:crypto";
-import { ask } from "@herald/bus";
+import { sendRequest } from "@herald/bus";
 import { type ProjectId, PutProvider } from "@herald/contracts";
 import type { DispatchTest } from "./dispatch-fixture.ts";
 
@@ -19,5 +19,5 @@ export const putOther = (
   settings: Record<string, unknown> = provider === "fcm" ? { service_account: serviceAccount } : {},
 ) => {
   const endpoint = simulators[provider].url;
-  return ask(bus, PutProvider, { projectId, provider, settings: { endpoint, ca: simulators.ca, ...settings } });
+  return sendRequest(bus, PutProvider, { projectId, provider, settings: { endpoint, ca: simulators.ca, ...settings } });
 };

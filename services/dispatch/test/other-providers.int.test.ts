@@ -1,5 +1,5 @@
-import { ask } from "@herald/bus";
-import { GetProvider, type ProjectId, TellDelivery } from "@herald/contracts";
+import { sendRequest } from "@herald/bus";
+import { GetDeliveryTrace, GetProvider, type ProjectId } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { type DispatchTest, device, startDispatchTest } from "./dispatch-fixture.ts";
@@ -16,7 +16,7 @@ const put = (projectId: ProjectId, provider: "fcm" | "webpush", settings: Record
   putOther(dispatch, projectId, provider, settings);
 
 test("FCM: registration tokens and installation ids get it, dead ones are retired", async () => {
-  const { project, send, deal, final, simulators } = dispatch;
+  const { project, send, partition, final, simulators } = dispatch;
   const projectId = await project();
   expect(await put(projectId, "fcm", { service_account: serviceAccount })).toMatchObject({
     settings: { project_id: "herald-tests" },
@@ -28,7 +28,7 @@ test("FCM: registration tokens and installation ids get it, dead ones are retire
   const dead = device("", { token: "dead-token" });
   const id = await send(projectId, {}, { body: "World", data: { k: "v" } });
   const batch = [byToken, byFid, dead].sort((one, other) => (one.id < other.id ? -1 : 1));
-  await deal(projectId, id, [batch], { platform: "android" });
+  await partition(projectId, id, [batch], { platform: "android" });
   expect(await final(projectId, id)).toMatchObject({
     counts: { devices: 3, accepted: 2, failed: 1 },
     failures: { unregistered: 1 },
@@ -42,7 +42,7 @@ test("FCM: registration tokens and installation ids get it, dead ones are retire
   expect(new Set(named).size).toBe(2);
   for (const name of named) expect(name).toMatch(/^projects\/herald-tests\/messages\/0:/);
   expect(told.find(({ device_id }) => device_id === dead.id)).not.toHaveProperty("provider_id");
-  const { delivery, attempts } = await ask(dispatch.bus, TellDelivery, {
+  const { delivery, attempts } = await sendRequest(dispatch.bus, GetDeliveryTrace, {
     projectId,
     notificationId: id,
     deviceId: byFid.id,
@@ -52,7 +52,7 @@ test("FCM: registration tokens and installation ids get it, dead ones are retire
 });
 
 test("Web Push: a key pair is made and kept, and what arrives can be decrypted", async () => {
-  const { project, send, deal, final, simulators } = dispatch;
+  const { project, send, partition, final, simulators } = dispatch;
   const projectId = await project();
   const made = await put(projectId, "webpush", { subject: "mailto:ops@example.com" });
   const again = await put(projectId, "webpush", { subject: "mailto:other@example.com" });
@@ -64,7 +64,7 @@ test("Web Push: a key pair is made and kept, and what arrives can be decrypted",
   const id = await send(projectId, {}, { body: "World" });
   const browser = device("", { token: endpoint, keys });
   const stranger = device("", { token: "https://127.0.0.1/internal", keys });
-  await deal(projectId, id, [[browser, stranger]], { platform: "web" });
+  await partition(projectId, id, [[browser, stranger]], { platform: "web" });
   expect(await final(projectId, id)).toMatchObject({
     counts: { devices: 2, accepted: 1, failed: 1 },
     failures: { "endpoint-forbidden": 1 },
@@ -78,22 +78,22 @@ test("Web Push: a key pair is made and kept, and what arrives can be decrypted",
 });
 
 test("a stranger's token fails alone: it does not pause a provider whose credential is good", async () => {
-  const { project, send, deal, final, simulators, bus } = dispatch;
+  const { project, send, partition, final, simulators, bus } = dispatch;
   const projectId = await project();
   await put(projectId, "fcm", { service_account: serviceAccount });
   simulators.script([{ provider: "fcm", tokenPrefix: "foreign", status: 403, reason: "SENDER_ID_MISMATCH" }]);
   const of = (token: string) => device("", { token });
   const id = await send(projectId);
-  await deal(projectId, id, [[of("foreign-1"), of("own-1"), of("foreign-2")]], { platform: "android" });
+  await partition(projectId, id, [[of("foreign-1"), of("own-1"), of("foreign-2")]], { platform: "android" });
   expect(await final(projectId, id)).toMatchObject({
     counts: { devices: 3, accepted: 1, failed: 2 },
     failures: { "topic-mismatch": 2 },
   });
   // A send to nobody but the stranger says nothing about the credential either.
   const alone = await send(projectId);
-  await deal(projectId, alone, [[of("foreign-3")]], { platform: "android" });
+  await partition(projectId, alone, [[of("foreign-3")]], { platform: "android" });
   expect(await final(projectId, alone)).toMatchObject({ failures: { "topic-mismatch": 1 } });
-  expect(await ask(bus, GetProvider, { projectId, provider: "fcm" })).toMatchObject({ status: "active" });
+  expect(await sendRequest(bus, GetProvider, { projectId, provider: "fcm" })).toMatchObject({ status: "active" });
   const stored = await dispatch.database.client
     .db(dispatch.config.HERALD_DISPATCH_DATABASE)
     .collection("credentials")
@@ -102,14 +102,14 @@ test("a stranger's token fails alone: it does not pause a provider whose credent
 });
 
 test("a credential that nobody's token fits fails each device by itself, and the provider says what to check", async () => {
-  const { project, send, deal, final, simulators, bus } = dispatch;
+  const { project, send, partition, final, simulators, bus } = dispatch;
   const projectId = await project();
   await put(projectId, "fcm", { service_account: serviceAccount });
-  const view = () => ask(bus, GetProvider, { projectId, provider: "fcm" });
+  const view = () => sendRequest(bus, GetProvider, { projectId, provider: "fcm" });
   simulators.script([{ provider: "fcm", status: 403, reason: "SENDER_ID_MISMATCH" }]);
   const everyone = Array.from({ length: 120 }, (_, index) => device("", { token: `token-${index}` }));
   const id = await send(projectId);
-  await deal(projectId, id, [everyone], { platform: "android" });
+  await partition(projectId, id, [everyone], { platform: "android" });
   expect(await final(projectId, id)).toMatchObject({ failures: { "topic-mismatch": 120 } });
   await eventually(async () =>
     expect(await view()).toMatchObject({
@@ -119,7 +119,7 @@ test("a credential that nobody's token fits fails each device by itself, and the
   );
   simulators.script([]);
   const next = await send(projectId);
-  await deal(projectId, next, [everyone.slice(0, 1)], { platform: "android" });
+  await partition(projectId, next, [everyone.slice(0, 1)], { platform: "android" });
   expect(await final(projectId, next)).toMatchObject({ counts: { accepted: 1 } });
   await eventually(async () => expect(await view()).not.toHaveProperty("problems"));
 });

@@ -1,4 +1,4 @@
-import { ask } from "@herald/bus";
+import { sendRequest } from "@herald/bus";
 import { DeleteProvider, GetProvider, ProviderPausedV1, ProviderResumedV1 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
@@ -15,21 +15,21 @@ const refuse = { provider: "apns", status: 403, reason: "InvalidProviderToken" }
 
 /** A notification of a project whose credential APNs refuses, with everything waiting. */
 const paused = async () => {
-  const { project, send, deal, simulators, rows, bus } = dispatch;
+  const { project, send, partition, simulators, rows, bus } = dispatch;
   const projectId = await project();
   const id = await send(projectId);
   simulators.script([refuse]);
-  await deal(projectId, id, [devices(120), devices(30)]);
+  await partition(projectId, id, [devices(120), devices(30)]);
   await eventually(async () => {
     const waiting = (await rows(id)).filter(({ state }) => state === "waiting");
     expect(waiting.reduce((sum, { tally }) => sum + tally.devices, 0)).toBe(150);
   });
-  const view = () => ask(bus, GetProvider, { projectId, provider: "apns" });
+  const view = () => sendRequest(bus, GetProvider, { projectId, provider: "apns" });
   return { projectId, id, view };
 };
 
 test("a refused credential pauses that project's provider, and new settings send what waited", async () => {
-  const { simulators, get, final, lastEvent, putProvider, project, send, deal, deliveries } = dispatch;
+  const { simulators, get, final, lastEvent, putProvider, project, send, partition, deliveries } = dispatch;
   const { projectId, id, view } = await paused();
   expect(await view()).toMatchObject({ status: "paused", paused_reason: "InvalidProviderToken" });
   expect(await get(projectId, id)).toMatchObject({ status: "sending", counts: { devices: 150, pending: 150 } });
@@ -46,7 +46,7 @@ test("a refused credential pauses that project's provider, and new settings send
   simulators.script([]);
   const other = await project();
   const beside = await send(other);
-  await deal(other, beside, [devices(1)]);
+  await partition(other, beside, [devices(1)]);
   expect(await final(other, beside)).toMatchObject({ counts: { accepted: 1 } });
   expect(simulators.stats().apns?.total).toBe(refused + 1);
 
@@ -83,7 +83,7 @@ test("what is paused is looked at again without being sent, and expires when it 
 test("settings that are deleted settle what waited for them", async () => {
   const { final, bus } = dispatch;
   const { projectId, id, view } = await paused();
-  await ask(bus, DeleteProvider, { projectId, provider: "apns" });
+  await sendRequest(bus, DeleteProvider, { projectId, provider: "apns" });
   expect(await final(projectId, id)).toMatchObject({ failures: { "provider-not-configured": 150 } });
   await expect(view()).rejects.toMatchObject({ code: "provider-not-found" });
 });

@@ -1,11 +1,11 @@
 import { publish } from "@herald/bus";
 import {
-  type Addressee,
   ExpandedV1,
   type GroupedSend,
   type NotificationId,
   newNotificationIds,
   type ProjectId,
+  type Recipient,
 } from "@herald/contracts";
 import { eventually, operateBroker, readStream } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
@@ -36,7 +36,7 @@ beforeEach(() => {
 const db = () => dispatch.database.client.db(dispatch.config.HERALD_DISPATCH_DATABASE);
 const notifications = () => db().collection<NotificationDocument>("notifications");
 const deliveries = () => db().collection<DeliveryDocument>("deliveries");
-const known = (some: readonly Addressee[]) => {
+const known = (some: readonly Recipient[]) => {
   for (const one of some) answers.registry.set(one.id, { devices: [one] });
   return some;
 };
@@ -45,7 +45,7 @@ const checkNow = (id: NotificationId, change: Record<string, unknown> = {}, unse
   notifications().updateOne({ _id: id }, { $set: { checkAt: new Date(0), ...change }, $unset: unset });
 const stateOf = (id: NotificationId) => notifications().findOne({ _id: id });
 test("one whose expansion has no message any more is expanded again", async () => {
-  const { project, send, expansion, deal, final } = dispatch;
+  const { project, send, expansion, partition, final } = dispatch;
   const projectId = await project();
   const id = await send(projectId);
   await expansion(projectId, id);
@@ -56,16 +56,16 @@ test("one whose expansion has no message any more is expanded again", async () =
   // While that message lives nothing is commanded.
   await checkNow(id);
   await eventually(async () => expect((await stateOf(id))?.checkAt?.getTime()).toBeGreaterThan(0));
-  await deal(projectId, id, [devices(2)]);
+  await partition(projectId, id, [devices(2)]);
   expect(await final(projectId, id)).toMatchObject({ status: "completed", counts: { devices: 2, accepted: 2 } });
 });
 
 test("a batch that never came to the ledger has its notification expanded again, and what is final is not sent again", async () => {
-  const { project, send, deal, final, rows, bus, simulators } = dispatch;
+  const { project, send, partition, final, rows, bus, simulators } = dispatch;
   const projectId = await project();
   const id = await send(projectId);
   const [first, second] = [device(), device()];
-  await deal(projectId, id, [[first]], { of: 3 });
+  await partition(projectId, id, [[first]], { of: 3 });
   await eventually(async () => expect(await rows(id)).toMatchObject([{ state: "final" }]));
   const expanded = { projectId, notificationId: id, batches: 2, devices: 2, unmatched: [] };
   await publish(bus, ExpandedV1, expanded, { id: `${id}/first` });
@@ -74,14 +74,14 @@ test("a batch that never came to the ledger has its notification expanded again,
   await checkNow(id);
   await eventually(async () => expect(await stateOf(id)).toMatchObject({ expansion: "running" }));
   expect(await stateOf(id)).not.toHaveProperty("expanded");
-  await deal(projectId, id, [[second]], { from: 1, of: 3 });
+  await partition(projectId, id, [[second]], { from: 1, of: 3 });
   await publish(bus, ExpandedV1, expanded, { id: `${id}/second` });
   expect(await final(projectId, id)).toMatchObject({ counts: { devices: 2, accepted: 2 } });
   for (const { token } of [first, second]) expect(simulators.pushes({ token })).toHaveLength(1);
 });
 
 test("a row that was being sent for a message that is gone is sent again, marked, to those who still have their devices", async () => {
-  const { project, send, deal, final, rows, deliveries: list, simulators } = dispatch;
+  const { project, send, partition, final, rows, deliveries: list, simulators } = dispatch;
   const projectId = await project();
   const id = await send(projectId);
   const batch = devices(3);
@@ -89,7 +89,7 @@ test("a row that was being sent for a message that is gone is sent again, marked
   if (gone === undefined) throw new Error("no device");
   known(batch.slice(1));
   dispatch.moved.add(gone.id);
-  await deal(projectId, id, [batch]);
+  await partition(projectId, id, [batch]);
   await final(projectId, id);
   // As if nobody had come to write the outcomes.
   await deliveries().updateOne(
@@ -110,13 +110,13 @@ test("a row that was being sent for a message that is gone is sent again, marked
 });
 
 test("nothing is done twice while the message lives, however long it takes", async () => {
-  const { project, send, deal, final, rows, deliveries: list, simulators, pass } = dispatch;
+  const { project, send, partition, final, rows, deliveries: list, simulators, pass } = dispatch;
   const projectId = await project();
   const id = await send(projectId);
   const slow = device("5105");
   known([slow]);
   simulators.script([{ provider: "apns", tokenPrefix: "5105", times: 1, delayMs: 3_000 }]);
-  await deal(projectId, id, [[slow]]);
+  await partition(projectId, id, [[slow]]);
   await eventually(() => expect(simulators.pushes({ token: slow.token })).toHaveLength(1));
   pass(120_000);
   for (let round = 0; round < 3; round++) {
@@ -133,7 +133,7 @@ test("nothing is done twice while the message lives, however long it takes", asy
 });
 
 /** As the loss of its message leaves a small send: stored, and how far its pushes got is not known. */
-const leaveSend = async (projectId: ProjectId, one: Addressee) => {
+const leaveSend = async (projectId: ProjectId, one: Recipient) => {
   const at = dispatch.now();
   const [id = "ntf_" as NotificationId] = newNotificationIds(at, 1);
   const send: GroupedSend = {

@@ -1,14 +1,14 @@
-import { answer, type Bus } from "@herald/bus";
-import { type Addressee, type Platform, ResolveSends } from "@herald/contracts";
+import { type Bus, handleRequest } from "@herald/bus";
+import { type Platform, type Recipient, ResolveSends } from "@herald/contracts";
 
-type Known = { readonly platform?: Platform; readonly devices: readonly Addressee[] };
+type Known = { readonly platform?: Platform; readonly devices: readonly Recipient[] };
 
 /** What a test's registry answers when dispatch asks whom sends reach. */
 export const answerSends = (bus: Bus) => {
   /** By target; one that is missing is unmatched, `large` has more devices than a small send. */
   const registry = new Map<string, Known | "large">();
   let withheld: Promise<void> | undefined;
-  const answering = answer(bus, ResolveSends, async ({ sends }) => {
+  const answering = handleRequest(bus, ResolveSends, async ({ sends }) => {
     await withheld;
     return {
       sends: sends.map(({ targets }) => {

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { ask, listDeadLetters, publish, replayDeadLetter } from "@herald/bus";
+import { listDeadLetters, publish, replayDeadLetter, sendRequest } from "@herald/bus";
 import {
   DeliverBatchV1,
   DueV1,
@@ -28,12 +28,12 @@ const { die, started, unsent, expanded } = deadLetterActions(() => dispatch);
 
 /** Publishes a dead message again, whatever is thought of it. */
 const replay = (id: string) => replayDeadLetter(dispatch.bus, id, { attempt: randomUUID() });
-const judge = (question: z.input<typeof JudgeReplay.request>) => ask(dispatch.bus, JudgeReplay, question);
+const judge = (question: z.input<typeof JudgeReplay.request>) => sendRequest(dispatch.bus, JudgeReplay, question);
 
 /** What was published before is handled: a notification that was sent after it is final. */
 const passed = async (projectId: ProjectId) => {
   const id = await dispatch.send(projectId);
-  await dispatch.deal(projectId, id, [devices(1)]);
+  await dispatch.partition(projectId, id, [devices(1)]);
   await dispatch.final(projectId, id);
 };
 
@@ -63,7 +63,7 @@ describe("a replay of what was buried", () => {
     await dispatch.expansion(projectId, notificationId);
     expect((await judge(asked)).settled).toContain("was given up");
     await replay(letter);
-    await dispatch.deal(projectId, notificationId, [devices(4)]);
+    await dispatch.partition(projectId, notificationId, [devices(4)]);
     const before = await dispatch.final(projectId, notificationId);
     expect(before).toMatchObject({ counts: { devices: 4, failed: 4 } });
     expect((await judge(asked)).settled).toBe(`the notification ${notificationId} is final: completed`);
@@ -76,13 +76,13 @@ describe("a replay of what was buried", () => {
   test("leaves a wake-up's row as it became", async () => {
     const { projectId, id } = await started();
     dispatch.simulators.script([{ provider: "apns", status: 503, headers: { "retry-after": "600" } }]);
-    await dispatch.deal(projectId, id, [devices(2)]);
+    await dispatch.partition(projectId, id, [devices(2)]);
     const due = `${id}/0/0/2`;
     await eventually(async () => expect((await dispatch.rows(id)).at(-1)).toMatchObject({ state: "waiting" }));
     const asked = { projectId, notificationId: id, message: "DueV1", batchId: due } as const;
     expect(await judge(asked)).toEqual({});
     expect((await judge({ ...asked, batchId: `${id}/0/9` })).settled).toContain("does not exist");
-    // The root of the row goes on without the message that it was dealt in.
+    // The root of the row goes on without the message that it was partitioned in.
     const root = { ...asked, message: "DeliverBatchV1", batchId: `${id}/0/0` } as const;
     expect((await judge(root)).settled).toContain("are final");
     const letter = await die("dispatch-due", DueV1, {
@@ -107,7 +107,7 @@ describe("a replay of what was not buried", () => {
     const { projectId, id } = await started();
     const batch = batchOf(projectId, id, 1, 3);
     const letter = await die("dispatch-broadcast-ios", DeliverBatchV1, batch, { reason: "schema", body: { not: 1 } });
-    await dispatch.deal(projectId, id, [devices(2)], { of: 2 });
+    await dispatch.partition(projectId, id, [devices(2)], { of: 2 });
     await expanded(projectId, id, 2, 5);
     await eventually(async () => expect((await dispatch.get(projectId, id)).counts).toMatchObject({ accepted: 2 }));
     expect((await dispatch.get(projectId, id)).counts.pending).toBe(3);
@@ -123,9 +123,9 @@ describe("a replay of what was not buried", () => {
     expect(await dispatch.final(projectId, id)).toMatchObject({ counts: { devices: 5, accepted: 5 } });
   });
 
-  test("deals what a lost expansion left out, also after the end: the devices are sent to and counted, once", async () => {
+  test("partitions what a lost expansion left out, also after the end: the devices are sent to and counted, once", async () => {
     const { projectId, id } = await started();
-    await dispatch.deal(projectId, id, [devices(2)], { of: 2 });
+    await dispatch.partition(projectId, id, [devices(2)], { of: 2 });
     const letter = await die("registry-expand", ExpandV1, secondPage(projectId, id));
     await eventually(async () => {
       dispatch.pass(61_000);
@@ -135,7 +135,7 @@ describe("a replay of what was not buried", () => {
     const asked = { projectId, notificationId: id, message: "DeliverBatchV1", batchId: late.batchId } as const;
     expect(await judge(asked)).toEqual({});
     await replay(letter);
-    // Registry, which the test plays, deals the page that it lost.
+    // Registry, which the test plays, partitions the page that it lost.
     dispatch.simulators.script([{ provider: "apns", times: 1, status: 503 }]);
     await publish(dispatch.bus, DeliverBatchV1, late, { id: late.batchId });
     await publish(dispatch.bus, DeliverBatchV1, batchOf(projectId, id, 2, 1), { id: `${id}/0/2` });
@@ -171,7 +171,7 @@ describe("a burial that comes after a replay", () => {
     const { projectId, id } = await started();
     dispatch.simulators.script([{ provider: "apns", status: 200, delayMs: 700 }]);
     const batch = batchOf(projectId, id, 0, 2);
-    await dispatch.deal(projectId, id, [batch.devices]);
+    await dispatch.partition(projectId, id, [batch.devices]);
     const row = await eventually(async () => {
       const [found] = await dispatch.rows(id);
       if (found?.claim === undefined) throw new Error("the batch is not started");

@@ -1,11 +1,11 @@
-import { ask, listDeadLetters, publish } from "@herald/bus";
+import { listDeadLetters, publish, sendRequest } from "@herald/bus";
 import {
   DeliverBatchV1,
+  GetDeliveryTrace,
   ListDeliveries,
   type NotificationId,
   newNotificationId,
   type ProjectId,
-  TellDelivery,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -22,14 +22,14 @@ afterAll(() => dispatch.stop());
 const sent = async (projectId: ProjectId, ttlDays = 1): Promise<NotificationId> => {
   const expiresAt = new Date(dispatch.now().getTime() + ttlDays * day).toISOString();
   const id = await dispatch.send(projectId, { expiresAt });
-  await dispatch.deal(projectId, id, [devices(3), devices(2)]);
+  await dispatch.partition(projectId, id, [devices(3), devices(2)]);
   return id;
 };
 const listed = (projectId: ProjectId, notificationId: NotificationId) =>
-  ask(dispatch.bus, ListDeliveries, { projectId, notificationId, page: { by: "page", page: 1, perPage: 10 } });
+  sendRequest(dispatch.bus, ListDeliveries, { projectId, notificationId, page: { by: "page", page: 1, perPage: 10 } });
 
 test("what ended longer ago than the retention goes with its content and its deliveries, and nothing else does", async () => {
-  const { project, final, get, rows, pass, simulators, deal } = dispatch;
+  const { project, final, get, rows, pass, simulators, partition } = dispatch;
   const [projectId, other] = [await project(), await project()];
   const old = await sent(projectId);
   const alsoOld = await sent(other);
@@ -40,7 +40,7 @@ test("what ended longer ago than the retention goes with its content and its del
   const waiting = await dispatch.send(projectId, {
     expiresAt: new Date(dispatch.now().getTime() + 60 * day).toISOString(),
   });
-  await deal(projectId, waiting, [[device("503"), ...devices(1)].sort((one, two) => (one.id < two.id ? -1 : 1))]);
+  await partition(projectId, waiting, [[device("503"), ...devices(1)].sort((one, two) => (one.id < two.id ? -1 : 1))]);
   await eventually(async () => expect(await rows(waiting)).toMatchObject([{ state: "final" }, { state: "waiting" }]));
 
   pass(20 * day);
@@ -70,11 +70,11 @@ test("what ended longer ago than the retention goes with its content and its del
 });
 
 test("a batch that comes again when its notification is gone is not sent and leaves nothing", async () => {
-  const { project, final, rows, pass, simulators, deal } = dispatch;
+  const { project, final, rows, pass, simulators, partition } = dispatch;
   const projectId = await project();
   const batch = devices(2);
   const id = await dispatch.send(projectId);
-  await deal(projectId, id, [batch]);
+  await partition(projectId, id, [batch]);
   await final(projectId, id);
   pass(41 * day);
   await eventually(async () => expect(await stored().countDocuments({ _id: id })).toBe(0));
@@ -94,10 +94,10 @@ test("a batch that comes again when its notification is gone is not sent and lea
 });
 
 test("more rows than a batch: the notification goes after the last of them", async () => {
-  const { project, final, rows, pass, deal, database } = dispatch;
+  const { project, final, rows, pass, partition, database } = dispatch;
   const projectId = await project();
   const id = await dispatch.send(projectId);
-  await deal(projectId, id, [devices(1)]);
+  await partition(projectId, id, [devices(1)]);
   await final(projectId, id);
   const [row] = await rows(id);
   const more = Array.from({ length: 4_500 }, (_, index) => ({ ...row, _id: `${id}/0/${index + 1}` }));
@@ -116,4 +116,4 @@ test("more rows than a batch: the notification goes after the last of them", asy
 const stored = () => dispatch.database.client.db(dispatch.database.name).collection<{ _id: string }>("notifications");
 
 const story = (projectId: ProjectId, notificationId: NotificationId) =>
-  ask(dispatch.bus, TellDelivery, { projectId, notificationId, deviceId: device().id });
+  sendRequest(dispatch.bus, GetDeliveryTrace, { projectId, notificationId, deviceId: device().id });

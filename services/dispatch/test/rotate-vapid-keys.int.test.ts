@@ -1,4 +1,4 @@
-import { ask, closeBus, connectBus, openBucket, serviceAccess } from "@herald/bus";
+import { closeBus, connectBus, openBucket, sendRequest, serviceAccess } from "@herald/bus";
 import {
   GetProvider,
   ListVapidKeys,
@@ -30,7 +30,7 @@ const subject = "mailto:ops@example.com";
 const put = async (projectId: ProjectId, settings: Record<string, unknown> = {}) => {
   const { bus, simulators } = dispatch;
   const elsewhere = { endpoint: simulators.webpush.url, ca: simulators.ca };
-  const view = await ask(bus, PutProvider, {
+  const view = await sendRequest(bus, PutProvider, {
     projectId,
     provider: "webpush",
     settings: { subject, ...elsewhere, ...settings },
@@ -47,7 +47,7 @@ const browser = (applicationServerKey: string, named: string | undefined = vapid
 const sendTo = async (projectId: ProjectId, devices: ReturnType<typeof device>[]) => {
   const id = await dispatch.send(projectId);
   const sorted = devices.toSorted((one, other) => (one.id < other.id ? -1 : 1));
-  await dispatch.deal(projectId, id, [sorted], { platform: "web" });
+  await dispatch.partition(projectId, id, [sorted], { platform: "web" });
   return dispatch.final(projectId, id);
 };
 
@@ -62,13 +62,13 @@ test("old and new subscribers get every push, before, between and after the step
   const everyone = [browser(old), unnamed];
   expect(await sendTo(projectId, everyone)).toMatchObject({ counts: { accepted: 2 } });
 
-  const { key, created } = await ask(bus, StageVapidKey, { projectId });
+  const { key, created } = await sendRequest(bus, StageVapidKey, { projectId });
   expect([created, key.status]).toEqual([true, "next"]);
-  expect(await ask(bus, StageVapidKey, { projectId })).toEqual({ key, created: false });
+  expect(await sendRequest(bus, StageVapidKey, { projectId })).toEqual({ key, created: false });
   everyone.push(browser(key.public_key));
   expect(await sendTo(projectId, everyone)).toMatchObject({ counts: { accepted: 3 } });
 
-  expect(await ask(bus, PromoteVapidKey, { projectId, keyId: key.id })).toMatchObject({ status: "current" });
+  expect(await sendRequest(bus, PromoteVapidKey, { projectId, keyId: key.id })).toMatchObject({ status: "current" });
   everyone.push(browser(key.public_key), browser(old));
   expect(await sendTo(projectId, everyone)).toMatchObject({ counts: { accepted: 5 } });
   expect((await record(projectId))?.vapidKeys).toEqual([
@@ -76,12 +76,12 @@ test("old and new subscribers get every push, before, between and after the step
     { id: vapidKeyId(old), publicKey: old, status: "earlier" },
   ]);
 
-  await ask(bus, RetireVapidKey, { projectId, keyId: vapidKeyId(old) });
+  await sendRequest(bus, RetireVapidKey, { projectId, keyId: vapidKeyId(old) });
   expect(await sendTo(projectId, everyone)).toMatchObject({
     counts: { accepted: 2, failed: 3 },
     failures: { "vapid-key-retired": 3 },
   });
-  expect(await ask(bus, ListVapidKeys, { projectId })).toMatchObject({
+  expect(await sendRequest(bus, ListVapidKeys, { projectId })).toMatchObject({
     keys: [{ id: key.id, status: "current" }],
     retired: [vapidKeyId(old)],
     unnamed: vapidKeyId(old),
@@ -92,13 +92,13 @@ test("new settings keep every key, and another pair is a rotation too", async ()
   const { bus, project } = dispatch;
   const projectId = await project();
   const old = await put(projectId);
-  const { key } = await ask(bus, StageVapidKey, { projectId });
+  const { key } = await sendRequest(bus, StageVapidKey, { projectId });
   expect(await put(projectId, { subject: "https://example.com/contact" })).toBe(old);
-  await ask(bus, PromoteVapidKey, { projectId, keyId: key.id });
+  await sendRequest(bus, PromoteVapidKey, { projectId, keyId: key.id });
   const everyone = [browser(old), browser(key.public_key), browser(old, "")];
   expect(await put(projectId, { subject: "mailto:other@example.com" })).toBe(key.public_key);
   expect(await sendTo(projectId, everyone)).toMatchObject({ counts: { accepted: 3 } });
-  const view = await ask(bus, GetProvider, { projectId, provider: "webpush" });
+  const view = await sendRequest(bus, GetProvider, { projectId, provider: "webpush" });
   expect(view.settings.keys).toMatchObject([{ status: "current" }, { status: "earlier" }]);
 });
 
@@ -106,13 +106,13 @@ test("a rotation goes on where it was when two ask at once", async () => {
   const { bus, project } = dispatch;
   const projectId = await project();
   await put(projectId);
-  const staged = await Promise.all(Array.from({ length: 4 }, () => ask(bus, StageVapidKey, { projectId })));
+  const staged = await Promise.all(Array.from({ length: 4 }, () => sendRequest(bus, StageVapidKey, { projectId })));
   expect(new Set(staged.map(({ key }) => key.id)).size).toBe(1);
   await Promise.all([
     put(projectId, { subject: "mailto:other@example.com" }),
-    ask(bus, PromoteVapidKey, { projectId, keyId: staged[0]?.key.id ?? "" }),
+    sendRequest(bus, PromoteVapidKey, { projectId, keyId: staged[0]?.key.id ?? "" }),
   ]);
-  const { keys } = await ask(bus, ListVapidKeys, { projectId });
+  const { keys } = await sendRequest(bus, ListVapidKeys, { projectId });
   expect(keys.map(({ id, status }) => [id, status])).toEqual([
     [staged[0]?.key.id, "current"],
     [expect.any(String), "earlier"],
@@ -123,9 +123,9 @@ test("a retired key says nothing about the others: the provider is not paused by
   const { bus, project } = dispatch;
   const projectId = await project();
   const old = await put(projectId);
-  const { key } = await ask(bus, StageVapidKey, { projectId });
-  await ask(bus, PromoteVapidKey, { projectId, keyId: key.id });
-  await ask(bus, RetireVapidKey, { projectId, keyId: vapidKeyId(old) });
+  const { key } = await sendRequest(bus, StageVapidKey, { projectId });
+  await sendRequest(bus, PromoteVapidKey, { projectId, keyId: key.id });
+  await sendRequest(bus, RetireVapidKey, { projectId, keyId: vapidKeyId(old) });
   expect(await sendTo(projectId, [browser(old)])).toMatchObject({ failures: { "vapid-key-retired": 1 } });
   const credentials = dispatch.database.client.db(dispatch.config.HERALD_DISPATCH_DATABASE).collection("credentials");
   const stored = await credentials.findOne({ projectId, provider: "webpush" });
@@ -145,7 +145,7 @@ test("settings that were deleted and put again serve whom they can", async () =>
   await credentials.deleteOne({ projectId, provider: "webpush" });
   const again = await put(projectId);
   expect(await sendTo(projectId, [browser(again, "0123456789abcdef")])).toMatchObject({ counts: { accepted: 1 } });
-  await expect(ask(bus, RetireVapidKey, { projectId, keyId: vapidKeyId(again) })).rejects.toMatchObject({
+  await expect(sendRequest(bus, RetireVapidKey, { projectId, keyId: vapidKeyId(again) })).rejects.toMatchObject({
     code: "vapid-key-current",
   });
 });
@@ -173,9 +173,9 @@ test.each([
 ])("a pair that does not parse is refused: %j", async (pair, words) => {
   const { bus, project } = dispatch;
   const projectId = await project();
-  await expect(ask(bus, StageVapidKey, { projectId, pair })).rejects.toMatchObject({
+  await expect(sendRequest(bus, StageVapidKey, { projectId, pair })).rejects.toMatchObject({
     code: "validation-failed",
     messages: [expect.stringMatching(words)],
   });
-  await expect(ask(bus, ListVapidKeys, { projectId })).rejects.toMatchObject({ code: "provider-not-found" });
+  await expect(sendRequest(bus, ListVapidKeys, { projectId })).rejects.toMatchObject({ code: "provider-not-found" });
 });

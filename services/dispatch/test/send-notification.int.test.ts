@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => dispatch.stop());
 
 test("a notification goes from the command to every device and to its final counts", async () => {
-  const { project, send, expansion, deal, final, simulators, rows, lastEvent, deliveries } = dispatch;
+  const { project, send, expansion, partition, final, simulators, rows, lastEvent, deliveries } = dispatch;
   const projectId = await project();
   const id = await send(projectId, {}, { targets: ["topic:news"], body: "World" });
 
@@ -26,7 +26,7 @@ test("a notification goes from the command to every device and to its final coun
   });
 
   const all = devices(120);
-  await deal(projectId, id, [all.slice(0, 100), all.slice(100), []]);
+  await partition(projectId, id, [all.slice(0, 100), all.slice(100), []]);
   const notification = await final(projectId, id);
   expect(notification).toMatchObject({ status: "completed", counts: { devices: 120, accepted: 120 }, failures: {} });
 

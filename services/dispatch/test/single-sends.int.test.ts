@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { publish } from "@herald/bus";
 import {
-  type Addressee,
   type GroupedSend,
   newNotificationIds,
   type ProjectId,
+  type Recipient,
   SendGroupV1,
   SendOneV1,
   sendGroupOf,
@@ -51,7 +51,7 @@ const putGroup = (...sends: GroupedSend[]) => {
   const groupId = sendGroupOf(sends[0]?.notificationId ?? "ntf_");
   return publish(dispatch.bus, SendGroupV1, { groupId, sends }, { id: groupId });
 };
-const pushesTo = ({ token }: Addressee) =>
+const pushesTo = ({ token }: Recipient) =>
   dispatch.simulators.pushes({ status: 200 }).filter((push) => push.token === token).length;
 const hold = () => {
   const { promise, resolve } = Promise.withResolvers<void>();

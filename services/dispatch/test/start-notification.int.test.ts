@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => dispatch.stop());
 
 test("a command that comes three times is one notification", async () => {
-  const { project, bus, now, expansion, deal, final, simulators } = dispatch;
+  const { project, bus, now, expansion, partition, final, simulators } = dispatch;
   const projectId = await project();
   const notificationId = newNotificationId(now());
   const data: SendV1 = {
@@ -25,7 +25,7 @@ test("a command that comes three times is one notification", async () => {
   await expansion(projectId, notificationId);
   await publish(bus, SendV1, data, { id: `${notificationId}/b` });
   const one = device();
-  await deal(projectId, notificationId, [[one]], { lane: "direct" });
+  await partition(projectId, notificationId, [[one]], { lane: "direct" });
   const first = await final(projectId, notificationId);
   await publish(bus, SendV1, data, { id: `${notificationId}/c` });
   await eventually(async () => {
@@ -37,7 +37,7 @@ test("a command that comes three times is one notification", async () => {
 });
 
 test("a scheduled one waits for its time, on the broker's clock", async () => {
-  const { project, send, get, now, bus, deal, final, lastEvent } = dispatch;
+  const { project, send, get, now, bus, partition, final, lastEvent } = dispatch;
   const projectId = await project();
   const sendAt = new Date(now().getTime() + 1_500).toISOString();
   const id = await send(projectId, { sendAt });
@@ -45,7 +45,7 @@ test("a scheduled one waits for its time, on the broker's clock", async () => {
   expect(await get(projectId, id)).toMatchObject({ status: "scheduled", counts: { devices: 0 } });
   const subject = ExpandV1.subject({ projectId, notificationId: id, page: 0 } as ExpandV1);
   expect(await lastMessage(bus, "PUSH_CMD", subject, ExpandV1)).toBeUndefined();
-  await deal(projectId, id, [devices(1)]);
+  await partition(projectId, id, [devices(1)]);
   expect(now().getTime()).toBeGreaterThanOrEqual(Date.parse(sendAt));
   expect(await final(projectId, id)).toMatchObject({ status: "completed", counts: { accepted: 1 } });
 });
@@ -68,7 +68,7 @@ test("that it was accepted is told with the topics among its targets, each once,
 });
 
 test("a scheduled one whose wake-up was lost is found by the sweep", async () => {
-  const { project, send, get, now, deal, final, pass } = dispatch;
+  const { project, send, get, now, partition, final, pass } = dispatch;
   const projectId = await project();
   const id = await send(projectId, {
     sendAt: new Date(now().getTime() + day).toISOString(),
@@ -77,35 +77,35 @@ test("a scheduled one whose wake-up was lost is found by the sweep", async () =>
   await eventually(async () => expect(await get(projectId, id)).toMatchObject({ status: "scheduled" }));
   // The broker's clock stays where it is, so it wakes nobody.
   pass(day + 1_000);
-  await deal(projectId, id, [devices(1)]);
+  await partition(projectId, id, [devices(1)]);
   expect(await final(projectId, id)).toMatchObject({ status: "completed" });
 });
 
 test("one whose life is over when it comes is expanded, so that each device is counted, and sent to nobody", async () => {
-  const { project, send, now, deal, final, simulators } = dispatch;
+  const { project, send, now, partition, final, simulators } = dispatch;
   const projectId = await project();
   const id = await send(projectId, { expiresAt: now().toISOString() });
   const one = device();
-  await deal(projectId, id, [[one]]);
+  await partition(projectId, id, [[one]]);
   expect(await final(projectId, id)).toMatchObject({ status: "expired", counts: { devices: 1, expired: 1 } });
   expect(simulators.pushes({ token: one.token })).toEqual([]);
 });
 
 test("one that nobody is addressed by is completed", async () => {
-  const { project, send, deal, final } = dispatch;
+  const { project, send, partition, final } = dispatch;
   const projectId = await project();
   const id = await send(projectId);
-  await deal(projectId, id, []);
+  await partition(projectId, id, []);
   expect(await final(projectId, id)).toMatchObject({ status: "completed", counts: { devices: 0 }, failures: {} });
 });
 
 test("whatever keys an app chooses arrive as they were sent", async () => {
-  const { project, send, deal, final, simulators } = dispatch;
+  const { project, send, partition, final, simulators } = dispatch;
   const projectId = await project();
   const data = { "a.b": "1", $where: "2", "n\u0000ul": "3", constructor: "4" };
   const id = await send(projectId, {}, { data, ios: { "x.y": { $set: [null, 1.5] } } });
   const one = device();
-  await deal(projectId, id, [[one]]);
+  await partition(projectId, id, [[one]]);
   expect(await final(projectId, id)).toMatchObject({ data, counts: { accepted: 1 } });
   expect(simulators.pushes({ token: one.token })).toMatchObject([{ payload: { data, "x.y": { $set: [null, 1.5] } } }]);
 });

@@ -11,11 +11,11 @@ beforeAll(async () => {
 afterAll(() => dispatch.stop());
 
 test("a stop finishes what is being sent, gives back the rest, and the next start sends that, each once", async () => {
-  const { project, send, deal, final, simulators, rows, app, config, deliveries } = dispatch;
+  const { project, send, partition, final, simulators, rows, app, config, deliveries } = dispatch;
   const projectId = await project();
   const id = await send(projectId);
   simulators.script([{ provider: "apns", status: 200, delayMs: 700 }]);
-  await deal(
+  await partition(
     projectId,
     id,
     Array.from({ length: 4 }, () => devices(batchLimits.devices)),

@@ -16,10 +16,10 @@ const collection = (name: string) =>
   dispatch.database.client.db(dispatch.config.HERALD_DISPATCH_DATABASE).collection(name);
 
 test("a notification that was left unfinished is finished", async () => {
-  const { project, send, deal, final } = dispatch;
+  const { project, send, partition, final } = dispatch;
   const projectId = await project();
   const id = await send(projectId);
-  await deal(projectId, id, [devices(2), devices(1)]);
+  await partition(projectId, id, [devices(2), devices(1)]);
   const first = await final(projectId, id);
   // As after a death between the last row and the check: nobody will look at it but the sweep.
   await collection("notifications").updateOne(
@@ -31,11 +31,11 @@ test("a notification that was left unfinished is finished", async () => {
 });
 
 test("what goes on is stored though the process died before it could be", async () => {
-  const { project, send, deal, final, rows, simulators, pass } = dispatch;
+  const { project, send, partition, final, rows, simulators, pass } = dispatch;
   const projectId = await project();
   const id = await send(projectId);
   simulators.script([{ provider: "apns", tokenPrefix: "503", times: 1, status: 503 }]);
-  await deal(projectId, id, [[device("503")]]);
+  await partition(projectId, id, [[device("503")]]);
   await eventually(async () => expect(await rows(id)).toMatchObject([{ state: "final" }, { state: "waiting" }]));
   const [, child] = await rows(id);
   // As it was before the child had its row.
@@ -58,12 +58,12 @@ test("what goes on is stored though the process died before it could be", async 
 });
 
 test("a death while what waited is sent again is a possible repeat, counted once", async () => {
-  const { project, send, deal, final, rows, simulators, pass, fate, deliveries } = dispatch;
+  const { project, send, partition, final, rows, simulators, pass, fate, deliveries } = dispatch;
   const projectId = await project();
   const id = await send(projectId);
   simulators.script([{ provider: "apns", tokenPrefix: "503", times: 1, status: 503 }]);
   const one = device("503");
-  await deal(projectId, id, [[one]]);
+  await partition(projectId, id, [[one]]);
   await eventually(async () => expect(await rows(id)).toMatchObject([{ state: "final" }, { state: "waiting" }]));
   fate.crashes = 1;
   pass(60_000);

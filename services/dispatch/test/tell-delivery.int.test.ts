@@ -1,11 +1,11 @@
-import { ask } from "@herald/bus";
+import { sendRequest } from "@herald/bus";
 import {
   type DeviceId,
+  GetDeliveryTrace,
   type NotificationId,
   newDeviceId,
   newNotificationId,
   type ProjectId,
-  TellDelivery,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -19,10 +19,10 @@ beforeAll(async () => {
 afterAll(() => dispatch.stop());
 
 const tell = (projectId: ProjectId, notificationId: NotificationId, deviceId: DeviceId) =>
-  ask(dispatch.bus, TellDelivery, { projectId, notificationId, deviceId });
+  sendRequest(dispatch.bus, GetDeliveryTrace, { projectId, notificationId, deviceId });
 
 test("what became of one device is told from every row that it is in", async () => {
-  const { project, send, deal, simulators, final, pass } = dispatch;
+  const { project, send, partition, simulators, final, pass } = dispatch;
   const projectId = await project();
   const id = await send(projectId);
   simulators.script([
@@ -34,7 +34,7 @@ test("what became of one device is told from every row that it is in", async () 
   const [slow] = devices(1, "503");
   if (!gone || !slow || !good[0]) throw new Error("no devices");
   const byId = [...good, gone, slow].sort((one, other) => (one.id < other.id ? -1 : 1));
-  await deal(projectId, id, [byId]);
+  await partition(projectId, id, [byId]);
 
   await eventually(async () => {
     const told = await tell(projectId, id, slow.id);
@@ -64,13 +64,13 @@ test("what became of one device is told from every row that it is in", async () 
 });
 
 test("a device that waits is in its batch before what it waits in has a row of its own", async () => {
-  const { project, send, deal, simulators, database } = dispatch;
+  const { project, send, partition, simulators, database } = dispatch;
   const projectId = await project();
   const id = await send(projectId);
   simulators.script([{ provider: "apns", tokenPrefix: "503", status: 503 }]);
   const [slow] = devices(1, "503");
   if (!slow) throw new Error("no device");
-  await deal(projectId, id, [[slow]]);
+  await partition(projectId, id, [[slow]]);
   const rows = database.client.db(database.name).collection<DeliveryDocument>("deliveries");
   const child = await eventually(async () => {
     const found = await rows.findOne({ notificationId: id, generation: 2 });

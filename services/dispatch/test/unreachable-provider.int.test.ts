@@ -1,5 +1,5 @@
-import { ask } from "@herald/bus";
-import { GetProvider, TellDelivery } from "@herald/contracts";
+import { sendRequest } from "@herald/bus";
+import { GetDeliveryTrace, GetProvider } from "@herald/contracts";
 import { type Simulators, startSimulators } from "@herald/simulators";
 import { eventually, faultyProxy } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
@@ -19,10 +19,10 @@ const sendTo = async (count: number, change: Record<string, unknown>) => {
   await dispatch.putProvider(projectId, change);
   const id = await dispatch.send(projectId);
   const batch = devices(count);
-  await dispatch.deal(projectId, id, [batch]);
-  const view = () => ask(dispatch.bus, GetProvider, { projectId, provider: "apns" });
+  await dispatch.partition(projectId, id, [batch]);
+  const view = () => sendRequest(dispatch.bus, GetProvider, { projectId, provider: "apns" });
   const told = (deviceId = batch.at(-1)?.id ?? ("" as never)) =>
-    ask(dispatch.bus, TellDelivery, { projectId, notificationId: id, deviceId });
+    sendRequest(dispatch.bus, GetDeliveryTrace, { projectId, notificationId: id, deviceId });
   return { projectId, id, view, told };
 };
 
@@ -47,7 +47,7 @@ test("an authority that is not trusted is told of the provider and of each devic
   expect(await view()).not.toHaveProperty("problems");
 });
 
-test("a server that is away and comes back by itself is no problem any more", async () => {
+test("a server that is unavailable and comes back by itself is no problem any more", async () => {
   const proxy = await faultyProxy(dispatch.simulators.apns.url);
   try {
     await proxy.cut();

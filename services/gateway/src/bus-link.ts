@@ -7,7 +7,7 @@ const seekEveryMs = 500;
 const retryAfterSeconds = 2;
 
 export type BusLink = {
-  /** The bus. Throws bus-away before the first connection. */
+  /** The bus. Throws bus-unavailable before the first connection. */
   readonly bus: () => Bus;
   /** True, or what is wrong with it in words. */
   readonly ready: () => true | string;
@@ -42,7 +42,7 @@ export const createBusLink = (connect: () => Promise<Bus>, log: Logger): BusLink
   return {
     bus: () => {
       if (bus === undefined)
-        throw new HeraldError("bus-away", "the message bus is not connected", { retryAfterSeconds });
+        throw new HeraldError("bus-unavailable", "the message bus is not connected", { retryAfterSeconds });
       return bus;
     },
     ready: () => busReady(bus),

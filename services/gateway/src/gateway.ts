@@ -1,4 +1,4 @@
-import type { OpenGroupV1, ProjectId, QuestionContract } from "@herald/contracts";
+import type { OpenGroupV1, ProjectId, RequestContract } from "@herald/contracts";
 import type { OpenTokens } from "@herald/payload";
 import type { z } from "zod";
 import type { Access, Caller } from "./auth/caller.ts";
@@ -10,9 +10,9 @@ import type { RateLimits } from "./limits/rate-limits.ts";
 import type { ProjectDirectory } from "./records/project-directory.ts";
 import type { SendCommands } from "./sending/send-commands.ts";
 
-/** Asks another service. Throws what it answered as an error, service-away or bus-away. */
+/** Asks another service. Throws what it answered as an error, service-unavailable or bus-unavailable. */
 export type Ask = <Request extends z.ZodType, Answer extends z.ZodType>(
-  question: QuestionContract<Request, Answer>,
+  question: RequestContract<Request, Answer>,
   data: z.input<Request>,
   options?: { readonly timeoutMs?: number },
 ) => Promise<z.output<Answer>>;

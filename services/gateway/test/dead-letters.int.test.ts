@@ -228,7 +228,7 @@ describe("one replay", () => {
   test("of the event that a project is gone is made: it is a fact, and needs no project", async () => {
     const projectId = newProjectId(new Date());
     const event = { projectId, at: new Date().toISOString() };
-    const id = await writeDeadLetter(system.bus, "dispatch-drop-project", ProjectDeletedV1, event);
+    const id = await writeDeadLetter(system.bus, "dispatch-delete-project", ProjectDeletedV1, event);
     expect((await replay(id)).status).toBe(202);
   });
 });
@@ -324,7 +324,7 @@ test("1,050 dead letters are walked by their links and by key, each once", async
   expect(await follow(`${list}&after=`)).toEqual(ids);
 });
 
-describe("when something is away", () => {
+describe("when something is unavailable", () => {
   test("nothing is shown or replayed without the bus, and all of it when it is back", async () => {
     const id = await deadOpens();
     await system.proxy.cut();
@@ -337,7 +337,7 @@ describe("when something is away", () => {
         await replayAll([id, id]),
         await admin("POST /replay", { durable: "dispatch-start" }),
       ]) {
-        expect([answer.status, answer.problem.type]).toEqual([503, "/docs/errors#bus-away"]);
+        expect([answer.status, answer.problem.type]).toEqual([503, "/docs/errors#bus-unavailable"]);
         expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
       }
     } finally {

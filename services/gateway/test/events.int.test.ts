@@ -216,7 +216,7 @@ test("a token that is revoked ends its streams", async () => {
   expect(reader.comments.at(-1)).toContain("authorization: it is not known");
 });
 
-test("while the bus is away a stream waits, and goes on", async () => {
+test("while the bus is unavailable a stream waits, and goes on", async () => {
   const reader = await follow();
   const first = await topicCreated();
   await reader.ids(1);

@@ -27,7 +27,7 @@ export type TestProject = { readonly id: ProjectId; readonly token: string };
 
 export type GatewayTest = {
   readonly broker: Broker;
-  /** Between the gateway and the broker: cut it, and the bus is away for the gateway alone. */
+  /** Between the gateway and the broker: cut it, and the bus is unavailable for the gateway alone. */
   readonly proxy: FaultyProxy;
   /** The tests' own connection, which goes around the proxy. */
   readonly bus: Bus;

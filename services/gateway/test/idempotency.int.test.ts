@@ -216,7 +216,10 @@ describe("a request that failed", () => {
         body: { topic: { name: "after-a-failure" } },
         headers: { "idempotency-key": "topic-1" },
       });
-    system.peers.failures.set("registry.topics.create", new HeraldError("database-away", "the database is away"));
+    system.peers.failures.set(
+      "registry.topics.create",
+      new HeraldError("database-unavailable", "the database is unavailable"),
+    );
     expect((await call()).status).toBe(503);
     system.peers.failures.clear();
     const made = await call();

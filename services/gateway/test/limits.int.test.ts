@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { answer, consume, consumersReady, defineHandler } from "@herald/bus";
+import { consume, consumersReady, defineHandler, handleRequest } from "@herald/bus";
 import { CountBacklog, SendV1 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterEach, describe, expect, test } from "vitest";
@@ -124,7 +124,7 @@ describe("a project's quota", () => {
     await eventually(() => expect(consumersReady(consuming)).toBe(true));
     // As dispatch answers when it has none of the project's sends in its backlog any more. Until then all that was accepted waits.
     expect((await send(project)).status).toBe(429);
-    const answering = answer(system.bus, CountBacklog, async () => ({ queued: 0 }));
+    const answering = handleRequest(system.bus, CountBacklog, async () => ({ queued: 0 }));
     await eventually(async () => expect((await send(project)).status).toBe(202));
     await answering.stop();
     await consuming.stop(2_000);

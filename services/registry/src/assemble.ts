@@ -3,23 +3,23 @@ import { type OutboxEvent, ProjectRecord, TokenRecord } from "@herald/contracts"
 import { repeat } from "@herald/kit";
 import { createCounts, createErasureStore, createOutbox, startRetention } from "@herald/mongo";
 import type { Ground, ServiceParts } from "@herald/service";
-import { answerAudience } from "./answers/answer-audience.ts";
-import { answerDevices } from "./answers/answer-devices.ts";
-import { answerIdentityKeys } from "./answers/answer-identity-keys.ts";
-import { answerProjects } from "./answers/answer-projects.ts";
-import { answerTokens } from "./answers/answer-tokens.ts";
-import { answerTopics } from "./answers/answer-topics.ts";
-import { answerUsers } from "./answers/answer-users.ts";
 import type { RegistryConfig } from "./config.ts";
 import { expand } from "./handlers/expand.ts";
 import { retireDevice } from "./handlers/retire-device.ts";
 import { createDeviceQuota } from "./identity/device-quota.ts";
 import { rewrapSecrets } from "./identity/rewrap-secrets.ts";
 import { createVerifyUserToken } from "./identity/verify-user-token.ts";
-import { createInOrder } from "./in-order.ts";
 import { retentionRules } from "./jobs/retention.ts";
+import { createKeyedMutex } from "./keyed-mutex.ts";
 import { createKnownProjects } from "./known-projects.ts";
 import { removeDeleted } from "./removal/remove-deleted.ts";
+import { answerAudience } from "./requests/audience.ts";
+import { answerDevices } from "./requests/devices.ts";
+import { answerIdentityKeys } from "./requests/identity-keys.ts";
+import { answerProjects } from "./requests/projects.ts";
+import { answerTokens } from "./requests/tokens.ts";
+import { answerTopics } from "./requests/topics.ts";
+import { answerUsers } from "./requests/users.ts";
 import { createAnnounce } from "./stores/announce.ts";
 import { createAudienceStore } from "./stores/audience-store.ts";
 import { createDeviceStore, deviceCollection } from "./stores/device-store.ts";
@@ -89,7 +89,7 @@ export const assemble = (config: RegistryConfig, ground: Ground & Overrides): Se
     erasures,
     announce,
     knownProjects,
-    inOrder: createInOrder(),
+    keyedMutex: createKeyedMutex(),
     verifyUserToken: createVerifyUserToken(projects, masterKeys, now),
     deviceQuota: createDeviceQuota({
       most: config.HERALD_REGISTRY_QUOTA_DEVICES,

@@ -17,7 +17,7 @@ type Parts = {
 };
 
 /** Writers of one key at a time are a handful of processes; each round one of them wins. */
-const mostRounds = 20;
+const maxRounds = 20;
 /** Projects that are compared together. */
 const atATime = 200;
 
@@ -46,7 +46,7 @@ const bring = async <Value>(
   key: string,
   wanted: () => Promise<Value | undefined>,
 ): Promise<void> => {
-  for (let round = 0; round < mostRounds; round++) {
+  for (let round = 0; round < maxRounds; round++) {
     const entry = await bucket.get(key);
     const value = await wanted();
     if (isDeepStrictEqual(entry?.value, value)) return;
@@ -57,7 +57,7 @@ const bring = async <Value>(
   throw new Error(`the entry ${key} changes too often`);
 };
 
-/** Everything that is in a bucket now. Waits while the bus is away, and throws when the signal ends that. */
+/** Everything that is in a bucket now. Waits while the bus is unavailable, and throws when the signal ends that. */
 const everything = async <Value>(
   bucket: Bucket<Value>,
   keys: string,

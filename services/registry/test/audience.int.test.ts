@@ -1,5 +1,5 @@
 import {
-  ChangeDeviceQuestion,
+  ChangeDeviceRequest,
   CountAudience,
   ExplainDevice,
   newDeviceId,
@@ -67,7 +67,7 @@ describe("a device that is explained", () => {
     expect(await explain("sport", newDeviceId(new Date()), "token:x", "condition:platform != 'ios'")).toEqual({
       device,
     });
-    await registry.ask(ChangeDeviceQuestion, { projectId, deviceId: device.id, change: { status: "inactive" } });
+    await registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change: { status: "inactive" } });
     expect(await explain(device.id)).toMatchObject({ device: { status: "inactive" }, matched: device.id });
   });
 

@@ -11,7 +11,7 @@ import { type FreshDatabase, freshDatabase } from "@herald/testing";
 import type { Db } from "mongodb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { nextPage } from "../src/domain/plan-pages.ts";
-import { dealPage } from "../src/handlers/deal-page.ts";
+import { partitionPage } from "../src/handlers/partition-page.ts";
 import { createAudienceStore } from "../src/stores/audience-store.ts";
 import { createDeviceStore } from "../src/stores/device-store.ts";
 import { createExpansionStore } from "../src/stores/expansion-store.ts";
@@ -47,13 +47,13 @@ const expand = async (projectId: ProjectId, targets: readonly string[]) => {
   };
   const devices: string[] = [];
   const matched = new Set<number>();
-  let page = await dealPage(stores, message);
+  let page = await partitionPage(stores, message);
   for (let n = 1; ; n++) {
     devices.push(...page.batches.flatMap((batch) => batch.devices.map(({ id }) => id)));
-    for (const at of page.deal.matched) matched.add(at);
+    for (const at of page.partition.matched) matched.add(at);
     const next = nextPage(page.range);
     if (!next) return { devices, pages: n, unmatched: targets.filter((_, at) => !matched.has(at)) };
-    page = await dealPage(stores, { ...message, page: n, fromBucket: next.from, toBucket: next.to });
+    page = await partitionPage(stores, { ...message, page: n, fromBucket: next.from, toBucket: next.to });
   }
 };
 

@@ -1,6 +1,6 @@
 import {
   AuthenticateDevice,
-  ChangeDeviceQuestion,
+  ChangeDeviceRequest,
   ChangeMetadataByToken,
   DeleteDevice,
   DeviceDeactivatedV1,
@@ -80,7 +80,7 @@ describe("registration", () => {
   test("of a known device merges, adds topics, makes it active and rotates the credential", async () => {
     const first = await registry.register(projectId, token, { metadata: { a: 1, b: { c: 1, d: 2 } }, topics: ["x"] });
     const change = { status: "inactive" as const };
-    await registry.ask(ChangeDeviceQuestion, { projectId, deviceId: first.device.id, change });
+    await registry.ask(ChangeDeviceRequest, { projectId, deviceId: first.device.id, change });
     const second = await registry.register(projectId, token, { metadata: { a: null, b: { c: 3 } }, topics: ["y"] });
 
     expect(second.created).toBe(false);
@@ -146,7 +146,7 @@ describe("registration", () => {
     const { device } = await registry.register(projectId, token, { metadata });
     expect((await registry.ask(GetDevice, { projectId, deviceId: device.id })).metadata).toEqual(metadata);
     const change = { metadata: { more: { _bsontype: "Code" } } };
-    const after = await registry.ask(ChangeDeviceQuestion, { projectId, deviceId: device.id, change });
+    const after = await registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change });
     expect(after.metadata).toEqual({ ...metadata, more: { _bsontype: "Code" } });
   });
 });
@@ -160,7 +160,7 @@ describe("a change", () => {
     await Promise.all(
       Array.from({ length: 50 }, (_, at) => {
         const change = at % 2 ? { metadata: { [`m${at}`]: at } } : { identifiers: { [`i${at}`]: at } };
-        return registry.ask(ChangeDeviceQuestion, { projectId, deviceId, change });
+        return registry.ask(ChangeDeviceRequest, { projectId, deviceId, change });
       }),
     );
     await second.stop();
@@ -175,7 +175,7 @@ describe("a change", () => {
     const { device } = await registry.register(projectId, token);
     const other = await registry.register(projectId, apnsToken("other"));
     const change = { token: other.device.token };
-    expect(await failure(registry.ask(ChangeDeviceQuestion, { projectId, deviceId: device.id, change }))).toEqual({
+    expect(await failure(registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change }))).toEqual({
       code: "token-held",
       messages: ["device.token: another device holds this push token"],
     });
@@ -184,7 +184,7 @@ describe("a change", () => {
   test("to inactive is told as that", async () => {
     const { device } = await registry.register(projectId, token);
     const change = { status: "inactive" as const };
-    const after = await registry.ask(ChangeDeviceQuestion, { projectId, deviceId: device.id, change });
+    const after = await registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change });
     expect(after.status).toBe("inactive");
     await eventually(async () =>
       expect(await registry.lastEvent(projectId, DeviceDeactivatedV1)).toMatchObject({ reason: "requested" }),
@@ -195,13 +195,13 @@ describe("a change", () => {
   test("that changes nothing leaves even the time", async () => {
     const { device } = await registry.register(projectId, token, { metadata: { a: 1 } });
     const change = { metadata: { a: 1 } };
-    expect(await registry.ask(ChangeDeviceQuestion, { projectId, deviceId: device.id, change })).toEqual(device);
+    expect(await registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change })).toEqual(device);
   });
 
   test("beyond the limits names the fields", async () => {
     const { device } = await registry.register(projectId, token, { metadata: { a: "x".repeat(9_000) } });
     const change = { metadata: { b: "x".repeat(9_000) } };
-    expect(await failure(registry.ask(ChangeDeviceQuestion, { projectId, deviceId: device.id, change }))).toEqual({
+    expect(await failure(registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change }))).toEqual({
       code: "validation-failed",
       messages: ["metadata: must be at most 16384 bytes of JSON"],
     });

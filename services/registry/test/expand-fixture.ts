@@ -45,7 +45,7 @@ export const startExpandTest = async () => {
       ),
     );
   const finish = defineHandler({
-    durable: "dispatch-finish",
+    durable: "dispatch-complete-expansion",
     message: ExpandedV1,
     handle: async ({ data }) => void expanded.push(data),
   });

@@ -132,7 +132,7 @@ describe("an audience", () => {
     const dead: unknown[] = [];
     let taken: ExpandV1["notificationId"];
     const bury = defineHandler({
-      durable: "dispatch-bury",
+      durable: "dispatch-dead-letters",
       message: { ...ExpandV1, filter: "push.dlq.v1.>" },
       handle: async ({ data }) => void dead.push(data),
     });

@@ -1,9 +1,9 @@
 import {
   allScopes,
-  ChangeProjectQuestion,
-  CreateProjectQuestion,
-  CreateTokenQuestion,
-  CreateTopicQuestion,
+  ChangeProjectRequest,
+  CreateProjectRequest,
+  CreateTokenRequest,
+  CreateTopicRequest,
   DeleteProject,
   defaultProtectedMetadata,
   GetProject,
@@ -39,7 +39,7 @@ const firstPage = { by: "page" as const, page: 1, perPage: 20 };
 const projects = () => registry.db.collection<Document & { _id: string }>("projects");
 
 const create = (projectId: ProjectId, tokenId: TokenId = newTokenId(new Date()), secret = "secret") =>
-  registry.ask(CreateProjectQuestion, {
+  registry.ask(CreateProjectRequest, {
     projectId,
     name: "App",
     openRegistration: true,
@@ -88,10 +88,10 @@ describe("a project", () => {
 
   test("changes at the gateways when its change is answered; of many changes the last one stands", async () => {
     const projectId = await registry.project();
-    const change = (openRegistration: boolean) => registry.ask(ChangeProjectQuestion, { projectId, openRegistration });
+    const change = (openRegistration: boolean) => registry.ask(ChangeProjectRequest, { projectId, openRegistration });
     expect(await change(false)).toMatchObject({ open_registration: false, name: "App" });
     expect((await registry.settings.get(projectSettingsKey(projectId)))?.value.openRegistration).toBe(false);
-    expect(await registry.ask(ChangeProjectQuestion, { projectId, name: "New" })).toMatchObject({ name: "New" });
+    expect(await registry.ask(ChangeProjectRequest, { projectId, name: "New" })).toMatchObject({ name: "New" });
 
     const second = registry.newApp();
     await second.start();
@@ -114,7 +114,7 @@ describe("a project", () => {
         const seen = await projects.find(id);
         if (!overtaken) {
           overtaken = true;
-          await registry.ask(ChangeProjectQuestion, { projectId, openRegistration: true });
+          await registry.ask(ChangeProjectRequest, { projectId, openRegistration: true });
         }
         return seen;
       },
@@ -129,18 +129,18 @@ describe("a project", () => {
     const tokenId = newTokenId(new Date());
     const nothing = { code: "project-not-found" };
     expect(await failure(registry.ask(GetProject, { projectId }))).toMatchObject(nothing);
-    expect(await failure(registry.ask(ChangeProjectQuestion, { projectId, name: "x" }))).toMatchObject(nothing);
+    expect(await failure(registry.ask(ChangeProjectRequest, { projectId, name: "x" }))).toMatchObject(nothing);
     expect(await failure(registry.ask(DeleteProject, { projectId }))).toMatchObject(nothing);
     expect(await failure(registry.ask(ListTokens, { projectId, page: firstPage }))).toMatchObject(nothing);
     expect(await failure(registry.ask(RevokeToken, { projectId, tokenId }))).toMatchObject(nothing);
     const token = { tokenId, tokenHash: secretHash("x"), name: "x", scopes: [...allScopes] };
-    expect(await failure(registry.ask(CreateTokenQuestion, { projectId, ...token }))).toMatchObject(nothing);
+    expect(await failure(registry.ask(CreateTokenRequest, { projectId, ...token }))).toMatchObject(nothing);
   });
 });
 
 describe("a token", () => {
   const make = (projectId: ProjectId, secret: string, rest: { tokenId?: TokenId; expiresAt?: string } = {}) =>
-    registry.ask(CreateTokenQuestion, {
+    registry.ask(CreateTokenRequest, {
       projectId,
       tokenId: newTokenId(new Date()),
       tokenHash: secretHash(secret),
@@ -219,7 +219,7 @@ describe("deletion of a project", () => {
     const nothing = { code: "project-not-found" };
     expect(await failure(registry.register(projectId, apnsToken("b")))).toMatchObject(nothing);
     const topic = { projectId, topicId: newTopicId(new Date()), name: "news" };
-    expect(await failure(registry.ask(CreateTopicQuestion, topic))).toMatchObject(nothing);
+    expect(await failure(registry.ask(CreateTopicRequest, topic))).toMatchObject(nothing);
   });
 
   test("goes on where a crash ended it, and removes what a request that had begun left behind", async () => {

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { askGrouped } from "@herald/bus";
+import { sendGroupedRequest } from "@herald/bus";
 import {
   type DeviceId,
   GetDevice,
@@ -8,7 +8,7 @@ import {
   type OutboxEvent,
   type ProjectId,
   pushTokenHash,
-  RegisterDeviceQuestion,
+  RegisterDeviceRequest,
 } from "@herald/contracts";
 import { eventually, readStream } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -32,8 +32,8 @@ const pending = () => registry.db.collection<Pending>("pendingEvents");
 
 /** Asks as a gateway does: those of the same moment in one message. */
 const grouped = () => ({
-  register: askGrouped(() => registry.bus, RegisterDeviceQuestion),
-  identify: askGrouped(() => registry.bus, IdentifyDevice),
+  register: sendGroupedRequest(() => registry.bus, RegisterDeviceRequest),
+  identify: sendGroupedRequest(() => registry.bus, IdentifyDevice),
 });
 const wanted = (seed: string | number) => ({
   projectId,
@@ -123,7 +123,7 @@ describe("registrations of the same moment", () => {
     await registry.database.cut();
     const cut = await first;
     for (const one of cut)
-      if (one.status === "rejected") expect(["database-away", "service-away"]).toContain(one.reason.code);
+      if (one.status === "rejected") expect(["database-unavailable", "service-unavailable"]).toContain(one.reason.code);
     await registry.database.heal();
     await eventually(() => registry.ready(registry.app.address()), { timeoutMs: 20_000 });
     const second = await identifyAll();

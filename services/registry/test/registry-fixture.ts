@@ -1,5 +1,5 @@
 import {
-  ask as askBus,
+  sendRequest as askBus,
   type Bus,
   type Consuming,
   closeBus,
@@ -13,15 +13,15 @@ import {
 } from "@herald/bus";
 import {
   busUsers,
-  CreateProjectQuestion,
+  CreateProjectRequest,
   type DataOf,
   type EventContract,
   newProjectId,
   newTokenId,
   type ProjectId,
   ProjectRecord,
-  type QuestionContract,
-  RegisterDeviceQuestion,
+  RegisterDeviceRequest,
+  type RequestContract,
   secretHash,
   TokenRecord,
 } from "@herald/contracts";
@@ -40,7 +40,7 @@ import type { z } from "zod";
 import { createApp } from "../src/app.ts";
 import { RegistryConfig } from "../src/config.ts";
 
-type Answer<Question extends QuestionContract> = z.output<Question["answer"]>;
+type Answer<RequestContractAny extends RequestContract> = z.output<RequestContractAny["answer"]>;
 type Overrides = NonNullable<Parameters<typeof createApp>[1]>;
 
 /** Registry on a broker and a database of its own, and what a gateway and a dispatch would do with it. */
@@ -86,7 +86,7 @@ export const startRegistryTest = async ({
   const consuming: Consuming[] = [];
 
   const ask = <Request extends z.ZodType, Reply extends z.ZodType>(
-    question: QuestionContract<Request, Reply>,
+    question: RequestContract<Request, Reply>,
     data: z.input<Request>,
   ): Promise<z.output<Reply>> => askBus(bus, question, data, { timeoutMs: 20_000 });
 
@@ -98,7 +98,7 @@ export const startRegistryTest = async ({
 
   const project = async (): Promise<ProjectId> => {
     const projectId = newProjectId(new Date());
-    await ask(CreateProjectQuestion, {
+    await ask(CreateProjectRequest, {
       projectId,
       name: "App",
       openRegistration: true,
@@ -124,9 +124,9 @@ export const startRegistryTest = async ({
     register: (
       projectId: ProjectId,
       token: string,
-      rest: Partial<DataOf<{ schema: typeof RegisterDeviceQuestion.request }>> = {},
-    ): Promise<Answer<typeof RegisterDeviceQuestion>> =>
-      ask(RegisterDeviceQuestion, { projectId, platform: "ios", token, topics: [], ...rest }),
+      rest: Partial<DataOf<{ schema: typeof RegisterDeviceRequest.request }>> = {},
+    ): Promise<Answer<typeof RegisterDeviceRequest>> =>
+      ask(RegisterDeviceRequest, { projectId, platform: "ios", token, topics: [], ...rest }),
     /** The last event of a kind that the world was told of a project. */
     lastEvent: async <Schema extends z.ZodType>(projectId: ProjectId, contract: EventContract<Schema>) => {
       const subject = contract.pattern.replace(":projectId", projectId);

@@ -1,6 +1,6 @@
 import { defineHandler, publish } from "@herald/bus";
 import {
-  ChangeDeviceQuestion,
+  ChangeDeviceRequest,
   DeliveryFailedV1,
   type Device,
   DeviceDeactivatedV1,
@@ -127,7 +127,7 @@ describe("a verdict that a token is dead", () => {
   test("about the token before the present one retires nobody", async () => {
     const { device } = await registry.register(projectId, apnsToken("a"));
     const change = { token: apnsToken("b") };
-    await registry.ask(ChangeDeviceQuestion, { projectId, deviceId: device.id, change });
+    await registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change });
     await tell([verdict(device, 1_000)]);
     expect(await get(device)).toMatchObject({ status: "active", token: apnsToken("b") });
   });
@@ -151,7 +151,7 @@ describe("a verdict that a token is dead", () => {
     const dead: unknown[] = [];
     const burying = await registry.handle(
       defineHandler({
-        durable: "dispatch-bury",
+        durable: "dispatch-dead-letters",
         message: anything,
         handle: async ({ data }) => void dead.push(data),
       }),
@@ -168,7 +168,7 @@ describe("a verdict that a token is dead", () => {
     const { device } = await registry.register(projectId, apnsToken("a"));
     const { device: other } = await registry.register(projectId, apnsToken("other"));
     const change = (id: Device["id"], change: { status?: "inactive"; token?: string }) =>
-      registry.ask(ChangeDeviceQuestion, { projectId, deviceId: id, change });
+      registry.ask(ChangeDeviceRequest, { projectId, deviceId: id, change });
     await tell([verdict(device, 1_000), verdict(other, 1_000)]);
     await change(other.id, { status: "inactive" });
     expect(await change(device.id, { token: apnsToken("b") })).toMatchObject({ status: "active" });

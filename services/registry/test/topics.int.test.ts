@@ -1,5 +1,5 @@
 import {
-  CreateTopicQuestion,
+  CreateTopicRequest,
   DeleteTopic,
   type DeviceId,
   DeviceSubscribedV1,
@@ -32,7 +32,7 @@ beforeEach(async () => {
 });
 
 const create = (name: string, topicId = newTopicId(new Date())) =>
-  registry.ask(CreateTopicQuestion, { projectId, topicId, name });
+  registry.ask(CreateTopicRequest, { projectId, topicId, name });
 const get = (topic: string) => registry.ask(GetTopic, { projectId, topic });
 const devicesOf = async (count: number): Promise<DeviceId[]> => {
   const ids: DeviceId[] = [];

@@ -1,10 +1,10 @@
 import { createHmac } from "node:crypto";
-import { ask } from "@herald/bus";
+import { sendRequest } from "@herald/bus";
 import {
-  ChangeDeviceQuestion,
+  ChangeDeviceRequest,
   CheckRecipients,
   CountAudience,
-  CreateIdentityKeyQuestion,
+  CreateIdentityKeyRequest,
   DeleteDevice,
   EraseUser,
   GetUser,
@@ -26,7 +26,7 @@ beforeAll(async () => {
 afterAll(() => registry.stop());
 beforeEach(async () => {
   projectId = await registry.project();
-  const made = await registry.ask(CreateIdentityKeyQuestion, { projectId, keyId: newIdentityKeyId(new Date()) });
+  const made = await registry.ask(CreateIdentityKeyRequest, { projectId, keyId: newIdentityKeyId(new Date()) });
   secret = made.secret ?? "";
 });
 
@@ -59,7 +59,7 @@ describe("a user", () => {
     await second.start();
     const all = Array.from({ length: 24 }, (_, n) =>
       registry
-        .ask(ChangeDeviceQuestion, {
+        .ask(ChangeDeviceRequest, {
           projectId,
           deviceId: device.id,
           change: n % 3 === 2 ? { user_id: null } : { user_token: userToken(`user-${n}`, at - 24 + n) },
@@ -117,7 +117,7 @@ describe("an erasure", () => {
     const soon = userToken("ann", seconds() + 30);
     const attempts = [
       () => identify("new", { userToken: old }),
-      () => registry.ask(ChangeDeviceQuestion, { projectId, deviceId: device.id, change: { user_token: old } }),
+      () => registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change: { user_token: old } }),
       () => identify("soon", { userToken: soon }),
     ];
     for (const attempt of attempts) expect(await failure(attempt())).toMatchObject({ code: "user-token-invalid" });
@@ -137,9 +137,9 @@ test("what waited may go to devices that are there, active and the same user's",
   const gone = await registry.register(projectId, apnsToken("gone"));
   await registry.ask(DeleteDevice, { projectId, deviceId: gone.device.id });
   const change = { status: "inactive" as const };
-  await registry.ask(ChangeDeviceQuestion, { projectId, deviceId: three.device.id, change });
+  await registry.ask(ChangeDeviceRequest, { projectId, deviceId: three.device.id, change });
   const check = (devices: { id: typeof one.device.id; userId?: string }[]) =>
-    ask(registry.bus, CheckRecipients, { projectId, devices });
+    sendRequest(registry.bus, CheckRecipients, { projectId, devices });
   const { id } = one.device;
   expect(await check([{ id }, { id: two.device.id, userId: "ann" }])).toEqual({ moved: [] });
   expect(

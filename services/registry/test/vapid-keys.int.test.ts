@@ -1,4 +1,4 @@
-import { ChangeDeviceQuestion, CountVapidKeys, type DeviceId, IdentifyDevice, type ProjectId } from "@herald/contracts";
+import { ChangeDeviceRequest, CountVapidKeys, type DeviceId, IdentifyDevice, type ProjectId } from "@herald/contracts";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { deviceCollection } from "../src/stores/device-store.ts";
 import { type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
@@ -23,7 +23,7 @@ const counts = async (projectId: ProjectId) => {
   return Object.fromEntries(subscriptions.map(({ keyId, devices }) => [keyId ?? "none", devices]));
 };
 const change = async (projectId: ProjectId, deviceId: DeviceId, rest: object) =>
-  registry.ask(ChangeDeviceQuestion, { projectId, deviceId, change: { status: "active" }, ...rest });
+  registry.ask(ChangeDeviceRequest, { projectId, deviceId, change: { status: "active" }, ...rest });
 
 test("a subscription keeps the key that it was made with, through every way of registering it", async () => {
   const { register, project, ask } = registry;

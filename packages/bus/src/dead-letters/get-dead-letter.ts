@@ -6,7 +6,7 @@ import { deadSubjects, describeLetter } from "./describe-letter.ts";
 import { deadStream } from "./list-dead-letters.ts";
 import { readReplays } from "./replay-records.ts";
 
-/** A dead letter by its id: its headers, never its body. Throws HeraldError dead-letter-not-found or bus-away. */
+/** A dead letter by its id: its headers, never its body. Throws HeraldError dead-letter-not-found or bus-unavailable. */
 export const getDeadLetter = async (bus: Bus, id: string): Promise<DeadLetter> => {
   const connection = connectionOf(bus);
   const stored = await readDeadLetter(connection, id);

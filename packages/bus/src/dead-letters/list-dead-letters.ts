@@ -18,7 +18,7 @@ const bytesAtATime = 4 * 1_048_576;
 
 /**
  * Dead letters, oldest first: their headers, never their bodies. A page costs a few reads by sequence, at any depth.
- * Throws HeraldError bus-away, or validation-failed for an `after` that was not given out.
+ * Throws HeraldError bus-unavailable, or validation-failed for an `after` that was not given out.
  */
 export const listDeadLetters = async (bus: Bus, request: DeadLetterList): Promise<PageOf<DeadLetter>> => {
   const connection = connectionOf(bus);

@@ -29,7 +29,7 @@ export type ReplayOptions = {
 /**
  * Publishes a dead message again as it was, on its own subject, and then remembers that. The dead letter stays; what dies again
  * becomes another one. `understood` says whether the body is now what its contract says.
- * Throws HeraldError dead-letter-not-found, replay-refused, bus-away, queue-full, and what `allow` throws. After bus-away it may have
+ * Throws HeraldError dead-letter-not-found, replay-refused, bus-unavailable, queue-full, and what `allow` throws. After bus-unavailable it may have
  * been published: the same attempt again is safe.
  */
 export const replayDeadLetter = async (

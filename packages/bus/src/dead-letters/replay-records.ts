@@ -64,7 +64,11 @@ export const noteReplay = async (bus: Bus, place: Place, attempt: string): Promi
     else if (!(found ? await bucket.update(key, record, found.revision) : await bucket.create(key, record))) continue;
     return shown(record);
   }
-  throw new HeraldError("bus-away", "the replay is made, but could not be noted: others replay the same dead letter", {
-    retryAfterSeconds: 1,
-  });
+  throw new HeraldError(
+    "bus-unavailable",
+    "the replay is made, but could not be noted: others replay the same dead letter",
+    {
+      retryAfterSeconds: 1,
+    },
+  );
 };

@@ -33,7 +33,7 @@ test("/livez is 200 whatever the checks say, /readyz when all are well", async (
   expect(headers.get("cache-control")).toBe("no-store");
   expect(body).toEqual({
     status: "not ready",
-    failing: [{ check: "database", since: expect.stringMatching(/^\d{4}-/), reason: "it is away" }],
+    failing: [{ check: "database", since: expect.stringMatching(/^\d{4}-/), reason: "it is unavailable" }],
   });
 });
 

@@ -28,7 +28,7 @@ export type TelemetryOptions = {
   readonly otlpEndpoint?: string | undefined;
 };
 
-/** A collector that is away, and the exporter's patience with it, must not hold up a stop. */
+/** A collector that is unavailable, and the exporter's patience with it, must not hold up a stop. */
 const flushMs = 2_000;
 
 type Providers = { readonly exporter: PrometheusExporter; readonly stop: () => Promise<void> };

@@ -66,7 +66,7 @@ const app = async () => {
         });
       });
       router.get("/away", () => {
-        throw new HeraldError("bus-away", "the bus is away");
+        throw new HeraldError("bus-unavailable", "the bus is unavailable");
       });
     }),
     { host: "127.0.0.1", port: 0 },
@@ -181,7 +181,7 @@ test("a metrics port that is taken is an error that leaves nothing behind", asyn
   expect(await metricsAt(metricsPort)).toContain("process_uptime");
 });
 
-test("a collector that is away holds up no stop", async () => {
+test("a collector that is unavailable holds up no stop", async () => {
   const telemetry = await startTelemetry({ ...options, otlpEndpoint: "http://127.0.0.1:9" });
   await inSpan("lost", {}, () => undefined);
   await telemetry.stop();

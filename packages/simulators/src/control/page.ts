@@ -95,7 +95,7 @@ const card = (push) => {
 
 const source = new EventSource("events");
 source.onopen = () => { state.textContent = "Waiting for pushes"; };
-source.onerror = () => { state.textContent = "The simulators are away; trying again"; };
+source.onerror = () => { state.textContent = "The simulators are unavailable; trying again"; };
 source.onmessage = ({ data }) => {
   list.prepend(card(JSON.parse(data)));
   while (list.children.length > most) list.lastElementChild.remove();

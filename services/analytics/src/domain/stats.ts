@@ -61,7 +61,7 @@ const intervalAt = (intervals: readonly Interval[], at: number): number => {
   return -1;
 };
 
-/** Deals the quarters of hours to intervals. Hours of several notifications may be in one list. */
+/** Partitions the quarters of hours to intervals. Hours of several notifications may be in one list. */
 export const sumHours = (
   intervals: readonly Interval[],
   platform: Platform | undefined,

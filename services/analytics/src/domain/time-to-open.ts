@@ -1,13 +1,13 @@
 /** Each bucket ends 5 % above where it begins, so that its middle is at most 2.5 % off. */
 const growth = Math.log(1.05);
 /** Below a tenth of a second nobody opened anything; clocks differ by more. */
-const leastMs = 100;
+const minMs = 100;
 
 /** The bucket of a time to open. */
-export const timeBucket = (ms: number): number => Math.max(0, Math.floor(Math.log(ms / leastMs) / growth) || 0);
+export const timeBucket = (ms: number): number => Math.max(0, Math.floor(Math.log(ms / minMs) / growth) || 0);
 
 /** The middle of a bucket, in seconds, to the millisecond. */
-const secondsOf = (bucket: number): number => Math.round(leastMs * Math.exp((bucket + 0.5) * growth)) / 1000;
+const secondsOf = (bucket: number): number => Math.round(minMs * Math.exp((bucket + 0.5) * growth)) / 1000;
 
 /** Percentiles in seconds of a histogram by bucket; undefined when it is empty. */
 export const timesToOpen = (

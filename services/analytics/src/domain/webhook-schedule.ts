@@ -5,7 +5,7 @@ const hour = 60 * minute;
 const delaysMs = [0, 5_000, 5 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * hour, 10 * hour] as const;
 
 /** How often a message is tried. */
-export const mostAttempts = delaysMs.length;
+export const maxAttempts = delaysMs.length;
 
 /** Spreads what failed together, so that a receiver that comes back is not hit by all of it at once. */
 const jitterShare = 0.1;
@@ -34,5 +34,5 @@ export const nextWebhookAttempt = ({
   return new Date(now.getTime() + least + Math.floor(delay * jitterShare * random));
 };
 
-/** A webhook none of whose attempts succeeded for so long is disabled: its owner is away, or does not look. */
+/** A webhook none of whose attempts succeeded for so long is disabled: its owner is unavailable, or does not look. */
 export const longestFailureMs = 5 * 24 * hour;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { mostAttempts, nextWebhookAttempt } from "./webhook-schedule.ts";
+import { maxAttempts, nextWebhookAttempt } from "./webhook-schedule.ts";
 
 const now = new Date("2030-01-01T00:00:00Z");
 const minute = 60_000;
@@ -13,8 +13,8 @@ test("the delays are those that are documented, with a tenth of jitter", () => {
   const delays = [5_000, 5 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * hour, 10 * hour];
   expect(delays.map((_, index) => after(index + 1))).toEqual(delays);
   expect(delays.map((_, index) => after(index + 1, 0.5))).toEqual(delays.map((delay) => delay * 1.05));
-  expect(after(mostAttempts)).toBeUndefined();
-  expect(mostAttempts).toBe(8);
+  expect(after(maxAttempts)).toBeUndefined();
+  expect(maxAttempts).toBe(8);
 });
 
 test.each([

@@ -46,9 +46,9 @@ export const recordOpens = (
           if (first === undefined) return [];
           return [{ _id: report, projectId: first.projectId, kind: "opens", parts: openParts(rows, since) }];
         });
-        // Stored and counted as they are; while dispatch is away, the sweep emits them later.
+        // Stored and counted as they are; while dispatch is unavailable, the sweep emits them later.
         const emitted = emit(toEmit).catch((error: unknown) => {
-          if (!(error instanceof HeraldError && error.code === "service-away")) throw error;
+          if (!(error instanceof HeraldError && error.code === "service-unavailable")) throw error;
         });
         await Promise.all([count(counted), emitted]);
       },

@@ -94,7 +94,7 @@ const documentsOf = (contributions: Iterable<Contribution>): Required<Contributi
   });
 };
 
-/** What messages added to the statistics, each once. Every function throws `database-away` when the database is. */
+/** What messages added to the statistics, each once. Every function throws `database-unavailable` when the database is. */
 export const createContributionStore = (db: Db) => {
   const contributions: Collection<ContributionDocument> = db.collection("contributions");
   const folds: Collection<FoldDocument> = db.collection("folds");

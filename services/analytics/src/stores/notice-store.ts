@@ -26,7 +26,7 @@ const byUser = {
 
 const deletionPage = 2_000;
 
-/** Topics and times of notifications. Every function throws `database-away` when the database is. */
+/** Topics and times of notifications. Every function throws `database-unavailable` when the database is. */
 export const createNoticeStore = (db: Db) => {
   const notices: Collection<Notice> = db.collection("notices");
   return guardStore({

@@ -33,7 +33,7 @@ const afterSlash = "0";
 /** A page of a deletion: small enough to let other writes through between two. */
 const deletionPage = 2_000;
 
-/** Stores opens, each once. Dates in, dates out; every function throws `database-away` when the database is. */
+/** Stores opens, each once. Dates in, dates out; every function throws `database-unavailable` when the database is. */
 export const createOpenStore = (db: Db) => {
   const opens: Collection<OpenDocument> = db.collection("opens");
   return guardStore({

@@ -75,7 +75,7 @@ const firstOf = (number: number, { _id, projectId, what, hour, adds }: Addition)
   return { _id, projectId, what, ...(hour === undefined ? {} : { hour }), fold: number, ...figures };
 };
 
-/** Sums by the hour, made by folds alone. Every function throws `database-away` when the database is. */
+/** Sums by the hour, made by folds alone. Every function throws `database-unavailable` when the database is. */
 export const createRollupStore = (db: Db) => {
   const rollups: Collection<RollupDocument> = db.collection("rollups");
   return guardStore({

@@ -41,7 +41,7 @@ const deletionPage = 2_000;
 /** A claim on one message: it counts only until somebody else has taken the message. */
 type Claimed = Pick<WebhookMessageDocument, "_id" | "projectId" | "claim">;
 
-/** Messages to webhooks, each once. Every function throws `database-away` when the database is. */
+/** Messages to webhooks, each once. Every function throws `database-unavailable` when the database is. */
 export const createWebhookMessageStore = (db: Db) => {
   const messages: Collection<WebhookMessageDocument> = db.collection("webhookMessages");
   const counts = createCounts();

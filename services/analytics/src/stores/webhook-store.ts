@@ -42,7 +42,7 @@ const deletionPage = 2_000;
 
 export const webhookCollection = (db: Db): Collection<WebhookDocument> => db.collection("webhooks");
 
-/** The URLs that projects want to be told at. Every function throws `database-away` when the database is. */
+/** The URLs that projects want to be told at. Every function throws `database-unavailable` when the database is. */
 export const createWebhookStore = (db: Db, masterKeys: MasterKeys) => {
   const webhooks = webhookCollection(db);
   const counts = createCounts();

@@ -56,7 +56,7 @@ export const createWebhookSender = (options: Options): WebhookSender => {
   let failing = false;
 
   const complain = (err: unknown) => {
-    // Once when it begins: while the database is away, every look fails.
+    // Once when it begins: while the database is unavailable, every look fails.
     if (!failing) log.warn({ err }, "webhooks will be sent later");
     failing = true;
   };

@@ -3,7 +3,7 @@ import { ExpandV1, laneOf } from "@herald/contracts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 
 /**
- * Commands the expansion of a notification, from its first page on. Repeatable: registry deals every page once. `repeat` tells a
+ * Commands the expansion of a notification, from its first page on. Repeatable: registry partitions every page once. `repeat` tells a
  * command that is given again on purpose from the first, which the stream would take it for.
  */
 export type Expand = (document: NotificationRecord, repeat?: string) => Promise<void>;

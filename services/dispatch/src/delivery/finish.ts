@@ -11,7 +11,7 @@ export type LastRow = { readonly tally: Tally; readonly failures: Failures };
 export type Finisher = {
   /**
    * Finishes a notification if every device has its final state. Runs after `expanded` was written and after each row was, so
-   * whichever comes last finishes it. `only`: the row, which is all there is where registry dealt a single batch.
+   * whichever comes last finishes it. `only`: the row, which is all there is where registry partitioned a single batch.
    */
   check(projectId: ProjectId, id: NotificationId, only?: LastRow): Promise<void>;
   /** The same for one of a single batch, after `expanded` was written: it need not be read where that batch is still to be sent. */
@@ -33,14 +33,14 @@ export const createFinisher = ({
   const sumsOf = async (document: NotificationState, only: LastRow | undefined): Promise<LastRow | undefined> => {
     const { projectId, _id, expanded, expansionLostAt } = document;
     if (!expanded) return undefined;
-    // What is left of a lost expansion may be dealt later, when that is replayed.
+    // What is left of a lost expansion may be partitioned later, when that is replayed.
     if (expanded.batches === 0 && !expansionLostAt) return { tally: noDevices, failures: {} };
     if (only && expanded.batches === 1 && !expansionLostAt) return only;
     const state = await ledger.state(projectId, _id);
     return isFinished({ ...state, expandedBatches: expanded.batches }) ? ledger.sums(projectId, _id) : undefined;
   };
 
-  /** It ended without the audience that a lost expansion never dealt, and some of that was dealt since: the counts are of all. */
+  /** It ended without the audience that a lost expansion never partitioned, and some of that was partitioned since: the counts are of all. */
   const amend = async ({ projectId, _id }: NotificationState): Promise<void> => {
     const { open } = await ledger.state(projectId, _id);
     if (open === 0) await notifications.amend(projectId, _id, await ledger.sums(projectId, _id));

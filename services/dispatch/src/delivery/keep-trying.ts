@@ -7,7 +7,7 @@ const longestWaitMs = 5_000;
 
 /** Whether something that is needed cannot be reached now, so that the same may succeed later. */
 export const isUnavailable = (error: unknown): boolean =>
-  error instanceof HeraldError && errors[error.code].retry === "away";
+  error instanceof HeraldError && errors[error.code].retry === "unavailable";
 
 /**
  * Runs `work`, and again with growing delay while something it needs is unavailable: for what must not be thrown away, such as the

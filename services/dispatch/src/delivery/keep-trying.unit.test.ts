@@ -2,7 +2,7 @@ import { HeraldError } from "@herald/kit";
 import { expect, test } from "vitest";
 import { keepTrying } from "./keep-trying.ts";
 
-const away = () => new HeraldError("database-away", "the database is away");
+const away = () => new HeraldError("database-unavailable", "the database is unavailable");
 const never = new AbortController().signal;
 
 /** Fails with each of the errors, then gives 7. */
@@ -16,7 +16,7 @@ const failing = (...failures: Error[]) => {
   return { work, calls };
 };
 
-test("what is away is waited for", async () => {
+test("what is unavailable is waited for", async () => {
   const { work, calls } = failing(away(), away());
   expect(await keepTrying(work, never)).toBe(7);
   expect(calls.count).toBe(3);
@@ -37,10 +37,10 @@ test("for outcomes anything else is tried a few times, too", async () => {
   expect(calls.count).toBe(3);
 });
 
-test("when the service ends, what was away is thrown", async () => {
+test("when the service ends, what was unavailable is thrown", async () => {
   const ending = new AbortController();
   const { work } = failing(...Array.from({ length: 100 }, away));
   const trying = keepTrying(work, ending.signal);
   ending.abort();
-  await expect(trying).rejects.toMatchObject({ code: "database-away" });
+  await expect(trying).rejects.toMatchObject({ code: "database-unavailable" });
 });

@@ -96,13 +96,13 @@ describe("a cancel", () => {
     expect(one.cancelled).toBe(true);
   });
 
-  test("cannot be missed because the database is away", async () => {
+  test("cannot be missed because the database is unavailable", async () => {
     const one = await watched(1);
     time += 1_000;
     stored.get = () => {
-      throw new Error("away");
+      throw new Error("unavailable");
     };
-    await expect(watch.stopped(one)).rejects.toThrow("away");
+    await expect(watch.stopped(one)).rejects.toThrow("unavailable");
     stored = new Map([["ntf_1", { ...record(1), cancelledAt: new Date(time) }]]);
     expect(await watch.stopped(one)).toBe("cancelled");
   });

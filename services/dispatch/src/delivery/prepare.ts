@@ -1,11 +1,11 @@
-import { ask, type Bus } from "@herald/bus";
+import { type Bus, sendRequest } from "@herald/bus";
 import {
-  type Addressee,
   CheckRecipients,
   type DeviceId,
   maxGroupSize,
   type Platform,
   type ProjectId,
+  type Recipient,
   ResolveSends,
   type SendV1,
 } from "@herald/contracts";
@@ -14,7 +14,7 @@ import type { Sendable } from "../domain/settle-batch.ts";
 
 /** Whom a send reaches: a batch for each platform, devices sorted by id, and the targets that named no active device. */
 export type Resolution = {
-  readonly batches: readonly { readonly platform: Platform; readonly devices: Addressee[] }[];
+  readonly batches: readonly { readonly platform: Platform; readonly devices: Recipient[] }[];
   readonly unmatched: readonly string[];
 };
 
@@ -23,19 +23,19 @@ export type ResolveSend = (send: SendV1) => Promise<Resolution | null>;
 
 /** What is sent to more devices goes through pages and queues, which are fair to others and hold nothing in memory. */
 const maxSmallAudience = 100;
-/** Asks registry for the sends of the same moment together. Throws `service-away` and `bus-away`. */
+/** Asks registry for the sends of the same moment together. Throws `service-unavailable` and `bus-unavailable`. */
 export const createResolveSend = (bus: Bus): ResolveSend =>
   createGroupCommit<SendV1, Resolution | null>(
     async (sends) => {
       const request = sends.map(({ projectId, content }) => ({ projectId, targets: content.targets }));
-      return (await ask(bus, ResolveSends, { sends: request, limit: maxSmallAudience })).sends;
+      return (await sendRequest(bus, ResolveSends, { sends: request, limit: maxSmallAudience })).sends;
     },
     { most: maxGroupSize, concurrent: 1, keyOf: ({ projectId }) => projectId },
   );
 
 /**
  * Which of the devices that waited may not be sent to any more: they are gone, inactive, or no longer the user's whose they were when
- * the audience was read. Throws `service-away` while registry cannot be asked.
+ * the audience was read. Throws `service-unavailable` while registry cannot be asked.
  */
 export type CheckWaiting = (
   projectId: ProjectId,
@@ -64,7 +64,7 @@ export const createCheckWaiting = (bus: Bus): CheckWaiting => {
 
   const send = async ({ projectId, devices }: CheckRequest): Promise<ReadonlySet<DeviceId>> => {
     const asked = [...devices].map(([id, userId]) => ({ id, ...(userId !== undefined && { userId }) }));
-    const { moved } = await ask(bus, CheckRecipients, { projectId, devices: asked });
+    const { moved } = await sendRequest(bus, CheckRecipients, { projectId, devices: asked });
     return moved.length === 0 ? nobody : new Set(moved);
   };
 

@@ -45,7 +45,7 @@ type Batch = {
   readonly moved: ReadonlySet<DeviceId>;
 };
 
-/** Sends to the devices of a batch, until something stops it, and waits for every answer. Never throws while the database is away: it waits. */
+/** Sends to the devices of a batch, until something stops it, and waits for every answer. Never throws while the database is unavailable: it waits. */
 export const pushDevices = async (
   { watch, pool, openTokens, now }: PushDeps,
   { watched, devices, platform, moved }: Batch,

@@ -1,4 +1,4 @@
-/** A row of the ledger that registry dealt is the first generation; each row for what had to wait is one more. */
+/** A row of the ledger that registry partitioned is the first generation; each row for what had to wait is one more. */
 export const rootGeneration = 1;
 
 /** Of the only page of a notification that has one. */

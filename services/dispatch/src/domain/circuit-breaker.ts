@@ -5,7 +5,7 @@ const firstOpenMs = 5_000;
 /** … and whoever recovers from an outage is found out within a minute. */
 const longestOpenMs = 60_000;
 /** So many find out, at a time, whether it works again. */
-const mostProbes = 5;
+const maxProbes = 5;
 /** While they are under way the others look again so often: an answer is usually there, a timeout takes longer. */
 const probeCheckMs = 5_000;
 
@@ -40,7 +40,7 @@ export const createCircuitBreaker = (): CircuitBreaker => {
   const heldUntil = (at: number): number | undefined => {
     if (openUntil === 0) return undefined;
     if (at < openUntil) return openUntil;
-    return probes < mostProbes ? undefined : at + probeCheckMs;
+    return probes < maxProbes ? undefined : at + probeCheckMs;
   };
   const open = (at: number): true => {
     openUntil = at + Math.min(longestOpenMs, firstOpenMs * 2 ** openings);

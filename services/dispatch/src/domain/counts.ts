@@ -35,7 +35,7 @@ export const addFailures = (one: Failures, other: Failures): Failures => {
 };
 
 /**
- * The counts that are shown, where `expandedDevices` is what registry dealt: its batches reach the ledger one by one, and until
+ * The counts that are shown, where `expandedDevices` is what registry partitioned: its batches reach the ledger one by one, and until
  * then their devices are pending. devices = accepted + failed + expired + cancelled + skipped + pending, always.
  */
 export const shownCounts = (tally: Tally, expandedDevices = 0): NotificationCounts => {

@@ -15,7 +15,7 @@ export type Progress = {
   /** Its `send_at` has not come. */
   readonly scheduled: boolean;
   readonly cancelled: boolean;
-  /** Registry has dealt all of its batches. */
+  /** Registry has partitioned all of its batches. */
   readonly expanded: boolean;
   /** A batch has reached the ledger. */
   readonly begun: boolean;
@@ -28,7 +28,7 @@ export const currentStatus = ({ scheduled, cancelled, expanded, begun }: Progres
   return expanded || begun ? "sending" : "accepted";
 };
 
-/** What the finish check looks at: the ledger's rows of one notification against what registry dealt. */
+/** What the finish check looks at: the ledger's rows of one notification against what registry partitioned. */
 export type LedgerState = {
   readonly expandedBatches: number;
   readonly finalRoots: number;

@@ -14,7 +14,7 @@ export type DeviceResult = {
 };
 
 /** One byte holds an index. No provider has so many answers: past it their words are left out. */
-const mostResults = 200;
+const maxResults = 200;
 
 const same = (one: DeviceResult, other: DeviceResult | undefined): boolean =>
   one.status === other?.status &&
@@ -45,7 +45,7 @@ export const createResultTable = (devices: number) => {
     const key = JSON.stringify([status, reason, attempts, possibleRepeat, held, providerReason]);
     const found = known.get(key);
     if (found !== undefined) return found;
-    if (results.length >= mostResults && providerReason !== undefined)
+    if (results.length >= maxResults && providerReason !== undefined)
       return find({ ...result, providerReason: undefined });
     known.set(key, results.length);
     sizes.push(0);

@@ -6,7 +6,7 @@ const firstCeilingMs = 10_000;
 /** Longer waits only make a message stale. */
 const longestCeilingMs = 600_000;
 /** Never in the same instant: what refused the message a moment ago would refuse it again. */
-export const leastWaitMs = 500;
+export const minWaitMs = 500;
 
 /**
  * When a device is tried again after its `attempts`-th attempt: exponential with full jitter, never before `retryAfterMs` has
@@ -26,7 +26,7 @@ export const nextAttemptAt = ({
   random: number;
 }): Date | undefined => {
   const left = expiresAt.getTime() - now.getTime();
-  const least = Math.max(leastWaitMs, retryAfterMs);
+  const least = Math.max(minWaitMs, retryAfterMs);
   if (least >= left) return undefined;
   const ceiling = Math.min(longestCeilingMs, firstCeilingMs * 2 ** (attempts - 1));
   // What is asked for is waited out, and the jitter comes on top: otherwise all would come back in the same moment.

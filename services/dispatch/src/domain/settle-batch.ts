@@ -1,11 +1,11 @@
-import { type Addressee, type DeliveryReason, type DeviceId, pushTokenHash } from "@herald/contracts";
+import { type DeliveryReason, type DeviceId, pushTokenHash, type Recipient } from "@herald/contracts";
 import type { Failures, Tally } from "./counts.ts";
 import type { Outcome } from "./outcome.ts";
 import { createResultTable, type DeviceResult } from "./result-table.ts";
-import { leastWaitMs, maxAttempts, nextAttemptAt } from "./retry.ts";
+import { maxAttempts, minWaitMs, nextAttemptAt } from "./retry.ts";
 
 /** A device of a batch with what happened to it in earlier rows. */
-export type Sendable = Addressee & {
+export type Sendable = Recipient & {
   /** Attempts that ended before this row. */
   readonly attempts: number;
   /** An earlier attempt may have reached the device. */
@@ -35,7 +35,7 @@ export type Waiting = {
 };
 
 /** A device whose token the provider calls dead, and since when. */
-export type Unregistered = { readonly deviceId: Addressee["id"]; readonly tokenHash: string; readonly at: Date };
+export type Unregistered = { readonly deviceId: Recipient["id"]; readonly tokenHash: string; readonly at: Date };
 
 export type Settlement = {
   readonly results: readonly DeviceResult[];
@@ -181,7 +181,7 @@ const stopped = (stop: Stop, device: Sendable): Decision => {
 
 /** Whether a device's wait ends before the notification does. */
 const inTime = ({ now, expiresAt, cancelled }: BatchRun, { for: what, notBefore = 0 }: Wait): boolean => {
-  const soonest = what === "attempt" ? now.getTime() + leastWaitMs : now.getTime();
+  const soonest = what === "attempt" ? now.getTime() + minWaitMs : now.getTime();
   return !cancelled && Math.max(soonest, notBefore) < expiresAt.getTime();
 };
 

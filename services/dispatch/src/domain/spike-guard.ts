@@ -2,12 +2,12 @@
 export type Verdicts = { readonly judged: number; readonly unregistered: number };
 
 /** Fewer verdicts say nothing about a share. */
-const leastJudged = 50;
-const mostUnregistered = 0.2;
+const minJudged = 50;
+const maxUnregistered = 0.2;
 
 /**
  * Whether so many devices of a notification are said to be dead that the verdict itself is doubtful: a wrong environment or
  * credential looks just like that. Then none is retired.
  */
 export const isSpike = ({ judged, unregistered }: Verdicts): boolean =>
-  judged >= leastJudged && unregistered > judged * mostUnregistered;
+  judged >= minJudged && unregistered > judged * maxUnregistered;

@@ -29,7 +29,7 @@ export const claimOf = ({ publishedAt, sequence }: Pick<Delivery<unknown>, "publ
 /** A batch that waited longer in its queue asks again whose its devices are, where that matters. */
 const freshMs = 2_000;
 
-/** The row of a batch as registry dealt it. */
+/** The row of a batch as registry partitioned it. */
 export const rootOf = ({ batchId, projectId, notificationId, platform, lane }: DeliverBatchV1): BatchFacts => ({
   ...{ _id: batchId, projectId, notificationId, platform, lane },
   generation: rootGeneration,

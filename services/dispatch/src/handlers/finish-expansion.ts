@@ -5,7 +5,7 @@ import type { NotificationWatch } from "../delivery/notification-watch.ts";
 import type { ExpandQueued } from "../jobs/expand-queued.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 
-/** Registry has dealt every batch: now it can be told when all of them are final. */
+/** Registry has partitioned every batch: now it can be told when all of them are final. */
 export const finishExpansion = ({
   notifications,
   watch,
@@ -20,7 +20,7 @@ export const finishExpansion = ({
   now: () => Date;
 }) =>
   defineHandler({
-    durable: "dispatch-finish", // renaming a durable replays its stream
+    durable: "dispatch-complete-expansion", // renaming a durable replays its stream
     message: ExpandedV1,
     concurrency: 32, // short waits for the database
     async handle({ data: { projectId, notificationId, batches, devices, unmatched }, publishedAt: at }) {

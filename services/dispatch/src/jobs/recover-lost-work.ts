@@ -1,11 +1,11 @@
-import { ask, type Bus } from "@herald/bus";
+import { type Bus, sendRequest } from "@herald/bus";
 import {
-  type Addressee,
   batchLimits,
   type DeviceId,
   type NotificationId,
   type OutboxEvent,
   type ProjectId,
+  type Recipient,
   ResolveSends,
 } from "@herald/contracts";
 import type { Logger } from "@herald/kit";
@@ -38,7 +38,7 @@ type Resolve = (projectId: ProjectId, targets: readonly string[], limit: number)
 export const createResolveOne =
   (bus: Bus): Resolve =>
   async (projectId, targets, limit) => {
-    const { sends } = await ask(bus, ResolveSends, { sends: [{ projectId, targets: [...targets] }], limit });
+    const { sends } = await sendRequest(bus, ResolveSends, { sends: [{ projectId, targets: [...targets] }], limit });
     return sends[0] ?? null;
   };
 
@@ -81,7 +81,7 @@ export const createRecoverLostWork = (deps: RecoverDeps): RecoverLostWork => {
     if (row.devices) return row.devices.map((device) => ({ ...device, repeat: true }));
     const ids = Array.from({ length: packedCount(row.deviceIds) }, (_, at) => packedAt(row.deviceIds, at));
     const resolution = ids.length === 0 ? null : await deps.resolve(row.projectId, ids, batchLimits.devices);
-    const known = new Map<DeviceId, Addressee>();
+    const known = new Map<DeviceId, Recipient>();
     for (const { devices } of resolution?.batches ?? []) for (const device of devices) known.set(device.id, device);
     const owners = ownersOf(row);
     return ids.map((id, at) => {

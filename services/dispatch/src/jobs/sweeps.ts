@@ -37,7 +37,7 @@ const graceMs = 3_000;
 const againMs = 30_000;
 /** After the broker has lost its data, all that is unfinished waits to be looked at. */
 const checksAtATime = 8;
-/** After a lost expansion, batches that were dealt before it may still be in the queue. */
+/** After a lost expansion, batches that were partitioned before it may still be in the queue. */
 const lostExpansionMs = 60_000;
 
 /** The safety net under the clock and the handlers: finds what is late, and has it done by whoever would have done it. */
@@ -96,7 +96,7 @@ export const createSweeps = (options: Options): Sweeps => {
       await round();
       failing = false;
     } catch (err) {
-      // Once when it begins: while something is away, every round fails.
+      // Once when it begins: while something is unavailable, every round fails.
       if (!failing) log.warn({ err }, "a sweep failed");
       failing = true;
     }

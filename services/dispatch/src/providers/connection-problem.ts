@@ -19,13 +19,13 @@ const causes: readonly { says: RegExp; reason: ProviderProblemReason; words?: st
 ];
 
 /** Long enough for a certificate's names, and short enough for a record that people read. */
-const mostWords = 200;
+const maxWords = 200;
 
 /** Why there was no connection to a server, told from a transport's reason; undefined when that is about something else. */
 export const connectionProblem = (reason: string, origin: string): ConnectionProblem | undefined => {
   const cause = causes.find(({ says }) => says.test(reason));
   if (!cause) return undefined;
   const { host } = new URL(origin);
-  const words = cause.words ?? reason.replace(/[^\x20-\x7e]/g, "?").slice(0, mostWords);
+  const words = cause.words ?? reason.replace(/[^\x20-\x7e]/g, "?").slice(0, maxWords);
   return { reason: cause.reason, host, detail: `cannot reach ${host}: ${words}. ${providerProblems[cause.reason]}` };
 };

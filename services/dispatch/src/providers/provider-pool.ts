@@ -44,7 +44,7 @@ export type Lookup =
   | { readonly kind: "paused" };
 
 export type ProviderPool = {
-  /** At most a second old. Throws database-away. */
+  /** At most a second old. Throws database-unavailable. */
   lookup(projectId: ProjectId, provider: Provider): Promise<Lookup>;
   /** The provider has refused this version of the settings here: whoever heard it writes the pause, if that is not done yet. */
   refused(settings: Pick<CredentialDocument, "projectId" | "provider" | "version">): boolean;
@@ -72,7 +72,7 @@ const freshMs = 1_000;
 const idleMs = 600_000;
 const idleCheckMs = 60_000;
 /** What is forgotten is told again. */
-const mostTold = 64;
+const maxTold = 64;
 
 type Open = {
   readonly channel: Channel;
@@ -155,7 +155,7 @@ export const createProviderPool = (options: PoolOptions): ProviderPool => {
       client = options.connect(provider, await credentials.open(document));
     } catch (err) {
       // The operator's to mend, not the project's: what is to be sent waits.
-      if (err instanceof UnknownMasterKey) throw new HeraldError("service-away", err.message, { cause: err });
+      if (err instanceof UnknownMasterKey) throw new HeraldError("service-unavailable", err.message, { cause: err });
       log.error({ err, projectId, provider }, "the provider's settings cannot be used, so it is paused");
       await credentials.pause(document, { reason: "settings-unusable", providerReason: "" }, now());
       return undefined;
@@ -289,7 +289,7 @@ const createChannel = (options: ChannelOptions): Channel => {
       if (!routes.silence(route, until.getTime())) return;
       // Answers to the same burst ask for nearly the same.
       if (until.getTime() - (told.get(route) ?? 0) < freshMs) return;
-      if (told.size >= mostTold) told.clear();
+      if (told.size >= maxTold) told.clear();
       told.set(route, until.getTime());
       credentials
         .block({ projectId, provider, route, until }, now())

@@ -114,7 +114,7 @@ describe("settings that cannot be opened", () => {
   };
 
   test("for want of a master key are waited for: that is the operator's to mend", async () => {
-    await expect(failing(new UnknownMasterKey("m9"))).rejects.toMatchObject({ code: "service-away" });
+    await expect(failing(new UnknownMasterKey("m9"))).rejects.toMatchObject({ code: "service-unavailable" });
     expect(paused).toEqual([]);
   });
 

@@ -39,7 +39,7 @@ export type ProviderRoutes = {
 };
 
 /** A browser's push services are a handful; the rest is a stranger's doing, which may cost no more than some kilobytes. */
-const mostRoutes = 256;
+const maxRoutes = 256;
 
 /**
  * The servers that a project's provider is reached by, each with its own silence and its own breaker: what one of them asks for,
@@ -93,7 +93,7 @@ export const createProviderRoutes = ({
   const routeOf = (name: string): Route => {
     const known = routes.get(name);
     if (known) return known;
-    const old = routes.size >= mostRoutes ? spare() : undefined;
+    const old = routes.size >= maxRoutes ? spare() : undefined;
     if (old) drop(old);
     const flight: { route?: Route; way: Way } = { way: "free" };
     const route: Route = {

@@ -1,9 +1,9 @@
-import { type Answering, answer, type Bus } from "@herald/bus";
+import { type Bus, handleRequest, type RequestListener } from "@herald/bus";
 import {
+  GetDeliveryTrace,
   ListDeliveries,
   type NotificationId,
   type ProjectId,
-  TellDelivery,
   UsersOfDeliveries,
 } from "@herald/contracts";
 import type { DeliveryList } from "../stores/delivery-list.ts";
@@ -25,17 +25,17 @@ type Options = {
 };
 
 /** The ledger of a notification, one row per device, and what it knows of a single one. */
-export const answerDeliveries = ({ bus, find, list, trace, usersOf, sumsOf, now }: Options): Answering[] => [
-  answer(bus, ListDeliveries, async ({ projectId, notificationId, status, page }) => {
+export const answerDeliveries = ({ bus, find, list, trace, usersOf, sumsOf, now }: Options): RequestListener[] => [
+  handleRequest(bus, ListDeliveries, async ({ projectId, notificationId, status, page }) => {
     await find(projectId, notificationId);
     return list({ projectId, notificationId, status }, page);
   }),
 
-  answer(bus, UsersOfDeliveries, async ({ projectId, deliveries }) => ({
+  handleRequest(bus, UsersOfDeliveries, async ({ projectId, deliveries }) => ({
     users: await usersOf(projectId, deliveries),
   })),
 
-  answer(bus, TellDelivery, async ({ projectId, notificationId, deviceId }) => {
+  handleRequest(bus, GetDeliveryTrace, async ({ projectId, notificationId, deviceId }) => {
     const found = await find(projectId, notificationId);
     if ("send" in found) return { notification: unsentView(found.send, now()), expanded: false, attempts: [] };
     const { document } = found;

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Answering, answer, type Bus } from "@herald/bus";
+import { type Bus, handleRequest, type RequestListener } from "@herald/bus";
 import {
   CancelNotification,
   GetNotification,
@@ -35,7 +35,7 @@ type Options = {
 /** After this no process begins another chunk of what was cancelled: a timer may end a little early. */
 const heardMs = freshMs + 10;
 
-export const answerNotifications = (options: Options): Answering[] => {
+export const answerNotifications = (options: Options): RequestListener[] => {
   const { bus, find, notifications, deliveries, sumsOf, watch, sweeps, flush, now } = options;
 
   const view = async (document: NotificationRecord): Promise<Notification> =>
@@ -67,17 +67,17 @@ export const answerNotifications = (options: Options): Answering[] => {
   };
 
   return [
-    answer(bus, GetNotification, async ({ projectId, notificationId }) => {
+    handleRequest(bus, GetNotification, async ({ projectId, notificationId }) => {
       const found = await find(projectId, notificationId);
       return "document" in found ? view(found.document) : unsentView(found.send, now());
     }),
 
-    answer(bus, ListNotifications, async ({ projectId, page, userId }) => {
+    handleRequest(bus, ListNotifications, async ({ projectId, page, userId }) => {
       const found = await notifications.list(projectId, page, userId);
       return { ...found, data: await Promise.all(found.data.map(view)) };
     }),
 
-    answer(bus, CancelNotification, async ({ projectId, notificationId }) => {
+    handleRequest(bus, CancelNotification, async ({ projectId, notificationId }) => {
       const begun = await cancel(projectId, notificationId);
       watch.cancel(notificationId);
       const heard = begun ? sleep(heardMs) : undefined;

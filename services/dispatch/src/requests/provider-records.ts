@@ -7,7 +7,7 @@ import type { CredentialStore } from "../stores/credential-store.ts";
 /** Projects that are compared together. */
 const atATime = 200;
 
-/** What the gateway must know with the database away: which providers a project has. */
+/** What the gateway must know while the database is unavailable: which providers a project has. */
 export type ProviderRecords = {
   /** Writes what the database says, until it says the same after the write: of two changes at once neither is lost. */
   update(projectId: ProjectId): Promise<void>;

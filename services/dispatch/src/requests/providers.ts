@@ -1,4 +1,4 @@
-import { type Answering, answer, type Bus } from "@herald/bus";
+import { type Bus, handleRequest, type RequestListener } from "@herald/bus";
 import type { ProviderView } from "@herald/contracts";
 import {
   DeleteProvider,
@@ -34,7 +34,7 @@ type Options = {
 
 const platforms = Object.keys(providerOf) as Platform[];
 
-export const answerProviders = (options: Options): Answering[] => {
+export const answerProviders = (options: Options): RequestListener[] => {
   const { bus, credentials, deliveries, records, check, pool, sweeps, flush, now } = options;
 
   /** What waited for settings goes on, with the new ones or without any. */
@@ -65,19 +65,19 @@ export const answerProviders = (options: Options): Answering[] => {
   };
 
   return [
-    answer(bus, PutProvider, async ({ projectId, provider, settings }) => {
+    handleRequest(bus, PutProvider, async ({ projectId, provider, settings }) => {
       const document = await replace(projectId, provider, settings);
       await changed(projectId, provider);
       return providerView(document, now());
     }),
 
-    answer(bus, GetProvider, async ({ projectId, provider }) => {
+    handleRequest(bus, GetProvider, async ({ projectId, provider }) => {
       const document = await credentials.find(projectId, provider);
       if (!document) throw notFound(provider);
       return providerView(document, now());
     }),
 
-    answer(bus, DeleteProvider, async ({ projectId, provider }) => {
+    handleRequest(bus, DeleteProvider, async ({ projectId, provider }) => {
       const removed = await credentials.remove(projectId, provider);
       // Also when it is gone already: an earlier try may have ended between the database and the rest.
       await changed(projectId, provider);

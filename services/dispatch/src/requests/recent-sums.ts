@@ -5,7 +5,7 @@ import type { LedgerReads, Sums } from "../stores/ledger-reads.ts";
 const exactBelow = 10_000;
 /** A page that is reloaded while a million devices are sent to must not read two thousand rows each time. */
 const oldestMs = 2_000;
-const mostRemembered = 200;
+const maxRemembered = 200;
 
 /** The sums of a notification's rows while it is being sent. */
 export const createRecentSums = (ledger: Pick<LedgerReads, "sums">, now: () => Date) => {
@@ -18,7 +18,7 @@ export const createRecentSums = (ledger: Pick<LedgerReads, "sums">, now: () => D
     const sums = await ledger.sums(projectId, id);
     if (sums.tally.devices >= exactBelow) remembered.set(id, { sums, at });
     const [oldest] = remembered.keys();
-    if (remembered.size > mostRemembered && oldest !== undefined) remembered.delete(oldest);
+    if (remembered.size > maxRemembered && oldest !== undefined) remembered.delete(oldest);
     return sums;
   };
 };

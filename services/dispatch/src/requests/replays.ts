@@ -1,4 +1,4 @@
-import { type Answering, answer, type Bus } from "@herald/bus";
+import { type Bus, handleRequest, type RequestListener } from "@herald/bus";
 import { JudgeReplay } from "@herald/contracts";
 import type { BatchFacts, DeliveryDocument } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
@@ -19,8 +19,8 @@ export const answerReplays = ({
   bus: Bus;
   notifications: Pick<NotificationStore, "getState">;
   deliveries: Pick<DeliveryStore, "peek">;
-}): Answering[] => [
-  answer(bus, JudgeReplay, async ({ projectId, notificationId, message, batchId }) => {
+}): RequestListener[] => [
+  handleRequest(bus, JudgeReplay, async ({ projectId, notificationId, message, batchId }) => {
     const document = await notifications.getState(projectId, notificationId);
     const row = batchId === undefined ? null : await deliveries.peek(projectId, batchId);
     const settled = why[message](document, row, batchId);

@@ -1,4 +1,4 @@
-import { type Answering, answer, type Bus } from "@herald/bus";
+import { type Bus, handleRequest, type RequestListener } from "@herald/bus";
 import { ListVapidKeys, type ProjectId, PromoteVapidKey, RetireVapidKey, StageVapidKey } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { ProviderPool } from "../providers/provider-pool.ts";
@@ -24,7 +24,7 @@ type Options = {
 };
 
 /** The rotation of a project's Web Push keys, step by step; each step may be repeated. */
-export const answerVapidKeys = ({ bus, credentials, records, pool, now }: Options): Answering[] => {
+export const answerVapidKeys = ({ bus, credentials, records, pool, now }: Options): RequestListener[] => {
   const read = async (projectId: ProjectId) => {
     const document = await credentials.find(projectId, "webpush");
     if (!document) throw new HeraldError("provider-not-found", "the project has no settings for webpush");
@@ -53,12 +53,12 @@ export const answerVapidKeys = ({ bus, credentials, records, pool, now }: Option
   };
 
   return [
-    answer(bus, ListVapidKeys, async ({ projectId }) => {
+    handleRequest(bus, ListVapidKeys, async ({ projectId }) => {
       const { ring } = await read(projectId);
       return { keys: shownKeys(ring), retired: [...ring.retired], unnamed: ring.unnamed };
     }),
 
-    answer(bus, StageVapidKey, async ({ projectId, pair }) => {
+    handleRequest(bus, StageVapidKey, async ({ projectId, pair }) => {
       const given = checkPair(pair ?? {});
       if (given.problems.length > 0)
         throw new HeraldError(
@@ -77,11 +77,11 @@ export const answerVapidKeys = ({ bus, credentials, records, pool, now }: Option
       return { key: shown(ring, ring.next?.id ?? made.id), created };
     }),
 
-    answer(bus, PromoteVapidKey, async ({ projectId, keyId }) =>
+    handleRequest(bus, PromoteVapidKey, async ({ projectId, keyId }) =>
       shown(await change(projectId, (ring) => promote(ring, keyId, now())), keyId),
     ),
 
-    answer(bus, RetireVapidKey, async ({ projectId, keyId }) => {
+    handleRequest(bus, RetireVapidKey, async ({ projectId, keyId }) => {
       const ring = await change(projectId, (before) => retire(before, keyId));
       if (findKey(ring, keyId)) throw new Error("a key that was retired is still there");
       return {};

@@ -36,13 +36,13 @@ export type StoredProblem = {
 };
 
 /** More servers than these are never a provider's own. */
-const mostProblems = 8;
+const maxProblems = 8;
 
 /** One envelope field holds all settings: which of them are secret is each provider's affair, and all may be. */
 const settingsField = "settings";
 
 /** More servers than these ask for silence at a time only where strangers name them. */
-const mostSilences = 32;
+const maxSilences = 32;
 
 type Silence = NonNullable<CredentialDocument["silences"]>[number];
 
@@ -185,7 +185,7 @@ export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
       // One that lasts longer makes this one needless, but one too many does no harm: the longest counts.
       const all = { $concatArrays: [kept, [{ route: { $literal: route }, until }]] };
       await credentials.updateOne({ _id: keyOf(projectId, provider), projectId }, [
-        { $set: { silences: { $slice: [all, -mostSilences] } } },
+        { $set: { silences: { $slice: [all, -maxSilences] } } },
       ]);
     },
 
@@ -208,7 +208,7 @@ export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
       const since = before?.reason === reason ? before.since : now;
       const stored: StoredProblem = { route, reason, ...(host === undefined ? {} : { host }), detail, since, at: now };
       // Two replicas at once may lose one's word: it says it again within a minute.
-      await credentials.updateOne(key, { $set: { problems: [...others, stored].slice(-mostProblems) } });
+      await credentials.updateOne(key, { $set: { problems: [...others, stored].slice(-maxProblems) } });
     },
 
     removeProject: async (projectId: ProjectId) => {

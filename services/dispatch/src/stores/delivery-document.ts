@@ -1,5 +1,4 @@
 import {
-  type Addressee,
   type DeliverBatchV1,
   erasedUser,
   type Lane,
@@ -7,6 +6,7 @@ import {
   type OutboxEvent,
   type Platform,
   type ProjectId,
+  type Recipient,
 } from "@herald/contracts";
 import { type IndexSpec, indexName, outboxIndex } from "@herald/mongo";
 import type { Binary, Collection, Db } from "mongodb";
@@ -24,7 +24,7 @@ export type BatchFacts = {
   notificationId: NotificationId;
   platform: Platform;
   lane: Lane;
-  /** 1 for a batch that registry dealt; each row for what had to wait is one more. */
+  /** 1 for a batch that registry partitioned; each row for what had to wait is one more. */
   generation: number;
 };
 
@@ -142,7 +142,7 @@ export const factsOf = ({ _id, projectId, notificationId, platform, lane, genera
 });
 
 /** The user of a device, unless that was erased. */
-export const ownerOf = ({ userId }: Pick<Addressee, "userId">): string | undefined =>
+export const ownerOf = ({ userId }: Pick<Recipient, "userId">): string | undefined =>
   userId === erasedUser ? undefined : userId;
 
 export const packOwners = (owners: readonly (string | undefined)[]): string | undefined => packNames(owners);
@@ -151,7 +151,7 @@ export const packOwners = (owners: readonly (string | undefined)[]): string | un
 export const ownersOf = ({ users }: Pick<DeliveryDocument, "users">): readonly (string | undefined)[] =>
   users === undefined || users === "" ? [] : unpackNames(users);
 
-export const packed = (devices: readonly Pick<Addressee, "id" | "userId">[]) => {
+export const packed = (devices: readonly Pick<Recipient, "id" | "userId">[]) => {
   const users = packOwners(devices.map(ownerOf));
   return {
     deviceIds: packIds(devices.map(({ id }) => id)),

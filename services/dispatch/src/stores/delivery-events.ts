@@ -1,11 +1,11 @@
-import type { Addressee, DeliveryReason, DeviceId, EventData, OutboxEvent } from "@herald/contracts";
+import type { DeliveryReason, DeviceId, EventData, OutboxEvent, Recipient } from "@herald/contracts";
 import type { Settlement } from "../domain/settle-batch.ts";
 import { type BatchFacts, ownerOf } from "./delivery-document.ts";
 
 /** The facts of a settled row. Devices that go on in a child have none yet. */
 export const deliveryEvents = (
   batch: BatchFacts,
-  devices: readonly Pick<Addressee, "id" | "userId">[],
+  devices: readonly Pick<Recipient, "id" | "userId">[],
   { results, resultOf, unregistered }: Pick<Settlement, "results" | "resultOf" | "unregistered">,
   at: Date,
 ): OutboxEvent[] => {

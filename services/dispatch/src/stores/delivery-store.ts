@@ -1,5 +1,5 @@
 import type { DeliverBatchV1, NotificationId, OutboxEvent, Platform, ProjectId } from "@herald/contracts";
-import { ensureIndexes, guardStore, insertTogether, isDuplicateKey, removeFirst, updateTogether } from "@herald/mongo";
+import { ensureIndexes, guardStore, insertBatched, isDuplicateKey, removeFirst, updateBatched } from "@herald/mongo";
 import { Binary, type Db } from "mongodb";
 import { childId, rootGeneration } from "../domain/batch-ids.ts";
 import { noDevices, type Tally } from "../domain/counts.ts";
@@ -25,7 +25,7 @@ import { packedAt, packedCount } from "./packed-ids.ts";
 import { packNames } from "./packed-names.ts";
 
 /** What the sweep takes at a time. */
-const mostDue = 500;
+const maxDue = 500;
 /** Whoever settled a row stores its child at once; past this, a crash has kept it from doing so. */
 const childGraceMs = 5_000;
 
@@ -34,8 +34,8 @@ const factFields = { projectId: 1, notificationId: 1, platform: 1, lane: 1, gene
 /** The ledger: one row for each batch, and one for each part of it that had to wait. */
 export const createDeliveryStore = (db: Db) => {
   const deliveries = deliveryCollection(db);
-  const insertOne = insertTogether(deliveries);
-  const updateOne = updateTogether(deliveries);
+  const insertOne = insertBatched(deliveries);
+  const updateOne = updateBatched(deliveries);
 
   /** The message that started it comes again: how far it got is not known, so every device may get it twice. */
   const restart = async (id: string, projectId: ProjectId, claim: Claim, now: Date) =>
@@ -48,7 +48,7 @@ export const createDeliveryStore = (db: Db) => {
   return guardStore({
     ensureIndexes: () => ensureIndexes(deliveries, deliveryIndexes),
 
-    /** Starts a batch that registry dealt; undefined when it is final, waits, or is another message's to send. */
+    /** Starts a batch that registry partitioned; undefined when it is final, waits, or is another message's to send. */
     start: async (batch: DeliverBatchV1, claim: Claim, now: Date): Promise<Run | undefined> => {
       const row = newRow(batch, { claim, now });
       const run = { ...factsOf(row), startedAt: now, publishedBeforeAck: true as const };
@@ -242,7 +242,7 @@ export const createDeliveryStore = (db: Db) => {
           },
         )
         .sort({ dueAt: 1 })
-        .limit(mostDue)
+        .limit(maxDue)
         .toArray(),
 
     /** The provider has other settings: whatever waits is due. A device that its server asked to wait goes on waiting by itself. */

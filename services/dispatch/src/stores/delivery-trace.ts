@@ -79,7 +79,7 @@ export const createDeliveryTrace = (db: Db, providerIdOf: ProviderIdOf) => {
   };
 
   return guardStore({
-    /** Its attempts, oldest first, from the batch that registry dealt and from what waited of it. */
+    /** Its attempts, oldest first, from the batch that registry partitioned and from what waited of it. */
     trace: async (projectId: ProjectId, notificationId: NotificationId, id: DeviceId): Promise<Trace> => {
       const embedded = await embeddedRows(projectId, [notificationId]);
       const rows = embedded.length > 0 ? embedded : await storedRows(projectId, notificationId, id);

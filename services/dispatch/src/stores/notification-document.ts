@@ -25,8 +25,8 @@ export type NotificationState = {
   /** Its expansion waits for its project's turn, or is under way. Absent: it waits for `dueAt`, is expanded, or needs none. */
   expansion?: "queued" | "running";
   /**
-   * What registry dealt. `at`: when the broker took the end of it, after all of its batches; absent where a send finishes where it
-   * starts, and nothing was dealt.
+   * What registry partitioned. `at`: when the broker took the end of it, after all of its batches; absent where a send finishes where it
+   * starts, and nothing was partitioned.
    */
   expanded?: { batches: number; devices: number; unmatched: string[]; at?: Date };
   cancelledAt?: Date;

@@ -9,11 +9,11 @@ import {
 import {
   createCounts,
   ensureIndexes,
+  findBatched,
   findPage,
-  findTogether,
   guardStore,
-  insertTogether,
-  updateTogether,
+  insertBatched,
+  updateBatched,
 } from "@herald/mongo";
 import type { Db, Filter } from "mongodb";
 import { type Failures, noDevices, type Tally } from "../domain/counts.ts";
@@ -33,7 +33,7 @@ import {
 } from "./notification-document.ts";
 import { notificationAccepted, notificationEnded } from "./notification-events.ts";
 
-const mostDue = 100;
+const maxDue = 100;
 const stateOnly = { content: 0, outbox: 0, rows: 0 };
 
 /** The final counts, and when they were. */
@@ -46,11 +46,11 @@ export const createNotificationStore = (db: Db) => {
   const notifications = notificationCollection(db);
   const counts = createCounts();
 
-  const insertOne = insertTogether(notifications);
-  const updateOne = updateTogether(notifications);
-  const findWhole = findTogether(notifications);
-  const findState = findTogether<NotificationDocument, keyof NotificationState>(notifications, stateOnly);
-  const findTold = findTogether<NotificationDocument, keyof Told>(notifications, { projectId: 1, outbox: 1 });
+  const insertOne = insertBatched(notifications);
+  const updateOne = updateBatched(notifications);
+  const findWhole = findBatched(notifications);
+  const findState = findBatched<NotificationDocument, keyof NotificationState>(notifications, stateOnly);
+  const findTold = findBatched<NotificationDocument, keyof Told>(notifications, { projectId: 1, outbox: 1 });
 
   const get = async (projectId: ProjectId, id: NotificationId): Promise<NotificationRecord | null> => {
     const found = await findWhole({ _id: id, projectId });
@@ -124,7 +124,7 @@ export const createNotificationStore = (db: Db) => {
       return known && !known.final && !known.dueAt && !known.expanded ? known : null;
     },
 
-    /** Writes what registry dealt, once. */
+    /** Writes what registry partitioned, once. */
     expanded: async (
       projectId: ProjectId,
       id: NotificationId,
@@ -138,7 +138,7 @@ export const createNotificationStore = (db: Db) => {
       );
     },
 
-    /** No page after the dead one will be dealt. */
+    /** No page after the dead one will be partitioned. */
     expansionLost: async (projectId: ProjectId, id: NotificationId, now: Date) => {
       await notifications.updateOne(
         { _id: id, projectId, final: { $exists: false }, expansionLostAt: { $exists: false } },
@@ -146,7 +146,7 @@ export const createNotificationStore = (db: Db) => {
       );
     },
 
-    /** Its send can never succeed: what is still dealt for it is counted as failed. */
+    /** Its send can never succeed: what is still partitioned for it is counted as failed. */
     abandon: async (projectId: ProjectId, id: NotificationId, now: Date) => {
       await notifications.updateOne(
         { _id: id, projectId, final: { $exists: false } },
@@ -180,7 +180,7 @@ export const createNotificationStore = (db: Db) => {
         ending,
       ),
 
-    /** Takes devices into the final counts that were dealt after the end. Whoever has summed up fewer changes nothing. */
+    /** Takes devices into the final counts that were partitioned after the end. Whoever has summed up fewer changes nothing. */
     amend: async (
       projectId: ProjectId,
       id: NotificationId,
@@ -197,7 +197,7 @@ export const createNotificationStore = (db: Db) => {
       const due = await notifications
         .find({ checkAt: { $exists: true, $lte: now } }, { hint: notificationHints.unfinished, projection: stateOnly })
         .sort({ checkAt: 1 })
-        .limit(mostDue)
+        .limit(maxDue)
         .toArray();
       const taken: NotificationState[] = [];
       for (const document of due) {

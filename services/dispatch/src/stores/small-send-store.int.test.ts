@@ -1,9 +1,9 @@
 import {
-  type Addressee,
   type GroupedSend,
   newDeviceId,
   newNotificationIds,
   newProjectId,
+  type Recipient,
   userKey,
 } from "@herald/contracts";
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
@@ -48,7 +48,7 @@ const now = new Date("2030-01-01T12:00:00.000Z");
 const claim = { at: 1, sequence: 7 };
 const page = { by: "page", page: 1, perPage: 10 } as const;
 
-const device = (userId?: string): Addressee => ({
+const device = (userId?: string): Recipient => ({
   id: newDeviceId(new Date()),
   token: "a".repeat(64),
   tokenAt: 0,
@@ -56,7 +56,7 @@ const device = (userId?: string): Addressee => ({
 });
 
 /** A send to some devices, stored as it is before its pushes. */
-const store = async (devices: readonly Addressee[]) => {
+const store = async (devices: readonly Recipient[]) => {
   const [notificationId = "ntf_" as const] = newNotificationIds(new Date(), 1);
   const send: GroupedSend = {
     projectId,

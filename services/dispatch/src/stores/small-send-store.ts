@@ -1,5 +1,5 @@
 import type { DeliverBatchV1, GroupedSend, NotificationId, OutboxEvent, ProjectId } from "@herald/contracts";
-import { findTogether, guardStore, insertMissing, insertTogether, updateTogether } from "@herald/mongo";
+import { findBatched, guardStore, insertBatched, insertMissing, updateBatched } from "@herald/mongo";
 import { Binary, type Db, type UpdateFilter } from "mongodb";
 import { addFailures, addTallies, noDevices } from "../domain/counts.ts";
 import { finalStatus } from "../domain/notification-status.ts";
@@ -38,10 +38,10 @@ export type EndedSend = {
 export const createSmallSendStore = (db: Db) => {
   const notifications = notificationCollection(db);
   const deliveries = deliveryCollection(db);
-  const insertOne = insertTogether(notifications);
-  const updateOne = updateTogether(notifications);
+  const insertOne = insertBatched(notifications);
+  const updateOne = updateBatched(notifications);
 
-  const findOne = findTogether(notifications);
+  const findOne = findBatched(notifications);
 
   return guardStore({
     /**

@@ -2,10 +2,10 @@ import { type ErrorCode, errors, type Replay } from "@herald/contracts";
 import { HeraldError, type Logger } from "@herald/kit";
 
 /** With these away the next one would fare no better, and each would be waited for. */
-const hopeless: readonly ErrorCode[] = ["bus-away", "service-away", "database-away"];
+const hopeless: readonly ErrorCode[] = ["bus-unavailable", "service-unavailable", "database-unavailable"];
 
 /**
- * Replays one after the other, oldest first as they are given, and answers each. Once something is away the rest is not tried;
+ * Replays one after the other, oldest first as they are given, and answers each. Once something is unavailable the rest is not tried;
  * throws only when that was so from the first on, so that nothing that happened goes untold.
  */
 export const replayAll = async (

@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { type Bus, eventBounds, hearEvents, readEvents, type StoredEvent } from "@herald/bus";
+import { type Bus, eventBounds, readEvents, type StoredEvent, subscribeToEvents } from "@herald/bus";
 import type { ProjectId } from "@herald/contracts";
 import { HeraldError, type Logger } from "@herald/kit";
 import { createPacer } from "./pacer.ts";
@@ -15,7 +15,7 @@ export type WantedEvents = Start & {
 };
 
 export type EventStreams = {
-  /** Answers what writes the stream, until its reader leaves. Throws rate-limited, position-gone, validation-failed or bus-away. */
+  /** Answers what writes the stream, until its reader leaves. Throws rate-limited, position-gone, validation-failed or bus-unavailable. */
   readonly open: (wanted: WantedEvents) => Promise<(response: ServerResponse) => Promise<void>>;
   /** Ends all streams: their readers connect again, to another gateway. */
   readonly stop: () => Promise<void>;
@@ -35,7 +35,7 @@ type Options = {
 /** A reader whose stream broke off comes back after so long. */
 const retryMs = 1_000;
 
-const isAway = (error: unknown) => error instanceof HeraldError && error.code === "bus-away";
+const isAway = (error: unknown) => error instanceof HeraldError && error.code === "bus-unavailable";
 
 /** Not a fault: the reader has left, or takes nothing, or this gateway stops before it did. */
 const readerGone = new Error("the reader is gone");
@@ -116,7 +116,7 @@ export const createEventStreams = ({ bus, now, log, limits, heartbeatMs, patienc
     if (response.closed) left.abort();
     const signal = AbortSignal.any([stopping.signal, left.signal]);
     const pace = createPacer(signal);
-    const deaf = hearEvents(bus(), wanted.projectId, pace.hurry);
+    const deaf = subscribeToEvents(bus(), wanted.projectId, pace.hurry);
     try {
       await follow(wanted, position, response, pace, signal);
     } catch (error) {
@@ -132,7 +132,7 @@ export const createEventStreams = ({ bus, now, log, limits, heartbeatMs, patienc
 
   return {
     open: async (wanted) => {
-      if (stopping.signal.aborted) throw new HeraldError("service-away", "this gateway stops; connect again");
+      if (stopping.signal.aborted) throw new HeraldError("service-unavailable", "this gateway stops; connect again");
       const release = slots.take(wanted.projectId);
       try {
         const position = await startPosition(bus(), wanted.projectId, wanted, now());

@@ -25,7 +25,7 @@ export const resumeBehind = (position: number, { first, last }: { first: number;
 
 /**
  * Behind which sequence a stream of events begins: behind the one that its reader saw last, at a time, or now. Throws position-gone
- * where events in between are not kept any more, validation-failed, or bus-away.
+ * where events in between are not kept any more, validation-failed, or bus-unavailable.
  */
 export const startPosition = async (
   bus: Bus,

@@ -21,10 +21,10 @@ export type NewRecord = { readonly request: KeyedRequest; readonly record: Idemp
 export type KeyRecords = {
   /**
    * Takes keys for first tries: in order, whether each is this one's now; a key that another has leaves the others unaffected. Throws
-   * bus-away, after which any of them may be taken.
+   * bus-unavailable, after which any of them may be taken.
    */
   readonly create: (records: readonly NewRecord[]) => Promise<boolean[]>;
-  /** What is known of a key. Throws bus-away, and idempotency-key-reused where it cannot be read: its request may have been carried out. */
+  /** What is known of a key. Throws bus-unavailable, and idempotency-key-reused where it cannot be read: its request may have been carried out. */
   readonly read: (request: KeyedRequest) => Promise<Entry<IdempotencyRecord> | undefined>;
   /** Writes onto what was read. False where somebody else has written since. */
   readonly update: (record: NewRecord, revision: number) => Promise<boolean>;

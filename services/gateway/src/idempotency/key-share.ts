@@ -3,7 +3,7 @@ import type { Logger } from "@herald/kit";
 type Fill = { readonly bytes: number; readonly maxBytes: number };
 
 type Needs = {
-  /** How full the bucket of keys is. Throws bus-away. */
+  /** How full the bucket of keys is. Throws bus-unavailable. */
   readonly fill: () => Promise<Fill>;
   readonly now: () => Date;
   readonly log: Logger;
@@ -24,7 +24,7 @@ const measureEveryMs = 10_000;
 /** What is beyond the share is kept so long: clients that retry by themselves do so within seconds. */
 const shortMs = 600_000;
 /** The least that the broker keeps anything. */
-const leastMs = 1_000;
+const minMs = 1_000;
 /** What is short-lived may fill this much of what is free, so that several gateways together leave some. */
 const shortPart = 1 / 4;
 
@@ -79,8 +79,8 @@ export const createKeyShare = ({ fill, now, log }: Needs): KeyShare => {
       const used = usedBy(owner, Math.floor(at / hourMs));
       if (used.total + bytes > free) {
         lately += bytes;
-        const perMs = Math.max(before / measureEveryMs, lately / Math.max(leastMs, at - measuredAt));
-        return Math.min(shortMs, Math.max(leastMs, (free * shortPart) / perMs));
+        const perMs = Math.max(before / measureEveryMs, lately / Math.max(minMs, at - measuredAt));
+        return Math.min(shortMs, Math.max(minMs, (free * shortPart) / perMs));
       }
       free -= bytes;
       used.counts[used.counts.length - 1] = (used.counts.at(-1) ?? 0) + bytes;

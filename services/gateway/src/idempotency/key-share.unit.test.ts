@@ -10,7 +10,7 @@ const minute = 60_000;
 const shareOf = () => {
   const state = { time: 0, bytes: 0, fullest: 0, away: false };
   const fill = async () => {
-    if (state.away) throw new HeraldError("bus-away", "away");
+    if (state.away) throw new HeraldError("bus-unavailable", "unavailable");
     return { bytes: state.bytes, maxBytes: 20_000 };
   };
   const share = createKeyShare({ fill, now: () => new Date(state.time), log });

@@ -59,7 +59,7 @@ export type Work<Reply extends Answered> = Tries<Reply> &
   );
 
 /**
- * Carries a request out once for each Idempotency-Key. Throws idempotency-key-reused, request-in-progress, bus-away, and
+ * Carries a request out once for each Idempotency-Key. Throws idempotency-key-reused, request-in-progress, bus-unavailable, and
  * whatever `perform` throws; a request that failed may be tried again under its key at once.
  */
 export type Once = <Reply extends Answered>(asked: Asked, work: Work<Reply>) => Promise<Reply>;
@@ -117,8 +117,8 @@ export const createOnce = ({ keys, records, now }: Deps): Once => {
       return reply;
     } catch (error) {
       const noted = records.note({ request, record: { ...record, released: true } });
-      // With the bus away the note would only hold up the answer.
-      if (!(error instanceof HeraldError && error.code === "bus-away")) await noted;
+      // With the bus unavailable the note would only hold up the answer.
+      if (!(error instanceof HeraldError && error.code === "bus-unavailable")) await noted;
       throw error;
     }
   };

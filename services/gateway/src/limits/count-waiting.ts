@@ -1,18 +1,18 @@
-import { ask, type Bus, countMessages } from "@herald/bus";
+import { type Bus, countMessages, sendRequest } from "@herald/bus";
 import { CountBacklog, type ProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 
 /**
  * How many sends of a project wait: large ones in the queue of commands, small ones in dispatch's backlog. Undefined while dispatch does
- * not answer, and so takes none. Throws bus-away.
+ * not answer, and so takes none. Throws bus-unavailable.
  */
 export const createCountWaiting =
   (bus: () => Bus, limit: number) =>
   async (projectId: ProjectId): Promise<number | undefined> => {
     const [commands, backlog] = await Promise.all([
       countMessages(bus(), "PUSH_CMD", `push.cmd.v1.*.*.${projectId}.>`),
-      ask(bus(), CountBacklog, { projectId, limit }).catch((error: unknown) => {
-        if (error instanceof HeraldError && error.code === "service-away") return undefined;
+      sendRequest(bus(), CountBacklog, { projectId, limit }).catch((error: unknown) => {
+        if (error instanceof HeraldError && error.code === "service-unavailable") return undefined;
         throw error;
       }),
     ]);

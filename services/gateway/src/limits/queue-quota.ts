@@ -8,7 +8,7 @@ type Needs = {
   readonly most: QueueLimit;
   /**
    * How many sends of the project wait. Undefined: whoever takes them cannot be asked, so what is queued meanwhile is waiting, too.
-   * Throws bus-away.
+   * Throws bus-unavailable.
    */
   readonly count: (projectId: ProjectId) => Promise<number | undefined>;
   readonly now: () => Date;
@@ -70,7 +70,7 @@ export const createQueueQuota = ({ most, count, now, log }: Needs): QueueQuota =
     // Those who come meanwhile go by what was known before, and are added to what is found.
     queue.countedAt = now().getTime();
     const { waiting, meanBytes, messages, bytes } = queue;
-    // Nobody is refused because of what is not known: with the bus away the send itself says so.
+    // Nobody is refused because of what is not known: while the bus is unavailable the send itself says so.
     const counted = await count(projectId).catch((err: unknown) => {
       log.warn({ err }, "what waits in the queue cannot be counted");
       return 0;

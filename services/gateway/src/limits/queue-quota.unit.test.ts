@@ -5,7 +5,7 @@ import { createQueueQuota, type QueueQuota } from "./queue-quota.ts";
 
 let time: number;
 let counted: ProjectId[];
-/** What waits; undefined: the broker is away; unknown: dispatch is. */
+/** What waits; undefined: the broker is unavailable; unknown: dispatch is. */
 let waiting: number | "unknown" | undefined;
 let quota: QueueQuota;
 beforeEach(() => {
@@ -16,7 +16,7 @@ beforeEach(() => {
     most: { messages: 100, bytes: 10_000 },
     count: async (projectId) => {
       counted.push(projectId);
-      if (waiting === undefined) throw new HeraldError("bus-away", "away");
+      if (waiting === undefined) throw new HeraldError("bus-unavailable", "unavailable");
       return waiting === "unknown" ? undefined : waiting;
     },
     now: () => new Date(time),

@@ -158,7 +158,7 @@ describe("what shows by itself that it is true", () => {
   test("costs its address nothing, and neither does what could not be done for it", async () => {
     const { unproven } = limits();
     await times(10, () => unproven(address, async () => {}));
-    const away = new HeraldError("bus-away", "the bus is away");
+    const away = new HeraldError("bus-unavailable", "the bus is unavailable");
     await times(10, () => expect(unproven(address, () => Promise.reject(away))).rejects.toBe(away));
     await expect(unproven(address, refuse)).rejects.toBe(refusal);
   });

@@ -49,8 +49,8 @@ test("one that could not be written is written when it comes again", async () =>
   const { writes, record } = writer();
   const open = newOpen();
   const first = record(open);
-  writes[0]?.fail(new Error("away"));
-  await expect(first).rejects.toThrow("away");
+  writes[0]?.fail(new Error("unavailable"));
+  await expect(first).rejects.toThrow("unavailable");
   void record(open);
   expect(writes).toHaveLength(2);
 });

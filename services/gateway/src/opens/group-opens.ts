@@ -11,7 +11,7 @@ export type GroupOpens = {
 };
 
 /** The contract's most; at 100 a message, one fsynced publish each carries 140,000 opens a second. */
-const mostPerGroup = 100;
+const maxPerGroup = 100;
 /** Long enough to gather a group under load, and nobody sees it: the user is already in the app. */
 export const groupForMs = 10;
 
@@ -58,7 +58,7 @@ export const createGroupOpens = (write: (opens: OpenGroupV1) => Promise<void>): 
     record: (projectId, open) => {
       const group = groups.get(projectId) ?? begin(projectId);
       group.opens.push(open);
-      if (group.opens.length >= mostPerGroup) group.flush();
+      if (group.opens.length >= maxPerGroup) group.flush();
       return group.written;
     },
     flush: async () => {

@@ -7,7 +7,7 @@ export type Mirror<Value> = {
   readonly get: (key: string) => Value | undefined;
   /**
    * Reads one key from the bus: for what memory does not know, so that a record is good from the moment it is written.
-   * `permit` may refuse. Throws bus-away.
+   * `permit` may refuse. Throws bus-unavailable.
    */
   readonly look: (key: string, permit: () => Promise<void>) => Promise<Value | undefined>;
   /** Everything there was has been seen, and the connection is up. */
@@ -17,7 +17,7 @@ export type Mirror<Value> = {
   readonly stop: () => Promise<void>;
 };
 
-/** Mirrors a bucket. Until it is started it knows nothing, and `bus` throws bus-away. */
+/** Mirrors a bucket. Until it is started it knows nothing, and `bus` throws bus-unavailable. */
 export const mirrorBucket = <Schema extends z.ZodType>(
   name: BucketName,
   schema: Schema,

@@ -1,6 +1,6 @@
 import {
   ChangeDevice,
-  ChangeDeviceQuestion,
+  ChangeDeviceRequest,
   DeleteDevice,
   Device,
   DeviceStatus,
@@ -9,7 +9,7 @@ import {
   pageOf,
   pageQuery,
   RegisterDevice,
-  RegisterDeviceQuestion,
+  RegisterDeviceRequest,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { z } from "zod";
@@ -68,7 +68,7 @@ const registerDevice = defineRoute({
         device: data,
         credential,
         created: isNew,
-      } = await ask(RegisterDeviceQuestion, {
+      } = await ask(RegisterDeviceRequest, {
         projectId,
         ...device,
         ...(await readSubscription(projects, projectId, device.platform, keys, "device.keys")),
@@ -139,7 +139,7 @@ const changeDevice = defineRoute({
     const { keys: given, ...rest } = body.device;
     const { keys, ...subscribedWith } = await readSubscription(projects, projectId, undefined, given, "device.keys");
     const change = { ...rest, ...(keys && { keys }) };
-    return ok({ data: await ask(ChangeDeviceQuestion, { projectId, deviceId, change, ...subscribedWith }) });
+    return ok({ data: await ask(ChangeDeviceRequest, { projectId, deviceId, change, ...subscribedWith }) });
   },
 });
 

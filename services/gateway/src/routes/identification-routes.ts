@@ -1,5 +1,5 @@
 import {
-  ChangeDeviceQuestion,
+  ChangeDeviceRequest,
   ChangeMetadata,
   ChangeMetadataByToken,
   Device,
@@ -184,7 +184,7 @@ const changeMetadata = (method: "patch" | "put") =>
         refuseProtected({ metadata }, protectedMetadata);
       }
       const change = { metadata, ...(user_token === undefined ? {} : { user_token }) };
-      return ok({ data: await gateway.ask(ChangeDeviceQuestion, { projectId, deviceId, change }) });
+      return ok({ data: await gateway.ask(ChangeDeviceRequest, { projectId, deviceId, change }) });
     },
   });
 

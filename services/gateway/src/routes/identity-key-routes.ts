@@ -1,6 +1,6 @@
 import {
   CreateIdentityKey,
-  CreateIdentityKeyQuestion,
+  CreateIdentityKeyRequest,
   DeleteIdentityKey,
   IdentityKey,
   type IdentityKeyId,
@@ -44,7 +44,7 @@ const createIdentityKey = defineRoute({
     once({
       newId: newIdentityKeyId,
       perform: async ({ id }) => {
-        const { key, secret } = await ask(CreateIdentityKeyQuestion, {
+        const { key, secret } = await ask(CreateIdentityKeyRequest, {
           projectId: params.id,
           keyId: id as IdentityKeyId,
           ...(body.public_key === undefined ? {} : { publicKey: body.public_key }),

@@ -1,10 +1,10 @@
 import {
   allScopes,
   ChangeProject,
-  ChangeProjectQuestion,
+  ChangeProjectRequest,
   CreateProject,
-  CreateProjectQuestion,
-  CreateTokenQuestion,
+  CreateProjectRequest,
+  CreateTokenRequest,
   DeleteProject,
   GetProject,
   ListProjects,
@@ -53,7 +53,7 @@ const createProject = defineRoute({
         const projectId = id as ProjectId;
         const token = newProjectToken();
         const first = { tokenId: newTokenId(now()), tokenHash: secretHash(token) };
-        const { project, created: isNew } = await ask(CreateProjectQuestion, {
+        const { project, created: isNew } = await ask(CreateProjectRequest, {
           projectId,
           name,
           openRegistration,
@@ -61,7 +61,7 @@ const createProject = defineRoute({
           ...first,
         });
         // A try that broke off made the project with a token that nobody has seen; this one is for the caller.
-        if (!isNew) await ask(CreateTokenQuestion, { projectId, ...first, name: "first", scopes: [...allScopes] });
+        if (!isNew) await ask(CreateTokenRequest, { projectId, ...first, name: "first", scopes: [...allScopes] });
         return created({ data: project, token });
       },
     });
@@ -105,7 +105,7 @@ const changeProject = defineRoute({
   answers: { 200: { description: "The project as it is now", schema: OneProject } },
   errors: ["project-not-found"],
   handle: async ({ ask }, { params, body: { project } }) => {
-    const data = await ask(ChangeProjectQuestion, {
+    const data = await ask(ChangeProjectRequest, {
       projectId: params.id,
       ...(project.name === undefined ? {} : { name: project.name }),
       ...(project.open_registration === undefined ? {} : { openRegistration: project.open_registration }),

@@ -1,4 +1,4 @@
-import { DeviceStory, ExplainDevice, OpensOfDevices, TellDelivery } from "@herald/contracts";
+import { DeviceStory, ExplainDevice, GetDeliveryTrace, OpensOfDevices } from "@herald/contracts";
 import { z } from "zod";
 import { project } from "../auth/caller.ts";
 import { ok } from "../http/reply.ts";
@@ -19,7 +19,7 @@ const tellDevice = defineRoute({
   answers: { 200: { description: "The story", schema: z.object({ data: DeviceStory }) } },
   errors: ["notification-not-found", "notification-gone"],
   handle: async ({ ask }, { caller: { projectId }, params: { id, device: deviceId } }) => {
-    const told = await ask(TellDelivery, { projectId, notificationId: id, deviceId });
+    const told = await ask(GetDeliveryTrace, { projectId, notificationId: id, deviceId });
     const [explained, opens] = await Promise.all([
       ask(ExplainDevice, { projectId, deviceId, targets: told.notification.targets }),
       ask(OpensOfDevices, { projectId, notificationId: id, deviceIds: [deviceId] }),

@@ -1,7 +1,7 @@
 import {
   allScopes,
   CreateToken,
-  CreateTokenQuestion,
+  CreateTokenRequest,
   ListTokens,
   newProjectToken,
   newTokenId,
@@ -53,7 +53,7 @@ const createToken = defineRoute({
       perform: async () => {
         check();
         const token = newProjectToken();
-        const data = await ask(CreateTokenQuestion, {
+        const data = await ask(CreateTokenRequest, {
           projectId: params.id,
           tokenId: newTokenId(now()),
           tokenHash: secretHash(token),

@@ -1,8 +1,8 @@
 import {
   ChangeTopic,
-  ChangeTopicQuestion,
+  ChangeTopicRequest,
   CreateTopic,
-  CreateTopicQuestion,
+  CreateTopicRequest,
   DeleteTopic,
   GetTopic,
   ListTopics,
@@ -56,7 +56,7 @@ const createTopic = defineRoute({
       newId: newTopicId,
       perform: async ({ id }) => {
         const { name, closed } = body.topic;
-        const { topic } = await ask(CreateTopicQuestion, {
+        const { topic } = await ask(CreateTopicRequest, {
           projectId,
           topicId: id as TopicId,
           name,
@@ -96,7 +96,7 @@ const changeTopic = defineRoute({
   answers: { 200: { description: "The topic as it is now", schema: OneTopic } },
   errors: ["topic-not-found"],
   handle: async ({ ask }, { caller: { projectId }, params, body }) =>
-    ok({ data: await ask(ChangeTopicQuestion, { projectId, topic: params.id, closed: body.topic.closed }) }),
+    ok({ data: await ask(ChangeTopicRequest, { projectId, topic: params.id, closed: body.topic.closed }) }),
 });
 
 const deleteTopic = defineRoute({

@@ -1,5 +1,5 @@
 import {
-  ChangeDeviceQuestion,
+  ChangeDeviceRequest,
   Device,
   EraseUser,
   GetUser,
@@ -64,7 +64,7 @@ const identifyUserDevice = defineRoute({
   answers: { 200: { description: "The device as it is now", schema: z.object({ data: Device }) } },
   errors: ["device-not-found"],
   handle: async ({ ask }, { caller: { projectId }, params: { user, id: deviceId } }) =>
-    ok({ data: await ask(ChangeDeviceQuestion, { projectId, deviceId, change: { user_id: user } }) }),
+    ok({ data: await ask(ChangeDeviceRequest, { projectId, deviceId, change: { user_id: user } }) }),
 });
 
 const releaseUserDevice = defineRoute({
@@ -79,7 +79,7 @@ const releaseUserDevice = defineRoute({
   answers: { 204: { description: "The device has no user" } },
   errors: ["device-not-found"],
   handle: async ({ ask }, { caller: { projectId }, params: { user, id: deviceId } }) => {
-    await ask(ChangeDeviceQuestion, { projectId, deviceId, change: { user_id: null }, ofUser: user });
+    await ask(ChangeDeviceRequest, { projectId, deviceId, change: { user_id: null }, ofUser: user });
     return noContent();
   },
 });
@@ -99,7 +99,7 @@ const logOut = defineRoute({
   errors: ["device-not-found"],
   handle: async ({ ask }, { caller, params }) => {
     const deviceId = ownDevice(caller, params.id);
-    await ask(ChangeDeviceQuestion, { projectId: caller.projectId, deviceId, change: { user_id: null } });
+    await ask(ChangeDeviceRequest, { projectId: caller.projectId, deviceId, change: { user_id: null } });
     return noContent();
   },
 });

@@ -7,7 +7,7 @@ import {
   pageQuery,
   Recovered,
   RecoverWebhook,
-  RecoverWebhookQuestion,
+  RecoverWebhookRequest,
   ResendWebhookMessage,
   WebhookMessage,
   WebhookMessageDetail,
@@ -118,7 +118,7 @@ const recoverWebhook = defineRoute({
       newId: () => "", // what waits already is not taken twice
       perform: async () => {
         const question = { projectId, webhookId: params.id, since: new Date(body.since).toISOString() };
-        return accepted({ data: await ask(RecoverWebhookQuestion, question) });
+        return accepted({ data: await ask(RecoverWebhookRequest, question) });
       },
     }),
 });

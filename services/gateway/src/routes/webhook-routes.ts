@@ -1,8 +1,8 @@
 import {
   ChangeWebhook,
-  ChangeWebhookQuestion,
+  ChangeWebhookRequest,
   CreateWebhook,
-  CreateWebhookQuestion,
+  CreateWebhookRequest,
   DeleteWebhook,
   GetWebhook,
   ListWebhooks,
@@ -49,7 +49,7 @@ const createWebhook = defineRoute({
       newId: newWebhookId,
       perform: async ({ id }) => {
         const question = { projectId, webhookId: id as WebhookId, settings: body.webhook };
-        const { webhook, secret } = await ask(CreateWebhookQuestion, question);
+        const { webhook, secret } = await ask(CreateWebhookRequest, question);
         return created({ data: webhook, secret });
       },
     }),
@@ -95,7 +95,7 @@ const changeWebhook = defineRoute({
   answers: { 200: { description: "The webhook as it is now", schema: OneWebhook } },
   handle: async ({ ask }, { caller: { projectId }, params, body }) => {
     const question = { projectId, webhookId: params.id, change: body.webhook };
-    return ok({ data: await ask(ChangeWebhookQuestion, question) });
+    return ok({ data: await ask(ChangeWebhookRequest, question) });
   },
 });
 

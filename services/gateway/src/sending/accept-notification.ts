@@ -24,7 +24,7 @@ export const nowOrNeverMs = 10_000;
 const dayMs = 86_400_000;
 
 /** The broker's default for one message is 1 MiB; headers and the dead letters' additions need room beside it. */
-const mostCommandBytes = 1_000_000;
+const maxCommandBytes = 1_000_000;
 
 type Sending = {
   readonly projectId: ProjectId;
@@ -72,9 +72,9 @@ export const acceptNotification = (accepting: Accepting): SendV1 => {
   if (command.sendAt !== undefined && Date.parse(command.sendAt) > at.getTime() + maxScheduleDays * dayMs) {
     problems.push(`notification.send_at: must be at most ${maxScheduleDays} days ahead`);
   }
-  if (Buffer.byteLength(JSON.stringify(command)) > mostCommandBytes) {
+  if (Buffer.byteLength(JSON.stringify(command)) > maxCommandBytes) {
     problems.push(
-      `notification: is larger than ${mostCommandBytes} bytes: name fewer targets, or subscribe them to a topic`,
+      `notification: is larger than ${maxCommandBytes} bytes: name fewer targets, or subscribe them to a topic`,
     );
   }
   if (problems.length > 0) throw new HeraldError("validation-failed", problems);

@@ -161,7 +161,7 @@ export const createSendCommands = (bus: () => Bus, records: Pick<KeyRecords, "cr
   };
 };
 
-const isBusUnavailable = (error: unknown): boolean => error instanceof HeraldError && error.code === "bus-away";
+const isBusUnavailable = (error: unknown): boolean => error instanceof HeraldError && error.code === "bus-unavailable";
 
 const bytesOf = ({ items }: Unit): number => items.reduce((sum, { bytes }) => sum + bytes, 0);
 

@@ -58,14 +58,14 @@ const attemptSentence = (
 };
 
 /** At most so many are named: a notification may have a thousand targets. */
-const mostTopics = 5;
+const maxTopics = 5;
 
 const missingTopics = ({ notification, device }: Facts): string[] => {
   const topics = notification.targets.flatMap((source) => {
     const parsed = parseTarget(source);
     return "target" in parsed && parsed.target.kind === "topic" ? [parsed.target.name] : [];
   });
-  return topics.filter((topic) => !device.topics.includes(topic)).slice(0, mostTopics);
+  return topics.filter((topic) => !device.topics.includes(topic)).slice(0, maxTopics);
 };
 
 /** Why a device that is in no batch is in none. */

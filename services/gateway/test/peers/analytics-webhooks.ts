@@ -1,6 +1,6 @@
 import {
-  ChangeWebhookQuestion,
-  CreateWebhookQuestion,
+  ChangeWebhookRequest,
+  CreateWebhookRequest,
   DeleteWebhook,
   GetWebhook,
   GetWebhookMessage,
@@ -8,7 +8,7 @@ import {
   ListWebhooks,
   PingWebhook,
   type ProjectId,
-  RecoverWebhookQuestion,
+  RecoverWebhookRequest,
   ResendWebhookMessage,
   RotateWebhookSecret,
   type Webhook,
@@ -31,14 +31,14 @@ export const serveWebhooks = (serve: Serve): void => {
     return owned(messages, named, id, "webhook-message-not-found").value;
   };
 
-  serve(CreateWebhookQuestion, ({ projectId, webhookId, settings: { url, events = null } }) => {
+  serve(CreateWebhookRequest, ({ projectId, webhookId, settings: { url, events = null } }) => {
     const value = { id: webhookId, url, events, enabled: true, created_at: at(), updated_at: at() };
     webhooks.set(webhookId, { projectId, value });
     return { webhook: value, secret: newSecret() };
   });
   serve(ListWebhooks, ({ projectId, page }) => pageOf(rows(webhooks, projectId), page));
   serve(GetWebhook, (named) => find(named).value);
-  serve(ChangeWebhookQuestion, ({ change, ...named }) => {
+  serve(ChangeWebhookRequest, ({ change, ...named }) => {
     const row = find(named);
     const { url = row.value.url, enabled = row.value.enabled } = change;
     row.value = { ...row.value, url, enabled };
@@ -57,7 +57,7 @@ export const serveWebhooks = (serve: Serve): void => {
     messages.set(messageId, { projectId: named.projectId, value });
     return value;
   });
-  serve(RecoverWebhookQuestion, (named) => {
+  serve(RecoverWebhookRequest, (named) => {
     find(named);
     return { messages: 0, more: false };
   });

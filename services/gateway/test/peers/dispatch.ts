@@ -2,6 +2,7 @@ import type { Bucket } from "@herald/bus";
 import {
   CancelNotification,
   DeleteProvider,
+  GetDeliveryTrace,
   GetNotification,
   GetProvider,
   JudgeReplay,
@@ -15,7 +16,6 @@ import {
   type ProviderView,
   PutProvider,
   projectProvidersKey,
-  TellDelivery,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { serveVapidKeys } from "./dispatch-vapid-keys.ts";
@@ -69,7 +69,7 @@ export const serveDispatch = (
     const why = settled.get(batchId ?? notificationId);
     return why === undefined ? {} : { settled: why };
   });
-  serve(TellDelivery, (data) => {
+  serve(GetDeliveryTrace, (data) => {
     const notification = owned(notifications, data, data.notificationId, "notification-not-found").value;
     const device = rows(devices, data.projectId).find(({ id }) => id === data.deviceId);
     if (device?.status !== "active") return { notification, expanded: true, attempts: [] };

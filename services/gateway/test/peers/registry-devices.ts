@@ -1,6 +1,6 @@
 import {
   AuthenticateDevice,
-  ChangeDeviceQuestion,
+  ChangeDeviceRequest,
   ChangeMetadataByToken,
   CountAudience,
   CountVapidKeys,
@@ -15,7 +15,7 @@ import {
   mergePatch,
   newDeviceCredential,
   newDeviceId,
-  RegisterDeviceQuestion,
+  RegisterDeviceRequest,
   secretHash,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
@@ -26,7 +26,7 @@ export type Devices = Map<string, Owned<Device>>;
 
 /** Registry's devices. */
 export const serveDevices = (serve: Serve, devices: Devices): void => {
-  type Registering = z.output<typeof RegisterDeviceQuestion.request> | z.output<typeof IdentifyDevice.request>;
+  type Registering = z.output<typeof RegisterDeviceRequest.request> | z.output<typeof IdentifyDevice.request>;
   const register = (data: Registering) => {
     const { projectId, platform, token, metadata = {}, identifiers = {} } = data;
     const known = [...devices.values()].find(
@@ -51,7 +51,7 @@ export const serveDevices = (serve: Serve, devices: Devices): void => {
     devices.set(id, { projectId, value: device, credentialHash: secretHash(credential) });
     return { device, credential, created: known === undefined };
   };
-  serve(RegisterDeviceQuestion, register);
+  serve(RegisterDeviceRequest, register);
   serve(IdentifyDevice, (data) => {
     const known = [...devices.values()].find(
       (one) => one.projectId === data.projectId && one.value.token === data.token,
@@ -66,7 +66,7 @@ export const serveDevices = (serve: Serve, devices: Devices): void => {
     ),
   );
   serve(GetDevice, (data) => owned(devices, data, data.deviceId, "device-not-found").value);
-  serve(ChangeDeviceQuestion, (data) => {
+  serve(ChangeDeviceRequest, (data) => {
     const found = owned(devices, data, data.deviceId, "device-not-found");
     const { metadata = {}, identifiers = {}, ...rest } = data.change;
     if (data.ofUser !== undefined && found.value.user_id !== data.ofUser)

@@ -1,10 +1,10 @@
 import { type Bus, openBucket } from "@herald/bus";
 import {
   allScopes,
-  ChangeProjectQuestion,
-  CreateIdentityKeyQuestion,
-  CreateProjectQuestion,
-  CreateTokenQuestion,
+  ChangeProjectRequest,
+  CreateIdentityKeyRequest,
+  CreateProjectRequest,
+  CreateTokenRequest,
   DeleteIdentityKey,
   DeleteProject,
   GetProject,
@@ -54,7 +54,7 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
     await tokenBucket.put(tokenKey(hash), { id, projectId, scopes, ...(expiresAt === undefined ? {} : { expiresAt }) });
   };
 
-  serve(CreateProjectQuestion, async ({ projectId, name, tokenId, tokenHash, ...settings }) => {
+  serve(CreateProjectRequest, async ({ projectId, name, tokenId, tokenHash, ...settings }) => {
     const known = projects.get(projectId);
     if (known !== undefined) return { project: known, created: false };
     const { openRegistration, protectedMetadata = [] } = settings;
@@ -71,7 +71,7 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
   });
   serve(ListProjects, ({ page }) => pageOf([...projects.values()], page));
   serve(GetProject, ({ projectId }) => projectOf(projectId));
-  serve(ChangeProjectQuestion, async ({ projectId, name, openRegistration, protectedMetadata }) => {
+  serve(ChangeProjectRequest, async ({ projectId, name, openRegistration, protectedMetadata }) => {
     const project = { ...projectOf(projectId) };
     if (name !== undefined) project.name = name;
     if (openRegistration !== undefined) project.open_registration = openRegistration;
@@ -86,7 +86,7 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
     for (const { projectId: owner, hash } of tokens.values()) if (owner === projectId) await tokenBucket.delete(hash);
     return {};
   });
-  serve(CreateTokenQuestion, async ({ projectId, tokenId, tokenHash, name, scopes, expiresAt }) => {
+  serve(CreateTokenRequest, async ({ projectId, tokenId, tokenHash, name, scopes, expiresAt }) => {
     projectOf(projectId);
     const expires = expiresAt === undefined ? {} : { expires_at: expiresAt };
     const token = { id: tokenId, name, scopes, ...expires, created_at: at() };
@@ -103,7 +103,7 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
   });
 
   const identityKeys = new Map<string, Owned<IdentityKey>>();
-  serve(CreateIdentityKeyQuestion, ({ projectId, keyId, publicKey }) => {
+  serve(CreateIdentityKeyRequest, ({ projectId, keyId, publicKey }) => {
     projectOf(projectId);
     const known = identityKeys.get(keyId)?.value;
     const key = known ?? {

@@ -1,6 +1,6 @@
 import {
-  ChangeTopicQuestion,
-  CreateTopicQuestion,
+  ChangeTopicRequest,
+  CreateTopicRequest,
   DeleteTopic,
   GetTopic,
   ListTopics,
@@ -29,12 +29,12 @@ export const serveTopics = (serve: Serve, devices: Devices): void => {
   };
   serve(ListTopics, ({ projectId, page }) => pageOf(rows(topics, projectId), page));
   serve(GetTopic, ({ projectId, topic }) => topicOf(projectId, topic).value);
-  serve(CreateTopicQuestion, ({ projectId, topicId, name, closed }) => {
+  serve(CreateTopicRequest, ({ projectId, topicId, name, closed }) => {
     const known = rows(topics, projectId).find((topic) => topic.name === name);
     if (known !== undefined) return { topic: known, created: false };
     return { topic: makeTopic(projectId, topicId, name, closed).value, created: true };
   });
-  serve(ChangeTopicQuestion, ({ projectId, topic, closed }) => {
+  serve(ChangeTopicRequest, ({ projectId, topic, closed }) => {
     const found = topicOf(projectId, topic);
     found.value = { ...found.value, closed };
     return found.value;

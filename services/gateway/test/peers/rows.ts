@@ -1,10 +1,10 @@
-import type { ErrorCode, PageOf, PageRequest, ProjectId, QuestionContract } from "@herald/contracts";
+import type { ErrorCode, PageOf, PageRequest, ProjectId, RequestContract } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { z } from "zod";
 
 /** Answers a question; what else happens to it is the test's doing. */
 export type Serve = <Request extends z.ZodType, Answer extends z.ZodType>(
-  question: QuestionContract<Request, Answer>,
+  question: RequestContract<Request, Answer>,
   handle: (data: z.output<Request>) => z.input<Answer> | Promise<z.input<Answer>>,
 ) => void;
 

@@ -1,4 +1,4 @@
-import { type Answering, answer, type Bus } from "@herald/bus";
+import { type Bus, handleRequest, type RequestListener } from "@herald/bus";
 import { HeraldError } from "@herald/kit";
 import { type Opens, serveAnalytics } from "./analytics.ts";
 import { serveWebhooks } from "./analytics-webhooks.ts";
@@ -20,16 +20,16 @@ export const startPeers = (bus: Bus) => {
   const late = new Set<string>();
   let missing: string | undefined;
 
-  const answering: Answering[] = [];
+  const answering: RequestListener[] = [];
   const serve: Serve = (question, handle) => {
     answering.push(
-      answer(bus, question, async (data) => {
+      handleRequest(bus, question, async (data) => {
         asked.push({ question: question.name, data });
-        if (question.service === missing) throw new HeraldError("service-away", `${missing} does not answer`);
+        if (question.service === missing) throw new HeraldError("service-unavailable", `${missing} does not answer`);
         const failure = failures.get(question.name);
         if (failure !== undefined) throw failure;
         const result = await handle(data);
-        if (late.delete(question.name)) throw new HeraldError("service-away", "the answer is lost");
+        if (late.delete(question.name)) throw new HeraldError("service-unavailable", "the answer is lost");
         return result;
       }),
     );

@@ -35,8 +35,8 @@ test("pages cover every bucket once, whatever the size", () => {
       const pages = pagesFrom(firstPage(audience));
       expect(pages[0]?.from).toBe(0);
       expect(pages.at(-1)?.to).toBe(bucketCount - 1);
-      const inOrder = pages.every(({ from, to }, at) => to >= from && from === (pages[at - 1]?.to ?? -1) + 1);
-      expect(inOrder).toBe(true);
+      const keyedMutex = pages.every(({ from, to }, at) => to >= from && from === (pages[at - 1]?.to ?? -1) + 1);
+      expect(keyedMutex).toBe(true);
     }),
     { numRuns: 50 },
   );

@@ -1,12 +1,12 @@
 import { type Bus, type Delivery, defineHandler, preparePublish, publish } from "@herald/bus";
 import { DeliverBatchV1, deliveryLine, ExpandedV1, ExpandV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import type { Batch } from "../domain/deal-batches.ts";
+import type { Batch } from "../domain/partition-batches.ts";
 import { nextPage } from "../domain/plan-pages.ts";
 import type { AudienceStore } from "../stores/audience-store.ts";
 import type { ExpansionStore } from "../stores/expansion-store.ts";
-import { type DealtPage, dealPage } from "./deal-page.ts";
 import { createFullQueues, type FullQueues } from "./full-queues.ts";
+import { type PartitionedPage, partitionPage } from "./partition-page.ts";
 
 type Parts = {
   readonly bus: Bus;
@@ -29,7 +29,7 @@ export const expand = (parts: Parts) => {
       try {
         // Not read before there is room for it: what waits then costs nothing but its message.
         await hold(async () => full.pass(queue, name));
-        const page = await dealPage(parts, data);
+        const page = await partitionPage(parts, data);
         await publishBatches(parts.bus, data, page.batches, hold, { full, queue, name });
         await goOn(parts, data, page, hold);
       } finally {
@@ -88,7 +88,7 @@ const eachPlatform = async <Item extends Pick<Batch, "platform">>(
   if (failed) throw failed.reason;
 };
 
-const goOn = async ({ bus, expansions }: Parts, data: ExpandV1, { range, deal }: DealtPage, hold: Hold) => {
+const goOn = async ({ bus, expansions }: Parts, data: ExpandV1, { range, partition }: PartitionedPage, hold: Hold) => {
   const { projectId, notificationId, page, targets } = data;
   const next = nextPage(range);
   if (next) {
@@ -98,7 +98,7 @@ const goOn = async ({ bus, expansions }: Parts, data: ExpandV1, { range, deal }:
   }
   const { batches, devices, matched } =
     page === 0
-      ? { batches: deal.batches.length, devices: deal.devices, matched: new Set(deal.matched) }
+      ? { batches: partition.batches.length, devices: partition.devices, matched: new Set(partition.matched) }
       : await expansions.totals(projectId, notificationId);
   const unmatched = targets.filter((_, at) => !matched.has(at));
   const message = { projectId, notificationId, batches, devices, unmatched };

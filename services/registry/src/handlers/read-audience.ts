@@ -1,10 +1,10 @@
 import { type ProjectId, parseTarget, type Target } from "@herald/contracts";
 import { createYieldIfDue, HeraldError } from "@herald/kit";
 import { isDirect, type Lookup } from "../domain/audience.ts";
-import type { Dealable } from "../domain/deal-batches.ts";
 import { confirm } from "../domain/matched-targets.ts";
+import type { Partitionable } from "../domain/partition-batches.ts";
 import { allBuckets, type BucketRange, firstPage, smallAudience } from "../domain/plan-pages.ts";
-import { type AudienceRow, addresseeOf } from "../stores/audience-row.ts";
+import { type AudienceRow, recipientOf } from "../stores/audience-row.ts";
 import type { AudienceStore } from "../stores/audience-store.ts";
 
 /** Lookups of one page that run at a time; most pages have one. */
@@ -60,9 +60,9 @@ export const firstRange = async (
 
 const candidateOf = (row: AudienceRow) => ({ ...row, id: row._id, facets: new Set(row.facets) });
 
-export const dealableOf = (row: AudienceRow): Dealable => ({
+export const partitionableOf = (row: AudienceRow): Partitionable => ({
   platform: row.platform,
-  addressee: addresseeOf(row),
+  recipient: recipientOf(row),
   changedAt: row.updatedAt.getTime(),
 });
 
@@ -78,14 +78,14 @@ export const readPage = async (
   audience: AudienceStore,
   { projectId, targets, lookups }: Asked,
   range: BucketRange,
-): Promise<{ devices: Dealable[]; matched: number[] }> => {
-  const devices = new Map<string, Dealable>();
+): Promise<{ devices: Partitionable[]; matched: number[] }> => {
+  const devices = new Map<string, Partitionable>();
   const matched = new Set<number>();
   const confirming = { targets, candidateOf, yieldIfDue: createYieldIfDue() };
   await each(lookups, async (lookup) => {
     const rows = await audience.page(projectId, lookup, range);
     const { found, matched: named } = await confirm(lookup, rows, confirming);
-    for (const row of found) devices.set(row._id, dealableOf(row));
+    for (const row of found) devices.set(row._id, partitionableOf(row));
     for (const position of named) matched.add(position);
   });
   return { devices: [...devices.values()], matched: [...matched].sort((one, other) => one - other) };

@@ -4,7 +4,7 @@ import { HeraldError } from "@herald/kit";
 
 /** RSA below is broken within reach; above, a single verification costs a millisecond. */
 const rsaBits = { least: 2_048, most: 8_192 };
-const leastRsaExponent = 65_537n;
+const minRsaExponent = 65_537n;
 
 const refused = (message: string): HeraldError => new HeraldError("validation-failed", `public_key: ${message}`);
 
@@ -36,7 +36,7 @@ const algorithmOf = ({ asymmetricKeyType, asymmetricKeyDetails = {} }: KeyObject
   if (asymmetricKeyType !== "rsa") throw refused(`must be ${accepted}`);
   if (modulusLength < rsaBits.least || modulusLength > rsaBits.most)
     throw refused(`is an RSA key of ${modulusLength} bits; must be ${accepted}`);
-  if (publicExponent < leastRsaExponent) throw refused("is an RSA key with a public exponent below 65537");
+  if (publicExponent < minRsaExponent) throw refused("is an RSA key with a public exponent below 65537");
   return "RS256";
 };
 

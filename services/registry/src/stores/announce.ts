@@ -8,7 +8,7 @@ type Which = Parameters<Outbox["flush"]>[1];
 /** The outbox reads and clears so many documents together. */
 const most = 500;
 
-/** What comes beyond that while the bus is away, the outbox's sweep finds. */
+/** What comes beyond that while the bus is unavailable, the outbox's sweep finds. */
 const maxWaiting = 10_000;
 
 /**

@@ -1,4 +1,4 @@
-import type { Addressee, ApnsEnvironment, DeviceId, FcmTokenKind, Platform, WebPushKeys } from "@herald/contracts";
+import type { ApnsEnvironment, DeviceId, FcmTokenKind, Platform, Recipient, WebPushKeys } from "@herald/contracts";
 import { BSON } from "mongodb";
 import type { DeviceDocument } from "./device-document.ts";
 
@@ -33,15 +33,15 @@ export const audienceFields = {
   userId: 1,
 } as const;
 
-export const addresseeOf = (row: AudienceRow): Addressee => {
-  const addressee: Addressee = { id: row._id, token: row.token, tokenAt: row.tokenUpdatedAt.getTime() };
-  if (row.environment) addressee.environment = row.environment;
-  if (row.tokenKind) addressee.tokenKind = row.tokenKind;
-  if (row.keys) addressee.keys = row.keys;
-  if (row.vapidKeyId) addressee.vapidKeyId = row.vapidKeyId;
-  if (row.locale) addressee.locale = row.locale;
-  if (row.userId !== undefined) addressee.userId = row.userId;
-  return addressee;
+export const recipientOf = (row: AudienceRow): Recipient => {
+  const recipient: Recipient = { id: row._id, token: row.token, tokenAt: row.tokenUpdatedAt.getTime() };
+  if (row.environment) recipient.environment = row.environment;
+  if (row.tokenKind) recipient.tokenKind = row.tokenKind;
+  if (row.keys) recipient.keys = row.keys;
+  if (row.vapidKeyId) recipient.vapidKeyId = row.vapidKeyId;
+  if (row.locale) recipient.locale = row.locale;
+  if (row.userId !== undefined) recipient.userId = row.userId;
+  return recipient;
 };
 
 /** The types of BSON that devices have; how they look is in https://bsonspec.org/spec.html. */

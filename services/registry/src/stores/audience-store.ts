@@ -1,5 +1,5 @@
 import { type DeviceId, deviceBucket, type Platform, type ProjectId } from "@herald/contracts";
-import { findTogether, forCaller, guardStore, type IndexSpec, indexName } from "@herald/mongo";
+import { findBatched, forCaller, guardStore, type IndexSpec, indexName } from "@herald/mongo";
 import type { Db, Document, Filter } from "mongodb";
 import type { Lookup } from "../domain/audience.ts";
 import { neededPaths } from "../domain/paths.ts";
@@ -69,7 +69,7 @@ export type AudienceStore = ReturnType<typeof createAudienceStore>;
 /** The questions of an expansion to the devices: each names its index, and none sorts. */
 export const createAudienceStore = (db: Db) => {
   const devices = deviceCollection(db);
-  const findDevice = findTogether<DeviceDocument, keyof AudienceRow | "status">(devices, {
+  const findDevice = findBatched<DeviceDocument, keyof AudienceRow | "status">(devices, {
     ...audienceFields,
     projectId: 1,
     status: 1,

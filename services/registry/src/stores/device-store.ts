@@ -4,8 +4,8 @@ import {
   anyOf,
   type Counts,
   ensureIndexes,
+  findBatched,
   findPage,
-  findTogether,
   forCaller,
   guardStore,
   indexName,
@@ -14,7 +14,7 @@ import {
   type RemovedBatch,
   removeFirst,
   retentionBatch,
-  updateTogether,
+  updateBatched,
 } from "@herald/mongo";
 import type { Collection, Db, Filter } from "mongodb";
 import type { DeviceState } from "../domain/device-change.ts";
@@ -49,8 +49,8 @@ const setAndUnset = (fields: Readonly<Record<string, unknown>>) => {
 
 export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingEvents, "add" | "settle">) => {
   const devices = deviceCollection(db);
-  const updateOne = updateTogether(devices);
-  const findDevice = findTogether(devices);
+  const updateOne = updateBatched(devices);
+  const findDevice = findBatched(devices);
   const findHolder = inOneCommand<Holding, DeviceDocument | undefined>(async (asked) => {
     const some = <Field extends keyof Holding>(field: Field) => anyOf(asked.map((one) => one[field]));
     const found = await devices

@@ -1,10 +1,10 @@
 import type { NotificationId, ProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { ensureIndexes, guardStore, type IndexSpec, insertTogether } from "@herald/mongo";
+import { ensureIndexes, guardStore, type IndexSpec, insertBatched } from "@herald/mongo";
 import type { Db } from "mongodb";
-import type { Border } from "../domain/deal-batches.ts";
+import type { Border } from "../domain/partition-batches.ts";
 
-/** How one page of a notification was dealt, for whoever has to deal it again. */
+/** How one page of a notification was partitioned, for whoever has to partition it again. */
 export type ExpansionDocument = {
   /** `<notification>/<page>`. */
   readonly _id: string;
@@ -15,14 +15,14 @@ export type ExpansionDocument = {
   readonly toBucket: number;
   /** Batch n is `<notification>/<page>/<n>`; what is stored of it is where it begins. */
   readonly batches: readonly Border[];
-  /** How many devices were dealt. */
+  /** How many devices were partitioned. */
   readonly devices: number;
   /** The targets that named one of them, as positions in the notification's list. */
   readonly matched: readonly number[];
   readonly at: Date;
 };
 
-/** An expansion lasts seconds; a page that was held up is dealt again within the life of what waits for it. */
+/** An expansion lasts seconds; a page that was held up is partitioned again within the life of what waits for it. */
 const keepSeconds = 30 * 86_400;
 
 const indexes = [
@@ -35,19 +35,22 @@ const idOf = (notificationId: NotificationId, page: number): string => `${notifi
 
 export const createExpansionStore = (db: Db) => {
   const expansions = db.collection<ExpansionDocument>("expansions");
-  const insertOne = insertTogether(expansions);
+  const insertOne = insertBatched(expansions);
 
   return guardStore({
     ensureIndexes: () => ensureIndexes(expansions, indexes),
 
-    /** Stores a page's deal, or gives the one that is stored already: that one counts. */
-    keep: async (page: number, deal: Omit<ExpansionDocument, "_id">): Promise<ExpansionDocument | undefined> => {
-      const _id = idOf(deal.notificationId, page);
-      if (await insertOne({ _id, ...deal })) return undefined;
-      const stored = await expansions.findOne({ _id, projectId: deal.projectId });
+    /** Stores a page's partition, or gives the one that is stored already: that one counts. */
+    keep: async (page: number, partition: Omit<ExpansionDocument, "_id">): Promise<ExpansionDocument | undefined> => {
+      const _id = idOf(partition.notificationId, page);
+      if (await insertOne({ _id, ...partition })) return undefined;
+      const stored = await expansions.findOne({ _id, projectId: partition.projectId });
       // Tried again it would fail again, for as long as the row of the other project lives.
       if (stored === null)
-        throw new HeraldError("notification-not-found", `the notification ${deal.notificationId} is another project's`);
+        throw new HeraldError(
+          "notification-not-found",
+          `the notification ${partition.notificationId} is another project's`,
+        );
       return stored;
     },
 

@@ -74,7 +74,7 @@ const living = { deletedAt: { $exists: false } } as const;
 
 /** How long a project that was seen is taken to be there still: far shorter than what it had is looked for after its end. */
 const trustMs = 10_000;
-const mostTrusted = 10_000;
+const maxTrusted = 10_000;
 
 export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
   const projects = projectCollection(db);
@@ -98,7 +98,7 @@ export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
       seen.delete(id);
       if (found === null) return false;
       seen.set(id, time);
-      const [oldest] = seen.size > mostTrusted ? seen.keys() : [];
+      const [oldest] = seen.size > maxTrusted ? seen.keys() : [];
       if (oldest !== undefined) seen.delete(oldest);
       return true;
     },

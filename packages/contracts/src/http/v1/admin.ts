@@ -266,7 +266,7 @@ export type DeadLetter = z.infer<typeof DeadLetter>;
 export const Durable = z.enum(Object.keys(durables) as [DurableName, ...DurableName[]]).meta({ id: "Durable" });
 
 /** More at a time would outlast the patience of an HTTP client. */
-const mostReplays = 100;
+const maxReplays = 100;
 
 /** Body of `POST /admin/v1/dead-letters/replay`: which ones, or the next of a durable that were never replayed. */
 export const ReplayDeadLetters = z
@@ -276,7 +276,7 @@ export const ReplayDeadLetters = z
         dead_letters: z
           .array(DeadLetterId)
           .min(1, "at least one id is required")
-          .max(mostReplays, `must be at most ${mostReplays} ids`),
+          .max(maxReplays, `must be at most ${maxReplays} ids`),
       }),
       z.strictObject({ durable: Durable, after: z.string().max(200).optional() }),
     ],
@@ -291,7 +291,7 @@ export const Replay = z
     id: DeadLetterId,
     status: z.enum(["replayed", "refused", "not-found", "failed"]).meta({
       description:
-        "`replayed`: published again, which does not say that it is processed; `refused`: it would change nothing, or may not be published; `failed`: something is away, try again",
+        "`replayed`: published again, which does not say that it is processed; `refused`: it would change nothing, or may not be published; `failed`: something is unavailable, try again",
     }),
     detail: z.string().meta({ description: "The same in words" }),
     replays: z.number().int().min(1).optional().meta({ description: "How often it was replayed, with this time" }),

@@ -7,7 +7,7 @@ import { TopicName } from "./topics.ts";
 const dayMs = 86_400_000;
 const intervalMs = { hour: 3_600_000, day: dayMs } as const;
 /** Six weeks by hour, near three years by day: what a chart can show. */
-const mostIntervals = 1_000;
+const maxIntervals = 1_000;
 
 const instant = z.iso.datetime({
   offset: true,
@@ -57,8 +57,8 @@ export const StatsRequest = z
     platform: Platform.optional(),
   })
   .refine(
-    ({ from, to, interval }) => Date.parse(to) - Date.parse(from) <= mostIntervals * intervalMs[interval],
-    `at most ${mostIntervals} intervals may lie between \`from\` and \`to\``,
+    ({ from, to, interval }) => Date.parse(to) - Date.parse(from) <= maxIntervals * intervalMs[interval],
+    `at most ${maxIntervals} intervals may lie between \`from\` and \`to\``,
   );
 export type StatsRequest = z.infer<typeof StatsRequest>;
 
@@ -69,8 +69,8 @@ export const toStatsRequest = (query: StatsQuery, now: Date): { request: StatsRe
   const from = query.from === undefined ? new Date(to.getTime() - dayMs) : new Date(query.from);
   const problems: string[] = [];
   if (from >= to) problems.push("from: must be before `to`");
-  if (to.getTime() - from.getTime() > mostIntervals * intervalMs[interval])
-    problems.push(`from: at most ${mostIntervals} intervals may lie between \`from\` and \`to\``);
+  if (to.getTime() - from.getTime() > maxIntervals * intervalMs[interval])
+    problems.push(`from: at most ${maxIntervals} intervals may lie between \`from\` and \`to\``);
   if (notification !== undefined && topic !== undefined) problems.push("topic: cannot be combined with notification");
   if (user !== undefined && (notification !== undefined || topic !== undefined))
     problems.push("user: cannot be combined with notification or topic");

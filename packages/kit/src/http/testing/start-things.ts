@@ -41,7 +41,7 @@ export const startThings = async () => {
       throw new Error("too late");
     });
     api.get("/away", () => {
-      throw new HeraldError("bus-away", "the bus is away");
+      throw new HeraldError("bus-unavailable", "the bus is unavailable");
     });
     api.get("/closed", () => {
       throw new HeraldError("unauthenticated", "authorization: a project token is required");

@@ -171,7 +171,7 @@ describe("answers", () => {
       rule("big", 413),
       rule("wrong", 403),
       rule("busy", 429, { "retry-after": "30" }),
-      rule("away", 307, { location: "https://169.254.169.254/" }),
+      rule("unavailable", 307, { location: "https://169.254.169.254/" }),
       { provider: "webpush", tokenPrefix: "silent", rst: "INTERNAL_ERROR" },
     ]);
     const client = connect(at(simulators));
@@ -181,7 +181,7 @@ describe("answers", () => {
     expect(await outcome("big")).toMatchObject({ kind: "rejected", reason: "payload-too-large" });
     expect(await outcome("wrong")).toMatchObject({ kind: "rejected", foreign: true });
     expect(await outcome("busy")).toMatchObject({ kind: "deferred", retryAfterMs: 30_000 });
-    expect(await outcome("away")).toMatchObject({ kind: "rejected", reason: "endpoint-forbidden" });
+    expect(await outcome("unavailable")).toMatchObject({ kind: "rejected", reason: "endpoint-forbidden" });
     expect(await outcome("silent")).toMatchObject({ kind: "unknown" });
   });
 

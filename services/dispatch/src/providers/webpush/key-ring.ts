@@ -23,9 +23,9 @@ export type KeyRing = {
 };
 
 /** Rotations take months, and each key is one more that may leak. */
-const mostKeys = 10;
+const maxKeys = 10;
 /** Subscriptions that old have long ended. */
-const mostRetired = 100;
+const maxRetired = 100;
 
 export const heldKey = (keys: VapidKeys, at: Date): HeldKey => ({
   id: vapidKeyId(keys.public_key),
@@ -52,7 +52,7 @@ export const findKey = (ring: KeyRing, id: string) => keysOf(ring).find(({ key }
 const full = () =>
   new HeraldError(
     "too-many-vapid-keys",
-    `key: the project has ${mostKeys} keys already; retire the ones that no subscription needs`,
+    `key: the project has ${maxKeys} keys already; retire the ones that no subscription needs`,
   );
 
 /** Puts a key in line for being the current one. The same ring when it is there already. @throws HeraldError */
@@ -69,7 +69,7 @@ export const stage = (ring: KeyRing, key: HeldKey): KeyRing => {
       "vapid-key-staged",
       `key: ${ring.next.id} is staged already; make it current, or retire it, before another is added`,
     );
-  if (keysOf(ring).length >= mostKeys) throw full();
+  if (keysOf(ring).length >= maxKeys) throw full();
   return { ...ring, next: key, retired: ring.retired.filter((id) => id !== key.id) };
 };
 
@@ -79,7 +79,7 @@ export const makeCurrent = (ring: KeyRing, key: HeldKey, at: Date): KeyRing => {
   if (key.id === current.id) return ring;
   const known = findKey(ring, key.id)?.key ?? key;
   const others = [...earlier, current].filter(({ id }) => id !== key.id);
-  if (others.length >= mostKeys) throw full();
+  if (others.length >= maxKeys) throw full();
   return {
     current: { ...known, current_since: at.toISOString() },
     ...(next && next.id !== key.id ? { next } : {}),
@@ -109,7 +109,7 @@ export const retire = (ring: KeyRing, id: string): KeyRing => {
     ...rest,
     ...(next && next.id !== id ? { next } : {}),
     earlier: ring.earlier.filter((key) => key.id !== id),
-    retired: [...ring.retired, id].slice(-mostRetired),
+    retired: [...ring.retired, id].slice(-maxRetired),
   };
 };
 

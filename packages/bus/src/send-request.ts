@@ -1,0 +1,85 @@
+import { headerNames, ReplyError, type RequestContract } from "@herald/contracts";
+import { HeraldError, inSpan } from "@herald/kit";
+import type { MsgHdrs } from "@nats-io/transport-node";
+import type { z } from "zod";
+import { codeOf } from "./bus-error.ts";
+import { type Bus, type Connection, connectionOf } from "./connect.ts";
+import { wholeReply } from "./long-reply.ts";
+import { outgoingHeaders } from "./message-headers.ts";
+import { request } from "./request.ts";
+
+/** A list at its slowest takes a second or two; after five nobody waits any more. */
+export const askTimeoutMs = 5_000;
+/** The rest of the time is for the way there and back, so that who gives up hears why. */
+export const budgetShare = 0.95;
+
+/**
+ * Asks the service that answers `question`. What it throws there as HeraldError is thrown here with the same code and messages;
+ * service-unavailable when nobody answers in time, bus-unavailable when the bus is not connected.
+ */
+export const sendRequest = async <Request extends z.ZodType, Answer extends z.ZodType>(
+  bus: Bus,
+  question: RequestContract<Request, Answer>,
+  data: z.input<Request>,
+  options: { readonly timeoutMs?: number } = {},
+): Promise<z.output<Answer>> => {
+  const connection = connectionOf(bus);
+  const body = JSON.stringify(question.request.parse(data));
+  const startedAt = performance.now();
+  const observe = (outcome: string) =>
+    connection.telemetry.asking.record((performance.now() - startedAt) / 1000, { question: question.name, outcome });
+  const attributes = { "rpc.system": "nats", "rpc.service": question.service, "rpc.method": question.name };
+  try {
+    const answer = await inSpan(`ask ${question.name}`, { kind: "client", attributes }, async () => {
+      const timeout = options.timeoutMs ?? askTimeoutMs;
+      const headers = outgoingHeaders({ [headerNames.budgetMs]: String(Math.floor(timeout * budgetShare)) });
+      const { service, subject } = question;
+      return unwrap(question, await roundTrip(connection, { service, subject, body, headers }, timeout));
+    });
+    observe("answered");
+    return answer;
+  } catch (error) {
+    observe(codeOf(error));
+    throw error;
+  }
+};
+
+type Outgoing = {
+  readonly service: string;
+  readonly subject: string;
+  readonly body: string;
+  readonly headers: MsgHdrs;
+};
+
+/** Sends one message and resolves to the whole reply. Throws service-unavailable where none comes in time, and bus-unavailable. */
+export const roundTrip = async (
+  connection: Connection,
+  { service, subject, body, headers }: Outgoing,
+  timeout: number,
+): Promise<unknown> => {
+  try {
+    return await wholeReply(connection, await request(connection, subject, body, headers, timeout), timeout);
+  } catch (cause) {
+    if (cause instanceof HeraldError) throw cause;
+    throw new HeraldError("service-unavailable", `${service} does not answer`, { cause });
+  }
+};
+
+/** What a reply says: its answer, or the HeraldError thrown that it carries. */
+export const unwrap = <Answer extends z.ZodType>(
+  question: RequestContract<z.ZodType, Answer>,
+  reply: unknown,
+): z.output<Answer> => {
+  if (typeof reply === "object" && reply !== null && "error" in reply) {
+    const { code, messages, retryAfterSeconds } = ReplyError.parse(reply.error);
+    throw new HeraldError(code, messages, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
+  }
+  const answer = typeof reply === "object" && reply !== null && "answer" in reply ? reply.answer : undefined;
+  const parsed = question.answer.safeParse(answer);
+  if (!parsed.success) {
+    throw new HeraldError("internal", `${question.name}: the answer is not what its contract says`, {
+      cause: parsed.error,
+    });
+  }
+  return parsed.data as z.output<Answer>;
+};

@@ -1,0 +1,158 @@
+import { closeBus, connectBus, handleRequest, type RequestListener, sendGroupedRequest } from "@herald/bus";
+import { CountOpens, newNotificationId } from "@herald/contracts";
+import { currentRequestId, HeraldError, withRequestId } from "@herald/kit";
+import { eventually, faultyProxy } from "@herald/testing";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { type BusTest, newProject, startBusTest } from "./fixture.ts";
+
+let t: BusTest;
+let answering: RequestListener[] = [];
+beforeAll(async () => {
+  t = await startBusTest();
+});
+afterEach(async () => {
+  await Promise.all(answering.map((one) => one.stop()));
+  answering = [];
+});
+afterAll(() => t.stop());
+
+const answers: typeof handleRequest = (...args) => {
+  const started = handleRequest(...args);
+  answering.push(started);
+  return started;
+};
+const request = () => ({ projectId: newProject(), notificationIds: [newNotificationId(new Date())] });
+const all = <Result>(count: number, work: (index: number) => Promise<Result>): Promise<Result>[] =>
+  Array.from({ length: count }, (_, index) => work(index));
+
+/** How many messages were sent to the question while something was done. */
+const messagesOf = async (work: () => Promise<unknown>): Promise<number> => {
+  let messages = 0;
+  const seen = t.raw.nc.subscribe(CountOpens.subject, { callback: () => void messages++ });
+  await t.raw.nc.flush();
+  await work();
+  await t.raw.nc.flush();
+  seen.unsubscribe();
+  return messages;
+};
+
+describe("requests of the same moment", () => {
+  test("share messages, and each gets its own answer under its own request id", async () => {
+    answers(t.bus, CountOpens, async (_, { requestId }) => {
+      expect(currentRequestId()).toBe(requestId);
+      return { counts: { [requestId ?? "none"]: 1 } };
+    });
+    const ask = sendGroupedRequest(() => t.bus, CountOpens);
+    const messages = await messagesOf(async () => {
+      const counts = await Promise.all(all(200, (at) => withRequestId(`request-${at}`, () => ask(request()))));
+      for (const [at, answer] of counts.entries()) expect(answer).toEqual({ counts: { [`request-${at}`]: 1 } });
+    });
+    expect(messages).toBeLessThan(20);
+  });
+
+  test("fail alone: by an error of the other side, by one that is no HeraldError, and by what the contract refuses", async () => {
+    const bad = [request(), request()];
+    answers(t.bus, CountOpens, async ({ projectId }) => {
+      if (projectId === bad[0]?.projectId)
+        throw new HeraldError("notification-not-found", ["first", "second"], { retryAfterSeconds: 7 });
+      if (projectId === bad[1]?.projectId) throw new Error("password=hunter2");
+      return { counts: {} };
+    });
+    const ask = sendGroupedRequest(() => t.bus, CountOpens);
+    const invalid = ask({ projectId: "none" as never, notificationIds: [] });
+    const outcomes = await Promise.allSettled([
+      ...all(20, () => ask(request())),
+      ...bad.map((one) => ask(one)),
+      invalid,
+      ...all(20, () => ask(request())),
+    ]);
+    expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(40);
+    const reasons = outcomes.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
+    expect(reasons[0]).toMatchObject({
+      code: "notification-not-found",
+      messages: ["first", "second"],
+      retryAfterSeconds: 7,
+    });
+    expect(reasons[1]).toMatchObject({ code: "internal" });
+    expect(JSON.stringify([reasons[1], String(reasons[1])])).not.toContain("hunter2");
+    expect(reasons[2]).toHaveProperty("issues");
+  });
+
+  test("do not wait for one that takes longer", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const slow = request();
+    answers(t.bus, CountOpens, async ({ projectId }) => {
+      if (projectId === slow.projectId) await promise;
+      return { counts: {} };
+    });
+    const ask = sendGroupedRequest(() => t.bus, CountOpens);
+    const first = ask(request());
+    let isDone = false;
+    const late = ask(slow).finally(() => {
+      isDone = true;
+    });
+    await Promise.all([first, ...all(20, () => ask(request()))]);
+    expect(isDone).toBe(false);
+    resolve();
+    await late;
+  });
+
+  test("are answered in several messages where one would be too large", async () => {
+    const text = "x".repeat(40_000);
+    answers(t.bus, CountOpens, async () => ({ counts: { [text]: 1 } }));
+    const ask = sendGroupedRequest(() => t.bus, CountOpens);
+    const found = await Promise.all(all(60, () => ask(request())));
+    expect(found.every(({ counts }) => counts[text] === 1)).toBe(true);
+  });
+
+  test("fail at once where nobody answers, and when the connection is lost", async () => {
+    const ask = sendGroupedRequest(() => t.bus, CountOpens);
+    const nobody = await Promise.allSettled(all(10, () => ask(request())));
+    for (const outcome of nobody) expect(outcome).toMatchObject({ reason: { code: "service-unavailable" } });
+
+    const proxy = await faultyProxy(t.broker.url);
+    const bus = await connectBus({ url: proxy.url, name: "cut", log: t.log });
+    const { promise: asked, resolve } = Promise.withResolvers<void>();
+    const { promise: never, resolve: end } = Promise.withResolvers<void>();
+    const none = request();
+    answers(t.bus, CountOpens, async ({ projectId }) => {
+      if (projectId === none.projectId) return { counts: {} };
+      resolve();
+      await never;
+      return { counts: {} };
+    });
+    const askCut = sendGroupedRequest(() => bus, CountOpens);
+    // The broker knows who answers before another connection asks.
+    await eventually(() => askCut(none));
+    const lost = Promise.allSettled(all(10, () => askCut(request())));
+    await asked;
+    await proxy.cut();
+    const outcomes = await lost;
+    const late = await Promise.allSettled([askCut(request())]);
+    end();
+    for (const outcome of [...outcomes, ...late])
+      expect(outcome).toMatchObject({ reason: { code: "bus-unavailable" } });
+    await proxy.heal();
+    await closeBus(bus);
+    await proxy.stop();
+  });
+
+  test("are asked one by one of a service that knows no groups", async () => {
+    const before = t.raw.nc.subscribe(CountOpens.subject, {
+      queue: CountOpens.service,
+      callback: (_, msg) => {
+        const { projectId } = msg.json<{ projectId?: string }>();
+        const reply = projectId
+          ? { answer: { counts: { [projectId]: 1 } } }
+          : { error: { code: "schema", messages: ["projectId: is required"] } };
+        msg.respond(JSON.stringify(reply));
+      },
+    });
+    await t.raw.nc.flush();
+    const ask = sendGroupedRequest(() => t.bus, CountOpens);
+    const asked = Array.from({ length: 20 }, request);
+    const found = await Promise.all(asked.map((one) => ask(one)));
+    expect(found).toEqual(asked.map(({ projectId }) => ({ counts: { [projectId]: 1 } })));
+    before.unsubscribe();
+  });
+});

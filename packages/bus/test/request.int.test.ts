@@ -1,0 +1,228 @@
+import { closeBus, connectBus, handleRequest, type RequestListener, sendRequest } from "@herald/bus";
+import { CountOpens, defineRequest, GetProject, newNotificationId } from "@herald/contracts";
+import { currentRequestId, HeraldError, withRequestId } from "@herald/kit";
+import { eventually } from "@herald/testing";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { type BusTest, newProject, startBusTest } from "./fixture.ts";
+
+let t: BusTest;
+let answering: RequestListener[] = [];
+beforeAll(async () => {
+  t = await startBusTest();
+});
+afterEach(async () => {
+  await Promise.all(answering.map((one) => one.stop()));
+  answering = [];
+  t.logged.length = 0;
+});
+afterAll(() => t.stop());
+
+const answers: typeof handleRequest = (...args) => {
+  const started = handleRequest(...args);
+  answering.push(started);
+  return started;
+};
+const question = () => ({ projectId: newProject(), notificationIds: [newNotificationId(new Date())] });
+
+describe("ask", () => {
+  test("gets the answer of the service, under the asker's request id", async () => {
+    answers(t.bus, CountOpens, async ({ notificationIds }, { requestId }) => {
+      expect(currentRequestId()).toBe(requestId);
+      return { counts: { [requestId ?? "none"]: notificationIds.length } };
+    });
+    expect(await withRequestId("request-1", () => sendRequest(t.bus, CountOpens, question()))).toEqual({
+      counts: { "request-1": 1 },
+    });
+  });
+
+  test("one of several replicas answers", async () => {
+    const replica = await connectBus({ url: t.broker.url, name: "replica", log: t.log });
+    const calls = { one: 0, two: 0 };
+    answers(t.bus, CountOpens, async () => ({ counts: { n: ++calls.one } }));
+    answers(replica, CountOpens, async () => ({ counts: { n: ++calls.two } }));
+    let asked = 0;
+    await eventually(async () => {
+      await Promise.all(Array.from({ length: 20 }, () => sendRequest(t.bus, CountOpens, question())));
+      asked += 20;
+      expect(Math.min(calls.one, calls.two)).toBeGreaterThan(0);
+    });
+    expect(calls.one + calls.two).toBe(asked);
+    await closeBus(replica);
+  });
+
+  test("nobody answers: service-unavailable", async () => {
+    await expect(sendRequest(t.bus, GetProject, { projectId: newProject() })).rejects.toMatchObject({
+      code: "service-unavailable",
+      messages: ["registry does not answer"],
+    });
+  });
+
+  test("the answer takes too long: service-unavailable", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    answers(t.bus, CountOpens, async () => {
+      await promise;
+      return { counts: {} };
+    });
+    await expect(sendRequest(t.bus, CountOpens, question(), { timeoutMs: 50 })).rejects.toMatchObject({
+      code: "service-unavailable",
+    });
+    resolve();
+  });
+
+  test("a HeraldError of the other side is thrown here as it was", async () => {
+    answers(t.bus, CountOpens, async () => {
+      throw new HeraldError("notification-not-found", ["first", "second"], { retryAfterSeconds: 7 });
+    });
+    await expect(sendRequest(t.bus, CountOpens, question())).rejects.toMatchObject({
+      name: "HeraldError",
+      code: "notification-not-found",
+      messages: ["first", "second"],
+      retryAfterSeconds: 7,
+    });
+  });
+
+  test("anything else is internal, logged there, and says nothing here", async () => {
+    answers(t.bus, CountOpens, async () => {
+      throw new Error("password=hunter2");
+    });
+    const thrown = await sendRequest(t.bus, CountOpens, question()).catch((error: unknown) => error);
+    expect(thrown).toMatchObject({ code: "internal" });
+    expect(JSON.stringify([thrown, String(thrown)])).not.toContain("hunter2");
+    expect(t.logged.find(({ level }) => level === "error")).toMatchObject({ question: "analytics.opens.count" });
+  });
+
+  test("an answer that is not what the contract says is internal, and never leaves", async () => {
+    answers(t.bus, CountOpens, async () => ({ counts: { n: -1 } }));
+    await expect(sendRequest(t.bus, CountOpens, question())).rejects.toMatchObject({ code: "internal" });
+  });
+
+  test("an answer that is larger than a message comes whole, also when many come at once", async () => {
+    const Large = defineRequest("analytics", "test", "large", z.object({ of: z.string() }), z.string());
+    answers(t.bus, Large, async ({ of }) => of.repeat(1_500_000));
+    const asked = ["a", "ä", '"', "x", "y"].map(async (of) => ({
+      of,
+      answer: await sendRequest(t.bus, Large, { of }),
+    }));
+    for (const { of, answer } of await Promise.all(asked)) expect(answer === of.repeat(1_500_000), of).toBe(true);
+  });
+
+  test("an answer that nobody should hold in memory is refused with what to do", async () => {
+    const Huge = defineRequest("analytics", "test", "huge", z.object({}), z.string());
+    answers(t.bus, Huge, async () => "x".repeat(17_000_000));
+    await expect(sendRequest(t.bus, Huge, {})).rejects.toMatchObject({
+      code: "validation-failed",
+      messages: [expect.stringContaining("per_page: ")],
+    });
+  });
+
+  test("refuses a question that is not what the contract says", async () => {
+    await expect(sendRequest(t.bus, CountOpens, { ...question(), notificationIds: [] })).rejects.toMatchObject({
+      name: "ZodError",
+    });
+  });
+});
+
+describe("answer", () => {
+  const raw = async (body: string | Uint8Array) =>
+    (await t.raw.nc.request(CountOpens.subject, body, { timeout: 2_000 })).json();
+
+  test.each([
+    ["not JSON", "}"],
+    ["an empty body", ""],
+    ["other JSON", "[1]"],
+    ["a letter that is not UTF-8", Buffer.from(JSON.stringify({ ...question(), extra: "\xe4" }), "latin1")],
+  ])("%s is answered with schema", async (_, body) => {
+    answers(t.bus, CountOpens, async () => ({ counts: {} }));
+    // Another connection asks, which may be heard before the subscription.
+    expect(await eventually(() => raw(body))).toMatchObject({ error: { code: "schema" } });
+  });
+
+  test("works on a bounded number at a time", async () => {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    let inside = 0;
+    let most = 0;
+    answers(t.bus, CountOpens, async () => {
+      most = Math.max(most, ++inside);
+      await released;
+      inside--;
+      return { counts: {} };
+    });
+    const asked = Array.from({ length: 300 }, () => sendRequest(t.bus, CountOpens, question(), { timeoutMs: 10_000 }));
+    await eventually(() => expect(most).toBe(128));
+    release();
+    await Promise.all(asked);
+    expect(most).toBe(128);
+  });
+
+  test("one project's questions of any kind leave places for another's, and heavy ones for light ones", async () => {
+    const Heavy = defineRequest(
+      "analytics",
+      "test",
+      "heavy",
+      z.object({ projectId: z.string() }),
+      z.null(),
+      () => true,
+    );
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const busy = newProject();
+    let inside = 0;
+    answers(t.bus, Heavy, async ({ projectId }) => {
+      if (projectId !== busy) return null;
+      inside++;
+      await released;
+      return null;
+    });
+    answers(t.bus, CountOpens, async () => ({ counts: {} }));
+    const asked = Array.from({ length: 40 }, () =>
+      sendRequest(t.bus, Heavy, { projectId: busy }, { timeoutMs: 20_000 }),
+    );
+    await eventually(() => expect(inside).toBe(6));
+    expect(await sendRequest(t.bus, Heavy, { projectId: newProject() })).toBeNull();
+    expect(await sendRequest(t.bus, CountOpens, { ...question(), projectId: busy })).toEqual({ counts: {} });
+    expect(inside).toBe(6);
+    release();
+    await Promise.all(asked);
+  });
+
+  test("what nobody waits for any more is not worked on, and what is worked on is told", async () => {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const Heavy = defineRequest("analytics", "test", "late", z.object({ n: z.number() }), z.null(), () => true);
+    const begun: number[] = [];
+    const told: number[] = [];
+    answers(t.bus, Heavy, async ({ n }, { signal }) => {
+      begun.push(n);
+      signal.addEventListener("abort", () => told.push(n));
+      await released;
+      return null;
+    });
+    const asked = Array.from({ length: 30 }, (_, n) =>
+      sendRequest(t.bus, Heavy, { n }, { timeoutMs: 300 }).catch((error: unknown) => error),
+    );
+    for (const one of await Promise.all(asked)) expect(one).toMatchObject({ code: "service-unavailable" });
+    await eventually(() => expect(told).toHaveLength(6));
+    release();
+    const after = sendRequest(t.bus, Heavy, { n: 99 });
+    expect(await after).toBeNull();
+    expect(begun).toEqual([...told, 99]);
+  });
+
+  test("stopped, it answers what it took and nothing more", async () => {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    let taken = 0;
+    const one = answers(t.bus, CountOpens, async () => {
+      taken++;
+      await released;
+      return { counts: { n: 1 } };
+    });
+    const asked = sendRequest(t.bus, CountOpens, question());
+    await eventually(() => expect(taken).toBe(1));
+    const stopped = one.stop();
+    await eventually(() =>
+      expect(sendRequest(t.bus, CountOpens, question())).rejects.toMatchObject({ code: "service-unavailable" }),
+    );
+    release();
+    expect(await asked).toEqual({ counts: { n: 1 } });
+    await stopped;
+  });
+});

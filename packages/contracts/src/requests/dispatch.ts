@@ -1,0 +1,118 @@
+import { z } from "zod";
+import { defineRequest } from "../envelope.ts";
+import { ProviderView, VapidKey, VapidKeyPair } from "../http/v1/admin.ts";
+import { Delivery, DeliveryAttempt, DeliveryStatus, Notification } from "../http/v1/notifications.ts";
+import { isDeepPage, PageRequest, pageOf } from "../http/v1/pagination.ts";
+import { DeviceId, NotificationId, ProjectId } from "../ids.ts";
+import { Provider } from "../platforms.ts";
+import { UserId } from "../users.ts";
+import { VapidKeyId } from "../vapid.ts";
+
+const project = { projectId: ProjectId };
+const notification = { ...project, notificationId: NotificationId };
+
+/** Notifications as dispatch knows them: `counts.opened` is 0 here, analytics has it. */
+export const ListNotifications = defineRequest(
+  "dispatch",
+  "notifications",
+  "list",
+  /** `userId`: those that name this user as a target. */
+  z.object({ ...project, page: PageRequest, userId: UserId.optional() }),
+  pageOf(Notification),
+  isDeepPage,
+);
+export const GetNotification = defineRequest("dispatch", "notifications", "get", z.object(notification), Notification);
+export const CancelNotification = defineRequest(
+  "dispatch",
+  "notifications",
+  "cancel",
+  z.object(notification),
+  Notification,
+);
+/** One row per device; `opened_at` is absent here, analytics has it. */
+export const ListDeliveries = defineRequest(
+  "dispatch",
+  "deliveries",
+  "list",
+  z.object({ ...notification, status: DeliveryStatus.optional(), page: PageRequest }),
+  pageOf(Delivery),
+  isDeepPage,
+);
+
+/** What the ledger knows of one device: its attempts, oldest first; none when it is in no batch. */
+export const GetDeliveryTrace = defineRequest(
+  "dispatch",
+  "deliveries",
+  "tell",
+  z.object({ ...notification, deviceId: DeviceId }),
+  z.object({
+    notification: Notification,
+    /** Whether all devices were partitioned to batches: before that, a device without attempts may still get some. */
+    expanded: z.boolean(),
+    delivery: Delivery.optional(),
+    attempts: z.array(DeliveryAttempt),
+    nextAttemptAt: z.iso.datetime().optional(),
+  }),
+);
+
+/** How many small sends of a project wait in its backlog, counted up to `limit`. */
+export const CountBacklog = defineRequest(
+  "dispatch",
+  "backlog",
+  "count",
+  z.object({ ...project, limit: z.number().int().min(1).max(1_000_000_000) }),
+  z.object({ queued: z.number().int().min(0) }),
+);
+
+/**
+ * Whether a dead message that dispatch understands could still do something if it came again. `settled` says in words why it could
+ * not: what was made final when it died stays final.
+ */
+export const JudgeReplay = defineRequest(
+  "dispatch",
+  "replays",
+  "judge",
+  z.object({
+    ...notification,
+    message: z.enum(["SendV1", "DeliverBatchV1", "DueV1"]),
+    /** Of a batch, and of the wake-up of one. */
+    batchId: z.string().optional(),
+  }),
+  z.object({ settled: z.string().optional() }),
+);
+
+const provider = { ...project, provider: Provider };
+/** Settings as they were put; dispatch checks that keys parse, and answers in words when one does not. */
+export const PutProvider = defineRequest(
+  "dispatch",
+  "providers",
+  "put",
+  z.object({ ...provider, settings: z.unknown() }),
+  ProviderView,
+);
+export const GetProvider = defineRequest("dispatch", "providers", "get", z.object(provider), ProviderView);
+export const DeleteProvider = defineRequest("dispatch", "providers", "delete", z.object(provider), z.object({}));
+
+/** A Web Push key without its count, which is registry's to know. */
+const HeldVapidKey = VapidKey.omit({ devices: true });
+const vapidKey = { ...project, keyId: VapidKeyId };
+
+/** `unnamed`: whose are the subscriptions without a key's id, and those whose key nobody here has ever held. */
+export const ListVapidKeys = defineRequest(
+  "dispatch",
+  "vapid-keys",
+  "list",
+  z.object(project),
+  z.object({ keys: z.array(HeldVapidKey), retired: z.array(VapidKeyId), unnamed: VapidKeyId }),
+);
+/** Stages the next key: the given pair or a new one. Without a pair, one that is staged already is the answer. */
+export const StageVapidKey = defineRequest(
+  "dispatch",
+  "vapid-keys",
+  "stage",
+  z.object({ ...project, pair: VapidKeyPair.optional() }),
+  z.object({ key: HeldVapidKey, created: z.boolean() }),
+);
+export const PromoteVapidKey = defineRequest("dispatch", "vapid-keys", "promote", z.object(vapidKey), HeldVapidKey);
+/** Forgets the private half. Whoever asks has made sure that nobody needs it, or that it shall be so all the same. */
+export const RetireVapidKey = defineRequest("dispatch", "vapid-keys", "retire", z.object(vapidKey), z.object({}));

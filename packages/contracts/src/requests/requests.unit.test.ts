@@ -1,0 +1,34 @@
+import { describe, expect, test } from "vitest";
+import { newProjectId, newTopicId } from "../ids.ts";
+import { GetStats } from "./analytics.ts";
+import { CreateTopicRequest } from "./registry.ts";
+
+const projectId = newProjectId(new Date());
+
+describe("statistics are asked for", () => {
+  const request = {
+    from: "2030-01-01T00:00:00.000Z",
+    to: "2030-01-02T00:00:00.000Z",
+    interval: "hour",
+    timeZone: "Europe/Berlin",
+  };
+  const takes = (change: object) =>
+    GetStats.request.safeParse({ projectId, request: { ...request, ...change } }).success;
+
+  test.each([
+    ["as they are", {}, true],
+    ["in a time zone that there is not", { timeZone: "Mars/Olympus" }, false],
+    ["in an offset", { timeZone: "+02:00" }, false],
+    ["for as many hours as a chart can show", { to: "2030-02-11T16:00:00.000Z" }, true],
+    ["for one hour more", { to: "2030-02-11T17:00:00.000Z" }, false],
+    ["for all time", { from: "0000-01-01T00:00:00.000Z", to: "9999-12-31T23:59:59.999Z" }, false],
+  ])("%s: %j is taken: %s", (_, change, taken) => {
+    expect(takes(change)).toBe(taken);
+  });
+});
+
+test("a topic is made under an id of a topic", () => {
+  const takes = (topicId: string) => CreateTopicRequest.request.safeParse({ projectId, topicId, name: "a" }).success;
+  expect(takes(newTopicId(new Date()))).toBe(true);
+  expect(takes("top_1")).toBe(false);
+});

@@ -1,0 +1,71 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { batchOutboxes, type Out } from "./batch-outboxes.ts";
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  expect(vi.getTimerCount()).toBe(0);
+  vi.useRealTimers();
+});
+
+const recorder = () => {
+  const cleared: (readonly Out[])[] = [];
+  const gather = batchOutboxes(async (documents) => void cleared.push(documents));
+  return { cleared, gather };
+};
+const out = (_id: string, entry: string, final = false): Out => ({ _id, projectId: "p", entries: [entry], final });
+
+test("documents whose events come out close together are cleared together", async () => {
+  const { cleared, gather } = recorder();
+  gather.add(out("a", "1"));
+  gather.add(out("b", "2", true));
+  expect(cleared).toEqual([]);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(cleared).toEqual([[out("a", "1"), out("b", "2", true)]]);
+});
+
+test("a document is cleared once of all that came out of it, and as a whole where nothing more can come", async () => {
+  const { cleared, gather } = recorder();
+  gather.add(out("a", "1"));
+  gather.add(out("a", "2", true));
+  gather.add(out("b", "3", true));
+  gather.add(out("b", "4"));
+  await gather.stop();
+  expect(cleared).toEqual([
+    [
+      { ...out("a", "1", true), entries: ["1", "2"] },
+      { ...out("b", "3", true), entries: ["3", "4"] },
+    ],
+  ]);
+});
+
+test("what is out is known until it is cleared", async () => {
+  const { gather } = recorder();
+  gather.add(out("a", "1"));
+  expect([gather.has("a", "1"), gather.has("a", "2"), gather.has("b", "1")]).toEqual([true, false, false]);
+  await gather.stop();
+  expect(gather.has("a", "1")).toBe(false);
+});
+
+test("a hundred documents do not wait", async () => {
+  const { cleared, gather } = recorder();
+  for (let index = 0; index < 100; index++) gather.add(out(String(index), "x"));
+  expect(cleared.map((documents) => documents.length)).toEqual([100]);
+  await gather.stop();
+  expect(cleared).toHaveLength(1);
+});
+
+test("a stop waits for what is being cleared", async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let stopped = false;
+  const gather = batchOutboxes(() => promise);
+  gather.add(out("a", "1"));
+  const stopping = gather.stop().then(() => {
+    stopped = true;
+  });
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(stopped).toBe(false);
+  resolve();
+  await stopping;
+});

@@ -1,0 +1,106 @@
+import { type FreshDatabase, freshDatabase } from "@herald/testing";
+import { type Collection, MongoClient } from "mongodb";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { findBatched, insertBatched, updateBatched } from "./batched.ts";
+
+type Row = { _id: string; projectId: string; name?: string; state?: string };
+
+let database: FreshDatabase;
+let rows: Collection<Row>;
+beforeAll(async () => {
+  database = await freshDatabase();
+  rows = database.client.db(database.name).collection<Row>("rows");
+  await rows.createIndex({ name: 1 }, { unique: true, partialFilterExpression: { name: { $exists: true } } });
+});
+beforeEach(async () => {
+  await rows.deleteMany({});
+});
+afterAll(() => database.drop());
+
+const row = (id: number, more: Partial<Row> = {}): Row => ({ _id: `r${id}`, projectId: "p", ...more });
+const all = (count: number) => Array.from({ length: count }, (_, index) => index);
+/** What a collection was asked, by the names of its functions. */
+const counting = (collection: Collection<Row>) => {
+  const asked: string[] = [];
+  const counted = new Proxy(collection, {
+    get(target, name) {
+      const value = Reflect.get(target, name);
+      if (typeof value !== "function") return value;
+      return (...args: unknown[]) => {
+        asked.push(String(name));
+        return value.apply(target, args);
+      };
+    },
+  });
+  return { counted, asked };
+};
+
+test("inserts of the same moment are a few commands, and each hears of its own document", async () => {
+  await rows.insertMany([row(3), row(5, { name: "taken" })]);
+  const { counted, asked } = counting(rows);
+  const insert = insertBatched(counted);
+  const inserted = await Promise.all(all(50).map((id) => insert(row(id, id === 7 ? { name: "taken" } : {}))));
+  expect(inserted.flatMap((done, id) => (done ? [] : [id]))).toEqual([3, 5, 7]);
+  expect(await rows.countDocuments()).toBe(49);
+  expect(asked.length).toBeLessThan(5);
+});
+
+test("of the same document twice in one command one is inserted", async () => {
+  const insert = insertBatched(rows);
+  await insert(row(0));
+  const inserted = await Promise.all([1, 1, 1, 1].map((id) => insert(row(id))));
+  expect(inserted.filter(Boolean)).toHaveLength(1);
+});
+
+test("where a document cannot be stored, whoever is told that theirs is has it stored", async () => {
+  const insert = insertBatched(rows);
+  const large = row(3, { name: "x".repeat(17 * 1_048_576) });
+  const outcomes = await Promise.allSettled([row(0), row(1), row(2), large, row(4)].map((one) => insert(one)));
+  expect(outcomes[3]?.status).toBe("rejected");
+  const stored = await rows.find({}, { projection: { _id: 1 } }).toArray();
+  const told = outcomes.flatMap(({ status }, id) => (status === "fulfilled" ? [`r${id}`] : []));
+  expect(stored.map(({ _id }) => _id)).toEqual(expect.arrayContaining(told));
+  expect(await insert(row(5))).toBe(true);
+});
+
+test("who waits behind a command that finds the database unavailable is told so at once", async () => {
+  const client = await new MongoClient(database.url).connect();
+  const insert = insertBatched(client.db(database.name).collection<Row>("rows"));
+  await client.close();
+  const outcomes = await Promise.allSettled(all(400).map((id) => insert(row(id))));
+  for (const one of outcomes)
+    expect(one).toMatchObject({
+      status: "rejected",
+      reason: expect.objectContaining({ code: "database-unavailable" }),
+    });
+});
+
+test("updates of the same moment are a few commands; what is not found alone is said, and in company left open", async () => {
+  await rows.insertMany(all(50).map((id) => row(id)));
+  const { counted, asked } = counting(rows);
+  const update = updateBatched(counted);
+  const set = (id: number) =>
+    update({ _id: `r${id}`, projectId: "p" }, { state: { $exists: false } }, { $set: { state: "x" } });
+  expect(await Promise.all(all(50).map(set))).toEqual(all(50).map(() => "updated"));
+  expect(await rows.countDocuments({ state: "x" })).toBe(50);
+  expect(asked.length).toBeLessThan(5);
+  expect(await set(1)).toBe("not found");
+  await rows.updateOne({ _id: "r2" }, { $unset: { state: "" } });
+  const outcomes = await Promise.all([0, 1, 2, 3].map(set));
+  expect(outcomes.every((one) => one === "unknown" || one === "not found" || one === "updated")).toBe(true);
+  expect(outcomes[2]).not.toBe("not found");
+  expect([outcomes[0], outcomes[1], outcomes[3]]).not.toContain("updated");
+});
+
+test("what is read of the same moment is a few commands, each project's own and no other's", async () => {
+  await rows.insertMany(all(50).map((id) => row(id, { state: "x" })));
+  const { counted, asked } = counting(rows);
+  const find = findBatched<Row>(counted, { projectId: 1 });
+  const found = await Promise.all([
+    ...all(60).map((id) => find({ _id: `r${id}`, projectId: "p" })),
+    find({ _id: "r1", projectId: "q" }),
+  ]);
+  expect(found.slice(0, 50)).toEqual(all(50).map((id) => row(id)));
+  expect(found.slice(50)).toEqual(Array.from({ length: 11 }, () => null));
+  expect(asked.length).toBeLessThan(5);
+});

@@ -1,0 +1,173 @@
+import { createLogger, HeraldError } from "@herald/kit";
+import {
+  eventually,
+  type FaultyProxy,
+  type FreshDatabase,
+  faultyProxy,
+  freshDatabase,
+  leakCheck,
+} from "@herald/testing";
+import { MongoBulkWriteError, MongoServerError } from "mongodb";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { connectMongo, type MongoHandle } from "./connect-mongo.ts";
+import { guardStore, isAway, unavailableAsError } from "./unavailable.ts";
+
+let database: FreshDatabase;
+let proxy: FaultyProxy;
+const handles: MongoHandle[] = [];
+
+beforeAll(async () => {
+  database = await freshDatabase();
+  proxy = await faultyProxy(database.url);
+});
+afterEach(async () => {
+  await Promise.all(handles.splice(0).map((handle) => handle.close()));
+  await proxy.heal();
+});
+afterAll(async () => {
+  await proxy.stop();
+  await database.drop();
+});
+
+const connect = (url = proxy.url) => {
+  const lines: string[] = [];
+  const log = createLogger({ service: "test", level: "info", destination: { write: (line) => lines.push(line) } });
+  const mongo = connectMongo({ url, database: database.name, log, appName: "test" });
+  handles.push(mongo);
+  return { mongo, said: () => lines.map((line) => JSON.parse(line).msg as string) };
+};
+
+test("starts while the database is unavailable, says what it waits for, and goes on when it comes", async () => {
+  await proxy.cut();
+  const { mongo, said } = connect();
+  let prepared = 0;
+  const ready = mongo.prepare("indexes", async () => {
+    prepared++;
+    await mongo.db.collection("x").createIndex({ a: 1 });
+  });
+  await expect(unavailableAsError(() => mongo.db.collection("x").findOne({}))).rejects.toMatchObject({
+    code: "database-unavailable",
+  });
+  expect(await mongo.ping()).toBe(false);
+  expect(mongo.prepared()).toBe(false);
+  await eventually(() => expect(said()).toContain("waiting for the database"));
+  await proxy.heal();
+  await ready;
+  expect(mongo.prepared()).toBe(true);
+  expect(prepared).toBe(1);
+  expect(said()).toContain("the database is there");
+  expect(await mongo.ping()).toBe(true);
+});
+
+test("goes away under load: database-unavailable with a wait, and back again without a restart", async () => {
+  const { mongo } = connect();
+  const store = guardStore({
+    name: "things",
+    add: async (id: string) => {
+      await mongo.db.collection<{ _id: string }>("things").insertOne({ _id: id });
+    },
+  });
+  await store.add("before");
+  await proxy.cut();
+  const failure = store.add("during");
+  await expect(failure).rejects.toBeInstanceOf(HeraldError);
+  await expect(failure).rejects.toMatchObject({
+    code: "database-unavailable",
+    retryAfterSeconds: 5,
+    cause: expect.anything(),
+  });
+  expect(await mongo.ping()).toBe(false);
+  await proxy.heal();
+  await eventually(() => store.add("after"));
+  expect(store.name).toBe("things");
+});
+
+test("what is in flight when the connection breaks is database-unavailable", async () => {
+  const { mongo } = connect();
+  await mongo.db.collection("x").insertOne({ a: 1 });
+  const waiting = Array.from({ length: 20 }, () =>
+    unavailableAsError(() => mongo.db.collection("x").countDocuments({})).then(
+      () => "done",
+      (error) => (error as HeraldError).code,
+    ),
+  );
+  await proxy.cut();
+  for (const outcome of await Promise.all(waiting)) expect(["done", "database-unavailable"]).toContain(outcome);
+});
+
+test("after close it is database-unavailable, not a riddle", async () => {
+  const { mongo } = connect();
+  await mongo.db.command({ ping: 1 });
+  await mongo.close();
+  await expect(unavailableAsError(() => mongo.db.collection("x").findOne({}))).rejects.toMatchObject({
+    code: "database-unavailable",
+  });
+});
+
+test("a close while it still waits for the database leaves nothing behind", async () => {
+  await proxy.cut();
+  const noLeak = leakCheck();
+  const { mongo } = connect();
+  const preparing = mongo.prepare("indexes", () => mongo.db.command({ ping: 1 }));
+  await mongo.close();
+  await preparing;
+  expect(mongo.prepared()).toBe(false);
+  await noLeak();
+});
+
+test("other errors stay what they are", async () => {
+  const { mongo } = connect();
+  await mongo.db.collection<{ _id: string }>("dup").insertOne({ _id: "a" });
+  const store = guardStore({ add: () => mongo.db.collection<{ _id: string }>("dup").insertOne({ _id: "a" }) });
+  await expect(store.add()).rejects.toMatchObject({ code: 11000 });
+  await expect(unavailableAsError(() => Promise.reject(new TypeError("ours")))).rejects.toThrow(TypeError);
+});
+
+test("a function that throws before it waits is guarded, too", async () => {
+  const store = guardStore({
+    add: () => {
+      throw new MongoServerError({ message: "not primary", code: 10107 });
+    },
+  });
+  await expect(store.add()).rejects.toMatchObject({ code: "database-unavailable" });
+});
+
+test("a bulk that broke off is unavailable when what broke it off is", async () => {
+  const { mongo } = connect();
+  await mongo.db.collection("bulk").insertOne({ a: 1 });
+  await proxy.cut();
+  const failure = unavailableAsError(() =>
+    mongo.db.collection("bulk").insertMany([{ a: 1 }, { a: 2 }], { ordered: false }),
+  );
+  await expect(failure).rejects.toMatchObject({ code: "database-unavailable" });
+  const wrapped = new MongoBulkWriteError(
+    Object.assign(new Error("write EPIPE"), { code: "EPIPE", message: "write EPIPE", writeErrors: [] }) as never,
+    {} as never,
+  );
+  expect(isAway(wrapped)).toBe(true);
+});
+
+test.each<[string, ConstructorParameters<typeof MongoServerError>[0], boolean]>([
+  ["a primary that stepped down", { message: "x", code: 189 }, true],
+  ["a server that shuts down", { message: "x", code: 91 }, true],
+  ["a full disk", { message: "x", code: 14031 }, true],
+  [
+    "a full disk behind FerretDB",
+    { message: 'could not extend file "base/1": No space left on device (SQLSTATE 53100)', code: 1 },
+    true,
+  ],
+  [
+    "a stopping PostgreSQL behind FerretDB",
+    { message: "FATAL: terminating connection due to administrator command (SQLSTATE 57P01)", code: 1 },
+    true,
+  ],
+  [
+    "an absent PostgreSQL behind FerretDB",
+    { message: "failed to connect to `user=x database=postgres`: dial error", code: 1 },
+    true,
+  ],
+  ["a bad query", { message: "unknown operator: $foo", code: 2 }, false],
+  ["a wrong password", { message: "Authentication failed.", code: 18 }, false],
+])("%s", (_name, answer, away) => {
+  expect(isAway(new MongoServerError(answer))).toBe(away);
+});

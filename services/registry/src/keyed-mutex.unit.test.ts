@@ -1,0 +1,42 @@
+import { expect, test } from "vitest";
+import { createKeyedMutex } from "./keyed-mutex.ts";
+
+/** Something that ends when it is told to. */
+const gate = () => Promise.withResolvers<void>();
+
+test("what has the same key runs one after the other, in the order it came", async () => {
+  const keyedMutex = createKeyedMutex();
+  const [first, second] = [gate(), gate()];
+  const log: string[] = [];
+  const run = (name: string, until: Promise<void>) =>
+    keyedMutex("key", async () => {
+      log.push(`${name} begins`);
+      await until;
+      log.push(`${name} ends`);
+      return name;
+    });
+  const both = [run("first", first.promise), run("second", second.promise)];
+  second.resolve();
+  await Promise.resolve();
+  expect(log).toEqual(["first begins"]);
+  first.resolve();
+  expect(await Promise.all(both)).toEqual(["first", "second"]);
+  expect(log).toEqual(["first begins", "first ends", "second begins", "second ends"]);
+});
+
+test("other keys do not wait", async () => {
+  const keyedMutex = createKeyedMutex();
+  const never = gate();
+  void keyedMutex("a", () => never.promise);
+  expect(await keyedMutex("b", async () => "done")).toBe("done");
+});
+
+test("a failure is its caller's alone", async () => {
+  const keyedMutex = createKeyedMutex();
+  const failing = keyedMutex("key", async () => {
+    throw new Error("mine");
+  });
+  const next = keyedMutex("key", async () => "fine");
+  await expect(failing).rejects.toThrow("mine");
+  expect(await next).toBe("fine");
+});

@@ -1,0 +1,119 @@
+import { publish } from "@herald/bus";
+import { batchLimits, DeliverBatchV1, deviceBucket, type ProjectId } from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { partitionPage } from "../src/handlers/partition-page.ts";
+import { createAudienceStore } from "../src/stores/audience-store.ts";
+import { createExpansionStore } from "../src/stores/expansion-store.ts";
+
+import { type ExpandTest, many, sorted, startExpandTest } from "./expand-fixture.ts";
+
+let t: ExpandTest;
+let projectId: ProjectId;
+beforeAll(async () => {
+  t = await startExpandTest();
+});
+afterAll(() => t.stop());
+beforeEach(async () => {
+  projectId = await t.newProject();
+});
+
+describe("a page that is partitioned again", () => {
+  const stores = () => ({
+    audience: createAudienceStore(t.registry.db),
+    expansions: createExpansionStore(t.registry.db),
+    now: () => new Date(),
+  });
+
+  test("after a crash before anything was published: each device once", async () => {
+    const ids = await t.seed(many(4_000));
+    const data = t.message(["news"]);
+    await partitionPage(stores(), data);
+    await t.send(data);
+    expect(sorted((await t.outcome(data.notificationId)).devices)).toEqual(sorted(ids));
+  });
+
+  test("after a crash when part was published: nobody is in two batches, and who came later is in none that is final", async () => {
+    const ids = await t.seed(many(4_000));
+    const data = t.message(["news"]);
+    const first = await partitionPage(stores(), data);
+    const published = first.batches[1];
+    if (!published) throw new Error("no second batch");
+    const batchId = `${data.notificationId}/0/1`;
+    const { platform, devices } = published;
+    const { notificationId, lane } = data;
+    const batch = { batchId, projectId, notificationId, lane, platform, devices: [...devices] };
+    await publish(t.registry.bus, DeliverBatchV1, batch, { id: batchId });
+
+    const partitioned = first.batches.flatMap((each) => each.devices.map(({ id }) => id));
+    const gone = partitioned.filter((_, at) => at % 7 === 0);
+    await t.setStatus(gone, "inactive");
+    const late = await t.seed(many(3_000).map((device) => ({ ...device, token: `late ${device.token}` })));
+    await t.send(data);
+
+    const result = await t.outcome(notificationId);
+    expect(new Set(result.devices).size).toBe(result.devices.length);
+    const firstPage = result.batches.filter(({ batchId }) => batchId.startsWith(`${notificationId}/0/`));
+    const place = new Map(first.batches.flatMap((each, n) => each.devices.map(({ id }) => [id as string, n] as const)));
+    for (const each of firstPage)
+      for (const { id } of each.devices)
+        if (place.has(id)) expect(`${notificationId}/0/${place.get(id)}`).toBe(each.batchId);
+    const got = new Set<string>(result.devices);
+    for (const id of ids) if (!gone.includes(id)) expect(got.has(id)).toBe(true);
+    expect(late.filter((id) => got.has(id)).length, "the pages after the crash have them").toBeGreaterThan(0);
+    const again = firstPage.find((each) => each.batchId === batchId);
+    expect(again?.devices).toEqual(devices);
+  });
+
+  test("has the borders of its first partition though the audience grew a hundredfold", async () => {
+    await t.seed(many(40));
+    const data = t.message(["news"]);
+    const first = await partitionPage(stores(), data);
+    expect(first.range).toEqual({ from: 0, to: 4_095 });
+    await t.seed(many(4_000).map((device) => ({ ...device, token: `late ${device.token}` })));
+    const second = await partitionPage(stores(), data);
+    expect(second.range).toEqual(first.range);
+    expect(second.batches).toHaveLength(3);
+    for (const { devices } of second.batches) expect(devices.length).toBeLessThanOrEqual(batchLimits.devices);
+    const members = new Set(second.batches.flatMap(({ devices }) => devices.map(({ id }) => id)));
+    for (const { devices } of first.batches) for (const { id } of devices) expect(members.has(id)).toBe(true);
+    expect(second.partition).toMatchObject({ devices: 40, batches: first.partition.batches });
+  });
+
+  test("twice at the same time, from the first to the last", async () => {
+    const ids = await t.seed(many(5_000));
+    const data = t.message(["news"]);
+    await Promise.all([t.send(data), t.send(data), t.send(data)]);
+    const { end, devices } = await t.outcome(data.notificationId);
+    expect(sorted(devices)).toEqual(sorted(ids));
+    expect(end.devices).toBe(5_000);
+    const pages = await t.registry.db
+      .collection<{ _id: string; fromBucket: number; toBucket: number }>("expansions")
+      .find({ projectId })
+      .toArray();
+    expect(pages.length).toBeGreaterThan(2);
+    for (const { _id, fromBucket, toBucket } of pages)
+      await t.send({ ...data, page: Number(_id.split("/")[1]), fromBucket, toBucket });
+    await eventually(() => {
+      const ends = t.expanded.filter(({ notificationId }) => notificationId === data.notificationId);
+      for (const one of ends) expect(one).toEqual(end);
+    });
+    const after = t.batches.filter(({ notificationId }) => notificationId === data.notificationId);
+    const unique = new Map(after.map((batch) => [batch.batchId, batch]));
+    expect(sorted([...unique.values()].flatMap(({ devices }) => devices.map(({ id }) => id)))).toEqual(sorted(ids));
+  });
+
+  test("a device stays in its page: the page is its bucket's", async () => {
+    const ids = await t.seed(many(4_000));
+    const { batches } = await t.expand(["news"]);
+    const pages = new Map<string, number[]>();
+    for (const { batchId, devices } of batches) {
+      const page = batchId.split("/")[1] ?? "";
+      pages.set(page, [...(pages.get(page) ?? []), ...devices.map(({ id }) => deviceBucket(id))]);
+    }
+    const ranges = [...pages.values()].map((buckets) => [Math.min(...buckets), Math.max(...buckets)] as const);
+    ranges.sort(([one], [other]) => one - other);
+    for (const [at, [from]] of ranges.entries()) if (at > 0) expect(from).toBeGreaterThan(ranges[at - 1]?.[1] ?? -1);
+    expect(ids).toHaveLength(4_000);
+  });
+});
