@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import type { Project } from "./harness/project.ts";
 import { test } from "./harness/shared-system.ts";
 import { payloadOf } from "./harness/simulators.ts";
-import { type System, tellOnFailure } from "./harness/system.ts";
+import { logOnFailure, type System } from "./harness/system.ts";
 
 let system: System;
 let project: Project;
@@ -11,7 +11,7 @@ test.beforeAll(async ({ system: shared }) => {
   system = shared;
   project = await system.project();
 });
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 /** What arrived, and where. */
 const arrived = async () => {

@@ -7,7 +7,7 @@ import { pushAgain } from "./harness/push-again.ts";
 import { seed } from "./harness/seed.ts";
 import { test } from "./harness/shared-system.ts";
 import { deviceOf, payloadOf } from "./harness/simulators.ts";
-import { type System, tellOnFailure } from "./harness/system.ts";
+import { logOnFailure, type System } from "./harness/system.ts";
 
 /** Eight batches; the row `three-platforms` of the faults has 10,000 devices. */
 const audience = 4_000;
@@ -20,7 +20,7 @@ test.beforeAll(({ system: shared }) => {
   system = shared;
 });
 afterAll(() => system.simulators.script([]));
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 test("a topic of 4,000 devices gets its notification, each once, while single sends go through beside it", async () => {
   const [broadcaster, neighbour] = [await system.project("Broadcaster"), await system.project("Neighbour")];
@@ -140,5 +140,5 @@ test("the checker of all this sees what it is for", async () => {
     deliveries: 2,
   });
   const unpromised = await checkInvariants(system, project, [], { timeoutMs: 100 });
-  expect(unpromised.wrong).toContain(`${id}: nobody was told of it`);
+  expect(unpromised.wrong).toContain(`${id}: it was never promised`);
 });

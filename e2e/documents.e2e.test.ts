@@ -7,7 +7,7 @@ import { generate } from "selfsigned";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runHttpFile } from "./harness/http-file.ts";
 import { shellBlocks } from "./harness/shell-blocks.ts";
-import { type System, startSystem, tellOnFailure } from "./harness/system.ts";
+import { logOnFailure, type System, startSystem } from "./harness/system.ts";
 
 const root = join(import.meta.dirname, "..");
 const run = promisify(execFile);
@@ -16,7 +16,7 @@ beforeAll(async () => {
   system = await startSystem();
 });
 afterAll(() => system?.stop());
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 test("every request of api.http is answered with the status that stands behind its title", async () => {
   const project = await system.project();

@@ -5,7 +5,7 @@ import { describe, expect } from "vitest";
 import { apnsToken, type Project } from "./harness/project.ts";
 import { test } from "./harness/shared-system.ts";
 import { payloadOf } from "./harness/simulators.ts";
-import { type System, tellOnFailure } from "./harness/system.ts";
+import { logOnFailure, type System } from "./harness/system.ts";
 
 let system: System;
 let project: Project;
@@ -27,7 +27,7 @@ test.beforeAll(async ({ system: shared }) => {
   foreign.notification = (await stranger.send({ title: "Secret", targets: [foreign.device] })).id;
   await project.final(made.notification);
 });
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 const example = "01m7yrszajfsprzbd1z1br2ywr";
 const send = (notification: unknown): Request => ({ body: { notification } });

@@ -2,16 +2,16 @@ import { type Platform, type Provider, providerOf } from "@herald/contracts";
 import type { Rule } from "@herald/simulators";
 import { eventually, expectStatus } from "@herald/testing";
 import { afterAll, describe, expect } from "vitest";
-import { aboutOneDevice, platforms, refusals, shortSilences } from "./harness/answer-cases.ts";
+import { aboutOneDevice, platforms, refusals, shortThrottles } from "./harness/answer-cases.ts";
 import { inParallel } from "./harness/in-parallel.ts";
 import { checkInvariants, nothingBroken } from "./harness/invariants.ts";
 import type { Project } from "./harness/project.ts";
 import { serviceAccount } from "./harness/providers.ts";
 import { newAddress, seed } from "./harness/seed.ts";
 import { test } from "./harness/shared-system.ts";
-import { meetSilences, prefixOf, silenceKept, silenceRules, withRepeat } from "./harness/silences.ts";
 import { payloadOf } from "./harness/simulators.ts";
-import { type System, tellOnFailure } from "./harness/system.ts";
+import { logOnFailure, type System } from "./harness/system.ts";
+import { meetThrottles, prefixOf, throttleKept, throttleRules, withRepeat } from "./harness/throttles.ts";
 
 /** Few enough for a busy machine; all have been sent before the first is waited for. */
 const atATime = 6;
@@ -30,7 +30,7 @@ const rules: Rule[] = [
     tokenPrefix: at ? mailOf(index) : prefixOf("b", index),
     times: 1,
   })),
-  ...silenceRules(shortSilences),
+  ...throttleRules(shortThrottles),
 ];
 
 let system: System;
@@ -39,7 +39,7 @@ test.beforeAll(async ({ system: shared }) => {
   await system.simulators.script(rules);
 });
 afterAll(() => system.simulators.script([]));
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 const projectFor = (platform: Platform, change?: Record<string, unknown>) =>
   system.project("One answer", []).then(async (project) => {
@@ -128,9 +128,9 @@ describe.concurrent("every answer of every provider", () => {
   test("429: not one request of the project to that provider before it may", { timeout: 120_000 }, async ({
     expect,
   }) => {
-    const became = await meetSilences(system, shortSilences);
+    const became = await meetThrottles(system, shortThrottles);
     expect(became).toEqual(
-      shortSilences.map(({ platform, seconds }) => ({ about: `${platform} ${seconds} s`, kept: silenceKept })),
+      shortThrottles.map(({ platform, seconds }) => ({ about: `${platform} ${seconds} s`, kept: throttleKept })),
     );
   });
 });

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect } from "vitest";
 import { apnsToken, type Project } from "./harness/project.ts";
 import { test } from "./harness/shared-system.ts";
 import { deviceOf, payloadOf } from "./harness/simulators.ts";
-import { type System, tellOnFailure } from "./harness/system.ts";
+import { logOnFailure, type System } from "./harness/system.ts";
 
 let system: System;
 let project: Project;
@@ -13,7 +13,7 @@ test.beforeAll(async ({ system: shared }) => {
   begun = system.logs.lines.length;
   project = await system.project();
 });
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 const client = (route: string, body: unknown, token?: string) =>
   request(`${system.gateway}/api/v1`, route, { body, token });

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect } from "vitest";
 import type { Project } from "./harness/project.ts";
 import { test } from "./harness/shared-system.ts";
 import { deviceOf, payloadOf } from "./harness/simulators.ts";
-import { type System, tellOnFailure } from "./harness/system.ts";
+import { logOnFailure, type System } from "./harness/system.ts";
 
 let system: System;
 let project: Project;
@@ -15,7 +15,7 @@ test.beforeAll(async ({ system: shared }) => {
   system = shared;
   project = await system.project();
 });
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 const client = (route: string, body: unknown) => request(`${system.gateway}/api/v1`, route, { body });
 
@@ -52,7 +52,7 @@ describe("opens", () => {
       .map((line) => JSON.parse(line) as { data: Record<string, string> })
       .map(({ data, ...event }): Record<string, string> => ({ ...event, ...data }));
 
-  test("an open is taken, counted once, and told to a consumer with the analytics credential alone", async () => {
+  test("an open is taken, counted once, and published to a consumer with the analytics credential alone", async () => {
     const { device: first } = await project.register();
     const { device: second } = await project.register();
     const { id } = await project.send({ title: "Open me", targets: [first.id, second.id] });

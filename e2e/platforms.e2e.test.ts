@@ -7,7 +7,7 @@ import type { Project } from "./harness/project.ts";
 import { newAddress, seed } from "./harness/seed.ts";
 import { test } from "./harness/shared-system.ts";
 import { deviceOf, payloadOf } from "./harness/simulators.ts";
-import { type System, tellOnFailure } from "./harness/system.ts";
+import { logOnFailure, type System } from "./harness/system.ts";
 
 const providers: readonly Provider[] = ["apns", "fcm", "webpush"];
 const providerNames: Record<Platform, string> = { ios: "APNs", android: "FCM", web: "the push service" };
@@ -18,26 +18,26 @@ test.beforeAll(({ system: shared }) => {
   system = shared;
 });
 afterAll(() => system.simulators.script([]));
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 const register = async (platform: Platform, more: { topics?: string[]; prefix?: string } = {}) => {
   const { prefix, ...device } = more;
   const address = await newAddress(system.simulators, platform, prefix);
   return (await project.register({ platform, ...address, ...device })).device;
 };
-const storyOf = async (id: string, device: string) =>
+const traceOf = async (id: string, device: string) =>
   DeviceStory.parse(expectStatus(await project.call(`GET /notifications/${id}/devices/${device}`), 200).body.data);
 const pushesOf = async (id: string) =>
   (await system.simulators.pushes()).filter((push) => payloadOf(push)?.notification_id === id);
 
-test.for(platforms)("%s: the story of one device, from the refusal over the repeat to the open", async (platform) => {
-  project = await system.project(`Story of ${platform}`, providers);
+test.for(platforms)("%s: the trace of one delivery, from the refusal over the repeat to the open", async (platform) => {
+  project = await system.project(`Trace of ${platform}`, providers);
   await system.simulators.script([{ tokenPrefix: "aa", status: 503, times: 1 }]);
   const device = await register(platform, { topics: ["news"], prefix: "aa" });
   const bystander = await register(platform, { topics: ["sport"] });
   const { id } = await project.send({ title: "Hello", targets: ["topic:news"] });
   const waiting = await eventually(async () => {
-    const story = await storyOf(id, device.id);
+    const story = await traceOf(id, device.id);
     expect(story.next_attempt_at).toBeDefined();
     return story;
   });
@@ -54,7 +54,7 @@ test.for(platforms)("%s: the story of one device, from the refusal over the repe
   const open = { body: { project_id: project.id, token } };
   expectStatus(await project.call(`PUT /notifications/${id}/open`, open), 204);
   const told = await eventually(async () => {
-    const story = await storyOf(id, device.id);
+    const story = await traceOf(id, device.id);
     expect(story.opened_at).toBeDefined();
     return story;
   });
@@ -71,7 +71,7 @@ test.for(platforms)("%s: the story of one device, from the refusal over the repe
   expect(opened).toMatch(/^Opened at /);
   expect(told.story).toHaveLength(5);
 
-  const absent = await storyOf(id, bystander.id);
+  const absent = await traceOf(id, bystander.id);
   expect(absent).toMatchObject({ status: "not_addressed", attempts: [] });
   expect(absent.matched).toBeUndefined();
   expect(absent.story.join(" ")).toContain("It is not subscribed to `news`.");
@@ -122,15 +122,15 @@ test.for(refusals)(
     const beside = await project.send({ title: "Beside", targets: others.map((one) => one.id) });
     expect((await project.final(beside.id)).counts).toMatchObject({ devices: 2, accepted: 2 });
     await eventually(async () =>
-      expect((await storyOf(id, refused.id)).attempts).toMatchObject([{ outcome: "paused" }]),
+      expect((await traceOf(id, refused.id)).attempts).toMatchObject([{ outcome: "paused" }]),
     );
-    expect((await storyOf(id, refused.id)).story.join(" ")).toContain("it waits for new settings");
+    expect((await traceOf(id, refused.id)).story.join(" ")).toContain("it waits for new settings");
     expect(await pushesOf(late.id)).toEqual([]);
 
     await system.putProvider(project, provider);
     for (const one of [id, late.id]) {
       expect((await project.final(one)).counts).toMatchObject({ accepted: 1, failed: 0 });
-      expect(await storyOf(one, refused.id)).toMatchObject({ status: "accepted" });
+      expect(await traceOf(one, refused.id)).toMatchObject({ status: "accepted" });
     }
     expect(await view()).toMatchObject({ status: "active" });
   },

@@ -6,9 +6,9 @@ import { eventsOf } from "./harness/compare-events.ts";
 import { apnsToken, type Project } from "./harness/project.ts";
 import { seed } from "./harness/seed.ts";
 import { test } from "./harness/shared-system.ts";
-import { withRepeat } from "./harness/silences.ts";
 import { payloadOf } from "./harness/simulators.ts";
-import { type System, tellOnFailure } from "./harness/system.ts";
+import { logOnFailure, type System } from "./harness/system.ts";
+import { withRepeat } from "./harness/throttles.ts";
 
 const lastYear = Date.now() - 365 * 86_400_000;
 
@@ -124,16 +124,16 @@ const cases: Case[] = [
   },
 ];
 
-const silence = { prefix: "ad", seconds: 3 };
+const throttle = { prefix: "ad", seconds: 3 };
 const refusal = { prefix: "ae" };
 const spike = { prefix: "af" };
 const rules: Rule[] = [
   ...cases.map(({ prefix, rule }) => ({ ...rule, provider: "apns" as const, tokenPrefix: prefix })),
   {
     provider: "apns",
-    tokenPrefix: silence.prefix,
+    tokenPrefix: throttle.prefix,
     status: 429,
-    headers: { "retry-after": String(silence.seconds) },
+    headers: { "retry-after": String(throttle.seconds) },
     times: 1,
   },
   { provider: "apns", tokenPrefix: refusal.prefix, status: 403, reason: "InvalidProviderToken", times: 1 },
@@ -146,7 +146,7 @@ test.beforeAll(async ({ system: shared }) => {
   await system.simulators.script(rules);
 });
 afterAll(() => system.simulators.script([]));
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 const pushesOf = async (id: string) =>
   (await system.simulators.pushes()).filter((push) => payloadOf(push).notification_id === id);
@@ -183,7 +183,7 @@ describe.concurrent("what the provider says about one device", () => {
     expect,
   }) => {
     const [project, neighbour] = [await system.project(), await system.project()];
-    const { device } = await project.register({ token: apnsToken(silence.prefix) });
+    const { device } = await project.register({ token: apnsToken(throttle.prefix) });
     const { device: second } = await project.register({ token: apnsToken("51") });
     const { device: foreign } = await neighbour.register({ token: apnsToken("51") });
     const { id } = await project.send({ title: "Hello", targets: [device.id] });
@@ -198,7 +198,7 @@ describe.concurrent("what the provider says about one device", () => {
     await Promise.all([id, beside.id].map((one) => project.final(one, withRepeat)));
 
     const [, accepted] = await pushesOf(id);
-    const earliest = Date.parse(refused?.at ?? "") + silence.seconds * 1_000;
+    const earliest = Date.parse(refused?.at ?? "") + throttle.seconds * 1_000;
     for (const push of [accepted, ...(await pushesOf(beside.id))])
       expect(Date.parse(push?.at ?? "")).toBeGreaterThanOrEqual(earliest);
     expect((await pushesOf(apart.id))[0]?.seq).toBeLessThan(accepted?.seq ?? 0);

@@ -9,7 +9,7 @@ import type { Project } from "./harness/project.ts";
 import { test } from "./harness/shared-system.ts";
 import { shellBlocks } from "./harness/shell-blocks.ts";
 import { deviceOf, payloadOf } from "./harness/simulators.ts";
-import { type System, tellOnFailure } from "./harness/system.ts";
+import { logOnFailure, type System } from "./harness/system.ts";
 
 const run = promisify(execFile);
 const page = join(import.meta.dirname, "../docs/how-to/rotate-vapid-keys.md");
@@ -20,7 +20,7 @@ test.beforeAll(async ({ system: shared }) => {
   system = shared;
   project = await system.project("Rotation");
 });
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 /** What the how-to page says under a heading, run as its reader would. Answers what the last command printed. */
 const follow = async (heading: string): Promise<Record<string, unknown>> => {
@@ -53,7 +53,7 @@ const subscribe = async (applicationServerKey: string, { says = true } = {}) => 
   return { id: data.id as string, endpoint: endpoint as string, keys, credential: credential as string };
 };
 
-/** Sends to everyone; resolves to the keys that the push service saw, by device, and to what became of it. */
+/** Sends to everyone; resolves to the keys that the push service saw, by device, and to how it ended. */
 const sendToAll = async () => {
   const { id } = await project.send({ title: "Hello", targets: ["all"] });
   const { counts, failures } = await project.final(id);
@@ -62,7 +62,7 @@ const sendToAll = async () => {
   return { counts, failures, keys: Object.fromEntries(own.map((push) => [deviceOf(push), push.vapidKey])) };
 };
 
-test("a rotation by the page loses nobody: old and new subscribers get every push", async () => {
+test("a rotation by the page loses no subscriber: old and new subscribers get every push", async () => {
   const { simulators } = JSON.parse(await readFile(join(system.folder, ".herald/local.json"), "utf8"));
   const settings = { subject: "mailto:ops@example.com", endpoint: simulators.webpush, ca: simulators.ca };
   expectStatus(await system.admin(`PUT /projects/${project.id}/providers/webpush`, { body: settings }), 200);

@@ -9,7 +9,7 @@ import { afterAll, expect } from "vitest";
 import { apnsToken, type Project } from "./harness/project.ts";
 import { test } from "./harness/shared-system.ts";
 import { codeBlocks, shellBlocks } from "./harness/shell-blocks.ts";
-import { type System, tellOnFailure } from "./harness/system.ts";
+import { logOnFailure, type System } from "./harness/system.ts";
 
 const run = promisify(execFile);
 let page: string;
@@ -47,7 +47,7 @@ afterAll(async () => {
     await ended;
   }
 });
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 test.each([
   ["A backend in TypeScript", "ts", "backend.ts", process.execPath],

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Collector, type Span, startCollector } from "./harness/collector.ts";
 import { apnsToken } from "./harness/project.ts";
 import { payloadOf } from "./harness/simulators.ts";
-import { type ServiceName, type System, serviceNames, startSystem, tellOnFailure } from "./harness/system.ts";
+import { logOnFailure, type ServiceName, type System, serviceNames, startSystem } from "./harness/system.ts";
 
 let system: System;
 let collector: Collector;
@@ -16,7 +16,7 @@ afterAll(async () => {
   await system?.stop();
   await collector?.stop();
 });
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 /** Exporters send what they have every few seconds. */
 const exported = { timeoutMs: 30_000 };

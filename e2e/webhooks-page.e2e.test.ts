@@ -9,7 +9,7 @@ import { afterAll, expect } from "vitest";
 import type { Project } from "./harness/project.ts";
 import { test } from "./harness/shared-system.ts";
 import { codeBlocks, shellBlocks } from "./harness/shell-blocks.ts";
-import { type System, tellOnFailure } from "./harness/system.ts";
+import { logOnFailure, type System } from "./harness/system.ts";
 
 const run = promisify(execFile);
 let page: string;
@@ -28,7 +28,7 @@ afterAll(async () => {
     await ended;
   }
 });
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 /** What the page says under a heading, run as its reader would; answers the JSON of each line that it prints. */
 const follow = async (heading: string, variables: Record<string, string> = {}) => {

@@ -2,7 +2,7 @@ import { headerNames } from "@herald/contracts";
 import { eventually, expectStatus, readStream } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Project } from "./harness/project.ts";
-import { type System, startSystem, tellOnFailure } from "./harness/system.ts";
+import { logOnFailure, type System, startSystem } from "./harness/system.ts";
 import { type Mood, startWebhookReceiver, type WebhookReceiver } from "./harness/webhook-receiver.ts";
 
 let system: System;
@@ -30,7 +30,7 @@ afterAll(async () => {
   await system?.stop();
   await receiver?.stop();
 });
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 /** Each project has a path of its own: what a test tried again finds there is of this try. */
 const pathOf = ({ id }: Project): string => `/${id}`;

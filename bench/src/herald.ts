@@ -128,7 +128,7 @@ const createSender = (
     /** Reads below `/api/v1`. */
     get,
     post,
-    /** Several in one request; resolves to what became of each. */
+    /** Several in one request; resolves to how each ended. */
     postBatch: async (notifications: readonly Wanted[]): Promise<readonly Taken[]> =>
       (await request<{ data: Taken[] }>(`${api}/notifications/batch`, project.token, "POST", { notifications })).data,
     /** Puts so many new devices of a provider's platform, all subscribed to the topic, and resolves to the ids of the first thousands. */

@@ -9,7 +9,7 @@ export type Load = {
   readonly pace?: number | undefined;
 };
 
-/** What became of a load. */
+/** How a load ended. */
 export type Answered = {
   /** Milliseconds since 1970: a process takes a while until it begins. */
   readonly beganAt: number;
@@ -21,7 +21,7 @@ export type Answered = {
   readonly cpuMicros: number;
 };
 
-/** Sends them all from this process and prints what became of them as one line of JSON. */
+/** Sends them all from this process and prints how they ended as one line of JSON. */
 export const runLoad = async ({ to, requests, connections, pace }: Load): Promise<void> => {
   const lanes = Math.min(connections, requests.length);
   const everyMs = pace === undefined ? undefined : 1000 / pace;

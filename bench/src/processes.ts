@@ -31,7 +31,7 @@ const megabytes = (pid: number, field: "VmHWM" | "VmRSS"): number => {
 /** The memory that a process holds now, in MB. */
 export const residentMegabytes = (pid: number): number => megabytes(pid, "VmRSS");
 
-/** From now on {@link peakMegabytes} counts anew. */
+/** From now on {@link peakMegabytes} starts again. */
 export const forgetPeak = (pid: number): void => writeFileSync(`/proc/${pid}/clear_refs`, "5");
 
 /** The most memory that a process held since it started, or since its peak was forgotten, in MB. */

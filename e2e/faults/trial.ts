@@ -47,7 +47,7 @@ export type Trial = {
   expectNoRepeatOf(notificationId: string): Promise<void>;
   note(line: string): void;
   problem(line: string): void;
-  /** Ends the load, waits for everything to be final, compares, and tells. */
+  /** Ends the load, waits until everything is final, compares, and reports. */
   finish(options?: { timeoutMs?: number }): Promise<Findings>;
 };
 
@@ -151,7 +151,7 @@ export async function startTrial(
       if (wrong.length > 20) problems.push(`and ${wrong.length - 20} more that do not agree`);
       for (const status of load.reads.keys())
         if (status !== 200 && status !== 503) problems.push(`a notification that was accepted was read as ${status}`);
-      // A kill leaves no last words; whoever has some ended by a mistake of its own.
+      // A killed process logs nothing; one that logs this ended by an error of its own.
       for (const { part, line } of system.logs.crashes().slice(crashesBefore))
         problems.push(`${part} crashed: ${line.slice(0, 500)}`);
       notes.push(`compared within ${seconds(performance.now() - begun)} of the end of the load`);

@@ -127,14 +127,18 @@ export const refusals: readonly Refusal[] = [
 ];
 
 /** How long the provider wants to be left alone: as it says, or what its documentation asks for where it says nothing. */
-export type Silence = {
+export type Throttle = {
   readonly platform: Platform;
   readonly headers?: Record<string, string>;
   readonly seconds: number;
 };
-const silencesOf = (...all: readonly number[]): Silence[] =>
+const throttlesOf = (...all: readonly number[]): Throttle[] =>
   all.flatMap((seconds) =>
     platforms.map((platform) => ({ platform, seconds, headers: { "retry-after": String(seconds) } })),
   );
-export const shortSilences: readonly Silence[] = silencesOf(5, 1);
-export const silences: readonly Silence[] = [{ platform: "android", seconds: 60 }, ...silencesOf(30), ...shortSilences];
+export const shortThrottles: readonly Throttle[] = throttlesOf(5, 1);
+export const throttles: readonly Throttle[] = [
+  { platform: "android", seconds: 60 },
+  ...throttlesOf(30),
+  ...shortThrottles,
+];

@@ -43,44 +43,50 @@ export async function compareEvents(
   ];
 }
 
-/** Every delivery is told once, as what it is. */
+/** Every delivery is published once, with its own status. */
 function compareDeliveries(
   ledger: Ledger,
   accepted: readonly DataOf<typeof DeliveryAcceptedV1>[],
   failed: readonly DataOf<typeof DeliveryFailedV1>[],
 ): string[] {
-  const told = new Map<string, string[]>();
-  const tell = (key: string, status: string) => told.set(key, [...(told.get(key) ?? []), status]);
+  const published = new Map<string, string[]>();
+  const add = (key: string, status: string) => published.set(key, [...(published.get(key) ?? []), status]);
   for (const { notificationId, devices } of accepted)
-    for (const id of devices) tell(deliveryKey(notificationId, id), "accepted");
+    for (const id of devices) add(deliveryKey(notificationId, id), "accepted");
   for (const { notificationId, failures } of failed)
-    for (const { deviceId, status } of failures) tell(deliveryKey(notificationId, deviceId), status);
+    for (const { deviceId, status } of failures) add(deliveryKey(notificationId, deviceId), status);
   const problems: string[] = [];
   for (const [key, { status }] of ledger)
-    if (status !== "pending" && told.get(key)?.join() !== status)
-      problems.push(`${key}: is ${status}, told as ${told.get(key)?.join(" and ") ?? "nothing"}`);
+    if (status !== "pending" && published.get(key)?.join() !== status)
+      problems.push(`${key}: is ${status}, published as ${published.get(key)?.join(" and ") ?? "nothing"}`);
   return problems;
 }
 
 function compareOpens(ledger: Ledger, opens: readonly DataOf<typeof NotificationOpenedV1>[]): string[] {
-  const told = opens.map(({ notificationId, deviceId }) => deliveryKey(notificationId, deviceId));
-  const twice = told.filter((key, index) => told.indexOf(key) !== index).map((key) => `${key}: opened is told twice`);
-  const untold = [...ledger].flatMap(([key, { opened_at }]) =>
-    (opened_at !== undefined) === told.includes(key) ? [] : [`${key}: opened_at is ${opened_at}, the events disagree`],
+  const published = opens.map(({ notificationId, deviceId }) => deliveryKey(notificationId, deviceId));
+  const twice = published
+    .filter((key, index) => published.indexOf(key) !== index)
+    .map((key) => `${key}: opened was published twice`);
+  const missing = [...ledger].flatMap(([key, { opened_at }]) =>
+    (opened_at !== undefined) === published.includes(key)
+      ? []
+      : [`${key}: opened_at is ${opened_at}, the events disagree`],
   );
-  return [...twice, ...untold];
+  return [...twice, ...missing];
 }
 
 type End = { notificationId: string; counts: Record<string, number> };
 
-/** Every notification's end is told once, with its counts. */
+/** Every notification's end is published once, with its counts. */
 function compareEnds(final: readonly Notification[], ends: readonly End[]): string[] {
   return final.flatMap(({ id, counts }) => {
-    const told = ends.filter(({ notificationId }) => notificationId === id);
-    if (told.length !== 1) return [`${id}: its end is told ${told.length} times`];
+    const published = ends.filter(({ notificationId }) => notificationId === id);
+    if (published.length !== 1) return [`${id}: its end was published ${published.length} times`];
     const { devices, accepted, failed, expired, cancelled, skipped } = counts;
     const expected = { devices, accepted, failed, expired, cancelled, skipped };
-    const differs = Object.entries(expected).some(([name, count]) => told[0]?.counts[name] !== count);
-    return differs ? [`${id}: ended with ${JSON.stringify(expected)}, told ${JSON.stringify(told[0]?.counts)}`] : [];
+    const differs = Object.entries(expected).some(([name, count]) => published[0]?.counts[name] !== count);
+    return differs
+      ? [`${id}: ended with ${JSON.stringify(expected)}; published: ${JSON.stringify(published[0]?.counts)}`]
+      : [];
   });
 }

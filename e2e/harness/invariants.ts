@@ -45,7 +45,7 @@ export async function checkInvariants(
   const notifications = await untilFinal(project, promised, { timeoutMs, opens: opened?.size ?? 0 });
   const lost = promised.filter(({ id }) => notifications.get(id)?.completed_at === undefined).map(({ id }) => id);
   const promises = new Set(promised.map(({ id }) => id));
-  const wrong = [...notifications.keys()].filter((id) => !promises.has(id)).map((id) => `${id}: nobody was told of it`);
+  const wrong = [...notifications.keys()].filter((id) => !promises.has(id)).map((id) => `${id}: it was never promised`);
 
   const final = promised.filter(({ id }) => !lost.includes(id));
   const rows = await inParallel(final, 8, ({ id }) => project.deliveries(id));

@@ -4,7 +4,7 @@ import type { Push } from "@herald/simulators";
 import { expectStatus, request } from "@herald/testing";
 import type { SimulatorControl } from "./simulators.ts";
 
-/** Not signed, which is enough for a simulator that was told no keys. */
+/** Not signed, which is enough for a simulator without keys. */
 function providerToken(): string {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
   return `${part({ alg: "ES256", kid: "AGAIN00001" })}.${part({ iss: "AGAIN00001", iat: Math.floor(Date.now() / 1_000) })}.AA`;

@@ -240,7 +240,7 @@ function serviceOf(name: ServiceName, { local }: RunningHerald, ports: Ports): S
 }
 
 /** For a test file: when a test fails, shows what the system complained about. */
-export function tellOnFailure(system: () => System | undefined): void {
+export function logOnFailure(system: () => System | undefined): void {
   afterEach(({ task }) => {
     if (task.result?.state === "fail") process.stderr.write(`\n${system()?.logs.worth() ?? "no system"}\n`);
   });

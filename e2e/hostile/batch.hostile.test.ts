@@ -3,7 +3,7 @@ import type { Answered } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { cpuSeconds } from "../../bench/src/processes.ts";
 import type { Project } from "../harness/project.ts";
-import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { memoryOf } from "./memory.ts";
 import { scale } from "./scale.ts";
@@ -17,7 +17,7 @@ beforeAll(async () => {
   other = await system.project("Beside");
 });
 afterAll(() => system?.stop());
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 const cpuMs = (): number => Math.round(1_000 * cpuSeconds(system.services.gateway.pid()));
 

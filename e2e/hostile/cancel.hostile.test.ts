@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Beside, startBeside } from "../harness/beside.ts";
 import { seed } from "../harness/seed.ts";
 import { payloadOf } from "../harness/simulators.ts";
-import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { scale } from "./scale.ts";
 
@@ -27,7 +27,7 @@ afterAll(async () => {
   await other?.stop();
   await system?.stop();
 });
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 /** How many batches of a broadcast a replica has under way. */
 const batchesOf = async (url: string): Promise<number> => {

@@ -5,7 +5,7 @@ import { cpuSeconds } from "../../bench/src/processes.ts";
 import type { Project, Registered } from "../harness/project.ts";
 import { seed } from "../harness/seed.ts";
 import { payloadOf } from "../harness/simulators.ts";
-import { type ServiceName, type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { logOnFailure, type ServiceName, type System, startSystem } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { memoryOf } from "./memory.ts";
 import { scale } from "./scale.ts";
@@ -25,7 +25,7 @@ afterAll(async () => {
   await hands?.close();
   await system?.stop();
 });
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 /** About as many devices as registry reads at a time. */
 const pageful = 1_500;
@@ -133,7 +133,7 @@ const heavy: readonly [string, (bytes: number) => object][] = [
   ],
 ];
 
-test("contents of nearly a megabyte are refused, naming what weighs most, and are held by nobody", async ({ task }) => {
+test("contents of nearly a megabyte are refused, naming what weighs most, and are held nowhere", async ({ task }) => {
   const rounds = scale(40, 8);
   const before = await memoryOf(system, "dispatch");
   const wrong: string[] = [];

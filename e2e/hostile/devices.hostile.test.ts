@@ -7,7 +7,7 @@ import { inParallel } from "../harness/in-parallel.ts";
 import { apnsToken, type Content, type Project } from "../harness/project.ts";
 import { newAddress, seed } from "../harness/seed.ts";
 import { deviceOf, payloadOf, wasAccepted } from "../harness/simulators.ts";
-import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { scale } from "./scale.ts";
 import { startStrangePushService } from "./strange-push-service.ts";
@@ -29,7 +29,7 @@ afterAll(async () => {
   await Promise.all([strange?.close(), others?.stop(), closeRelays()]);
 });
 beforeEach(() => system.simulators.script([]));
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 const ofOthers = scale(500, 60);
 const ofStrangers = scale(200, 30);
@@ -155,12 +155,12 @@ test("installation ids that make FCM fail do not open the breaker for those who 
 const seen = (filter: Parameters<System["simulators"]["pushes"]>[0]): Promise<Push[]> =>
   system.simulators.pushes(filter);
 
-test("a push service of a stranger's own refuses, forbids, fails, and asks for a week's silence: nobody else waits", async ({
+test("a push service of a stranger's own refuses, forbids, fails, and asks for a week's throttle: nobody else waits", async ({
   task,
 }) => {
   const project = await system.project("Subscriptions", ["webpush"]);
-  // They share an origin, so what asks for silence comes last.
-  const kinds = ["refuses", "forbids", "fails", "waits", "silences"] as const;
+  // They share an origin, so what asks for throttle comes last.
+  const kinds = ["refuses", "forbids", "fails", "waits", "throttles"] as const;
   const strangers = kinds.flatMap((kind) =>
     Array.from({ length: ofStrangers }, (_, at) => ({
       identifier: strange.endpoint(kind, at),
@@ -254,7 +254,7 @@ const dispatchMetric = async (name: string, label: string): Promise<number> => {
 };
 
 test.for(unreachable)(
-  "$what: told to the project and the operator, and over with new settings",
+  "$what: shown to the project and the operator, and over with new settings",
   async ({ reason, words, change }, { task }) => {
     const project = await system.project("Unreachable", []);
     await system.putProvider(project, "apns", await change(others));

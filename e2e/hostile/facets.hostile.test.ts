@@ -1,7 +1,7 @@
 import { type Answered, expectStatus, request } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { apnsToken, type Project } from "../harness/project.ts";
-import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { cpuMs } from "./cpu-time.ts";
 import { show } from "./figures.ts";
 
@@ -20,7 +20,7 @@ beforeAll(async () => {
   });
 });
 afterAll(() => system?.stop());
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 let addresses = 0;
 /** Each test has addresses of its own. */

@@ -1,7 +1,7 @@
 import { eventually, expectStatus } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { apnsToken, type Project } from "../harness/project.ts";
-import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { nowSeconds } from "../harness/user-tokens.ts";
 import { show } from "./figures.ts";
 import { snapshotOf } from "./snapshot.ts";
@@ -14,7 +14,7 @@ beforeAll(async () => {
   users = createUserApps(system);
 });
 afterAll(() => system?.stop());
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 test("a phone that changes hands: log-outs, replayed tokens, logins at once", async ({ task }) => {
   const project = await users.newProject("Hands");

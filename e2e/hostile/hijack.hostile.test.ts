@@ -1,7 +1,7 @@
 import { expectStatus, request } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { apnsToken } from "../harness/project.ts";
-import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import {
   claimsOf,
   eddsa,
@@ -26,7 +26,7 @@ beforeAll(async () => {
   users = createUserApps(system);
 });
 afterAll(() => system?.stop());
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 test("a claim of a user by metadata or identifiers reaches the victim alone, and an old build still registers", async ({
   task,

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
 import { apnsToken, type Project, type Registered } from "../harness/project.ts";
-import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { shapes, type Target, wellFormed } from "./http-shapes.ts";
 import { memoryOf } from "./memory.ts";
@@ -21,7 +21,7 @@ beforeAll(async () => {
   known = await project.register();
 });
 afterAll(() => system?.stop());
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 const targets = (): Target[] => {
   const credential = `Authorization: Bearer ${project.token}\r\n`;
@@ -157,7 +157,7 @@ test("slow and silent connections: closed within their time, while others are se
       drip(
         `${head}Authorization: Bearer ${project.token}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nFFFF\r\n{"`,
       ),
-    silence: () => knock("", open(), 45_000),
+    throttle: () => knock("", open(), 45_000),
   };
   const wrong: string[] = [];
   await Promise.all(

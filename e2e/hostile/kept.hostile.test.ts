@@ -4,7 +4,7 @@ import { type BrokerHands, eventually, expectStatus, operateBroker, readStream, 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
 import { payloadOf } from "../harness/simulators.ts";
-import { type ServiceName, type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { logOnFailure, type ServiceName, type System, startSystem } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { scale } from "./scale.ts";
 import { snapshotOf } from "./snapshot.ts";
@@ -24,7 +24,7 @@ afterAll(async () => {
   await hands?.close();
   await system?.stop();
 });
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 type Row = { _id: string } & Record<string, unknown>;
 const collectionOf = (service: ServiceName, collection: string) => {

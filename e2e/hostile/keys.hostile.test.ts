@@ -3,7 +3,7 @@ import { type Answered, type BrokerHands, expectStatus, operateBroker } from "@h
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
 import { apnsToken } from "../harness/project.ts";
-import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { scale } from "./scale.ts";
 
@@ -27,7 +27,7 @@ afterAll(async () => {
   await hands?.close();
   await system?.stop();
 });
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 test("keys of one project with the largest answers there are push out none of another's", async ({ task }) => {
   const victim = await system.project("Victim");

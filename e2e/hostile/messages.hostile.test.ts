@@ -16,7 +16,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
 import { payloadOf } from "../harness/simulators.ts";
-import { type System, serviceNames, startSystem, tellOnFailure } from "../harness/system.ts";
+import { logOnFailure, type System, serviceNames, startSystem } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { jsonOf, mangled } from "./mangle.ts";
 import { memoryOf } from "./memory.ts";
@@ -40,7 +40,7 @@ afterAll(async () => {
   await hands?.close();
   await system?.stop();
 });
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 const each = scale(10_000, 200);
 const seed = 20_260_101;
@@ -247,14 +247,14 @@ test("garbage and mangled questions to every service: each answered, and never b
     const sample = sampleOf(request);
     const bodies = fc.sample(fc.oneof(mangled(sample), mangled(real(sample))), { numRuns: each, seed: seed + at });
     await inParallel(bodies, 48, async (body) => {
-      const answered = await hands.ask(subject, body).catch((error: Error) => `silence: ${error.message}`);
-      const code = answered.startsWith("silence")
-        ? "silence"
+      const answered = await hands.ask(subject, body).catch((error: Error) => `throttle: ${error.message}`);
+      const code = answered.startsWith("throttle")
+        ? "throttle"
         : (/^\{"error":\{"code":"([a-z-]+)"/.exec(answered)?.[1] ?? "an answer");
       codes[code] = (codes[code] ?? 0) + 1;
       const asked = jsonOf(body);
       const valid = asked !== undefined && request.safeParse(asked.json).success;
-      if (code === "silence" || code === "internal" || (!valid && code !== "schema"))
+      if (code === "throttle" || code === "internal" || (!valid && code !== "schema"))
         wrong.push(`${name} ${body.toString().slice(0, 300)}: ${answered.slice(0, 200)}`);
     });
   }

@@ -3,7 +3,7 @@ import { type BrokerHands, eventually, expectStatus, operateBroker, request } fr
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
 import { apnsToken } from "../harness/project.ts";
-import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { newWorld, type World } from "./world.ts";
 
@@ -19,7 +19,7 @@ afterAll(async () => {
   await hands?.close();
   await system?.stop();
 });
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 /** Stands in every name, so that a subject with any of it in it is seen. */
 const mark = "zqxmark";

@@ -5,7 +5,7 @@ import { inParallel } from "../harness/in-parallel.ts";
 import type { Project } from "../harness/project.ts";
 import { seed } from "../harness/seed.ts";
 import { payloadOf } from "../harness/simulators.ts";
-import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { memoryOf } from "./memory.ts";
 import { scale } from "./scale.ts";
@@ -22,7 +22,7 @@ beforeAll(async () => {
   [quiet, noisy] = [await system.project("Quiet"), await system.project("Noisy")];
 });
 afterAll(() => system?.stop());
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 test(`${sends} sends of one project that wait hold up no other's`, async ({ task }) => {
   const targets = await seed(system, noisy, 1_000);

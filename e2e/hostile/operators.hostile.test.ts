@@ -1,7 +1,7 @@
 import { type Answered, request } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
-import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { callsOf, credentialOf, type RouteCall } from "./route-calls.ts";
 import { scale } from "./scale.ts";
@@ -15,7 +15,7 @@ beforeAll(async () => {
   world = await newWorld(system, "Operators");
 });
 afterAll(() => system?.stop());
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 /** As text, for `__proto__` is a field only in JSON. */
 const operators: readonly string[] = [

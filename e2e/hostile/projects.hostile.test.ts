@@ -2,7 +2,7 @@ import { eventually, expectStatus, request } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
 import { payloadOf } from "../harness/simulators.ts";
-import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { callsOf, credentialOf, type RouteCall } from "./route-calls.ts";
 import { scale } from "./scale.ts";
@@ -18,7 +18,7 @@ beforeAll(async () => {
   attacker = await newWorld(system, "Attacker");
 });
 afterAll(() => system?.stop());
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 /** Who knocks: a name and what stands behind `Bearer`; undefined sends no credential. */
 type Credential = readonly [name: string, token: string | undefined];

@@ -3,7 +3,7 @@ import { type Platform, type Provider, providerOf } from "@herald/contracts";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
 import { seed } from "../harness/seed.ts";
-import { type System, serviceNames, startSystem, tellOnFailure } from "../harness/system.ts";
+import { logOnFailure, type System, serviceNames, startSystem } from "../harness/system.ts";
 import { startMangler } from "./answers.ts";
 import { show } from "./figures.ts";
 import { memoryOf } from "./memory.ts";
@@ -27,7 +27,7 @@ afterAll(async () => {
   await system?.stop();
   await Promise.all(Object.values(manglers ?? {}).map((one) => one.close()));
 });
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 /** After that a device that was not accepted is expired, so that everything ends. */
 const ttlSeconds = 20;

@@ -6,7 +6,7 @@ import { inParallel } from "../harness/in-parallel.ts";
 import type { Project } from "../harness/project.ts";
 import { seed } from "../harness/seed.ts";
 import { payloadOf } from "../harness/simulators.ts";
-import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { show } from "./figures.ts";
 
 /** What one project, or one kind of work, may fill of the queues that others need. */
@@ -22,7 +22,7 @@ beforeAll(async () => {
   await seed(system, quiet, audience, { topics: ["news"] });
 });
 afterAll(() => system?.stop());
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 /** Signs open tokens as dispatch does: each is an open of another device. */
 function signerOf({ id }: Project) {
@@ -40,7 +40,7 @@ function signerOf({ id }: Project) {
 const pushesOf = async (id: string): Promise<number> =>
   (await system.simulators.pushes()).filter((push) => payloadOf(push).notification_id === id).length;
 
-test("opens that nobody records fill their own stream, and sends go on", async ({ task }) => {
+test("opens that are not recorded fill their own stream, and sends go on", async ({ task }) => {
   const noisy = await system.project("Opens");
   const open = signerOf(noisy);
   const hands = await operateBroker(system.broker);

@@ -6,7 +6,7 @@ import { eventually } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
 import { apnsToken, type Project, type Registered } from "../harness/project.ts";
-import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { cpuFor } from "./cpu.ts";
 import { show } from "./figures.ts";
 import { memoryOf } from "./memory.ts";
@@ -33,7 +33,7 @@ beforeAll(async () => {
   known = await project.register();
 });
 afterAll(() => system?.stop());
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 const made: (() => void)[] = [];
 afterEach(() => {
@@ -276,7 +276,7 @@ const strangersConnected = async (): Promise<number> => {
   return tables.join("").match(new RegExp(`:${port} [0-9A-F]*097F:[0-9A-F]{4} 01 `, "g"))?.length ?? 0;
 };
 
-test("answers that nobody reads: what is held of them is bounded, and they are cut off", async ({ task }) => {
+test("answers that are not read: what is held of them is bounded, and they are cut off", async ({ task }) => {
   const connections = scale(300, 100);
   const pages = 12;
   const reader = await system.project("Slow reader");

@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pipInstall } from "@herald/local-stack";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { HOSTILE } from "./scale.ts";
 
@@ -24,7 +24,7 @@ beforeAll(async () => {
   });
 }, 900_000);
 afterAll(() => system?.stop());
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 test.for([
   ["what apps and backends call", "^/api/v1/", async () => (await system.project()).token],

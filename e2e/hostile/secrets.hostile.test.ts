@@ -10,7 +10,7 @@ import { apnsToken } from "../harness/project.ts";
 import { serviceAccount, settingsFor } from "../harness/providers.ts";
 import { newAddress } from "../harness/seed.ts";
 import { payloadOf } from "../harness/simulators.ts";
-import { type System, serviceNames, startSystem, tellOnFailure } from "../harness/system.ts";
+import { logOnFailure, type System, serviceNames, startSystem } from "../harness/system.ts";
 import { claimsOf, hs256 } from "../harness/user-tokens.ts";
 import { startWebhookReceiver, type WebhookReceiver } from "../harness/webhook-receiver.ts";
 import { show } from "./figures.ts";
@@ -38,7 +38,7 @@ afterAll(async () => {
   await receiver?.stop();
   await collector?.stop();
 });
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 /** In everything that is planted and that no program would write by itself. */
 const mark = "plantedzq";

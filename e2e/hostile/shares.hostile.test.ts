@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { type Answered, expectStatus } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Project } from "../harness/project.ts";
-import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { scale } from "./scale.ts";
 
@@ -18,7 +18,7 @@ beforeAll(async () => {
   await quiet.register();
 });
 afterAll(() => system?.stop());
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 async function seed(project: Project, count: number): Promise<void> {
   const collection = system.registryDatabase.client
@@ -62,7 +62,7 @@ test("as many dry runs as a project likes leave another's requests places", asyn
   show(task, {
     "dry runs of one project": asked,
     answered: noiseAnswers.filter(({ status }) => status === 200).length,
-    "told to slow down": noiseAnswers.filter(({ status }) => status === 429).length,
+    "asked to slow down": noiseAnswers.filter(({ status }) => status === 429).length,
     "not in time": noiseAnswers.filter(({ status }) => status === 503).length,
     "another's answered": `${others.filter(({ status }) => status === 200).length} of ${others.length}`,
     "CPU of registry, ms each": Math.round((await cpuMs("registry")) - before) / asked,

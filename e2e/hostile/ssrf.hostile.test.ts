@@ -10,7 +10,7 @@ import { eventually, expectStatus } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
 import type { Project } from "../harness/project.ts";
-import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { show } from "./figures.ts";
 import { hostileNames, insideUrls, nowhere } from "./inside.ts";
 
@@ -35,7 +35,7 @@ afterAll(async () => {
   await system?.stop();
   await listening?.stop();
 });
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 type Listening = Awaited<ReturnType<typeof listenInside>>;
 

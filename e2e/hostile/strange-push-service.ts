@@ -13,7 +13,7 @@ const week = 7 * 86_400;
 const answers: Readonly<Record<string, Readonly<Record<string, string | number>>>> = {
   refuses: { ":status": 401 },
   forbids: { ":status": 403 },
-  silences: { ":status": 429, "retry-after": week },
+  throttles: { ":status": 429, "retry-after": week },
   fails: { ":status": 500 },
   waits: { ":status": 503, "retry-after": week },
 };

@@ -24,7 +24,7 @@ export const unreachable: readonly Unreachable[] = [
     change: async () => ({ endpoint: "https://nobody.invalid" }),
   },
   {
-    what: "a port on which nobody listens",
+    what: "a port without a listener",
     reason: "connection-refused",
     words: /refused/i,
     change: async () => ({ endpoint: `https://127.0.0.1:${await freePort()}` }),

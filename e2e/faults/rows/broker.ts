@@ -5,7 +5,7 @@ import type { Row } from "../row.ts";
 import { startTrial, type Trial } from "../trial.ts";
 import { expectUnavailable, expectUnavailableRoutes } from "../unavailable.ts";
 
-/** While the bus is unavailable nothing is accepted, and whoever asks is told when to come again. */
+/** While the bus is unavailable nothing is accepted, and clients are told when to retry. */
 export async function expectRefusals(system: System, trial: Trial, broadcast: string): Promise<void> {
   const { project, load, problem } = trial;
   await eventually(
@@ -30,9 +30,9 @@ export async function expectRefusals(system: System, trial: Trial, broadcast: st
 }
 
 const rows = {
-  restart: { fault: "NATS restarted in good order", away: undefined },
-  kill: { fault: "NATS killed, away for 20 s (short: 5 s)", away: { long: 20_000, short: 5_000 } },
-  freeze: { fault: "NATS frozen by SIGSTOP for 60 s (short: 8 s)", away: { long: 60_000, short: 8_000 } },
+  restart: { fault: "NATS restarted in good order", outage: undefined },
+  kill: { fault: "NATS killed, unavailable for 20 s (short: 5 s)", outage: { long: 20_000, short: 5_000 } },
+  freeze: { fault: "NATS frozen by SIGSTOP for 60 s (short: 8 s)", outage: { long: 60_000, short: 8_000 } },
 } as const;
 
 const brokerRow = (how: keyof typeof rows): Row => ({
@@ -42,21 +42,21 @@ const brokerRow = (how: keyof typeof rows): Row => ({
   run: async ({ long, start }) => {
     const system = await start();
     const trial = await startTrial(system);
-    const { away } = rows[how];
+    const { outage } = rows[how];
     for (let round = 0; round < (long ? 3 : 1); round++) {
       const broadcast = await trial.broadcastUnderWay();
       if (how === "freeze") await system.broker.freeze();
       if (how === "kill") await system.broker.kill();
-      if (away) {
+      if (outage) {
         await expectRefusals(system, trial, broadcast);
-        await delay(long ? away.long : away.short);
+        await delay(long ? outage.long : outage.short);
       }
       if (how === "freeze") await system.broker.thaw();
       else await system.broker.restart();
       await trial.recovered();
       await system.ready();
     }
-    if (away && !trial.load.answers.has(503)) trial.problem("the load has met no 503");
+    if (outage && !trial.load.answers.has(503)) trial.problem("the load has met no 503");
     const findings = await trial.finish({ timeoutMs: 90_000 });
     const { marked } = findings.repeated;
     if (marked > 0) trial.problem(`${marked} came twice`);

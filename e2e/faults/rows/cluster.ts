@@ -7,8 +7,9 @@ import { seconds, startTrial } from "../trial.ts";
 const electedWithinMs = 20_000;
 
 const rows = {
-  kill: "the leader of a stream of a cluster of three killed, away during further broadcasts, and back",
-  freeze: "the leader of a stream of a cluster of three cut off (SIGSTOP), away during further broadcasts, and back",
+  kill: "the leader of a stream of a cluster of three killed, unavailable during further broadcasts, and back",
+  freeze:
+    "the leader of a stream of a cluster of three cut off (SIGSTOP), unavailable during further broadcasts, and back",
 } as const;
 
 /** What a system on a cluster is started with, and the cluster. */
@@ -38,7 +39,7 @@ const clusterRow = (how: keyof typeof rows): Row => ({
     const streams = stage.long
       ? (["PUSH_CMD", "PUSH_DELIVER", "PUSH_EVENTS", "PUSH_SCHEDULE"] as const)
       : (["PUSH_CMD"] as const);
-    const away: string[] = [];
+    const failovers: string[] = [];
     for (const stream of streams) {
       await trial.broadcastUnderWay();
       const copies = await hands.copies(stream);
@@ -49,7 +50,7 @@ const clusterRow = (how: keyof typeof rows): Row => ({
       if (how === "kill") await node.kill();
       else await node.freeze();
       const [took, slow] = [await trial.recovered(), await slowness()];
-      away.push(`${stream} ${seconds(took)}`);
+      failovers.push(`${stream} ${seconds(took)}`);
       if (took > electedWithinMs * slow) trial.problem(`without the leader of ${stream} sends waited ${seconds(took)}`);
       await trial.broadcastUnderWay();
       if (how === "kill") await node.restart();
@@ -58,7 +59,7 @@ const clusterRow = (how: keyof typeof rows): Row => ({
       await trial.recovered();
       await system.ready();
     }
-    trial.note(`taken again with one node away: ${away.join(", ")}`);
+    trial.note(`taken again with one node down: ${failovers.join(", ")}`);
     return trial.finish({ timeoutMs: 120_000 });
   },
 });

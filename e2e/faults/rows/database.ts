@@ -6,7 +6,7 @@ import { expectDatabaseUnavailable } from "../unavailable.ts";
 
 const rows = {
   stop: "the database stopped for 60 s (short: 15 s)",
-  kill: "the database killed, away for 60 s (short: 15 s)",
+  kill: "the database killed, unavailable for 60 s (short: 15 s)",
   freeze: "the database frozen by SIGSTOP for 60 s (short: 15 s)",
   cut: "every connection to the database broken, and none let through for 60 s (short: 15 s)",
 } as const;

@@ -116,9 +116,9 @@ const startOrder: Row = {
     const trial = await startTrial(system);
 
     /** Those that need it say so within seconds, and who needs nothing that is unavailable is ready. */
-    const expectWaiting = async (away: { bus: boolean; database: boolean }) => {
+    const expectWaiting = async (unavailable: { bus: boolean; database: boolean }) => {
       for (const name of names) {
-        const needed = Object.entries({ bus: away.bus, database: away.database && name !== "gateway" })
+        const needed = Object.entries({ bus: unavailable.bus, database: unavailable.database && name !== "gateway" })
           .filter(([, is]) => is)
           .map(([check]) => check);
         await eventually(

@@ -65,7 +65,7 @@ const singleSends = (victim: string, prepare: (stage: Stage) => Promise<Killing>
     noteRate(trial, performance.now() - begun);
     const findings = await trial.finish({ timeoutMs: 120_000 });
     for (const problem of await compareStatistics(trial.project)) trial.problem(problem);
-    // Whatever is done must also have been told to the broker.
+    // Whatever ended must also have been published.
     for (const durable of ["dispatch-send-groups", "dispatch-single-sends"] as const)
       await eventually(async () => {
         const left = await hands.left("PUSH_SEND", durable);

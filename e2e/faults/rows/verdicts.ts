@@ -2,15 +2,15 @@ import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { ProviderPausedV1, ProviderResumedV1 } from "@herald/contracts";
 import { eventually, expectStatus } from "@herald/testing";
-import { silences } from "../../harness/answer-cases.ts";
+import { throttles } from "../../harness/answer-cases.ts";
 import { eventsOf } from "../../harness/compare-events.ts";
-import { meetSilences, silenceKept, silenceRules } from "../../harness/silences.ts";
 import { payloadOf } from "../../harness/simulators.ts";
+import { meetThrottles, throttleKept, throttleRules } from "../../harness/throttles.ts";
 import type { Row } from "../row.ts";
 import { slowness } from "../slowness.ts";
 import { crowd, providers, startTrial } from "../trial.ts";
 
-const silence: Row = {
+const throttle: Row = {
   name: "retry-after",
   fault: "429 with Retry-After 30 (short: 8) from each provider, in the middle of broadcasts",
   pass: "not one request of the project to that provider earlier, but what was on its way already",
@@ -57,21 +57,21 @@ const silence: Row = {
   },
 };
 
-const silenceOfOne: Row = {
+const throttleOfOne: Row = {
   name: "retry-after-one",
   fault:
     "429 to one device with Retry-After 30, 5 and 1 from each provider, and without one from FCM, which means 60 s",
   pass: "not one request of the project to that provider before it may, and none but the two that wait",
   run: async ({ shared }) => {
     const system = await shared();
-    await system.simulators.script(silenceRules(silences));
-    const met = await meetSilences(system, silences);
+    await system.simulators.script(throttleRules(throttles));
+    const met = await meetThrottles(system, throttles);
     const problems = met.flatMap(({ about, kept }) =>
-      isDeepStrictEqual(kept, silenceKept) ? [] : [`${about}: ${JSON.stringify(kept)}`],
+      isDeepStrictEqual(kept, throttleKept) ? [] : [`${about}: ${JSON.stringify(kept)}`],
     );
     const final = met.reduce((sum, { kept }) => sum + kept.became.length, 0);
     const repeated = { marked: 0, unmarked: 0 };
-    return { sent: 2 * silences.length, final, lost: 0, repeated, recoveryMs: undefined, problems, notes: [] };
+    return { sent: 2 * throttles.length, final, lost: 0, repeated, recoveryMs: undefined, problems, notes: [] };
   },
 };
 
@@ -114,8 +114,8 @@ const refused: Row = {
       await eventsOf(system, project, ProviderPausedV1),
       await eventsOf(system, project, ProviderResumedV1),
     ];
-    if (paused.length !== 1) trial.problem(`the pause was told ${paused.length} times`);
-    if (resumed.length !== 1) trial.problem(`the resumption was told ${resumed.length} times`);
+    if (paused.length !== 1) trial.problem(`the pause was published ${paused.length} times`);
+    if (resumed.length !== 1) trial.problem(`the resumption was published ${resumed.length} times`);
     return findings;
   },
 };
@@ -152,4 +152,4 @@ const gone: Row = {
   },
 };
 
-export const verdictRows: readonly Row[] = [silence, silenceOfOne, refused, gone];
+export const verdictRows: readonly Row[] = [throttle, throttleOfOne, refused, gone];

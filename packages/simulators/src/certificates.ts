@@ -59,7 +59,7 @@ export async function keepIdentity(file: string, host: string): Promise<Identity
     const kept = Identity.parse(JSON.parse(await readFile(file, "utf8")));
     if (serves(kept, host)) return kept;
   } catch {
-    // Nothing there that could be used: made anew below.
+    // Nothing there that could be used: made again below.
   }
   const identity = await createIdentity(host);
   await writeFile(file, JSON.stringify(identity), { mode: 0o600 });

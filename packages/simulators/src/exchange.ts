@@ -1,6 +1,6 @@
 import type { Http2ServerResponse, OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
 
-/** What a client is told. */
+/** The answer to a client. */
 export interface Reply {
   readonly status: number;
   readonly headers: OutgoingHttpHeaders;

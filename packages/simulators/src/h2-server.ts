@@ -18,7 +18,7 @@ const connectionWindow = 1 << 20;
 /** One client connection, as far as all providers see it. */
 export interface Connection {
   readonly socket: TLSSocket;
-  /** The client showed a certificate, whoever signed it. */
+  /** The client showed a certificate, whichever authority signed it. */
   readonly certified: boolean;
   /** Streams that began, those after a GOAWAY left out. */
   streams: number;

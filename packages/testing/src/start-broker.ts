@@ -62,7 +62,7 @@ const loginOf = (name: BusUserName) => {
   const { user, password } = logins.of(name);
   return { ...(user && { HERALD_NATS_USER: user }), ...(password && { HERALD_NATS_PASSWORD: password }) };
 };
-/** Tests look at everything and play every part, so whoever names no user is the administrator. */
+/** Tests look at everything and play every part, so a client that names no user is the administrator. */
 const accounts = `${natsAccounts(passwords)}no_auth_user: ${JSON.stringify(busUsers.admin.user)}\n`;
 
 /** A broker from this binary, which has Herald's users. */

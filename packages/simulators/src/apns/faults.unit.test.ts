@@ -77,7 +77,7 @@ describe("a scripted answer", () => {
     expect(await client.send()).toMatchObject({ status: 503 });
   });
 
-  it("comes after its delay, and keeps nobody else waiting", async () => {
+  it("comes after its delay, and keeps no other waiting", async () => {
     const client = await connected();
     simulators.script([{ tokenPrefix: "aa", delayMs: 50 }]);
     const order: string[] = [];

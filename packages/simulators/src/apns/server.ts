@@ -26,7 +26,7 @@ export interface ApnsOptions {
 }
 
 export interface ApnsSimulator extends Simulator {
-  /** Replaces the known signing keys; tokens are judged anew. @throws when a key is not a PEM public key */
+  /** Replaces the known signing keys; tokens are checked again. @throws when a key is not a PEM public key */
   setKeys(keys: readonly ApnsKey[]): void;
 }
 

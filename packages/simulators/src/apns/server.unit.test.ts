@@ -232,7 +232,7 @@ describe("the connection", () => {
     session.destroy();
   });
 
-  it("is ended with an error when its frames are wrong, and harms nobody else", async () => {
+  it("is ended with an error when its frames are wrong, and harms no other stream", async () => {
     const { port } = new URL(simulators.apns.url);
     const socket = connectTls({ host: "127.0.0.1", port: Number(port), ca: simulators.ca, ALPNProtocols: ["h2"] });
     const received: Buffer[] = [];

@@ -218,7 +218,7 @@ it("lists every wrong field of a message, as google.rpc.BadRequest does", async 
 describe("a wrong request", () => {
   const wrong: [string, Partial<HttpParts>, number, string][] = [
     ["no token", { headers: { authorization: undefined } }, 401, "UNAUTHENTICATED"],
-    ["a token of nobody", { headers: { authorization: "Bearer ya29.x" } }, 401, "UNAUTHENTICATED"],
+    ["an unknown token", { headers: { authorization: "Bearer ya29.x" } }, 401, "UNAUTHENTICATED"],
     ["another scheme", { headers: { authorization: "key=abc" } }, 401, "UNAUTHENTICATED"],
     ["another project", { path: "/v1/projects/other/messages:send" }, 403, "PERMISSION_DENIED"],
     ["another path", { path: "/v1/projects/herald-demo/messages:sendAll" }, 404, "NOT_FOUND"],

@@ -45,7 +45,7 @@ export function createScript() {
 
   return {
     /**
-     * Replaces all rules; counts begin anew.
+     * Replaces all rules; counts start again.
      * @param body an array of rules, or `{ rules, seed? }`
      * @throws InvalidScript with every problem at once; the rules before it stay
      */

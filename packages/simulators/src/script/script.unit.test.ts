@@ -69,7 +69,7 @@ describe("a share", () => {
     expect(hit({ rules: tenth, seed: 2 })).not.toEqual(hit({ rules: tenth, seed: 1 }));
   });
 
-  it("is drawn anew for each attempt, so that a retry can fare better", () => {
+  it("is drawn again for each attempt, so that a retry can fare better", () => {
     const script = scripted([{ share: 0.5, status: 503 }]);
     const attempts = Array.from({ length: 100 }, () => script.match("apns", "one token") !== undefined);
     expect(new Set(attempts).size).toBe(2);

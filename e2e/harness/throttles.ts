@@ -1,7 +1,7 @@
 import { providerOf } from "@herald/contracts";
 import type { Rule } from "@herald/simulators";
 import { eventually } from "@herald/testing";
-import type { Silence } from "./answer-cases.ts";
+import type { Throttle } from "./answer-cases.ts";
 import { inParallel } from "./in-parallel.ts";
 import { newAddress } from "./seed.ts";
 import { payloadOf } from "./simulators.ts";
@@ -16,8 +16,8 @@ const atATime = 6;
 export const prefixOf = (group: "a" | "b" | "c", index: number): string =>
   `${group}${index.toString(16).padStart(3, "0")}`;
 
-export const silenceRules = (silences: readonly Silence[]): Rule[] =>
-  silences.map(({ platform, headers }, index) => ({
+export const throttleRules = (throttles: readonly Throttle[]): Rule[] =>
+  throttles.map(({ platform, headers }, index) => ({
     provider: providerOf[platform],
     tokenPrefix: prefixOf("c", index),
     status: 429,
@@ -25,16 +25,16 @@ export const silenceRules = (silences: readonly Silence[]): Rule[] =>
     times: 1,
   }));
 
-/** What is so of each, in the order of `silences`. */
-export const silenceKept = { requests: 2, tooEarly: [], became: ["accepted 2", "accepted 1"] };
+/** What is so of each, in the order of `throttles`. */
+export const throttleKept = { requests: 2, tooEarly: [], became: ["accepted 2", "accepted 1"] };
 
-/** Meets each silence once, by {@link silenceRules}, with a second send beside it, and tells which requests came when. */
-export async function meetSilences(system: System, silences: readonly Silence[]) {
+/** Meets each throttle once, by {@link throttleRules}, with a second send beside it, and tells which requests came when. */
+export async function meetThrottles(system: System, throttles: readonly Throttle[]) {
   const pushesOf = async (...ids: readonly string[]) =>
     (await system.simulators.pushes()).filter((push) => ids.includes(payloadOf(push)?.notification_id));
-  const sent = await inParallel(silences, atATime, async (one, index) => {
+  const sent = await inParallel(throttles, atATime, async (one, index) => {
     const { platform } = one;
-    const project = await system.project("Silence", [providerOf[platform]]);
+    const project = await system.project("Throttle", [providerOf[platform]]);
     const register = async (prefix?: string) =>
       (await project.register({ platform, ...(await newAddress(system.simulators, platform, prefix)) })).device;
     const [asked, other] = [await register(prefixOf("c", index)), await register()];
