@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { busUsers } from "@herald/contracts";
 import { jetstreamManager } from "@nats-io/jetstream";
-import { connect, headers, type Msg } from "@nats-io/transport-node";
+import { connect, headers, type Msg, nanos } from "@nats-io/transport-node";
 import type { Broker } from "./start-broker.ts";
 
 export type BrokerHands = {
@@ -28,6 +28,8 @@ export type BrokerHands = {
   left(stream: string, durable: string): Promise<number>;
   /** How many messages a durable has given out that are not settled. */
   unsettled(stream: string, durable: string): Promise<number>;
+  /** Has a durable's messages redelivered after so many milliseconds, so that a test need not wait as long as a consumer may. */
+  setAckWait(stream: string, durable: string, ms: number): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -104,6 +106,9 @@ export async function operateBroker({
       const seen = new Set<string>();
       const subscription = nc.subscribe(">", { callback: (error, { subject }) => void (error ?? seen.add(subject)) });
       return { seen, stop: () => subscription.drain() };
+    },
+    setAckWait: async (stream, durable, ms) => {
+      await jsm.consumers.update(stream, durable, { ack_wait: nanos(ms) });
     },
     left: async (stream, durable) => {
       const { num_pending, num_ack_pending } = await jsm.consumers.info(stream, durable);
