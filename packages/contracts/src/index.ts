@@ -123,6 +123,7 @@ export {
 export type { PageOf } from "./http/v1/pagination.ts";
 export { PageRequest, Pagination, pageOf, pageQuery, toPageRequest } from "./http/v1/pagination.ts";
 export { Problem } from "./http/v1/problem.ts";
+export { TestedPush, TestPush, testPushOf } from "./http/v1/provider-test.ts";
 export { OpenTotals, Stats, StatsQuery, StatsRequest, toStatsRequest } from "./http/v1/stats.ts";
 export {
   ChangeTopic,
@@ -177,7 +178,16 @@ export { isObject } from "./is-object.ts";
 export { withoutDangerousLinks } from "./links.ts";
 export type { BusCredential, ConsumerUser, NatsUsersOptions } from "./nats-users.ts";
 export { passwordVariables, renderConsumerAccount, renderNatsAccounts } from "./nats-users.ts";
-export { ApnsEnvironment, FcmTokenKind, Lane, Platform, Provider, providerOf, WebPushKeys } from "./platforms.ts";
+export {
+  ApnsEnvironment,
+  FcmTokenKind,
+  Lane,
+  Platform,
+  Provider,
+  platformOf,
+  providerOf,
+  WebPushKeys,
+} from "./platforms.ts";
 export {
   IdempotencyRecord,
   ProjectRecord,
@@ -206,6 +216,7 @@ export {
   PutProvider,
   RetireVapidKey,
   StageVapidKey,
+  TestProvider,
 } from "./requests/dispatch.ts";
 export {
   AuthenticateDevice,

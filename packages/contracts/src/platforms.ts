@@ -9,6 +9,8 @@ export type Provider = z.infer<typeof Provider>;
 
 export const providerOf = { ios: "apns", android: "fcm", web: "webpush" } as const satisfies Record<Platform, Provider>;
 
+export const platformOf = { apns: "ios", fcm: "android", webpush: "web" } as const satisfies Record<Provider, Platform>;
+
 /** `direct` when every target of a notification is a device or a token: such sends do not wait behind broadcasts. */
 export const Lane = z.enum(["direct", "broadcast"]);
 export type Lane = z.infer<typeof Lane>;

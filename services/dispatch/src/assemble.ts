@@ -52,6 +52,7 @@ import { createProviderRecords } from "./requests/provider-records.ts";
 import { answerProviders } from "./requests/providers.ts";
 import { createRecentSums } from "./requests/recent-sums.ts";
 import { answerReplays } from "./requests/replays.ts";
+import { handleTestProvider } from "./requests/test-provider.ts";
 import { answerVapidKeys } from "./requests/vapid-keys.ts";
 import { createBacklogStore } from "./stores/backlog-store.ts";
 import { createCredentialStore, credentialCollection } from "./stores/credential-store.ts";
@@ -150,14 +151,15 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     connections: config.HERALD_DISPATCH_CONNECTIONS,
     requestTimeoutMs: config.HERALD_DISPATCH_REQUEST_TIMEOUT,
   };
+  const connect = createConnectProvider({
+    createTransport: (options) => createHttp2Transport({ ...options, ...limits }),
+    createWebPushTransport: (options) => createNegotiatedTransport({ ...options, ...limits }),
+    anyPushService: config.HERALD_DISPATCH_WEBPUSH_ANY_HOST,
+    now,
+  });
   const pool = createProviderPool({
     credentials,
-    connect: createConnectProvider({
-      createTransport: (options) => createHttp2Transport({ ...options, ...limits }),
-      createWebPushTransport: (options) => createNegotiatedTransport({ ...options, ...limits }),
-      anyPushService: config.HERALD_DISPATCH_WEBPUSH_ANY_HOST,
-      now,
-    }),
+    connect,
     inFlight: config.HERALD_DISPATCH_IN_FLIGHT,
     unproven: chunkSize,
     clients: config.HERALD_DISPATCH_CLIENTS,
@@ -165,10 +167,11 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     now,
     log,
   });
+  const openTokens = createOpenTokens(config.HERALD_OPEN_KEYS);
   const pipeline = createPipeline({
     watch,
     pool,
-    openTokens: createOpenTokens(config.HERALD_OPEN_KEYS),
+    openTokens,
     deliveries,
     credentials,
     finisher,
@@ -278,6 +281,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
       ...answerNotifications({ bus, find, notifications, deliveries, sumsOf, watch, sweeps, flush, now }),
       ...answerDeliveries({ bus, find, list, trace, usersOf, sumsOf, now }),
       ...answerProviders({ bus, ...changed }),
+      handleTestProvider({ bus, credentials, connect, openTokens, now, log }),
       ...answerVapidKeys({ bus, credentials, records, pool, now }),
       ...answerReplays({ bus, notifications, deliveries }),
       handleRequest(bus, CountBacklog, async ({ projectId, limit }) => ({

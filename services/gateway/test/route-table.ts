@@ -300,6 +300,12 @@ export const table: Record<string, Case> = {
     status: 204,
     badQuery: "?x=1",
   },
+  testApnsProvider: {
+    route: ({ project }) => `POST /admin/v1/projects/${project.id}/providers/apns/test`,
+    status: 200,
+    body: () => ({ token: "a".repeat(64), environment: "sandbox" }),
+    bad: { token: "a b" },
+  },
   putFcmProvider: {
     route: ({ project }) => `PUT /admin/v1/projects/${project.id}/providers/fcm`,
     status: 200,
@@ -316,6 +322,12 @@ export const table: Record<string, Case> = {
     status: 204,
     badQuery: "?x=1",
   },
+  testFcmProvider: {
+    route: ({ project }) => `POST /admin/v1/projects/${project.id}/providers/fcm/test`,
+    status: 200,
+    body: () => ({ token: "a-token" }),
+    bad: { token: "a b" },
+  },
   putWebPushProvider: {
     route: ({ project }) => `PUT /admin/v1/projects/${project.id}/providers/webpush`,
     status: 200,
@@ -331,6 +343,12 @@ export const table: Record<string, Case> = {
     route: ({ project }) => `DELETE /admin/v1/projects/${project.id}/providers/webpush`,
     status: 204,
     badQuery: "?x=1",
+  },
+  testWebPushProvider: {
+    route: ({ project }) => `POST /admin/v1/projects/${project.id}/providers/webpush/test`,
+    status: 200,
+    body: () => ({ token: "https://push.example/one", keys: { p256dh: "B".repeat(87), auth: "A".repeat(22) } }),
+    bad: { token: "a b" },
   },
   getWebPushKey: {
     route: ({ project }) => `GET /api/v1/webpush-key?project_id=${project.id}`,

@@ -3,6 +3,7 @@ import { defineRequest } from "../envelope.ts";
 import { ProviderView, VapidKey, VapidKeyPair } from "../http/v1/admin.ts";
 import { Delivery, DeliveryAttempt, DeliveryStatus, Notification } from "../http/v1/notifications.ts";
 import { isDeepPage, PageRequest, pageOf } from "../http/v1/pagination.ts";
+import { TestedPush, TestPush } from "../http/v1/provider-test.ts";
 import { DeviceId, NotificationId, ProjectId } from "../ids.ts";
 import { Provider } from "../platforms.ts";
 import { UserId } from "../users.ts";
@@ -92,6 +93,15 @@ export const PutProvider = defineRequest(
 );
 export const GetProvider = defineRequest("dispatch", "providers", "get", z.object(provider), ProviderView);
 export const DeleteProvider = defineRequest("dispatch", "providers", "delete", z.object(provider), z.object({}));
+
+/** Sends one push with the project's settings; `push` fits the provider. */
+export const TestProvider = defineRequest(
+  "dispatch",
+  "providers",
+  "test",
+  z.object({ ...provider, push: TestPush }),
+  TestedPush,
+);
 
 /** A Web Push key without its count, which is registry's to know. */
 const HeldVapidKey = VapidKey.omit({ devices: true });

@@ -1,4 +1,14 @@
-import { DeleteProvider, GetProvider, Provider, ProviderView, PutProvider, providerSettings } from "@herald/contracts";
+import {
+  DeleteProvider,
+  GetProvider,
+  Provider,
+  ProviderView,
+  PutProvider,
+  providerSettings,
+  TestedPush,
+  TestProvider,
+  testPushOf,
+} from "@herald/contracts";
 import { z } from "zod";
 import { admin } from "../auth/caller.ts";
 import { noContent, ok } from "../http/reply.ts";
@@ -57,6 +67,22 @@ const routesOf = (provider: Provider): Route[] => {
         const { id: projectId } = await projects.settings(params.id);
         await ask(DeleteProvider, { projectId, provider });
         return noContent();
+      },
+    }),
+    defineRoute({
+      ...common,
+      path: `${common.path}/test`,
+      method: "post",
+      operationId: `test${operations[provider]}Provider`,
+      summary: `Send one test push through ${name}`,
+      description:
+        "Sends one push to the token at once and answers what the provider said. It works while the provider is paused, appears in no list, and counts in no statistics.",
+      body: testPushOf(provider),
+      answers: { 200: { description: "How the provider answered", schema: z.object({ data: TestedPush }) } },
+      errors: ["project-not-found", "provider-not-found"],
+      handle: async ({ ask, projects }, { params, body }) => {
+        const { id: projectId } = await projects.settings(params.id);
+        return ok({ data: await ask(TestProvider, { projectId, provider, push: body }) });
       },
     }),
   ];

@@ -16,6 +16,7 @@ import {
   type ProviderView,
   PutProvider,
   projectProvidersKey,
+  TestProvider,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { serveVapidKeys } from "./dispatch-vapid-keys.ts";
@@ -96,6 +97,10 @@ export const serveDispatch = (
     return view;
   });
   serve(GetProvider, (data) => owned(providers, data, providerKey(data), "provider-not-found").value);
+  serve(TestProvider, (data) => {
+    owned(providers, data, providerKey(data), "provider-not-found");
+    return { result: "accepted" as const, detail: "The provider accepted the push." };
+  });
   serve(DeleteProvider, async (data) => {
     owned(providers, data, providerKey(data), "provider-not-found");
     providers.delete(providerKey(data));

@@ -1,0 +1,41 @@
+import { z } from "zod";
+import { ApnsEnvironment, FcmTokenKind, type Provider, platformOf } from "../../platforms.ts";
+import { PushToken, SubscriptionKeys, tokenProblems } from "./devices.ts";
+
+export const TestPush = z.strictObject({
+  token: PushToken,
+  environment: ApnsEnvironment.optional(),
+  token_kind: FcmTokenKind.optional(),
+  keys: SubscriptionKeys.optional(),
+});
+export type TestPush = z.infer<typeof TestPush>;
+
+/** Body of `POST …/providers/{provider}/test`: one device of that provider. */
+export const testPushOf = (provider: Provider) =>
+  TestPush.superRefine((push, context) => {
+    for (const { path, message } of tokenProblems({ platform: platformOf[provider], ...push }, "token"))
+      context.addIssue({ code: "custom", path, message });
+  }).meta({ id: `TestPush_${provider}` });
+
+/** How the provider answered a test push. */
+export const TestedPush = z
+  .object({
+    result: z
+      .enum([
+        "accepted",
+        "token-refused",
+        "credential-refused",
+        "message-refused",
+        "try-later",
+        "not-reached",
+        "no-answer",
+      ])
+      .meta({ description: "More may come" }),
+    provider_reason: z.string().optional().meta({
+      description: "The provider's own word, or what kept Herald from reaching it; absent: it gave none",
+    }),
+    provider_id: z.string().optional().meta({ description: "The provider's id of the message, where it gave one" }),
+    detail: z.string().meta({ description: "What this means and what to check, in one or two sentences" }),
+  })
+  .meta({ id: "TestedPush" });
+export type TestedPush = z.infer<typeof TestedPush>;

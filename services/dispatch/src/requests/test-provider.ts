@@ -1,0 +1,125 @@
+import { type Bus, handleRequest, type RequestListener } from "@herald/bus";
+import {
+  deliveryReasons,
+  newDeviceId,
+  newNotificationId,
+  platformOf,
+  type Recipient,
+  type TestedPush,
+  TestProvider,
+  type TestPush,
+  vapidKeyId,
+} from "@herald/contracts";
+import { HeraldError, type Logger } from "@herald/kit";
+import type { OpenTokens } from "@herald/payload";
+import type { Outcome } from "../domain/outcome.ts";
+import type { ConnectProvider } from "../providers/connect-provider.ts";
+import type { CredentialStore } from "../stores/credential-store.ts";
+
+type Deps = {
+  readonly bus: Bus;
+  readonly credentials: Pick<CredentialStore, "find" | "open">;
+  readonly connect: ConnectProvider;
+  readonly openTokens: Pick<OpenTokens, "signer">;
+  readonly now: () => Date;
+  readonly log: Logger;
+};
+
+/** Less than a request between services may take. */
+const answerMs = 4_000;
+const lifetimeMs = 60_000;
+
+/**
+ * Sends one push to a token that an operator names. It has a connection of its own and no row in the ledger: it neither waits for a
+ * paused provider nor changes what is known of it.
+ */
+export const handleTestProvider = ({ bus, credentials, connect, openTokens, now, log }: Deps): RequestListener =>
+  handleRequest(bus, TestProvider, async ({ projectId, provider, push }) => {
+    const document = await credentials.find(projectId, provider);
+    if (!document) throw new HeraldError("provider-not-found", `the project has no settings for ${provider}`);
+    const client = connect(provider, await credentials.open(document));
+    try {
+      const at = now();
+      const notificationId = newNotificationId(at);
+      const send = client.prepare({
+        projectId,
+        notificationId,
+        content: { title: "Herald test", body: "This project's settings work.", targets: [], ttl: lifetimeMs / 1_000 },
+        expiresAt: new Date(at.getTime() + lifetimeMs),
+      });
+      const device = recipientOf(push, at);
+      const openToken = openTokens.signer({ projectId, notificationId, platform: platformOf[provider] }, at)(device.id);
+      return view(await withinTime(send(device, openToken)));
+    } finally {
+      // In the background: it gives a request that is still open its time.
+      client
+        .close()
+        .catch((err: unknown) => log.warn({ err, provider }, "the connection of a test push did not close"));
+    }
+  });
+
+const recipientOf = ({ token, environment, token_kind, keys }: TestPush, now: Date): Recipient => {
+  const { vapid_key, ...subscription } = keys ?? {};
+  return {
+    id: newDeviceId(now),
+    token,
+    tokenAt: now.getTime(),
+    ...(environment && { environment }),
+    ...(token_kind && { tokenKind: token_kind }),
+    ...(keys && { keys: subscription as Recipient["keys"] }),
+    ...(vapid_key !== undefined && { vapidKeyId: vapidKeyId(vapid_key) }),
+  };
+};
+
+const withinTime = async (answer: Promise<Outcome>): Promise<Outcome> => {
+  const { promise, resolve } = Promise.withResolvers<Outcome>();
+  const timer = setTimeout(resolve, answerMs, {
+    kind: "unknown",
+    providerReason: `no answer within ${answerMs / 1_000} s`,
+  } satisfies Outcome);
+  try {
+    return await Promise.race([answer, promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+};
+
+const view = (outcome: Outcome): TestedPush => {
+  if (outcome.kind === "accepted")
+    return {
+      result: "accepted",
+      ...(outcome.providerId === undefined ? {} : { provider_id: outcome.providerId }),
+      detail:
+        "The provider accepted the push. If the device does not show it, check the app's permission and its network.",
+    };
+  const said = outcome.providerReason === "" ? {} : { provider_reason: outcome.providerReason };
+  switch (outcome.kind) {
+    case "unregistered":
+      return {
+        result: "token-refused",
+        ...said,
+        detail: "The provider says that this token is no longer valid: use a new one.",
+      };
+    case "rejected": {
+      const result = outcome.foreign || outcome.reason === "token-invalid" ? "token-refused" : "message-refused";
+      return { result, ...said, detail: deliveryReasons[outcome.reason] };
+    }
+    case "misconfigured":
+      return {
+        result: "credential-refused",
+        ...said,
+        detail: "The provider refuses the project's credential: check key, ids and environment of its settings.",
+      };
+    case "deferred":
+      return outcome.problem
+        ? { result: "not-reached", ...said, detail: outcome.problem.detail }
+        : { result: "try-later", ...said, detail: "The provider cannot take the push now. Try again in a minute." };
+    case "unknown":
+      return {
+        result: "no-answer",
+        ...said,
+        detail:
+          "The push was sent and no answer came: it may have arrived. Check the network between dispatch and the provider.",
+      };
+  }
+};
