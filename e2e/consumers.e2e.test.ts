@@ -52,7 +52,7 @@ const event = (id: string, type = "notification.opened", body: unknown = { proje
   hands.publish(`push.evt.v1.${projectId}.${type}`, typeof body === "string" ? body : JSON.stringify(body), {
     "Nats-Msg-Id": randomUUID(),
     "ce-id": id,
-    "ce-type": `herald.${type}.v1`,
+    "ce-type": `io.herald.${type}.v1`,
     "ce-time": new Date().toISOString(),
   });
 
@@ -102,9 +102,9 @@ describe.each(examples)("the example in $language", ({ language, command, file }
       timeoutMs: 30_000,
     });
     expect(printed).toMatchObject([
-      { what: "opened", type: "herald.notification.opened.v1", data: { later: { added: true } } },
+      { what: "opened", type: "io.herald.notification.opened.v1", data: { later: { added: true } } },
       { what: "opened" },
-      { what: "kept", type: "herald.notification.snoozed.v1", data: { until: "tomorrow" } },
+      { what: "kept", type: "io.herald.notification.snoozed.v1", data: { until: "tomorrow" } },
       { what: "opened", data: "no JSON" },
     ]);
     running?.kill("SIGTERM");

@@ -91,21 +91,21 @@ describe("opens", () => {
     const [event] = events;
     expect(event?.headers).toMatchObject({
       "ce-specversion": "1.0",
-      "ce-type": "herald.notification.opened.v1",
+      "ce-type": "io.herald.notification.opened.v1",
       "ce-source": `/projects/${project.id}`,
       traceparent: expect.stringMatching(/^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$/),
     });
     const told = await eventually(() => {
-      const mine = opens().filter((one) => one.notificationId === id);
+      const mine = opens().filter((one) => one.notification_id === id);
       expect(mine).toHaveLength(1);
       return mine[0];
     });
     expect(told).toMatchObject({
       id: event?.headers["ce-id"],
-      type: "herald.notification.opened.v1",
-      projectId: project.id,
-      deviceId: first.id,
-      openedAt: rows.find(({ device_id }) => device_id === first.id)?.opened_at,
+      type: "io.herald.notification.opened.v1",
+      project_id: project.id,
+      device_id: first.id,
+      at: rows.find(({ device_id }) => device_id === first.id)?.opened_at,
     });
   });
 

@@ -66,7 +66,7 @@ test.each([
 
   const [ping] = await follow("Try it", { ...named, message: "unknown-yet" });
   const message = ping.data.id;
-  await eventually(() => expect(printed).toContain("webhook.ping"), { timeoutMs: 20_000 });
+  await eventually(() => expect(printed).toContain("io.herald.webhook.ping.v1"), { timeoutMs: 20_000 });
 
   const { id } = await project.send({ title: "Hello", targets: ["all"] });
   await project.final(id);
@@ -107,7 +107,9 @@ test("the page's way without a URL shows the same", async () => {
       // curl ends with 28 when its time is over, which the stream by itself never is.
       const shell = `curl() { command curl --max-time 3 "$@" || [ $? = 28 ]; }\n${command}`;
       const { stdout } = await run("sh", ["-e", "-c", shell], { env });
-      expect(stdout).toMatch(new RegExp(`^id: \\d+\\ndata: \\{.*"type":"notification.completed".*${id}.*\\}$`, "m"));
+      expect(stdout).toMatch(
+        new RegExp(`^id: \\d+\\ndata: \\{.*"type":"io.herald.notification.completed.v1".*${id}.*\\}$`, "m"),
+      );
     },
     { timeoutMs: 20_000 },
   );

@@ -14,7 +14,7 @@ const hanging = 2;
 const moody = (): Mood => {
   const paths = new Map<string, { posted: number; hung: number }>();
   return ({ event, path, before }) => {
-    if (event.type === "webhook.ping" || before > 0) return 204;
+    if (event.type === "io.herald.webhook.ping.v1" || before > 0) return 204;
     const { posted, hung } = paths.get(path) ?? { posted: 0, hung: 0 };
     const hangs = posted % 5 === 2 && hung < hanging;
     paths.set(path, { posted: posted + 1, hung: hung + Number(hangs) });
@@ -106,7 +106,7 @@ test("a receiver that fails, hangs and recovers sees every event, whatever is ki
   for (const one of [project, other]) {
     for (const { event, genuine } of receivedOf(one)) {
       expect(genuine).toBe(true);
-      expect(event.data.projectId).toBe(one.id);
+      expect(event.data.project_id).toBe(one.id);
     }
   }
   // What came again is the same message.

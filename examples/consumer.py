@@ -1,7 +1,7 @@
 """Reads Herald's events with nats-py and nothing but NATS credentials. Copy it: it depends on nothing of Herald's.
 
     pip install nats-py==2.16.0
-    npm run -s consumer -- add warehouse --project prj_... --event notification.opened > warehouse.env
+    npm run -s consumer -- add warehouse --project prj_... --event io.herald.notification.opened.v1 > warehouse.env
     set -a; . ./warehouse.env; python3 examples/consumer.py
 
 - It resumes where it stopped, because the durable remembers what was acknowledged; run several and they share the work.
@@ -51,7 +51,7 @@ def show(what, event):
 
 
 # What to do with the types that you know. Each may find fields that it does not know.
-HANDLERS = {"herald.notification.opened.v1": lambda event: show("opened", event)}
+HANDLERS = {"io.herald.notification.opened.v1": lambda event: show("opened", event)}
 
 
 async def main():

@@ -1,7 +1,7 @@
 /**
  * Reads Herald's events, with nothing but NATS credentials. Copy it: it depends on nothing of Herald's.
  *
- *   npm run -s consumer -- add warehouse --project prj_… --event notification.opened > warehouse.env
+ *   npm run -s consumer -- add warehouse --project prj_… --event io.herald.notification.opened.v1 > warehouse.env
  *   node --env-file=warehouse.env examples/consumer.ts
  *
  * - It resumes where it stopped, because the durable remembers what was acknowledged; run several and they share the work.
@@ -52,7 +52,7 @@ const json = (text: string): unknown => {
 
 /** What to do with the types that you know. Each may find fields that it does not know. */
 const handlers: Record<string, (event: Event) => void> = {
-  "herald.notification.opened.v1": (event) => print("opened", event),
+  "io.herald.notification.opened.v1": (event) => print("opened", event),
 };
 const print = (what: string, event: Event) => console.log(JSON.stringify({ what, ...event }));
 

@@ -8,14 +8,31 @@ const run = promisify(execFile);
 const root = join(import.meta.dirname, "../..");
 const git = async (...args: string[]) => (await run("git", ["-C", root, ...args])).stdout.trim();
 
+const fixtures = "packages/contracts/fixtures";
+
+/** A commit that rewrites golden examples breaks with every version before it: the oldest that can run beside this one is itself. */
+const beforeLastMessage = async (): Promise<string> => {
+  const last = await git("log", "-1", "--format=%H", "--", fixtures);
+  const rewritten = await git(
+    "diff-tree",
+    "-r",
+    "--no-commit-id",
+    "--name-only",
+    "--diff-filter=M",
+    last,
+    "--",
+    fixtures,
+  );
+  return rewritten === "" ? `${last}^` : last;
+};
+
 /**
  * Herald as it was at a commit, in this folder, with this tree's dependencies: by default before the last message that was
  * added to the golden examples. Throws NotHere where there is no history to take it from.
  */
 export async function olderTree(folder: string, asked?: string): Promise<{ tree: string; commit: string }> {
   const commit = await (async () => {
-    const last = asked ?? `${await git("log", "-1", "--format=%H", "--", "packages/contracts/fixtures")}^`;
-    return git("rev-parse", "--verify", `${last}^{commit}`);
+    return git("rev-parse", "--verify", `${asked ?? (await beforeLastMessage())}^{commit}`);
   })().catch(() => {
     throw new NotHere("there is no older commit in this copy");
   });

@@ -51,10 +51,10 @@ function compareDeliveries(
 ): string[] {
   const published = new Map<string, string[]>();
   const add = (key: string, status: string) => published.set(key, [...(published.get(key) ?? []), status]);
-  for (const { notificationId, devices } of accepted)
+  for (const { notification_id: notificationId, devices } of accepted)
     for (const id of devices) add(deliveryKey(notificationId, id), "accepted");
-  for (const { notificationId, failures } of failed)
-    for (const { deviceId, status } of failures) add(deliveryKey(notificationId, deviceId), status);
+  for (const { notification_id: notificationId, failures } of failed)
+    for (const { device_id: deviceId, status } of failures) add(deliveryKey(notificationId, deviceId), status);
   const problems: string[] = [];
   for (const [key, { status }] of ledger)
     if (status !== "pending" && published.get(key)?.join() !== status)
@@ -63,7 +63,7 @@ function compareDeliveries(
 }
 
 function compareOpens(ledger: Ledger, opens: readonly DataOf<typeof NotificationOpenedV1>[]): string[] {
-  const published = opens.map(({ notificationId, deviceId }) => deliveryKey(notificationId, deviceId));
+  const published = opens.map(({ notification_id, device_id }) => deliveryKey(notification_id, device_id));
   const twice = published
     .filter((key, index) => published.indexOf(key) !== index)
     .map((key) => `${key}: opened was published twice`);
@@ -75,12 +75,12 @@ function compareOpens(ledger: Ledger, opens: readonly DataOf<typeof Notification
   return [...twice, ...missing];
 }
 
-type End = { notificationId: string; counts: Record<string, number> };
+type End = { notification_id: string; counts: Record<string, number> };
 
 /** Every notification's end is published once, with its counts. */
 function compareEnds(final: readonly Notification[], ends: readonly End[]): string[] {
   return final.flatMap(({ id, counts }) => {
-    const published = ends.filter(({ notificationId }) => notificationId === id);
+    const published = ends.filter(({ notification_id }) => notification_id === id);
     if (published.length !== 1) return [`${id}: its end was published ${published.length} times`];
     const { devices, accepted, failed, expired, cancelled, skipped } = counts;
     const expected = { devices, accepted, failed, expired, cancelled, skipped };

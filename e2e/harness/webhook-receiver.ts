@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 export type ReceivedEvent = {
   readonly id: string;
   readonly type: string;
-  readonly data: { readonly projectId: string };
+  readonly data: { readonly project_id: string };
 };
 type Received = {
   readonly event: ReceivedEvent;

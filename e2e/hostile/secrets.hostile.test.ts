@@ -24,7 +24,7 @@ let collector: Collector;
 let receiver: WebhookReceiver;
 beforeAll(async () => {
   collector = await startCollector();
-  receiver = await startWebhookReceiver(({ event }) => (event.type === "webhook.ping" ? 500 : 204));
+  receiver = await startWebhookReceiver(({ event }) => (event.type === "io.herald.webhook.ping.v1" ? 500 : 204));
   system = await startSystem({
     env: {
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,

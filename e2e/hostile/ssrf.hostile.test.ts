@@ -108,7 +108,8 @@ test("Web Push subscriptions and webhooks that lead inside, by address, by name 
           200,
         );
         const pings = body.data.filter(
-          ({ type, attempts }: { type: string; attempts: number }) => type === "webhook.ping" && attempts === 0,
+          ({ type, attempts }: { type: string; attempts: number }) =>
+            type === "io.herald.webhook.ping.v1" && attempts === 0,
         );
         expect(pings).toEqual([]);
       }

@@ -1,4 +1,4 @@
-import { type EventMessage, eventTypeOf, headerNames, type ProjectId } from "@herald/contracts";
+import { type EventMessage, eventSubject, eventTypeOf, headerNames, type ProjectId } from "@herald/contracts";
 import { notConnected, toBusError } from "./bus-error.ts";
 import { type Bus, connectionOf } from "./connect.ts";
 import { directRead, type Stored } from "./direct-read.ts";
@@ -14,7 +14,7 @@ const bytesAtATime = 256 * 1_024;
 
 const subjectOf = (projectId: ProjectId, types: ReadonlySet<string> | undefined): string => {
   const [only] = types?.size === 1 ? types : [];
-  return `push.evt.v1.${projectId}.${only ?? ">"}`;
+  return eventSubject(projectId, only);
 };
 
 const toEvent = ({ subject, headers, body, storedAt }: Stored, type: string): EventMessage | undefined => {

@@ -56,7 +56,8 @@ export type Step = (job: Job, next: () => Promise<Verdict>) => Promise<Verdict>;
 /** The project of a message, for the log: an id, never what a stranger wrote in its place. */
 export const projectOf = ({ parsed }: Pick<Task, "parsed">): string | undefined => {
   if (!parsed.ok || typeof parsed.data !== "object" || parsed.data === null) return undefined;
-  return "projectId" in parsed.data ? ProjectId.safeParse(parsed.data.projectId).data : undefined;
+  const { projectId, project_id = projectId } = parsed.data as { projectId?: unknown; project_id?: unknown };
+  return ProjectId.safeParse(project_id).data;
 };
 
 export const deliveryOf = (handler: Handler, { received, parsed }: Task, place: Place): Delivery<unknown> => ({

@@ -33,7 +33,7 @@ export const publishEvents = async (bus: Bus, facts: readonly OutboxEvent[]): Pr
 /** An event as the bus carries it. */
 export const messageOf = (event: OutboxEvent, replay?: string): Outgoing => {
   const contract = events[event.event] as unknown as EventContract;
-  const { projectId } = event.data as { projectId: string };
+  const { project_id } = event.data;
   return {
     contract,
     data: event.data,
@@ -41,7 +41,7 @@ export const messageOf = (event: OutboxEvent, replay?: string): Outgoing => {
     headers: {
       [headerNames.ceSpecVersion]: "1.0",
       [headerNames.ceId]: event.id,
-      [headerNames.ceSource]: `/projects/${projectId}`,
+      [headerNames.ceSource]: `/projects/${project_id}`,
       [headerNames.ceType]: contract.ceType,
       [headerNames.ceTime]: event.at.toISOString(),
       [headerNames.ceSubject]: event.subject,

@@ -64,7 +64,7 @@ const weigh = async (connection: Connection): Promise<Held[]> => {
     const { projectId, type } = eventTypeOf(subject) ?? {};
     if (projectId === undefined || type === undefined) continue;
     const bytes = index < maxWeighed ? await meanBytes(connection, subject, state, mean) : mean;
-    held.push({ subject, project: projectId, messages, bytes, spare: /^(?:device|topic)\./.test(type) });
+    held.push({ subject, project: projectId, messages, bytes, spare: /^io\.herald\.(?:device|topic)\./.test(type) });
   }
   // What all of it takes is known, whatever the disk adds to each.
   const scale = state.bytes / held.reduce((sum, { messages, bytes }) => sum + messages * bytes, 0);

@@ -13,9 +13,9 @@ afterAll(() => system.stop());
 
 const topicCreated = async (topic: string, projectId = newProjectId(new Date())) => {
   const at = new Date();
-  const data = { projectId, topicId: newTopicId(at), topic, at: at.toISOString() };
+  const data = { project_id: projectId, topic_id: newTopicId(at), topic, at: at.toISOString() };
   const id = `${projectId}/${topic}`; // its own in every test: the stream remembers ids past a reset
-  await publishEvent(system.bus, { id, event: "TopicCreatedV1", subject: data.topicId, at, data });
+  await publishEvent(system.bus, { id, event: "TopicCreatedV1", subject: data.topic_id, at, data });
 };
 
 test("a project's events are read in their order, a part at a time", async () => {
@@ -42,9 +42,13 @@ test("what is not wanted or is no JSON keeps its place, without an event", async
   const { first } = await eventBounds(system.bus);
   const shown = async (types?: ReadonlySet<string>) =>
     (await readEvents(system.bus, projectId, { from: first, types })).map(({ event }) => event?.type);
-  expect(await shown()).toEqual(["topic.created", undefined, "topic.merged"]);
-  expect(await shown(new Set(["topic.merged", "topic.deleted"]))).toEqual([undefined, undefined, "topic.merged"]);
-  expect(await shown(new Set(["topic.merged"]))).toEqual(["topic.merged"]);
+  expect(await shown()).toEqual(["io.herald.topic.created.v1", undefined, "io.herald.topic.merged.v1"]);
+  expect(await shown(new Set(["io.herald.topic.merged.v1", "io.herald.topic.deleted.v1"]))).toEqual([
+    undefined,
+    undefined,
+    "io.herald.topic.merged.v1",
+  ]);
+  expect(await shown(new Set(["io.herald.topic.merged.v1"]))).toEqual(["io.herald.topic.merged.v1"]);
 });
 
 test("the bounds tell what is kept, and a time leads to the first event since", async () => {

@@ -64,7 +64,7 @@ test("events are the CloudEvents that they are alone", async () => {
       event: "NotificationAcceptedV1",
       subject: notificationId,
       at: new Date(),
-      data: { projectId, notificationId, at: isoIn(0) },
+      data: { project_id: projectId, notification_id: notificationId, at: isoIn(0) },
     };
   });
   await Promise.all(events.map((event) => publish(event)));

@@ -190,7 +190,7 @@ describe("publishEvent", () => {
       event: "NotificationOpenedV1",
       subject: notificationId,
       at,
-      data: { projectId, notificationId, deviceId, openedAt: at.toISOString() },
+      data: { project_id: projectId, notification_id: notificationId, device_id: deviceId, at: at.toISOString() },
     } as const;
   };
 
@@ -198,15 +198,15 @@ describe("publishEvent", () => {
     const event = opened();
     await publishEvent(t.bus, event);
     const [stored] = await readStream(t, "PUSH_EVENTS");
-    expect(stored?.subject).toBe(`push.evt.v1.${event.data.projectId}.notification.opened`);
+    expect(stored?.subject).toBe(`push.evt.v1.${event.data.project_id}.notification.opened`);
     expect(stored?.json()).toEqual(event.data);
     expect(headersOf(stored)).toMatchObject({
       "ce-id": [event.id],
-      "ce-source": [`/projects/${event.data.projectId}`],
+      "ce-source": [`/projects/${event.data.project_id}`],
       "ce-specversion": ["1.0"],
       "ce-subject": [event.subject],
       "ce-time": ["2030-01-31T09:00:00.000Z"],
-      "ce-type": ["herald.notification.opened.v1"],
+      "ce-type": ["io.herald.notification.opened.v1"],
       "content-type": ["application/json"],
       "Nats-Msg-Id": [event.id],
     });
@@ -238,7 +238,7 @@ describe("publishEvent", () => {
       ...headersOf(alone),
       "Nats-Msg-Id": [id],
       "ce-id": [id],
-      "ce-source": [`/projects/${data.projectId}`],
+      "ce-source": [`/projects/${data.project_id}`],
       "ce-subject": [subject],
       "ce-time": [at.toISOString()],
     });

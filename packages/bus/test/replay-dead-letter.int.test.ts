@@ -126,7 +126,7 @@ describe("a replay", () => {
       }),
     );
     const at = new Date();
-    const event = { projectId, at: at.toISOString() };
+    const event = { project_id: projectId, at: at.toISOString() };
     await publishEvent(t.bus, { id: "fact-1", event: "ProjectDeletedV1", subject: projectId, at, data: event });
     const [letter] = await lettersBecome(1);
     expect(letter).toMatchObject({ durable, message: "ProjectDeletedV1", project_id: projectId });

@@ -27,13 +27,18 @@ const at = new Date("2030-01-01T00:00:00Z");
 let made = 0;
 const updated = (projectId: ProjectId): OutboxEvent => {
   const deviceId = newDeviceId(at);
-  const data = { projectId, deviceId, changed: ["metadata", `n${made}`], at: at.toISOString() };
+  const data = { project_id: projectId, device_id: deviceId, changed: ["metadata", `n${made}`], at: at.toISOString() };
   return { id: `update-${made++}`, event: "DeviceUpdatedV1", subject: deviceId, at, data };
 };
 const delivered = (projectId: ProjectId, devices = 1): OutboxEvent => {
   const notificationId = newNotificationId(at);
   const data = {
-    ...{ projectId, notificationId, at: at.toISOString(), batchId: `${notificationId}/0/0` },
+    ...{
+      project_id: projectId,
+      notification_id: notificationId,
+      at: at.toISOString(),
+      batch_id: `${notificationId}/0/0`,
+    },
     ...{ platform: "ios" as const, devices: Array.from({ length: devices }, () => newDeviceId(at)) },
   };
   return { id: `delivery-${made++}`, event: "DeliveryAcceptedV1", subject: notificationId, at, data };

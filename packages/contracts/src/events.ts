@@ -7,11 +7,11 @@ import { UserId } from "./users.ts";
 
 /** A fact on `PUSH_EVENTS`: CloudEvents 1.0 in binary mode, so this is its data and the rest is headers. */
 export type EventContract<Schema extends z.ZodType = z.ZodType> = MessageContract<Schema> & {
-  /** CloudEvents type, such as `herald.notification.opened.v1`. */
+  /** CloudEvents type, such as `io.herald.notification.opened.v1`. */
   readonly ceType: string;
 };
 
-const defineEvent = <Schema extends z.ZodType<{ projectId: string }>>(
+const defineEvent = <Schema extends z.ZodType<{ project_id: string }>>(
   name: string,
   entity: string,
   verb: string,
@@ -20,22 +20,22 @@ const defineEvent = <Schema extends z.ZodType<{ projectId: string }>>(
 ): EventContract<Schema> => ({
   ...(defineMessage(
     name,
-    `push.evt.v1.:projectId.${entity}.${verb}`,
+    `push.evt.v1.:project_id.${entity}.${verb}`,
     schema as never,
     isPlain as never,
   ) as unknown as MessageContract<Schema>),
-  ceType: `herald.${entity}.${verb}.v1`,
+  ceType: `io.herald.${entity}.${verb}.v1`,
 });
 
 const time = z.iso.datetime();
-const device = { projectId: ProjectId, deviceId: DeviceId };
+const device = { project_id: ProjectId, device_id: DeviceId };
 const hash = z.string().regex(/^[0-9a-f]{64}$/);
 
 export const DeviceRegisteredV1 = defineEvent(
   "DeviceRegisteredV1",
   "device",
   "registered",
-  z.object({ ...device, platform: Platform, tokenHash: hash, at: time }),
+  z.object({ ...device, platform: Platform, token_hash: hash, at: time }),
 );
 export const DeviceUpdatedV1 = defineEvent(
   "DeviceUpdatedV1",
@@ -55,15 +55,15 @@ export const DeviceDeactivatedV1 = defineEvent(
 );
 export const DeviceDeletedV1 = defineEvent("DeviceDeletedV1", "device", "deleted", z.object({ ...device, at: time }));
 
-const subscription = z.object({ ...device, topicId: TopicId, topic: z.string(), at: time });
+const subscription = z.object({ ...device, topic_id: TopicId, topic: z.string(), at: time });
 export const DeviceSubscribedV1 = defineEvent("DeviceSubscribedV1", "device", "subscribed", subscription);
 export const DeviceUnsubscribedV1 = defineEvent("DeviceUnsubscribedV1", "device", "unsubscribed", subscription);
 
-const topic = z.object({ projectId: ProjectId, topicId: TopicId, topic: z.string(), at: time });
+const topic = z.object({ project_id: ProjectId, topic_id: TopicId, topic: z.string(), at: time });
 export const TopicCreatedV1 = defineEvent("TopicCreatedV1", "topic", "created", topic);
 export const TopicDeletedV1 = defineEvent("TopicDeletedV1", "topic", "deleted", topic);
 
-const notification = { projectId: ProjectId, notificationId: NotificationId, at: time };
+const notification = { project_id: ProjectId, notification_id: NotificationId, at: time };
 const count = z.number().int().min(0);
 /** Ones without `skipped` are from before there was any. */
 const totals = z.object({
@@ -81,7 +81,7 @@ export const NotificationAcceptedV1 = defineEvent(
   "accepted",
   z.object({
     ...notification,
-    sendAt: time.optional(),
+    send_at: time.optional(),
     topics: z.array(z.string()).optional().meta({ description: "Names of the topics among its targets; absent: none" }),
     users: z.array(z.string()).optional().meta({ description: "The users among its targets; absent: none" }),
   }),
@@ -111,16 +111,16 @@ export const NotificationOpenedV1 = defineEvent(
   "notification",
   "opened",
   z.object({
-    projectId: ProjectId,
-    notificationId: NotificationId,
-    deviceId: DeviceId,
+    project_id: ProjectId,
+    notification_id: NotificationId,
+    device_id: DeviceId,
     platform: Platform.optional().meta({ description: "Absent for pushes from before open tokens said it" }),
-    userId: z.string().optional().meta({ description: "Whose the device was when it was sent to; absent: nobody's" }),
-    openedAt: time,
+    user_id: z.string().optional().meta({ description: "Whose the device was when it was sent to; absent: nobody's" }),
+    at: time,
   }),
 );
 
-const batch = { ...notification, batchId: z.string(), platform: Platform };
+const batch = { ...notification, batch_id: z.string(), platform: Platform };
 const accepted = z.object({
   ...batch,
   devices: z.array(DeviceId),
@@ -146,17 +146,17 @@ export const DeliveryFailedV1 = defineEvent(
     ...batch,
     failures: z.array(
       z.object({
-        deviceId: DeviceId,
-        userId: z.string().optional().meta({ description: "Whose the device is; absent: nobody's" }),
+        device_id: DeviceId,
+        user_id: z.string().optional().meta({ description: "Whose the device is; absent: nobody's" }),
         status: z.enum(["failed", "expired", "cancelled", "skipped"]),
         reason: z.string().meta({ description: "A slug of the table of delivery reasons" }),
-        providerReason: z.string().optional(),
+        provider_reason: z.string().optional(),
       }),
     ),
     unregistered: z.array(
       z.object({
-        deviceId: DeviceId,
-        tokenHash: hash,
+        device_id: DeviceId,
+        token_hash: hash,
         /** The provider's time of the verdict, else the start of the attempt: only an older registration is retired. */
         at: time,
       }),
@@ -164,12 +164,12 @@ export const DeliveryFailedV1 = defineEvent(
   }),
 );
 
-const provider = z.object({ projectId: ProjectId, provider: Provider, at: time });
+const provider = z.object({ project_id: ProjectId, provider: Provider, at: time });
 export const ProviderPausedV1 = defineEvent(
   "ProviderPausedV1",
   "provider",
   "paused",
-  provider.extend({ reason: z.string(), providerReason: z.string() }),
+  provider.extend({ reason: z.string(), provider_reason: z.string() }),
 );
 export const ProviderResumedV1 = defineEvent("ProviderResumedV1", "provider", "resumed", provider);
 
@@ -179,10 +179,10 @@ export const WebhookDisabledV1 = defineEvent(
   "webhook",
   "disabled",
   z.object({
-    projectId: ProjectId,
-    webhookId: WebhookId,
+    project_id: ProjectId,
+    webhook_id: WebhookId,
     reason: z.enum(["failing", "gone"]),
-    failingSince: time.optional(),
+    failing_since: time.optional(),
     at: time,
   }),
 );
@@ -192,14 +192,14 @@ export const UserErasedV1 = defineEvent(
   "UserErasedV1",
   "user",
   "erased",
-  z.object({ projectId: ProjectId, userId: UserId, at: time }),
+  z.object({ project_id: ProjectId, user_id: UserId, at: time }),
 );
 
 export const ProjectDeletedV1 = defineEvent(
   "ProjectDeletedV1",
   "project",
   "deleted",
-  z.object({ projectId: ProjectId, at: time }),
+  z.object({ project_id: ProjectId, at: time }),
 );
 
 /** Every event there is, by the name that outboxes store. */

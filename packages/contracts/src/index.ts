@@ -93,7 +93,7 @@ export {
   User,
   UserErasure,
 } from "./http/v1/devices.ts";
-export { EventMessage, EventsQuery, EventType, eventTypeOf } from "./http/v1/events.ts";
+export { EventMessage, EventsQuery, EventType, eventSubject, eventTypeOf } from "./http/v1/events.ts";
 export {
   CreateIdentityKey,
   defaultProtectedMetadata,

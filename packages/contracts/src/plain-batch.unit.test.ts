@@ -68,8 +68,14 @@ describe("a plain batch", () => {
   });
 
   test("may be an event about devices, which are ids", () => {
-    const { lane: _, ...facts } = batch;
-    const event = { ...facts, at: now.toISOString(), devices: [device.id] };
+    const event = {
+      project_id: batch.projectId,
+      notification_id: batch.notificationId,
+      batch_id: batch.batchId,
+      platform: batch.platform,
+      at: now.toISOString(),
+      devices: [device.id],
+    };
     expect(DeliveryAcceptedV1.isPlain?.(event)).toBe(true);
     expect(DeliveryAcceptedV1.schema.parse(event)).toEqual(event);
     for (const wrong of [{ devices: [batch.projectId] }, { more: 1 }, { at: "now" }, { devices: undefined }])

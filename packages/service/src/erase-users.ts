@@ -28,7 +28,7 @@ export const eraseUser = (durable: DurableName, { erasures, erase }: Parts): Han
     durable, // renaming a durable replays its stream
     message: UserErasedV1,
     concurrency: 1, // a pass reads much
-    async handle({ data: { projectId, userId, at } }) {
+    async handle({ data: { project_id: projectId, user_id: userId, at } }) {
       const erasure = { projectId, key: userKey(projectId, userId), at: new Date(at) };
       await erasures.put(erasure, new Date(at));
       await erase(erasure);

@@ -108,7 +108,7 @@ const count = async (projectId: string, notificationId: string) => {
   const { counts } = await sendRequest(bus, CountOpens, { projectId, notificationIds: [notificationId] } as never);
   return counts[notificationId];
 };
-const heardOf = (notificationId: string) => heard.filter(({ data }) => data.notificationId === notificationId);
+const heardOf = (notificationId: string) => heard.filter(({ data }) => data.notification_id === notificationId);
 
 describe("an open", () => {
   test("is stored, counted, and told to the consumers of events", async () => {
@@ -118,10 +118,15 @@ describe("an open", () => {
     await eventually(() => expect(heardOf(notificationId)).toHaveLength(3));
     const [open] = opens;
     if (open === undefined) throw new Error("no open");
-    const told = heardOf(notificationId).find(({ data }) => data.deviceId === open.deviceId);
+    const told = heardOf(notificationId).find(({ data }) => data.device_id === open.deviceId);
     expect(told).toEqual({
       id: openedEvent({ ...open, projectId, openedAt: new Date(open.openedAt) }).id,
-      data: { projectId, ...open },
+      data: {
+        project_id: projectId,
+        notification_id: notificationId,
+        device_id: open.deviceId,
+        at: open.openedAt,
+      },
     });
     const asked = { projectId, notificationId, deviceIds: [open.deviceId, newDeviceId(now())] };
     expect(await sendRequest(bus, OpensOfDevices, asked)).toEqual({ openedAt: { [open.deviceId]: open.openedAt } });
@@ -218,7 +223,7 @@ test("a deleted project's opens go with it, and no other's", async () => {
   await eventually(async () => expect(await count(stays.projectId, stays.notificationId)).toBe(2));
   await eventually(async () => expect(await count(gone.projectId, gone.notificationId)).toBe(3));
   const at = now().toISOString();
-  await publish(bus, ProjectDeletedV1, { projectId: gone.projectId, at }, { id: "gone" });
+  await publish(bus, ProjectDeletedV1, { project_id: gone.projectId, at }, { id: "gone" });
   await eventually(async () => expect(await count(gone.projectId, gone.notificationId)).toBe(0));
   expect(await count(stays.projectId, stays.notificationId)).toBe(2);
 });

@@ -43,6 +43,11 @@ const device = () => newDeviceId(acceptedAt);
 const devices = (count: number) => Array.from({ length: count }, device);
 export const sample = (at = acceptedAt) => ({ projectId: newProjectId(at), notificationId: newNotificationId(at) });
 export type Subject = ReturnType<typeof sample>;
+/** A notification as events name it. */
+export const idsOf = ({ projectId, notificationId }: Subject) => ({
+  project_id: projectId,
+  notification_id: notificationId,
+});
 let messages = 0;
 /** Another one for each message. */
 export const messageId = () => ({ id: `m${messages++}` });
@@ -54,11 +59,18 @@ export const accept = (
   platform: Platform = "ios",
 ): DataOf<typeof DeliveryAcceptedV1> => {
   const batchId = `${notificationId}/0/${messages++}`;
-  return { projectId, notificationId, at, batchId, platform, devices: devices(count) };
+  return {
+    project_id: projectId,
+    notification_id: notificationId,
+    at,
+    batch_id: batchId,
+    platform,
+    devices: devices(count),
+  };
 };
 export const fail = (of: Subject, at: string, reasons: readonly string[]): DataOf<typeof DeliveryFailedV1> => {
   const { devices: _, ...facts } = accept(of, at, 0);
-  const failures = reasons.map((reason) => ({ deviceId: device(), status: "failed" as const, reason }));
+  const failures = reasons.map((reason) => ({ device_id: device(), status: "failed" as const, reason }));
   return { ...facts, failures, unregistered: [] };
 };
 export const opensAt = (

@@ -119,7 +119,7 @@ test(
         );
       const expected = [one, other].map((of) => {
         const opened = wanted(of);
-        const sent = batches.filter(({ projectId }) => projectId === of.projectId).length * 150;
+        const sent = batches.filter(({ project_id }) => project_id === of.projectId).length * 150;
         const byPlatform = platforms.map((platform) => opened.filter((open) => open.platform === platform).length);
         return { sent, opened: opened.length, byPlatform, counted: opened.length };
       });

@@ -17,6 +17,7 @@ import {
   accept,
   fail,
   messageId as id,
+  idsOf,
   log,
   opensAt,
   type Subject,
@@ -57,7 +58,12 @@ test("a rebuild gives the same figures, of every platform, twice over, and what 
   const opened = opensAt(one, ["2030-03-30T12:30:00Z", "2030-03-30T13:30:00Z"], "android");
   const accepted = accept(one, "2030-03-30T12:00:00Z", 4);
   const sendAt = "2030-03-30T12:29:00Z";
-  await publish(t.bus, NotificationAcceptedV1, { ...one, at: "2030-03-30T12:00:00Z", sendAt, topics: ["news"] }, id());
+  await publish(
+    t.bus,
+    NotificationAcceptedV1,
+    { ...idsOf(one), at: "2030-03-30T12:00:00Z", send_at: sendAt, topics: ["news"] },
+    id(),
+  );
   await eventually(async () => {
     expect(await t.stores().notices.sendTimes([one.notificationId])).toHaveProperty("size", 1);
   });

@@ -22,6 +22,7 @@ import {
   acceptedAt,
   fail,
   messageId as id,
+  idsOf,
   opensAt,
   sample,
   startAnalyticsTest,
@@ -100,8 +101,8 @@ describe("statistics", () => {
     await publish(t.bus, DeliveryAcceptedV1, accept(one, at, 3), id());
     await publish(t.bus, DeliveryAcceptedV1, accept(other, at, 4), id());
     await eventually(async () => expect((await t.totals(one.projectId)).sent).toBe(7));
-    await publish(t.bus, NotificationAcceptedV1, { ...one, at, topics: ["news", "sport"] }, id());
-    await publish(t.bus, NotificationAcceptedV1, { ...other, at }, id());
+    await publish(t.bus, NotificationAcceptedV1, { ...idsOf(one), at, topics: ["news", "sport"] }, id());
+    await publish(t.bus, NotificationAcceptedV1, { ...idsOf(other), at }, id());
     await eventually(async () => expect((await t.totals(one.projectId, { topic: "news" })).sent).toBe(3));
     expect((await t.totals(one.projectId, { topic: "other" })).sent).toBe(0);
     expect((await t.totals(newProjectId(acceptedAt), { topic: "news" })).sent).toBe(0);
@@ -115,7 +116,7 @@ describe("statistics", () => {
     const again = { ...opened, opens: opened.opens.map((open) => ({ ...open, openedAt: "2030-03-30T18:00:00Z" })) };
     const poison = { ...DeliveryAcceptedV1, schema: { parse: (data: unknown) => data } } as never;
     await publish(t.bus, OpenGroupV1, opened, id());
-    await publish(t.bus, poison as typeof DeliveryAcceptedV1, { projectId: one.projectId } as never, id());
+    await publish(t.bus, poison as typeof DeliveryAcceptedV1, { project_id: one.projectId } as never, id());
     for (let round = 0; round < 3; round++) {
       await publish(t.bus, DeliveryFailedV1, failed, id());
       await publish(t.bus, OpenGroupV1, opened, id());
@@ -144,7 +145,7 @@ describe("statistics", () => {
     for (const one of [gone, stays])
       await publish(t.bus, DeliveryAcceptedV1, accept(one, "2030-03-30T12:00:00Z", 2), id());
     for (const one of [gone, stays]) await eventually(async () => expect((await t.totals(one.projectId)).sent).toBe(2));
-    await publish(t.bus, ProjectDeletedV1, { projectId: gone.projectId, at: "2030-03-31T00:00:00Z" }, id());
+    await publish(t.bus, ProjectDeletedV1, { project_id: gone.projectId, at: "2030-03-31T00:00:00Z" }, id());
     await eventually(async () => expect((await t.totals(gone.projectId)).sent).toBe(0));
     expect((await t.totals(stays.projectId)).sent).toBe(2);
   });

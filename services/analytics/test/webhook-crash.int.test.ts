@@ -62,7 +62,7 @@ test("killed again and again while events come, it loses none and invents none",
     for (let each = 0; each < burst; each++) {
       const id = `event-${ids.length}`;
       ids.push(id);
-      const data = { projectId, topicId: newTopicId(now), topic: id, at: now.toISOString() };
+      const data = { project_id: projectId, topic_id: newTopicId(now), topic: id, at: now.toISOString() };
       const event: OutboxEvent<"TopicCreatedV1"> = { id, event: "TopicCreatedV1", subject: id, at: new Date(), data };
       await publishEvent(bus, event);
     }

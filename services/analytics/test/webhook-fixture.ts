@@ -111,11 +111,15 @@ export const startWebhookTest = async (
     publish,
     /** Some fact of a project; gives its id. */
     topicCreated: (projectId: ProjectId, topic = "news", id?: string) =>
-      publish("TopicCreatedV1", { projectId, topicId: newTopicId(now()), topic, at: now().toISOString() }, id),
+      publish(
+        "TopicCreatedV1",
+        { project_id: projectId, topic_id: newTopicId(now()), topic, at: now().toISOString() },
+        id,
+      ),
     cancelled: (projectId: ProjectId) =>
       publish("NotificationCancelledV1", {
-        projectId,
-        notificationId: newNotificationId(now()),
+        project_id: projectId,
+        notification_id: newNotificationId(now()),
         at: now().toISOString(),
         counts: { devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0 },
       }),

@@ -70,8 +70,8 @@ test("five days without a success disable it, with an event, and what failed can
   const receiver = await newReceiver();
   const other = await newReceiver();
   receiver.answers(500);
-  const hook = await system.hook(receiver.url, { events: ["topic.created"] });
-  await system.hook(other.url, { projectId: hook.projectId, events: ["webhook.disabled"] });
+  const hook = await system.hook(receiver.url, { events: ["io.herald.topic.created.v1"] });
+  await system.hook(other.url, { projectId: hook.projectId, events: ["io.herald.webhook.disabled.v1"] });
   const since = system.now().toISOString();
   const first = await system.topicCreated(hook.projectId);
   await eventually(async () => expect((await system.read(hook)).failing_since).toBeDefined());
@@ -85,8 +85,8 @@ test("five days without a success disable it, with an event, and what failed can
   );
   await eventually(() => expect(other.posts).toHaveLength(1));
   expect(JSON.parse(other.posts[0]?.body ?? "")).toMatchObject({
-    type: "webhook.disabled",
-    data: { projectId: hook.projectId, webhookId: hook.id, reason: "failing", failingSince: expect.any(String) },
+    type: "io.herald.webhook.disabled.v1",
+    data: { project_id: hook.projectId, webhook_id: hook.id, reason: "failing", failing_since: expect.any(String) },
   });
   // What happens meanwhile is kept, and nothing is sent.
   const second = await system.topicCreated(hook.projectId);
@@ -146,8 +146,8 @@ test("a test message is tried once, and says nothing about the days before", asy
   await eventually(async () => expect(await system.messages(hook, "failed")).toHaveLength(1));
   expect(receiver.posts).toHaveLength(1);
   expect(JSON.parse(receiver.posts[0]?.body ?? "")).toMatchObject({
-    type: "webhook.ping",
-    data: { webhookId: hook.id },
+    type: "io.herald.webhook.ping.v1",
+    data: { webhook_id: hook.id },
   });
   expect(await system.read(hook)).not.toHaveProperty("failing_since");
 });
@@ -191,7 +191,7 @@ test("a project that is deleted takes its webhooks with it", async () => {
   const hook = await system.hook(receiver.url);
   await system.topicCreated(hook.projectId);
   await eventually(() => expect(receiver.posts).toHaveLength(1));
-  await system.publish("ProjectDeletedV1", { projectId: hook.projectId, at: system.now().toISOString() });
+  await system.publish("ProjectDeletedV1", { project_id: hook.projectId, at: system.now().toISOString() });
   await eventually(() => expect(system.read(hook)).rejects.toMatchObject({ code: "webhook-not-found" }));
   const rows = system.database.client.db(system.database.name).collection("webhookMessages");
   await eventually(async () => expect(await rows.countDocuments({ projectId: hook.projectId })).toBe(0));

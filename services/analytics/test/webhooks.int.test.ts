@@ -28,9 +28,9 @@ test("an event is posted once, signed as Standard Webhooks has it", async () => 
   const [posted] = receiver.posts as [Posted];
   expect(verified(posted, hook)).toEqual({
     id,
-    type: "topic.created",
+    type: "io.herald.topic.created.v1",
     timestamp: expect.stringMatching(/Z$/),
-    data: expect.objectContaining({ projectId: hook.projectId, topic: "news" }),
+    data: expect.objectContaining({ project_id: hook.projectId, topic: "news" }),
   });
   expect(posted.headers).toMatchObject({
     "content-type": "application/json",
@@ -47,7 +47,7 @@ test("an event is posted once, signed as Standard Webhooks has it", async () => 
 
 test("only the types that were asked for are posted, and only of the project", async () => {
   const receiver = await newReceiver();
-  const hook = await system.hook(receiver.url, { events: ["notification.cancelled"] });
+  const hook = await system.hook(receiver.url, { events: ["io.herald.notification.cancelled.v1"] });
   await system.topicCreated(hook.projectId);
   await system.cancelled(newProjectId(system.now()));
   const wanted = await system.cancelled(hook.projectId);
@@ -123,7 +123,7 @@ test("a message is tried at the times of the schedule, then it has failed", asyn
   const detail = await system.message(hook, failed?.id ?? "msg_");
   expect(detail.attempts).toHaveLength(8);
   expect(detail.attempts[0]).toMatchObject({ status: 503, duration_ms: expect.any(Number) });
-  expect(detail.payload).toMatchObject({ type: "topic.created" });
+  expect(detail.payload).toMatchObject({ type: "io.herald.topic.created.v1" });
 });
 
 test("Retry-After is waited out", async () => {

@@ -34,7 +34,7 @@ test("in the middle: what is sent counts, what is not is cancelled, and no later
   expect(simulators.pushes({ status: 200 })).toHaveLength(counts.accepted);
   await eventually(async () =>
     expect(await lastEvent(projectId, NotificationCancelledV1)).toMatchObject({
-      notificationId: id,
+      notification_id: id,
       counts: { devices: 400 },
     }),
   );

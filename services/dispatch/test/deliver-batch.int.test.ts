@@ -83,7 +83,7 @@ describe("an answer that settles a device", () => {
       return found;
     });
     expect(event.unregistered).toEqual([
-      { deviceId: old.id, tokenHash: pushTokenHash(old.token), at: new Date(verdict).toISOString() },
+      { device_id: old.id, token_hash: pushTokenHash(old.token), at: new Date(verdict).toISOString() },
     ]);
     expect(event.failures.map(({ reason }) => reason).sort()).toEqual(["unregistered", "unregistered-kept"]);
     expect(JSON.stringify(event)).not.toContain(old.token);

@@ -64,7 +64,7 @@ test("the broker goes while a batch is sent: it is finished all the same, and it
   await eventually(
     async () => {
       const event = await lastEvent(projectId, DeliveryAcceptedV1);
-      expect(event).toMatchObject({ notificationId: id, batchId: row?._id, at: row?.settledAt?.toISOString() });
+      expect(event).toMatchObject({ notification_id: id, batch_id: row?._id, at: row?.settledAt?.toISOString() });
       expect(event?.devices).toHaveLength(30);
     },
     { timeoutMs: 15_000 },
@@ -87,8 +87,8 @@ test("the broker goes while a batch is sent that not everybody takes: its events
   await natsProxy.heal();
   await eventually(() => final(projectId, id));
   await eventually(async () => expect((await rows(id))[0]).not.toHaveProperty("outbox"), { timeoutMs: 15_000 });
-  expect(await lastEvent(projectId, DeliveryAcceptedV1)).toMatchObject({ notificationId: id });
-  expect(await lastEvent(projectId, DeliveryFailedV1)).toMatchObject({ notificationId: id });
+  expect(await lastEvent(projectId, DeliveryAcceptedV1)).toMatchObject({ notification_id: id });
+  expect(await lastEvent(projectId, DeliveryFailedV1)).toMatchObject({ notification_id: id });
   expect(simulators.stats().apns?.total).toBe(31);
 });
 

@@ -29,7 +29,7 @@ test("a deleted project takes its credentials, notifications and ledger with it,
       event: "ProjectDeletedV1",
       subject: gone,
       at,
-      data: { projectId: gone, at: at.toISOString() },
+      data: { project_id: gone, at: at.toISOString() },
     });
 
   for (const id of lost)

@@ -61,7 +61,8 @@ describe("an erased user", () => {
     await dispatch.partition(projectId, both, [batch], { lane: "direct" });
     for (const id of [alone, both]) await dispatch.final(projectId, id);
     const at = new Date().toISOString();
-    const erase = (id: string) => publish(dispatch.bus, UserErasedV1, { projectId, userId: "ann", at }, { id });
+    const erase = (id: string) =>
+      publish(dispatch.bus, UserErasedV1, { project_id: projectId, user_id: "ann", at }, { id });
     await erase("first");
     await eventually(async () => {
       expect(await dispatch.get(projectId, alone)).toMatchObject({ title: "[erased]" });
@@ -79,7 +80,7 @@ describe("an erased user", () => {
     await dispatch.partition(projectId, marker, [[of("marker")]], { lane: "direct" });
     await dispatch.final(projectId, marker);
     const now = new Date().toISOString();
-    await publish(dispatch.bus, UserErasedV1, { projectId, userId: "marker", at: now }, { id: "third" });
+    await publish(dispatch.bus, UserErasedV1, { project_id: projectId, user_id: "marker", at: now }, { id: "third" });
     await eventually(async () => expect(await dispatch.get(projectId, marker)).toMatchObject({ title: "[erased]" }));
     expect(await dispatch.get(projectId, later)).toMatchObject({ title: "Welcome back" });
     expect((await dispatch.deliveries(projectId, later)).map(({ user_id }) => user_id)).toEqual(["ann"]);

@@ -36,7 +36,7 @@ test("a refused credential pauses that project's provider, and new settings send
   await eventually(async () =>
     expect(await lastEvent(projectId, ProviderPausedV1)).toMatchObject({
       provider: "apns",
-      providerReason: "InvalidProviderToken",
+      provider_reason: "InvalidProviderToken",
     }),
   );
   // A new credential is risked with one chunk, so that a wrong one is not refused a thousand times.

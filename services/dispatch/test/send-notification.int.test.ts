@@ -51,10 +51,10 @@ test("a notification goes from the command to every device and to its final coun
   expect(delivery?.provider_id).toBe(arrived.get(all[0]?.token ?? "")?.headers["apns-id"]);
 
   await eventually(async () => {
-    expect(await lastEvent(projectId, NotificationAcceptedV1)).toMatchObject({ notificationId: id });
-    expect(await lastEvent(projectId, DeliveryAcceptedV1)).toMatchObject({ notificationId: id });
+    expect(await lastEvent(projectId, NotificationAcceptedV1)).toMatchObject({ notification_id: id });
+    expect(await lastEvent(projectId, DeliveryAcceptedV1)).toMatchObject({ notification_id: id });
     expect(await lastEvent(projectId, NotificationCompletedV1)).toMatchObject({
-      notificationId: id,
+      notification_id: id,
       counts: { devices: 120, accepted: 120 },
     });
   });

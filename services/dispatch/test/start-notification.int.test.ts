@@ -41,7 +41,9 @@ test("a scheduled one waits for its time, on the broker's clock", async () => {
   const projectId = await project();
   const sendAt = new Date(now().getTime() + 1_500).toISOString();
   const id = await send(projectId, { sendAt });
-  await eventually(async () => expect(await lastEvent(projectId, NotificationAcceptedV1)).toMatchObject({ sendAt }));
+  await eventually(async () =>
+    expect(await lastEvent(projectId, NotificationAcceptedV1)).toMatchObject({ send_at: sendAt }),
+  );
   expect(await get(projectId, id)).toMatchObject({ status: "scheduled", counts: { devices: 0 } });
   const subject = ExpandV1.subject({ projectId, notificationId: id, page: 0 } as ExpandV1);
   expect(await lastMessage(bus, "PUSH_CMD", subject, ExpandV1)).toBeUndefined();
@@ -57,12 +59,12 @@ test("that it was accepted is told with the topics among its targets, each once,
   const id = await send(projectId, {}, { targets });
   await eventually(async () => {
     const told = await lastEvent(projectId, NotificationAcceptedV1);
-    expect(told).toMatchObject({ notificationId: id, topics: ["news", "sport"] });
+    expect(told).toMatchObject({ notification_id: id, topics: ["news", "sport"] });
   });
   const other = await send(projectId, {}, { targets: ["all"] });
   await eventually(async () => {
     const told = await lastEvent(projectId, NotificationAcceptedV1);
-    expect(told).toMatchObject({ notificationId: other });
+    expect(told).toMatchObject({ notification_id: other });
     expect(told).not.toHaveProperty("topics");
   });
 });

@@ -227,7 +227,7 @@ describe("one replay", () => {
 
   test("of the event that a project is gone is made: it is a fact, and needs no project", async () => {
     const projectId = newProjectId(new Date());
-    const event = { projectId, at: new Date().toISOString() };
+    const event = { project_id: projectId, at: new Date().toISOString() };
     const id = await writeDeadLetter(system.bus, "dispatch-delete-project", ProjectDeletedV1, event);
     expect((await replay(id)).status).toBe(202);
   });
@@ -301,7 +301,7 @@ test("1,050 dead letters are walked by their links and by key, each once", async
   for (let n = 0; n < 105; n++) {
     const some = Array.from({ length: 10 }, () =>
       writeDeadLetter(system.bus, durable, ProjectDeletedV1, {
-        projectId: project.id,
+        project_id: project.id,
         at: new Date().toISOString(),
       }),
     );

@@ -36,15 +36,15 @@ const follow = async (query = "", lastEventId?: string, { token }: Pick<TestProj
 let made = 0;
 const topicCreated = async (id = `topic-${made++}`, { id: projectId }: Pick<TestProject, "id"> = project) => {
   const at = new Date();
-  const data = { projectId, topicId: newTopicId(at), topic: id, at: at.toISOString() };
-  await publishEvent(system.bus, { id, event: "TopicCreatedV1", subject: data.topicId, at, data });
+  const data = { project_id: projectId, topic_id: newTopicId(at), topic: id, at: at.toISOString() };
+  await publishEvent(system.bus, { id, event: "TopicCreatedV1", subject: data.topic_id, at, data });
   return id;
 };
 const cancelled = async (id = `cancelled-${made++}`) => {
   const at = new Date();
   const counts = { devices: 0, accepted: 0, failed: 0, expired: 0, cancelled: 0 };
-  const data = { projectId: project.id, notificationId: newNotificationId(at), at: at.toISOString(), counts };
-  await publishEvent(system.bus, { id, event: "NotificationCancelledV1", subject: data.notificationId, at, data });
+  const data = { project_id: project.id, notification_id: newNotificationId(at), at: at.toISOString(), counts };
+  await publishEvent(system.bus, { id, event: "NotificationCancelledV1", subject: data.notification_id, at, data });
   return id;
 };
 /** Times are told to the millisecond, and several events may share one. */
@@ -67,16 +67,16 @@ test("a project's events come as they happen, and no other's", async () => {
   expect(await reader.ids(2)).toEqual([first, second]);
   expect(reader.seen[0]?.event).toEqual({
     id: first,
-    type: "topic.created",
+    type: "io.herald.topic.created.v1",
     timestamp: expect.stringMatching(/Z$/),
-    data: expect.objectContaining({ projectId: project.id, topic: first }),
+    data: expect.objectContaining({ project_id: project.id, topic: first }),
   });
-  expect(reader.seen[1]?.event.type).toBe("notification.cancelled");
+  expect(reader.seen[1]?.event.type).toBe("io.herald.notification.cancelled.v1");
 });
 
 test("only the types that were asked for come", async () => {
-  const one = await follow("?types=notification.cancelled");
-  const two = await follow("?types=notification.cancelled,topic.deleted");
+  const one = await follow("?types=io.herald.notification.cancelled.v1");
+  const two = await follow("?types=io.herald.notification.cancelled.v1,io.herald.topic.deleted.v1");
   await topicCreated();
   const wanted = await cancelled();
   expect(await one.ids(1)).toEqual([wanted]);
@@ -176,20 +176,25 @@ test("a reader that does not read is cut off, and nothing is gathered for it", {
   await once(socket, "connect");
   socket.pause();
   socket.write(`GET /api/v1/events HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${project.token}\r\n\r\n`);
-  const reader = await follow("?types=notification.cancelled");
-  await follow("?types=notification.cancelled");
+  const reader = await follow("?types=io.herald.notification.cancelled.v1");
+  await follow("?types=io.herald.notification.cancelled.v1");
   // 27 MB: more than twice what the buffers of both sockets take.
   const at = new Date();
   const failures = Array.from({ length: 2_000 }, () => ({
-    deviceId: newDeviceId(at),
+    device_id: newDeviceId(at),
     status: "failed" as const,
     reason: "unregistered".padEnd(60, "-"),
   }));
   const notificationId = newNotificationId(at);
-  const facts = { projectId: project.id as ProjectId, notificationId, platform: "ios" as const, at: at.toISOString() };
+  const facts = {
+    project_id: project.id as ProjectId,
+    notification_id: notificationId,
+    platform: "ios" as const,
+    at: at.toISOString(),
+  };
   for (let each = 0; each < 100; each++) {
-    const data = { ...facts, batchId: `${notificationId}/0/${each}`, failures, unregistered: [] };
-    await publishEvent(system.bus, { id: data.batchId, event: "DeliveryFailedV1", subject: "x", at, data });
+    const data = { ...facts, batch_id: `${notificationId}/0/${each}`, failures, unregistered: [] };
+    await publishEvent(system.bus, { id: data.batch_id, event: "DeliveryFailedV1", subject: "x", at, data });
   }
   // The only place that can become free is its own.
   await eventually(async () => expect((await refusedWith("")).status).toBe(200), { timeoutMs: 20_000 });

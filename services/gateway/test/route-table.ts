@@ -187,7 +187,7 @@ export const table: Record<string, Case> = {
     bad: { project_id: { $ne: null }, token: { $gt: "" } },
   },
   followEvents: {
-    route: () => "GET /api/v1/events?types=notification.opened",
+    route: () => "GET /api/v1/events?types=io.herald.notification.opened.v1",
     status: 200,
     badQuery: "&since=yesterday",
     foreign: 200,
@@ -195,7 +195,7 @@ export const table: Record<string, Case> = {
   createWebhook: {
     route: () => "POST /api/v1/webhooks",
     status: 201,
-    body: () => ({ webhook: { url: "https://example.com/herald", events: ["notification.opened"] } }),
+    body: () => ({ webhook: { url: "https://example.com/herald", events: ["io.herald.notification.opened.v1"] } }),
     bad: { webhook: { url: "herald", events: ["notification.clicked"] } },
     foreign: 201,
   },

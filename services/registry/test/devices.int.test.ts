@@ -61,8 +61,8 @@ describe("registration", () => {
 
     await eventually(async () => {
       expect(await registry.lastEvent(projectId, DeviceRegisteredV1)).toMatchObject({
-        deviceId: device.id,
-        tokenHash: pushTokenHash(token),
+        device_id: device.id,
+        token_hash: pushTokenHash(token),
       });
       expect(await registry.lastEvent(projectId, DeviceSubscribedV1)).toMatchObject({ topic: "news" });
       expect(await registry.lastEvent(projectId, TopicCreatedV1)).toMatchObject({ topic: "news" });
@@ -237,7 +237,7 @@ describe("deletion", () => {
     expect(await registry.ask(ListDevices, { projectId, page })).toMatchObject({ data: [], pagination: { count: 0 } });
     expect(await registry.ask(GetTopic, { projectId, topic: "news" })).toMatchObject({ devices: 0 });
     await eventually(async () => {
-      expect(await registry.lastEvent(projectId, DeviceDeletedV1)).toMatchObject({ deviceId });
+      expect(await registry.lastEvent(projectId, DeviceDeletedV1)).toMatchObject({ device_id: deviceId });
       expect(await stored(deviceId)).toBeNull();
     });
     expect((await registry.register(projectId, token)).created).toBe(true);
@@ -247,7 +247,7 @@ describe("deletion", () => {
     const { device } = await registry.register(projectId, token);
     await eventually(async () => expect(await stored(device.id)).not.toHaveProperty("outbox"));
     const at = new Date(Date.now() - 60_000);
-    const data = { projectId, deviceId: device.id, at: at.toISOString() };
+    const data = { project_id: projectId, device_id: device.id, at: at.toISOString() };
     const outbox = [{ id: "crashed", event: "DeviceDeletedV1", subject: device.id, at, data }];
     await registry.db
       .collection<{ _id: string }>("devices")
@@ -259,7 +259,7 @@ describe("deletion", () => {
       code: "device-not-found",
     });
     await eventually(async () => {
-      expect(await registry.lastEvent(projectId, DeviceDeletedV1)).toMatchObject({ deviceId: device.id });
+      expect(await registry.lastEvent(projectId, DeviceDeletedV1)).toMatchObject({ device_id: device.id });
       expect(await stored(device.id)).toBeNull();
     });
   });

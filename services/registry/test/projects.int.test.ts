@@ -201,7 +201,7 @@ describe("deletion of a project", () => {
 
     await eventually(
       async () => {
-        expect(await registry.lastEvent(projectId, ProjectDeletedV1)).toMatchObject({ projectId });
+        expect(await registry.lastEvent(projectId, ProjectDeletedV1)).toMatchObject({ project_id: projectId });
         for (const name of ["devices", "topics"])
           expect(await registry.db.collection(name).countDocuments({ projectId })).toBe(0);
         expect(await projects().findOne({ _id: projectId })).toBeNull();

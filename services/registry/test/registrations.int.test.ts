@@ -46,7 +46,7 @@ const eventsOf = async (type: string): Promise<{ id: string; deviceId: string }[
   const found = await readStream(registry.broker, "PUSH_EVENTS", `push.evt.v1.${projectId}.${type}`);
   return found.map(({ headers, body }) => ({
     id: headers["ce-id"] ?? "",
-    deviceId: (JSON.parse(body) as { deviceId: string }).deviceId,
+    deviceId: (JSON.parse(body) as { device_id: string }).device_id,
   }));
 };
 
@@ -55,7 +55,7 @@ const eachToldOnce = async (ids: readonly string[]): Promise<void> => {
   await eventually(
     async () => {
       expect((await eventsOf("device.registered")).map(({ deviceId }) => deviceId).sort()).toEqual([...ids].sort());
-      expect(await pending().countDocuments({ "events.data.projectId": projectId })).toBe(0);
+      expect(await pending().countDocuments({ "events.data.project_id": projectId })).toBe(0);
     },
     { timeoutMs: 20_000 },
   );
@@ -148,7 +148,13 @@ describe("a crash", () => {
     event: "DeviceRegisteredV1",
     subject: deviceId,
     at,
-    data: { projectId, deviceId, platform: "ios", tokenHash: pushTokenHash(deviceId), at: at.toISOString() },
+    data: {
+      project_id: projectId,
+      device_id: deviceId,
+      platform: "ios",
+      token_hash: pushTokenHash(deviceId),
+      at: at.toISOString(),
+    },
   });
 
   test("between the devices and their events: the sweep publishes those of the devices that are stored, and of no other", async () => {

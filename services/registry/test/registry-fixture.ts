@@ -129,7 +129,7 @@ export const startRegistryTest = async ({
       ask(RegisterDeviceRequest, { projectId, platform: "ios", token, topics: [], ...rest }),
     /** The last event of a kind that the world was told of a project. */
     lastEvent: async <Schema extends z.ZodType>(projectId: ProjectId, contract: EventContract<Schema>) => {
-      const subject = contract.pattern.replace(":projectId", projectId);
+      const subject = contract.filter.replace("*", projectId);
       return (await lastMessage(bus, "PUSH_EVENTS", subject, contract))?.data;
     },
     handle: async (...handlers: Handler[]): Promise<Consuming> => {

@@ -37,13 +37,13 @@ const tell = async (unregistered: DeliveryFailedV1Data["unregistered"], rest: { 
   const { device: last } = await registry.register(of, apnsToken(`last ${++sent}`));
   const later = new Date(Date.now() + 1_000).toISOString();
   const data = {
-    projectId: of,
-    notificationId: newNotificationId(new Date()),
-    batchId: "b",
+    project_id: of,
+    notification_id: newNotificationId(new Date()),
+    batch_id: "b",
     platform: "ios" as const,
     failures: [],
     // One message, whose verdicts are taken in their order: two messages are handled side by side.
-    unregistered: [...unregistered, { deviceId: last.id, tokenHash: pushTokenHash(last.token), at: later }],
+    unregistered: [...unregistered, { device_id: last.id, token_hash: pushTokenHash(last.token), at: later }],
     at: new Date().toISOString(),
   };
   await publish(registry.bus, DeliveryFailedV1, data, { id: `test/${++sent}` });
@@ -53,8 +53,8 @@ const tell = async (unregistered: DeliveryFailedV1Data["unregistered"], rest: { 
 type DeliveryFailedV1Data = Parameters<typeof DeliveryFailedV1.subject>[0];
 
 const verdict = (device: Device, offsetMs: number, token = device.token) => ({
-  deviceId: device.id,
-  tokenHash: pushTokenHash(token),
+  device_id: device.id,
+  token_hash: pushTokenHash(token),
   at: new Date(Date.now() + offsetMs).toISOString(),
 });
 
@@ -136,7 +136,7 @@ describe("a verdict that a token is dead", () => {
     const { device } = await registry.register(projectId, apnsToken("a"));
     await tell([verdict(device, 1_000)], { projectId: await registry.project() });
     expect(await get(device)).toMatchObject({ status: "active" });
-    const nobody = { ...verdict(device, 1_000), deviceId: newDeviceId(new Date()) };
+    const nobody = { ...verdict(device, 1_000), device_id: newDeviceId(new Date()) };
     await tell([nobody, verdict(device, 1_000), nobody]);
     expect(await get(device)).toMatchObject({ status: "inactive" });
   });
@@ -145,8 +145,8 @@ describe("a verdict that a token is dead", () => {
     const { device } = await registry.register(projectId, apnsToken("a"));
     const anything = defineMessage(
       "Any",
-      DeliveryFailedV1.pattern as "push.:projectId",
-      z.looseObject({ projectId: ProjectId }),
+      DeliveryFailedV1.pattern as "push.:project_id",
+      z.looseObject({ project_id: ProjectId }),
     );
     const dead: unknown[] = [];
     const burying = await registry.handle(
@@ -156,7 +156,7 @@ describe("a verdict that a token is dead", () => {
         handle: async ({ data }) => void dead.push(data),
       }),
     );
-    const poison = { projectId, unregistered: "all of them" };
+    const poison = { project_id: projectId, unregistered: "all of them" };
     await publish(registry.bus, anything, poison, { id: `poison/${++sent}` });
     await eventually(() => expect(dead).toEqual([poison]));
     await burying.stop(1_000);

@@ -55,7 +55,7 @@ describe("a topic", () => {
     expect(await get(topic.id)).toEqual(topic);
     expect(await failure(create("news"))).toMatchObject({ code: "topic-exists" });
     await eventually(async () =>
-      expect(await registry.lastEvent(projectId, TopicCreatedV1)).toMatchObject({ topicId: topic.id, topic: "news" }),
+      expect(await registry.lastEvent(projectId, TopicCreatedV1)).toMatchObject({ topic_id: topic.id, topic: "news" }),
     );
   });
 
@@ -185,7 +185,7 @@ describe("deletion of a topic", () => {
     expect(again.topic).toMatchObject({ devices: 0 });
     expect(again.topic.id).not.toBe(id);
     await eventually(async () => {
-      expect(await registry.lastEvent(projectId, TopicDeletedV1)).toMatchObject({ topicId: id, topic: "news" });
+      expect(await registry.lastEvent(projectId, TopicDeletedV1)).toMatchObject({ topic_id: id, topic: "news" });
       expect(await registry.db.collection<{ _id: string }>("topics").findOne({ _id: id })).toBeNull();
     });
   });

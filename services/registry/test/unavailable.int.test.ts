@@ -69,12 +69,12 @@ describe("the database is unavailable", () => {
     await publish(registry.bus, ExpandV1, expand, { id: "expand" });
     const at = new Date(Date.now() + 60_000).toISOString();
     const failed = {
-      projectId,
-      notificationId,
-      batchId: "b",
+      project_id: projectId,
+      notification_id: notificationId,
+      batch_id: "b",
       platform: "ios" as const,
       failures: [],
-      unregistered: [{ deviceId: device.id, tokenHash: pushTokenHash(device.token), at }],
+      unregistered: [{ device_id: device.id, token_hash: pushTokenHash(device.token), at }],
       at,
     };
 

@@ -87,7 +87,7 @@ describe("an erasure", () => {
       if (!found) throw new Error("no event yet");
       return found;
     });
-    expect(event).toEqual({ projectId, userId: "ann", at: erasedAt });
+    expect(event).toEqual({ project_id: projectId, user_id: "ann", at: erasedAt });
     expect(await failure(registry.ask(GetUser, { projectId, userId: "ann" }))).toMatchObject({
       code: "user-not-found",
     });

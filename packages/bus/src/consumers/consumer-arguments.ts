@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { consumerPrefix, durables, EventType, events, ProjectId } from "@herald/contracts";
+import { consumerPrefix, durables, EventType, eventSubject, ProjectId } from "@herald/contracts";
 
 export const usage = `consumer add <name> --project <id>|'*' [--project …] [--event <type> …] [--from all|new|<time>]
   Makes a durable of the events, and a user who may read it and nothing else; prints how to connect.
@@ -9,7 +9,7 @@ consumer replay <name> --from all|<time>
 consumer remove <name>
   Takes the durable away, and the user where --accounts names its file.
 
-  --event     such as notification.opened; absent: every event of the project
+  --event     such as io.herald.notification.opened.v1; absent: every event of the project
   --from      where it begins: all that the stream keeps (the default), what comes from now on, or 2026-11-21T08:00:00Z
   --accounts  the file of consumers' accounts that nats-server's configuration includes; absent: shows what belongs there
   --reload    the command that has nats-server read it, such as 'docker compose kill --signal HUP nats'`;
@@ -72,12 +72,9 @@ const filtersOf = (projects: readonly string[], types: readonly string[]): strin
   if (unknown.length > 0)
     throw new UsageError(`no such event: ${unknown.join(", ")}. There are ${EventType.options.join(", ")}`);
   const whose = projects.includes("*") ? ["*"] : [...new Set(projects)];
-  const what = types.length === 0 ? [">"] : [...new Set(types)];
-  return whose.flatMap((project) => what.map((type) => `${eventSubjects}.${project}.${type}`));
+  const wanted = types.length === 0 ? [undefined] : [...new Set(types)];
+  return whose.flatMap((project) => wanted.map((type) => eventSubject(project, type)));
 };
-
-/** `push.evt.v1`: what every event's subject begins with. */
-const eventSubjects = events.ProjectDeletedV1.filter.split(".").slice(0, 3).join(".");
 
 const fromOf = (text: string): From => {
   if (text === "all" || text === "new") return text;

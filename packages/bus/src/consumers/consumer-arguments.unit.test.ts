@@ -7,10 +7,13 @@ const [one, two] = [newProjectId(new Date()), newProjectId(new Date())];
 test.each([
   [["--project", one], [`push.evt.v1.${one}.>`]],
   [
-    ["--project", one, "--project", two, "--event", "topic.created"],
+    ["--project", one, "--project", two, "--event", "io.herald.topic.created.v1"],
     [`push.evt.v1.${one}.topic.created`, `push.evt.v1.${two}.topic.created`],
   ],
-  [["--project", "*", "--project", one, "--event", "notification.opened"], ["push.evt.v1.*.notification.opened"]],
+  [
+    ["--project", "*", "--project", one, "--event", "io.herald.notification.opened.v1"],
+    ["push.evt.v1.*.notification.opened"],
+  ],
 ])("add with %j reads %j", (args, filters) => {
   expect(parseConsumerArguments(["add", "warehouse", ...args])).toEqual({
     verb: "add",

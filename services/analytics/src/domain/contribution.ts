@@ -54,7 +54,7 @@ const reasonField = (reason: string): string => (/^[a-z0-9-]{1,64}$/.test(reason
 export const deliveryContribution = (
   data: DataOf<typeof DeliveryAcceptedV1> | DataOf<typeof DeliveryFailedV1>,
 ): Contribution => {
-  const { projectId, notificationId, batchId, platform } = data;
+  const { project_id: projectId, notification_id: notificationId, batch_id: batchId, platform } = data;
   const adds: [string, number][] =
     "devices" in data
       ? [[`sent.${platform}`, data.devices.length]]

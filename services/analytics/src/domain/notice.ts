@@ -20,10 +20,10 @@ export type Notice = {
 
 /** Undefined for one without topics, users and `send_at`: its id says all. */
 export const noticeOf = ({
-  projectId,
-  notificationId,
+  project_id: projectId,
+  notification_id: notificationId,
   at,
-  sendAt,
+  send_at: sendAt,
   topics = [],
   users = [],
 }: DataOf<typeof NotificationAcceptedV1>): Notice | undefined => {

@@ -28,11 +28,11 @@ export const openedEvent = (open: Open, userId: string | null = null): OutboxEve
   subject: open.notificationId,
   at: open.openedAt,
   data: {
-    projectId: open.projectId,
-    notificationId: open.notificationId,
-    deviceId: open.deviceId,
+    project_id: open.projectId,
+    notification_id: open.notificationId,
+    device_id: open.deviceId,
     ...(open.platform === undefined ? {} : { platform: open.platform }),
-    ...(userId === null ? {} : { userId }),
-    openedAt: open.openedAt.toISOString(),
+    ...(userId === null ? {} : { user_id: userId }),
+    at: open.openedAt.toISOString(),
   },
 });

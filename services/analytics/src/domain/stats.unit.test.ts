@@ -80,14 +80,19 @@ describe("the time to open", () => {
 });
 
 describe("contributions", () => {
-  const facts = { projectId, notificationId, batchId: `${notificationId}/0/0`, platform: "ios" as const };
+  const facts = {
+    project_id: projectId,
+    notification_id: notificationId,
+    batch_id: `${notificationId}/0/0`,
+    platform: "ios" as const,
+  };
 
   test("count what failed by reason, and neither expired nor cancelled; a reason cannot be a path", () => {
     const failures = [
-      { deviceId: device(), status: "failed" as const, reason: "unregistered" },
-      { deviceId: device(), status: "failed" as const, reason: "unregistered" },
-      { deviceId: device(), status: "failed" as const, reason: "$a.b" },
-      { deviceId: device(), status: "expired" as const, reason: "expired" },
+      { device_id: device(), status: "failed" as const, reason: "unregistered" },
+      { device_id: device(), status: "failed" as const, reason: "unregistered" },
+      { device_id: device(), status: "failed" as const, reason: "$a.b" },
+      { device_id: device(), status: "expired" as const, reason: "expired" },
     ];
     const data = { ...facts, at: "2030-01-01T10:29:59.999Z", failures, unregistered: [] };
     const { _id, parts } = deliveryContribution(data);

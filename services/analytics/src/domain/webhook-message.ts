@@ -5,7 +5,7 @@ export type HeardEvent = {
   readonly projectId: ProjectId;
   /** `ce-id`. */
   readonly id: string;
-  /** Such as `notification.opened`. */
+  /** Such as `io.herald.notification.opened.v1`. */
   readonly type: string;
   /** When it happened. */
   readonly at: Date;

@@ -9,7 +9,7 @@ const webhookId: WebhookId = "whk_06bq4ghm31tz5d2ns8y7k9w0ac";
 const event: HeardEvent = {
   projectId,
   id: "e1",
-  type: "notification.opened",
+  type: "io.herald.notification.opened.v1",
   at,
   publishedAt: new Date(at.getTime() + 10),
   data: { projectId, unheardOf: [1] },
@@ -18,8 +18,12 @@ const webhook = { _id: webhookId, projectId, events: null, createdAt: at };
 
 test.each([
   ["all of its project", webhook, true],
-  ["a type that it asked for", { ...webhook, events: ["topic.created", "notification.opened"] }, true],
-  ["not a type that it did not ask for", { ...webhook, events: ["topic.created"] }, false],
+  [
+    "a type that it asked for",
+    { ...webhook, events: ["io.herald.topic.created.v1", "io.herald.notification.opened.v1"] },
+    true,
+  ],
+  ["not a type that it did not ask for", { ...webhook, events: ["io.herald.topic.created.v1"] }, false],
   ["not another project's", { ...webhook, projectId: other }, false],
   ["not what was long before it", { ...webhook, createdAt: new Date(at.getTime() + 61_000) }, false],
   ["what was just before it, as clocks differ", { ...webhook, createdAt: new Date(at.getTime() + 30_000) }, true],
@@ -32,7 +36,7 @@ test("the message is the same whoever makes it, and another for another webhook 
   expect(messageFor(webhook, { ...event, publishedAt: new Date() })).toEqual(message);
   expect(JSON.parse(message.payload)).toEqual({
     id: "e1",
-    type: "notification.opened",
+    type: "io.herald.notification.opened.v1",
     timestamp: "2030-01-01T00:00:00.000Z",
     data: { projectId, unheardOf: [1] },
   });

@@ -11,6 +11,6 @@ export const deleteProject = (stores: readonly { readonly removePage: RemovePage
     message: ProjectDeletedV1,
     concurrency: 1,
     async handle({ data, signal }) {
-      for (const { removePage } of stores) while (await removePage(data.projectId)) signal.throwIfAborted();
+      for (const { removePage } of stores) while (await removePage(data.project_id)) signal.throwIfAborted();
     },
   });

@@ -20,7 +20,7 @@ const AnyData = z.record(z.string(), z.unknown());
 /** Any event, of types too that a later version has: its type is in its subject, and all its fields are kept. */
 const anyEvent: MessageContract<typeof AnyData> = {
   name: "AnyEvent",
-  pattern: "push.evt.v1.:projectId.:entity.:verb",
+  pattern: "push.evt.v1.:project_id.:entity.:verb",
   filter: "push.evt.v1.*.*.*",
   schema: AnyData,
   isPlain: isObject,
@@ -31,9 +31,9 @@ const anyEvent: MessageContract<typeof AnyData> = {
 
 /** What statistics count. */
 const counted: ReadonlyMap<string, Pick<MessageContract, "schema" | "isPlain">> = new Map([
-  ["delivery.accepted", DeliveryAcceptedV1 as MessageContract],
-  ["delivery.failed", DeliveryFailedV1 as MessageContract],
-  ["notification.accepted", NotificationAcceptedV1 as MessageContract],
+  [DeliveryAcceptedV1.ceType, DeliveryAcceptedV1 as MessageContract],
+  [DeliveryFailedV1.ceType, DeliveryFailedV1 as MessageContract],
+  [NotificationAcceptedV1.ceType, NotificationAcceptedV1 as MessageContract],
 ]);
 
 type SettledData = DataOf<typeof DeliveryAcceptedV1> | DataOf<typeof DeliveryFailedV1>;
@@ -60,7 +60,7 @@ export const recordEvents = (
       const accepted: DataOf<typeof NotificationAcceptedV1>[] = [];
       for (const { subject, data } of events) {
         const type = eventTypeOf(subject)?.type;
-        if (type === "notification.accepted") accepted.push(data as DataOf<typeof NotificationAcceptedV1>);
+        if (type === NotificationAcceptedV1.ceType) accepted.push(data as DataOf<typeof NotificationAcceptedV1>);
         else if (type !== undefined && counted.has(type)) settled.push(data as SettledData);
       }
       await Promise.all([

@@ -62,8 +62,13 @@ export const answerWebhookMessages = (
     handleRequest(bus, PingWebhook, async ({ projectId, webhookId, messageId }) => {
       await getEnabled(projectId, webhookId);
       const at = now();
-      const type = "webhook.ping";
-      const payload = webhookPayload({ id: messageId, type, at, data: { projectId, webhookId, at: at.toISOString() } });
+      const type = "io.herald.webhook.ping.v1";
+      const payload = webhookPayload({
+        id: messageId,
+        type,
+        at,
+        data: { project_id: projectId, webhook_id: webhookId, at: at.toISOString() },
+      });
       const ping = { _id: messageId, projectId, webhookId, eventId: messageId, type, at, payload, once: true } as const;
       await messages.put([ping], at);
       sender.wake(projectId, webhookId);

@@ -2,6 +2,7 @@ import {
   firstWebhookMessageId,
   type PageRequest,
   type ProjectId,
+  UserErasedV1,
   type WebhookId,
   type WebhookMessageId,
   type WebhookMessageStatus,
@@ -90,7 +91,7 @@ export const createWebhookMessageStore = (db: Db) => {
         { hint: indexName(byWebhook), projection: { projectId: 1, payload: 1, type: 1, state: 1 } },
       );
       for await (const { _id, payload, type, state } of all) {
-        if (state === "waiting" && type === "user.erased") continue;
+        if (state === "waiting" && type === UserErasedV1.ceType) continue;
         const changed = change(payload);
         if (changed !== payload) await messages.updateOne({ _id, projectId }, { $set: { payload: changed } });
       }

@@ -214,10 +214,10 @@ const disabledEvent = (
   subject: _id,
   at,
   data: {
-    projectId,
-    webhookId: _id,
+    project_id: projectId,
+    webhook_id: _id,
     reason: why.reason,
-    ...(why.reason === "failing" ? { failingSince: why.since.toISOString() } : {}),
+    ...(why.reason === "failing" ? { failing_since: why.since.toISOString() } : {}),
     at: at.toISOString(),
   },
 });

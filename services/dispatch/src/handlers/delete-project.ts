@@ -27,7 +27,7 @@ export const deleteProject = ({
     durable: "dispatch-delete-project", // renaming a durable replays its stream
     message: ProjectDeletedV1,
     concurrency: 2, // long deletions, and nobody waits for them
-    async handle({ data: { projectId } }) {
+    async handle({ data: { project_id: projectId } }) {
       await credentials.removeProject(projectId);
       await records.remove(projectId);
       await erasures.removeProject(projectId);

@@ -249,7 +249,7 @@ const paused = (
   event: "ProviderPausedV1",
   subject: provider,
   at,
-  data: { projectId, provider, reason, providerReason, at: at.toISOString() },
+  data: { project_id: projectId, provider, reason, provider_reason: providerReason, at: at.toISOString() },
 });
 
 const resumed = ({ projectId, provider, version }: Facts, at: Date): OutboxEvent => ({
@@ -257,5 +257,5 @@ const resumed = ({ projectId, provider, version }: Facts, at: Date): OutboxEvent
   event: "ProviderResumedV1",
   subject: provider,
   at,
-  data: { projectId, provider, at: at.toISOString() },
+  data: { project_id: projectId, provider, at: at.toISOString() },
 });

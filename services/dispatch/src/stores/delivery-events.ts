@@ -24,15 +24,21 @@ export const deliveryEvents = (
     }
     const { status, reason = "internal" satisfies DeliveryReason, providerReason } = result;
     failures.push({
-      deviceId,
-      ...(userId === undefined ? {} : { userId }),
+      device_id: deviceId,
+      ...(userId === undefined ? {} : { user_id: userId }),
       status,
       reason,
-      ...(providerReason === undefined ? {} : { providerReason }),
+      ...(providerReason === undefined ? {} : { provider_reason: providerReason }),
     });
   }
   const { projectId, notificationId, platform, _id: batchId } = batch;
-  const facts = { projectId, notificationId, at: at.toISOString(), batchId, platform };
+  const facts = {
+    project_id: projectId,
+    notification_id: notificationId,
+    at: at.toISOString(),
+    batch_id: batchId,
+    platform,
+  };
   const events: OutboxEvent[] = [];
   if (accepted.length > 0)
     events.push({
@@ -51,7 +57,11 @@ export const deliveryEvents = (
       data: {
         ...facts,
         failures,
-        unregistered: unregistered.map((each) => ({ ...each, at: each.at.toISOString() })),
+        unregistered: unregistered.map(({ deviceId, tokenHash, at }) => ({
+          device_id: deviceId,
+          token_hash: tokenHash,
+          at: at.toISOString(),
+        })),
       },
     });
   return events;

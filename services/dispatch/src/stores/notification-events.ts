@@ -25,10 +25,10 @@ export const notificationAccepted = (
     subject: _id,
     at: acceptedAt,
     data: {
-      projectId,
-      notificationId: _id,
+      project_id: projectId,
+      notification_id: _id,
       at: acceptedAt.toISOString(),
-      ...(sendAt ? { sendAt: sendAt.toISOString() } : {}),
+      ...(sendAt ? { send_at: sendAt.toISOString() } : {}),
       ...(topics.length > 0 ? { topics } : {}),
       ...(users.length > 0 ? { users } : {}),
     },
@@ -47,7 +47,7 @@ export const notificationEnded = (
 ): OutboxEvent => {
   const { skips, ...sums } = tally;
   const counts = { ...sums, skipped: skippedOf(tally) };
-  const data = { projectId, notificationId: _id, at: at.toISOString(), counts, ...(skips && { skips }) };
+  const data = { project_id: projectId, notification_id: _id, at: at.toISOString(), counts, ...(skips && { skips }) };
   return {
     id: `${_id}/${status}`,
     event: endings[status],

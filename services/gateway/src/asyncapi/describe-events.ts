@@ -35,7 +35,7 @@ const schemaOf = (schema: z.ZodType): Json => {
   return inPlace(rest, definitions as Json) as Json;
 };
 
-/** `push.evt.v1.:projectId.device.updated` as `push.evt.v1.{projectId}.device.updated`. */
+/** `push.evt.v1.:project_id.device.updated` as `push.evt.v1.{project_id}.device.updated`. */
 const addressOf = (pattern: string): string => pattern.replaceAll(/:(\w+)/g, "{$1}");
 
 const text = (description: string, more: Json = {}): Json => ({ type: "string", description, ...more });
@@ -67,7 +67,7 @@ const headersOf = ({ ceType }: EventContract): Json => ({
 const channelOf = ({ name, pattern }: EventContract): Json => ({
   address: addressOf(pattern),
   messages: { [name]: { $ref: `#/components/messages/${name}` } },
-  parameters: { projectId: { $ref: "#/components/parameters/projectId" } },
+  parameters: { project_id: { $ref: "#/components/parameters/project_id" } },
 });
 
 const messageOf = (contract: EventContract): Json => ({
@@ -107,7 +107,7 @@ export const describeEvents = () => {
     })),
     components: {
       messages: byName(messageOf),
-      parameters: { projectId: { description: "The project's id: filter and permit by it" } },
+      parameters: { project_id: { description: "The project's id: filter and permit by it" } },
     },
   } as const;
 };

@@ -42,11 +42,13 @@ describe("against the schema of AsyncAPI 3.0", () => {
 
 describe.each(Object.values(events))("$name", ({ name, filter }) => {
   const fixture = new URL(`../../../../packages/contracts/fixtures/${name}.json`, import.meta.url);
-  const golden: { subject: string; data: { projectId: string } } = JSON.parse(readFileSync(fixture, "utf8"));
+  const golden: { subject: string; data: { project_id: string } } = JSON.parse(readFileSync(fixture, "utf8"));
 
   test("is on the subject that it has on the bus", () => {
-    expect(document.channels[name]?.address).toBe(filter.replace("*", "{projectId}"));
-    expect(String(document.channels[name]?.address).replace("{projectId}", golden.data.projectId)).toBe(golden.subject);
+    expect(document.channels[name]?.address).toBe(filter.replace("*", "{project_id}"));
+    expect(String(document.channels[name]?.address).replace("{project_id}", golden.data.project_id)).toBe(
+      golden.subject,
+    );
   });
 
   test("has a payload that its golden message fits, also with a field of a later version, and that nothing else does", () => {
@@ -54,6 +56,6 @@ describe.each(Object.values(events))("$name", ({ name, filter }) => {
     addFormats.default(ajv);
     const fits = ajv.compile(document.components.messages[name]?.payload ?? false);
     expect(fits({ ...golden.data, later: 1 })).toBe(true);
-    expect(fits({ ...golden.data, projectId: 1 })).toBe(false);
+    expect(fits({ ...golden.data, project_id: 1 })).toBe(false);
   });
 });

@@ -21,7 +21,7 @@ export const renderEvents = (): string => {
     nav: [
       `<strong>${escapeHtml(info.title)}</strong> <span class="note">${escapeHtml(info.version)}</span>`,
       '<ul><li><a href="/docs">Reference</a></li><li><a href="/docs/errors">Errors</a></li><li><a href="/asyncapi.json">AsyncAPI document</a></li></ul>',
-      `<ul>${all.map(({ name, ceType }) => `<li><a href="#${escapeHtml(name)}">${escapeHtml(ceType.slice("herald.".length, -".v1".length))}</a></li>`).join("")}</ul>`,
+      `<ul>${all.map(({ name, ceType }) => `<li><a href="#${escapeHtml(name)}">${escapeHtml(ceType.slice("io.herald.".length, -".v1".length))}</a></li>`).join("")}</ul>`,
     ].join("\n"),
     main: [
       `<h1>${escapeHtml(info.title)}</h1><p>${prose(info.description)}</p>`,

@@ -111,7 +111,7 @@ const eraseUser = defineRoute({
   tag: "Users",
   summary: "Erase a user",
   description:
-    "Deletes the user's devices with their data, empties notifications that were for this user alone, and removes the user from all others, from the ledger and from webhook messages. Consumers get `user.erased`. Tokens made before are refused. Erasing an unknown user is no error: somebody may have been known earlier.",
+    "Deletes the user's devices with their data, empties notifications that were for this user alone, and removes the user from all others, from the ledger and from webhook messages. Consumers get `io.herald.user.erased.v1`. Tokens made before are refused. Erasing an unknown user is no error: somebody may have been known earlier.",
   access: project("devices"),
   params: { user: userParam },
   answers: { 202: { description: "The erasure has begun", schema: z.object({ data: UserErasure }) } },

@@ -87,7 +87,7 @@ const pingWebhook = defineRoute({
   operationId: "pingWebhook",
   summary: "Send a test message",
   description:
-    "Of type `webhook.ping`, whatever events the webhook gets; it is tried once. Read the message to see what came of it. Needs the scopes `read` and `send`.",
+    "Of type `io.herald.webhook.ping.v1`, whatever events the webhook gets; it is tried once. Read the message to see what came of it. Needs the scopes `read` and `send`.",
   access: writing,
   answers: { 202: { description: "The message, waiting to be sent", schema: OneMessage } },
   errors: ["webhook-disabled"],

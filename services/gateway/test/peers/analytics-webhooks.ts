@@ -52,7 +52,12 @@ export const serveWebhooks = (serve: Serve): void => {
   serve(RotateWebhookSecret, (named) => ({ webhook: find(named).value, secret: newSecret() }));
   serve(PingWebhook, ({ messageId, ...named }) => {
     find(named);
-    const common = { event_id: messageId, type: "webhook.ping", timestamp: at(), status: "waiting" } as const;
+    const common = {
+      event_id: messageId,
+      type: "io.herald.webhook.ping.v1",
+      timestamp: at(),
+      status: "waiting",
+    } as const;
     const value = { id: messageId, ...common, attempt_count: 0 };
     messages.set(messageId, { projectId: named.projectId, value });
     return value;

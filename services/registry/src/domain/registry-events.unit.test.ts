@@ -42,7 +42,7 @@ test.each([
 test("every event is what its contract says", () => {
   const at = occasion();
   const said = [
-    deviceRegistered(at, deviceId, { platform: "ios", tokenHash: "a".repeat(64) }),
+    deviceRegistered(at, deviceId, { platform: "ios", token_hash: "a".repeat(64) }),
     deviceDeactivated(at, deviceId, "unregistered"),
     deviceDeleted(at, deviceId),
     topicCreated(at, topic),

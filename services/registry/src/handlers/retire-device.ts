@@ -11,8 +11,8 @@ export const retireDevice = ({ devices, announce, now }: Parts) =>
   defineHandler({
     durable: "registry-retire-device", // renaming a durable replays its stream
     message: DeliveryFailedV1,
-    async handle({ data: { projectId, unregistered } }) {
-      for (const { deviceId, tokenHash, at } of unregistered) {
+    async handle({ data: { project_id: projectId, unregistered } }) {
+      for (const { device_id: deviceId, token_hash: tokenHash, at } of unregistered) {
         const occasion = { projectId, at: now(), newId: randomUUID };
         if (await devices.retire(occasion, deviceId, tokenHash, new Date(at))) announce.devices(projectId, [deviceId]);
       }

@@ -140,7 +140,7 @@ const unknown = async (
     const credential = newDeviceCredential(projectId, id);
     const device = deviceDocument(projectId, id, plan.state, { credentialHash: secretHash(credential), at });
     const events = [
-      deviceRegistered(occasion, id, { platform, tokenHash: pushTokenHash(token) }),
+      deviceRegistered(occasion, id, { platform, token_hash: pushTokenHash(token) }),
       ...subscribed.map((topic) => deviceSubscribed(occasion, id, topic)),
     ];
     return (await parts.devices.insert(device, events)) ? { device, created: true, credential } : again;

@@ -1,4 +1,4 @@
-import type { DeviceId, ProjectId } from "@herald/contracts";
+import type { DeviceId, EventData, ProjectId } from "@herald/contracts";
 import { indexName } from "@herald/mongo";
 import type { Collection, Filter } from "mongodb";
 import { maxFacets, topicFacet } from "../domain/facets.ts";
@@ -41,12 +41,12 @@ export const changeSubscriptions = async (
     subject: "$_id",
     at,
     data: {
-      projectId: { $literal: projectId },
-      deviceId: "$_id",
-      topicId: { $literal: topic.id },
+      project_id: { $literal: projectId },
+      device_id: "$_id",
+      topic_id: { $literal: topic.id },
       topic: { $literal: topic.name },
       at: { $literal: at.toISOString() },
-    },
+    } satisfies Record<keyof EventData<typeof event>, unknown>,
   };
   const { modifiedCount } = await devices.updateMany(
     {

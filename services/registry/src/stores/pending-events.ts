@@ -25,7 +25,7 @@ export type PendingRecord = { readonly id: string; left: number; kept: boolean }
 
 /** Events name their device as subject. */
 const deviceOf = ({ subject }: OutboxEvent): DeviceId => subject as DeviceId;
-const projectOf = ({ data }: OutboxEvent): ProjectId => data.projectId;
+const projectOf = ({ data }: OutboxEvent): ProjectId => data.project_id;
 
 export type PendingEvents = ReturnType<typeof createPendingEvents>;
 

@@ -1,14 +1,11 @@
 import { z } from "zod";
-import { type EventContract, events } from "../../events.ts";
+import { events } from "../../events.ts";
 
-/** `herald.notification.opened.v1` as `notification.opened`: how HTTP names what NATS has in `ce-type`. */
-const typeOf = ({ ceType }: Pick<EventContract, "ceType">): string => ceType.split(".").slice(1, -1).join(".");
+const types = Object.values(events).map(({ ceType }) => ceType) as [string, ...string[]];
 
-const types = Object.values(events).map(typeOf) as [string, ...string[]];
-
-/** The type of an event, as webhooks and the stream of events name it. */
+/** The CloudEvents type of an event: the same string in `ce-type`, in webhooks and in `GET /events`. */
 export const EventType = z
-  .enum(types, { error: "must be a type of the event catalogue, such as notification.opened" })
+  .enum(types, { error: "must be a type of the event catalogue, such as io.herald.notification.opened.v1" })
   .meta({ id: "EventType" });
 export type EventType = z.infer<typeof EventType>;
 
@@ -16,7 +13,9 @@ export type EventType = z.infer<typeof EventType>;
 export const EventMessage = z
   .object({
     id: z.string().meta({ description: "`ce-id` of the event: one that comes again has the same" }),
-    type: z.string().meta({ description: "Its type; later versions add some", examples: ["notification.opened"] }),
+    type: z
+      .string()
+      .meta({ description: "Its type; later versions add some", examples: ["io.herald.notification.opened.v1"] }),
     timestamp: z.iso.datetime().meta({ description: "When it happened" }),
     data: z.record(z.string(), z.unknown()).meta({ description: "As the event catalogue (/asyncapi.json) has it" }),
   })
@@ -25,14 +24,21 @@ export type EventMessage = z.infer<typeof EventMessage>;
 
 const prefix = "push.evt.v1.";
 
-/** The types of events on a subject such as `push.evt.v1.<project>.<entity>.<past tense>`; undefined for any other subject. */
+/** The project and type of `push.evt.v1.<project>.<entity>.<past tense>`; undefined for any other subject. */
 export const eventTypeOf = (subject: string): { projectId: string; type: string } | undefined => {
   if (!subject.startsWith(prefix)) return undefined;
   const afterProject = subject.indexOf(".", prefix.length);
   const afterEntity = subject.indexOf(".", afterProject + 1);
   if (afterProject < 0 || afterEntity < 0 || subject.includes(".", afterEntity + 1)) return undefined;
-  return { projectId: subject.slice(prefix.length, afterProject), type: subject.slice(afterProject + 1) };
+  return {
+    projectId: subject.slice(prefix.length, afterProject),
+    type: `io.herald.${subject.slice(afterProject + 1)}.v1`,
+  };
 };
+
+/** The subject of a project's events of one type; without a type, the filter of all. `*` stands for every project. */
+export const eventSubject = (projectId: string, type?: string): string =>
+  `${prefix}${projectId}.${type === undefined ? ">" : type.slice("io.herald.".length, -".v1".length)}`;
 
 const known: ReadonlySet<string> = new Set(types);
 
@@ -43,12 +49,12 @@ export const EventsQuery = z.strictObject({
     .max(1_000)
     .refine(
       (text) => text.split(",").every((type) => known.has(type)),
-      "must be types of the event catalogue with commas between them, such as notification.opened,device.deleted",
+      "must be types of the event catalogue with commas between them, such as io.herald.notification.opened.v1,io.herald.device.deleted.v1",
     )
     .optional()
     .meta({
       description: "Only these, with commas between them; absent: all",
-      examples: ["notification.opened,notification.completed"],
+      examples: ["io.herald.notification.opened.v1,io.herald.notification.completed.v1"],
     }),
   since: z.iso
     .datetime({ offset: true, error: "must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00Z" })

@@ -1,10 +1,13 @@
 import { z } from "zod";
+import { ProjectDeletedV1 } from "../../events.ts";
 import { WebhookId, WebhookMessageId } from "../../ids.ts";
 import { EventMessage, EventType } from "./events.ts";
 
 /** A project that is deleted takes its webhooks with it, so that nobody would be left to hear of it. */
 const WebhookEvents = z
-  .array(EventType.refine((type) => type !== "project.deleted", "cannot be received: a webhook ends with its project"))
+  .array(
+    EventType.refine((type) => type !== ProjectDeletedV1.ceType, "cannot be received: a webhook ends with its project"),
+  )
   .min(1, "at least one type is required; leave it out for all")
   .max(50, "must be at most 50 types")
   .nullable();
