@@ -45,7 +45,11 @@ export const AppData = z
   .superRefine((value, context) => {
     for (const { path, message } of appDataProblems(value)) context.addIssue({ code: "custom", path, message });
   })
-  .meta({ id: "AppData", description: "At most 16 KiB of JSON, depth 5, 64 keys a level" });
+  .meta({
+    id: "AppData",
+    description: "A JSON object: at most 16 KiB, 5 levels deep, 64 keys a level",
+    examples: [{ plan: "pro" }],
+  });
 export type AppData = z.infer<typeof AppData>;
 
 /** JSON Merge Patch (RFC 7396): `null` removes a key, objects merge, everything else replaces. Neither argument changes. */

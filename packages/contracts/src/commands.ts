@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { type DataOf, defineMessage } from "./envelope.ts";
-import { NotificationContent } from "./http/v1/notifications.ts";
+import { NotificationContent } from "./http/v1/notification-content.ts";
 import { bucketCount, DeviceId, maxGroupSize, NotificationId, ProjectId } from "./ids.ts";
 import { isPlainRecipient, plainBatch } from "./plain-batch.ts";
 import { ApnsEnvironment, FcmTokenKind, Lane, Platform, WebPushKeys } from "./platforms.ts";

@@ -5,7 +5,7 @@ import { plainBatch } from "./plain-batch.ts";
 import { Platform, Provider } from "./platforms.ts";
 import { UserId } from "./users.ts";
 
-/** A fact on `PUSH_EVENTS`: CloudEvents 1.0 in binary mode, so this is its data and the rest is headers. */
+/** An event on `PUSH_EVENTS`, as CloudEvents 1.0 in binary mode: the schema is its data; the attributes are headers. */
 export type EventContract<Schema extends z.ZodType = z.ZodType> = MessageContract<Schema> & {
   /** CloudEvents type, such as `io.herald.notification.opened.v1`. */
   readonly ceType: string;
@@ -29,7 +29,13 @@ const defineEvent = <Schema extends z.ZodType<{ project_id: string }>>(
 
 const time = z.iso.datetime();
 const device = { project_id: ProjectId, device_id: DeviceId };
-const hash = z.string().regex(/^[0-9a-f]{64}$/);
+const hash = z
+  .string()
+  .regex(/^[0-9a-f]{64}$/)
+  .meta({
+    description: "SHA-256 in hex",
+    examples: ["5e884898da28047151d0e56f8dc6292773603d0d6aabbd62a11ef721d1542d8" + "8"],
+  });
 
 export const DeviceRegisteredV1 = defineEvent(
   "DeviceRegisteredV1",
@@ -43,7 +49,7 @@ export const DeviceUpdatedV1 = defineEvent(
   "updated",
   z.object({
     ...device,
-    changed: z.array(z.string()).meta({ description: "Names of the fields that changed" }),
+    changed: z.array(z.string()).meta({ description: "Names of the fields that changed", examples: [["metadata"]] }),
     at: time,
   }),
 );
@@ -65,16 +71,22 @@ export const TopicDeletedV1 = defineEvent("TopicDeletedV1", "topic", "deleted", 
 
 const notification = { project_id: ProjectId, notification_id: NotificationId, at: time };
 const count = z.number().int().min(0);
-/** Ones without `skipped` are from before there was any. */
-const totals = z.object({
-  devices: count,
-  accepted: count,
-  failed: count,
-  expired: count,
-  cancelled: count,
-  skipped: count.optional(),
-});
-const skips = z.record(z.string(), count).optional().meta({ description: "Skipped devices by reason; absent: none" });
+const totals = z
+  .object({
+    devices: count,
+    accepted: count,
+    failed: count,
+    expired: count,
+    cancelled: count,
+    skipped: count.optional(),
+  })
+  .meta({
+    description: "`devices` is the sum of the others; `skipped` absent: none",
+    examples: [{ devices: 120, accepted: 117, failed: 2, expired: 0, cancelled: 0, skipped: 1 }],
+  });
+const byReason = (description: string, example: Record<string, number>) =>
+  z.record(z.string(), count).meta({ description, examples: [example] });
+const skips = byReason("Skipped devices by reason; absent: none", { moved: 1 }).optional();
 export const NotificationAcceptedV1 = defineEvent(
   "NotificationAcceptedV1",
   "notification",
@@ -82,15 +94,26 @@ export const NotificationAcceptedV1 = defineEvent(
   z.object({
     ...notification,
     send_at: time.optional(),
-    topics: z.array(z.string()).optional().meta({ description: "Names of the topics among its targets; absent: none" }),
-    users: z.array(z.string()).optional().meta({ description: "The users among its targets; absent: none" }),
+    topics: z
+      .array(z.string())
+      .optional()
+      .meta({ description: "Topics among its targets; absent: none", examples: [["news"]] }),
+    users: z
+      .array(z.string())
+      .optional()
+      .meta({ description: "Users among its targets; absent: none", examples: [["u_8412"]] }),
   }),
 );
 export const NotificationCompletedV1 = defineEvent(
   "NotificationCompletedV1",
   "notification",
   "completed",
-  z.object({ ...notification, counts: totals, failures: z.record(z.string(), count), skips }),
+  z.object({
+    ...notification,
+    counts: totals,
+    failures: byReason("Failed devices by reason", { unregistered: 2 }),
+    skips,
+  }),
 );
 export const NotificationCancelledV1 = defineEvent(
   "NotificationCancelledV1",
@@ -105,7 +128,7 @@ export const NotificationExpiredV1 = defineEvent(
   z.object({ ...notification, counts: totals, skips }),
 );
 
-/** An open, once for a device and notification. */
+/** Once for each device and notification, however often the app reports it. */
 export const NotificationOpenedV1 = defineEvent(
   "NotificationOpenedV1",
   "notification",
@@ -114,8 +137,13 @@ export const NotificationOpenedV1 = defineEvent(
     project_id: ProjectId,
     notification_id: NotificationId,
     device_id: DeviceId,
-    platform: Platform.optional().meta({ description: "Absent for pushes from before open tokens said it" }),
-    user_id: z.string().optional().meta({ description: "Whose the device was when it was sent to; absent: nobody's" }),
+    platform: Platform.optional().meta({
+      description: "Absent when the open token is of an earlier version, without a platform",
+    }),
+    user_id: z
+      .string()
+      .optional()
+      .meta({ description: "The user that the device belonged to when the push was sent; absent: none" }),
     at: time,
   }),
 );
@@ -127,7 +155,10 @@ const accepted = z.object({
   users: z
     .array(z.string().nullable())
     .optional()
-    .meta({ description: "Whose each of `devices` is, in their order; null: nobody's; absent: all are nobody's" }),
+    .meta({
+      description: "The user of each of `devices`, in the same order; null: none; absent: none of them has one",
+      examples: [["u_8412"]],
+    }),
 });
 /** Devices of one batch that the provider accepted. */
 export const DeliveryAcceptedV1 = defineEvent(
@@ -137,7 +168,7 @@ export const DeliveryAcceptedV1 = defineEvent(
   accepted,
   plainBatch(accepted, isDeviceId),
 );
-/** Devices of one batch that failed, were too late, cancelled or skipped; `unregistered` ones are retired by registry. */
+/** Devices of one batch that failed, expired, were cancelled or skipped. Registry retires the `unregistered` ones. */
 export const DeliveryFailedV1 = defineEvent(
   "DeliveryFailedV1",
   "delivery",
@@ -147,9 +178,9 @@ export const DeliveryFailedV1 = defineEvent(
     failures: z.array(
       z.object({
         device_id: DeviceId,
-        user_id: z.string().optional().meta({ description: "Whose the device is; absent: nobody's" }),
+        user_id: z.string().optional().meta({ description: "The user of the device; absent: none" }),
         status: z.enum(["failed", "expired", "cancelled", "skipped"]),
-        reason: z.string().meta({ description: "A slug of the table of delivery reasons" }),
+        reason: z.string().meta({ description: "A delivery reason (/docs/errors#reasons)" }),
         provider_reason: z.string().optional(),
       }),
     ),
@@ -157,7 +188,7 @@ export const DeliveryFailedV1 = defineEvent(
       z.object({
         device_id: DeviceId,
         token_hash: hash,
-        /** The provider's time of the verdict, else the start of the attempt: only an older registration is retired. */
+        /** When the provider gave the verdict, else when the attempt began: only an older registration is retired. */
         at: time,
       }),
     ),
@@ -173,7 +204,7 @@ export const ProviderPausedV1 = defineEvent(
 );
 export const ProviderResumedV1 = defineEvent("ProviderResumedV1", "provider", "resumed", provider);
 
-/** A webhook gets nothing any more because it failed for days or said that it is gone: it is to be enabled again by hand. */
+/** Herald disabled a webhook because it failed for five days or answered 410. Enable it again by `PATCH`. */
 export const WebhookDisabledV1 = defineEvent(
   "WebhookDisabledV1",
   "webhook",
@@ -187,7 +218,7 @@ export const WebhookDisabledV1 = defineEvent(
   }),
 );
 
-/** A user was erased: delete what you hold of them. Devices of theirs are deleted with events of their own. */
+/** A user was erased: delete what you store about them. Each of their devices has a deletion event too. */
 export const UserErasedV1 = defineEvent(
   "UserErasedV1",
   "user",
@@ -202,7 +233,7 @@ export const ProjectDeletedV1 = defineEvent(
   z.object({ project_id: ProjectId, at: time }),
 );
 
-/** Every event there is, by the name that outboxes store. */
+/** Every event, by the name that outboxes store. */
 export const events = {
   DeviceRegisteredV1,
   DeviceUpdatedV1,
@@ -229,12 +260,12 @@ export const events = {
 export type EventName = keyof typeof events;
 export type EventData<Name extends EventName> = DataOf<(typeof events)[Name]>;
 
-/** An event as a document's outbox holds it until the bus has it. */
+/** An event as a document's outbox holds it until it is published. */
 export type OutboxEvent<Name extends EventName = EventName> = {
-  /** `ce-id`: the id of the fact, the same however often it is published. */
+  /** `ce-id`: the same however often the event is published. */
   readonly id: string;
   readonly event: Name;
-  /** `ce-subject`: the id of what it is about. */
+  /** `ce-subject`: the id of the entity that it is about. */
   readonly subject: string;
   readonly at: Date;
   readonly data: EventData<Name>;

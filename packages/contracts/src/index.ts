@@ -103,22 +103,24 @@ export {
 } from "./http/v1/identity.ts";
 export {
   batchSendLimits,
+  maxScheduleDays,
+  maxTtlSeconds,
+  NewNotification,
+  NotificationContent,
+  SendNotification,
+  SendNotifications,
+  SentNotification,
+} from "./http/v1/notification-content.ts";
+export {
   Delivery,
   DeliveryAttempt,
   DeliveryStatus,
   DeviceStory,
   DryRun,
-  maxScheduleDays,
-  maxTtlSeconds,
-  NewNotification,
   Notification,
-  NotificationContent,
   NotificationCounts,
   NotificationStatus,
   OpenNotification,
-  SendNotification,
-  SendNotifications,
-  SentNotification,
 } from "./http/v1/notifications.ts";
 export type { PageOf } from "./http/v1/pagination.ts";
 export { PageRequest, Pagination, pageOf, pageQuery, toPageRequest } from "./http/v1/pagination.ts";

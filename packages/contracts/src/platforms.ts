@@ -28,5 +28,13 @@ export const WebPushKeys = z
     p256dh: z.string().regex(/^[A-Za-z0-9_-]{87}=?$/, "must be a P-256 public key: 65 bytes as base64url"),
     auth: z.string().regex(/^[A-Za-z0-9_-]{22}(==)?$/, "must be 16 bytes as base64url"),
   })
-  .meta({ id: "WebPushKeys" });
+  .meta({
+    id: "WebPushKeys",
+    examples: [
+      {
+        p256dh: "BPCaFr0C6sVCfbf6zWAh-X7CvIzLpkMnFKFmpYqdJHNlnGxfOZL5OtqGWZKPQG92fgJUmPwR_8CQf0rDGxwTE3s",
+        auth: "dGhpcyBpcyAxNiBieXRlcw",
+      },
+    ],
+  });
 export type WebPushKeys = z.infer<typeof WebPushKeys>;

@@ -5,13 +5,16 @@ import { z } from "zod";
 export const VapidPublicKey = z
   .string()
   .regex(/^B[A-Za-z0-9_-]{86}=?$/, "must be a VAPID public key: an uncompressed P-256 point, 65 bytes as base64url")
-  .meta({ id: "VapidPublicKey" });
+  .meta({
+    id: "VapidPublicKey",
+    examples: ["BPCaFr0C6sVCfbf6zWAh-X7CvIzLpkMnFKFmpYqdJHNlnGxfOZL5OtqGWZKPQG92fgJUmPwR_8CQf0rDGxwTE3s"],
+  });
 
 /** Names a key wherever the key itself would be too long: the first 16 hexadecimal digits of the SHA-256 of its public half. */
 export const VapidKeyId = z
   .string()
   .regex(/^[0-9a-f]{16}$/, "must be a key's id: 16 hexadecimal digits")
-  .meta({ id: "VapidKeyId" });
+  .meta({ id: "VapidKeyId", examples: ["3f9a1c0b7d42e685"] });
 
 export const vapidKeyId = (publicKey: string): string =>
   hash("sha256", Buffer.from(publicKey, "base64url"), "hex").slice(0, 16);

@@ -1,5 +1,6 @@
 import { type EventContract, events, headerNames, streams } from "@herald/contracts";
 import { z } from "zod";
+import { exampleOf, type Schema } from "../openapi/example-of.ts";
 import { version } from "../version.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -53,14 +54,22 @@ const headersOf = ({ ceType }: EventContract): Json => ({
   ],
   properties: {
     [headerNames.ceSpecVersion]: { const: "1.0" },
-    [headerNames.ceId]: text("The id of the fact: an event that comes again has the same, so drop what you have seen"),
-    [headerNames.ceSource]: text("`/projects/<project id>`"),
+    [headerNames.ceId]: text("The event's id: a redelivered event has the same, so drop ids that you have seen", {
+      examples: ["ntf_06bq4ghm31tz5d2ns8y7k9w0ac/completed"],
+    }),
+    [headerNames.ceSource]: text("`/projects/<project id>`", {
+      examples: ["/projects/prj_06bq4ghm31tz5d2ns8y7k9w0ac"],
+    }),
     [headerNames.ceType]: { const: ceType },
     [headerNames.ceTime]: text("When it happened", { format: "date-time" }),
-    [headerNames.ceSubject]: text("The id of what it is about"),
+    [headerNames.ceSubject]: text("The id of the device, topic, notification, user or project that it is about", {
+      examples: ["ntf_06bq4ghm31tz5d2ns8y7k9w0ac"],
+    }),
     [headerNames.contentType]: { const: "application/json" },
-    [headerNames.requestId]: text("The request that caused it"),
-    traceparent: text("W3C trace context"),
+    [headerNames.requestId]: text("The id of the request that caused it", {
+      examples: ["0198f1c2-7d1e-7cc4-8d5e-2f9f0a4b6c11"],
+    }),
+    traceparent: text("W3C trace context", { examples: ["00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"] }),
   },
 });
 
@@ -70,19 +79,31 @@ const channelOf = ({ name, pattern }: EventContract): Json => ({
   parameters: { project_id: { $ref: "#/components/parameters/project_id" } },
 });
 
-const messageOf = (contract: EventContract): Json => ({
-  name: contract.name,
-  title: contract.ceType,
-  contentType: "application/json",
-  headers: headersOf(contract),
-  payload: schemaOf(contract.schema),
-});
+const messageOf = (contract: EventContract): Json => {
+  const [headers, payload] = [headersOf(contract), schemaOf(contract.schema)];
+  // Schemas stand in place: there is nothing to resolve.
+  const options = { resolve: () => ({}), complete: true };
+  return {
+    name: contract.name,
+    title: contract.ceType,
+    contentType: "application/json",
+    headers,
+    payload,
+    examples: [
+      {
+        name: contract.name,
+        headers: exampleOf(headers as Schema, options),
+        payload: exampleOf(payload as Schema, options),
+      },
+    ],
+  };
+};
 
 const days = Math.round(streams.PUSH_EVENTS.maxAgeMs / 86_400_000);
 
-const description = `What happened, as CloudEvents 1.0 in NATS binary mode: the payload is the data, the headers are the rest.
+const description = `Everything that happens, as CloudEvents 1.0 in NATS binary mode: the attributes are headers, the data is the payload.
 
-All events are in the stream \`PUSH_EVENTS\` for ${days} days, and may be replayed from any time within. An event comes at least once; \`ce-id\` says which one it is. Unknown fields and types come with later versions: keep them. A breaking change is a \`v2\` subject beside \`v1\`.`;
+All events are in the stream \`PUSH_EVENTS\` for ${days} days and can be replayed from any time within them. An event is delivered at least once; drop a \`ce-id\` that you have seen. Its type (\`ce-type\`) is the same string in webhooks and in \`GET /events\`, and never changes. Later versions may add types, fields and values of enums: ignore or keep what you do not know. A breaking change is a new type that ends in \`.v2\`.`;
 
 /** The AsyncAPI document of all events: made from the contracts that services publish by. */
 export const describeEvents = () => {
@@ -90,7 +111,7 @@ export const describeEvents = () => {
   const byName = (make: (contract: EventContract) => Json) =>
     Object.fromEntries(all.map((contract) => [contract.name, make(contract)]));
   return {
-    asyncapi: "3.0.0",
+    asyncapi: "3.1.0",
     info: {
       title: "Herald events",
       version,
@@ -98,6 +119,15 @@ export const describeEvents = () => {
       license: { name: "Apache-2.0", url: "https://www.apache.org/licenses/LICENSE-2.0" },
     },
     defaultContentType: "application/json",
+    servers: {
+      nats: {
+        host: "{host}:4222",
+        protocol: "nats",
+        description: "The NATS server of your installation, with JetStream",
+        variables: { host: { default: "localhost", description: "Where your NATS server listens" } },
+        security: [{ $ref: "#/components/securitySchemes/consumer" }],
+      },
+    },
     channels: byName(channelOf),
     operations: byName(({ name, ceType }) => ({
       action: "send",
@@ -106,6 +136,13 @@ export const describeEvents = () => {
       messages: [{ $ref: `#/channels/${name}/messages/${name}` }],
     })),
     components: {
+      securitySchemes: {
+        consumer: {
+          type: "userPassword",
+          description:
+            "User and password of a consumer, from `npm run consumer -- add`. It may read its own durable and acknowledge, and nothing else",
+        },
+      },
       messages: byName(messageOf),
       parameters: { project_id: { description: "The project's id: filter and permit by it" } },
     },

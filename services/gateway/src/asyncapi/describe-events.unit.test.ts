@@ -12,8 +12,8 @@ test("the document in docs/reference is this one; a change of an event is a diff
   await expect(text).toMatchFileSnapshot("../../../../docs/reference/asyncapi.json");
 });
 
-describe("against the schema of AsyncAPI 3.0", () => {
-  const schema = JSON.parse(readFileSync(new URL(import.meta.resolve("@asyncapi/specs/schemas/3.0.0.json")), "utf8"));
+describe("against the schema of AsyncAPI 3.1", () => {
+  const schema = JSON.parse(readFileSync(new URL(import.meta.resolve("@asyncapi/specs/schemas/3.1.0.json")), "utf8"));
   const ajv = new Ajv({ strict: false, allErrors: true, logger: false, meta: false, validateSchema: false });
   addFormats.default(ajv);
   const valid = ajv.compile(schema);
@@ -40,7 +40,7 @@ describe("against the schema of AsyncAPI 3.0", () => {
   });
 });
 
-describe.each(Object.values(events))("$name", ({ name, filter }) => {
+describe.each(Object.values(events))("$name", ({ name, filter, schema }) => {
   const fixture = new URL(`../../../../packages/contracts/fixtures/${name}.json`, import.meta.url);
   const golden: { subject: string; data: { project_id: string } } = JSON.parse(readFileSync(fixture, "utf8"));
 
@@ -57,5 +57,7 @@ describe.each(Object.values(events))("$name", ({ name, filter }) => {
     const fits = ajv.compile(document.components.messages[name]?.payload ?? false);
     expect(fits({ ...golden.data, later: 1 })).toBe(true);
     expect(fits({ ...golden.data, project_id: 1 })).toBe(false);
+    const { examples } = document.components.messages[name] as unknown as { examples: [{ payload: unknown }] };
+    expect(schema.parse(examples[0].payload)).toEqual(examples[0].payload);
   });
 });

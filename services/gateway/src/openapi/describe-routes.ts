@@ -1,4 +1,4 @@
-import { type ErrorCode, errors, Problem } from "@herald/contracts";
+import { type ErrorCode, type EventContract, EventMessage, errors, events, Problem } from "@herald/contracts";
 import { z } from "zod";
 import {
   type CreateDocumentOptions,
@@ -12,6 +12,7 @@ import type { CallerKind } from "../auth/caller.ts";
 import type { Route } from "../http/route.ts";
 import { IdempotencyKey } from "../http/serve-route.ts";
 import { version } from "../version.ts";
+import { addExamples } from "./add-examples.ts";
 
 const securityOf: Record<CallerKind, Record<string, string[]>> = {
   project: { projectToken: [] },
@@ -70,6 +71,15 @@ export const errorsOf = (route: Route): ErrorCode[] => {
   return [...new Set(codes)];
 };
 
+/** The body of an error answer. */
+const problemOf = (code: ErrorCode): Problem => ({
+  errors: [code === "validation-failed" ? "notification.targets: at least one target is required" : errors[code].title],
+  type: `/docs/errors#${code}`,
+  title: errors[code].title,
+  status: errors[code].status,
+  instance: "0198f1c2-7d1e-7cc4-8d5e-2f9f0a4b6c11",
+});
+
 const errorResponses = (route: Route, known: Map<string, ZodOpenApiResponseObject>): ZodOpenApiResponsesObject =>
   Object.fromEntries(
     [...Map.groupBy(errorsOf(route), (code) => errors[code].status)].map(([status, codes]) => {
@@ -79,7 +89,7 @@ const errorResponses = (route: Route, known: Map<string, ZodOpenApiResponseObjec
         id,
         description: codes.map((code) => `${errors[code].title} (\`${code}\`)`).join("; "),
         headers: z.object({ "X-Request-Id": RequestId, ...headersOf[status] }),
-        content: { "application/problem+json": { schema: Problem } },
+        content: { "application/problem+json": { schema: Problem, example: problemOf(codes[0] ?? "internal") } },
       };
       known.set(id, response);
       return [`${status}` as `${4 | 5}${string}`, response];
@@ -137,6 +147,45 @@ const operationOf = (route: Route, known: Map<string, ZodOpenApiResponseObject>)
   };
 };
 
+const signatureHeaders = z.object({
+  "webhook-id": z.string().meta({
+    description: "The message's id: one that is sent again has the same",
+    examples: ["msg_06bq4ghm31tz5d2ns8y7k9w0ac"],
+  }),
+  "webhook-timestamp": z
+    .string()
+    .meta({ description: "When this attempt was made, in seconds since 1970", examples: ["1896080400"] }),
+  "webhook-signature": z.string().meta({
+    description:
+      "`v1,` and an HMAC-SHA256 in base64; two of them, separated by a space, for a day after a secret was rotated",
+    examples: ["v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="],
+  }),
+});
+
+/** What a receiver of webhooks implements for one type of event. */
+const webhookOf = ({ name, ceType, schema }: EventContract): ZodOpenApiOperationObject => ({
+  operationId: `receive${name.replace(/V\d+$/, "")}`,
+  tags: ["Events"],
+  summary: ceType,
+  description:
+    "Posted to webhooks whose `events` name this type, or none. Verify the signature before you read the body.",
+  security: [],
+  requestParams: { header: signatureHeaders },
+  requestBody: {
+    required: true,
+    content: {
+      "application/json": {
+        schema: EventMessage.extend({ type: z.literal(ceType), data: schema }).meta({ id: `${name}Message` }),
+      },
+    },
+  },
+  responses: {
+    "2XX": { description: "Received. Answer within 15 seconds, and do the work afterwards" },
+    "410": { description: "The receiver is gone: Herald disables the webhook" },
+    default: { description: "Sent again later, with growing delays" },
+  },
+});
+
 /** What zod cannot say by itself, or says in a way that only zod reads. */
 const override: CreateDocumentOptions["override"] = ({ jsonSchema, zodSchema, io }) => {
   const { id } = z.globalRegistry.get(zodSchema) ?? {};
@@ -153,9 +202,14 @@ const override: CreateDocumentOptions["override"] = ({ jsonSchema, zodSchema, io
   if (io === "output" && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
 };
 
-const description = `Register devices, send notifications to them, and learn what became of each.
+const description = `Register devices, send notifications to them, and read the result for each device.
 
-Errors are \`application/problem+json\` with every problem at once in \`errors\`. Fields and query parameters that are not known are refused. Lists take \`page\` and \`per_page\`, or \`after\` for long walks. What each error means: /docs/errors.`;
+Errors are \`application/problem+json\` and list every problem in \`errors\`. Requests with unknown fields or query parameters are refused; answers may gain fields. Enums in answers are open: a later version may add values, so treat an unknown one as "something else" and not as an error. Lists take \`page\` and \`per_page\`, or \`after\` for long walks. What each error means: /docs/errors.`;
+
+/** A webhook ends with its project, so it never gets that event. */
+const webhookEvents = (Object.values(events) as unknown as EventContract[]).filter(
+  ({ ceType }) => ceType !== events.ProjectDeletedV1.ceType,
+);
 
 /** The OpenAPI document of the routes: made from the same declarations as the express app. */
 export const describeRoutes = (routes: readonly Route[]): ReturnType<typeof createDocument> => {
@@ -163,7 +217,7 @@ export const describeRoutes = (routes: readonly Route[]): ReturnType<typeof crea
   const failures = new Map<string, ZodOpenApiResponseObject>();
   for (const route of routes)
     paths[route.path] = { ...paths[route.path], [route.method]: operationOf(route, failures) };
-  return createDocument(
+  const document = createDocument(
     {
       openapi: "3.1.0",
       info: { title: "Herald", version, description, license: { name: "Apache-2.0", identifier: "Apache-2.0" } },
@@ -172,6 +226,7 @@ export const describeRoutes = (routes: readonly Route[]): ReturnType<typeof crea
         name,
       })),
       paths,
+      webhooks: Object.fromEntries(webhookEvents.map((contract) => [contract.ceType, { post: webhookOf(contract) }])),
       components: {
         securitySchemes: {
           projectToken: {
@@ -186,4 +241,5 @@ export const describeRoutes = (routes: readonly Route[]): ReturnType<typeof crea
     },
     { override },
   );
+  return addExamples(document);
 };

@@ -1,4 +1,4 @@
-import { errors } from "@herald/contracts";
+import { EventMessage, errors, events, NotificationContent } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
 import { allRoutes } from "../routes/all-routes.ts";
 import { describeRoutes, errorsOf } from "./describe-routes.ts";
@@ -29,4 +29,48 @@ describe("every route", () => {
       expect(route.path.startsWith("/admin/v1/")).toBe(route.access.by.includes("admin"));
     },
   );
+});
+
+type Media = { readonly content?: Readonly<Record<string, { readonly example?: unknown }>> };
+const example = (media: unknown): unknown => Object.values((media as Media | undefined)?.content ?? {})[0]?.example;
+
+describe("the examples", () => {
+  const operations = allRoutes.map(
+    (route) => [route.operationId, route, document.paths?.[route.path]?.[route.method]] as const,
+  );
+
+  test.each(operations.filter(([, { body }]) => body !== undefined))(
+    "%s takes the body of its example",
+    (_, { body }, operation) => {
+      expect(body?.safeParse(example(operation?.requestBody)).error?.issues).toBeUndefined();
+    },
+  );
+
+  test.each(operations)("%s may answer what its examples say", (_, { answers }, operation) => {
+    for (const [status, { schema }] of Object.entries(answers))
+      if (schema !== undefined) {
+        const shown = example(operation?.responses?.[status as "200"]);
+        expect(schema.safeParse(shown).error?.issues).toBeUndefined();
+      }
+  });
+
+  test("of an error say which it is", () => {
+    for (const response of Object.values(document.components?.responses ?? {}))
+      expect(example(response)).toMatchObject({ type: expect.stringMatching(/^\/docs\/errors#[a-z-]+$/) });
+  });
+
+  test.each(Object.entries(document.webhooks ?? {}))("the webhook %s is posted as its contract says", (type, path) => {
+    const message = example((path as { post: { requestBody: unknown } }).post.requestBody);
+    const contract = Object.values(events).find(({ ceType }) => ceType === type);
+    expect(EventMessage.parse(message)).toMatchObject({ type });
+    expect(contract?.schema.safeParse((message as EventMessage).data).error).toBeUndefined();
+  });
+});
+
+test("every field of a notification says what it is on each platform, with an example", () => {
+  for (const [name, field] of Object.entries(NotificationContent.shape)) {
+    const { description, examples } = { ...field.unwrap?.().meta?.(), ...field.meta() };
+    expect(description, name).toBeTruthy();
+    expect(examples, name).toHaveLength(1);
+  }
 });

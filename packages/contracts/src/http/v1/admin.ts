@@ -10,12 +10,13 @@ const Name = z
   .string()
   .min(1, "may not be empty")
   .max(100, "must be at most 100 characters")
-  .refine((name) => !/\p{Cc}/u.test(name), "may not contain control characters");
+  .refine((name) => !/\p{Cc}/u.test(name), "may not contain control characters")
+  .meta({ examples: ["Shop"] });
 
 export const Project = z
   .object({
     id: ProjectId,
-    name: z.string(),
+    name: z.string().meta({ examples: ["Shop"] }),
     open_registration: z.boolean(),
     protected_metadata: z.array(z.string()).default([]).meta({ description: "Paths that clients may not write" }),
     warnings: z.array(z.string()).optional().meta({ description: "What an operator should look at" }),
@@ -46,7 +47,7 @@ export const ChangeProject = z
         protected_metadata: ProtectedMetadata.optional(),
       })
       .refine((project) => Object.keys(project).length > 0, "at least one field is required")
-      .meta({ minProperties: 1 }),
+      .meta({ minProperties: 1, examples: [{ open_registration: false }] }),
   })
   .meta({ id: "ChangeProject" });
 export type ChangeProject = z.infer<typeof ChangeProject>;
@@ -59,7 +60,7 @@ export const allScopes: readonly Scope[] = ["send", "read", "devices"];
 export const ProjectToken = z
   .object({
     id: TokenId,
-    name: z.string(),
+    name: z.string().meta({ examples: ["Backend"] }),
     scopes: z.array(Scope),
     expires_at: z.iso.datetime().optional(),
     created_at: z.iso.datetime(),
@@ -83,7 +84,11 @@ export const CreateToken = z
   .meta({ id: "CreateToken" });
 export type CreateToken = z.infer<typeof CreateToken>;
 
-const Pem = z.string().min(1).max(32_768);
+const Pem = z
+  .string()
+  .min(1)
+  .max(32_768)
+  .meta({ examples: ["-----BEGIN PRIVATE KEY-----\n…\n-----END PRIVATE KEY-----\n"] });
 /** Where to send instead of the provider's own host, and whom to trust there: only where the operator allows it. */
 const elsewhere = {
   endpoint: z
@@ -93,15 +98,24 @@ const elsewhere = {
   ca: Pem.optional(),
 };
 const ApnsEnvironmentSetting = z.enum(["production", "sandbox"]);
-const BundleId = z.string().regex(/^[A-Za-z0-9.-]{1,255}$/, "must be a bundle id such as com.example.app");
+const BundleId = z
+  .string()
+  .regex(/^[A-Za-z0-9.-]{1,255}$/, "must be a bundle id such as com.example.app")
+  .meta({ examples: ["com.example.app"] });
 
 /** Settings of `PUT …/providers/apns`: a .p8 key, or a certificate with its key. Whether they parse is checked by dispatch. */
 export const ApnsSettings = z
   .union(
     [
       z.strictObject({
-        key_id: z.string().regex(/^[A-Za-z0-9]{10}$/, "must be the key's 10 characters"),
-        team_id: z.string().regex(/^[A-Za-z0-9]{10}$/, "must be the team's 10 characters"),
+        key_id: z
+          .string()
+          .regex(/^[A-Za-z0-9]{10}$/, "must be the key's 10 characters")
+          .meta({ examples: ["ABC123DEFG"] }),
+        team_id: z
+          .string()
+          .regex(/^[A-Za-z0-9]{10}$/, "must be the team's 10 characters")
+          .meta({ examples: ["TEAM123456"] }),
         private_key: Pem,
         bundle_id: BundleId,
         environment: ApnsEnvironmentSetting,
@@ -133,7 +147,18 @@ export const FcmSettings = z
       .refine(
         (account) => Buffer.byteLength(JSON.stringify(account)) <= maxAccountBytes,
         `must be at most ${maxAccountBytes} bytes of JSON`,
-      ),
+      )
+      .meta({
+        description: "The service account's JSON as Firebase gives it",
+        examples: [
+          {
+            type: "service_account",
+            project_id: "shop-1234",
+            private_key: "-----BEGIN PRIVATE KEY-----\n…",
+            client_email: "herald@shop-1234.iam.gserviceaccount.com",
+          },
+        ],
+      }),
     ...elsewhere,
   })
   .meta({ id: "FcmSettings" });
@@ -145,7 +170,8 @@ export const WebPushSettings = z
       .string()
       // It travels in a header of every push.
       .max(320, "must be at most 320 characters")
-      .regex(/^(mailto:.+@.+|https:\/\/.+)$/, "must be a mailto: or https: URL of whom to contact"),
+      .regex(/^(mailto:.+@.+|https:\/\/.+)$/, "must be a mailto: or https: URL of whom to contact")
+      .meta({ examples: ["mailto:push@example.com"] }),
     public_key: z.string().max(200).optional(),
     private_key: z.string().max(200).optional(),
     ...elsewhere,
@@ -239,7 +265,7 @@ export type ProviderView = z.infer<typeof ProviderView>;
 export const DeadLetterId = z
   .string()
   .regex(/^[1-9][0-9]{0,14}$/, "must be a dead letter's id, such as 17")
-  .meta({ id: "DeadLetterId", description: "A dead letter's place among them" });
+  .meta({ id: "DeadLetterId", description: "The dead letter's sequence in its stream", examples: ["17"] });
 
 /** A message that could not be processed. Its content is not shown: it may hold push tokens and what was to be sent. */
 export const DeadLetter = z

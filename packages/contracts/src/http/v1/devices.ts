@@ -6,13 +6,15 @@ import { UserId, UserToken } from "../../users.ts";
 import { VapidKeyId, VapidPublicKey } from "../../vapid.ts";
 import { TopicName } from "./topics.ts";
 
+const tokenExample = "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad";
+
 /** A push token as the platform gave it: APNs device token, FCM token or Installation ID, or a Web Push endpoint. */
 export const PushToken = z
   .string()
   .min(1, "may not be empty")
   .max(2048, "must be at most 2048 characters")
   .refine((token) => !/[\p{Cc}\s]/u.test(token), "may not contain spaces or control characters")
-  .meta({ id: "PushToken" });
+  .meta({ id: "PushToken", examples: [tokenExample] });
 
 export const DeviceStatus = z.enum(["active", "inactive"]).meta({ id: "DeviceStatus" });
 export type DeviceStatus = z.infer<typeof DeviceStatus>;
@@ -41,7 +43,26 @@ export const Device = z
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
   })
-  .meta({ id: "Device" });
+  .meta({
+    id: "Device",
+    examples: [
+      {
+        id: "dev_06bq4ghm31tz5d2ns8y7k9w0ac",
+        token: tokenExample,
+        platform: "ios",
+        metadata: { plan: "pro" },
+        identifiers: { current_locale: "de-DE", app_version: "2.4.1" },
+        status: "active",
+        topics: ["news"],
+        environment: "production",
+        user_id: "u_8412",
+        identified_at: "2030-01-31T09:00:00.000Z",
+        last_seen_at: "2030-01-31T09:00:00.000Z",
+        created_at: "2030-01-01T09:00:00.000Z",
+        updated_at: "2030-01-31T09:00:00.000Z",
+      },
+    ],
+  });
 export type Device = z.infer<typeof Device>;
 
 /** What an unauthenticated client learns of a device. */
@@ -136,7 +157,10 @@ export const RegisterDevice = z
           context.addIssue({ code: "custom", path, message });
       }),
   })
-  .meta({ id: "RegisterDevice" });
+  .meta({
+    id: "RegisterDevice",
+    examples: [{ device: { token: tokenExample, platform: "ios", topics: ["news"], metadata: { plan: "pro" } } }],
+  });
 export type RegisterDevice = z.infer<typeof RegisterDevice>;
 
 /** Body of `PUT /identification`: `identifier` is the push token, `previous_identifier` the one it replaces. */
@@ -156,7 +180,17 @@ export const Identification = z
     for (const { path, message } of tokenProblems(shape, "identifier"))
       context.addIssue({ code: "custom", path, message });
   })
-  .meta({ id: "Identification" });
+  .meta({
+    id: "Identification",
+    examples: [
+      {
+        project_id: "prj_06bq4ghm31tz5d2ns8y7k9w0ac",
+        identifier: tokenExample,
+        platform: "ios",
+        identifiers: { current_locale: "de-DE", app_version: "2.4.1" },
+      },
+    ],
+  });
 export type Identification = z.infer<typeof Identification>;
 
 /** Body of `PATCH /devices/{id}`: `metadata` and `identifiers` are merge patches; `keys` come with a new Web Push subscription. */
@@ -175,7 +209,7 @@ export const ChangeDevice = z
         user_token: UserToken.optional().meta({ description: "With a device credential: logs the user in" }),
       })
       .refine((device) => Object.keys(device).length > 0, "at least one field is required")
-      .meta({ minProperties: 1 }),
+      .meta({ minProperties: 1, examples: [{ metadata: { plan: "pro" }, status: "active" }] }),
   })
   .meta({ id: "ChangeDevice" });
 export type ChangeDevice = z.infer<typeof ChangeDevice>;
@@ -193,5 +227,5 @@ export const ChangeMetadata = z
     platform: Platform.optional(),
     user_token: UserToken.optional(),
   })
-  .meta({ id: "ChangeMetadata" });
+  .meta({ id: "ChangeMetadata", examples: [{ metadata: { plan: "pro", trial: null } }] });
 export type ChangeMetadata = z.infer<typeof ChangeMetadata>;

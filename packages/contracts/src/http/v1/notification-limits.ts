@@ -31,7 +31,11 @@ export const targetList = <Entry extends z.ZodType>(entry: Entry) =>
     .array(entry)
     .min(1, "at least one target is required")
     .max(notificationLimits.targets, tooManyTargets)
-    .meta({ examples: [["topic:news"]] });
+    .meta({
+      description:
+        "Who gets it: each entry names a set of devices, and the notification goes once to every active device of any of them. `topic:news`, `user:u_8412`, `device:dev_…`, `token:<push token>`, `metadata:plan=pro`, `identifiers:current_locale=de`, `condition:<expression>` or `all`",
+      examples: [["topic:news"]],
+    });
 
 /** A target as an earlier Herald accepted it: its clauses are not counted. */
 export const TargetEntry = targetText.superRefine((source, context) => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { NotificationContent, SendNotification } from "./notification-content.ts";
 import { notificationLimits } from "./notification-limits.ts";
-import { NotificationContent, SendNotification } from "./notifications.ts";
 
 const problemsOf = (fields: object): string[] => {
   const notification = { title: "Hello", targets: ["all"], ...fields };

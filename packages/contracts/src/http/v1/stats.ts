@@ -131,5 +131,20 @@ export const Stats = z
       .optional()
       .meta({ description: "With `notification`: what is known of all its opens, whatever the range" }),
   })
-  .meta({ id: "Stats" });
+  .meta({
+    id: "Stats",
+    examples: [
+      {
+        from: "2030-01-31T08:00:00.000Z",
+        to: "2030-01-31T10:00:00.000Z",
+        interval: "hour",
+        time_zone: "UTC",
+        series: [
+          { at: "2030-01-31T08:00:00.000Z", sent: 0, failed: 0, opened: 0, open_rate: null },
+          { at: "2030-01-31T09:00:00.000Z", sent: 117, failed: 2, opened: 31, open_rate: 0.265 },
+        ],
+        totals: { sent: 117, failed: 2, opened: 31, open_rate: 0.265, failures: { unregistered: 2 } },
+      },
+    ],
+  });
 export type Stats = z.infer<typeof Stats>;

@@ -8,13 +8,13 @@ export const TopicName = z
   .refine((name) => !/^\.\.?$/.test(name), "may not be `.` or `..`, which no path can say")
   .refine((name) => name !== "all", "may not be `all`: that is the target that means every device")
   .refine((name) => !/^(dev|top)_/.test(name), "may not begin with `dev_` or `top_`: ids do")
-  .meta({ id: "TopicName" });
+  .meta({ id: "TopicName", examples: ["news"] });
 export type TopicName = z.infer<typeof TopicName>;
 
 export const Topic = z
   .object({
     id: TopicId,
-    name: z.string(),
+    name: z.string().meta({ examples: ["news"] }),
     devices: z.number().int().min(0).meta({ description: "Subscribed devices; at most 10 s old above 10,000" }),
     closed: z.boolean().default(false).meta({ description: "Only a project token subscribes devices to it" }),
     created_at: z.iso.datetime(),

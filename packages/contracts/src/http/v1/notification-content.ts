@@ -1,0 +1,237 @@
+import { z } from "zod";
+import { NotificationId } from "../../ids.ts";
+import { dangerousLinks } from "../../links.ts";
+import { boundedContent, NewTargets, notificationLimits, TargetEntry, targetList } from "./notification-limits.ts";
+
+const dayInSeconds = 86_400;
+/** FCM and most push services store a message for at most four weeks. */
+export const maxTtlSeconds = 28 * dayInSeconds;
+export const maxScheduleDays = 30;
+
+const text = (max: number) => z.string().min(1, "may not be empty").max(max, `must be at most ${max} characters`);
+
+const LinkTo = z
+  .string()
+  .max(2048, "must be at most 2048 characters")
+  .refine(
+    (link) => link.startsWith("/") || URL.canParse(link),
+    "must be an absolute URL or an in-app path such as /news/42",
+  )
+  .meta({
+    description:
+      "What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written",
+    pattern: "^(/([^/\\\\]|$)|[A-Za-z][A-Za-z0-9+.-]*:.)",
+    examples: ["/orders/42"],
+  });
+
+const imageUrl = z
+  .url({ protocol: /^https$/, error: "must be an https URL" })
+  .max(2048, "must be at most 2048 characters");
+const Image = imageUrl.meta({
+  description:
+    "https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image`",
+  examples: ["https://example.com/parcel.jpg"],
+});
+
+const override = (description: string, example: Record<string, unknown>) =>
+  z
+    .record(z.string(), z.unknown(), { error: "must be a JSON object" })
+    .optional()
+    .meta({ description, examples: [example] });
+
+const Title = text(256).meta({
+  description:
+    "The first line. iOS: `aps.alert.title`. Android: `notification.title`. Web: `notification.title`. `title` or `body` is required unless `silent` is true",
+  examples: ["Your order has shipped"],
+});
+const Body = text(4000).meta({
+  description:
+    "The text below the title. iOS: `aps.alert.body`. Android: `notification.body`. Web: `notification.body`",
+  examples: ["It arrives tomorrow before noon."],
+});
+
+const words = { title: Title.optional(), body: Body.optional(), link_to: LinkTo.optional(), image: Image.optional() };
+
+/** The fields of a notification as its sender writes them: the same on the bus and in the ledger. */
+export const content = {
+  ...words,
+  targets: targetList(TargetEntry),
+  data: z
+    .record(z.string().min(1).max(256), z.string())
+    .optional()
+    .meta({
+      description:
+        "Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to` and `token`",
+      examples: [{ order: "42" }],
+    }),
+  badge: z
+    .number()
+    .int()
+    .min(0)
+    .max(999_999)
+    .optional()
+    .meta({
+      description:
+        "The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set",
+      examples: [3],
+    }),
+  badge_image: imageUrl.optional().meta({
+    description:
+      "https URL of a small one-coloured image that stands for the app in Android's status bar. Web: `notification.badge`. iOS and Android apps ignore it",
+    examples: ["https://example.com/badge.png"],
+  }),
+  sound: text(128)
+    .optional()
+    .meta({
+      description:
+        "iOS: `aps.sound`, `default` or a sound file in the app. Android: `notification.sound`, for versions without notification channels. Web: `notification.sound`, which browsers ignore today. Absent: no sound on iOS, the device's setting elsewhere",
+      examples: ["default"],
+    }),
+  category: text(128)
+    .optional()
+    .meta({
+      description:
+        "iOS: `aps.category`, a notification category that the app registered; its buttons are shown. Web: `notification.category`, for the service worker. Android ignores it",
+      examples: ["ORDER_UPDATE"],
+    }),
+  click_action: text(256)
+    .optional()
+    .meta({
+      description:
+        "Android: the action of the intent filter whose activity a tap starts; absent: the app's launcher activity. iOS and web ignore it",
+      examples: ["OPEN_ORDER"],
+    }),
+  silent: z
+    .boolean()
+    .optional()
+    .meta({
+      description:
+        "True: wakes the app and shows nothing. iOS: a background push, which the system may delay or drop. Android: a data message with normal priority. Web: a payload without `notification`; most browsers show a notice of their own when a service worker shows none",
+      examples: [false],
+    }),
+  priority: z
+    .enum(["high", "normal"])
+    .optional()
+    .meta({
+      description:
+        "`high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`. Silent notifications are always `normal`",
+      examples: ["high"],
+    }),
+  ttl: z
+    .number()
+    .int()
+    .min(0)
+    .max(maxTtlSeconds, `must be at most ${maxTtlSeconds} seconds (28 days)`)
+    .optional()
+    .meta({
+      description:
+        "How long the notification is worth delivering, in seconds from acceptance or `send_at`; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL`",
+      examples: [86_400],
+    }),
+  collapse_id: z
+    .string()
+    .min(1)
+    .refine((id) => Buffer.byteLength(id) <= 64, "must be at most 64 bytes")
+    .refine((id) => /^[\x21-\x7e]+$/.test(id), "must be visible ASCII without spaces: it travels in a header")
+    .optional()
+    .meta({
+      description:
+        "A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`. Absent: the notification's own id, so only a repeat of it is replaced",
+      examples: ["order-42"],
+    }),
+  send_at: z.iso
+    .datetime({ offset: true, error: "must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00+01:00" })
+    .optional()
+    .meta({
+      description: "When to send it, at most 30 days ahead. Absent or past: now",
+      examples: ["2030-01-31T09:00:00+01:00"],
+    }),
+  localizations: z
+    .record(
+      z.string().regex(/^[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*$/, "must be a locale such as `de` or `pt-BR`"),
+      z.strictObject(words),
+    )
+    .optional()
+    .meta({
+      maxProperties: notificationLimits.localizations,
+      description:
+        "`title`, `body`, `link_to` and `image` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own",
+      examples: [{ de: { title: "Ihre Bestellung ist unterwegs" } }],
+    }),
+  ios: override("Merged over the APNs payload (JSON Merge Patch); `null` removes a field. iOS alone", {
+    aps: { "interruption-level": "time-sensitive" },
+  }),
+  android: override(
+    "Merged over FCM's `message` (JSON Merge Patch); `null` removes a field. Its target cannot be changed. Android alone",
+    { android: { notification: { channel_id: "orders" } } },
+  ),
+  web: override("Merged over the JSON that the service worker gets (JSON Merge Patch). Web alone", {
+    notification: { requireInteraction: true },
+  }),
+};
+
+/** What the backend asked to send, in the words of the interface: the same shape on the bus and in the ledger. */
+export const NotificationContent = z.strictObject(content).meta({ id: "NotificationContent" });
+export type NotificationContent = z.infer<typeof NotificationContent>;
+
+const dryRun = z
+  .boolean()
+  .optional()
+  .meta({
+    description: "True: answers who would get it and each platform's payload; nothing is sent or stored",
+    examples: [false],
+  });
+
+const newNotification = z
+  .strictObject({ ...content, targets: NewTargets, dry_run: dryRun })
+  .superRefine(({ targets: _, ...notification }, context) => {
+    if (notification.title === undefined && notification.body === undefined && notification.silent !== true)
+      context.addIssue({
+        code: "custom",
+        path: [],
+        message: "a `title` or a `body` is required unless `silent` is true",
+      });
+    for (const problem of dangerousLinks(notification)) context.addIssue({ code: "custom", ...problem });
+  });
+
+/** A notification to send. */
+export const NewNotification = z.preprocess(boundedContent, newNotification).meta({ id: "NewNotification" });
+
+const shortExample = {
+  title: "Your order has shipped",
+  body: "It arrives tomorrow before noon.",
+  targets: ["topic:news"],
+  link_to: "/orders/42",
+};
+
+/** Body of `POST /notifications`. */
+export const SendNotification = z
+  .strictObject({ notification: NewNotification })
+  .meta({ id: "SendNotification", examples: [{ notification: shortExample }] });
+export type SendNotification = z.infer<typeof SendNotification>;
+
+/** What `POST /notifications/batch` takes. */
+export const batchSendLimits = { notifications: 500, bodyBytes: 4 * 1_048_576 } as const;
+
+/** Body of `POST /notifications/batch`: each entry is a {@link NewNotification} and judged alone, so the schema leaves it open. */
+export const SendNotifications = z
+  .strictObject({
+    notifications: z
+      .array(z.unknown().meta({ override: { $ref: "#/components/schemas/NewNotification" } }))
+      .min(1, "at least one notification is required")
+      .max(batchSendLimits.notifications, `at most ${batchSendLimits.notifications} notifications are accepted`),
+  })
+  .meta({
+    id: "SendNotifications",
+    examples: [{ notifications: [shortExample, { title: "Your invoice", targets: ["user:u_8412"] }] }],
+  });
+export type SendNotifications = z.infer<typeof SendNotifications>;
+
+/** The result for one notification of a batch. */
+export const SentNotification = z
+  .union([
+    z.object({ id: NotificationId }),
+    z.object({ errors: z.array(z.string()).min(1).meta({ description: "Why this one was not accepted" }) }),
+  ])
+  .meta({ id: "SentNotification" });
+export type SentNotification = z.infer<typeof SentNotification>;
