@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { pageScript } from "./page-script.ts";
 
 const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 
@@ -25,22 +26,40 @@ code { font: .9em ui-monospace, monospace; background: var(--soft); padding: .1e
 .method { font: 700 .75em ui-monospace, monospace; text-transform: uppercase; color: var(--accent); margin-right: .5em }
 table { border-collapse: collapse; width: 100%; margin: .5rem 0 1rem; font-size: .93rem }
 th, td { text-align: left; vertical-align: top; padding: .35rem .75rem .35rem 0; border-bottom: 1px solid var(--line) }
-th { font-weight: 600 } :target { scroll-margin-top: 1rem; outline: 2px solid var(--accent); outline-offset: 4px }
+th { font-weight: 600 } td:first-child code { overflow-wrap: normal } :target { scroll-margin-top: 1rem; outline: 2px solid var(--accent); outline-offset: 4px }
 details { border: 1px solid var(--line); border-radius: 6px; padding: .4rem .8rem; margin: .5rem 0 } summary { cursor: pointer; font-weight: 600 }
+pre { background: var(--soft); border-radius: 6px; padding: .75rem 1rem; margin: .5rem 0; overflow: auto; max-height: 30rem; font: .85rem/1.5 ui-monospace, monospace }
+pre code { background: none; padding: 0; font: inherit; overflow-wrap: normal }
+input, textarea, button { font: inherit; color: inherit; background: var(--soft); border: 1px solid var(--line); border-radius: 6px; padding: .4rem .6rem }
+input, textarea { width: 100% } textarea { font: .85rem/1.5 ui-monospace, monospace } button { cursor: pointer; padding: .4rem 1.2rem }
+label { display: block; margin: .5rem 0; font-size: .9rem }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: 1px }
+[hidden], .group:not(:has(> section:not([hidden]), > ul > li:not([hidden]))) { display: none }
 .note { opacity: .75; font-size: .9em }
-@media (max-width: 50rem) { body { display: block } nav { position: static; height: auto; border: 0 } main { padding: 1rem } }
+@media (max-width: 50rem) {
+  body { display: block } main { padding: 1rem } h1 { font-size: 1.6rem } h3 { font-size: 1rem }
+  nav { position: static; height: auto; max-height: 40vh; border: 0; border-bottom: 1px solid var(--line); padding: 1rem }
+  thead { display: none } tr { display: block; padding: .4rem 0; border-bottom: 1px solid var(--line) } td { display: block; border: 0; padding: .1rem 0; overflow-wrap: anywhere }
+  td:first-child code { overflow-wrap: anywhere }
+}
 `;
 
-/** The page runs no script and loads nothing; its one style sheet is allowed by its hash. */
-export const pagePolicy = `default-src 'none'; style-src 'sha256-${hash("sha256", style, "base64")}'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'`;
+const allow = (text: string): string => `'sha256-${hash("sha256", text, "base64")}'`;
+
+/** A page loads nothing. Its style sheet and script are allowed by their hashes, and the script may call this gateway alone. */
+export const pagePolicy = `default-src 'none'; style-src ${allow(style)}; script-src ${allow(pageScript)}; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'`;
 
 /** A whole page from parts that are HTML already. */
 export const page = ({ title, nav, main }: { title: string; nav: string; main: string }): string =>
   `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(title)}</title><style>${style}</style></head>
-<body><nav>${nav}</nav><main>${main}</main></body></html>
+<body><nav><p hidden><input id="search" type="search" placeholder="Search ( / )" aria-label="Search"><output id="found" class="note"></output></p>${nav}</nav><main>${main}</main><script>${pageScript}</script></body></html>
 `;
+
+/** JSON that can be read and copied. */
+export const example = (value: unknown, kind = ""): string =>
+  `<pre tabindex="0"><code class="${kind}">${escapeHtml(JSON.stringify(value, null, 2))}</code></pre>`;
 
 /** A table from rows of cells that are HTML already. */
 export const table = (heads: readonly string[], rows: readonly (readonly string[])[]): string => {

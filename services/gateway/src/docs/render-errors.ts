@@ -1,10 +1,10 @@
-import { deliveryReasons, errors } from "@herald/contracts";
+import { deliveryReasons, errors, type Retry } from "@herald/contracts";
 import { escapeHtml, page, prose, table } from "./html.ts";
 
-const again: Record<string, string> = {
+const again: Record<Retry, string> = {
   never: "Only after a change.",
   later: "Yes, after `Retry-After`.",
-  away: "Yes, after `Retry-After`: nothing was lost.",
+  unavailable: "Yes, after `Retry-After`: nothing was lost.",
 };
 
 const anchor = (slug: string): string => `<code id="${escapeHtml(slug)}">${escapeHtml(slug)}</code>`;
@@ -15,17 +15,17 @@ export const renderErrors = (): string =>
     title: "Herald errors",
     nav: '<strong>Herald</strong><ul><li><a href="/docs">Reference</a></li><li><a href="#errors">Errors</a></li><li><a href="#reasons">Delivery reasons</a></li></ul>',
     main: [
-      '<h1>Errors</h1><p id="errors">Every error answer is <code>application/problem+json</code>: <code>errors</code> says what is wrong, field by field and all at once; <code>type</code> leads to the row here; <code>instance</code> is the request id, which the log has too.</p>',
+      '<h1>Errors</h1><p id="errors">Every error is <code>application/problem+json</code>. <code>errors</code> lists every problem with its field, <code>type</code> links to the row on this page, and <code>instance</code> is the request id that the log has too.</p>',
       table(
-        ["error", "status", "meaning", "worth trying again?"],
+        ["error", "status", "meaning", "retry?"],
         Object.entries(errors).map(([slug, { status, title, retry }]) => [
           anchor(slug),
           String(status),
           prose(title),
-          prose(status === 409 && slug === "request-in-progress" ? (again.later ?? "") : (again[retry] ?? "")),
+          prose(slug === "request-in-progress" ? again.later : again[retry]),
         ]),
       ),
-      '<h2 id="reasons">Delivery reasons</h2><p>Why a device did not get a notification: the <code>reason</code> of a delivery, and the keys of <code>failures</code>.</p>',
+      '<h2 id="reasons">Delivery reasons</h2><p>Why a device did not get a notification: the <code>reason</code> of a delivery, and the keys of <code>failures</code> and <code>skips</code>.</p>',
       table(
         ["reason", "meaning"],
         Object.entries(deliveryReasons).map(([slug, meaning]) => [

@@ -1,7 +1,7 @@
-import { escapeHtml, page, prose, table } from "./html.ts";
+import { escapeHtml, example, page, prose, table } from "./html.ts";
 import { type JsonSchema, nameOf, renderSchema, typeOf } from "./render-schema.ts";
 
-type Content = Readonly<Record<string, { readonly schema?: JsonSchema }>>;
+type Content = Readonly<Record<string, { readonly schema?: JsonSchema; readonly example?: unknown }>>;
 type Operation = {
   readonly operationId: string;
   readonly tags: readonly string[];
@@ -44,7 +44,7 @@ const heading = ({ path, method }: Found): string =>
 const credentials = ({ security }: Operation, { components }: ApiDocument): string => {
   const words = security.map((alternative) => {
     const [name] = Object.keys(alternative);
-    if (name === undefined) return "none: what is in the body";
+    if (name === undefined) return "none; the body says who calls";
     return prose(components.securitySchemes[name]?.description ?? name);
   });
   return words.join("; or ");
@@ -69,6 +69,31 @@ const renderAnswers = ({ responses }: Operation, document: ApiDocument): string 
     }),
   );
 
+/** The example of what a successful answer has in its body. */
+const renderSuccess = ({ responses }: Operation, document: ApiDocument): string =>
+  Object.entries(responses)
+    .filter(([status]) => status.startsWith("2"))
+    .flatMap(([status, response]) =>
+      Object.values(responseOf(response, document).content ?? {}).map(
+        (media) => `<p class="note">Example of ${status}</p>${example(media.example)}`,
+      ),
+    )
+    .join("");
+
+/** What the script needs to build the form. A stream has no end that a form could show. */
+const renderTry = ({ path, method, operation }: Found, document: ApiDocument): string => {
+  if (
+    Object.values(operation.responses).some((response) => responseOf(response, document).content?.["text/event-stream"])
+  )
+    return "";
+  const params = (operation.parameters ?? [])
+    .filter(({ in: where }) => where !== "header")
+    .map(({ name, in: where }) => ({ name, where }));
+  const [secret = ""] = operation.security.flatMap((alternative) => Object.keys(alternative));
+  const form = JSON.stringify({ method, path, params, secret });
+  return `<details hidden data-try="${escapeHtml(form)}"><summary>Try it</summary></details>`;
+};
+
 const renderOperation = (found: Found, document: ApiDocument): string => {
   const { operation } = found;
   const parameters = (operation.parameters ?? []).map(({ name, in: where, required, description, schema }) => [
@@ -77,19 +102,22 @@ const renderOperation = (found: Found, document: ApiDocument): string => {
     [required === true ? "<strong>required</strong>" : "", prose(description ?? schema.description ?? "")].join(" "),
   ]);
   const body = bodyOf(operation.requestBody?.content);
+  const [request] = Object.values(operation.requestBody?.content ?? {});
   return [
-    `<h3 id="${escapeHtml(operation.operationId)}">${heading(found)}</h3>`,
+    `<section><h3 id="${escapeHtml(operation.operationId)}">${heading(found)}</h3>`,
     `<p>${prose(operation.summary)}. ${prose(operation.description ?? "")}</p>`,
     `<p class="note">Credential: ${credentials(operation, document)}</p>`,
     parameters.length === 0 ? "" : table(["parameter", "type", ""], parameters),
     body === undefined
       ? ""
-      : `<details open><summary>Body</summary>${body.$ref ? `<p>${typeOf(body)}</p>` : renderSchema(body)}</details>`,
-    `<details><summary>Answers</summary>${renderAnswers(operation, document)}</details>`,
+      : `<details open><summary>Body</summary>${body.$ref ? `<p>${typeOf(body)}</p>` : renderSchema(body)}${example(request?.example, "request")}</details>`,
+    `<details><summary>Answers</summary>${renderAnswers(operation, document)}${renderSuccess(operation, document)}</details>`,
+    renderTry(found, document),
+    "</section>",
   ].join("\n");
 };
 
-/** The reference as one page without scripts: operations by tag, then every named schema. */
+/** The reference as one page: operations by tag, then every named schema. */
 export const renderReference = (document: ApiDocument): string => {
   const byTag = Map.groupBy(operationsOf(document), ({ operation }) => operation.tags[0] ?? "");
   const schemas = Object.entries(document.components.schemas).toSorted(([one], [other]) => (one < other ? -1 : 1));
@@ -101,18 +129,24 @@ export const renderReference = (document: ApiDocument): string => {
     nav: [
       `<strong>${escapeHtml(title)}</strong> <span class="note">${escapeHtml(version)}</span>`,
       '<ul><li><a href="/docs/errors">Errors</a></li><li><a href="/docs/events">Events</a></li><li><a href="/openapi.json">OpenAPI document</a></li></ul>',
-      ...[...byTag].map(([tag, found]) => `<strong>${escapeHtml(tag)}</strong><ul>${found.map(link).join("")}</ul>`),
+      ...[...byTag].map(
+        ([tag, found]) =>
+          `<div class="group"><strong>${escapeHtml(tag)}</strong><ul>${found.map(link).join("")}</ul></div>`,
+      ),
       '<strong><a href="#schemas">Schemas</a></strong>',
     ].join("\n"),
     main: [
       `<h1>${escapeHtml(title)}</h1><p>${prose(description)}</p>`,
       ...[...byTag].map(
-        ([tag, found]) => `<h2>${escapeHtml(tag)}</h2>${found.map((one) => renderOperation(one, document)).join("\n")}`,
+        ([tag, found]) =>
+          `<div class="group"><h2>${escapeHtml(tag)}</h2>${found.map((one) => renderOperation(one, document)).join("\n")}</div>`,
       ),
-      '<h2 id="schemas">Schemas</h2>',
+      '<div class="group"><h2 id="schemas">Schemas</h2>',
       ...schemas.map(
-        ([name, schema]) => `<h3 id="schema-${escapeHtml(name)}">${escapeHtml(name)}</h3>${renderSchema(schema)}`,
+        ([name, schema]) =>
+          `<section><h3 id="schema-${escapeHtml(name)}">${escapeHtml(name)}</h3>${renderSchema(schema)}</section>`,
       ),
+      "</div>",
     ].join("\n"),
   });
 };

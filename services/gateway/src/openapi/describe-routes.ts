@@ -188,7 +188,9 @@ const webhookOf = ({ name, ceType, schema }: EventContract): ZodOpenApiOperation
 
 /** What zod cannot say by itself, or says in a way that only zod reads. */
 const override: CreateDocumentOptions["override"] = ({ jsonSchema, zodSchema, io }) => {
-  const { id } = z.globalRegistry.get(zodSchema) ?? {};
+  const { id, examples } = z.globalRegistry.get(zodSchema) ?? {};
+  // Zod drops them where the schema preprocesses its input.
+  if (id !== undefined && examples !== undefined) jsonSchema.examples = examples as unknown[];
   if (id === "PageNumber" || id === "PerPage") {
     // A number in a query arrives as text; whoever calls need not know.
     const most = id === "PerPage" ? 100 : 1_000_000;

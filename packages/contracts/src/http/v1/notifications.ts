@@ -219,7 +219,19 @@ export const DryRun = z
         description: "One payload for each platform that has devices, with placeholders for device and open token",
       }),
   })
-  .meta({ id: "DryRun" });
+  .meta({
+    id: "DryRun",
+    examples: [
+      {
+        dry_run: true,
+        devices: { total: 120, ios: 80, android: 40, web: 0 },
+        unmatched: ["topic:olds"],
+        rendered: {
+          ios: { aps: { alert: { title: "Your order has shipped" } }, notification_id: "ntf_…", token: "…" },
+        },
+      },
+    ],
+  });
 export type DryRun = z.infer<typeof DryRun>;
 
 /** Body of `PUT /notifications/{id}/open`: the open token is in the payload that the device received. */
