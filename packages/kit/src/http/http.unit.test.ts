@@ -219,7 +219,7 @@ test("what nobody foresaw is a 500 without a leak, and the log has the reason", 
   expect(body).toEqual({
     errors: ["Herald failed; the log has the reason under this request id"],
     type: "/docs/errors#internal",
-    title: "Herald failed",
+    title: "Internal error",
     status: 500,
     instance: headers.get("x-request-id"),
   });

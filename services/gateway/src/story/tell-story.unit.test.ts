@@ -51,7 +51,7 @@ describe("the story of a device", () => {
       "failed",
       [
         "Its target `news` names the device.",
-        `Sent at ${t(3)} to APNs: 410 Unregistered. The provider says that the push token is no longer valid, so the device was retired.`,
+        `Sent at ${t(3)} to APNs: 410 Unregistered. The provider reported that the push token is no longer valid. Herald deactivated the device.`,
       ],
     ],
     [
