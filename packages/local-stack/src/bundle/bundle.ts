@@ -3,15 +3,21 @@ import http from "node:http";
 import { dirname, join, relative, resolve } from "node:path";
 import { type Plugin, rolldown } from "rolldown";
 
-/** Where each of Herald's programs is, and what it can be started as: `src/<entry>.ts` there. */
+type Program = {
+  readonly folder: string;
+  readonly entries: readonly string[];
+  readonly also?: Readonly<Record<string, string>>;
+};
+
+/** Where each of Herald's programs is, what it can be started as (`src/<entry>.ts` there), and what else its image runs. */
 const programs = {
   gateway: { folder: "services/gateway", entries: ["main"] },
   registry: { folder: "services/registry", entries: ["main"] },
   dispatch: { folder: "services/dispatch", entries: ["main"] },
   analytics: { folder: "services/analytics", entries: ["main", "rebuild/main"] },
   bus: { folder: "packages/bus", entries: ["main", "consumers/main"] },
-  simulators: { folder: "packages/simulators", entries: ["main"] },
-} as const satisfies Readonly<Record<string, { readonly folder: string; readonly entries: readonly string[] }>>;
+  simulators: { folder: "packages/simulators", entries: ["main"], also: { demo: "packages/local-stack/src/demo.ts" } },
+} as const satisfies Readonly<Record<string, Program>>;
 
 export type ProgramName = keyof typeof programs;
 
@@ -85,12 +91,15 @@ const libraryOf = (module: string): string | undefined =>
   /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(module)?.[1]?.replace("/", "-");
 
 const bundleProgram = async (root: string, name: ProgramName): Promise<void> => {
-  const { folder, entries } = programs[name];
+  const { folder, entries, also = {} }: Program = programs[name];
   const dist = join(root, folder, "dist");
   if (await isCurrent(root, dist)) return;
   const begunAt = new Date();
   const build = await rolldown({
-    input: Object.fromEntries(entries.map((entry) => [entry, join(root, folder, "src", `${entry}.ts`)])),
+    input: {
+      ...Object.fromEntries(entries.map((entry) => [entry, join(root, folder, "src", `${entry}.ts`)])),
+      ...Object.fromEntries(Object.entries(also).map(([entry, source]) => [entry, join(root, source)])),
+    },
     cwd: root,
     platform: "node",
     // `import` or `require` comes from how a module is asked for.

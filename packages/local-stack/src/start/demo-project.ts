@@ -1,7 +1,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Secrets } from "./secrets.ts";
+import type { ProviderKeys } from "./secrets.ts";
 
 export type DemoProject = { id: string; token: string };
 export type SimulatorAddresses = { apns: string; fcm: string; webpush: string; control: string; ca: string };
@@ -14,10 +14,10 @@ export async function ensureDemoProject(options: {
   dataDir: string;
   gateway: string;
   adminToken: string;
-  secrets: Secrets;
+  keys: ProviderKeys;
   simulators: SimulatorAddresses;
 }): Promise<DemoProject> {
-  const { dataDir, gateway, adminToken, secrets, simulators } = options;
+  const { dataDir, gateway, adminToken, keys, simulators } = options;
   const file = join(dataDir, "project.json");
   const admin = `${gateway}/admin/v1/projects`;
   const kept = await readFile(file, "utf8").then(
@@ -27,7 +27,7 @@ export async function ensureDemoProject(options: {
   const known = kept && (await call("GET", `${gateway}/api/v1/devices?per_page=1`, kept.token)).ok;
   const project = known ? kept : await makeProject(admin, adminToken);
   // At each start: the simulators' ports may have moved.
-  const settings = demoSettings(secrets);
+  const settings = demoSettings(keys);
   await Promise.all(
     (["apns", "fcm", "webpush"] as const).map((provider) =>
       expectOk("PUT", `${admin}/${project.id}/providers/${provider}`, adminToken, {
@@ -48,7 +48,7 @@ async function makeProject(admin: string, adminToken: string): Promise<DemoProje
 }
 
 /** Without an account at Apple or Google: the simulators take any that is well formed. */
-const demoSettings = ({ apnsKey, fcmKey }: Secrets) => ({
+const demoSettings = ({ apnsKey, fcmKey }: ProviderKeys) => ({
   apns: {
     key_id: "HERALDDEMO",
     team_id: "LOCALSTACK",

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type NatsPasswords, newPasswords } from "./nats-users.ts";
 
 /** Made once and kept with the data: what is encrypted or signed with them must be readable at the next start. */
-export type Secrets = {
+export type Secrets = ProviderKeys & {
   adminToken: string;
   /** By user of the broker. */
   nats: NatsPasswords;
@@ -12,11 +12,20 @@ export type Secrets = {
   openKeys: string;
   /** `<id>:<base64>`: wraps the providers' credentials. */
   masterKeys: string;
+};
+
+/** What a project has from Apple and Google. */
+export type ProviderKeys = {
   /** PEM of a .p8 key, as Apple would give one. */
   apnsKey: string;
   /** PEM of a service account's key, as Firebase would give one. */
   fcmKey: string;
 };
+
+export const makeProviderKeys = (): ProviderKeys => ({
+  apnsKey: pemOf(generateKeyPairSync("ec", { namedCurve: "P-256" })),
+  fcmKey: pemOf(generateKeyPairSync("rsa", { modulusLength: 2048 })),
+});
 
 export async function keepSecrets(dataDir: string): Promise<Secrets> {
   const file = join(dataDir, "secrets.json");
@@ -36,8 +45,7 @@ function makeSecrets(): Secrets {
     nats: newPasswords(password),
     openKeys: keyRing(),
     masterKeys: keyRing(),
-    apnsKey: pemOf(generateKeyPairSync("ec", { namedCurve: "P-256" })),
-    fcmKey: pemOf(generateKeyPairSync("rsa", { modulusLength: 2048 })),
+    ...makeProviderKeys(),
   };
 }
 

@@ -134,7 +134,13 @@ export async function startHerald({ root, dataDir, env, say, logLine }: StartOpt
     const gateway = `http://127.0.0.1:${ports.gateway}`;
     const adminToken = serviceEnv.HERALD_ADMIN_TOKEN ?? secrets.adminToken;
     const simulatorAddresses = await simulators.addresses();
-    const project = await ensureDemoProject({ dataDir, gateway, adminToken, secrets, simulators: simulatorAddresses });
+    const project = await ensureDemoProject({
+      dataDir,
+      gateway,
+      adminToken,
+      keys: secrets,
+      simulators: simulatorAddresses,
+    });
     await allReady(urls);
 
     local = {
