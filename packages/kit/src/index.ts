@@ -1,5 +1,5 @@
 export { type ByteCache, type ByteCacheOptions, createByteCache } from "./byte-cache.ts";
-export { ConfigError, readConfig } from "./config/read-config.ts";
+export { ConfigError, fileVariable, readConfig } from "./config/read-config.ts";
 export {
   httpConfig,
   logConfig,

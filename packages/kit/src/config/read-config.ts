@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import type { z } from "zod";
 import { nearestName } from "../nearest-name.ts";
 import { type VariableInfo, variableInfo } from "./variables.ts";
@@ -41,11 +42,44 @@ const nearestInArea = (name: string, known: readonly string[]): string | undefin
   return near === undefined ? undefined : area + near;
 };
 
+/** Names the file that holds a secret, as Docker and Kubernetes mount them, instead of the secret itself. */
+export const fileVariable = (name: string): string => `${name}_FILE`;
+
+const readSecretFile = (file: string): { text: string } | { problem: string } => {
+  try {
+    // Editors and `echo` end a file with a line break, which is no part of the secret.
+    return { text: readFileSync(file, "utf8").replace(/\r?\n$/, "") };
+  } catch (error) {
+    return { problem: `cannot be read: ${error instanceof Error ? error.message : String(error)}` };
+  }
+};
+
+/** The value of each variable, secrets also from the file that `…_FILE` names. */
+const valuesOf = (shape: Shape, env: Environment) => {
+  const values: Record<string, string | undefined> = {};
+  const problems: string[] = [];
+  for (const [name, schema] of Object.entries(shape)) {
+    values[name] = env[name] === "" ? undefined : env[name];
+    const file = env[fileVariable(name)];
+    if (!file || !variableInfo(schema)?.secret) continue;
+    if (values[name] !== undefined) {
+      problems.push(`${fileVariable(name)}: is set beside ${name}; set one of the two`);
+      continue;
+    }
+    const read = readSecretFile(file);
+    if ("problem" in read) problems.push(`${fileVariable(name)}: ${read.problem}`);
+    else values[name] = read.text === "" ? undefined : read.text;
+  }
+  return { values, problems };
+};
+
 const typos = (shape: Shape, env: Environment): string[] => {
-  const known = Object.keys(shape);
+  const known = Object.entries(shape).flatMap(([name, schema]) =>
+    variableInfo(schema)?.secret ? [name, fileVariable(name)] : [name],
+  );
   const own = new Set(known.map(areaOf).filter((area) => area !== undefined && !sharedAreas.has(area)));
   return Object.keys(env)
-    .filter((name) => name.startsWith("HERALD_") && !(name in shape))
+    .filter((name) => name.startsWith("HERALD_") && !known.includes(name))
     .flatMap((name) => {
       const near = nearestName(name, known, slips);
       if (near !== undefined) return [`${name}: is not a variable of this service; probably ${near} is meant`];
@@ -74,18 +108,22 @@ const describe = (issue: z.core.$ZodIssue, shape: Shape, values: Environment): s
   return `${name}: ${issue.message}${value === undefined ? "" : shown(value, info)}${accepted(info)}`;
 };
 
+/** A secret whose file cannot be read is also not set, which is no second problem. */
+const notOf = (unread: readonly string[]) => (issue: z.core.$ZodIssue) =>
+  !unread.some((problem) => problem.startsWith(`${fileVariable(issue.path.map(String).join("."))}:`));
+
 /**
  * Parses environment variables with a zod object that is keyed by their names. An empty variable counts as unset, as
- * compose files pass them.
+ * compose files pass them. A secret may also come from the file that `<name>_FILE` names.
  * @throws ConfigError with every problem at once; values of secrets are never in it.
  */
 export const readConfig = <Schema extends z.ZodType>(schema: Schema, env: Environment): z.output<Schema> => {
   const shape = shapeOf(schema);
-  const values: Record<string, string | undefined> = {};
-  for (const name of Object.keys(shape)) values[name] = env[name] === "" ? undefined : env[name];
+  const { values, problems: unread } = valuesOf(shape, env);
   const result = schema.safeParse(values);
   const problems = [
-    ...(result.success ? [] : result.error.issues.map((issue) => describe(issue, shape, values))),
+    ...unread,
+    ...(result.success ? [] : result.error.issues.filter(notOf(unread)).map((issue) => describe(issue, shape, values))),
     ...typos(shape, env),
   ];
   if (problems.length > 0 || !result.success) throw new ConfigError(problems);

@@ -1,34 +1,39 @@
 import { variables } from "./variables.ts";
 
-/** The broker, and who this part is there: user and password, an nkey's seed, or a file of credentials; none where it asks for none. */
+/** A part identifies itself by user and password, by an nkey, or by a file of credentials; by nothing where the broker asks for nothing. */
 export const natsConfig = {
+  /** The broker: one server of a cluster is enough. */
   HERALD_NATS_URL: variables.urls("nats", "tls", "ws", "wss"),
+  /** The part's user of the broker, as infra/nats.conf names it. */
   HERALD_NATS_USER: variables.text().optional(),
+  /** That user's password. */
   HERALD_NATS_PASSWORD: variables.secret({ least: 1 }).optional(),
+  /** Instead of user and password: the seed of an nkey, `SU…`. */
   HERALD_NATS_NKEY_SEED: variables.secret({ least: 58 }).optional(),
+  /** Instead of user and password: the path of a `.creds` file, with a user's JWT and seed. */
   HERALD_NATS_CREDS_FILE: variables.text().optional(),
 };
 
-/** The database server; each service has a database of its own on it. */
 export const mongoConfig = {
+  /** The database server, with the service's user and password. Each service has a database of its own on it. */
   HERALD_MONGO_URL: variables.mongoUrl(),
 };
 
-/**
- * How often a service looks for what is older than its retention. Retention is counted in days, and a look without anything to
- * remove is a query for each collection, by one of the replicas.
- */
 export const retentionConfig = {
+  /**
+   * How often a service looks for what is older than its retention. Retention is counted in days, and a look without anything to
+   * remove is a query for each collection, by one of the replicas.
+   */
   HERALD_RETENTION_INTERVAL: variables.durationMs({ least: 1_000, most: 86_400_000 }).default(3_600_000),
 };
 
-/** Debug shows every probe and every settled message; info one line for each request. */
 export const logConfig = {
+  /** `debug` logs every probe and every settled message, `info` one line for each request. */
   HERALD_LOG_LEVEL: variables.choice("trace", "debug", "info", "warn", "error", "fatal", "silent").default("info"),
 };
 
-/** Where traces go. Without it none are recorded, but incoming ones are still continued. The names are OpenTelemetry's. */
 export const telemetryConfig = {
+  /** Where traces go, over OTLP/HTTP. Without it none are recorded, but incoming ones are still continued. The name is OpenTelemetry's. */
   OTEL_EXPORTER_OTLP_ENDPOINT: variables.url("http", "https").optional(),
 };
 
