@@ -2,7 +2,8 @@ import type { DockerService, DockerStarter } from "./docker.ts";
 import { runCommand } from "./processes/run-command.ts";
 import { type NatsPasswords, passwordEnvironment } from "./start/nats-users.ts";
 
-/** Apart from a stack that the same file runs for its user. */
+const FILE = "packages/local-stack/docker-compose.yml";
+/** Apart from a Herald that runs in containers. */
 const PROJECT = "herald-start";
 /** A registry that is out of reach says nothing for minutes; one that is in reach shows progress at once. */
 const PULL_SAYS_SOMETHING_WITHIN_MS = 10_000;
@@ -10,7 +11,7 @@ const PULL_TIMEOUT_MS = 600_000;
 const UP_TIMEOUT_MS = 120_000;
 
 export type ComposeSettings = {
-  /** The repository's root, where the compose file is. */
+  /** The repository's root. */
   root: string;
   env: NodeJS.ProcessEnv;
   natsPort: number;
@@ -59,21 +60,14 @@ async function pull(service: string, settings: ComposeSettings, progress: (line:
   if (!pulled.ok) throw new Error(`the image ${image} is out of reach: ${pulled.why}`);
 }
 
-/** The file names secrets of services that are not started here; it is read as a whole, so each needs a value. */
 function compose(args: string[], settings: ComposeSettings, timeoutMs: number) {
-  const unused = "not-used-by-this-project";
   const env = {
-    HERALD_ADMIN_TOKEN: unused,
-    HERALD_OPEN_KEYS: unused,
-    HERALD_REGISTRY_MASTER_KEYS: unused,
-    HERALD_DISPATCH_MASTER_KEYS: unused,
-    HERALD_ANALYTICS_MASTER_KEYS: unused,
     ...settings.env,
     HERALD_NATS_PORT: String(settings.natsPort),
     HERALD_MONGO_PORT: String(settings.mongoPort),
     ...passwordEnvironment(settings.natsPasswords),
   };
-  return runCommand("docker", ["compose", "--project-name", PROJECT, ...args], {
+  return runCommand("docker", ["compose", "--file", FILE, "--project-name", PROJECT, ...args], {
     env,
     cwd: settings.root,
     timeoutMs,

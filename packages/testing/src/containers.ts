@@ -1,18 +1,15 @@
 import type { DockerStarter } from "@herald/local-stack";
-import { freePort } from "@herald/local-stack";
-
-const MONGO_IMAGE = "mongo:8";
-const NATS_IMAGE = "nats:2.14-alpine";
+import { freePort, images } from "@herald/local-stack";
 
 /** Imported when needed only: the library costs every test file a second, and most machines have other sources. */
 const testcontainers = () => import("testcontainers");
 
 export const mongoContainer: DockerStarter = {
-  what: `testcontainers start ${MONGO_IMAGE}`,
+  what: `testcontainers start ${images.mongo}`,
   start: async (progress) => {
     const { GenericContainer, Wait } = await testcontainers();
-    progress(`starting ${MONGO_IMAGE} in a container`);
-    const container = await new GenericContainer(MONGO_IMAGE)
+    progress(`starting ${images.mongo} in a container`);
+    const container = await new GenericContainer(images.mongo)
       .withExposedPorts(27017)
       .withTmpFs({ "/data/db": "rw" })
       .withWaitStrategy(Wait.forLogMessage(/Waiting for connections/))
@@ -30,7 +27,7 @@ export const mongoContainer: DockerStarter = {
 export async function natsContainer(config: string) {
   const { GenericContainer, Wait, getContainerRuntimeClient } = await testcontainers();
   const port = await freePort();
-  const container = await new GenericContainer(NATS_IMAGE)
+  const container = await new GenericContainer(images.nats)
     .withExposedPorts({ container: 4222, host: port })
     .withCopyContentToContainer([{ content: config, target: "/etc/nats/herald.conf" }])
     .withCommand(["-c", "/etc/nats/herald.conf"])

@@ -2,13 +2,14 @@ import type { Answer, Resolution } from "../chain.ts";
 import { cacheFolder } from "../provision/cache-folder.ts";
 import { type Choice, type FetchOptions, resolveProgram } from "../resolve-program.ts";
 import type { ResolveOptions } from "../stack-options.ts";
+import { images } from "../versions.ts";
 import { cachedFerret, type FerretPrograms, fetchFerret } from "./fetch-ferretdb.ts";
 import { cachedMongod, fetchMongod } from "./fetch-mongod.ts";
 import { postgresUser, programsFor } from "./postgres-user.ts";
 
 const MINIMUM = "7.0";
 
-export const MONGO_REMEDY = `This helps: docker run -d -p 27017:27017 mongo:8   (then set HERALD_MONGO_URL=mongodb://127.0.0.1:27017)`;
+export const MONGO_REMEDY = `This helps: docker run -d -p 127.0.0.1:27017:27017 ${images.mongo}   (then set HERALD_MONGO_URL=mongodb://127.0.0.1:27017)`;
 
 type OwnMongo = { kind: "mongod"; path: string } | { kind: "ferretdb"; programs: FerretPrograms };
 export type MongoChoice = Choice<OwnMongo>;

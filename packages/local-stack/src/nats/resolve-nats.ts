@@ -8,11 +8,11 @@ import { findGo, goInstall } from "../provision/go-install.ts";
 import { exists, provision } from "../provision/provision.ts";
 import { type Choice, type FetchOptions, resolveProgram } from "../resolve-program.ts";
 import type { ResolveOptions } from "../stack-options.ts";
+import { versions } from "../versions.ts";
 
 /** Scheduled messages and `allow_atomic` came with 2.12. */
 const MINIMUM = "2.12";
-const PINNED = "2.15.2";
-const MODULE = `github.com/nats-io/nats-server/v2@v${PINNED}`;
+const MODULE = `github.com/nats-io/nats-server/v2@v${versions.nats}`;
 /** The number is this recipe's: it rises when a newer version is needed than an earlier one may have fetched. */
 const FROM_DEBIAN = "nats-server-debian-1";
 
@@ -36,7 +36,7 @@ export const resolveNats = (options: ResolveOptions): Promise<Resolution<NatsCho
 
 async function fetched(options: FetchOptions): Promise<Answer<OwnNats>> {
   const cache = cacheFolder(options.env);
-  const fromGo = join(cache, `nats-server-${PINNED}`, "nats-server");
+  const fromGo = join(cache, `nats-server-${versions.nats}`, "nats-server");
   const fromDebian = join(cache, FROM_DEBIAN, "root/usr/sbin/nats-server");
   for (const path of [fromGo, fromDebian]) {
     if (await exists(path)) return { found: { kind: "binary", path }, why: `fetched earlier: ${path}` };
@@ -52,10 +52,10 @@ async function fetched(options: FetchOptions): Promise<Answer<OwnNats>> {
 
 async function fetchWithGo(cache: string, { env, progress }: FetchOptions): Promise<Answer<OwnNats>> {
   if (!(await findGo(env))) return { why: "go is not installed" };
-  const name = `nats-server-${PINNED}`;
+  const name = `nats-server-${versions.nats}`;
   try {
     const folder = await provision({ cache, name, progress }, async (building) => {
-      progress(`nats-server ${PINNED}: go install, about half a minute, this once`);
+      progress(`nats-server ${versions.nats}: go install, about half a minute, this once`);
       const { ok, why } = await goInstall(MODULE, building, env);
       if (!ok) throw new Error(why);
     });

@@ -21,14 +21,16 @@ export async function whyNoDebian(env: NodeJS.ProcessEnv): Promise<string | unde
 /**
  * Downloads packages with all they depend on from Debian's next suite and unpacks them into `<folder>/root`, with an apt
  * state of its own: nothing is installed into the system and no root is needed. Signatures are verified with the
- * machine's own keyring. The packages' names and versions are recorded in `<folder>/packages.txt`.
+ * machine's own keyring. The packages' names and versions are recorded in `<folder>/packages.txt`. With `ownSuite` they
+ * come from the machine's own sources, without what the machine has installed: such programs need no loader of their own.
  */
 export async function unpackDebianPackages(
   folder: string,
   packages: readonly string[],
-  options: { env: NodeJS.ProcessEnv; progress: (line: string) => void },
+  options: { env: NodeJS.ProcessEnv; progress: (line: string) => void; ownSuite?: boolean },
 ): Promise<string> {
-  const { env, progress } = options;
+  const { env, progress, ownSuite = false } = options;
+  const from = ownSuite ? "this machine's sources" : `Debian ${SUITE}`;
   const apt = join(folder, "apt");
   const archives = join(apt, "cache", "archives");
   await mkdir(join(apt, "state", "lists", "partial"), { recursive: true });
@@ -37,13 +39,16 @@ export async function unpackDebianPackages(
   const signedBy = (await exists(KEYRING)) ? ` [signed-by=${KEYRING}]` : "";
   await writeFile(join(apt, "sources.list"), `deb${signedBy} ${await debianSite(env)} ${SUITE} main\n`);
 
-  const settings = {
-    "Dir::State": join(apt, "state"),
+  const nextSuite = {
     "Dir::State::status": join(apt, "status"),
-    "Dir::Cache": join(apt, "cache"),
     "Dir::Etc::sourcelist": join(apt, "sources.list"),
     "Dir::Etc::sourceparts": "/dev/null",
     "Dir::Etc::preferencesparts": "/dev/null",
+  };
+  const settings = {
+    "Dir::State": join(apt, "state"),
+    "Dir::Cache": join(apt, "cache"),
+    ...(ownSuite ? { "Dir::State::status": "/var/lib/dpkg/status" } : nextSuite),
     "APT::Install-Recommends": "false",
     "APT::Sandbox::User": "", // the folder is private to this user, so apt's own user could not write there
     "Acquire::Languages": "none",
@@ -60,10 +65,11 @@ export async function unpackDebianPackages(
       env: { ...env, LC_ALL: "C" },
       timeoutMs: APT_TIMEOUT_MS,
     });
-    if (!result.ok) throw new Error(`apt-get ${args[0]} (Debian ${SUITE}): ${result.why}`);
+    if (!result.ok) throw new Error(`apt-get ${args[0]} (${from}): ${result.why}`);
   };
-  await run(["update", "--error-on=any"]);
-  progress(`downloading ${packages.join(" and ")} with dependencies from Debian ${SUITE}`);
+  // Of the machine's own sources some may be out of reach that have nothing to do with these packages.
+  await run(ownSuite ? ["update"] : ["update", "--error-on=any"]);
+  progress(`downloading ${packages.join(" and ")} with dependencies from ${from}`);
   await run(["install", "--download-only", "--yes", ...packages]);
 
   const root = join(folder, "root");
@@ -77,7 +83,7 @@ export async function unpackDebianPackages(
 }
 
 /** The site that the machine's own apt uses, so that a mirror or a proxy that works there works here. */
-async function debianSite(env: NodeJS.ProcessEnv): Promise<string> {
+export async function debianSite(env: NodeJS.ProcessEnv): Promise<string> {
   const { stdout } = await runCommand("apt-get", ["indextargets", "--format", "$(SITE)", "Created-By: Packages"], {
     env,
     timeoutMs: 15_000,

@@ -1,0 +1,105 @@
+import { access, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { runCommand, startProcess } from "@herald/local-stack";
+import { type EnginePrograms, type Fetch, fetchEnginePrograms } from "./programs.ts";
+
+const readyWithinMs = 60_000;
+/** It stops its containers first. */
+const stopWithinMs = 60_000;
+
+export type LocalEngine = {
+  readonly programs: EnginePrograms;
+  /** With which `docker` and `docker compose` find it. */
+  readonly env: NodeJS.ProcessEnv;
+  /** Ends it and removes its images, containers and volumes. */
+  readonly stop: () => Promise<void>;
+};
+
+/** What dockerd changes of this machine's network, and gives back to nobody when it ends. */
+const keepNetwork = async (env: NodeJS.ProcessEnv): Promise<() => Promise<void>> => {
+  const forwarding = "/proc/sys/net/ipv4/ip_forward";
+  const [rules, forwards, bridge] = await Promise.all([
+    runCommand("xtables-nft-multi", ["iptables-save"], { env, timeoutMs: 10_000 }),
+    readFile(forwarding, "utf8"),
+    access("/sys/class/net/docker0").then(
+      () => true,
+      () => false,
+    ),
+  ]);
+  return async () => {
+    if (!bridge) await runCommand("ip", ["link", "delete", "docker0"], { env, timeoutMs: 10_000 });
+    // A table that was not there is left empty, as it is for the kernel.
+    const text = ["filter", "nat"].map((table) => (rules.stdout.includes(`*${table}`) ? "" : `*${table}\nCOMMIT\n`));
+    const restore = [
+      "-c",
+      'printf %s "$1" | xtables-nft-multi iptables-restore',
+      "restore",
+      rules.stdout + text.join(""),
+    ];
+    await runCommand("sh", restore, { env, timeoutMs: 10_000 });
+    await writeFile(forwarding, forwards);
+  };
+};
+
+/** Below a folder of dockerd some file systems stay mounted when it was killed; removing them would empty what is mounted. */
+const unmountBelow = async (folder: string, env: NodeJS.ProcessEnv): Promise<void> => {
+  const mounts = (await readFile("/proc/self/mounts", "utf8")).split("\n").map((line) => line.split(" ")[1] ?? "");
+  for (const mount of mounts.filter((path) => path.startsWith(`${folder}/`)).toReversed())
+    await runCommand("umount", [mount], { env, timeoutMs: 10_000 });
+};
+
+/**
+ * A Docker engine of this test alone, with data, sockets and network state in a temporary folder: for machines where none
+ * runs. Needs root, Debian's packages and Go. Throws with the reason when one of them is missing.
+ */
+export const startLocalEngine = async ({ env, progress }: Fetch): Promise<LocalEngine> => {
+  if (process.getuid?.() !== 0) throw new Error("a Docker engine of its own needs root");
+  const programs = await fetchEnginePrograms({ env, progress });
+  const folder = await mkdtemp(join(tmpdir(), "herald-engine-"));
+  const socket = `unix://${join(folder, "docker.sock")}`;
+  await mkdir(join(folder, "exec"));
+  const library = join(programs.root, "usr/lib", process.arch === "arm64" ? "aarch64-linux-gnu" : "x86_64-linux-gnu");
+  const own = { ...env, PATH: `${programs.bin}:${env.PATH}` };
+  // iptables takes its extensions and libraries from the unpacked packages.
+  const engineEnv = { ...own, LD_LIBRARY_PATH: library, XTABLES_LIBDIR: join(library, "xtables") };
+  const restoreNetwork = await keepNetwork(engineEnv);
+  progress("starting dockerd");
+  const dockerd = await startProcess({
+    name: "dockerd",
+    command: join(programs.root, "usr/sbin/dockerd"),
+    args: [
+      "--data-root",
+      join(folder, "data"),
+      "--exec-root",
+      join(folder, "exec"),
+      "--pidfile",
+      join(folder, "docker.pid"),
+      "--host",
+      socket,
+    ],
+    env: engineEnv,
+    stopSignal: "SIGTERM",
+    stopTimeoutMs: stopWithinMs,
+    output: { file: join(folder, "dockerd.log") },
+  });
+  const stop = async () => {
+    await dockerd.stop();
+    await restoreNetwork();
+    await unmountBelow(folder, env);
+    await rm(folder, { recursive: true, force: true });
+  };
+  const clientEnv = { ...own, DOCKER_HOST: socket, DOCKER_CONFIG: programs.config, DOCKER_BUILDKIT: "1" };
+  const deadline = Date.now() + readyWithinMs;
+  for (;;) {
+    const { ok, why } = await runCommand("docker", ["version"], { env: clientEnv, timeoutMs: 5_000 });
+    if (ok) return { programs, env: clientEnv, stop };
+    if (dockerd.hasExited() || Date.now() > deadline) {
+      const lastWords = await dockerd.lastWords();
+      await stop();
+      throw new Error(`dockerd does not answer: ${why}\n${lastWords}`);
+    }
+    await delay(200);
+  }
+};

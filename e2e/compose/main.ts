@@ -1,0 +1,153 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { appendFile, cp, mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { freePort, images } from "@herald/local-stack";
+import { eventually } from "@herald/testing";
+import { makeBaseImages } from "./engine/base-images.ts";
+import { startLocalEngine } from "./engine/local-engine.ts";
+import { checkContainers, checkImages } from "./inspect.ts";
+
+/**
+ * `npm run test:compose`: builds the images and runs docker-compose.yml as the page on deployment says, sends and opens a push, takes
+ * everything down and up again, and sends once more. Skipped where no engine answers, unless HERALD_COMPOSE_ENGINE=required; with
+ * HERALD_COMPOSE_ENGINE=local it sets one up, as root on Debian. Ends with 0 when all of it held or was skipped.
+ */
+
+const root = join(import.meta.dirname, "../..");
+const services = ["gateway", "registry", "dispatch", "analytics"] as const;
+const stepTimeoutMs = 1_200_000;
+const run = promisify(execFile);
+const say = (line: string) => void process.stdout.write(`${line}\n`);
+
+/** Fails with everything that the program printed. */
+const must = async (command: string, args: readonly string[], options: { cwd: string; env: NodeJS.ProcessEnv }) => {
+  try {
+    const { stdout } = await run(command, args, { ...options, timeout: stepTimeoutMs, maxBuffer: 64_000_000 });
+    return stdout;
+  } catch (error) {
+    const { stdout = "", stderr = "" } = error as { stdout?: string; stderr?: string };
+    throw new Error(`${command} ${args.join(" ")} failed:\n${stdout}${stderr}`);
+  }
+};
+
+const timed = async (what: string, work: () => Promise<unknown>): Promise<void> => {
+  const begun = performance.now();
+  await work();
+  say(`${what}: ${((performance.now() - begun) / 1_000).toFixed(1)} s`);
+};
+
+type Engine = { env: NodeJS.ProcessEnv; local: boolean; stop: () => Promise<void> };
+
+const findEngine = async (): Promise<Engine | undefined> => {
+  if (process.env.HERALD_COMPOSE_ENGINE === "local") {
+    const engine = await startLocalEngine({ env: process.env, progress: say });
+    try {
+      await makeBaseImages({ engine, progress: say }, { ...images, node: "node:24-slim" });
+    } catch (error) {
+      await engine.stop();
+      throw error;
+    }
+    say("MongoDB is played by FerretDB with DocumentDB here");
+    return { env: engine.env, local: true, stop: engine.stop };
+  }
+  const env = process.env;
+  for (const asked of [["version"], ["compose", "version"]]) {
+    const why = await run("docker", asked, { env, timeout: 10_000 }).then(
+      () => undefined,
+      (error: Error) => error.message.trim().split("\n").at(-1),
+    );
+    if (why === undefined) continue;
+    if (process.env.HERALD_COMPOSE_ENGINE === "required") throw new Error(`\`docker ${asked.join(" ")}\` says: ${why}`);
+    say(`SKIPPED: nothing was built or run, because \`docker ${asked.join(" ")}\` says: ${why}`);
+    say("HERALD_COMPOSE_ENGINE=local npm run test:compose sets up an engine of its own, as root on Debian.");
+    return undefined;
+  }
+  return { env, local: false, stop: async () => {} };
+};
+
+/** What a clone would have, with the changes of this one. */
+const copyTree = async (tree: string): Promise<void> => {
+  const here = { cwd: root, env: process.env };
+  const listed = await must("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], here);
+  for (const file of new Set(listed.split("\0").filter(Boolean)))
+    await cp(join(root, file), join(tree, file)).catch((error: NodeJS.ErrnoException) => {
+      // Deleted, and not committed yet.
+      if (error.code !== "ENOENT") throw error;
+    });
+};
+
+const engine = await findEngine();
+if (engine !== undefined) {
+  const tree = await mkdtemp(join(tmpdir(), "herald-compose-"));
+  const name = `herald-test-${process.pid}`;
+  const env = { ...engine.env, COMPOSE_PROJECT_NAME: name, HERALD_VERSION: name };
+  const here = { cwd: tree, env };
+  const compose = (...args: string[]) => must("docker", ["compose", ...args], here);
+  try {
+    await test(tree, here, compose, engine);
+    say("test:compose passed");
+  } catch (error) {
+    say(await compose("logs", "--no-color", "--tail", "40").catch(() => ""));
+    say(error instanceof Error ? (error.stack ?? error.message) : String(error));
+    process.exitCode = 1;
+  } finally {
+    await compose("--profile", "*", "down", "--volumes", "--remove-orphans").catch(() => {});
+    const built = ["bus", "simulators", ...services].map((service) => `localhost/herald/${service}:${name}`);
+    await must("docker", ["image", "rm", "--force", ...built], here).catch(() => {});
+    await engine.stop();
+    await rm(tree, { recursive: true, force: true });
+  }
+}
+
+async function test(
+  tree: string,
+  here: { cwd: string; env: NodeJS.ProcessEnv },
+  compose: (...args: string[]) => Promise<string>,
+  { local }: Engine,
+): Promise<void> {
+  await copyTree(tree);
+  await assert.rejects(compose("config", "--quiet"), /run infra\/init first/);
+  await must("infra/init", ["--simulators"], here);
+  const environment = join(tree, ".env");
+  assert.equal(((await stat(environment)).mode & 0o777).toString(8), "600");
+  const written = await readFile(environment, "utf8");
+  await must("infra/init", [], here);
+  assert.equal(await readFile(environment, "utf8"), written, "infra/init keeps a file that is there");
+  for (const part of ["GATEWAY", "NATS", "SIMULATORS", "PROMETHEUS", "GRAFANA"])
+    await appendFile(environment, `HERALD_PUBLISH_${part}=127.0.0.1:${await freePort()}\n`);
+  // Its images cannot be made here; where they can be pulled, the profile must at least become healthy.
+  if (!local) here.env.COMPOSE_PROFILES = "simulators,observability";
+
+  await timed("images, nothing built before", () => compose("build"));
+  await appendFile(join(tree, "services/gateway/src/main.ts"), "\n// one line\n");
+  await timed("images, after a change of one line", () => compose("build"));
+  await checkImages(here, services, say);
+
+  await timed("up --wait", () => compose("up", "--detach", "--wait"));
+  await checkContainers(here, services, say);
+  const first = await compose("run", "--rm", "demo");
+  await push(first, 1);
+  say("sent and opened a push");
+
+  await compose("down");
+  await timed("up --wait, after down", () => compose("up", "--detach", "--wait"));
+  const second = await compose("run", "--rm", "demo");
+  assert.equal(second, first, "the project and its token are still known");
+  await push(second, 1);
+  say("sent and opened a push after down and up");
+}
+
+/** Runs the printed commands, as somebody would who copies them. The simulators keep pushes in memory. */
+async function push(printed: string, pushes: number): Promise<void> {
+  const commands = printed.split("\n").filter((line) => /^(curl|pushes=)/.test(line));
+  assert.equal(commands.length, 4, printed);
+  const [register = "", send = "", arrived = "", open = ""] = commands;
+  const sh = (command: string) => must("sh", ["-c", command], { cwd: root, env: process.env });
+  assert.match(await sh(register), /"status":"active"/);
+  assert.match(await sh(send), /"status":"accepted"/);
+  await eventually(async () => assert.equal(JSON.parse(await sh(arrived)).data.length, pushes), { timeoutMs: 20_000 });
+  assert.match(await sh(open), /^204/m);
+}
