@@ -10,6 +10,18 @@ export const TestPush = z.strictObject({
 });
 export type TestPush = z.infer<typeof TestPush>;
 
+const examples: Record<Provider, TestPush> = {
+  apns: { token: "00fc13adff785122b4ad28809a3420982341241421348097878e577c991de8f0", environment: "production" },
+  fcm: { token: "bk3RNwTe3H0:CI2k_HHwgIpoDKCIZvvDMExUdFQ3P1" },
+  webpush: {
+    token: "https://updates.push.services.mozilla.com/wpush/v2/gAAAAABk",
+    keys: {
+      p256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+      auth: "BTBZMqHH6r4Tts7J_aSIgg",
+    },
+  },
+};
+
 /** Body of `POST …/providers/{provider}/test`: one device of that provider. */
 export const testPushOf = (provider: Provider) =>
   TestPush.superRefine((push, context) => {
