@@ -27,7 +27,7 @@ export const testPushOf = (provider: Provider) =>
   TestPush.superRefine((push, context) => {
     for (const { path, message } of tokenProblems({ platform: platformOf[provider], ...push }, "token"))
       context.addIssue({ code: "custom", path, message });
-  }).meta({ id: `TestPush_${provider}` });
+  }).meta({ id: `TestPush_${provider}`, examples: [examples[provider]] });
 
 /** How the provider answered a test push. */
 export const TestedPush = z
