@@ -180,7 +180,7 @@ const webhookOf = ({ name, ceType, schema }: EventContract): ZodOpenApiOperation
     },
   },
   responses: {
-    "2XX": { description: "Received. Answer within 15 seconds, and do the work afterwards" },
+    "2XX": { description: "Received. Answer within 20 seconds, and do the work afterwards" },
     "410": { description: "The receiver is gone: Herald disables the webhook" },
     default: { description: "Sent again later, with growing delays" },
   },
