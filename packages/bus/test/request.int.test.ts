@@ -98,7 +98,7 @@ describe("ask", () => {
   });
 
   test("an answer that is larger than a message comes whole, also when many come at once", async () => {
-    const Large = defineRequest("analytics", "test", "large", z.object({ of: z.string() }), z.string());
+    const Large = defineRequest("analytics.test.large", z.object({ of: z.string() }), z.string());
     answers(t.bus, Large, async ({ of }) => of.repeat(1_500_000));
     const asked = ["a", "ä", '"', "x", "y"].map(async (of) => ({
       of,
@@ -108,7 +108,7 @@ describe("ask", () => {
   });
 
   test("an answer that nobody should hold in memory is refused with what to do", async () => {
-    const Huge = defineRequest("analytics", "test", "huge", z.object({}), z.string());
+    const Huge = defineRequest("analytics.test.huge", z.object({}), z.string());
     answers(t.bus, Huge, async () => "x".repeat(17_000_000));
     await expect(sendRequest(t.bus, Huge, {})).rejects.toMatchObject({
       code: "validation-failed",
@@ -156,14 +156,7 @@ describe("answer", () => {
   });
 
   test("one project's questions of any kind leave places for another's, and heavy ones for light ones", async () => {
-    const Heavy = defineRequest(
-      "analytics",
-      "test",
-      "heavy",
-      z.object({ projectId: z.string() }),
-      z.null(),
-      () => true,
-    );
+    const Heavy = defineRequest("analytics.test.heavy", z.object({ projectId: z.string() }), z.null(), () => true);
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     const busy = newProject();
     let inside = 0;
@@ -187,7 +180,7 @@ describe("answer", () => {
 
   test("what nobody waits for any more is not worked on, and what is worked on is told", async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
-    const Heavy = defineRequest("analytics", "test", "late", z.object({ n: z.number() }), z.null(), () => true);
+    const Heavy = defineRequest("analytics.test.late", z.object({ n: z.number() }), z.null(), () => true);
     const begun: number[] = [];
     const told: number[] = [];
     answers(t.bus, Heavy, async ({ n }, { signal }) => {

@@ -6,8 +6,10 @@ import { isPlainRecipient, plainBatch } from "./plain-batch.ts";
 import { ApnsEnvironment, FcmTokenKind, Lane, Platform, WebPushKeys } from "./platforms.ts";
 
 const time = z.iso.datetime();
+const count = z.number().int().min(0);
+const bucket = count.max(bucketCount - 1);
 
-/** Accepted by the gateway: dispatch inserts it under its id and has it expanded. */
+/** The gateway accepted a notification: dispatch stores it and starts its expansion. */
 export const SendV1 = defineMessage(
   "SendV1",
   "push.cmd.v1.dispatch.send.:projectId.:notificationId",
@@ -16,7 +18,7 @@ export const SendV1 = defineMessage(
     notificationId: NotificationId,
     content: NotificationContent,
     acceptedAt: time,
-    /** When it is to be sent; absent or past: now. */
+    /** When to send it; absent or past: now. */
     sendAt: time.optional(),
     /** No chunk starts after this. */
     expiresAt: time,
@@ -24,15 +26,15 @@ export const SendV1 = defineMessage(
 );
 export type SendV1 = DataOf<typeof SendV1>;
 
-/** A send of a group, with what correlates it: a group belongs to many requests. */
+/** A send in a group, with the request that it came from: a group has sends of many requests. */
 export const GroupedSend = SendV1.schema.extend({
   origin: z.object({ requestId: z.string().optional(), traceparent: z.string().optional() }).optional(),
 });
 export type GroupedSend = z.output<typeof GroupedSend>;
 
 /**
- * Sends to few devices each that were accepted in the same moment, of any projects: one message, because an fsynced message costs the
- * broker as much as all that is in it. `groupId` is what {@link sendGroupOf} says of each of its notifications.
+ * Small sends of any projects that the gateway accepted at the same moment. They share a message because the broker's cost is per fsynced
+ * message. `groupId` is the {@link sendGroupOf} each of its notifications.
  */
 export const SendGroupV1 = defineMessage(
   "SendGroupV1",
@@ -42,15 +44,15 @@ export const SendGroupV1 = defineMessage(
 export type SendGroupV1 = DataOf<typeof SendGroupV1>;
 
 /**
- * A send to few devices whose group may have been published before: somebody repeats its request, and nobody knows how far the first try
- * came. It travels alone, since its group's message may still be there and hold others.
+ * A small send of a repeated request whose first try may have published it in a group. It travels alone, because the group's message may
+ * still exist and hold other sends.
  */
 export const SendOneV1 = defineMessage("SendOneV1", "push.send.v1.one.:notificationId", GroupedSend);
 export type SendOneV1 = DataOf<typeof SendOneV1>;
 
 /**
- * A project has small sends that wait in the ledger. Its subject holds one message, so one process at a time sends them, in their order,
- * and whoever publishes it again while it is there is refused.
+ * A project has small sends in its backlog. Its subject holds one message, so one process at a time sends them in order. Publishing it again
+ * while it exists is refused.
  */
 export const DrainBacklogV1 = defineMessage(
   "DrainBacklogV1",
@@ -66,19 +68,10 @@ export const ExpandV1 = defineMessage(
   z.object({
     projectId: ProjectId,
     notificationId: NotificationId,
-    page: z.number().int().min(0),
-    fromBucket: z
-      .number()
-      .int()
-      .min(0)
-      .max(bucketCount - 1),
-    /** Absent on the first page: registry chooses the width by the audience's size, and every later page has it. */
-    toBucket: z
-      .number()
-      .int()
-      .min(0)
-      .max(bucketCount - 1)
-      .optional(),
+    page: count,
+    fromBucket: bucket,
+    /** Absent on the first page: registry chooses the width by the size of the audience, and sets it on later pages. */
+    toBucket: bucket.optional(),
     targets: z.array(z.string()).min(1),
     lane: Lane,
     expiresAt: time,
@@ -86,22 +79,22 @@ export const ExpandV1 = defineMessage(
 );
 export type ExpandV1 = DataOf<typeof ExpandV1>;
 
-/** Every page is partitioned: how many root batches there are, and how many devices are in them. */
+/** All pages are partitioned: the numbers of root batches and of their devices. */
 export const ExpandedV1 = defineMessage(
   "ExpandedV1",
   "push.cmd.v1.dispatch.expanded.:projectId.:notificationId",
   z.object({
     projectId: ProjectId,
     notificationId: NotificationId,
-    batches: z.number().int().min(0),
-    devices: z.number().int().min(0),
+    batches: count,
+    devices: count,
     /** Targets that matched no active device, as they were sent. */
     unmatched: z.array(z.string()),
   }),
 );
 export type ExpandedV1 = DataOf<typeof ExpandedV1>;
 
-/** A device as a delivery carries it: where to send, and which registration a verdict would be about. */
+/** A device in a batch: its address, and the registration that a token verdict would be about. */
 export const Recipient = z.object({
   id: DeviceId,
   token: z.string(),
@@ -112,7 +105,7 @@ export const Recipient = z.object({
   keys: WebPushKeys.optional(),
   /** The id of the VAPID key that the subscription was made with. */
   vapidKeyId: z.string().optional(),
-  /** Whose it was when the audience was read; absent: nobody's. */
+  /** The user of the device when the audience was read; absent: none. */
   userId: z.string().optional(),
   /** `identifiers.current_locale`, which chooses among the localizations. */
   locale: z.string().optional(),
@@ -137,14 +130,13 @@ const batches = defineMessage(
 );
 
 /**
- * Which of a project's queues for a platform a batch is in; empty where there is one. What is sent to single devices has 32, by the
- * last character of the notification: a queue holds eight batches, which is plenty where each has hundreds of devices and far too
- * few where each has one.
+ * Which of a project's queues for a platform a batch is in; empty if there is only one. Direct sends have 32 queues, by the last character
+ * of the notification id: a queue holds eight batches, too few when each has a single device.
  */
 export const deliveryLine = ({ lane, notificationId }: { lane: Lane; notificationId: NotificationId }): string =>
   lane === "direct" ? notificationId.slice(-1) : "";
 
-/** At most 1,000 devices and 512 KiB of one platform, sorted by id. The content is read from the ledger. */
+/** At most 1,000 devices of one platform and 512 KiB, sorted by id. Dispatch reads the content from the ledger. */
 export const DeliverBatchV1: typeof batches = {
   ...batches,
   filter: "push.deliver.v1.>",
@@ -155,10 +147,10 @@ export const DeliverBatchV1: typeof batches = {
 };
 export type DeliverBatchV1 = DataOf<typeof DeliverBatchV1>;
 
-/** A batch is a message, a ledger row and an event: twice the devices are half of what all of these cost. */
+/** A batch costs a message, a ledger row and an event, whatever its size. */
 export const batchLimits = { devices: 1_000, bytes: 524_288 } as const;
 
-/** A stored batch whose time has come. `key` is the batch id as one token of a subject. */
+/** A stored batch or notification is due. `key` is its id as one token of a subject. */
 export const DueV1 = defineMessage(
   "DueV1",
   "push.due.v1.:kind.:projectId.:key",
@@ -179,7 +171,7 @@ const openGroup = z.object({
       z.object({
         notificationId: NotificationId,
         deviceId: DeviceId,
-        /** Absent: the open token is of version 1, which did not say it. */
+        /** Absent: an open token of version 1, without a platform. */
         platform: Platform.optional(),
         openedAt: time,
       }),
@@ -188,10 +180,10 @@ const openGroup = z.object({
     .max(100),
 });
 
-/** Verified opens of one project that arrived within a few milliseconds of each other. */
+/** Verified opens of one project that arrived within a few milliseconds. */
 export const OpenGroupV1 = defineMessage("OpenGroupV1", "push.opens.v1.:projectId", openGroup);
 export type OpenGroupV1 = DataOf<typeof OpenGroupV1>;
 
-/** The same as a command beside the sends. Earlier versions of the gateway publish it; this one does not. */
+/** The same on the stream of commands, as earlier gateways publish it. */
 export const OpensV1 = defineMessage("OpensV1", "push.cmd.v1.analytics.opens.:projectId", openGroup);
 export type OpensV1 = DataOf<typeof OpensV1>;

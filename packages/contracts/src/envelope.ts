@@ -1,10 +1,10 @@
 import type { z } from "zod";
 
-/** Names of the NATS headers that Herald sets, beside `traceparent` and the CloudEvents ones. */
+/** The NATS headers that Herald sets, beside `traceparent`. */
 export const headerNames = {
-  /** Correlates everything that one HTTP request caused. */
+  /** The id of the HTTP request that caused the message. */
   requestId: "Herald-Request-Id",
-  /** On a request: how many milliseconds its caller waits for the answer, from its receipt on. */
+  /** On a request: how long its caller still waits for the answer, in milliseconds from its receipt. */
   budgetMs: "Herald-Budget-Ms",
   ceId: "ce-id",
   ceSource: "ce-source",
@@ -13,7 +13,7 @@ export const headerNames = {
   ceTime: "ce-time",
   ceType: "ce-type",
   contentType: "content-type",
-  /** On a dead letter: where the message came from and why it is here. */
+  /** On a dead letter: the message's place, and why it died. */
   deadSubject: "Herald-Dead-Subject",
   deadStream: "Herald-Dead-Stream",
   deadSequence: "Herald-Dead-Sequence",
@@ -21,11 +21,11 @@ export const headerNames = {
   deadDetail: "Herald-Dead-Detail",
   deadDeliveries: "Herald-Dead-Deliveries",
   deadAt: "Herald-Dead-At",
-  /** On a dead letter: when its stream had taken the message, which tells it from its replay. */
+  /** On a dead letter: when its stream stored the message, which distinguishes it from its replay. */
   deadPublishedAt: "Herald-Dead-Published-At",
-  /** On a dead letter whose body did not fit: how many bytes it had. */
+  /** On a dead letter whose body was too large to keep: its size in bytes. */
   deadBodyBytes: "Herald-Dead-Body-Bytes",
-  /** On a message that was published again: the dead letter it comes from. */
+  /** On a replayed message: its dead letter. */
   replayOf: "Herald-Replay-Of",
 } as const;
 
@@ -36,7 +36,7 @@ type PatternFields<Pattern extends string> = Pattern extends `${infer Head}.${in
     ? Field
     : never;
 
-/** What one subject carries: its wire name, its pattern and the schema of its data. */
+/** The messages of one subject: their name, the subject's pattern and the schema of their data. */
 export type MessageContract<Schema extends z.ZodType = z.ZodType> = {
   /** PascalCase with the version, such as `SendV1`: the name in outboxes, logs and fixtures. */
   readonly name: string;
@@ -45,7 +45,7 @@ export type MessageContract<Schema extends z.ZodType = z.ZodType> = {
   /** The subject that matches every message of this contract. */
   readonly filter: string;
   readonly schema: Schema;
-  /** Whether the schema takes the data as it is; absent where nothing is quicker than asking it. */
+  /** A faster check that the schema would accept the data unchanged; absent where the schema is fast enough. */
   readonly isPlain?: (data: unknown) => data is z.output<Schema>;
   /** The subject of one message. Throws where a field would not be exactly one token of a subject. */
   readonly subject: (data: z.output<Schema>) => string;
@@ -54,10 +54,10 @@ export type MessageContract<Schema extends z.ZodType = z.ZodType> = {
 /** The data of a contract's messages. */
 export type DataOf<Contract extends { schema: z.ZodType }> = z.output<Contract["schema"]>;
 
-/** One token of a subject: a stranger's dot, star, `>` or space would publish somewhere else. */
+/** One token of a subject. A dot, star, `>` or space from outside would publish somewhere else. */
 const token = /^[A-Za-z0-9_-]+$/;
 
-/** Declares what a subject carries. Every `:field` of the pattern must be a string field of the data. */
+/** Declares the messages of a subject. Every `:field` of the pattern must be a string field of the data. */
 export const defineMessage = <
   Pattern extends string,
   Schema extends z.ZodType<Record<PatternFields<Pattern>, string | number>>,
@@ -86,31 +86,32 @@ export const defineMessage = <
   };
 };
 
-/** A question on core NATS: one service answers it, within the time given or the asker is told that it is unavailable. */
+type RequestName = `${"registry" | "dispatch" | "analytics"}.${string}.${string}`;
+
+/** A request on core NATS. One service answers it in time, or the caller gets an error that says it is unavailable. */
 export type RequestContract<Request extends z.ZodType = z.ZodType, Answer extends z.ZodType = z.ZodType> = {
+  /** `<service>.<resource>.<verb>`. */
   readonly name: string;
-  /** `push.req.v1.<service>.<resource>.<verb>`. */
+  /** `push.req.v1.` and the name. */
   readonly subject: string;
-  /** The queue group: the service that answers. */
+  /** The service that answers; its queue group has the same name. */
   readonly service: string;
   readonly request: Request;
   readonly answer: Answer;
-  /** Whether the answer takes a scan of many rows: a service works on few of those at a time. Absent: it never does. */
+  /** Whether answering scans many rows: a service works on few such requests at a time. Absent: it never does. */
   readonly isHeavy?: ((request: z.output<Request>) => boolean) | undefined;
 };
 
-/** Declares a question: `defineRequest("registry", "devices", "list", request, answer)`. */
+/** Declares a request: `defineRequest("registry.devices.list", request, answer)`. */
 export const defineRequest = <Request extends z.ZodType, Answer extends z.ZodType>(
-  service: "registry" | "dispatch" | "analytics",
-  resource: string,
-  verb: string,
+  name: RequestName,
   request: Request,
   answer: Answer,
   isHeavy?: (request: z.output<Request>) => boolean,
 ): RequestContract<Request, Answer> => ({
-  name: `${service}.${resource}.${verb}`,
-  subject: `push.req.v1.${service}.${resource}.${verb}`,
-  service,
+  name,
+  subject: `push.req.v1.${name}`,
+  service: name.slice(0, name.indexOf(".")),
   request,
   answer,
   ...(isHeavy === undefined ? {} : { isHeavy }),

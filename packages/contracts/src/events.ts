@@ -11,21 +11,17 @@ export type EventContract<Schema extends z.ZodType = z.ZodType> = MessageContrac
   readonly ceType: string;
 };
 
+/** `DeviceRegisteredV1` is about a `device` and says `registered`: subject and type follow from the name. */
 const defineEvent = <Schema extends z.ZodType<{ project_id: string }>>(
   name: string,
-  entity: string,
-  verb: string,
   schema: Schema,
   isPlain?: (data: unknown) => data is z.output<Schema>,
-): EventContract<Schema> => ({
-  ...(defineMessage(
-    name,
-    `push.evt.v1.:project_id.${entity}.${verb}`,
-    schema as never,
-    isPlain as never,
-  ) as unknown as MessageContract<Schema>),
-  ceType: `io.herald.${entity}.${verb}.v1`,
-});
+): EventContract<Schema> => {
+  const [, entity = "", verb = ""] = /^([A-Z][a-z]+)([A-Z][a-z]+)V1$/.exec(name) ?? [];
+  const kind = `${entity}.${verb}`.toLowerCase();
+  const message = defineMessage(name, `push.evt.v1.:project_id.${kind}`, schema as never, isPlain as never);
+  return { ...(message as unknown as MessageContract<Schema>), ceType: `io.herald.${kind}.v1` };
+};
 
 const time = z.iso.datetime();
 const device = { project_id: ProjectId, device_id: DeviceId };
@@ -39,14 +35,10 @@ const hash = z
 
 export const DeviceRegisteredV1 = defineEvent(
   "DeviceRegisteredV1",
-  "device",
-  "registered",
   z.object({ ...device, platform: Platform, token_hash: hash, at: time }),
 );
 export const DeviceUpdatedV1 = defineEvent(
   "DeviceUpdatedV1",
-  "device",
-  "updated",
   z.object({
     ...device,
     changed: z.array(z.string()).meta({ description: "Names of the fields that changed", examples: [["metadata"]] }),
@@ -55,19 +47,17 @@ export const DeviceUpdatedV1 = defineEvent(
 );
 export const DeviceDeactivatedV1 = defineEvent(
   "DeviceDeactivatedV1",
-  "device",
-  "deactivated",
   z.object({ ...device, reason: z.enum(["unregistered", "requested"]), at: time }),
 );
-export const DeviceDeletedV1 = defineEvent("DeviceDeletedV1", "device", "deleted", z.object({ ...device, at: time }));
+export const DeviceDeletedV1 = defineEvent("DeviceDeletedV1", z.object({ ...device, at: time }));
 
 const subscription = z.object({ ...device, topic_id: TopicId, topic: z.string(), at: time });
-export const DeviceSubscribedV1 = defineEvent("DeviceSubscribedV1", "device", "subscribed", subscription);
-export const DeviceUnsubscribedV1 = defineEvent("DeviceUnsubscribedV1", "device", "unsubscribed", subscription);
+export const DeviceSubscribedV1 = defineEvent("DeviceSubscribedV1", subscription);
+export const DeviceUnsubscribedV1 = defineEvent("DeviceUnsubscribedV1", subscription);
 
 const topic = z.object({ project_id: ProjectId, topic_id: TopicId, topic: z.string(), at: time });
-export const TopicCreatedV1 = defineEvent("TopicCreatedV1", "topic", "created", topic);
-export const TopicDeletedV1 = defineEvent("TopicDeletedV1", "topic", "deleted", topic);
+export const TopicCreatedV1 = defineEvent("TopicCreatedV1", topic);
+export const TopicDeletedV1 = defineEvent("TopicDeletedV1", topic);
 
 const notification = { project_id: ProjectId, notification_id: NotificationId, at: time };
 const count = z.number().int().min(0);
@@ -89,8 +79,6 @@ const byReason = (description: string, example: Record<string, number>) =>
 const skips = byReason("Skipped devices by reason; absent: none", { moved: 1 }).optional();
 export const NotificationAcceptedV1 = defineEvent(
   "NotificationAcceptedV1",
-  "notification",
-  "accepted",
   z.object({
     ...notification,
     send_at: time.optional(),
@@ -106,8 +94,6 @@ export const NotificationAcceptedV1 = defineEvent(
 );
 export const NotificationCompletedV1 = defineEvent(
   "NotificationCompletedV1",
-  "notification",
-  "completed",
   z.object({
     ...notification,
     counts: totals,
@@ -117,22 +103,16 @@ export const NotificationCompletedV1 = defineEvent(
 );
 export const NotificationCancelledV1 = defineEvent(
   "NotificationCancelledV1",
-  "notification",
-  "cancelled",
   z.object({ ...notification, counts: totals, skips }),
 );
 export const NotificationExpiredV1 = defineEvent(
   "NotificationExpiredV1",
-  "notification",
-  "expired",
   z.object({ ...notification, counts: totals, skips }),
 );
 
 /** Once for each device and notification, however often the app reports it. */
 export const NotificationOpenedV1 = defineEvent(
   "NotificationOpenedV1",
-  "notification",
-  "opened",
   z.object({
     project_id: ProjectId,
     notification_id: NotificationId,
@@ -161,18 +141,10 @@ const accepted = z.object({
     }),
 });
 /** Devices of one batch that the provider accepted. */
-export const DeliveryAcceptedV1 = defineEvent(
-  "DeliveryAcceptedV1",
-  "delivery",
-  "accepted",
-  accepted,
-  plainBatch(accepted, isDeviceId),
-);
+export const DeliveryAcceptedV1 = defineEvent("DeliveryAcceptedV1", accepted, plainBatch(accepted, isDeviceId));
 /** Devices of one batch that failed, expired, were cancelled or skipped. Registry retires the `unregistered` ones. */
 export const DeliveryFailedV1 = defineEvent(
   "DeliveryFailedV1",
-  "delivery",
-  "failed",
   z.object({
     ...batch,
     failures: z.array(
@@ -198,17 +170,13 @@ export const DeliveryFailedV1 = defineEvent(
 const provider = z.object({ project_id: ProjectId, provider: Provider, at: time });
 export const ProviderPausedV1 = defineEvent(
   "ProviderPausedV1",
-  "provider",
-  "paused",
   provider.extend({ reason: z.string(), provider_reason: z.string() }),
 );
-export const ProviderResumedV1 = defineEvent("ProviderResumedV1", "provider", "resumed", provider);
+export const ProviderResumedV1 = defineEvent("ProviderResumedV1", provider);
 
 /** Herald disabled a webhook because it failed for five days or answered 410. Enable it again by `PATCH`. */
 export const WebhookDisabledV1 = defineEvent(
   "WebhookDisabledV1",
-  "webhook",
-  "disabled",
   z.object({
     project_id: ProjectId,
     webhook_id: WebhookId,
@@ -219,19 +187,9 @@ export const WebhookDisabledV1 = defineEvent(
 );
 
 /** A user was erased: delete what you store about them. Each of their devices has a deletion event too. */
-export const UserErasedV1 = defineEvent(
-  "UserErasedV1",
-  "user",
-  "erased",
-  z.object({ project_id: ProjectId, user_id: UserId, at: time }),
-);
+export const UserErasedV1 = defineEvent("UserErasedV1", z.object({ project_id: ProjectId, user_id: UserId, at: time }));
 
-export const ProjectDeletedV1 = defineEvent(
-  "ProjectDeletedV1",
-  "project",
-  "deleted",
-  z.object({ project_id: ProjectId, at: time }),
-);
+export const ProjectDeletedV1 = defineEvent("ProjectDeletedV1", z.object({ project_id: ProjectId, at: time }));
 
 /** Every event, by the name that outboxes store. */
 export const events = {

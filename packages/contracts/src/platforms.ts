@@ -11,7 +11,7 @@ export const providerOf = { ios: "apns", android: "fcm", web: "webpush" } as con
 
 export const platformOf = { apns: "ios", fcm: "android", webpush: "web" } as const satisfies Record<Provider, Platform>;
 
-/** `direct` when every target of a notification is a device or a token: such sends do not wait behind broadcasts. */
+/** `direct` when every target is a device, a token or a user; direct sends do not wait behind broadcasts. */
 export const Lane = z.enum(["direct", "broadcast"]);
 export type Lane = z.infer<typeof Lane>;
 

@@ -4,7 +4,7 @@ import { maxGroupSize, NotificationId, ProjectId, TokenId } from "./ids.ts";
 import { Provider } from "./platforms.ts";
 import { VapidKeyStatus } from "./vapid.ts";
 
-/** `push_tokens`, by the token's hash: what the gateway must know to authenticate without asking anyone. */
+/** `push_tokens`, by the token's hash: what the gateway needs to authenticate without a request. */
 export const TokenRecord = z.object({
   id: TokenId,
   projectId: ProjectId,
@@ -17,7 +17,7 @@ export type TokenRecord = z.infer<typeof TokenRecord>;
 export const ProjectRecord = z.object({
   id: ProjectId,
   openRegistration: z.boolean(),
-  /** Absent: none, as for a project from before there were any. */
+  /** Absent: none, as in projects of earlier versions. */
   protectedMetadata: z.array(z.string()).optional(),
 });
 export type ProjectRecord = z.infer<typeof ProjectRecord>;
@@ -25,51 +25,51 @@ export type ProjectRecord = z.infer<typeof ProjectRecord>;
 /** `push_projects`, `<project>.providers`: written by dispatch. */
 export const ProvidersRecord = z.object({
   providers: z.array(Provider),
-  /** What browsers may subscribe with. Absent where the project has no Web Push, and in records from before there were several. */
+  /** Keys that browsers may subscribe with. Absent without Web Push, and in records of earlier versions. */
   vapidKeys: z.array(z.object({ id: z.string(), publicKey: z.string(), status: VapidKeyStatus })).optional(),
 });
 export type ProvidersRecord = z.infer<typeof ProvidersRecord>;
 
 /**
- * `push_idempotency`: written before the request is carried out, completed with its answer. There are as many as keyed requests in a
- * day, so it is kept short: hashes are 128 bits, which no two requests share by chance.
+ * `push_idempotency`: written before the request is processed, and completed with its answer. A day has many, so records are short: hashes
+ * have 128 bits, enough against chance collisions.
  */
 export const IdempotencyRecord = z.object({
   body: z.string().meta({ description: "Hash of the body" }),
-  /** The id that the request gives out, so that a repeat gives out the same. */
+  /** The id that the request creates, so that a repeat answers the same id. */
   id: z.string(),
   /** In ms since 1970. */
   at: z.number().int(),
-  /** When it was taken up again, after a crash or a failure; in ms. */
+  /** When a repeat took over after a crash or a failure, in ms. */
   triedAt: z.number().int().optional(),
-  /** Of a request that sends several notifications: which of them were accepted, and under which ids. */
+  /** Of a batch: the notifications that were accepted, and their ids. */
   batch: z
     .object({
-      /** The first id and the number of those that were accepted in one group, whose ids are `notificationIdsFrom` of the two. */
+      /** For each group: its first id and the number of its notifications, for `notificationIdsFrom`. */
       groups: z.array(z.tuple([NotificationId, z.number().int().min(1).max(maxGroupSize)])),
       /** A bit for each notification of the request, lowest first, in base64url; absent: all were accepted. */
       accepted: z.string().optional(),
     })
     .optional(),
-  /** It failed, and whoever repeats it need not wait. */
+  /** It failed, so a repeat need not wait. */
   released: z.boolean().optional(),
   answer: z
     .object({
       status: z.number().int(),
-      /** Absent where it is made again from the request. */
+      /** Absent where a repeat rebuilds it from the request. */
       body: z.unknown().optional().meta({ description: "Without any secret that was shown" }),
     })
     .optional(),
 });
 export type IdempotencyRecord = z.infer<typeof IdempotencyRecord>;
 
-/** `push_replays`: that a dead letter was published again. */
+/** `push_replays`: the replays of a dead letter. */
 export const ReplayRecord = z.object({
-  /** When the dead letter was stored: a stream that was made anew gives its sequences again. */
+  /** When the dead letter was stored: a recreated stream reuses sequences. */
   storedAt: z.iso.datetime(),
   times: z.number().int().min(1),
   replayedAt: z.iso.datetime(),
-  /** The last replay, so that one which is repeated after a crash counts once. */
+  /** The last replay, so that one repeated after a crash counts once. */
   attempt: z.string(),
 });
 export type ReplayRecord = z.infer<typeof ReplayRecord>;

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type ErrorCode, errors } from "./errors.ts";
 
-/** The error side of a reply to a question. */
+/** Why a request failed. */
 export const ReplyError = z.object({
   code: z.enum(Object.keys(errors) as [ErrorCode, ...ErrorCode[]]),
   messages: z.array(z.string()).min(1),
@@ -9,5 +9,5 @@ export const ReplyError = z.object({
 });
 export type ReplyError = z.infer<typeof ReplyError>;
 
-/** What travels back for a question: its answer, or why there is none. */
+/** The reply to a request: its answer, or an error. */
 export type Reply = { readonly answer: unknown } | { readonly error: ReplyError };

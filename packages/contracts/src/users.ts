@@ -27,15 +27,12 @@ export const UserToken = z
   .regex(/^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$/, "must be a JWT: three parts in base64url, joined by `.`")
   .meta({ id: "UserToken", description: "A JWT that your backend signs when the user logs in" });
 
-/**
- * What stands for a user where the id itself must not stay: records of an erasure, and fields that are only looked up. A SHA-256 in
- * hex, different in every project.
- */
+/** Replaces a user id where the id must not stay, such as in records of an erasure: a SHA-256 in hex, different in every project. */
 export const userKey = (projectId: ProjectId, userId: string): string =>
   hash("sha256", `${projectId}/${userId}`, "hex");
 
-/** Takes the place of an erased user in rows that stay. It is no user id, so it never equals one. */
+/** Replaces an erased user in rows that stay. It is not a valid user id. */
 export const erasedUser = ".";
 
-/** Takes the place of an erased user's entry in a notification's targets: an id that no device can have. */
+/** Replaces an erased user in targets: an id that no device can have. */
 export const erasedTarget = "device:dev_00000000000000000000000000";

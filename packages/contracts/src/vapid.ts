@@ -10,7 +10,7 @@ export const VapidPublicKey = z
     examples: ["BPCaFr0C6sVCfbf6zWAh-X7CvIzLpkMnFKFmpYqdJHNlnGxfOZL5OtqGWZKPQG92fgJUmPwR_8CQf0rDGxwTE3s"],
   });
 
-/** Names a key wherever the key itself would be too long: the first 16 hexadecimal digits of the SHA-256 of its public half. */
+/** A short name of a key: the first 16 hex digits of the SHA-256 of its public half. */
 export const VapidKeyId = z
   .string()
   .regex(/^[0-9a-f]{16}$/, "must be a key's id: 16 hexadecimal digits")
@@ -20,8 +20,8 @@ export const vapidKeyId = (publicKey: string): string =>
   hash("sha256", Buffer.from(publicKey, "base64url"), "hex").slice(0, 16);
 
 /**
- * Where a key is in its rotation: `next` is known to everyone and not given to browsers yet, `current` is what browsers subscribe
- * with, `earlier` ones serve the subscriptions that were made with them.
+ * A key's place in its rotation: `next` is announced, `current` is what browsers subscribe with, `earlier` keys sign for their
+ * existing subscriptions.
  */
 export const VapidKeyStatus = z.enum(["next", "current", "earlier"]).meta({ id: "VapidKeyStatus" });
 export type VapidKeyStatus = z.infer<typeof VapidKeyStatus>;

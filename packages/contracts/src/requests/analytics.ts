@@ -5,9 +5,7 @@ import { DeviceId, NotificationId, ProjectId } from "../ids.ts";
 
 /** How many devices opened each of up to 100 notifications, and what else is known of their opens. */
 export const CountOpens = defineRequest(
-  "analytics",
-  "opens",
-  "count",
+  "analytics.opens.count",
   z.object({ projectId: ProjectId, notificationIds: z.array(NotificationId).min(1).max(100) }),
   z.object({
     counts: z.record(z.string(), z.number().int().min(0)),
@@ -18,9 +16,7 @@ export const CountOpens = defineRequest(
 
 /** When each of up to 1,000 devices opened one notification; devices that did not are absent. */
 export const OpensOfDevices = defineRequest(
-  "analytics",
-  "opens",
-  "of-devices",
+  "analytics.opens.of-devices",
   z.object({ projectId: ProjectId, notificationId: NotificationId, deviceIds: z.array(DeviceId).min(1).max(1000) }),
   z.object({ openedAt: z.record(z.string(), z.iso.datetime()) }),
 );
@@ -31,9 +27,7 @@ const dayMs = 86_400_000;
 
 /** What was sent, failed and opened in a range of time; at most 10 s behind. Nothing known is zeros, not an error. */
 export const GetStats = defineRequest(
-  "analytics",
-  "stats",
-  "get",
+  "analytics.stats.get",
   z.object({ projectId: ProjectId, request: StatsRequest }),
   Stats,
   ({ request: { topic, from, to } }) => topic !== undefined || Date.parse(to) - Date.parse(from) > fewDays * dayMs,

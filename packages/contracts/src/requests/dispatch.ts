@@ -12,43 +12,30 @@ import { VapidKeyId } from "../vapid.ts";
 const project = { projectId: ProjectId };
 const notification = { ...project, notificationId: NotificationId };
 
-/** Notifications as dispatch knows them: `counts.opened` is 0 here, analytics has it. */
+/** Notifications without opens: `counts.opened` is 0; analytics has it. */
 export const ListNotifications = defineRequest(
-  "dispatch",
-  "notifications",
-  "list",
-  /** `userId`: those that name this user as a target. */
+  "dispatch.notifications.list" /** `userId`: notifications that name this user as a target. */,
   z.object({ ...project, page: PageRequest, userId: UserId.optional() }),
   pageOf(Notification),
   isDeepPage,
 );
-export const GetNotification = defineRequest("dispatch", "notifications", "get", z.object(notification), Notification);
-export const CancelNotification = defineRequest(
-  "dispatch",
-  "notifications",
-  "cancel",
-  z.object(notification),
-  Notification,
-);
+export const GetNotification = defineRequest("dispatch.notifications.get", z.object(notification), Notification);
+export const CancelNotification = defineRequest("dispatch.notifications.cancel", z.object(notification), Notification);
 /** One row per device; `opened_at` is absent here, analytics has it. */
 export const ListDeliveries = defineRequest(
-  "dispatch",
-  "deliveries",
-  "list",
+  "dispatch.deliveries.list",
   z.object({ ...notification, status: DeliveryStatus.optional(), page: PageRequest }),
   pageOf(Delivery),
   isDeepPage,
 );
 
-/** What the ledger knows of one device: its attempts, oldest first; none when it is in no batch. */
+/** The ledger's part of a delivery trace: the attempts of one device, oldest first; none if it is in no batch. */
 export const GetDeliveryTrace = defineRequest(
-  "dispatch",
-  "deliveries",
-  "tell",
+  "dispatch.deliveries.trace",
   z.object({ ...notification, deviceId: DeviceId }),
   z.object({
     notification: Notification,
-    /** Whether all devices were partitioned to batches: before that, a device without attempts may still get some. */
+    /** Whether expansion is complete. Before that, a device without attempts may still get some. */
     expanded: z.boolean(),
     delivery: Delivery.optional(),
     attempts: z.array(DeliveryAttempt),
@@ -58,71 +45,56 @@ export const GetDeliveryTrace = defineRequest(
 
 /** How many small sends of a project wait in its backlog, counted up to `limit`. */
 export const CountBacklog = defineRequest(
-  "dispatch",
-  "backlog",
-  "count",
+  "dispatch.backlog.count",
   z.object({ ...project, limit: z.number().int().min(1).max(1_000_000_000) }),
   z.object({ queued: z.number().int().min(0) }),
 );
 
-/**
- * Whether a dead message that dispatch understands could still do something if it came again. `settled` says in words why it could
- * not: what was made final when it died stays final.
- */
+/** Whether replaying a dead letter would change anything. `settled` says why not: deliveries that ended stay ended. */
 export const JudgeReplay = defineRequest(
-  "dispatch",
-  "replays",
-  "judge",
+  "dispatch.replays.judge",
   z.object({
     ...notification,
     message: z.enum(["SendV1", "DeliverBatchV1", "DueV1"]),
-    /** Of a batch, and of the wake-up of one. */
+    /** For messages about a batch. */
     batchId: z.string().optional(),
   }),
   z.object({ settled: z.string().optional() }),
 );
 
 const provider = { ...project, provider: Provider };
-/** Settings as they were put; dispatch checks that keys parse, and answers in words when one does not. */
+/** The settings of a request. Dispatch checks that the keys parse. */
 export const PutProvider = defineRequest(
-  "dispatch",
-  "providers",
-  "put",
+  "dispatch.providers.put",
   z.object({ ...provider, settings: z.unknown() }),
   ProviderView,
 );
-export const GetProvider = defineRequest("dispatch", "providers", "get", z.object(provider), ProviderView);
-export const DeleteProvider = defineRequest("dispatch", "providers", "delete", z.object(provider), z.object({}));
+export const GetProvider = defineRequest("dispatch.providers.get", z.object(provider), ProviderView);
+export const DeleteProvider = defineRequest("dispatch.providers.delete", z.object(provider), z.object({}));
 
 /** Sends one push with the project's settings; `push` fits the provider. */
 export const TestProvider = defineRequest(
-  "dispatch",
-  "providers",
-  "test",
+  "dispatch.providers.test",
   z.object({ ...provider, push: TestPush }),
   TestedPush,
 );
 
-/** A Web Push key without its count, which is registry's to know. */
+/** A Web Push key without its number of devices, which registry has. */
 const HeldVapidKey = VapidKey.omit({ devices: true });
 const vapidKey = { ...project, keyId: VapidKeyId };
 
-/** `unnamed`: whose are the subscriptions without a key's id, and those whose key nobody here has ever held. */
+/** `unnamed`: the key that signs for subscriptions without a key id, or with a key that Herald never had. */
 export const ListVapidKeys = defineRequest(
-  "dispatch",
-  "vapid-keys",
-  "list",
+  "dispatch.vapid-keys.list",
   z.object(project),
   z.object({ keys: z.array(HeldVapidKey), retired: z.array(VapidKeyId), unnamed: VapidKeyId }),
 );
-/** Stages the next key: the given pair or a new one. Without a pair, one that is staged already is the answer. */
+/** Stages the next key: the given pair or a new one. Without a pair, answers a key that is already staged. */
 export const StageVapidKey = defineRequest(
-  "dispatch",
-  "vapid-keys",
-  "stage",
+  "dispatch.vapid-keys.stage",
   z.object({ ...project, pair: VapidKeyPair.optional() }),
   z.object({ key: HeldVapidKey, created: z.boolean() }),
 );
-export const PromoteVapidKey = defineRequest("dispatch", "vapid-keys", "promote", z.object(vapidKey), HeldVapidKey);
-/** Forgets the private half. Whoever asks has made sure that nobody needs it, or that it shall be so all the same. */
-export const RetireVapidKey = defineRequest("dispatch", "vapid-keys", "retire", z.object(vapidKey), z.object({}));
+export const PromoteVapidKey = defineRequest("dispatch.vapid-keys.promote", z.object(vapidKey), HeldVapidKey);
+/** Deletes the private key. The caller has checked that no subscription uses it, or was told to force it. */
+export const RetireVapidKey = defineRequest("dispatch.vapid-keys.retire", z.object(vapidKey), z.object({}));

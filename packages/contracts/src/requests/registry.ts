@@ -15,10 +15,7 @@ const device = { ...project, deviceId: DeviceId };
 const done = z.object({});
 
 export const CreateProjectRequest = defineRequest(
-  "registry",
-  "projects",
-  "create",
-  /** The gateway makes the id and the token, so that a repeated request makes the same project. */
+  "registry.projects.create" /** The gateway makes the id and the token, so that a repeated request makes the same project. */,
   z.object({
     ...project,
     name: z.string(),
@@ -30,18 +27,14 @@ export const CreateProjectRequest = defineRequest(
   z.object({ project: Project, created: z.boolean() }),
 );
 export const ListProjects = defineRequest(
-  "registry",
-  "projects",
-  "list",
+  "registry.projects.list",
   z.object({ page: PageRequest }),
   pageOf(Project),
   isDeepPage,
 );
-export const GetProject = defineRequest("registry", "projects", "get", z.object(project), Project);
+export const GetProject = defineRequest("registry.projects.get", z.object(project), Project);
 export const ChangeProjectRequest = defineRequest(
-  "registry",
-  "projects",
-  "change",
+  "registry.projects.change",
   z.object({
     ...project,
     name: z.string().optional(),
@@ -50,12 +43,10 @@ export const ChangeProjectRequest = defineRequest(
   }),
   Project,
 );
-export const DeleteProject = defineRequest("registry", "projects", "delete", z.object(project), done);
+export const DeleteProject = defineRequest("registry.projects.delete", z.object(project), done);
 
 export const CreateTokenRequest = defineRequest(
-  "registry",
-  "tokens",
-  "create",
+  "registry.tokens.create",
   z.object({
     ...project,
     tokenId: TokenId,
@@ -67,20 +58,12 @@ export const CreateTokenRequest = defineRequest(
   ProjectToken,
 );
 export const ListTokens = defineRequest(
-  "registry",
-  "tokens",
-  "list",
+  "registry.tokens.list",
   z.object({ ...project, page: PageRequest }),
   pageOf(ProjectToken),
   isDeepPage,
 );
-export const RevokeToken = defineRequest(
-  "registry",
-  "tokens",
-  "revoke",
-  z.object({ ...project, tokenId: TokenId }),
-  done,
-);
+export const RevokeToken = defineRequest("registry.tokens.revoke", z.object({ ...project, tokenId: TokenId }), done);
 
 /** The Web Push key of a subscription: the one that the app named, and what to take for a subscription that is new and names none. */
 const subscribedWith = { vapidKeyId: z.string().optional(), currentVapidKeyId: z.string().optional() };
@@ -99,17 +82,13 @@ const registration = {
 
 /** Upsert by (project, platform, token). Always rotates the credential. */
 export const RegisterDeviceRequest = defineRequest(
-  "registry",
-  "devices",
-  "register",
+  "registry.devices.register",
   z.object({ ...registration, topics: z.array(TopicName), userId: UserId.nullable().optional() }),
   z.object({ device: Device, credential: z.string(), created: z.boolean() }),
 );
 /** The same for an unauthenticated client: a known device answers no credential. */
 export const IdentifyDevice = defineRequest(
-  "registry",
-  "devices",
-  "identify",
+  "registry.devices.identify",
   z.object({
     ...registration,
     previousToken: PushToken.optional(),
@@ -122,18 +101,14 @@ export const IdentifyDevice = defineRequest(
   z.object({ device: DeviceSummary, credential: z.string().optional(), created: z.boolean() }),
 );
 export const ListDevices = defineRequest(
-  "registry",
-  "devices",
-  "list",
+  "registry.devices.list",
   z.object({ ...project, status: DeviceStatus.optional(), page: PageRequest }),
   pageOf(Device),
   isDeepPage,
 );
-export const GetDevice = defineRequest("registry", "devices", "get", z.object(device), Device);
+export const GetDevice = defineRequest("registry.devices.get", z.object(device), Device);
 export const ChangeDeviceRequest = defineRequest(
-  "registry",
-  "devices",
-  "change",
+  "registry.devices.change",
   z.object({
     ...device,
     change: ChangeDevice.shape.device,
@@ -145,9 +120,7 @@ export const ChangeDeviceRequest = defineRequest(
 );
 /** By client identity: the device that holds the token, with `platform` where two do. */
 export const ChangeMetadataByToken = defineRequest(
-  "registry",
-  "devices",
-  "change-by-token",
+  "registry.devices.change-by-token",
   z.object({
     ...project,
     token: PushToken,
@@ -157,49 +130,33 @@ export const ChangeMetadataByToken = defineRequest(
   }),
   DeviceSummary,
 );
-export const DeleteDevice = defineRequest("registry", "devices", "delete", z.object(device), done);
+export const DeleteDevice = defineRequest("registry.devices.delete", z.object(device), done);
 /** Whether a device credential is the current one of its device. */
 export const AuthenticateDevice = defineRequest(
-  "registry",
-  "devices",
-  "authenticate",
+  "registry.devices.authenticate",
   z.object({ ...device, credentialHash: z.string() }),
   z.object({ valid: z.boolean() }),
 );
 
 export const ListTopics = defineRequest(
-  "registry",
-  "topics",
-  "list",
+  "registry.topics.list",
   z.object({ ...project, page: PageRequest }),
   pageOf(Topic),
   isDeepPage,
 );
-export const GetTopic = defineRequest(
-  "registry",
-  "topics",
-  "get",
-  z.object({ ...project, topic: TopicReference }),
-  Topic,
-);
+export const GetTopic = defineRequest("registry.topics.get", z.object({ ...project, topic: TopicReference }), Topic);
 export const CreateTopicRequest = defineRequest(
-  "registry",
-  "topics",
-  "create",
+  "registry.topics.create",
   z.object({ ...project, topicId: TopicId, name: TopicName, closed: z.boolean().optional() }),
   z.object({ topic: Topic, created: z.boolean() }),
 );
 export const ChangeTopicRequest = defineRequest(
-  "registry",
-  "topics",
-  "change",
+  "registry.topics.change",
   z.object({ ...project, topic: TopicReference, closed: z.boolean() }),
   Topic,
 );
 export const DeleteTopic = defineRequest(
-  "registry",
-  "topics",
-  "delete",
+  "registry.topics.delete",
   z.object({ ...project, topic: TopicReference }),
   done,
 );
@@ -211,17 +168,15 @@ const subscription = z.object({
   /** A project token that names a topic which does not exist creates it, and subscribes to a closed one; a device may not. */
   create: z.boolean(),
 });
-export const SubscribeDevices = defineRequest("registry", "topics", "subscribe", subscription, SubscriptionResult);
-export const UnsubscribeDevices = defineRequest("registry", "topics", "unsubscribe", subscription, SubscriptionResult);
+export const SubscribeDevices = defineRequest("registry.topics.subscribe", subscription, SubscriptionResult);
+export const UnsubscribeDevices = defineRequest("registry.topics.unsubscribe", subscription, SubscriptionResult);
 
 const targets = z.array(z.string()).min(1).max(1000);
 const platformCounts = z.object({ ios: z.number().int(), android: z.number().int(), web: z.number().int() });
 
 /** How many active devices targets name, exactly, each once. For a dry run: it costs what an expansion costs. */
 export const CountAudience = defineRequest(
-  "registry",
-  "audience",
-  "count",
+  "registry.audience.count",
   z.object({ ...project, targets }),
   z.object({ devices: platformCounts, unmatched: z.array(z.string()) }),
   () => true,
@@ -235,9 +190,7 @@ const ResolvedBatch = z.object({ platform: Platform, devices: z.array(Recipient)
  * are not answered by an index.
  */
 export const ResolveSends = defineRequest(
-  "registry",
-  "audience",
-  "resolve",
+  "registry.audience.resolve",
   z.object({
     sends: z
       .array(z.object({ ...project, targets }))
@@ -252,9 +205,7 @@ export const ResolveSends = defineRequest(
 
 /** How many active Web Push subscriptions were made with each key; those without `keyId` are from before keys had ids. */
 export const CountVapidKeys = defineRequest(
-  "registry",
-  "audience",
-  "count-vapid-keys",
+  "registry.audience.count-vapid-keys",
   z.object(project),
   z.object({ subscriptions: z.array(z.object({ keyId: z.string().optional(), devices: z.number().int() })) }),
   () => true,
@@ -262,9 +213,7 @@ export const CountVapidKeys = defineRequest(
 
 /** Whether targets name one device as it is now, and by which entry. */
 export const ExplainDevice = defineRequest(
-  "registry",
-  "audience",
-  "explain",
+  "registry.audience.explain",
   z.object({ ...device, targets }),
   z.object({
     device: Device,

@@ -10,34 +10,26 @@ const project = { projectId: ProjectId };
 
 /** Makes a secret, or registers a public key. The gateway makes the id, so that a repeated request makes one key. */
 export const CreateIdentityKeyRequest = defineRequest(
-  "registry",
-  "identity-keys",
-  "create",
+  "registry.identity-keys.create",
   z.object({ ...project, keyId: IdentityKeyId, publicKey: CreateIdentityKey.shape.public_key }),
   z.object({ key: IdentityKey, secret: z.string().optional() }),
 );
 export const ListIdentityKeys = defineRequest(
-  "registry",
-  "identity-keys",
-  "list",
+  "registry.identity-keys.list",
   z.object({ ...project, page: PageRequest }),
   pageOf(IdentityKey),
 );
 export const DeleteIdentityKey = defineRequest(
-  "registry",
-  "identity-keys",
-  "delete",
+  "registry.identity-keys.delete",
   z.object({ ...project, keyId: IdentityKeyId }),
   z.object({}),
 );
 
 const user = { ...project, userId: UserId };
-export const GetUser = defineRequest("registry", "users", "get", z.object(user), User);
+export const GetUser = defineRequest("registry.users.get", z.object(user), User);
 /** Deletes the user's devices and has every service forget the user. Repeatable. */
 export const EraseUser = defineRequest(
-  "registry",
-  "users",
-  "erase",
+  "registry.users.erase",
   z.object(user),
   z.object({ erasedAt: z.iso.datetime() }),
 );
@@ -47,9 +39,7 @@ export const EraseUser = defineRequest(
  * they belonged to when the audience was read. `userId` is that user; absent where it does not matter.
  */
 export const CheckRecipients = defineRequest(
-  "registry",
-  "audience",
-  "check",
+  "registry.audience.check",
   z.object({
     ...project,
     devices: z
@@ -62,9 +52,7 @@ export const CheckRecipients = defineRequest(
 
 /** Whose devices were when notifications were sent to them, in the order of the question; null: nobody's, or of a large audience. */
 export const UsersOfDeliveries = defineRequest(
-  "dispatch",
-  "deliveries",
-  "users",
+  "dispatch.deliveries.users",
   z.object({
     ...project,
     deliveries: z

@@ -32,14 +32,12 @@ export const Device = z
     environment: ApnsEnvironment.optional(),
     token_kind: FcmTokenKind.optional(),
     vapid_key_id: VapidKeyId.optional().meta({ description: "Web Push: the key that the subscription was made with" }),
-    user_id: UserId.nullable()
-      .default(null)
-      .meta({ description: "The user that it was proven to belong to; null: none" }),
-    identified_at: z.iso.datetime().optional().meta({ description: "When it was last given its user" }),
+    user_id: UserId.nullable().default(null).meta({ description: "The user of the device; null: none" }),
+    identified_at: z.iso.datetime().optional().meta({ description: "When its user was last set" }),
     last_seen_at: z.iso
       .datetime()
       .optional()
-      .meta({ description: "When it last registered; of one that registers unchanged up to a day earlier" }),
+      .meta({ description: "When it last registered. An unchanged registration updates it at most once a day" }),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
   })
@@ -65,7 +63,7 @@ export const Device = z
   });
 export type Device = z.infer<typeof Device>;
 
-/** What an unauthenticated client learns of a device. */
+/** What a client without a credential sees of a device. */
 export const DeviceSummary = Device.pick({ id: true, status: true }).meta({ id: "DeviceSummary" });
 export type DeviceSummary = z.infer<typeof DeviceSummary>;
 
@@ -119,7 +117,7 @@ export const Ignored = z.array(z.string()).meta({
     "Paths that only the project's token writes (`protected_metadata`): what the body said of them was left out",
 });
 
-/** What is known of a user. */
+/** A user's devices. */
 export const User = z
   .object({
     user_id: UserId,
@@ -130,7 +128,7 @@ export const User = z
   .meta({ id: "User" });
 export type User = z.infer<typeof User>;
 
-/** What `DELETE /users/{user}` promises. */
+/** The answer to `DELETE /users/{user}`. */
 export const UserErasure = z
   .object({
     user_id: UserId,
@@ -150,7 +148,9 @@ export const RegisterDevice = z
         token: PushToken,
         ...registration,
         topics: z.array(TopicName).max(100).optional(),
-        user_id: UserId.nullable().optional().meta({ description: "Whose it is; null: nobody's; absent: as it was" }),
+        user_id: UserId.nullable()
+          .optional()
+          .meta({ description: "The user of the device; null: none; absent: unchanged" }),
       })
       .superRefine((device, context) => {
         for (const { path, message } of tokenProblems(device, "token"))
@@ -205,7 +205,7 @@ export const ChangeDevice = z
         status: DeviceStatus.optional(),
         user_id: UserId.nullable()
           .optional()
-          .meta({ description: "With a project token: whose it is; null: nobody's" }),
+          .meta({ description: "With a project token: the user of the device; null: none" }),
         user_token: UserToken.optional().meta({ description: "With a device credential: logs the user in" }),
       })
       .refine((device) => Object.keys(device).length > 0, "at least one field is required")

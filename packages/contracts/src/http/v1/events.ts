@@ -9,15 +9,18 @@ export const EventType = z
   .meta({ id: "EventType" });
 export type EventType = z.infer<typeof EventType>;
 
-/** An event as it leaves Herald over HTTP: what a webhook posts and what the stream of events shows. */
+/** An event over HTTP: the body of a webhook, and of `GET /events`. */
 export const EventMessage = z
   .object({
-    id: z.string().meta({ description: "`ce-id` of the event: one that comes again has the same" }),
+    id: z.string().meta({ description: "The event's id (`ce-id`): a repeated event has the same" }),
     type: z
       .string()
-      .meta({ description: "Its type; later versions add some", examples: ["io.herald.notification.opened.v1"] }),
+      .meta({
+        description: "The event's type (`ce-type`). Later versions add types",
+        examples: ["io.herald.notification.opened.v1"],
+      }),
     timestamp: z.iso.datetime().meta({ description: "When it happened" }),
-    data: z.record(z.string(), z.unknown()).meta({ description: "As the event catalogue (/asyncapi.json) has it" }),
+    data: z.record(z.string(), z.unknown()).meta({ description: "The event's fields, as in /docs/events" }),
   })
   .meta({ id: "EventMessage" });
 export type EventMessage = z.infer<typeof EventMessage>;
@@ -53,12 +56,12 @@ export const EventsQuery = z.strictObject({
     )
     .optional()
     .meta({
-      description: "Only these, with commas between them; absent: all",
+      description: "Event types, separated by commas; absent: all",
       examples: ["io.herald.notification.opened.v1,io.herald.notification.completed.v1"],
     }),
   since: z.iso
     .datetime({ offset: true, error: "must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00Z" })
     .optional()
-    .meta({ description: "From when on, at most 30 days ago; absent: from now. `Last-Event-ID` goes before it" }),
+    .meta({ description: "Start time, at most 30 days ago; absent: now. `Last-Event-ID` takes precedence" }),
 });
 export type EventsQuery = z.infer<typeof EventsQuery>;

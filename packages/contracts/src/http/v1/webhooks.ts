@@ -3,7 +3,7 @@ import { ProjectDeletedV1 } from "../../events.ts";
 import { WebhookId, WebhookMessageId } from "../../ids.ts";
 import { EventMessage, EventType } from "./events.ts";
 
-/** A project that is deleted takes its webhooks with it, so that nobody would be left to hear of it. */
+/** A project's webhooks are deleted with it, so they never get that event. */
 const WebhookEvents = z
   .array(
     EventType.refine((type) => type !== ProjectDeletedV1.ceType, "cannot be received: a webhook ends with its project"),
@@ -22,7 +22,7 @@ const Description = z.string().max(200, "must be at most 200 characters");
 
 const settings = {
   url: WebhookUrl,
-  events: WebhookEvents.optional().meta({ description: "Types of events that it gets; absent or null: all" }),
+  events: WebhookEvents.optional().meta({ description: "Event types that it gets; absent or null: all" }),
   description: Description.optional(),
 };
 
@@ -41,7 +41,7 @@ export const ChangeWebhook = z
   .meta({ id: "ChangeWebhook" });
 export type ChangeWebhook = z.infer<typeof ChangeWebhook>;
 
-/** Why a webhook gets nothing: it was asked to, answered 410, or failed for five days. */
+/** Why a webhook is disabled: by a request, because it answered 410, or because it failed for five days. */
 export const DisabledReason = z.enum(["requested", "gone", "failing"]).meta({ id: "DisabledReason" });
 export type DisabledReason = z.infer<typeof DisabledReason>;
 
@@ -50,7 +50,7 @@ export const Webhook = z
   .object({
     id: WebhookId,
     url: z.string(),
-    events: z.array(z.string()).nullable().meta({ description: "Types of events that it gets; null: all" }),
+    events: z.array(z.string()).nullable().meta({ description: "Event types that it gets; null: all" }),
     description: z.string().optional(),
     enabled: z.boolean(),
     disabled_reason: DisabledReason.optional(),
@@ -59,7 +59,7 @@ export const Webhook = z
     previous_secret_until: z.iso
       .datetime()
       .optional()
-      .meta({ description: "Until then messages are signed with the secret before the last, too" }),
+      .meta({ description: "Until then messages are also signed with the previous secret" }),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
   })
@@ -76,11 +76,11 @@ const messageFields = {
   timestamp: z.iso.datetime().meta({ description: "When the event happened" }),
   status: WebhookMessageStatus,
   attempt_count: z.number().int().min(0),
-  last_error: z.string().optional().meta({ description: "What went wrong the last time, in words" }),
+  last_error: z.string().optional().meta({ description: "Why the last attempt failed" }),
   next_attempt_at: z.iso.datetime().optional(),
 };
 
-/** What one webhook gets, or got, of one event. */
+/** One event for one webhook. */
 export const WebhookMessage = z.object(messageFields).meta({ id: "WebhookMessage" });
 export type WebhookMessage = z.infer<typeof WebhookMessage>;
 
@@ -90,13 +90,13 @@ export const WebhookAttempt = z
     at: z.iso.datetime(),
     duration_ms: z.number().int().min(0),
     status: z.number().int().optional().meta({ description: "HTTP status; absent where no answer came" }),
-    error: z.string().optional().meta({ description: "Why it failed, in words; absent: it succeeded" }),
+    error: z.string().optional().meta({ description: "Why it failed; absent: it succeeded" }),
     response: z.string().optional().meta({ description: "The beginning of the answer's body" }),
   })
   .meta({ id: "WebhookAttempt" });
 export type WebhookAttempt = z.infer<typeof WebhookAttempt>;
 
-/** A message with what is posted and how that went, oldest attempt first. */
+/** A message with its body and its attempts, oldest first. */
 export const WebhookMessageDetail = z
   .object({ ...messageFields, payload: EventMessage, attempts: z.array(WebhookAttempt) })
   .meta({ id: "WebhookMessageDetail" });
@@ -113,6 +113,6 @@ export const RecoverWebhook = z
   .meta({ id: "RecoverWebhook" });
 export type RecoverWebhook = z.infer<typeof RecoverWebhook>;
 
-/** How many failed messages wait to be sent again; `more`: the same request again takes the next. */
+/** How many failed messages will be sent again; `more`: repeat the request for the next ones. */
 export const Recovered = z.object({ messages: z.number().int().min(0), more: z.boolean() }).meta({ id: "Recovered" });
 export type Recovered = z.infer<typeof Recovered>;
