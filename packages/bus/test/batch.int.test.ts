@@ -1,5 +1,5 @@
 import { defineBatchHandler, publish } from "@herald/bus";
-import { newDeviceId, newNotificationId, OpensV1 } from "@herald/contracts";
+import { newDeviceId, newNotificationId, OpenGroupV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { jetstream } from "@nats-io/jetstream";
@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterEach(() => t.reset());
 afterAll(() => t.stop());
 
-const allSettled = () => eventually(async () => expect(await messagesIn(t, "PUSH_CMD")).toBe(0));
+const allSettled = () => eventually(async () => expect(await messagesIn(t, "PUSH_OPENS")).toBe(0));
 
 describe("a batch", () => {
   const open = (projectId = newProject()) => ({
@@ -28,11 +28,11 @@ describe("a batch", () => {
   });
   const publishOpens = async (count: number) => {
     const all = Array.from({ length: count }, () => open());
-    await Promise.all(all.map((data) => publish(t.bus, OpensV1, data, { id: crypto.randomUUID() })));
+    await Promise.all(all.map((data) => publish(t.bus, OpenGroupV1, data, { id: crypto.randomUUID() })));
     return all;
   };
-  const onOpens = (handle: Parameters<typeof defineBatchHandler<typeof OpensV1.schema>>[0]["handle"], size = 50) =>
-    defineBatchHandler({ durable: "analytics-record-opens", message: OpensV1, size, waitMs: 50, handle });
+  const onOpens = (handle: Parameters<typeof defineBatchHandler<typeof OpenGroupV1.schema>>[0]["handle"], size = 50) =>
+    defineBatchHandler({ durable: "analytics-open-groups", message: OpenGroupV1, size, waitMs: 50, handle });
 
   test("holds up to its size, and less when nothing more comes", async () => {
     const sizes: number[] = [];
@@ -52,7 +52,7 @@ describe("a batch", () => {
 
   test("settles one by one: a bad message takes no other with it", async () => {
     const [bad, ...good] = await publishOpens(30);
-    await jetstream(t.raw.nc).publish(OpensV1.subject(open()), "}");
+    await jetstream(t.raw.nc).publish(OpenGroupV1.subject(open()), "}");
     const stored = new Set<string>();
     await t.handle(
       onOpens(async (deliveries) => {
@@ -71,7 +71,7 @@ describe("a batch", () => {
   });
 
   test("of malformed ones is buried, each for its own reason, and takes no good one with it", async () => {
-    const subject = OpensV1.subject(open());
+    const subject = OpenGroupV1.subject(open());
     const js = jetstream(t.raw.nc);
     const good = new Set<string>();
     const strays = Array.from({ length: 60 }, (_, index) => `{"stray":${index}}`);
@@ -81,7 +81,7 @@ describe("a batch", () => {
       if (index % 20 !== 0) continue;
       const data = open();
       good.add(data.projectId);
-      await publish(t.bus, OpensV1, data, { id: crypto.randomUUID() });
+      await publish(t.bus, OpenGroupV1, data, { id: crypto.randomUUID() });
     }
     const stored: string[] = [];
     await t.handle(
@@ -109,7 +109,7 @@ describe("a batch", () => {
       }, 100),
     );
     await eventually(async () =>
-      expect((await t.raw.jsm.consumers.info("PUSH_CMD", "analytics-record-opens")).num_ack_pending).toBe(40),
+      expect((await t.raw.jsm.consumers.info("PUSH_OPENS", "analytics-open-groups")).num_ack_pending).toBe(40),
     );
     away = false;
     await allSettled();

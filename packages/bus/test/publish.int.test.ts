@@ -5,7 +5,6 @@ import {
   ExpandedV1,
   newDeviceId,
   newNotificationId,
-  OpensV1,
   SendV1,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
@@ -124,18 +123,9 @@ describe("publish", () => {
 });
 
 describe("publishInBatch", () => {
-  const opens = (projectId = newProject()) => ({
-    contract: OpensV1,
-    data: {
-      projectId,
-      opens: [
-        {
-          notificationId: newNotificationId(new Date()),
-          deviceId: newDeviceId(new Date()),
-          openedAt: new Date().toISOString(),
-        },
-      ],
-    },
+  const expanded = (projectId = newProject()) => ({
+    contract: ExpandedV1,
+    data: { projectId, notificationId: newNotificationId(new Date()), batches: 1, devices: 1, unmatched: [] },
     id: crypto.randomUUID(),
   });
 
@@ -143,7 +133,7 @@ describe("publishInBatch", () => {
     const send = sendOf();
     await publishInBatch(t.bus, [
       { contract: SendV1, data: send, id: send.notificationId },
-      ...Array.from({ length: 99 }, () => opens()),
+      ...Array.from({ length: 99 }, () => expanded()),
     ]);
     const stored = await readStream(t, "PUSH_CMD");
     expect(stored).toHaveLength(100);
@@ -157,13 +147,13 @@ describe("publishInBatch", () => {
       await expect(
         publishInBatch(
           t.bus,
-          Array.from({ length: 10 }, () => opens()),
+          Array.from({ length: 10 }, () => expanded()),
         ),
       ).rejects.toMatchObject({ code: "queue-full" });
       expect(await messagesIn(t, "PUSH_CMD")).toBe(0);
       await publishInBatch(
         t.bus,
-        Array.from({ length: 5 }, () => opens()),
+        Array.from({ length: 5 }, () => expanded()),
       );
       expect(await messagesIn(t, "PUSH_CMD")).toBe(5);
     } finally {
@@ -172,8 +162,8 @@ describe("publishInBatch", () => {
   });
 
   test("a repeat of a batch that was stored in part is no error, and stores the rest", async () => {
-    const [first, second, third] = [opens(), opens(), opens()];
-    await publish(t.bus, OpensV1, second.data, { id: second.id });
+    const [first, second, third] = [expanded(), expanded(), expanded()];
+    await publish(t.bus, ExpandedV1, second.data, { id: second.id });
     await publishInBatch(t.bus, [first, second, third]);
     expect(await messagesIn(t, "PUSH_CMD")).toBe(3);
   });

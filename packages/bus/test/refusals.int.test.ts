@@ -108,7 +108,7 @@ const forbidden: Readonly<Record<Restricted, readonly string[]>> = {
 const durables = {
   registry: "PUSH_CMD.registry-expand",
   dispatch: "PUSH_DELIVER.dispatch-direct-ios",
-  analytics: "PUSH_CMD.analytics-record-opens",
+  analytics: "PUSH_OPENS.analytics-open-groups",
   opens: "PUSH_EVENTS.consumers-opens",
 } as const;
 const settling = (durable: string) => [`$JS.ACK.${durable}.1.1.1.1.1`, `$JS.ACK._.hash.${durable}.1.1.1.1.1.x`];

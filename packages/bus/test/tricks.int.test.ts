@@ -124,12 +124,12 @@ describe.each(limited)("%s's user", (name) => {
   });
 
   test("may not settle what durables of others hold, nor listen to what is not for it", async () => {
-    for (const durable of ["dispatch-start", "registry-expand", "analytics-record-opens"].filter(
-      (one) => !one.startsWith(own),
-    ))
-      expect(await refusal(name, `PUB $JS.ACK.PUSH_CMD.${durable}.1.1.1.1.0 0\r\n\r\n`)).toMatch(
-        /permissions violation/i,
-      );
+    for (const durable of [
+      "PUSH_CMD.dispatch-start",
+      "PUSH_CMD.registry-expand",
+      "PUSH_OPENS.analytics-open-groups",
+    ].filter((one) => !one.includes(`.${own}`)))
+      expect(await refusal(name, `PUB $JS.ACK.${durable}.1.1.1.1.0 0\r\n\r\n`)).toMatch(/permissions violation/i);
     for (const subject of [">", "push.cmd.>", "$JS.ACK.>", "_INBOX.>", "_R_.>", "$KV.>", "push.req.>"])
       expect(await refusal(name, `SUB ${subject} 1\r\n`), subject).toMatch(/permissions violation/i);
   });

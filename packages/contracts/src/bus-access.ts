@@ -18,8 +18,6 @@ export const publishers = {
   SendOneV1: ["gateway"],
   DrainBacklogV1: ["dispatch"],
   OpenGroupV1: ["gateway"],
-  /** Earlier versions of it, while they are upgraded. */
-  OpensV1: ["gateway"],
   ExpandV1: ["dispatch", "registry"],
   ExpandedV1: ["registry"],
   DeliverBatchV1: ["registry"],

@@ -5,7 +5,6 @@ import {
   ExpandedV1,
   ExpandV1,
   OpenGroupV1,
-  OpensV1,
   SendGroupV1,
   SendOneV1,
   SendV1,
@@ -23,6 +22,5 @@ export const messages = {
   DeliverBatchV1,
   DueV1,
   OpenGroupV1,
-  OpensV1,
   ...events,
 } as const;

@@ -164,26 +164,24 @@ export const DueV1 = defineMessage(
 );
 export type DueV1 = DataOf<typeof DueV1>;
 
-const openGroup = z.object({
-  projectId: ProjectId,
-  opens: z
-    .array(
-      z.object({
-        notificationId: NotificationId,
-        deviceId: DeviceId,
-        /** Absent: an open token of version 1, without a platform. */
-        platform: Platform.optional(),
-        openedAt: time,
-      }),
-    )
-    .min(1)
-    .max(100),
-});
-
-/** Verified opens of one project that arrived within a few milliseconds. */
-export const OpenGroupV1 = defineMessage("OpenGroupV1", "push.opens.v1.:projectId", openGroup);
+/** Verified opens of one project that arrived within a few milliseconds of each other. */
+export const OpenGroupV1 = defineMessage(
+  "OpenGroupV1",
+  "push.opens.v1.:projectId",
+  z.object({
+    projectId: ProjectId,
+    opens: z
+      .array(
+        z.object({
+          notificationId: NotificationId,
+          deviceId: DeviceId,
+          /** Absent: the open token is of version 1, which did not say it. */
+          platform: Platform.optional(),
+          openedAt: time,
+        }),
+      )
+      .min(1)
+      .max(100),
+  }),
+);
 export type OpenGroupV1 = DataOf<typeof OpenGroupV1>;
-
-/** The same on the stream of commands, as earlier gateways publish it. */
-export const OpensV1 = defineMessage("OpensV1", "push.cmd.v1.analytics.opens.:projectId", openGroup);
-export type OpensV1 = DataOf<typeof OpensV1>;

@@ -14,7 +14,6 @@ export {
   ExpandV1,
   GroupedSend,
   OpenGroupV1,
-  OpensV1,
   Recipient,
   SendGroupV1,
   SendOneV1,

@@ -210,8 +210,6 @@ export const durables = {
     maxAckPending: 20_000,
     from: "all",
   },
-  /** What gateways of an earlier version published beside the sends. */
-  "analytics-record-opens": command("push.cmd.v1.analytics.opens.*"),
   "dispatch-direct-ios": delivery("direct", "ios"),
   "dispatch-direct-android": delivery("direct", "android"),
   "dispatch-direct-web": delivery("direct", "web"),

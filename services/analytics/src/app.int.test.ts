@@ -23,7 +23,6 @@ import {
   newProjectId,
   OpenGroupV1,
   OpensOfDevices,
-  OpensV1,
   ProjectDeletedV1,
   UsersOfDeliveries,
 } from "@herald/contracts";
@@ -191,13 +190,6 @@ describe("an open", () => {
     await eventually(async () => expect(await count(projectId, notificationId)).toBe(5), { timeoutMs: 20_000 });
     await eventually(() => expect(heardOf(notificationId)).toHaveLength(5));
   });
-});
-
-test("opens that an earlier gateway published beside the sends are recorded too", async () => {
-  const { projectId, notificationId, opens } = sample(2);
-  await publish(bus, OpensV1, { projectId, opens }, { id: "beside-sends" });
-  await eventually(async () => expect(await count(projectId, notificationId)).toBe(2));
-  await eventually(() => expect(heardOf(notificationId)).toHaveLength(2));
 });
 
 test("a message that is no report of opens goes to the dead letters and holds up nothing", async () => {

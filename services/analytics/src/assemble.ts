@@ -46,7 +46,7 @@ export const assemble = (config: AnalyticsConfig, ground: Ground & WebhookOverri
       await webhooks.prepare();
     },
     handlers: [
-      ...recordOpens(opens, folding.count, notices, emit),
+      recordOpens(opens, folding.count, notices, emit),
       recordEvents(folding.count, notices, webhooks.makeMessages),
       deleteProject([
         opens,
