@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { type ProjectId, Provider } from "@herald/contracts";
 import { MongoClient } from "mongodb";
-import { type SeedDevice, seedDevices } from "../../services/registry/src/stores/seed-devices.ts";
+import { type SeedDevice, seedDevices } from "../../services/registry/test/seed-devices.ts";
 import { services } from "./cost.ts";
 import { childOf, end, start } from "./processes.ts";
 import { createProfiler, inspectorOptions } from "./profiler.ts";

@@ -1,5 +1,5 @@
 import type { DeviceId, Platform } from "@herald/contracts";
-import { type SeedDevice, seedDevices } from "../../services/registry/src/stores/seed-devices.ts";
+import { type SeedDevice, seedDevices } from "../../services/registry/test/seed-devices.ts";
 import { inParallel } from "./in-parallel.ts";
 import { apnsToken, type Project } from "./project.ts";
 import type { System } from "./system.ts";

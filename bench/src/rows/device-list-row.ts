@@ -1,5 +1,5 @@
 import { encodeAfter } from "@herald/mongo";
-import { seedDevices } from "../../../services/registry/src/stores/seed-devices.ts";
+import { seedDevices } from "../../../services/registry/test/seed-devices.ts";
 import type { Sender } from "../herald.ts";
 import type { Row } from "../row.ts";
 import { percentile } from "../table.ts";

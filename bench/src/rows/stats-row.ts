@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type NotificationId, newDeviceId } from "@herald/contracts";
-import { seedOpens } from "../../../services/analytics/src/stores/seed-opens.ts";
+import { seedOpens } from "../../../services/analytics/test/seed-opens.ts";
 import type { Sender } from "../herald.ts";
 import type { Context, Row } from "../row.ts";
 import { percentile } from "../table.ts";

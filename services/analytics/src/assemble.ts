@@ -2,21 +2,21 @@ import { shareEvents } from "@herald/bus";
 import { createErasureStore, startRetention } from "@herald/mongo";
 import { type EraseRows, eraseUser, type Ground, keepErasing, type ServiceParts } from "@herald/service";
 import type { AnalyticsConfig } from "./config.ts";
-import { erasePayload } from "./domain/erase-payload.ts";
-import { emitOpens } from "./emit-opens.ts";
-import { createFolding } from "./fold-contributions.ts";
 import { deleteProject } from "./handlers/delete-project.ts";
 import { recordEvents } from "./handlers/record-events.ts";
 import { recordOpens } from "./handlers/record-opens.ts";
+import { createFolding } from "./jobs/aggregate-stats.ts";
+import { sweepOpens } from "./jobs/publish-left-opens.ts";
+import { emitOpens } from "./jobs/publish-opens.ts";
 import { retentionRules } from "./jobs/retention.ts";
 import { answerOpens } from "./requests/opens.ts";
 import { answerStats } from "./requests/stats.ts";
-import { createContributionStore } from "./stores/contribution-store.ts";
-import { createNoticeStore } from "./stores/notice-store.ts";
+import { createNoticeStore } from "./stores/notification-facts-store.ts";
 import { createOpenStore } from "./stores/open-store.ts";
 import { createRollupStore } from "./stores/rollup-store.ts";
-import { sweepOpens } from "./sweep-opens.ts";
+import { createContributionStore } from "./stores/stats-delta-store.ts";
 import { createWebhooks, type WebhookOverrides } from "./webhooks/create-webhooks.ts";
+import { erasePayload } from "./webhooks/erase-payload.ts";
 
 /** A request to a slow webhook may take longer than this: it is made again by whoever comes next. */
 const webhooksMs = 5_000;

@@ -29,10 +29,10 @@ import { expect } from "vitest";
 import { createApp } from "../src/app.ts";
 import { AnalyticsConfig } from "../src/config.ts";
 import { rowsCompleteSince } from "../src/jobs/retention.ts";
-import { createContributionStore } from "../src/stores/contribution-store.ts";
-import { createNoticeStore } from "../src/stores/notice-store.ts";
+import { createNoticeStore } from "../src/stores/notification-facts-store.ts";
 import { createOpenStore } from "../src/stores/open-store.ts";
 import { createRollupStore } from "../src/stores/rollup-store.ts";
+import { createContributionStore } from "../src/stores/stats-delta-store.ts";
 
 /** One for a file: who comes after a restart opens what was sealed before. */
 export const masterKeys = `k1:${randomBytes(32).toString("base64")}`;

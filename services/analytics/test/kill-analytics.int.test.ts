@@ -6,7 +6,7 @@ import { CountOpens, DeliveryAcceptedV1, NotificationOpenedV1, OpenGroupV1, type
 import { eventually, readStream } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openedEvent } from "../src/domain/open.ts";
-import { foldContributions } from "../src/fold-contributions.ts";
+import { foldContributions } from "../src/jobs/aggregate-stats.ts";
 import { rebuildStatistics } from "../src/rebuild/rebuild-statistics.ts";
 import {
   type AnalyticsTest,

@@ -9,7 +9,7 @@ import {
 import { runRetention } from "@herald/mongo";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { foldContributions } from "../src/fold-contributions.ts";
+import { foldContributions } from "../src/jobs/aggregate-stats.ts";
 import { retentionRules } from "../src/jobs/retention.ts";
 import { rebuildStatistics } from "../src/rebuild/rebuild-statistics.ts";
 import {

@@ -12,10 +12,10 @@ import {
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { reportId } from "../src/domain/contribution.ts";
-import { foldParts } from "../src/domain/fold-parts.ts";
+import { foldParts } from "../src/domain/aggregate.ts";
 import { openId } from "../src/domain/open.ts";
-import { foldContributions } from "../src/fold-contributions.ts";
+import { reportId } from "../src/domain/stats-delta.ts";
+import { foldContributions } from "../src/jobs/aggregate-stats.ts";
 import {
   type AnalyticsTest,
   accept,

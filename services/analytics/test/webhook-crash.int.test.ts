@@ -6,9 +6,9 @@ import { parseMasterKeys } from "@herald/kit";
 import { eventually, freshDatabase, startBroker } from "@herald/testing";
 import { Webhook } from "standardwebhooks";
 import { afterAll, expect, test } from "vitest";
-import { newWebhookSecret } from "../src/domain/webhook-signature.ts";
-import { createWebhookMessageStore } from "../src/stores/webhook-message-store.ts";
-import { createWebhookStore } from "../src/stores/webhook-store.ts";
+import { createWebhookMessageStore } from "../src/webhooks/webhook-message-store.ts";
+import { newWebhookSecret } from "../src/webhooks/webhook-signature.ts";
+import { createWebhookStore } from "../src/webhooks/webhook-store.ts";
 import { environmentOf, log, masterKeys } from "./analytics-fixture.ts";
 import { startReceiver } from "./receiver.ts";
 

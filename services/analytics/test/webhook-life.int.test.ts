@@ -10,8 +10,8 @@ import {
   RotateWebhookSecret,
 } from "@herald/contracts";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import { idsOf, signedBy } from "./read-posts.ts";
 import { createReceivers, type Posted } from "./receiver.ts";
+import { idsOf, signedBy } from "./verify-message.ts";
 import { eventually, startWebhookTest, type WebhookTest } from "./webhook-fixture.ts";
 
 // Receivers hang and come back, one after the other.

@@ -1,7 +1,7 @@
 import { newProjectId } from "@herald/contracts";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import { idsOf, signedBy, verified } from "./read-posts.ts";
 import { createReceivers, type Posted } from "./receiver.ts";
+import { idsOf, signedBy, verified } from "./verify-message.ts";
 import { eventually, startWebhookTest, type WebhookTest } from "./webhook-fixture.ts";
 
 // Receivers hang and come back, one after the other.

@@ -9,10 +9,10 @@ import { retireDevice } from "./handlers/retire-device.ts";
 import { createDeviceQuota } from "./identity/device-quota.ts";
 import { rewrapSecrets } from "./identity/rewrap-secrets.ts";
 import { createVerifyUserToken } from "./identity/verify-user-token.ts";
+import { removeDeleted } from "./jobs/remove-deleted.ts";
+import { createKnownProjects } from "./jobs/replicate-projects.ts";
 import { retentionRules } from "./jobs/retention.ts";
 import { createKeyedMutex } from "./keyed-mutex.ts";
-import { createKnownProjects } from "./known-projects.ts";
-import { removeDeleted } from "./removal/remove-deleted.ts";
 import { answerAudience } from "./requests/audience.ts";
 import { answerDevices } from "./requests/devices.ts";
 import { answerIdentityKeys } from "./requests/identity-keys.ts";
@@ -20,12 +20,12 @@ import { answerProjects } from "./requests/projects.ts";
 import { answerTokens } from "./requests/tokens.ts";
 import { answerTopics } from "./requests/topics.ts";
 import { answerUsers } from "./requests/users.ts";
-import { createAnnounce } from "./stores/announce.ts";
 import { createAudienceStore } from "./stores/audience-store.ts";
 import { createDeviceStore, deviceCollection } from "./stores/device-store.ts";
 import { createExpansionStore } from "./stores/expansion-store.ts";
 import { createPendingEvents } from "./stores/pending-events.ts";
 import { createProjectStore, projectCollection } from "./stores/project-store.ts";
+import { createAnnounce } from "./stores/publish-queue.ts";
 import { createTopicStore, topicCollection } from "./stores/topic-store.ts";
 
 const defaults = {

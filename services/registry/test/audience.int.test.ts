@@ -7,8 +7,8 @@ import {
   type ProjectId,
 } from "@herald/contracts";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type SeedDevice, seedDevices } from "../src/stores/seed-devices.ts";
 import { apnsToken, failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+import { type SeedDevice, seedDevices } from "./seed-devices.ts";
 
 let registry: RegistryTest;
 let projectId: ProjectId;

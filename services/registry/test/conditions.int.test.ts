@@ -15,8 +15,8 @@ import { partitionPage } from "../src/handlers/partition-page.ts";
 import { createAudienceStore } from "../src/stores/audience-store.ts";
 import { createDeviceStore } from "../src/stores/device-store.ts";
 import { createExpansionStore } from "../src/stores/expansion-store.ts";
-import { type SeedDevice, seedDevices } from "../src/stores/seed-devices.ts";
 import { pendingOf } from "./pending-of.ts";
+import { type SeedDevice, seedDevices } from "./seed-devices.ts";
 
 let database: FreshDatabase;
 let db: Db;

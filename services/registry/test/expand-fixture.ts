@@ -13,8 +13,8 @@ import {
   type ProjectId,
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
-import { type SeedDevice, seedDevices } from "../src/stores/seed-devices.ts";
 import { startRegistryTest } from "./registry-fixture.ts";
+import { type SeedDevice, seedDevices } from "./seed-devices.ts";
 
 const platforms: readonly Platform[] = ["ios", "android", "web"];
 export const many = (count: number, topics: (at: number) => string[] = () => ["news"]): SeedDevice[] =>

@@ -2,9 +2,8 @@ import { defineHandler } from "@herald/bus";
 import { batchLimits, ExpandV1, newDeviceId, newProjectId, type ProjectId } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { SeedDevice } from "../src/stores/seed-devices.ts";
-
 import { type ExpandTest, many, sorted, startExpandTest } from "./expand-fixture.ts";
+import type { SeedDevice } from "./seed-devices.ts";
 
 let t: ExpandTest;
 let projectId: ProjectId;

@@ -9,9 +9,9 @@ import { createAudienceStore } from "../src/stores/audience-store.ts";
 import { createDeviceStore } from "../src/stores/device-store.ts";
 import { createExpansionStore } from "../src/stores/expansion-store.ts";
 import { createProjectStore } from "../src/stores/project-store.ts";
-import { seedDevices } from "../src/stores/seed-devices.ts";
 import { createTopicStore } from "../src/stores/topic-store.ts";
 import { pendingOf } from "./pending-of.ts";
+import { seedDevices } from "./seed-devices.ts";
 
 let database: FreshDatabase;
 let client: MongoClient;

@@ -1,7 +1,7 @@
 import { ListDevices, type ProjectId } from "@herald/contracts";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { seedDevices } from "../src/stores/seed-devices.ts";
 import { type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+import { seedDevices } from "./seed-devices.ts";
 
 let registry: RegistryTest;
 let projectId: ProjectId;

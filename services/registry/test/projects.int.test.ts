@@ -23,10 +23,10 @@ import { createCounts } from "@herald/mongo";
 import { eventually } from "@herald/testing";
 import type { Document } from "mongodb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createKnownProjects } from "../src/known-projects.ts";
+import { createKnownProjects } from "../src/jobs/replicate-projects.ts";
 import { createProjectStore } from "../src/stores/project-store.ts";
-import { seedDevices } from "../src/stores/seed-devices.ts";
 import { apnsToken, failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+import { seedDevices } from "./seed-devices.ts";
 
 let registry: RegistryTest;
 

@@ -17,8 +17,8 @@ import {
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { seedDevices } from "../src/stores/seed-devices.ts";
 import { apnsToken, failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+import { seedDevices } from "./seed-devices.ts";
 
 let registry: RegistryTest;
 let projectId: ProjectId;

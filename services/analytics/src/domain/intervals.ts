@@ -1,4 +1,4 @@
-import { slotMs } from "./contribution.ts";
+import { slotMs } from "./stats-delta.ts";
 
 const hourMs = 3_600_000;
 /** More than the longest day. */

@@ -1,10 +1,10 @@
 import type { NotificationId } from "@herald/contracts";
 import { newDeviceId, newNotificationId, newProjectId } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
-import { deliveryContribution, openParts, reportId } from "./contribution.ts";
-import { foldParts } from "./fold-parts.ts";
+import { foldParts } from "./aggregate.ts";
 import { intervalsOf } from "./intervals.ts";
 import { statsView, sumHours } from "./stats.ts";
+import { deliveryContribution, openParts, reportId } from "./stats-delta.ts";
 import { timeBucket, timesToOpen } from "./time-to-open.ts";
 
 const at = (text: string) => new Date(text);

@@ -9,11 +9,11 @@ import {
   NotificationAcceptedV1,
 } from "@herald/contracts";
 import { z } from "zod";
-import { deliveryContribution } from "../domain/contribution.ts";
-import { noticeOf } from "../domain/notice.ts";
-import type { CountContributions } from "../fold-contributions.ts";
-import type { NoticeStore } from "../stores/notice-store.ts";
-import type { MakeWebhookMessages } from "../webhooks/make-webhook-messages.ts";
+import { noticeOf } from "../domain/notification-facts.ts";
+import { deliveryContribution } from "../domain/stats-delta.ts";
+import type { CountContributions } from "../jobs/aggregate-stats.ts";
+import type { NoticeStore } from "../stores/notification-facts-store.ts";
+import type { MakeWebhookMessages } from "../webhooks/create-messages.ts";
 
 const AnyData = z.record(z.string(), z.unknown());
 

@@ -1,11 +1,11 @@
 import { defineBatchHandler } from "@herald/bus";
 import { OpenGroupV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { type Contribution, openParts, reportId } from "../domain/contribution.ts";
 import type { ReportedOpen } from "../domain/open.ts";
-import type { EmitOpens } from "../emit-opens.ts";
-import type { CountContributions } from "../fold-contributions.ts";
-import type { NoticeStore } from "../stores/notice-store.ts";
+import { type Contribution, openParts, reportId } from "../domain/stats-delta.ts";
+import type { CountContributions } from "../jobs/aggregate-stats.ts";
+import type { EmitOpens } from "../jobs/publish-opens.ts";
+import type { NoticeStore } from "../stores/notification-facts-store.ts";
 import type { OpenStore } from "../stores/open-store.ts";
 
 /** Devices opened a notification: each counts once, and the bus hears of it. */

@@ -1,9 +1,9 @@
 import { type MongoHandle, type RetentionRule, removedBefore } from "@herald/mongo";
 import type { AnalyticsConfig } from "../config.ts";
-import type { ContributionStore } from "../stores/contribution-store.ts";
-import type { NoticeStore } from "../stores/notice-store.ts";
+import type { NoticeStore } from "../stores/notification-facts-store.ts";
 import type { OpenStore } from "../stores/open-store.ts";
 import type { RollupStore } from "../stores/rollup-store.ts";
+import type { ContributionStore } from "../stores/stats-delta-store.ts";
 
 /** An open is never there longer than the report that counted it, whose time is the quarter of an hour that it is in. */
 const marginMs = 3_600_000;

@@ -2,12 +2,12 @@ import { createLogger, readConfig } from "@herald/kit";
 import { connectMongo } from "@herald/mongo";
 import { z } from "zod";
 import { AnalyticsConfig } from "../config.ts";
-import { foldContributions } from "../fold-contributions.ts";
+import { foldContributions } from "../jobs/aggregate-stats.ts";
 import { rowsCompleteSince } from "../jobs/retention.ts";
-import { createContributionStore } from "../stores/contribution-store.ts";
-import { createNoticeStore } from "../stores/notice-store.ts";
+import { createNoticeStore } from "../stores/notification-facts-store.ts";
 import { createOpenStore } from "../stores/open-store.ts";
 import { createRollupStore } from "../stores/rollup-store.ts";
+import { createContributionStore } from "../stores/stats-delta-store.ts";
 import { rebuildStatistics } from "./rebuild-statistics.ts";
 
 /** `npm run rebuild -w services/analytics`, `node dist/rebuild/main.js` in the image: makes the statistics anew. Needs the database alone, and no analytics beside it. */

@@ -1,11 +1,11 @@
 import { idTime } from "@herald/contracts";
-import type { Contribution, Part } from "../domain/contribution.ts";
-import { openParts } from "../domain/contribution.ts";
-import type { FoldOnce } from "../fold-contributions.ts";
-import type { ContributionStore } from "../stores/contribution-store.ts";
-import type { NoticeStore } from "../stores/notice-store.ts";
+import type { Contribution, Part } from "../domain/stats-delta.ts";
+import { openParts } from "../domain/stats-delta.ts";
+import type { FoldOnce } from "../jobs/aggregate-stats.ts";
+import type { NoticeStore } from "../stores/notification-facts-store.ts";
 import type { OpenStore } from "../stores/open-store.ts";
 import type { RollupStore } from "../stores/rollup-store.ts";
+import type { ContributionStore } from "../stores/stats-delta-store.ts";
 
 /** Opens in one contribution of a rebuild. */
 const page = 1_000;

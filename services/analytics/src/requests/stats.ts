@@ -1,9 +1,9 @@
 import { type Bus, handleRequest } from "@herald/bus";
 import { GetStats, type ProjectId, type StatsRequest, userKey } from "@herald/contracts";
-import type { RollupOf } from "../domain/fold-parts.ts";
+import type { RollupOf } from "../domain/aggregate.ts";
 import { intervalsOf } from "../domain/intervals.ts";
 import { statsView, sumHours } from "../domain/stats.ts";
-import type { NoticeStore } from "../stores/notice-store.ts";
+import type { NoticeStore } from "../stores/notification-facts-store.ts";
 import type { RollupStore } from "../stores/rollup-store.ts";
 
 /** A notification is sent for up to 28 days and opened for another 30: earlier ones have no figures left to come. */

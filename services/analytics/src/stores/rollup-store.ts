@@ -12,7 +12,7 @@ import {
   retryConflicts,
 } from "@herald/mongo";
 import type { AnyBulkWriteOperation, Collection, Db } from "mongodb";
-import { type Addition, type RollupOf, rollupId } from "../domain/fold-parts.ts";
+import { type Addition, type RollupOf, rollupId } from "../domain/aggregate.ts";
 import type { HourFigures, OpenFigures, Quarter } from "../domain/stats.ts";
 
 /** The figures of a project or a notification in one hour, or of all opens of a notification. */

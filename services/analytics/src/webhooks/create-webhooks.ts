@@ -4,15 +4,15 @@ import type { Resolve } from "@herald/kit";
 import { createOutbox } from "@herald/mongo";
 import type { Ground } from "@herald/service";
 import type { AnalyticsConfig } from "../config.ts";
-import { answerWebhookMessages } from "../requests/webhook-messages.ts";
-import { answerWebhooks } from "../requests/webhooks.ts";
-import { createWebhookMessageStore } from "../stores/webhook-message-store.ts";
-import { createWebhookStore, webhookCollection } from "../stores/webhook-store.ts";
 import { createCheckUrl } from "./check-url.ts";
-import { createMakeWebhookMessages } from "./make-webhook-messages.ts";
-import { createPost } from "./post.ts";
+import { createMakeWebhookMessages } from "./create-messages.ts";
 import { createSendMessage } from "./send-message.ts";
+import { createPost } from "./webhook-client.ts";
+import { answerWebhookMessages } from "./webhook-message-requests.ts";
+import { createWebhookMessageStore } from "./webhook-message-store.ts";
+import { answerWebhooks } from "./webhook-requests.ts";
 import { createWebhookSender } from "./webhook-sender.ts";
+import { createWebhookStore, webhookCollection } from "./webhook-store.ts";
 
 /** A receiver whose network takes longer to say hello is not there. */
 const connectTimeoutMs = 5_000;

@@ -1,12 +1,12 @@
 import type { ProjectId, WebhookId } from "@herald/contracts";
 import { retryAfterMs } from "@herald/kit";
-import { longestFailureMs, nextWebhookAttempt } from "../domain/webhook-schedule.ts";
-import { webhookSignature } from "../domain/webhook-signature.ts";
-import { judgePost, type PostResult } from "../domain/webhook-verdict.ts";
-import type { AttemptDocument, WebhookMessageDocument } from "../stores/webhook-message-document.ts";
-import type { WebhookMessageStore } from "../stores/webhook-message-store.ts";
-import type { WebhookDocument, WebhookStore } from "../stores/webhook-store.ts";
-import type { Post } from "./post.ts";
+import type { Post } from "./webhook-client.ts";
+import type { AttemptDocument, WebhookMessageDocument } from "./webhook-message-document.ts";
+import type { WebhookMessageStore } from "./webhook-message-store.ts";
+import { judgePost, type PostResult } from "./webhook-outcome.ts";
+import { longestFailureMs, nextWebhookAttempt } from "./webhook-schedule.ts";
+import { webhookSignature } from "./webhook-signature.ts";
+import type { WebhookDocument, WebhookStore } from "./webhook-store.ts";
 
 /** Sends a claimed message once, and notes what came of it. Rejects, with nothing noted, when `signal` is aborted. */
 export type SendMessage = (

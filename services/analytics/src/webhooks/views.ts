@@ -1,6 +1,6 @@
 import type { Webhook, WebhookMessage, WebhookMessageDetail } from "@herald/contracts";
-import type { WebhookMessageDocument } from "../stores/webhook-message-document.ts";
-import type { WebhookDocument } from "../stores/webhook-store.ts";
+import type { WebhookMessageDocument } from "./webhook-message-document.ts";
+import type { WebhookDocument } from "./webhook-store.ts";
 
 const optional = <Key extends string, Value>(key: Key, value: Value | undefined): { [K in Key]?: Value } =>
   (value === undefined ? {} : { [key]: value }) as { [K in Key]?: Value };

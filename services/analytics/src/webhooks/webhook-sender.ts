@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import type { ProjectId, WebhookId } from "@herald/contracts";
 import { createShares, type Logger } from "@herald/kit";
-import type { WebhookMessageDocument } from "../stores/webhook-message-document.ts";
-import type { WebhookMessageStore } from "../stores/webhook-message-store.ts";
-import type { WebhookDocument, WebhookStore } from "../stores/webhook-store.ts";
 import type { SendMessage } from "./send-message.ts";
+import type { WebhookMessageDocument } from "./webhook-message-document.ts";
+import type { WebhookMessageStore } from "./webhook-message-store.ts";
+import type { WebhookDocument, WebhookStore } from "./webhook-store.ts";
 
 export type WebhookSender = {
   start(): void;

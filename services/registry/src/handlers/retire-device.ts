@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { defineHandler } from "@herald/bus";
 import { DeliveryFailedV1 } from "@herald/contracts";
-import type { Announce } from "../stores/announce.ts";
 import type { DeviceStore } from "../stores/device-store.ts";
+import type { Announce } from "../stores/publish-queue.ts";
 
 type Parts = { readonly devices: DeviceStore; readonly announce: Announce; readonly now: () => Date };
 

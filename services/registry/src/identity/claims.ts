@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import { type DeviceId, type ProjectId, userKey } from "@herald/contracts";
 import type { ErasureStore } from "@herald/mongo";
 import type { UserChange } from "../domain/device-change.ts";
-import type { Announce } from "../stores/announce.ts";
 import type { DeviceStore } from "../stores/device-store.ts";
+import type { Announce } from "../stores/publish-queue.ts";
 import { invalidUserToken, leewaySeconds, type VerifyUserToken } from "./verify-user-token.ts";
 
 export type ClaimParts = {

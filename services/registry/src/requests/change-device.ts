@@ -4,9 +4,9 @@ import { HeraldError } from "@herald/kit";
 import { type Change, type Changed, changed } from "../domain/device-change.ts";
 import { eventsOfChange } from "../domain/registry-events.ts";
 import type { KeyedMutex } from "../keyed-mutex.ts";
-import type { Announce } from "../stores/announce.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";
 import type { DeviceStore } from "../stores/device-store.ts";
+import type { Announce } from "../stores/publish-queue.ts";
 import { again, retryOnConflict } from "./retry-on-conflict.ts";
 
 export type ChangeParts = {

@@ -11,9 +11,9 @@ import {
   type ProjectId,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import type { KnownProjects } from "../known-projects.ts";
-import type { Announce } from "../stores/announce.ts";
+import type { KnownProjects } from "../jobs/replicate-projects.ts";
 import type { ProjectDocument, ProjectStore } from "../stores/project-store.ts";
+import type { Announce } from "../stores/publish-queue.ts";
 import { projectView } from "./views.ts";
 
 export type ProjectParts = {

@@ -13,14 +13,14 @@ import { newDevice, type Registration, registered, seenEveryMs } from "../domain
 import { deviceRegistered, deviceSubscribed, eventsOfChange, type Occasion } from "../domain/registry-events.ts";
 import type { DeviceQuota } from "../identity/device-quota.ts";
 import type { KeyedMutex } from "../keyed-mutex.ts";
-import type { Announce } from "../stores/announce.ts";
 import { type DeviceDocument, deviceDocument } from "../stores/device-document.ts";
 import type { DeviceStore } from "../stores/device-store.ts";
 import type { ProjectStore } from "../stores/project-store.ts";
+import type { Announce } from "../stores/publish-queue.ts";
 import type { TopicStore } from "../stores/topic-store.ts";
 import { allowed } from "./change-device.ts";
 import { again, retryOnConflict } from "./retry-on-conflict.ts";
-import { withTopics } from "./topic-names.ts";
+import { withTopics } from "./with-topics.ts";
 
 export type RegistrationParts = {
   readonly devices: DeviceStore;

@@ -15,13 +15,13 @@ import {
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { TopicRow } from "../domain/registry-events.ts";
-import { type EndTopicParts, endTopic } from "../removal/end-topic.ts";
-import type { Announce } from "../stores/announce.ts";
+import { type EndTopicParts, endTopic } from "../jobs/remove-topic.ts";
 import type { DeviceStore } from "../stores/device-store.ts";
 import type { ProjectStore } from "../stores/project-store.ts";
+import type { Announce } from "../stores/publish-queue.ts";
 import { rowOf, type TopicDocument, type TopicStore } from "../stores/topic-store.ts";
-import { beingDeleted, withTopics } from "./topic-names.ts";
 import { topicView } from "./views.ts";
+import { beingDeleted, withTopics } from "./with-topics.ts";
 
 type Parts = EndTopicParts & {
   readonly devices: DeviceStore;

@@ -4,9 +4,9 @@ import { CheckRecipients, EraseUser, GetUser, type OutboxEvent, type ProjectId, 
 import { HeraldError } from "@herald/kit";
 import type { ErasureStore } from "@herald/mongo";
 import { userErased } from "../domain/registry-events.ts";
-import type { Announce } from "../stores/announce.ts";
 import type { DeviceStore } from "../stores/device-store.ts";
 import type { ProjectStore } from "../stores/project-store.ts";
+import type { Announce } from "../stores/publish-queue.ts";
 import { deviceView } from "./views.ts";
 
 type Parts = {

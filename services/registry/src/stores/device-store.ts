@@ -25,7 +25,7 @@ import { changeSubscriptions, fullFor } from "./device-subscriptions.ts";
 import { userQueries } from "./device-users.ts";
 import { insertDevices } from "./insert-devices.ts";
 import type { PendingEvents } from "./pending-events.ts";
-import { recordSeen } from "./record-seen.ts";
+import { recordSeen } from "./record-last-seen.ts";
 import { retireDevice } from "./retire-device.ts";
 
 export type DeviceStore = ReturnType<typeof createDeviceStore>;

@@ -8,7 +8,7 @@ import {
   type TokenRecord,
   tokenKey,
 } from "@herald/contracts";
-import type { ProjectDocument, ProjectStore, TokenEntry } from "./stores/project-store.ts";
+import type { ProjectDocument, ProjectStore, TokenEntry } from "../stores/project-store.ts";
 
 type Parts = {
   readonly projects: ProjectStore;

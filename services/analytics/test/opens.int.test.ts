@@ -37,10 +37,10 @@ import {
   startBroker,
 } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { environmentOf } from "../test/analytics-fixture.ts";
-import { createApp } from "./app.ts";
-import { AnalyticsConfig } from "./config.ts";
-import { openedEvent } from "./domain/open.ts";
+import { createApp } from "../src/app.ts";
+import { AnalyticsConfig } from "../src/config.ts";
+import { openedEvent } from "../src/domain/open.ts";
+import { environmentOf } from "./analytics-fixture.ts";
 
 const log = createLogger({ service: "test", level: "silent" });
 let broker: Broker;

@@ -1,7 +1,7 @@
 import { type Bus, publishEvents, sendRequest } from "@herald/bus";
 import { type ProjectId, UsersOfDeliveries } from "@herald/contracts";
-import { type Open, openedEvent } from "./domain/open.ts";
-import type { OpenStore } from "./stores/open-store.ts";
+import { type Open, openedEvent } from "../domain/open.ts";
+import type { OpenStore } from "../stores/open-store.ts";
 
 export type EmitOpens = (opens: readonly Open[]) => Promise<void>;
 

@@ -1,6 +1,6 @@
 import { HeraldError } from "@herald/kit";
 import type { Occasion, TopicRow } from "../domain/registry-events.ts";
-import type { Announce } from "../stores/announce.ts";
+import type { Announce } from "../stores/publish-queue.ts";
 import type { TopicStore } from "../stores/topic-store.ts";
 
 export const beingDeleted = (name: string): HeraldError =>

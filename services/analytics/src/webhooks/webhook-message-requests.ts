@@ -10,13 +10,13 @@ import {
   type WebhookMessageId,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { webhookPayload } from "../domain/webhook-message.ts";
-import type { WebhookMessageDocument } from "../stores/webhook-message-document.ts";
-import type { WebhookMessageStore } from "../stores/webhook-message-store.ts";
-import type { WebhookStore } from "../stores/webhook-store.ts";
-import { messageDetailView, messageView } from "../webhooks/views.ts";
-import type { WebhookSender } from "../webhooks/webhook-sender.ts";
-import { existing } from "./webhooks.ts";
+import { messageDetailView, messageView } from "./views.ts";
+import { webhookPayload } from "./webhook-message.ts";
+import type { WebhookMessageDocument } from "./webhook-message-document.ts";
+import type { WebhookMessageStore } from "./webhook-message-store.ts";
+import { existing } from "./webhook-requests.ts";
+import type { WebhookSender } from "./webhook-sender.ts";
+import type { WebhookStore } from "./webhook-store.ts";
 
 /** One question's worth: whoever asks waits for it. */
 const recoverPage = 1_000;

@@ -1,11 +1,11 @@
 import { newNotificationId, newProjectId, type ProjectId } from "@herald/contracts";
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
-import { type Contribution, slotMs } from "../src/domain/contribution.ts";
-import { foldParts } from "../src/domain/fold-parts.ts";
-import { foldContributions } from "../src/fold-contributions.ts";
-import { createContributionStore } from "../src/stores/contribution-store.ts";
+import { foldParts } from "../src/domain/aggregate.ts";
+import { type Contribution, slotMs } from "../src/domain/stats-delta.ts";
+import { foldContributions } from "../src/jobs/aggregate-stats.ts";
 import { createRollupStore } from "../src/stores/rollup-store.ts";
+import { createContributionStore } from "../src/stores/stats-delta-store.ts";
 import { acceptedAt } from "./analytics-fixture.ts";
 
 let database: FreshDatabase | undefined;

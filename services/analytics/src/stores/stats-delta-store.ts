@@ -12,7 +12,7 @@ import {
   upsertOnce,
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
-import type { Contribution } from "../domain/contribution.ts";
+import type { Contribution } from "../domain/stats-delta.ts";
 
 /**
  * Contributions of one project that came together, as they are stored: none of them counts unless all do. `folded` is there, and false,

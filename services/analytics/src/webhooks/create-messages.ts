@@ -1,9 +1,9 @@
 import type { Delivery } from "@herald/bus";
 import { eventTypeOf, headerNames, ProjectId } from "@herald/contracts";
-import { type HeardEvent, hears, messageFor } from "../domain/webhook-message.ts";
-import type { WebhookMessageStore } from "../stores/webhook-message-store.ts";
-import type { WebhookStore } from "../stores/webhook-store.ts";
+import { type HeardEvent, hears, messageFor } from "./webhook-message.ts";
+import type { WebhookMessageStore } from "./webhook-message-store.ts";
 import type { WebhookSender } from "./webhook-sender.ts";
+import type { WebhookStore } from "./webhook-store.ts";
 
 /** An event of any type, with all of its fields. */
 export type AnyEvent = Delivery<Readonly<Record<string, unknown>>>;

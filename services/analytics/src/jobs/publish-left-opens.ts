@@ -1,6 +1,6 @@
 import { type Logger, type Repeating, repeat } from "@herald/kit";
-import type { EmitOpens } from "./emit-opens.ts";
-import type { OpenStore } from "./stores/open-store.ts";
+import type { OpenStore } from "../stores/open-store.ts";
+import type { EmitOpens } from "./publish-opens.ts";
 
 const everyMs = 5_000;
 /** Older than any publish that is still under way. */

@@ -1,5 +1,5 @@
-import type { Announce } from "../stores/announce.ts";
 import type { DeviceStore } from "../stores/device-store.ts";
+import type { Announce } from "../stores/publish-queue.ts";
 import type { TopicDocument, TopicStore } from "../stores/topic-store.ts";
 
 export type EndTopicParts = {

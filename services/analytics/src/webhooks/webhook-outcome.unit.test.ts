@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { judgePost } from "./webhook-verdict.ts";
+import { judgePost } from "./webhook-outcome.ts";
 
 test.each([
   [200, "delivered"],

@@ -1,8 +1,8 @@
 import type { ProjectId } from "@herald/contracts";
 import type { Db } from "mongodb";
-import { openParts } from "../domain/contribution.ts";
-import { type Open, openId } from "../domain/open.ts";
-import { createContributionStore } from "./contribution-store.ts";
+import { type Open, openId } from "../src/domain/open.ts";
+import { openParts } from "../src/domain/stats-delta.ts";
+import { createContributionStore } from "../src/stores/stats-delta-store.ts";
 
 /** Opens that are written and counted at once: a large report. */
 const atATime = 2_000;

@@ -1,5 +1,5 @@
 import type { NotificationId, ProjectId } from "@herald/contracts";
-import type { Contribution, Part } from "./contribution.ts";
+import type { Contribution, Part } from "./stats-delta.ts";
 
 const hourMs = 3_600_000;
 const minuteMs = 60_000;

@@ -11,7 +11,7 @@ import {
   retentionBatch,
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
-import type { Notice } from "../domain/notice.ts";
+import type { Notice } from "../domain/notification-facts.ts";
 
 const byTopic = {
   fields: { projectId: 1, topics: 1, at: 1 },

@@ -8,11 +8,11 @@ import {
   RotateWebhookSecret,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { newWebhookSecret } from "../domain/webhook-signature.ts";
-import type { WebhookDocument, WebhookStore } from "../stores/webhook-store.ts";
-import type { CheckUrl } from "../webhooks/check-url.ts";
-import { webhookView } from "../webhooks/views.ts";
-import type { WebhookSender } from "../webhooks/webhook-sender.ts";
+import type { CheckUrl } from "./check-url.ts";
+import { webhookView } from "./views.ts";
+import type { WebhookSender } from "./webhook-sender.ts";
+import { newWebhookSecret } from "./webhook-signature.ts";
+import type { WebhookDocument, WebhookStore } from "./webhook-store.ts";
 
 /** Each event is stored once for each webhook that hears of it. */
 const maxWebhooks = 20;

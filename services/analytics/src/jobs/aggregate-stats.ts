@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { type Logger, type Repeating, repeat } from "@herald/kit";
-import type { Contribution } from "./domain/contribution.ts";
-import { foldParts } from "./domain/fold-parts.ts";
-import type { ContributionStore, Fold } from "./stores/contribution-store.ts";
-import type { RollupStore } from "./stores/rollup-store.ts";
+import { foldParts } from "../domain/aggregate.ts";
+import type { Contribution } from "../domain/stats-delta.ts";
+import type { RollupStore } from "../stores/rollup-store.ts";
+import type { ContributionStore, Fold } from "../stores/stats-delta-store.ts";
 
 /** Statistics are a second behind under load; a fold takes a fraction of one. */
 const everyMs = 1_000;

@@ -8,10 +8,10 @@ import {
   type WebPushKeys,
 } from "@herald/contracts";
 import type { Db } from "mongodb";
-import { newDevice, type UserChange } from "../domain/device-change.ts";
-import { type DeviceDocument, deviceDocument } from "./device-document.ts";
-import { deviceCollection } from "./device-store.ts";
-import { topicCollection } from "./topic-store.ts";
+import { newDevice, type UserChange } from "../src/domain/device-change.ts";
+import { type DeviceDocument, deviceDocument } from "../src/stores/device-document.ts";
+import { deviceCollection } from "../src/stores/device-store.ts";
+import { topicCollection } from "../src/stores/topic-store.ts";
 
 export type SeedDevice = {
   readonly token: string;

@@ -1,7 +1,7 @@
 import * as http from "node:http";
 import * as https from "node:https";
 import { checkPublicEndpoint, failureWords, publicLookup, type Resolve } from "@herald/kit";
-import type { PostResult } from "../domain/webhook-verdict.ts";
+import type { PostResult } from "./webhook-outcome.ts";
 
 export type Post = {
   /** Posts a body once. Never rejects for what the receiver or the network did; rejects when `signal` is aborted. */

@@ -1,5 +1,5 @@
-import { type EndProjectParts, endProject } from "./end-project.ts";
-import { endTopic } from "./end-topic.ts";
+import { type EndProjectParts, endProject } from "./remove-project.ts";
+import { endTopic } from "./remove-topic.ts";
 
 /** Deletions under way that are looked at in one pass: the oldest first, the others in the next. */
 const most = 100;

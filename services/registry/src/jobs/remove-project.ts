@@ -1,9 +1,9 @@
 import type { ErasureStore } from "@herald/mongo";
-import type { KnownProjects } from "../known-projects.ts";
-import type { Announce } from "../stores/announce.ts";
 import type { DeviceStore } from "../stores/device-store.ts";
 import type { ProjectDocument, ProjectStore } from "../stores/project-store.ts";
+import type { Announce } from "../stores/publish-queue.ts";
 import type { TopicStore } from "../stores/topic-store.ts";
+import type { KnownProjects } from "./replicate-projects.ts";
 
 export type EndProjectParts = {
   readonly devices: DeviceStore;
