@@ -15,6 +15,7 @@ export type { Envelope, Owner } from "./envelope/envelope.ts";
 export { rewrap, seal, UnknownMasterKey, unseal } from "./envelope/envelope.ts";
 export type { MasterKeys } from "./envelope/master-keys.ts";
 export { parseMasterKeys } from "./envelope/master-keys.ts";
+export { rewrapAll } from "./envelope/rewrap-all.ts";
 export { createFairGate, createShares, type FairGate, type Shares } from "./fair-gate.ts";
 export { createGroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 export { createHealth, type Health } from "./health.ts";

@@ -22,6 +22,9 @@ export type IndexSpec = {
 export const indexName = ({ fields, purpose }: Pick<IndexSpec, "fields" | "purpose">): string =>
   `${Object.keys(fields).join("_")}__${purpose}`;
 
+/** Options of a query that reads in the order of an index. */
+export const byIndex = (index: IndexSpec) => ({ hint: indexName(index), sort: index.fields });
+
 const namespaceNotFound = 26;
 
 const stored = async (collection: Collection<never>): Promise<Document[]> => {

@@ -13,7 +13,7 @@ export type { OutboxEntry } from "./clear-outboxes.ts";
 export { areDuplicateKeys, isConflict, isDuplicateKey, retryConflicts, upsertOnce } from "./conflicts.ts";
 export { connectMongo, type MongoHandle, type MongoOptions } from "./connect-mongo.ts";
 export { type Counts, createCounts } from "./counts.ts";
-export { ensureIndexes, type IndexSpec, indexName } from "./ensure-indexes.ts";
+export { byIndex, ensureIndexes, type IndexSpec, indexName } from "./ensure-indexes.ts";
 export { createErasureStore, type Erasure, type ErasureStore } from "./erasure-store.ts";
 export { type FindPageOptions, findPage } from "./find-page.ts";
 export { forCaller } from "./for-caller.ts";
@@ -33,6 +33,7 @@ export {
   removeByProject,
   removedBefore,
   removeFirst,
+  removeOldest,
   retentionBatch,
   runRetention,
   startRetention,

@@ -148,6 +148,16 @@ export const removeFirst = async <Doc extends { readonly _id: string; readonly p
   return ids;
 };
 
+/** Removes documents like {@link removeFirst}, as one batch of a retention rule. */
+export const removeOldest = async <Doc extends { readonly _id: string; readonly projectId: string }>(
+  collection: Collection<Doc>,
+  filter: Document,
+  options: { hint: string; sort: Sort },
+): Promise<RemovedBatch> => {
+  const { length } = await removeFirst(collection, filter, options);
+  return { removed: length, more: length === retentionBatch };
+};
+
 /** Few enough for a batch that finds nothing to remove to end within its lease. */
 const projectsPerBatch = 100;
 
