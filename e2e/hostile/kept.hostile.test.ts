@@ -78,14 +78,14 @@ test("content, rows and figures of long ago are gone once their time is over, an
       {
         _id: `${project.id}/hours/${one}/${hour.toISOString().slice(0, 13)}`,
         ...of,
-        what: `hours/${one}`,
+        scope: `hours/${one}`,
         hour,
-        fold: 0,
+        run: 0,
       },
-      { _id: `${project.id}/total/${one}/all`, ...of, what: `total/${one}`, fold: 0 },
+      { _id: `${project.id}/total/${one}/all`, ...of, scope: `total/${one}`, run: 0 },
     ]),
   );
-  await collectionOf("analytics", "notices").insertMany(
+  await collectionOf("analytics", "notificationFacts").insertMany(
     old.map((_id) => ({ _id, ...of, topics: [secret], at: ago(1_000) })),
   );
   // A crash between a tombstone's event and its end leaves it without the event.

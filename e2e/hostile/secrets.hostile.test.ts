@@ -56,7 +56,7 @@ const kept: Record<string, RegExp> = {
   // What could not be worked on is kept as it came, for a person to look at.
   "malformed message": /^PUSH_(DLQ|EVENTS)$/,
   // Of topics, projects and tokens: what a person calls them is in what is told of them.
-  name: /^(registry\.|dispatch\.|analytics\.(notices|webhook)|PUSH_(CMD|DELIVER|EVENTS)$)/,
+  name: /^(registry\.|dispatch\.|analytics\.(notificationFacts|webhook)|PUSH_(CMD|DELIVER|EVENTS)$)/,
 };
 
 /** Everything that is written by the system, by the place where it is. */

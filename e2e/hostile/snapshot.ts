@@ -26,7 +26,7 @@ export async function snapshotOf(system: System, project?: ProjectId): Promise<S
 }
 
 /** What a document carries until a background job has partitioned with it: events to publish, statistics to add, opens to publish. */
-const underWay = ["outbox", "folded", "emitted"] as const;
+const underWay = ["outbox", "aggregated", "published"] as const;
 
 /** As {@link snapshotOf}, once nothing is under way: every consumer has settled all messages and no document waits for a job. */
 export async function restingSnapshotOf(system: System, project?: ProjectId): Promise<Snapshot> {

@@ -84,7 +84,7 @@ export const statsRow: Row = {
         lines.push({ label: `${name}, ${count} opens, p50 ms`, values, digits: 1 });
       }
     yield {
-      title: `statistics with ${opensStored.join(" and ")} opens of ${notifications} notifications stored, put there in bulk and folded by the service`,
+      title: `statistics with ${opensStored.join(" and ")} opens of ${notifications} notifications stored, put there in bulk and aggregated by the service`,
       lines,
     };
   },

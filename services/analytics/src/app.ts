@@ -1,12 +1,81 @@
-import { createService, type Service } from "@herald/service";
-import { assemble } from "./assemble.ts";
+import { shareEvents } from "@herald/bus";
+import { createErasureStore, startRetention } from "@herald/mongo";
+import {
+  createService,
+  type EraseRows,
+  eraseUser,
+  type Ground,
+  keepErasing,
+  type Service,
+  type ServiceParts,
+} from "@herald/service";
 import type { AnalyticsConfig } from "./config.ts";
-import type { WebhookOverrides } from "./webhooks/create-webhooks.ts";
+import { deleteProject } from "./handlers/delete-project.ts";
+import { recordEvents } from "./handlers/record-events.ts";
+import { recordOpens } from "./handlers/record-opens.ts";
+import { createAggregation } from "./jobs/aggregate-stats.ts";
+import { createPublishOpens, sweepOpens } from "./jobs/publish-opens.ts";
+import { retentionRules } from "./jobs/retention.ts";
+import { handleOpenRequests } from "./requests/opens.ts";
+import { handleStatsRequest } from "./requests/stats.ts";
+import { createStores } from "./stores/create-stores.ts";
+import { createWebhooks, type WebhookOverrides } from "./webhooks/create-webhooks.ts";
+import { erasePayload } from "./webhooks/erase-payload.ts";
 
-/** Opens that are being stored get the greater part of a stop. */
+/** The greater part of a stop: opens in progress are stored first. */
 const drainMs = 20_000;
+/** Requests to slow webhooks that take longer are aborted and sent again. */
+const webhooksMs = 5_000;
 
-/** Analytics, put together. */
+const assemble = (config: AnalyticsConfig, ground: Ground & WebhookOverrides): ServiceParts => {
+  const { bus, db, log, now = () => new Date() } = ground;
+
+  const stores = createStores(db);
+  const { opens, deltas, rollups, notificationFacts } = stores;
+  const erasures = createErasureStore(db);
+  const webhooks = createWebhooks(config, ground);
+  const aggregation = createAggregation(deltas, rollups, now, log);
+  const publishOpens = createPublishOpens(bus, opens);
+  const rules = retentionRules(stores, config);
+  const erase: EraseRows = async ({ projectId, key, at }) => {
+    await notificationFacts.eraseUser(projectId, key, at);
+    await webhooks.rewrite(projectId, at, (payload) => erasePayload(payload, projectId, key));
+  };
+  const erasing = { erasures, erase, now };
+
+  return {
+    prepare: async () => {
+      for (const { ensureIndexes } of [...Object.values(stores), erasures]) await ensureIndexes();
+      await webhooks.prepare();
+    },
+    handlers: [
+      recordOpens(opens, aggregation.store, notificationFacts, publishOpens),
+      recordEvents(aggregation.store, notificationFacts, webhooks.createMessages),
+      deleteProject([...Object.values(stores), ...webhooks.stores, { removePage: erasures.removeProject }]),
+      eraseUser("analytics-erase-user", erasing),
+    ],
+    begin: () => {
+      const listeners = [
+        ...handleOpenRequests(bus, opens, rollups),
+        handleStatsRequest(bus, rollups, notificationFacts),
+      ];
+      const jobs = [
+        keepErasing(erasing, log),
+        sweepOpens(opens, publishOpens, log, now),
+        aggregation.begin(),
+        shareEvents(bus),
+        startRetention({ db, rules, everyMs: config.HERALD_RETENTION_INTERVAL, now, log }),
+      ];
+      const stopWebhooks = webhooks.begin();
+      return async () => {
+        await Promise.all(listeners.map((each) => each.stop()));
+        await stopWebhooks(webhooksMs);
+        await Promise.all(jobs.map((each) => each.stop()));
+      };
+    },
+  };
+};
+
 export const createApp = (config: AnalyticsConfig, overrides: WebhookOverrides = {}): Service =>
   createService({
     name: "analytics",

@@ -28,11 +28,7 @@ import {
 import { expect } from "vitest";
 import { createApp } from "../src/app.ts";
 import { AnalyticsConfig } from "../src/config.ts";
-import { rowsCompleteSince } from "../src/jobs/retention.ts";
-import { createNoticeStore } from "../src/stores/notification-facts-store.ts";
-import { createOpenStore } from "../src/stores/open-store.ts";
-import { createRollupStore } from "../src/stores/rollup-store.ts";
-import { createContributionStore } from "../src/stores/stats-delta-store.ts";
+import { createStores } from "../src/stores/create-stores.ts";
 
 /** One for a file: who comes after a restart opens what was sealed before. */
 export const masterKeys = `k1:${randomBytes(32).toString("base64")}`;
@@ -152,13 +148,7 @@ export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean
     totals,
     /** Whose devices were, for opens to come. */
     users,
-    stores: () => ({
-      opens: createOpenStore(db),
-      contributions: createContributionStore(db),
-      rollups: createRollupStore(db),
-      notices: createNoticeStore(db),
-      completeSince: () => rowsCompleteSince(db),
-    }),
+    stores: () => createStores(db),
     /** Another one, in the place of one that was stopped. */
     restart: async (): Promise<void> => {
       test.app = newApp();
@@ -175,7 +165,7 @@ export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean
         timeoutMs: 30_000,
       });
       await eventually(async () =>
-        expect(await db.collection("contributions").countDocuments({ folded: false })).toBe(0),
+        expect(await db.collection("statsDeltas").countDocuments({ aggregated: false })).toBe(0),
       );
     },
     stop: async (): Promise<void> => {

@@ -6,7 +6,8 @@ import { CountOpens, DeliveryAcceptedV1, NotificationOpenedV1, OpenGroupV1, type
 import { eventually, readStream } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openedEvent } from "../src/domain/open.ts";
-import { foldContributions } from "../src/jobs/aggregate-stats.ts";
+import { createAggregate } from "../src/jobs/aggregate-stats.ts";
+import { retentionMark } from "../src/jobs/retention.ts";
 import { rebuildStatistics } from "../src/rebuild/rebuild-statistics.ts";
 import {
   type AnalyticsTest,
@@ -59,7 +60,7 @@ const keepRunning = () => {
 };
 
 test(
-  `two processes that are killed ${kills} times count ${opensInAll} opens once each, and tell of each once`,
+  `two processes that are killed ${kills} times count ${opensInAll} opens once each, and publish each once`,
   async () => {
     const [one, other] = [sample(), sample()];
     const platforms: Platform[] = ["ios", "android", "web"];
@@ -127,10 +128,10 @@ test(
       const sent = (expected[0]?.sent ?? 0) + singles.length;
       const ofProject = async () => (await t.stats(one.projectId, { to: "2030-04-01T00:00:00.000Z" })).totals.sent;
       await eventually(async () => expect(await ofProject()).toBe(sent), { timeoutMs });
-      const hours = { what: { $regex: "^hours/" }, "quarters.30.sent.ios": 1 };
+      const hours = { scope: { $regex: "^hours/" }, "quarters.30.sent.ios": 1 };
       expect(await t.db.collection("rollups").countDocuments(hours)).toBe(singles.length);
       expect(await opens.countDocuments()).toBe(opensInAll);
-      await eventually(async () => expect(await opens.countDocuments({ emitted: false })).toBe(0), { timeoutMs });
+      await eventually(async () => expect(await opens.countDocuments({ published: false })).toBe(0), { timeoutMs });
 
       const ids = (await readStream(t.broker, "PUSH_EVENTS", NotificationOpenedV1.filter)).map(
         ({ headers }) => headers["ce-id"],
@@ -148,7 +149,8 @@ test(
       const stores = t.stores();
       await rebuildStatistics(
         stores,
-        foldContributions(stores.contributions, stores.rollups, () => new Date()),
+        await retentionMark(t.db),
+        createAggregate(stores.deltas, stores.rollups, () => new Date()),
         () => {},
       );
       await t.restart();

@@ -52,10 +52,10 @@ let listening: Awaited<ReturnType<typeof consume>>;
 /** As dispatch answers, which knows of no users. */
 let dispatch: RequestListener;
 /** Every `notification.opened` that a consumer outside of Herald gets, by notification. */
-const heard: { id: string; data: DataOf<typeof NotificationOpenedV1> }[] = [];
+const published: { id: string; data: DataOf<typeof NotificationOpenedV1> }[] = [];
 
 /** What analytics gave up on. */
-const buried: DeadLetter[] = [];
+const deadLetters: DeadLetter[] = [];
 
 const configFor = (mongoUrl: string) => readConfig(AnalyticsConfig, environmentOf(broker, mongoUrl, database));
 
@@ -71,13 +71,13 @@ beforeAll(async () => {
     durable: "consumers-opens",
     message: NotificationOpenedV1,
     async handle({ id, data }: Delivery<DataOf<typeof NotificationOpenedV1>>) {
-      heard.push({ id, data });
+      published.push({ id, data });
     },
   });
   const burier = defineDeadLetterHandler({
     durable: "dispatch-dead-letters",
     async handle({ data }) {
-      buried.push(data);
+      deadLetters.push(data);
     },
   });
   listening = await consume(bus, [listener, burier]);
@@ -107,18 +107,18 @@ const count = async (projectId: string, notificationId: string) => {
   const { counts } = await sendRequest(bus, CountOpens, { projectId, notificationIds: [notificationId] } as never);
   return counts[notificationId];
 };
-const heardOf = (notificationId: string) => heard.filter(({ data }) => data.notification_id === notificationId);
+const publishedOf = (notificationId: string) => published.filter(({ data }) => data.notification_id === notificationId);
 
 describe("an open", () => {
-  test("is stored, counted, and told to the consumers of events", async () => {
+  test("is stored, counted, and published", async () => {
     const { projectId, notificationId, opens } = sample(3);
     await report({ projectId, opens });
     await eventually(async () => expect(await count(projectId, notificationId)).toBe(3));
-    await eventually(() => expect(heardOf(notificationId)).toHaveLength(3));
+    await eventually(() => expect(publishedOf(notificationId)).toHaveLength(3));
     const [open] = opens;
     if (open === undefined) throw new Error("no open");
-    const told = heardOf(notificationId).find(({ data }) => data.device_id === open.deviceId);
-    expect(told).toEqual({
+    const event = publishedOf(notificationId).find(({ data }) => data.device_id === open.deviceId);
+    expect(event).toEqual({
       id: openedEvent({ ...open, projectId, openedAt: new Date(open.openedAt) }).id,
       data: {
         project_id: projectId,
@@ -131,7 +131,7 @@ describe("an open", () => {
     expect(await sendRequest(bus, OpensOfDevices, asked)).toEqual({ openedAt: { [open.deviceId]: open.openedAt } });
   });
 
-  test("reported again counts once, keeps its first time and is told once", async () => {
+  test("that is reported again counts once, keeps its first time and is published once", async () => {
     const { projectId, notificationId, opens } = sample(2);
     const later = opens.map((open) => ({ ...open, openedAt: "2030-01-02T00:00:00.000Z" }));
     await report({ projectId, opens });
@@ -139,9 +139,9 @@ describe("an open", () => {
     await report({ projectId, opens: later });
     const after = sample();
     await report(after);
-    await eventually(() => expect(heardOf(after.notificationId)).toHaveLength(1));
+    await eventually(() => expect(publishedOf(after.notificationId)).toHaveLength(1));
     expect(await count(projectId, notificationId)).toBe(2);
-    expect(heardOf(notificationId)).toHaveLength(2);
+    expect(publishedOf(notificationId)).toHaveLength(2);
     const { openedAt } = await sendRequest(bus, OpensOfDevices, {
       projectId,
       notificationId,
@@ -153,19 +153,19 @@ describe("an open", () => {
   test("twice in one message counts once", async () => {
     const { projectId, notificationId, opens } = sample(1);
     await report({ projectId, opens: [...opens, ...opens] });
-    await eventually(() => expect(heardOf(notificationId)).toHaveLength(1));
+    await eventually(() => expect(publishedOf(notificationId)).toHaveLength(1));
     expect(await count(projectId, notificationId)).toBe(1);
   });
 
   test("of a hundred messages at once is counted, each device once", async () => {
     const { projectId, notificationId, opens } = sample(1000);
-    const parts = Array.from({ length: 100 }, (_, index) => opens.slice(index * 10, index * 10 + 10));
-    await Promise.all([...parts, ...parts].map((part) => report({ projectId, opens: part })));
+    const increments = Array.from({ length: 100 }, (_, index) => opens.slice(index * 10, index * 10 + 10));
+    await Promise.all([...increments, ...increments].map((part) => report({ projectId, opens: part })));
     await eventually(async () => expect(await count(projectId, notificationId)).toBe(1000), { timeoutMs: 30_000 });
-    await eventually(() => expect(heardOf(notificationId)).toHaveLength(1000), { timeoutMs: 30_000 });
+    await eventually(() => expect(publishedOf(notificationId)).toHaveLength(1000), { timeoutMs: 30_000 });
   });
 
-  test("is told by the sweep when a crash came between storing and telling", async () => {
+  test("is published by the sweep after a crash between storing and publishing", async () => {
     const { projectId, notificationId, opens } = sample(2);
     const collection = database.client.db(database.name).collection<{ _id: string }>("opens");
     await collection.insertMany(
@@ -174,32 +174,32 @@ describe("an open", () => {
         projectId,
         openedAt: new Date("2026-01-01T00:00:00Z"),
         _id: `${notificationId}/${open.deviceId}`,
-        emitted: false,
+        published: false,
       })),
     );
-    await eventually(() => expect(heardOf(notificationId)).toHaveLength(2), { timeoutMs: 20_000 });
-    await eventually(async () => expect(await collection.countDocuments({ notificationId, emitted: false })).toBe(0));
+    await eventually(() => expect(publishedOf(notificationId)).toHaveLength(2), { timeoutMs: 20_000 });
+    await eventually(async () => expect(await collection.countDocuments({ notificationId, published: false })).toBe(0));
   });
 
-  test("waits for a database that is unavailable, and is lost by nothing", async () => {
+  test("waits while the database is unavailable, and is not lost", async () => {
     const { projectId, notificationId, opens } = sample(5);
     await proxy.cut();
     await report({ projectId, opens });
     await expect(count(projectId, notificationId)).rejects.toMatchObject({ code: "database-unavailable" });
     await proxy.heal();
     await eventually(async () => expect(await count(projectId, notificationId)).toBe(5), { timeoutMs: 20_000 });
-    await eventually(() => expect(heardOf(notificationId)).toHaveLength(5));
+    await eventually(() => expect(publishedOf(notificationId)).toHaveLength(5));
   });
 });
 
-test("a message that is no report of opens goes to the dead letters and holds up nothing", async () => {
+test("a malformed group of opens becomes a dead letter and delays nothing", async () => {
   const { projectId, notificationId, opens } = sample(1);
   const poison = { ...OpenGroupV1, schema: { parse: (data: unknown) => data } } as unknown as typeof OpenGroupV1;
   await publish(bus, poison, { projectId, opens: [{ deviceId: "x" }] } as never, { id: "poison" });
   await report({ projectId, opens });
   await eventually(async () => expect(await count(projectId, notificationId)).toBe(1));
-  await eventually(() => expect(buried).toHaveLength(1));
-  expect(buried[0]).toMatchObject({
+  await eventually(() => expect(deadLetters).toHaveLength(1));
+  expect(deadLetters[0]).toMatchObject({
     durable: "analytics-open-groups",
     reason: "schema",
     subject: OpenGroupV1.subject({ projectId, opens: [] }),
@@ -207,7 +207,7 @@ test("a message that is no report of opens goes to the dead letters and holds up
   });
 });
 
-test("a deleted project's opens go with it, and no other's", async () => {
+test("a deleted project's opens are deleted, and no others", async () => {
   const gone = sample(3);
   const stays = sample(2);
   await report(gone);
@@ -220,7 +220,7 @@ test("a deleted project's opens go with it, and no other's", async () => {
   expect(await count(stays.projectId, stays.notificationId)).toBe(2);
 });
 
-test("tells its probes the truth", async () => {
+test("reports its state to probes", async () => {
   await eventually(async () => expect((await fetch(`${app.address()}/readyz`)).status).toBe(200));
   await proxy.cut();
   const answer = await eventually(async () => {

@@ -1,8 +1,8 @@
 import type { ProjectId } from "@herald/contracts";
 import type { Db } from "mongodb";
 import { type Open, openId } from "../src/domain/open.ts";
-import { openParts } from "../src/domain/stats-delta.ts";
-import { createContributionStore } from "../src/stores/stats-delta-store.ts";
+import { openIncrements } from "../src/domain/stats-delta.ts";
+import { createStatsDeltaStore } from "../src/stores/stats-delta-store.ts";
 
 /** Opens that are written and counted at once: a large report. */
 const atATime = 2_000;
@@ -15,15 +15,15 @@ const concurrent = 4;
  */
 export const seedOpens = async (db: Db, projectId: ProjectId, opens: Iterable<Open>): Promise<void> => {
   const rows = db.collection<Open & { readonly _id: string }>("opens");
-  const contributions = createContributionStore(db);
+  const deltas = createStatsDeltaStore(db);
   const write = async (page: readonly Open[]): Promise<void> => {
     const documents = page.map((open) => ({ ...open, _id: openId(open) }));
-    const _id = `scan/${documents[0]?._id ?? ""}`;
+    const _id = `rebuild/${documents[0]?._id ?? ""}`;
     await rows.insertMany(documents, { ordered: false });
-    await contributions.put([{ _id, projectId, kind: "scan", parts: openParts(page, new Map()) }]);
+    await deltas.put([{ _id, projectId, kind: "rebuild", increments: openIncrements(page, new Map()) }]);
   };
   const left = opens[Symbol.iterator]();
-  const lane = async (): Promise<void> => {
+  const worker = async (): Promise<void> => {
     for (;;) {
       const page = Array.from({ length: atATime }, () => left.next()).flatMap(({ done, value }) =>
         done ? [] : [value],
@@ -32,5 +32,5 @@ export const seedOpens = async (db: Db, projectId: ProjectId, opens: Iterable<Op
       await write(page);
     }
   };
-  await Promise.all(Array.from({ length: concurrent }, lane));
+  await Promise.all(Array.from({ length: concurrent }, worker));
 };

@@ -12,10 +12,10 @@ import {
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { foldParts } from "../src/domain/aggregate.ts";
+import { aggregateDeltas } from "../src/domain/aggregate.ts";
 import { openId } from "../src/domain/open.ts";
 import { reportId } from "../src/domain/stats-delta.ts";
-import { foldContributions } from "../src/jobs/aggregate-stats.ts";
+import { createAggregate } from "../src/jobs/aggregate-stats.ts";
 import {
   type AnalyticsTest,
   accept,
@@ -35,7 +35,7 @@ beforeAll(async () => {
 afterAll(() => t?.stop());
 
 describe("statistics", () => {
-  test("are a series, totals, failures by reason, and what is known of a notification's opens", async () => {
+  test("contain a series, totals, failures by reason, and the opens of a notification", async () => {
     const one = sample();
     await publish(t.bus, DeliveryAcceptedV1, accept(one, "2030-03-30T12:59:59.999Z", 3), id());
     await publish(t.bus, DeliveryAcceptedV1, accept(one, "2030-03-30T13:00:00.000Z", 2, "web"), id());
@@ -79,7 +79,7 @@ describe("statistics", () => {
     });
   });
 
-  test("of days begin where the time zone's do, also where the clocks change", async () => {
+  test("of days follow the time zone, also when the clocks change", async () => {
     const one = sample();
     // Berlin's 31 March 2030 lasts from 23:00 to 22:00 UTC.
     const times = ["2030-03-30T22:59:59Z", "2030-03-30T23:00:00Z", "2030-03-31T21:59:59Z", "2030-03-31T22:00:00Z"];
@@ -93,7 +93,7 @@ describe("statistics", () => {
     ]);
   });
 
-  test("of a topic are those of the notifications that named it", async () => {
+  test("of a topic are those of the notifications to it", async () => {
     const one = sample();
     const other = { ...one, notificationId: newNotificationId(acceptedAt) };
     const at = "2030-03-30T12:00:00Z";
@@ -108,7 +108,7 @@ describe("statistics", () => {
     expect((await t.totals(newProjectId(acceptedAt), { topic: "news" })).sent).toBe(0);
   });
 
-  test("count once what comes again, late, in any order, or beside poison", async () => {
+  test("count each message once, even if it is repeated, late, out of order, or beside a malformed one", async () => {
     const one = sample();
     const accepted = accept(one, "2030-03-30T13:00:00Z", 5);
     const failed = fail(one, "2030-03-30T12:00:00Z", ["internal"]);
@@ -128,7 +128,7 @@ describe("statistics", () => {
     expect((await t.stats(one.projectId)).series[6]).toMatchObject({ opened: 0 });
   });
 
-  test("wait for a database that is unavailable, and miss nothing", async () => {
+  test("wait while the database is unavailable, and miss nothing", async () => {
     const one = sample();
     await t.proxy.cut();
     await publish(t.bus, DeliveryAcceptedV1, accept(one, "2030-03-30T12:00:00Z", 5), id());
@@ -140,7 +140,7 @@ describe("statistics", () => {
     });
   });
 
-  test("go with their project, and no other's do", async () => {
+  test("are deleted with their project, and no others", async () => {
     const [gone, stays] = [sample(), sample()];
     for (const one of [gone, stays])
       await publish(t.bus, DeliveryAcceptedV1, accept(one, "2030-03-30T12:00:00Z", 2), id());
@@ -151,49 +151,51 @@ describe("statistics", () => {
   });
 });
 
-describe("a process that dies", () => {
-  test("between storing opens and counting them is made up for by the message's repeat", async () => {
+describe("a process that is killed", () => {
+  test("between storing opens and counting them is compensated by the redelivery", async () => {
     const one = sample();
     const report = opensAt(one, ["2030-03-30T12:30:00Z", "2030-03-30T12:31:00Z"]);
     const [first] = report.opens;
     if (first === undefined) throw new Error("no open");
     // Half of the insert, and no contribution.
     const row = { ...first, projectId: one.projectId, openedAt: new Date(first.openedAt), report: reportId(report) };
-    await t.db.collection<{ _id: string }>("opens").insertOne({ ...row, _id: openId(first), emitted: false } as never);
+    await t.db
+      .collection<{ _id: string }>("opens")
+      .insertOne({ ...row, _id: openId(first), published: false } as never);
     await publish(t.bus, OpenGroupV1, report, id());
     await eventually(async () => expect(await t.totals(one.projectId)).toEqual({ sent: 0, failed: 0, opened: 2 }));
   });
 
   test.each(["begun", "half of the rollups", "all rollups", "marked"])(
-    "in a fold is made up for by another: %s",
+    "during a run is replaced by another: %s",
     async (place) => {
       await t.settled();
       await t.app.stop();
       try {
-        const { contributions, rollups } = t.stores();
+        const { deltas, rollups } = t.stores();
         const one = sample();
         const at = new Date("2030-03-30T12:00:00Z");
         const part = { notificationId: one.notificationId, slot: at, adds: [["sent.ios", 7]] as const };
         for (const n of [1, 2, 3]) {
           const _id = `${one.notificationId}/${n}`;
-          await contributions.put([{ _id, projectId: one.projectId, kind: "deliveries", parts: [part] }]);
+          await deltas.put([{ _id, projectId: one.projectId, kind: "deliveries", increments: [part] }]);
         }
-        const last = await contributions.fold();
-        const ids = (await contributions.findNotFolded(10)).map(({ _id }) => _id);
+        const last = await deltas.lastRun();
+        const ids = (await deltas.findNotAggregated(10)).map(({ _id }) => _id);
         expect(ids).toHaveLength(3);
-        const began = { contributions: ids, by: "the dead", at: new Date(0) };
-        expect(await contributions.beginFold(last, began)).toBe(true);
-        const additions = foldParts(await contributions.get(ids));
-        if (place === "half of the rollups") await rollups.add(last.number + 1, additions.slice(0, 1));
-        if (place === "all rollups" || place === "marked") await rollups.add(last.number + 1, additions);
-        if (place === "marked") await contributions.markFolded(ids);
+        const began = { deltas: ids, by: "the dead", at: new Date(0) };
+        expect(await deltas.beginRun(last, began)).toBe(true);
+        const changes = aggregateDeltas(await deltas.get(ids));
+        if (place === "half of the rollups") await rollups.add(last.number + 1, changes.slice(0, 1));
+        if (place === "all rollups" || place === "marked") await rollups.add(last.number + 1, changes);
+        if (place === "marked") await deltas.markAggregated(ids);
         // Somebody who read the head before it moved begins nothing.
-        expect(await contributions.beginFold(last, began)).toBe(false);
-        const foldOnce = foldContributions(contributions, rollups, () => new Date());
-        expect(await foldOnce()).toBe(3);
-        expect(await foldOnce()).toBe(0);
+        expect(await deltas.beginRun(last, began)).toBe(false);
+        const aggregate = createAggregate(deltas, rollups, () => new Date());
+        expect((await aggregate()).documents).toBe(3);
+        expect((await aggregate()).documents).toBe(0);
         // The dead one wakes, and does what it was about to do.
-        await rollups.add(last.number + 1, additions);
+        await rollups.add(last.number + 1, changes);
         await t.restart();
         expect((await t.totals(one.projectId)).sent).toBe(21);
         expect((await t.totals(one.projectId, { notificationId: one.notificationId })).sent).toBe(21);
@@ -204,7 +206,7 @@ describe("a process that dies", () => {
   );
 });
 
-test("twelve thousand opens, in more groups than one fold takes, are all counted, and each once", async () => {
+test("twelve thousand opens, in more groups than one run takes, count once each", async () => {
   const one = sample();
   const reports = Array.from({ length: 600 }, (_, index) =>
     opensAt(one, Array<string>(20).fill(new Date(acceptedAt.getTime() + index * 60_000).toISOString())),
@@ -219,7 +221,7 @@ test("twelve thousand opens, in more groups than one fold takes, are all counted
   expect((await sendRequest(t.bus, CountOpens, of)).counts).toEqual({ [one.notificationId]: 12_000 });
 }, 120_000);
 
-test("the opens of one notification are counted as they are, those of a page by the rollups", async () => {
+test("the opens of one notification are counted exactly, those of a page by the rollups", async () => {
   const [one, other] = [sample(), sample()];
   const opened = (notificationIds: NotificationId[]) =>
     sendRequest(t.bus, CountOpens, { projectId: one.projectId, notificationIds });

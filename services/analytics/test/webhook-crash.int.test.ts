@@ -23,7 +23,9 @@ const loading = { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_C
 const bursts = 3;
 const burst = 60;
 
-test("killed again and again while events come, it loses none and invents none", { timeout: 240_000 }, async () => {
+test("killed repeatedly while events arrive, it loses none and sends none that did not happen", {
+  timeout: 240_000,
+}, async () => {
   const [broker, database, receiver] = await Promise.all([startBroker(), freshDatabase(), startReceiver()]);
   stops.push(broker.stop, database.drop, receiver.stop);
   const bus = await connectBus({ url: broker.url, name: "test", inboxPrefix: busUsers.gateway.inboxPrefix, log });

@@ -33,7 +33,7 @@ export type Hook = { readonly projectId: ProjectId; readonly id: WebhookId; read
 export const eventually = <T>(check: () => T | Promise<T>): Promise<T> => usually(check, { timeoutMs: 30_000 });
 
 /** So that a retry is not waited for. */
-const lookEveryMs = 50;
+const pollIntervalMs = 50;
 
 /** Analytics on a broker and a database of its own, with a clock that a test can put forward. */
 export const startWebhookTest = async (
@@ -51,7 +51,7 @@ export const startWebhookTest = async (
       {
         now,
         random: () => 0,
-        lookEveryMs,
+        pollIntervalMs,
         ...overrides,
       },
     );

@@ -70,7 +70,7 @@ describe("a webhook's url", () => {
     ["https://metadata.example/latest/meta-data/", NOT_PUBLIC],
     ["https://six.example/", NOT_PUBLIC],
     ["https://mapped.example/", NOT_PUBLIC],
-  ])("that leads inside is refused when it is put: %s", async (url, problem) => {
+  ])("that leads to a private address is refused when it is stored: %s", async (url, problem) => {
     await expect(create(url)).rejects.toMatchObject({
       code: "validation-failed",
       messages: [`webhook.url: ${problem}`],
@@ -86,7 +86,7 @@ describe("a webhook's url", () => {
     expect((await system.read(hook)).url).toBe("https://hooks.example.com/");
   });
 
-  test("whose name leads inside after it was put is never connected to", async () => {
+  test("whose name leads to a private address later is never connected to", async () => {
     const hook = await system.hook("https://rebinding.example/");
     await system.topicCreated(hook.projectId);
     for (let attempt = 1; attempt <= 3; attempt++) {
@@ -97,7 +97,7 @@ describe("a webhook's url", () => {
     }
   });
 
-  test("that was put while the guard was off is not connected to once it is on", async () => {
+  test("that was stored without the guard is not connected to with it", async () => {
     const receiver = await startReceiver();
     system.present();
     await system.restart({ HERALD_ANALYTICS_WEBHOOKS_ANY_HOST: "true" });

@@ -66,7 +66,7 @@ test("during a rotation both secrets sign; after a day the new one alone", async
     expect(JSON.stringify(stored)).not.toContain(secret.slice("whsec_".length));
 });
 
-test("five days without a success disable it, with an event, and what failed can be recovered", async () => {
+test("five days without a success disable it, with an event, and failed messages can be recovered", async () => {
   const receiver = await newReceiver();
   const other = await newReceiver();
   receiver.answers(500);
@@ -117,7 +117,7 @@ test("410 disables it at once", async () => {
   expect((await system.messages(hook, "failed"))[0]).toMatchObject({ attempt_count: 1 });
 });
 
-test("what was delivered or failed can be sent again", async () => {
+test("delivered and failed messages can be sent again", async () => {
   const receiver = await newReceiver();
   const hook = await system.hook(receiver.url);
   await system.topicCreated(hook.projectId);
@@ -136,7 +136,7 @@ test("what was delivered or failed can be sent again", async () => {
   expect(two.headers["webhook-id"]).toBe(one.headers["webhook-id"]);
 });
 
-test("a test message is tried once, and says nothing about the days before", async () => {
+test("a ping is tried once, and its failure does not count", async () => {
   const receiver = await newReceiver();
   receiver.answers(500);
   const hook = await system.hook(receiver.url);
@@ -152,7 +152,7 @@ test("a test message is tried once, and says nothing about the days before", asy
   expect(await system.read(hook)).not.toHaveProperty("failing_since");
 });
 
-test("an event that comes again, also to another process, is no second message", async () => {
+test("an event that is delivered again, also to another process, makes no second message", async () => {
   const receiver = await newReceiver();
   const hook = await system.hook(receiver.url);
   const id = await system.topicCreated(hook.projectId, "news", "the-same");
@@ -173,7 +173,7 @@ test("an event that comes again, also to another process, is no second message",
   expect(idsOf(receiver.posts)).toEqual([id, marker]);
 });
 
-test("a webhook that is deleted takes its messages with it", async () => {
+test("deleting a webhook deletes its messages", async () => {
   const receiver = await newReceiver();
   receiver.answers(500);
   const hook = await system.hook(receiver.url);
@@ -186,7 +186,7 @@ test("a webhook that is deleted takes its messages with it", async () => {
   expect((await sendRequest(system.bus, ListWebhooks, { projectId: hook.projectId, page })).data).toEqual([]);
 });
 
-test("a project that is deleted takes its webhooks with it", async () => {
+test("deleting a project deletes its webhooks", async () => {
   const receiver = await newReceiver();
   const hook = await system.hook(receiver.url);
   await system.topicCreated(hook.projectId);

@@ -20,7 +20,7 @@ afterAll(() => system.stop());
 const minute = 60_000;
 const hour = 60 * minute;
 
-test("an event is posted once, signed as Standard Webhooks has it", async () => {
+test("an event is posted once, signed as in Standard Webhooks", async () => {
   const receiver = await newReceiver();
   const hook = await system.hook(receiver.url);
   const id = await system.topicCreated(hook.projectId);
@@ -45,7 +45,7 @@ test("an event is posted once, signed as Standard Webhooks has it", async () => 
   });
 });
 
-test("only the types that were asked for are posted, and only of the project", async () => {
+test("only subscribed types are posted, and only of the project", async () => {
   const receiver = await newReceiver();
   const hook = await system.hook(receiver.url, { events: ["io.herald.notification.cancelled.v1"] });
   await system.topicCreated(hook.projectId);
@@ -56,7 +56,7 @@ test("only the types that were asked for are posted, and only of the project", a
   expect(await system.messages(hook)).toHaveLength(1);
 });
 
-test("a receiver that fails, hangs and recovers sees every event, each with a valid signature", async () => {
+test("a receiver that fails, hangs and recovers gets every event with a valid signature", async () => {
   const receiver = await newReceiver();
   let mood: "failing" | "hanging" | "well" = "failing";
   receiver.answers((_posted, _response, request) => {
@@ -93,7 +93,7 @@ test("a receiver that fails, hangs and recovers sees every event, each with a va
   expect((await system.read(hook)).failing_since).toBeUndefined();
 });
 
-test("a message is tried at the times of the schedule, then it has failed", async () => {
+test("a message is retried by the schedule, then it has failed", async () => {
   const receiver = await newReceiver();
   receiver.answers(503);
   const hook = await system.hook(receiver.url);
@@ -126,7 +126,7 @@ test("a message is tried at the times of the schedule, then it has failed", asyn
   expect(detail.payload).toMatchObject({ type: "io.herald.topic.created.v1" });
 });
 
-test("Retry-After is waited out", async () => {
+test("Retry-After is respected", async () => {
   const receiver = await newReceiver();
   receiver.answers((_posted, response) => void response.writeHead(429, { "retry-after": "3600" }).end("slow down"));
   const hook = await system.hook(receiver.url);
@@ -140,7 +140,7 @@ test("Retry-After is waited out", async () => {
   expect((await system.message(hook, message?.id ?? "msg_")).attempts[0]).toMatchObject({ response: "slow down" });
 });
 
-test("redirects are not followed, and what an answer says is cut", async () => {
+test("redirects are not followed, and responses are truncated", async () => {
   const receiver = await newReceiver();
   const inside = await newReceiver();
   receiver.answers(
@@ -160,7 +160,7 @@ test("redirects are not followed, and what an answer says is cut", async () => {
   expect(inside.connections()).toBe(0);
 });
 
-test("an answer of which only the status comes is an answer", async () => {
+test("a response with only a status counts", async () => {
   const receiver = await newReceiver();
   receiver.answers((_posted, response) => void response.writeHead(200, { "content-length": "10" }).write("abc"));
   const hook = await system.hook(receiver.url);
@@ -168,7 +168,7 @@ test("an answer of which only the status comes is an answer", async () => {
   await eventually(async () => expect(await system.messages(hook, "delivered")).toHaveLength(1));
 });
 
-test("receivers of some projects that never answer leave requests for another's", { timeout: 120_000 }, async () => {
+test("receivers that never respond do not block those of another project", { timeout: 120_000 }, async () => {
   const [slow, quick] = [await newReceiver(), await newReceiver()];
   slow.answers((_posted, _response, request) => new Promise((resolve) => request.on("close", resolve)));
   const quiet = newProjectId(system.now());
@@ -183,7 +183,7 @@ test("receivers of some projects that never answer leave requests for another's"
   expect(slow.posts.length).toBeLessThan(512);
 });
 
-test("a slow receiver holds up nobody else", async () => {
+test("a slow receiver delays no other one", async () => {
   const slow = await newReceiver();
   const quick = await newReceiver();
   slow.answers((_posted, _response, request) => new Promise((resolve) => request.on("close", resolve)));

@@ -29,7 +29,7 @@ const offsetIn = (timeZone: string): ((at: number) => number) => {
 export const intervalsOf = (from: Date, to: Date, interval: "hour" | "day", timeZone: string): Interval[] => {
   const offset = offsetIn(timeZone);
   const label = (at: number): string => {
-    // Asked once for most hours: a year by day has 35,000 quarters.
+    // Most hours need one offset: a year by day has 35,000 quarters.
     const hour = Math.floor(at / hourMs) * hourMs;
     const before = offset(hour);
     const minutes = before === offset(hour + hourMs) ? before : offset(at);

@@ -6,8 +6,8 @@ import {
   userKey,
 } from "@herald/contracts";
 
-/** What statistics must know of a notification that its id does not say. */
-export type Notice = {
+/** What statistics need to know of a notification beyond its id. */
+export type NotificationFacts = {
   readonly _id: NotificationId;
   readonly projectId: ProjectId;
   readonly topics: readonly string[];
@@ -18,15 +18,9 @@ export type Notice = {
   readonly sendAt?: Date;
 };
 
-/** Undefined for one without topics, users and `send_at`: its id says all. */
-export const noticeOf = ({
-  project_id: projectId,
-  notification_id: notificationId,
-  at,
-  send_at: sendAt,
-  topics = [],
-  users = [],
-}: DataOf<typeof NotificationAcceptedV1>): Notice | undefined => {
+/** Undefined for a notification without topics, users and `send_at`. */
+export const notificationFactsOf = (data: DataOf<typeof NotificationAcceptedV1>): NotificationFacts | undefined => {
+  const { project_id: projectId, notification_id: notificationId, at, send_at: sendAt, topics = [], users = [] } = data;
   if (topics.length === 0 && users.length === 0 && sendAt === undefined) return undefined;
   return {
     _id: notificationId,
@@ -34,6 +28,6 @@ export const noticeOf = ({
     topics,
     ...(users.length > 0 && { userKeys: users.map((userId) => userKey(projectId, userId)) }),
     at: new Date(sendAt ?? at),
-    ...(sendAt === undefined ? {} : { sendAt: new Date(sendAt) }),
+    ...(sendAt !== undefined && { sendAt: new Date(sendAt) }),
   };
 };

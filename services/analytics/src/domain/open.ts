@@ -6,22 +6,20 @@ export type Open = {
   readonly projectId: ProjectId;
   readonly notificationId: NotificationId;
   readonly deviceId: DeviceId;
-  /** Absent where the open token was of the version that did not say it. */
+  /** Absent: the open token is of version 1. */
   readonly platform?: Platform;
   readonly openedAt: Date;
 };
 
-/** An open as one message reported it. */
 export type ReportedOpen = Open & {
-  /** The report that it is in: of several, the first one stored has the open. */
+  /** Id of the group that reported it; if several did, of the one stored first. */
   readonly report: string;
 };
 
-/** What makes an open the same open, however often it is reported. */
 export const openId = ({ notificationId, deviceId }: Pick<Open, "notificationId" | "deviceId">): string =>
   `${notificationId}/${deviceId}`;
 
-/** The event of an open. Its id comes from the open alone, so that whoever publishes it again says the same fact. */
+/** Its id depends on the open alone: publishing it again is the same event. */
 export const openedEvent = (open: Open, userId: string | null = null): OutboxEvent<"NotificationOpenedV1"> => ({
   id: createHash("sha256").update(openId(open)).digest("base64url"),
   event: "NotificationOpenedV1",

@@ -11,17 +11,17 @@ import {
 import type { Open } from "./open.ts";
 import { timeBucket } from "./time-to-open.ts";
 
-/** Days of every time zone begin on a quarter of an hour, so that a quarter is the finest that is counted. */
+/** The finest unit of statistics: in every time zone days begin on a quarter of an hour. */
 export const slotMs = 900_000;
 
 /** What one fact adds to the figures of one notification within one quarter of an hour. */
-export type Part = {
+export type Increment = {
   readonly notificationId: NotificationId;
   /** Start of the quarter. */
   readonly slot: Date;
-  /** Which rollups it goes into, where a rebuild may not touch all: absent means all. */
+  /** A rebuild may touch only some rollups; absent: all. */
   readonly only?: "hours" | "total";
-  /** Path of a counter, such as `sent.ios`, `failed.ios.unregistered`, `opened` or `openedOn.ios`, and what to add. */
+  /** Counter paths, such as `sent.ios`, `failed.ios.unregistered`, `opened` or `openedOn.ios`, and what to add. */
   readonly adds: readonly (readonly [path: string, count: number])[];
   readonly opens?: {
     readonly first: Date;
@@ -31,12 +31,12 @@ export type Part = {
   };
 };
 
-/** What one message adds to the statistics: counted once under its id, however often the message comes. */
-export type Contribution = {
+/** What one message adds to the statistics. It counts once under its id, however often the message is delivered. */
+export type StatsDelta = {
   readonly _id: string;
   readonly projectId: ProjectId;
-  readonly kind: "deliveries" | "opens" | "scan";
-  readonly parts: readonly Part[];
+  readonly kind: "deliveries" | "opens" | "rebuild";
+  readonly increments: readonly Increment[];
 };
 
 const slotOf = (at: Date): Date => new Date(Math.floor(at.getTime() / slotMs) * slotMs);
@@ -47,13 +47,13 @@ const tally = <Key>(keys: Iterable<Key>): [Key, number][] => {
   return [...counts];
 };
 
-/** A reason becomes the name of a field, where a stranger's dots and dollars would be paths. */
+/** A reason becomes a field name, in which dots and dollar signs would be paths and operators. */
 const reasonField = (reason: string): string => (/^[a-z0-9-]{1,64}$/.test(reason) ? reason : "other");
 
-/** One batch adds once to what was sent and once to what failed, whatever id its event came under. */
-export const deliveryContribution = (
+/** Each batch counts once as accepted and once as failed, whatever the ids of its events. */
+export const deliveryDelta = (
   data: DataOf<typeof DeliveryAcceptedV1> | DataOf<typeof DeliveryFailedV1>,
-): Contribution => {
+): StatsDelta => {
   const { project_id: projectId, notification_id: notificationId, batch_id: batchId, platform } = data;
   const adds: [string, number][] =
     "devices" in data
@@ -67,27 +67,27 @@ export const deliveryContribution = (
     _id: `${batchId}/${"devices" in data ? "accepted" : "failed"}`,
     projectId,
     kind: "deliveries",
-    parts: [{ notificationId, slot: slotOf(new Date(data.at)), adds }],
+    increments: [{ notificationId, slot: slotOf(new Date(data.at)), adds }],
   };
 };
 
-/** What makes a report of opens the same report, also when it comes out of the dead letters under a new id. */
+/** Derived from the content: a group of opens that is replayed from the dead letters has a new message id. */
 export const reportId = ({ projectId, opens }: DataOf<typeof OpenGroupV1>): string =>
   createHash("sha256")
     .update(JSON.stringify([projectId, opens]))
     .digest("base64url");
 
-/** The figures of opens that are stored. `since` gives the `send_at` of those notifications that have one. */
-export const openParts = (opens: readonly Open[], since: ReadonlyMap<NotificationId, Date>): Part[] => {
+/** `sendTimes`: `send_at` of those notifications that have one. */
+export const openIncrements = (opens: readonly Open[], sendTimes: ReadonlyMap<NotificationId, Date>): Increment[] => {
   const groups = Map.groupBy(
     opens,
     ({ notificationId, openedAt }) => `${notificationId}/${slotOf(openedAt).getTime()}`,
   );
-  return [...groups.values()].flatMap((group): Part[] => {
+  return [...groups.values()].flatMap((group): Increment[] => {
     const [one] = group;
     if (one === undefined) return [];
     const { notificationId } = one;
-    const start = (since.get(notificationId) ?? idTime(notificationId)).getTime();
+    const start = (sendTimes.get(notificationId) ?? idTime(notificationId)).getTime();
     const times = group.map(({ openedAt }) => openedAt.getTime());
     return [
       {

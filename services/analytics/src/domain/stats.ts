@@ -2,19 +2,17 @@ import type { OpenTotals, Platform, Stats, StatsRequest } from "@herald/contract
 import type { Interval } from "./intervals.ts";
 import { timesToOpen } from "./time-to-open.ts";
 
-/** Figures of one quarter of an hour. */
 export type Quarter = {
   readonly sent?: Partial<Record<Platform, number>>;
   readonly failed?: Partial<Record<Platform, Record<string, number>>>;
   readonly opened?: number;
-  /** Of those, the ones whose platform is known. */
+  /** Opens whose platform is known. */
   readonly openedOn?: Partial<Record<Platform, number>>;
 };
 
 /** Figures of one hour, by the minute that a quarter begins with. */
 export type HourFigures = { readonly hour: Date; readonly quarters?: Readonly<Record<string, Quarter>> };
 
-/** All opens of one notification. */
 export type OpenFigures = {
   readonly opened?: number;
   readonly first?: Date;
@@ -61,17 +59,14 @@ const intervalAt = (intervals: readonly Interval[], at: number): number => {
   return -1;
 };
 
-/** Partitions the quarters of hours to intervals. Hours of several notifications may be in one list. */
-export const sumHours = (
-  intervals: readonly Interval[],
-  platform: Platform | undefined,
-): { add: (hour: HourFigures) => void; sums: readonly Sum[]; total: Sum } => {
+/** Sums the quarters of hours by interval; hours may belong to several notifications. */
+export const sumHours = (intervals: readonly Interval[], platform: Platform | undefined) => {
   const sums = intervals.map(nothing);
   const total = nothing();
   return {
     sums,
     total,
-    add: ({ hour, quarters = {} }) => {
+    add: ({ hour, quarters = {} }: HourFigures): void => {
       for (const [minute, quarter] of Object.entries(quarters)) {
         const sum = sums[intervalAt(intervals, hour.getTime() + Number(minute) * 60_000)];
         if (sum === undefined) continue;
@@ -82,7 +77,7 @@ export const sumHours = (
   };
 };
 
-/** All opens of one notification, as the interface tells of them. */
+/** All opens of one notification, as the API shows them. */
 export const openTotals = ({ first, last, times = {} }: OpenFigures): OpenTotals => {
   const percentiles = timesToOpen(times);
   return {
@@ -92,7 +87,6 @@ export const openTotals = ({ first, last, times = {} }: OpenFigures): OpenTotals
   };
 };
 
-/** The answer to a question for statistics. */
 export const statsView = (
   { from, to, interval, timeZone, notificationId }: StatsRequest,
   intervals: readonly Interval[],

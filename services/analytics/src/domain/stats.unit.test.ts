@@ -1,10 +1,10 @@
 import type { NotificationId } from "@herald/contracts";
 import { newDeviceId, newNotificationId, newProjectId } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
-import { foldParts } from "./aggregate.ts";
+import { aggregateDeltas } from "./aggregate.ts";
 import { intervalsOf } from "./intervals.ts";
 import { statsView, sumHours } from "./stats.ts";
-import { deliveryContribution, openParts, reportId } from "./stats-delta.ts";
+import { deliveryDelta, openIncrements, reportId } from "./stats-delta.ts";
 import { timeBucket, timesToOpen } from "./time-to-open.ts";
 
 const at = (text: string) => new Date(text);
@@ -36,7 +36,7 @@ describe("intervals", () => {
     ]);
   });
 
-  test("an hour that the clocks repeat is two, and none is missing", () => {
+  test("an hour that the clocks repeat is two intervals, and none is missing", () => {
     expect(spans("2030-10-26T23:30:00Z", "2030-10-27T02:30:00Z", "hour", "Europe/Berlin")).toEqual([
       ["2030-10-26T23:00", 1],
       ["2030-10-27T00:00", 1],
@@ -79,7 +79,7 @@ describe("the time to open", () => {
   });
 });
 
-describe("contributions", () => {
+describe("deltas", () => {
   const facts = {
     project_id: projectId,
     notification_id: notificationId,
@@ -87,7 +87,7 @@ describe("contributions", () => {
     platform: "ios" as const,
   };
 
-  test("count what failed by reason, and neither expired nor cancelled; a reason cannot be a path", () => {
+  test("count failures by reason, but not expired or cancelled ones; a reason cannot be a path", () => {
     const failures = [
       { device_id: device(), status: "failed" as const, reason: "unregistered" },
       { device_id: device(), status: "failed" as const, reason: "unregistered" },
@@ -95,9 +95,9 @@ describe("contributions", () => {
       { device_id: device(), status: "expired" as const, reason: "expired" },
     ];
     const data = { ...facts, at: "2030-01-01T10:29:59.999Z", failures, unregistered: [] };
-    const { _id, parts } = deliveryContribution(data);
+    const { _id, increments } = deliveryDelta(data);
     expect(_id).toBe(`${notificationId}/0/0/failed`);
-    expect(parts).toEqual([
+    expect(increments).toEqual([
       {
         notificationId,
         slot: at("2030-01-01T10:15:00Z"),
@@ -109,22 +109,22 @@ describe("contributions", () => {
     ]);
   });
 
-  test("of a report have the report's content as their id", () => {
+  test("of a report have an id derived from its content", () => {
     const opens = [{ notificationId, deviceId: device(), openedAt: "2030-01-01T00:00:00.000Z" }];
     expect(reportId({ projectId, opens })).toBe(reportId({ projectId, opens: structuredClone(opens) }));
     expect(reportId({ projectId: newProjectId(new Date()), opens })).not.toBe(reportId({ projectId, opens }));
   });
 
-  test("fold into hours and a total, and come out as they went in", () => {
+  test("aggregate into hours and a total without loss", () => {
     const open = (openedAt: string) => ({ projectId, notificationId, deviceId: device(), openedAt: at(openedAt) });
     const opens = ["2030-01-01T10:14:59.999Z", "2030-01-01T10:15:00Z", "2030-01-01T11:00:00Z"].map(open);
-    const additions = foldParts([
-      deliveryContribution({ ...facts, at: "2030-01-01T10:00:00Z", devices: [device(), device()] }),
-      deliveryContribution({ ...facts, platform: "web", at: "2030-01-01T10:00:00Z", devices: [device()] }),
-      { projectId, parts: openParts(opens, new Map()) },
+    const changes = aggregateDeltas([
+      deliveryDelta({ ...facts, at: "2030-01-01T10:00:00Z", devices: [device(), device()] }),
+      deliveryDelta({ ...facts, platform: "web", at: "2030-01-01T10:00:00Z", devices: [device()] }),
+      { projectId, increments: openIncrements(opens, new Map()) },
     ]);
-    expect(additions).toHaveLength(5);
-    const project = additions.filter(({ what }) => what === "project");
+    expect(changes).toHaveLength(5);
+    const project = changes.filter(({ scope }) => scope === "project");
     expect(project.map(({ hour, adds }) => [hour?.toISOString(), Object.fromEntries(adds)])).toEqual([
       [
         "2030-01-01T10:00:00.000Z",
@@ -132,22 +132,22 @@ describe("contributions", () => {
       ],
       ["2030-01-01T11:00:00.000Z", { "quarters.0.opened": 1 }],
     ]);
-    const total = additions.find(({ what }) => what === `total/${notificationId}`);
+    const total = changes.find(({ scope }) => scope === `total/${notificationId}`);
     expect(total).toMatchObject({ first: opens[0]?.openedAt, last: opens[2]?.openedAt });
     expect(total?.adds.get("opened")).toBe(3);
   });
 
-  test("of a scheduled notification measure from when it was to be sent", () => {
+  test("of a scheduled notification measure from `send_at`", () => {
     const openedAt = at("2030-01-02T00:01:00Z");
-    const parts = openParts(
+    const increments = openIncrements(
       [{ projectId, notificationId, deviceId: device(), openedAt }],
       new Map<NotificationId, Date>([[notificationId, at("2030-01-02T00:00:00Z")]]),
     );
-    expect(parts[0]?.opens?.times).toEqual([[timeBucket(60_000), 1]]);
+    expect(increments[0]?.opens?.times).toEqual([[timeBucket(60_000), 1]]);
   });
 });
 
-test("the view of a platform has its opens, and not those whose platform nobody said", () => {
+test("the view of a platform excludes opens without a platform", () => {
   const request = {
     from: "2030-01-01T10:00:00.000Z",
     to: "2030-01-01T11:00:00.000Z",

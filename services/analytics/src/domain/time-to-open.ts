@@ -1,6 +1,6 @@
 /** Each bucket ends 5 % above where it begins, so that its middle is at most 2.5 % off. */
 const growth = Math.log(1.05);
-/** Below a tenth of a second nobody opened anything; clocks differ by more. */
+/** Nobody opens faster, and clocks differ by more. */
 const minMs = 100;
 
 /** The bucket of a time to open. */
@@ -19,7 +19,7 @@ export const timesToOpen = (
   const total = buckets.reduce((sum, [, count]) => sum + count, 0);
   if (total === 0) return undefined;
   const at = (share: number): number => {
-    // The nearest rank: the smallest value that so many are at or below.
+    // Nearest rank: the smallest value that this share is at or below.
     let left = Math.ceil(total * share);
     for (const [bucket, count] of buckets) {
       left -= count;

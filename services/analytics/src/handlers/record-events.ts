@@ -9,15 +9,15 @@ import {
   NotificationAcceptedV1,
 } from "@herald/contracts";
 import { z } from "zod";
-import { noticeOf } from "../domain/notification-facts.ts";
-import { deliveryContribution } from "../domain/stats-delta.ts";
-import type { CountContributions } from "../jobs/aggregate-stats.ts";
-import type { NoticeStore } from "../stores/notification-facts-store.ts";
-import type { MakeWebhookMessages } from "../webhooks/create-messages.ts";
+import { notificationFactsOf } from "../domain/notification-facts.ts";
+import { deliveryDelta } from "../domain/stats-delta.ts";
+import type { StoreDeltas } from "../jobs/aggregate-stats.ts";
+import type { NotificationFactsStore } from "../stores/notification-facts-store.ts";
+import type { CreateMessages } from "../webhooks/create-messages.ts";
 
 const AnyData = z.record(z.string(), z.unknown());
 
-/** Any event, of types too that a later version has: its type is in its subject, and all its fields are kept. */
+/** Events of any type, with all their fields: webhooks also get types that this version does not know. */
 const anyEvent: MessageContract<typeof AnyData> = {
   name: "AnyEvent",
   pattern: "push.evt.v1.:project_id.:entity.:verb",
@@ -29,7 +29,7 @@ const anyEvent: MessageContract<typeof AnyData> = {
   },
 };
 
-/** What statistics count. */
+/** The events that statistics need. */
 const counted: ReadonlyMap<string, Pick<MessageContract, "schema" | "isPlain">> = new Map([
   [DeliveryAcceptedV1.ceType, DeliveryAcceptedV1 as MessageContract],
   [DeliveryFailedV1.ceType, DeliveryFailedV1 as MessageContract],
@@ -39,21 +39,21 @@ const counted: ReadonlyMap<string, Pick<MessageContract, "schema" | "isPlain">> 
 type SettledData = DataOf<typeof DeliveryAcceptedV1> | DataOf<typeof DeliveryFailedV1>;
 
 /**
- * Everything that happens comes by here once: what devices received or missed is counted, notifications are noted, and webhooks get
- * their messages. One consumer for all three, because on a busy system receiving and acking an event costs more than what is done with it.
+ * Counts deliveries, stores notification facts and creates webhook messages. One consumer for all three, because receiving and
+ * acking an event costs more than each of them.
  */
 export const recordEvents = (
-  count: CountContributions,
-  notices: NoticeStore,
-  makeWebhookMessages: MakeWebhookMessages,
+  storeDeltas: StoreDeltas,
+  notificationFacts: NotificationFactsStore,
+  createWebhookMessages: CreateMessages,
 ) =>
   defineBatchHandler({
     durable: "analytics-events", // renaming a durable replays its stream
     message: anyEvent,
     contractOf: (subject) => counted.get(eventTypeOf(subject)?.type ?? ""),
-    // A single send has three, a few hundred bytes each: they come by the thousand, and each write takes what has come.
+    // A single send has three events of a few hundred bytes: large batches save writes.
     size: 500,
-    waitMs: 100, // nobody waits for them at the keyboard, and statistics are folded once a second
+    waitMs: 100, // statistics are aggregated once a second anyway
     concurrency: 2,
     async handle(events) {
       const settled: SettledData[] = [];
@@ -64,9 +64,9 @@ export const recordEvents = (
         else if (type !== undefined && counted.has(type)) settled.push(data as SettledData);
       }
       await Promise.all([
-        count(settled.map(deliveryContribution)),
-        notices.put(accepted.flatMap((data) => noticeOf(data) ?? [])),
-        makeWebhookMessages(events),
+        storeDeltas(settled.map(deliveryDelta)),
+        notificationFacts.put(accepted.flatMap((data) => notificationFactsOf(data) ?? [])),
+        createWebhookMessages(events),
       ]);
     },
   });

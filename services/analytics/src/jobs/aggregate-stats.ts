@@ -1,96 +1,75 @@
 import { randomUUID } from "node:crypto";
 import { type Logger, type Repeating, repeat } from "@herald/kit";
-import { foldParts } from "../domain/aggregate.ts";
-import type { Contribution } from "../domain/stats-delta.ts";
+import { aggregateDeltas } from "../domain/aggregate.ts";
+import type { StatsDelta } from "../domain/stats-delta.ts";
 import type { RollupStore } from "../stores/rollup-store.ts";
-import type { ContributionStore, Fold } from "../stores/stats-delta-store.ts";
+import type { AggregationRun, StatsDeltaStore } from "../stores/stats-delta-store.ts";
 
-/** Statistics are a second behind under load; a fold takes a fraction of one. */
+/** Statistics are a second behind under load; a run takes a fraction of one. */
 const everyMs = 1_000;
-/** Another process that has begun a fold gets so long before this one ends it in its place: both at once is harmless, and waste. */
-const patienceMs = 4_000;
-/** A document has the contributions of up to 500 messages, mostly of one project; of as many projects it has one each. */
+/** After that another process completes the run in progress. If both do, it costs time and changes nothing. */
+const runTimeoutMs = 4_000;
+/** A document has the deltas of up to 500 messages of one project; messages of 500 projects are 500 documents. */
 const page = 500;
-/** About as many rollups are written, in a second or less; a document that has more by itself is folded alone. */
-const maxParts = 2_000;
+/** About as many rollups are written, in less than a second. A document with more increments is aggregated alone. */
+const maxIncrements = 2_000;
 
-/** The first of some documents that together have no more parts than a fold takes. */
-const fitting = (found: readonly { readonly _id: string; readonly size?: number }[]): string[] => {
-  let parts = 0;
-  return found
-    .filter(({ size = 1 }, index) => {
-      parts += size;
-      return index === 0 || parts <= maxParts;
-    })
-    .map(({ _id }) => _id);
-};
+/** `documents`: how many were aggregated. `more`: there are others. */
+type Result = { readonly documents: number; readonly more: boolean };
+const nothing: Result = { documents: 0, more: false };
 
-type Folded = {
-  /** Documents of contributions: 0 when there are none, or another process is at it. */
-  readonly documents: number;
-  /** Whether there were more than a fold takes. */
-  readonly more: boolean;
-};
-const nothing: Folded = { documents: 0, more: false };
-
-/** Brings contributions into the rollups, each once, whoever dies where. */
-const createFold = (contributions: ContributionStore, rollups: RollupStore, now: () => Date) => {
-  const me = randomUUID();
-  const finish = async ({ number, contributions: ids }: Pick<Fold, "number" | "contributions">): Promise<void> => {
-    await rollups.add(number, foldParts(await contributions.get(ids)));
-    await contributions.markFolded(ids);
-    await contributions.endFold(number);
+/** Adds stored deltas to the rollups, each once, even if a process is killed at any point. Resolves when one run is complete. */
+export const createAggregate = (deltas: StatsDeltaStore, rollups: RollupStore, now: () => Date) => {
+  const by = randomUUID();
+  const complete = async ({ number, deltas: ids }: Pick<AggregationRun, "number" | "deltas">): Promise<void> => {
+    await rollups.add(number, aggregateDeltas(await deltas.get(ids)));
+    await deltas.markAggregated(ids);
+    await deltas.endRun(number);
   };
-  return async (): Promise<Folded> => {
-    // Before the contributions are looked up: those found then are in no fold up to this one.
-    const last = await contributions.fold();
+  return async (): Promise<Result> => {
+    // Read before the deltas: those found afterwards are in no run up to this one.
+    const last = await deltas.lastRun();
     if (!last.done) {
-      if (last.by !== me && now().getTime() - last.at.getTime() < patienceMs) return nothing;
-      await finish(last);
-      return { documents: last.contributions.length, more: true };
+      if (last.by !== by && now().getTime() - last.at.getTime() < runTimeoutMs) return nothing;
+      await complete(last);
+      return { documents: last.deltas.length, more: true };
     }
-    const found = await contributions.findNotFolded(page);
-    const ids = fitting(found);
-    if (ids.length === 0) return nothing;
-    if (!(await contributions.beginFold(last, { contributions: ids, by: me, at: now() }))) return nothing;
-    await finish({ number: last.number + 1, contributions: ids });
+    const found = await deltas.findNotAggregated(page);
+    let increments = 0;
+    const ids = found.flatMap(({ _id, size }, index) => {
+      increments += size;
+      return index === 0 || increments <= maxIncrements ? [_id] : [];
+    });
+    if (ids.length === 0 || !(await deltas.beginRun(last, { deltas: ids, by, at: now() }))) return nothing;
+    await complete({ number: last.number + 1, deltas: ids });
     return { documents: ids.length, more: ids.length < found.length || found.length === page };
   };
 };
 
-/** One fold. Gives how many documents of contributions it had. */
-export type FoldOnce = () => Promise<number>;
-
-export const foldContributions = (...deps: Parameters<typeof createFold>): FoldOnce => {
-  const fold = createFold(...deps);
-  return async () => (await fold()).documents;
-};
-
-/** Stores contributions and has them folded. */
-export type CountContributions = (batch: readonly Contribution[]) => Promise<void>;
+export type StoreDeltas = (batch: readonly StatsDelta[]) => Promise<void>;
 
 /**
- * Folds what `count` stores: at once when nothing was folded for a second, else together with all that comes within that second, because
- * a fold costs eight commands however little is in it. Looks every second for what others stored and left.
+ * A run costs eight commands however few deltas it has, so `store` starts one at once only if none ran for a second; otherwise
+ * the next one takes all deltas of that second. The job also finds deltas that other processes stored and left.
  */
-export const createFolding = (contributions: ContributionStore, rollups: RollupStore, now: () => Date, log: Logger) => {
-  const fold = createFold(contributions, rollups, now);
-  let foldedAt = Number.NEGATIVE_INFINITY;
-  let folding: Repeating | undefined;
-  const count: CountContributions = async (batch) => {
+export const createAggregation = (deltas: StatsDeltaStore, rollups: RollupStore, now: () => Date, log: Logger) => {
+  const aggregate = createAggregate(deltas, rollups, now);
+  let lastRunAt = Number.NEGATIVE_INFINITY;
+  let job: Repeating | undefined;
+  const store: StoreDeltas = async (batch) => {
     if (batch.length === 0) return;
-    await contributions.put(batch);
-    if (performance.now() - foldedAt > everyMs) folding?.runNow();
+    await deltas.put(batch);
+    if (performance.now() - lastRunAt > everyMs) job?.runNow();
   };
   const begin = (): Repeating => {
-    folding = repeat("bring statistics up to date", everyMs, log, async (signal) => {
+    job = repeat("aggregate statistics", everyMs, log, async (signal) => {
       for (let more = true; more && !signal.aborted; ) {
-        const folded = await fold();
-        if (folded.documents > 0) foldedAt = performance.now();
-        more = folded.more;
+        const result = await aggregate();
+        if (result.documents > 0) lastRunAt = performance.now();
+        more = result.more;
       }
     });
-    return folding;
+    return job;
   };
-  return { count, begin };
+  return { store, begin };
 };

@@ -4,19 +4,18 @@ import { openTotals } from "../domain/stats.ts";
 import type { OpenStore } from "../stores/open-store.ts";
 import type { RollupStore } from "../stores/rollup-store.ts";
 
-/** Below, the opens of one notification are counted as they are; from here on the rollups answer, which are a second or two behind. */
+/** Fewer opens of one notification are counted exactly; more come from the rollups, which are a second or two behind. */
 const exactBelow = 1_000;
 
-/** Answers what others ask about opens. */
-export const answerOpens = (bus: Bus, opens: OpenStore, rollups: RollupStore) => [
+export const handleOpenRequests = (bus: Bus, opens: OpenStore, rollups: RollupStore) => [
   handleRequest(bus, CountOpens, async ({ projectId, notificationIds }) => {
     const known = await rollups.totals(projectId, notificationIds);
     const counted = await Promise.all(
       notificationIds.map(async (id) => {
         const rolled = known.get(id)?.opened ?? 0;
-        // A page of notifications would be as many scans: it is told by the rollups alone.
+        // A page of notifications would need as many scans.
         if (rolled >= exactBelow || notificationIds.length > 1) return [id, rolled] as const;
-        // Whose opens are gone after their retention is known by the rollups alone.
+        // The rollup keeps the count after retention has removed the opens.
         return [id, Math.max(rolled, await opens.count(projectId, id, exactBelow))] as const;
       }),
     );

@@ -1,5 +1,6 @@
 import { firstNotificationId, idTime, type NotificationId, type ProjectId } from "@herald/contracts";
 import {
+  byIndex,
   ensureIndexes,
   forCaller,
   guardStore,
@@ -8,38 +9,41 @@ import {
   insertMissing,
   type RemovedBatch,
   removeFirst,
+  removeOldest,
   retentionBatch,
 } from "@herald/mongo";
-import type { Collection, Db } from "mongodb";
-import type { Notice } from "../domain/notification-facts.ts";
+import type { Collection, Db, Filter, FindOptions } from "mongodb";
+import type { NotificationFacts } from "../domain/notification-facts.ts";
 
-const byTopic = {
-  fields: { projectId: 1, topics: 1, at: 1 },
-  purpose: "statistics",
-} as const satisfies IndexSpec;
+const indexes = {
+  byTopic: { fields: { projectId: 1, topics: 1, at: 1 }, purpose: "statistics" },
+  byUser: {
+    fields: { projectId: 1, userKeys: 1, at: 1 },
+    purpose: "statistics",
+    partial: { userKeys: { $exists: true } },
+  },
+} as const satisfies Record<string, IndexSpec>;
 
-const byUser = {
-  fields: { projectId: 1, userKeys: 1, at: 1 },
-  purpose: "statistics",
-  partial: { userKeys: { $exists: true } },
-} as const satisfies IndexSpec;
+/** Topics, users and times of notifications. Every function throws `database-unavailable` when the database is. */
+export const createNotificationFactsStore = (db: Db) => {
+  const collection: Collection<NotificationFacts> = db.collection("notificationFacts");
+  const ofUser = (projectId: ProjectId, key: string) => ({ projectId, userKeys: { $exists: true, $eq: key } });
+  const findIds = async (filter: Filter<NotificationFacts>, options: FindOptions): Promise<NotificationId[]> => {
+    const found = await collection.find(filter, { projection: { _id: 1 }, ...options }).toArray();
+    return found.map(({ _id }) => _id);
+  };
 
-const deletionPage = 2_000;
-
-/** Topics and times of notifications. Every function throws `database-unavailable` when the database is. */
-export const createNoticeStore = (db: Db) => {
-  const notices: Collection<Notice> = db.collection("notices");
   return guardStore({
-    ensureIndexes: () => ensureIndexes(notices, [byTopic, byUser]),
+    ensureIndexes: () => ensureIndexes(collection, Object.values(indexes)),
 
-    /** Stores each once: what it says never changes. */
-    put: async (batch: readonly Notice[]): Promise<void> => {
-      await insertMissing(notices, batch);
+    /** Stores each once; facts never change. */
+    put: async (batch: readonly NotificationFacts[]): Promise<void> => {
+      await insertMissing(collection, batch);
     },
 
     /** `send_at` of those that have one. */
     sendTimes: async (ids: readonly NotificationId[]): Promise<Map<NotificationId, Date>> => {
-      const found = await notices
+      const found = await collection
         .find(
           { _id: { $in: [...new Set(ids)] }, sendAt: { $exists: true } },
           { hint: "_id_", projection: { sendAt: 1, at: 1 } },
@@ -48,62 +52,39 @@ export const createNoticeStore = (db: Db) => {
       return new Map(found.map(({ _id, at, sendAt }) => [_id, sendAt ?? at]));
     },
 
-    /** Notifications to a topic whose sending began between two times. */
-    ofTopic: async (projectId: ProjectId, topic: string, from: Date, to: Date): Promise<NotificationId[]> => {
-      const found = await notices
-        .find(
-          { projectId, topics: topic, at: { $gte: from, $lt: to } },
-          { hint: indexName(byTopic), projection: { _id: 1 }, ...forCaller() },
-        )
-        .toArray();
-      return found.map(({ _id }) => _id);
-    },
+    /** Notifications to a topic whose sending began in the range. */
+    ofTopic: (projectId: ProjectId, topic: string, from: Date, to: Date): Promise<NotificationId[]> =>
+      findIds(
+        { projectId, topics: topic, at: { $gte: from, $lt: to } },
+        { hint: indexName(indexes.byTopic), ...forCaller() },
+      ),
 
-    /** Removes a batch of those of notifications that were accepted before `before`. */
-    removeOld: async (before: Date): Promise<RemovedBatch> => {
-      const old = { _id: { $lt: firstNotificationId(before) } };
-      const { length } = await removeFirst(notices, old, { hint: "_id_", sort: { _id: 1 } });
-      return { removed: length, more: length === retentionBatch };
-    },
+    /** Notifications to a user whose sending began in the range. */
+    ofUser: (projectId: ProjectId, key: string, from: Date, to: Date): Promise<NotificationId[]> =>
+      findIds({ ...ofUser(projectId, key), at: { $gte: from, $lt: to } }, { hint: indexName(indexes.byUser) }),
 
-    /** Notifications to a user whose sending began between two times. */
-    ofUser: async (projectId: ProjectId, key: string, from: Date, to: Date): Promise<NotificationId[]> => {
-      const found = await notices
-        .find(
-          { projectId, userKeys: { $exists: true, $eq: key }, at: { $gte: from, $lt: to } },
-          { hint: indexName(byUser), projection: { _id: 1 } },
-        )
-        .toArray();
-      return found.map(({ _id }) => _id);
-    },
+    /** Removes a batch of facts of notifications that were accepted before `before`. */
+    removeOld: (before: Date): Promise<RemovedBatch> =>
+      removeOldest(collection, { _id: { $lt: firstNotificationId(before) } }, { hint: "_id_", sort: { _id: 1 } }),
 
-    /** Forgets that notifications from before `at` were to a user. */
+    /** Removes a user's key from the facts of notifications up to `at`. */
     eraseUser: async (projectId: ProjectId, key: string, at: Date): Promise<void> => {
-      const found = await notices
-        .find(
-          { projectId, userKeys: { $exists: true, $eq: key } },
-          { hint: indexName(byUser), projection: { _id: 1 }, batchSize: deletionPage },
-        )
-        .toArray();
-      const ids = found.map(({ _id }) => _id).filter((id) => idTime(id) <= at);
-      for (let from = 0; from < ids.length; from += deletionPage)
-        await notices.updateMany(
-          { projectId, _id: { $in: ids.slice(from, from + deletionPage) } },
+      const found = await findIds(ofUser(projectId, key), {
+        hint: indexName(indexes.byUser),
+        batchSize: retentionBatch,
+      });
+      const ids = found.filter((id) => idTime(id) <= at);
+      for (let from = 0; from < ids.length; from += retentionBatch)
+        await collection.updateMany(
+          { projectId, _id: { $in: ids.slice(from, from + retentionBatch) } },
           { $pull: { userKeys: key } },
         );
     },
 
-    /** Removes notices of a project, a page at a time. False when none is left. */
-    removePage: async (projectId: ProjectId): Promise<boolean> => {
-      const page = await notices
-        .find({ projectId }, { hint: indexName(byTopic), projection: { _id: 1 } })
-        .limit(deletionPage)
-        .toArray();
-      if (page.length === 0) return false;
-      await notices.deleteMany({ projectId, _id: { $in: page.map(({ _id }) => _id) } });
-      return true;
-    },
+    /** Removes a page of a project's facts. False when none is left. */
+    removePage: async (projectId: ProjectId): Promise<boolean> =>
+      (await removeFirst(collection, { projectId }, byIndex(indexes.byTopic))).length > 0,
   });
 };
 
-export type NoticeStore = ReturnType<typeof createNoticeStore>;
+export type NotificationFactsStore = ReturnType<typeof createNotificationFactsStore>;

@@ -1,112 +1,85 @@
 import type { DeviceId, NotificationId, ProjectId } from "@herald/contracts";
 import {
+  byIndex,
   ensureIndexes,
   guardStore,
   type IndexSpec,
-  indexName,
   insertMissing,
   type RemovedBatch,
   removeByProject,
+  removeFirst,
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
 import { type Open, openId, type ReportedOpen } from "../domain/open.ts";
 
 /** An open as it is stored. `emitted` is there, and false, until the bus has its event. */
-type OpenDocument = Open & {
-  /** `<notification>/<device>`: the id that makes an open count once. */
+type OpenDocument = ReportedOpen & {
+  /** `<notification>/<device>`: makes an open count once. */
   readonly _id: string;
-  readonly emitted?: false;
-  /** The report that stored it; absent on what older versions stored. */
-  readonly report?: string;
+  readonly published?: false;
 };
 
-const byTime = { fields: { projectId: 1, openedAt: 1 }, purpose: "statistics" } as const satisfies IndexSpec;
-const notEmitted = {
-  fields: { emitted: 1, openedAt: 1 },
-  purpose: "sweep",
-  partial: { emitted: false },
-} as const satisfies IndexSpec;
+const indexes = {
+  byTime: { fields: { projectId: 1, openedAt: 1 }, purpose: "statistics" },
+  unpublished: { fields: { published: 1, openedAt: 1 }, purpose: "sweep", partial: { published: false } },
+} as const satisfies Record<string, IndexSpec>;
 
-/** The character after `/`: the ids of one notification's opens lie between the two. */
-const afterSlash = "0";
-
-/** A page of a deletion: small enough to let other writes through between two. */
-const deletionPage = 2_000;
-
-/** Stores opens, each once. Dates in, dates out; every function throws `database-unavailable` when the database is. */
+/** Every function throws `database-unavailable` when the database is. */
 export const createOpenStore = (db: Db) => {
   const opens: Collection<OpenDocument> = db.collection("opens");
   return guardStore({
-    ensureIndexes: () => ensureIndexes(opens, [byTime, notEmitted]),
+    ensureIndexes: () => ensureIndexes(opens, Object.values(indexes)),
 
-    /**
-     * Stores opens; one that is there already stays as it is. Gives those that these reports added, now or before a crash, and
-     * those whose event the bus may not have yet.
-     */
-    record: async (batch: readonly ReportedOpen[]): Promise<{ added: ReportedOpen[]; toEmit: Open[] }> => {
-      const documents = batch.map((open) => ({ ...open, _id: openId(open), emitted: false as const }));
-      if (await insertMissing(opens, documents)) return { added: [...batch], toEmit: [...batch] };
+    /** Stores opens that are not there yet. Resolves to those that these reports added, now or before a crash, and those without a published event. */
+    record: async (batch: readonly ReportedOpen[]): Promise<{ added: ReportedOpen[]; toPublish: Open[] }> => {
+      const documents = batch.map((open) => ({ ...open, _id: openId(open), published: false as const }));
+      if (await insertMissing(opens, documents)) return { added: [...batch], toPublish: [...batch] };
       const projectIds = [...new Set(batch.map(({ projectId }) => projectId))];
       const ids = documents.map(({ _id }) => _id);
-      // In one answer: in several, a row that is marked as emitted meanwhile can be in two of them, and would count twice.
+      // In one batch: a row that is marked between two batches could be in both and count twice.
       const rows = await opens
         .find({ projectId: { $in: projectIds }, _id: { $in: ids } }, { hint: "_id_", batchSize: ids.length + 1 })
         .toArray();
       const reports = new Set(batch.map(({ report }) => report));
       return {
-        added: rows.flatMap((row) =>
-          row.report !== undefined && reports.has(row.report) ? [{ ...row, report: row.report }] : [],
-        ),
-        toEmit: rows.filter(({ emitted }) => emitted === false),
+        added: rows.filter(({ report }) => reports.has(report)),
+        toPublish: rows.filter(({ published }) => published === false),
       };
     },
 
-    /** The bus has their events. */
-    markEmitted: async (emitted: readonly Open[]): Promise<void> => {
-      const projectIds = [...new Set(emitted.map(({ projectId }) => projectId))];
+    markPublished: async (published: readonly Open[]): Promise<void> => {
+      const projectIds = [...new Set(published.map(({ projectId }) => projectId))];
       await opens.updateMany(
-        { projectId: { $in: projectIds }, _id: { $in: emitted.map(openId) } },
-        { $unset: { emitted: "" } },
+        { projectId: { $in: projectIds }, _id: { $in: published.map(openId) } },
+        { $unset: { published: "" } },
         { hint: "_id_" },
       );
     },
 
-    /** Opens from before `before` whose event a crash may have kept from the bus, oldest first. */
-    findNotEmitted: (before: Date, limit: number): Promise<Open[]> =>
-      opens
-        .find({ emitted: false, openedAt: { $lt: before } }, { hint: indexName(notEmitted) })
-        .sort({ emitted: 1, openedAt: 1 })
-        .limit(limit)
-        .toArray(),
+    /** Opens from before `before` whose event may not be published, oldest first. */
+    findUnpublished: (before: Date, limit: number): Promise<Open[]> =>
+      opens.find({ published: false, openedAt: { $lt: before } }, { ...byIndex(indexes.unpublished), limit }).toArray(),
 
-    /** How many devices opened a notification, counted up to `most`. */
-    count: (projectId: ProjectId, notificationId: NotificationId, most: number): Promise<number> =>
+    /** How many devices opened a notification, up to `max`. */
+    count: (projectId: ProjectId, notificationId: NotificationId, max: number): Promise<number> =>
       opens.countDocuments(
-        { projectId, _id: { $gte: `${notificationId}/`, $lt: `${notificationId}${afterSlash}` } },
-        { hint: "_id_", limit: most },
+        // `0` is the character after `/`.
+        { projectId, _id: { $gte: `${notificationId}/`, $lt: `${notificationId}0` } },
+        { hint: "_id_", limit: max },
       ),
 
-    /** The next opens of all projects behind `after`, in the order of their ids: for a rebuild. */
-    scan: (after: string, limit: number): Promise<(Open & { readonly _id: string; readonly report?: string })[]> =>
-      opens
-        .find({ _id: { $gt: after } }, { hint: "_id_" })
-        .sort({ _id: 1 })
-        .limit(limit)
-        .toArray(),
+    /** The next opens of all projects, by id. */
+    pageAfter: (after: string, limit: number): Promise<OpenDocument[]> =>
+      opens.find({ _id: { $gt: after } }, { hint: "_id_", sort: { _id: 1 }, limit }).toArray(),
 
-    /** Removes a batch of opens from before `before`, from the project behind `after` on. */
+    /** Removes a batch of opens from before `before`, starting with the project behind `after`. */
     removeOld: (before: Date, after: string | undefined): Promise<RemovedBatch> =>
       removeByProject(
         opens,
-        {
-          hint: indexName(byTime),
-          sort: byTime.fields,
-          filters: (projectId) => [{ projectId, openedAt: { $lt: before } }],
-        },
+        { ...byIndex(indexes.byTime), filters: (projectId) => [{ projectId, openedAt: { $lt: before } }] },
         after,
       ),
 
-    /** The opens of some devices of one notification. */
     findOfDevices: (
       projectId: ProjectId,
       notificationId: NotificationId,
@@ -119,16 +92,9 @@ export const createOpenStore = (db: Db) => {
         )
         .toArray(),
 
-    /** Removes opens of a project, a page at a time. False when none is left. */
-    removePage: async (projectId: ProjectId): Promise<boolean> => {
-      const page = await opens
-        .find({ projectId }, { hint: indexName(byTime), projection: { _id: 1 } })
-        .limit(deletionPage)
-        .toArray();
-      if (page.length === 0) return false;
-      await opens.deleteMany({ projectId, _id: { $in: page.map(({ _id }) => _id) } });
-      return true;
-    },
+    /** Removes a page of a project's opens. False when none is left. */
+    removePage: async (projectId: ProjectId): Promise<boolean> =>
+      (await removeFirst(opens, { projectId }, byIndex(indexes.byTime))).length > 0,
   });
 };
 

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { ProjectId } from "@herald/contracts";
 import {
+  byIndex,
   ensureIndexes,
   guardStore,
   type IndexSpec,
@@ -8,245 +9,208 @@ import {
   insertNew,
   type RemovedBatch,
   removeFirst,
-  retentionBatch,
+  removeOldest,
   upsertOnce,
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
-import type { Contribution } from "../domain/stats-delta.ts";
+import type { StatsDelta } from "../domain/stats-delta.ts";
 
-/**
- * Contributions of one project that came together, as they are stored: none of them counts unless all do. `folded` is there, and false,
- * until they are in the rollups.
- */
-type ContributionDocument = Pick<Contribution, "projectId" | "kind" | "parts"> & {
-  /** `<project>/<random>`, so that a project's lie together. */
+/** Deltas of one project that were stored together: either all of them count or none. `aggregated` is false until they are in the rollups, then absent. */
+type StatsDeltaDocument = Pick<StatsDelta, "projectId" | "kind" | "increments"> & {
+  /** `<project>/<random>`, so that a project's documents are adjacent. */
   readonly _id: string;
-  /** The ids of its contributions: no two documents have one in common. Older versions stored each alone, under `<project>/<id>`. */
-  readonly keys?: readonly string[];
-  /** How many parts it has; absent on what older versions stored, which is one. */
-  readonly size?: number;
-  readonly folded?: false;
-  /** When the last of what it counts happened; absent on what older versions stored. */
-  readonly at?: Date;
+  /** The ids of its deltas, unique within the project. */
+  readonly keys: readonly string[];
+  /** How many increments it has. */
+  readonly size: number;
+  readonly aggregated?: false;
+  /** Start of the last quarter of an hour that it counts. */
+  readonly at: Date;
 };
 
-/** What a fold adds to the rollups. */
-type Folding = Pick<Contribution, "projectId" | "parts">;
+type StoredDeltas = Pick<StatsDelta, "projectId" | "increments">;
 
 /**
- * The one fold that may be under way. Its contributions are added to each rollup at most once, because a rollup remembers the number of
- * the last fold it took, and number n + 1 begins only when n is in every rollup.
+ * The only run that may be in progress. A rollup stores the number of the last run it took, and run n + 1 begins only when n is in every
+ * rollup, so each delta is added to each rollup at most once.
  */
-type FoldDocument = {
+type RunDocument = {
   readonly _id: "head";
   readonly number: number;
   readonly done: boolean;
-  readonly contributions: readonly string[];
-  /** Who folds, and since when: others leave it alone for a while. */
+  /** Ids of documents. */
+  readonly deltas: readonly string[];
+  /** Which process runs it, and since when: others leave it alone for a while. */
   readonly by: string;
   readonly at: Date;
 };
-export type Fold = Omit<FoldDocument, "_id">;
+export type AggregationRun = Omit<RunDocument, "_id">;
 
-const notFolded = {
-  fields: { folded: 1 },
-  purpose: "fold",
-  partial: { folded: false },
-} as const satisfies IndexSpec;
+const indexes = {
+  notAggregated: { fields: { aggregated: 1 }, purpose: "aggregate", partial: { aggregated: false } },
+  /** Makes a delta count once. Marking a document as aggregated rewrites its index entries, so keys are short. */
+  byKey: { fields: { projectId: 1, keys: 1 }, purpose: "unique", unique: true },
+  byTime: { fields: { at: 1 }, purpose: "retention" },
+} as const satisfies Record<string, IndexSpec>;
 
-/** What makes a contribution count once. Marking a document as folded writes all of its entries again, so they are short. */
-const byKey = {
-  fields: { projectId: 1, keys: 1 },
-  purpose: "unique",
-  unique: true,
-  partial: { keys: { $exists: true } },
-} as const satisfies IndexSpec;
-
-const byTime = { fields: { at: 1 }, purpose: "retention" } as const satisfies IndexSpec;
-
-/** A page of a deletion: small enough to let other writes through between two. */
-const deletionPage = 2_000;
-
-/** Tries to store what others store at the same moment: each time somebody's is there afterwards. */
+/** Each try fails only if another process has stored one of the deltas in between. */
 const maxTries = 10;
 
-/** Parts of documents that this process stored and nobody may have folded yet: one or two megabytes. Others are read. */
-const maxRemembered = 4_000;
+/** Increments that this process stored and that are not aggregated yet: one or two megabytes. Others are read from the database. */
+const maxCachedIncrements = 4_000;
 
-const lastSlot = ({ parts }: Contribution): Date => new Date(Math.max(0, ...parts.map(({ slot }) => slot.getTime())));
+const lastSlotOf = ({ increments }: StatsDelta): Date =>
+  new Date(Math.max(0, ...increments.map(({ slot }) => slot.getTime())));
 
-const fullKey = ({ projectId, _id }: Pick<Contribution, "projectId" | "_id">): string => `${projectId}/${_id}`;
+const fullKey = ({ projectId, _id }: Pick<StatsDelta, "projectId" | "_id">): string => `${projectId}/${_id}`;
+const fullKeysOf = ({ projectId, keys }: Pick<StatsDeltaDocument, "projectId" | "keys">): string[] =>
+  keys.map((_id) => fullKey({ projectId, _id }));
 
-/**
- * Puts contributions into documents: together what is of one project, kind and last quarter of an hour, so that retention and a rebuild
- * take or leave all of a document.
- */
-const documentsOf = (contributions: Iterable<Contribution>): Required<ContributionDocument>[] => {
-  const groups = Map.groupBy(contributions, (one) => `${one.projectId}/${one.kind}/${lastSlot(one).getTime()}`);
+/** One document for the deltas of one project, kind and last quarter of an hour, so that retention and a rebuild keep or remove whole documents. */
+const documentsOf = (deltas: Iterable<StatsDelta>): StatsDeltaDocument[] => {
+  const groups = Map.groupBy(deltas, (one) => `${one.projectId}/${one.kind}/${lastSlotOf(one).getTime()}`);
   return [...groups.values()].flatMap((group) => {
     const [one] = group;
     if (one === undefined) return [];
     const { projectId, kind } = one;
     const keys = group.map(({ _id }) => _id);
-    const parts = group.flatMap((each) => each.parts);
+    const increments = group.flatMap((each) => each.increments);
     const _id = `${projectId}/${randomUUID()}`;
-    return [{ _id, projectId, kind, keys, size: parts.length, parts, at: lastSlot(one), folded: false }];
+    return [
+      { _id, projectId, kind, keys, size: increments.length, increments, at: lastSlotOf(one), aggregated: false },
+    ];
   });
 };
 
-/** What messages added to the statistics, each once. Every function throws `database-unavailable` when the database is. */
-export const createContributionStore = (db: Db) => {
-  const contributions: Collection<ContributionDocument> = db.collection("contributions");
-  const folds: Collection<FoldDocument> = db.collection("folds");
-  const remembered = new Map<string, Folding>();
-  let parts = 0;
-  const forget = (ids: Iterable<string>) => {
+/** Stores what each message adds to the statistics, once. Every function throws `database-unavailable` when the database is. */
+export const createStatsDeltaStore = (db: Db) => {
+  const deltas: Collection<StatsDeltaDocument> = db.collection("statsDeltas");
+  const runs: Collection<RunDocument> = db.collection("aggregationRuns");
+  const cached = new Map<string, StoredDeltas>();
+  let increments = 0;
+  const uncache = (ids: Iterable<string>) => {
     for (const id of ids) {
-      parts -= remembered.get(id)?.parts.length ?? 0;
-      remembered.delete(id);
+      increments -= cached.get(id)?.increments.length ?? 0;
+      cached.delete(id);
     }
   };
-  const remember = (documents: readonly ContributionDocument[]) => {
-    for (const { _id, projectId, parts: own } of documents) {
-      remembered.set(_id, { projectId, parts: own });
-      parts += own.length;
+  const cache = (documents: readonly StatsDeltaDocument[]) => {
+    for (const { _id, projectId, increments: own } of documents) {
+      cached.set(_id, { projectId, increments: own });
+      increments += own.length;
     }
-    for (const id of remembered.keys()) {
-      if (parts <= maxRemembered) return;
-      forget([id]);
+    for (const id of cached.keys()) {
+      if (increments <= maxCachedIncrements) return;
+      uncache([id]);
     }
   };
 
-  /** The full keys of contributions that are stored, among them those of `keys`. */
+  /** The full keys of all documents that contain one of `keys`. */
   const storedKeys = async (projectIds: readonly ProjectId[], keys: readonly string[]): Promise<Set<string>> => {
-    const found = await contributions
+    const found = await deltas
       .find(
-        { projectId: { $in: [...projectIds] }, keys: { $exists: true, $in: [...keys] } },
-        { hint: indexName(byKey), projection: { projectId: 1, keys: 1 } },
+        { projectId: { $in: [...projectIds] }, keys: { $in: [...keys] } },
+        { hint: indexName(indexes.byKey), projection: { projectId: 1, keys: 1 } },
       )
       .toArray();
-    return new Set(found.flatMap(({ projectId, keys = [] }) => keys.map((_id) => fullKey({ projectId, _id }))));
+    return new Set(found.flatMap(fullKeysOf));
   };
 
   return guardStore({
-    ensureIndexes: () => ensureIndexes(contributions, [byKey, notFolded, byTime]),
+    ensureIndexes: () => ensureIndexes(deltas, Object.values(indexes)),
 
-    /** Stores contributions that are to be counted, each once; those of one project, kind and quarter of an hour in one write. */
-    put: async (batch: readonly Contribution[]): Promise<void> => {
+    /** Stores each delta once; those of one project, kind and quarter of an hour in one write. */
+    put: async (batch: readonly StatsDelta[]): Promise<void> => {
       let left = new Map(batch.map((one) => [fullKey(one), one]));
       for (let tries = 0; left.size > 0; tries++) {
-        if (tries === maxTries) throw new Error("contributions are refused as duplicates of some that are not there");
+        if (tries === maxTries) throw new Error("deltas are refused as duplicates of some that are not there");
         const documents = documentsOf(left.values());
-        const refused = new Set(await insertNew<ContributionDocument>(contributions, documents));
-        remember(documents.filter((document) => !refused.has(document)));
+        const refused = new Set(await insertNew<StatsDeltaDocument>(deltas, documents));
+        cache(documents.filter((document) => !refused.has(document)));
         if (refused.size === 0) return;
-        // Some of a refused document's are stored already, by whom ever; the others go again without them.
-        const of = documents.filter((document) => refused.has(document));
+        // Some deltas of a refused document are stored already: retry with the others.
+        const conflicting = documents.filter((document) => refused.has(document));
         const known = await storedKeys(
-          of.map(({ projectId }) => projectId),
-          of.flatMap(({ keys }) => keys),
+          conflicting.map(({ projectId }) => projectId),
+          conflicting.flatMap(({ keys }) => keys),
         );
-        const again = new Map<string, Contribution>();
-        for (const { projectId, keys } of of)
-          for (const _id of keys) {
-            const key = fullKey({ projectId, _id });
-            const one = left.get(key);
-            if (one !== undefined && !known.has(key)) again.set(key, one);
-          }
-        left = again;
+        const retried = new Set(conflicting.flatMap(fullKeysOf));
+        left = new Map([...left].filter(([key]) => retried.has(key) && !known.has(key)));
       }
     },
 
-    /** Which of the ids within a project were put. */
+    /** Which of the deltas with these ids are stored. */
     known: async (projectId: ProjectId, ids: readonly string[]): Promise<Set<string>> => {
       const keys = await storedKeys([projectId], ids);
-      const alone = ids.map((_id) => fullKey({ projectId, _id })).filter((key) => !keys.has(key));
-      const found = await contributions
-        .find({ projectId, _id: { $in: alone } }, { hint: "_id_", projection: { _id: 1 } })
-        .toArray();
-      for (const { _id } of found) keys.add(_id);
       return new Set(ids.filter((_id) => keys.has(fullKey({ projectId, _id }))));
     },
 
-    /** Documents whose contributions are in no rollup yet, by their ids, and how many parts they have. */
-    findNotFolded: (limit: number): Promise<{ _id: string; size?: number }[]> =>
-      contributions
-        .find({ folded: false }, { hint: indexName(notFolded), projection: { _id: 1, size: 1 } })
-        .limit(limit)
+    /** Documents that are in no rollup yet. */
+    findNotAggregated: (limit: number): Promise<Pick<StatsDeltaDocument, "_id" | "size">[]> =>
+      deltas
+        .find({ aggregated: false }, { hint: indexName(indexes.notAggregated), projection: { _id: 1, size: 1 }, limit })
         .toArray(),
 
-    /** By the ids that {@link findNotFolded} gave; what this process stored is not read again. */
-    get: async (ids: readonly string[]): Promise<Folding[]> => {
-      const own = ids.flatMap((id) => remembered.get(id) ?? []);
-      const others = ids.filter((id) => !remembered.has(id));
+    /** By the ids of documents; those that this process stored come from memory. */
+    get: async (ids: readonly string[]): Promise<StoredDeltas[]> => {
+      const own = ids.flatMap((id) => cached.get(id) ?? []);
+      const others = ids.filter((id) => !cached.has(id));
       if (others.length === 0) return own;
-      // In one answer, since rows that are marked between two can be in both.
-      const found = await contributions
+      // In one batch: a document that is marked between two batches could be in both.
+      const found = await deltas
         .find(
           { _id: { $in: others } },
-          { hint: "_id_", projection: { projectId: 1, parts: 1 }, batchSize: others.length + 1 },
+          { hint: "_id_", projection: { projectId: 1, increments: 1 }, batchSize: others.length + 1 },
         )
         .toArray();
       return [...own, ...found];
     },
 
-    markFolded: async (ids: readonly string[]): Promise<void> => {
-      await contributions.updateMany({ _id: { $in: [...ids] } }, { $unset: { folded: "" } }, { hint: "_id_" });
-      forget(ids);
+    markAggregated: async (ids: readonly string[]): Promise<void> => {
+      await deltas.updateMany({ _id: { $in: [...ids] } }, { $unset: { aggregated: "" } }, { hint: "_id_" });
+      uncache(ids);
     },
 
-    /** The fold that is under way, or was last. */
-    fold: async (): Promise<Fold> => {
-      const found = await folds.findOne({ _id: "head" });
+    /** The run in progress, or the last one. */
+    lastRun: async (): Promise<AggregationRun> => {
+      const found = await runs.findOne({ _id: "head" });
       if (found) return found;
-      const nothing: Fold = { number: 0, done: true, contributions: [], by: "", at: new Date(0) };
-      await upsertOnce(() => folds.updateOne({ _id: "head" }, { $setOnInsert: nothing }, { upsert: true }));
-      return (await folds.findOne({ _id: "head" })) ?? nothing;
+      const nothing: AggregationRun = { number: 0, done: true, deltas: [], by: "", at: new Date(0) };
+      await upsertOnce(() => runs.updateOne({ _id: "head" }, { $setOnInsert: nothing }, { upsert: true }));
+      return (await runs.findOne({ _id: "head" })) ?? nothing;
     },
 
-    /** Begins the fold after `last`. False when somebody else did. */
-    beginFold: async (last: Fold, next: Pick<Fold, "contributions" | "by" | "at">): Promise<boolean> => {
-      const { modifiedCount } = await folds.updateOne(
-        { _id: "head", number: last.number, done: true },
-        { $set: { ...next, number: last.number + 1, done: false } },
-      );
-      return modifiedCount === 1;
+    /** Begins the run after `last`. False when another process did. */
+    beginRun: async (last: AggregationRun, next: Pick<AggregationRun, "deltas" | "by" | "at">): Promise<boolean> => {
+      const update = { $set: { ...next, number: last.number + 1, done: false } };
+      return (await runs.updateOne({ _id: "head", number: last.number, done: true }, update)).modifiedCount === 1;
     },
 
-    /** All rollups have it, and its contributions are marked. */
-    endFold: async (number: number): Promise<void> => {
-      await folds.updateOne({ _id: "head", number }, { $set: { done: true, contributions: [] } });
+    /** Call it when all rollups have the run and its documents are marked. */
+    endRun: async (number: number): Promise<void> => {
+      await runs.updateOne({ _id: "head", number }, { $set: { done: true, deltas: [] } });
     },
 
-    /** Makes deliveries since then count again and those of opens never: for a rebuild, which counts opens from their rows. */
-    startOver: async (since: Date): Promise<void> => {
-      await contributions.deleteMany({ kind: "scan" });
-      await contributions.updateMany({ kind: "opens" }, { $unset: { folded: "" } });
-      await contributions.updateMany(
-        { kind: "deliveries", "parts.slot": { $gte: since } },
-        { $set: { folded: false } },
+    /** For a rebuild: deliveries since then count again, opens do not, because the rebuild counts them from their rows. */
+    reset: async (since: Date): Promise<void> => {
+      await deltas.deleteMany({ kind: "rebuild" });
+      await deltas.updateMany({ kind: "opens" }, { $unset: { aggregated: "" } });
+      await deltas.updateMany(
+        { kind: "deliveries", "increments.slot": { $gte: since } },
+        { $set: { aggregated: false } },
       );
     },
 
-    /** Removes a batch of those that are counted and older. */
-    removeOld: async (before: Date): Promise<RemovedBatch> => {
-      const old = { at: { $lt: before }, folded: { $exists: false } };
-      const { length } = await removeFirst(contributions, old, { hint: indexName(byTime), sort: byTime.fields });
-      return { removed: length, more: length === retentionBatch };
-    },
+    /** Removes a batch of aggregated documents from before `before`. */
+    removeOld: (before: Date): Promise<RemovedBatch> =>
+      removeOldest(deltas, { at: { $lt: before }, aggregated: { $exists: false } }, byIndex(indexes.byTime)),
 
-    /** Removes contributions of a project, a page at a time. False when none is left. */
+    /** Removes a page of a project's documents. False when none is left. */
     removePage: async (projectId: ProjectId): Promise<boolean> => {
       const range = { projectId, _id: { $gte: `${projectId}/`, $lt: `${projectId}0` } };
-      const page = await contributions
-        .find(range, { hint: "_id_", projection: { _id: 1 } })
-        .limit(deletionPage)
-        .toArray();
-      if (page.length === 0) return false;
-      await contributions.deleteMany({ projectId, _id: { $in: page.map(({ _id }) => _id) } });
-      return true;
+      return (await removeFirst(deltas, range, { hint: "_id_", sort: { _id: 1 } })).length > 0;
     },
   });
 };
 
-export type ContributionStore = ReturnType<typeof createContributionStore>;
+export type StatsDeltaStore = ReturnType<typeof createStatsDeltaStore>;

@@ -1,12 +1,12 @@
 import { checkPublicEndpoint, NOT_PUBLIC, publicLookup, type Resolve } from "@herald/kit";
 
-/** What is wrong with a webhook's URL, in words; undefined when it may be called. */
+/** Resolves to what is wrong with a webhook's URL; undefined when it may be called. */
 export type CheckUrl = (url: string) => Promise<string | undefined>;
 
-/** Whoever waits for the answer gives up soon after. A name that does not resolve yet is checked when it is called. */
-const patienceMs = 1_500;
+/** The caller gives up soon after. A name that does not resolve in time is checked when it is called. */
+const lookupTimeoutMs = 1_500;
 
-/** Checks URLs when they are put. Each call checks again where the name leads by then. */
+/** Checks URLs when they are stored. Each request resolves and checks the name again. */
 export const createCheckUrl = ({ anyHost, resolve }: { anyHost: boolean; resolve?: Resolve | undefined }): CheckUrl => {
   const lookup = publicLookup(resolve);
   return async (text) => {
@@ -18,7 +18,7 @@ export const createCheckUrl = ({ anyHost, resolve }: { anyHost: boolean; resolve
     const checked = checkPublicEndpoint(text);
     if (!checked.ok) return checked.problem;
     return new Promise((done) => {
-      const timer = setTimeout(done, patienceMs, undefined);
+      const timer = setTimeout(done, lookupTimeoutMs, undefined);
       lookup(checked.hostname, { all: true }, (error) => {
         clearTimeout(timer);
         done(error?.message === NOT_PUBLIC ? NOT_PUBLIC : undefined);

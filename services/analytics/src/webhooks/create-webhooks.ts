@@ -5,87 +5,72 @@ import { createOutbox } from "@herald/mongo";
 import type { Ground } from "@herald/service";
 import type { AnalyticsConfig } from "../config.ts";
 import { createCheckUrl } from "./check-url.ts";
-import { createMakeWebhookMessages } from "./create-messages.ts";
+import { createCreateMessages } from "./create-messages.ts";
 import { createSendMessage } from "./send-message.ts";
-import { createPost } from "./webhook-client.ts";
-import { answerWebhookMessages } from "./webhook-message-requests.ts";
+import { createWebhookClient } from "./webhook-client.ts";
 import { createWebhookMessageStore } from "./webhook-message-store.ts";
-import { answerWebhooks } from "./webhook-requests.ts";
+import { handleWebhookRequests } from "./webhook-requests.ts";
 import { createWebhookSender } from "./webhook-sender.ts";
 import { createWebhookStore, webhookCollection } from "./webhook-store.ts";
 
-/** A receiver whose network takes longer to say hello is not there. */
 const connectTimeoutMs = 5_000;
-/** Beyond the timeout of a request, for the database to take its outcome. */
+/** After the timeout of a request, for the database to store its outcome. */
 const claimMarginMs = 15_000;
 
-/** What a test chooses. */
+/** What a test may replace. */
 export type WebhookOverrides = {
   readonly now?: () => Date;
-  /** In [0, 1): the jitter of what is tried again. */
+  /** In [0, 1): the jitter of retries. */
   readonly random?: () => number;
-  readonly lookEveryMs?: number;
+  readonly pollIntervalMs?: number;
   readonly resolve?: Resolve;
 };
 
-/** The part of analytics that tells projects of their events over HTTP. */
+/** Posts events to the webhooks of projects. */
 export const createWebhooks = (config: AnalyticsConfig, ground: Ground & WebhookOverrides) => {
-  const { bus, db, log, now = () => new Date(), random = Math.random, lookEveryMs, resolve } = ground;
+  const { bus, db, log, now = () => new Date(), random = Math.random, pollIntervalMs, resolve } = ground;
   const timeoutMs = config.HERALD_ANALYTICS_WEBHOOKS_TIMEOUT;
   const anyHost = config.HERALD_ANALYTICS_WEBHOOKS_ANY_HOST;
 
   const webhooks = createWebhookStore(db, config.HERALD_ANALYTICS_MASTER_KEYS);
   const messages = createWebhookMessageStore(db);
+  const collection = webhookCollection(db);
   const outbox = createOutbox<OutboxEvent>({
-    collections: [{ collection: webhookCollection(db) }],
+    collections: [{ collection }],
     publish: (event) => publishEvent(bus, event),
     log,
   });
-  const post = createPost({ timeoutMs, connectTimeoutMs, anyHost, resolve });
+  const client = createWebhookClient({ timeoutMs, connectTimeoutMs, anyHost, resolve });
   const send = createSendMessage({
     webhooks,
     messages,
-    post,
-    flush: (projectId, _id) => outbox.flush(webhookCollection(db), { _id, projectId }),
+    client,
+    flush: (projectId, _id) => outbox.flush(collection, { _id, projectId }),
     now,
     random,
   });
-  const sender = createWebhookSender({
-    webhooks,
-    messages,
-    send,
-    claimMs: timeoutMs + claimMarginMs,
-    now,
-    log,
-    ...(lookEveryMs === undefined ? {} : { lookEveryMs }),
-  });
+  const claimMs = timeoutMs + claimMarginMs;
+  const sender = createWebhookSender({ webhooks, messages, send, claimMs, now, log, pollIntervalMs });
 
   return {
-    makeMessages: createMakeWebhookMessages(webhooks, messages, sender, now),
-    /** Whose rows go with their project. */
+    createMessages: createCreateMessages(webhooks, messages, sender, now),
     stores: [webhooks, messages],
-    /** Changes what stored messages say. */
     rewrite: messages.rewrite,
-    /** What the database must have before anything begins. Repeatable. */
+    /** Prepares the database. Repeatable. */
     prepare: async () => {
       for (const store of [webhooks, messages]) await store.ensureIndexes();
-      const { moved, missing } = await webhooks.rewrap();
-      if (moved > 0) log.info({ moved }, "webhooks' secrets are under the first master key now");
-      if (missing.length > 0) log.error({ missing }, "webhooks' secrets are under master keys that are not configured");
+      await webhooks.rewrap(log);
     },
     begin: () => {
       const checkUrl = createCheckUrl({ anyHost, resolve });
-      const answering = [
-        ...answerWebhooks(bus, { webhooks, sender, checkUrl, now }),
-        ...answerWebhookMessages(bus, { webhooks, messages, sender, now }),
-      ];
+      const listeners = handleWebhookRequests(bus, { webhooks, messages, sender, checkUrl, now });
       outbox.start();
       sender.start();
-      /** Ends it within the deadline; the consumers have stopped before. */
+      /** Call it when the consumers have stopped. */
       return async (deadlineMs: number) => {
-        await Promise.all(answering.map((each) => each.stop()));
+        await Promise.all(listeners.map((each) => each.stop()));
         await sender.stop(deadlineMs);
-        post.close();
+        client.close();
         await outbox.stop();
       };
     },

@@ -1,6 +1,6 @@
 import { type ProjectId, userKey } from "@herald/contracts";
 
-/** The JSON of an event without a user: each text that is the user's id becomes null. The same text when there is none. */
+/** Replaces each string that is the user's id by null; returns the same text when there is none. */
 export const erasePayload = (payload: string, projectId: ProjectId, key: string): string => {
   let found = false;
   const erased: unknown = JSON.parse(payload, (_, value: unknown) => {

@@ -1,39 +1,35 @@
 import type { ProjectId, WebhookId } from "@herald/contracts";
 import { retryAfterMs } from "@herald/kit";
-import type { Post } from "./webhook-client.ts";
-import type { AttemptDocument, WebhookMessageDocument } from "./webhook-message-document.ts";
-import type { WebhookMessageStore } from "./webhook-message-store.ts";
-import { judgePost, type PostResult } from "./webhook-outcome.ts";
-import { longestFailureMs, nextWebhookAttempt } from "./webhook-schedule.ts";
+import type { WebhookClient } from "./webhook-client.ts";
+import type { AttemptDocument, WebhookMessageDocument, WebhookMessageStore } from "./webhook-message-store.ts";
+import { outcomeOf, type WebhookResponse } from "./webhook-outcome.ts";
+import { maxFailureMs, nextWebhookAttempt } from "./webhook-schedule.ts";
 import { webhookSignature } from "./webhook-signature.ts";
 import type { WebhookDocument, WebhookStore } from "./webhook-store.ts";
 
-/** Sends a claimed message once, and notes what came of it. Rejects, with nothing noted, when `signal` is aborted. */
+/** Sends a claimed message once and stores the outcome. Rejects, and stores nothing, when `signal` is aborted. */
 export type SendMessage = (
   webhook: WebhookDocument,
   message: WebhookMessageDocument,
   signal: AbortSignal,
 ) => Promise<void>;
 
-type Needs = {
+type Deps = {
   readonly webhooks: WebhookStore;
   readonly messages: WebhookMessageStore;
-  readonly post: Post;
-  /** Publishes what is in a webhook's outbox. */
+  readonly client: WebhookClient;
+  /** Publishes the outbox of a webhook. */
   readonly flush: (projectId: ProjectId, id: WebhookId) => Promise<void>;
   readonly now: () => Date;
   readonly random: () => number;
 };
 
-const userAgent = "Herald-Webhooks/1";
-
-export const createSendMessage = ({ webhooks, messages, post, flush, now, random }: Needs): SendMessage => {
-  const headersFor = async (webhook: WebhookDocument, { _id: id, payload: body }: WebhookMessageDocument, at: Date) => {
+export const createSendMessage = ({ webhooks, messages, client, flush, now, random }: Deps): SendMessage => {
+  const headersFor = (secrets: readonly string[], id: string, body: string, at: Date) => {
     const timestamp = Math.floor(at.getTime() / 1_000);
-    const secrets = await webhooks.secretsAt(webhook, at);
     return {
       "content-type": "application/json",
-      "user-agent": userAgent,
+      "user-agent": "Herald-Webhooks/1",
       "webhook-id": id,
       "webhook-timestamp": String(timestamp),
       "webhook-signature": webhookSignature(secrets, { id, timestamp, body }),
@@ -44,51 +40,52 @@ export const createSendMessage = ({ webhooks, messages, post, flush, now, random
     if (await webhooks.disable(webhook, why, now())) await flush(webhook.projectId, webhook._id);
   };
 
-  const noteFailure = async (webhook: WebhookDocument, at: Date) => {
+  const recordFailure = async (webhook: WebhookDocument, at: Date) => {
     const { _id, projectId, failingSince } = webhook;
-    if (failingSince === undefined) await webhooks.failing(projectId, _id, at);
-    else if (at.getTime() - failingSince.getTime() >= longestFailureMs)
+    if (failingSince === undefined) await webhooks.recordFailure(projectId, _id, at);
+    else if (at.getTime() - failingSince.getTime() >= maxFailureMs)
       await disable(webhook, { reason: "failing", since: failingSince });
   };
 
-  const note = async (
+  const storeOutcome = async (
     webhook: WebhookDocument,
     message: WebhookMessageDocument,
-    result: PostResult,
+    response: WebhookResponse,
     timing: Pick<AttemptDocument, "at" | "durationMs">,
   ) => {
-    const verdict = judgePost(result);
+    const outcome = outcomeOf(response);
+    const answer = response.kind === "answered" ? response : undefined;
     const attempt: AttemptDocument = {
       ...timing,
-      ...(result.kind === "answered" ? { status: result.status } : {}),
-      ...(result.kind === "answered" && result.body !== "" ? { response: result.body } : {}),
-      ...(verdict.kind === "delivered" ? {} : { error: verdict.error }),
+      ...(answer && { status: answer.status }),
+      ...(answer?.body && { response: answer.body }),
+      ...(outcome.kind !== "delivered" && { error: outcome.error }),
     };
-    if (verdict.kind === "delivered") {
-      await messages.delivered(message, attempt);
-      if (webhook.failingSince !== undefined) await webhooks.succeeded(webhook.projectId, webhook._id);
+    if (outcome.kind === "delivered") {
+      await messages.markDelivered(message, attempt);
+      if (webhook.failingSince !== undefined) await webhooks.recordSuccess(webhook.projectId, webhook._id);
       return;
     }
-    const again = verdict.kind === "failed" && message.once === undefined;
-    const next = again
-      ? nextWebhookAttempt({
-          attempts: message.round + 1,
-          now: now(),
-          retryAfterMs: result.kind === "answered" ? retryAfterMs(result.retryAfter, now()) : undefined,
-          random: random(),
-        })
-      : undefined;
-    await messages.notDelivered(message, attempt, verdict.error, next);
-    if (verdict.kind === "gone") await disable(webhook, { reason: "gone", url: webhook.url });
-    // A test that fails says nothing about the days before.
-    else if (message.once === undefined) await noteFailure(webhook, timing.at);
+    const next =
+      outcome.kind === "failed" && !message.isTest
+        ? nextWebhookAttempt({
+            attempts: message.scheduleAttempts + 1,
+            now: now(),
+            retryAfterMs: answer && retryAfterMs(answer.retryAfter, now()),
+            random: random(),
+          })
+        : undefined;
+    await messages.markFailed(message, attempt, outcome.error, next);
+    if (outcome.kind === "gone") await disable(webhook, { reason: "gone", url: webhook.url });
+    else if (!message.isTest) await recordFailure(webhook, timing.at);
   };
 
   return async (webhook, message, signal) => {
+    const { _id: id, payload } = message;
     const at = now();
-    const headers = await headersFor(webhook, message, at);
+    const headers = headersFor(await webhooks.secretsAt(webhook, at), id, payload, at);
     const begun = performance.now();
-    const result = await post.send(webhook.url, headers, message.payload, signal);
-    await note(webhook, message, result, { at, durationMs: Math.round(performance.now() - begun) });
+    const response = await client.post(webhook.url, headers, payload, signal);
+    await storeOutcome(webhook, message, response, { at, durationMs: Math.round(performance.now() - begun) });
   };
 };

@@ -1,26 +1,19 @@
 import type { Webhook, WebhookMessage, WebhookMessageDetail } from "@herald/contracts";
-import type { WebhookMessageDocument } from "./webhook-message-document.ts";
+import type { WebhookMessageDocument } from "./webhook-message-store.ts";
 import type { WebhookDocument } from "./webhook-store.ts";
 
-const optional = <Key extends string, Value>(key: Key, value: Value | undefined): { [K in Key]?: Value } =>
-  (value === undefined ? {} : { [key]: value }) as { [K in Key]?: Value };
-
-/** A webhook as the interface shows it: never its secrets. */
+/** Never contains the secrets. */
 export const webhookView = (webhook: WebhookDocument, now: Date): Webhook => {
-  const { disabled, previousUntil } = webhook;
+  const { description, disabled, failingSince, previousUntil } = webhook;
   return {
     id: webhook._id,
     url: webhook.url,
     events: webhook.events === null ? null : [...webhook.events],
-    ...optional("description", webhook.description),
+    ...(description !== undefined && { description }),
     enabled: disabled === undefined,
-    ...optional("disabled_reason", disabled?.reason),
-    ...optional("disabled_at", disabled?.at.toISOString()),
-    ...optional("failing_since", webhook.failingSince?.toISOString()),
-    ...optional(
-      "previous_secret_until",
-      previousUntil !== undefined && previousUntil > now ? previousUntil.toISOString() : undefined,
-    ),
+    ...(disabled && { disabled_reason: disabled.reason, disabled_at: disabled.at.toISOString() }),
+    ...(failingSince && { failing_since: failingSince.toISOString() }),
+    ...(previousUntil && previousUntil > now && { previous_secret_until: previousUntil.toISOString() }),
     created_at: webhook.createdAt.toISOString(),
     updated_at: webhook.updatedAt.toISOString(),
   };
@@ -33,18 +26,16 @@ export const messageView = (message: Omit<WebhookMessageDocument, "payload" | "a
   timestamp: message.at.toISOString(),
   status: message.state,
   attempt_count: message.attemptCount,
-  ...optional("last_error", message.error),
-  ...optional("next_attempt_at", message.state === "waiting" ? message.dueAt?.toISOString() : undefined),
+  ...(message.error !== undefined && { last_error: message.error }),
+  ...(message.state === "waiting" && message.dueAt && { next_attempt_at: message.dueAt.toISOString() }),
 });
 
 export const messageDetailView = (message: WebhookMessageDocument): WebhookMessageDetail => ({
   ...messageView(message),
   payload: JSON.parse(message.payload),
-  attempts: message.attempts.map(({ at, durationMs, status, error, response }) => ({
+  attempts: message.attempts.map(({ at, durationMs, ...rest }) => ({
     at: at.toISOString(),
     duration_ms: durationMs,
-    ...optional("status", status),
-    ...optional("error", error),
-    ...optional("response", response),
+    ...rest,
   })),
 });

@@ -1,106 +1,106 @@
 import * as http from "node:http";
 import * as https from "node:https";
 import { checkPublicEndpoint, failureWords, publicLookup, type Resolve } from "@herald/kit";
-import type { PostResult } from "./webhook-outcome.ts";
+import type { WebhookResponse } from "./webhook-outcome.ts";
 
-export type Post = {
-  /** Posts a body once. Never rejects for what the receiver or the network did; rejects when `signal` is aborted. */
-  send(url: string, headers: Readonly<Record<string, string>>, body: string, signal: AbortSignal): Promise<PostResult>;
-  close(): void;
-};
+type Headers = Readonly<Record<string, string>>;
 
-export type PostOptions = {
-  /** For the whole of it, from the look-up to the answer's headers and body. */
+export type WebhookClient = ReturnType<typeof createWebhookClient>;
+
+type Options = {
+  /** From the DNS lookup to the end of the response. */
   readonly timeoutMs: number;
-  /** Until the connection stands. */
   readonly connectTimeoutMs: number;
-  /** The operator lets webhooks be anywhere, inside too, and without TLS. */
+  /** The operator allows private addresses, any port, and HTTP. */
   readonly anyHost: boolean;
   /** Default: the system's resolver. */
   readonly resolve?: Resolve | undefined;
 };
 
-/** What is kept of an answer: enough to read what went wrong. */
-const keptBytes = 1_024;
-/** What is read of it, so that the connection can be used again. Past that it is cut. */
-const readBytes = 65_536;
-/** Receivers close idle connections after as little as five seconds; a post into one that is closing is made again. */
+/** Bytes of a response that are stored: enough for its error message. */
+const storedBytes = 1_024;
+/** Bytes that are read, so that the connection can be used again. A longer response closes it. */
+const maxReadBytes = 65_536;
+/** Receivers close idle connections after as little as five seconds. */
 const idleMs = 4_000;
 
-/** As text that any database and terminal takes. */
-const cut = (chunks: readonly Buffer[]): string =>
+/** The beginning of a response, as text that any database and terminal accepts. */
+const textOf = (chunks: readonly Buffer[]): string =>
   Buffer.concat(chunks)
-    .subarray(0, keptBytes)
+    .subarray(0, storedBytes)
     .toString()
     .replaceAll(/[\p{Cc}\p{Cs}]+/gu, " ")
     .trim();
 
-/** Posts to URLs that strangers gave: no redirects, bounded in time and bytes, and never to an address inside. */
-export const createPost = ({ timeoutMs, connectTimeoutMs, anyHost, resolve }: PostOptions): Post => {
+/**
+ * Posts to URLs that projects chose: no redirects, bounded in time and bytes, and never to a private address. Not fetch or undici: neither
+ * says whether a failed request had used an idle connection.
+ */
+export const createWebhookClient = ({ timeoutMs, connectTimeoutMs, anyHost, resolve }: Options) => {
   const guard = anyHost ? {} : { lookup: publicLookup(resolve) };
-  const kept = { keepAlive: true, timeout: idleMs, maxFreeSockets: 64 };
-  const agents = { "http:": new http.Agent(kept), "https:": new https.Agent(kept) };
+  const agentOptions = { keepAlive: true, timeout: idleMs, maxFreeSockets: 64 };
+  const agents = { "http:": new http.Agent(agentOptions), "https:": new https.Agent(agentOptions) };
 
-  const once = (url: URL, headers: Readonly<Record<string, string>>, body: string, signal: AbortSignal) =>
-    new Promise<PostResult & { readonly stale?: boolean }>((resolve, reject) => {
+  /** `stale`: the receiver closed the idle connection when it was used. */
+  const attempt = (url: URL, headers: Headers, body: string, signal: AbortSignal) =>
+    new Promise<WebhookResponse & { readonly stale?: boolean }>((done, reject) => {
       const options = { method: "POST", headers, agent: agents[url.protocol as keyof typeof agents], signal, ...guard };
       const request = (url.protocol === "https:" ? https : http).request(url, options);
-      let answered: { status: number; retryAfter: string | undefined } | undefined;
+      let answer: { status: number; retryAfter: string | undefined } | undefined;
       const chunks: Buffer[] = [];
       let bytes = 0;
 
-      const end = (problem?: string, stale = false) => {
+      const clearTimers = () => {
         clearTimeout(total);
         clearTimeout(connecting);
-        // The status decides: a body that breaks off, or never ends, changes nothing about it.
-        if (answered !== undefined) resolve({ kind: "answered", ...answered, body: cut(chunks) });
-        else resolve({ kind: "unanswered", problem: problem ?? "the connection ended without an answer", stale });
       };
-      const give = (problem: string) => {
+      const end = (problem = "the connection ended without an answer", stale = false) => {
+        clearTimers();
+        // A response counts by its status, even if its body is incomplete.
+        done(answer ? { kind: "answered", ...answer, body: textOf(chunks) } : { kind: "unanswered", problem, stale });
+      };
+      const abort = (problem?: string) => {
         end(problem);
         request.destroy();
       };
-      const total = setTimeout(() => give(`no answer within ${timeoutMs / 1_000} s`), timeoutMs);
-      const connecting = setTimeout(() => give(`no connection within ${connectTimeoutMs / 1_000} s`), connectTimeoutMs);
+      const total = setTimeout(() => abort(`no answer within ${timeoutMs / 1_000} s`), timeoutMs);
+      const connecting = setTimeout(
+        () => abort(`no connection within ${connectTimeoutMs / 1_000} s`),
+        connectTimeoutMs,
+      );
 
       request.on("socket", (socket) => {
-        const connected = () => clearTimeout(connecting);
-        if (request.reusedSocket) connected();
-        else socket.once(url.protocol === "https:" ? "secureConnect" : "connect", connected);
+        if (request.reusedSocket) clearTimeout(connecting);
+        else socket.once(url.protocol === "https:" ? "secureConnect" : "connect", () => clearTimeout(connecting));
       });
       request.on("response", (response) => {
-        answered = { status: response.statusCode ?? 0, retryAfter: response.headers["retry-after"] };
+        answer = { status: response.statusCode ?? 0, retryAfter: response.headers["retry-after"] };
         response.on("data", (chunk: Buffer) => {
-          if (bytes < keptBytes) chunks.push(chunk.subarray(0, keptBytes - bytes));
+          if (bytes < storedBytes) chunks.push(chunk.subarray(0, storedBytes - bytes));
           bytes += chunk.length;
-          if (bytes > readBytes) give("");
+          if (bytes > maxReadBytes) abort();
         });
-        response.on("end", () => end());
-        response.on("error", () => end());
-        response.on("close", () => end());
+        for (const event of ["end", "error", "close"]) response.on(event, () => end());
       });
       request.on("error", (error: NodeJS.ErrnoException) => {
-        if (signal.aborted) {
-          clearTimeout(total);
-          clearTimeout(connecting);
-          reject(error);
-          return;
-        }
-        end(failureWords(error), request.reusedSocket && error.code === "ECONNRESET");
+        if (!signal.aborted) return end(failureWords(error), request.reusedSocket && error.code === "ECONNRESET");
+        clearTimers();
+        reject(error);
       });
       request.end(body);
     });
 
   return {
-    async send(url, headers, body, signal) {
+    /** Rejects only when `signal` is aborted; failures of receiver and network are part of the response. */
+    async post(url: string, headers: Headers, body: string, signal: AbortSignal): Promise<WebhookResponse> {
       signal.throwIfAborted();
-      // Stored while the operator let webhooks be anywhere, perhaps; and an address is never looked up.
+      // The URL may have been stored while any host was allowed; and a literal address needs no lookup.
       const checked = anyHost ? undefined : checkPublicEndpoint(url);
       if (checked?.ok === false) return { kind: "unanswered", problem: checked.problem };
       const all = { ...headers, "content-length": String(Buffer.byteLength(body)) };
-      const result = await once(new URL(url), all, body, signal);
-      // It closed the idle connection in the moment in which it was used: on a fresh one it may well answer.
-      return result.kind === "unanswered" && result.stale === true ? once(new URL(url), all, body, signal) : result;
+      const response = await attempt(new URL(url), all, body, signal);
+      const stale = response.kind === "unanswered" && response.stale === true;
+      return stale ? attempt(new URL(url), all, body, signal) : response;
     },
     close() {
       for (const agent of Object.values(agents)) agent.destroy();

@@ -8,6 +8,7 @@ import {
   type WebhookMessageStatus,
 } from "@herald/contracts";
 import {
+  byIndex,
   createCounts,
   ensureIndexes,
   findPage,
@@ -15,80 +16,119 @@ import {
   type IndexSpec,
   indexName,
   insertMissing,
+  removeFirst,
+  retentionBatch,
   retryConflicts,
 } from "@herald/mongo";
 import type { Collection, Db, UpdateFilter } from "mongodb";
-import type { AttemptDocument, NewMessage, WebhookMessageDocument } from "./webhook-message-document.ts";
 
-const byWebhook = { fields: { projectId: 1, webhookId: 1, _id: 1 }, purpose: "list" } as const satisfies IndexSpec;
-const byState = {
-  fields: { projectId: 1, webhookId: 1, state: 1, _id: 1 },
-  purpose: "list",
-} as const satisfies IndexSpec;
-/** What waits, by webhook: finding the next webhook that has something to send looks at one row of it. */
-const waiting = {
-  fields: { webhookId: 1, dueAt: 1 },
-  purpose: "send",
-  partial: { state: "waiting" },
-} as const satisfies IndexSpec;
-const ending = { fields: { expiresAt: 1 }, purpose: "expire", expireAfterSeconds: 0 } as const satisfies IndexSpec;
+export type AttemptDocument = {
+  readonly at: Date;
+  readonly durationMs: number;
+  readonly status?: number;
+  readonly error?: string;
+  readonly response?: string;
+};
+
+/** One event for one webhook. */
+export type WebhookMessageDocument = {
+  /** Derived from webhook and event, so that storing it again changes nothing. */
+  readonly _id: WebhookMessageId;
+  readonly projectId: ProjectId;
+  readonly webhookId: WebhookId;
+  readonly eventId: string;
+  readonly type: string;
+  /** When the event happened. */
+  readonly at: Date;
+  /** The body as it is posted and signed, to the byte. */
+  readonly payload: string;
+  readonly state: WebhookMessageStatus;
+  /** When it is sent; while claimed, when the claim ends. Only while it is waiting. */
+  readonly dueAt?: Date;
+  /** Which claim is sending it. */
+  readonly claim?: string;
+  /** A ping: one attempt, and its failure does not disable the webhook. */
+  readonly isTest?: true;
+  /** Attempts since the schedule began; resending begins it again. */
+  readonly scheduleAttempts: number;
+  readonly attemptCount: number;
+  /** The latest ones. */
+  readonly attempts: readonly AttemptDocument[];
+  /** Of the last attempt. */
+  readonly error?: string;
+  readonly expiresAt: Date;
+};
+
+type NewMessage = Pick<
+  WebhookMessageDocument,
+  "_id" | "projectId" | "webhookId" | "eventId" | "type" | "at" | "payload" | "isTest"
+>;
+
+const indexes = {
+  byWebhook: { fields: { projectId: 1, webhookId: 1, _id: 1 }, purpose: "list" },
+  byState: { fields: { projectId: 1, webhookId: 1, state: 1, _id: 1 }, purpose: "list" },
+  /** By webhook: finding the next webhook with waiting messages reads one entry. */
+  waiting: { fields: { webhookId: 1, dueAt: 1 }, purpose: "send", partial: { state: "waiting" } },
+  ending: { fields: { expiresAt: 1 }, purpose: "expire", expireAfterSeconds: 0 },
+} as const satisfies Record<string, IndexSpec>;
 
 /** As long as the events themselves are kept. */
-const keepMs = 30 * 86_400_000;
-/** More than a schedule has, so that those of a message sent again by hand are seen beside them. */
-const keptAttempts = 20;
-const deletionPage = 2_000;
+const retentionMs = 30 * 86_400_000;
+/** More than one schedule has, so that attempts before a resend stay visible. */
+const maxStoredAttempts = 20;
 
-/** A claim on one message: it counts only until somebody else has taken the message. */
+/** A claimed message. The claim ends when another process claims it. */
 type Claimed = Pick<WebhookMessageDocument, "_id" | "projectId" | "claim">;
 
-/** Messages to webhooks, each once. Every function throws `database-unavailable` when the database is. */
+/** Every function throws `database-unavailable` when the database is. */
 export const createWebhookMessageStore = (db: Db) => {
   const messages: Collection<WebhookMessageDocument> = db.collection("webhookMessages");
   const counts = createCounts();
   const ofWebhook = (projectId: ProjectId, webhookId: WebhookId) => ({ projectId, webhookId });
 
-  /** Notes an attempt, and what follows from it unless somebody else has the message by now. */
-  const noteAttempt = async (
+  /** Stores an attempt, and its outcome unless the claim was lost. */
+  const recordAttempt = async (
     { _id, projectId, claim }: Claimed,
     attempt: AttemptDocument,
     { $set, $unset }: UpdateFilter<WebhookMessageDocument>,
   ): Promise<void> => {
-    const attempts = { $each: [attempt], $slice: -keptAttempts };
+    const attempts = { $each: [attempt], $slice: -maxStoredAttempts };
     const { matchedCount } = await messages.updateOne(
       { _id, projectId, ...(claim === undefined ? {} : { claim }) },
-      { $push: { attempts }, $inc: { attemptCount: 1, round: 1 }, $set: { ...$set }, $unset: { ...$unset, claim: "" } },
+      {
+        $push: { attempts },
+        $inc: { attemptCount: 1, scheduleAttempts: 1 },
+        $set: { ...$set },
+        $unset: { ...$unset, claim: "" },
+      },
     );
     if (matchedCount === 0)
       await messages.updateOne({ _id, projectId }, { $push: { attempts }, $inc: { attemptCount: 1 } });
   };
 
   return guardStore({
-    ensureIndexes: () => ensureIndexes(messages, [byWebhook, byState, waiting, ending]),
+    ensureIndexes: () => ensureIndexes(messages, Object.values(indexes)),
 
-    /** Stores messages; one that is there already stays as it is. Those with a `failure` are not to be sent. */
+    /** Stores new messages. Those with a `failure` are not sent. */
     put: async (batch: readonly (NewMessage & { readonly failure?: string })[], now: Date): Promise<void> => {
       const documents = batch.map(
         ({ failure, ...message }): WebhookMessageDocument => ({
           ...message,
           ...(failure === undefined ? { state: "waiting", dueAt: now } : { state: "failed", error: failure }),
-          round: 0,
+          scheduleAttempts: 0,
           attemptCount: 0,
           attempts: [],
-          expiresAt: new Date(now.getTime() + keepMs),
+          expiresAt: new Date(now.getTime() + retentionMs),
         }),
       );
       await insertMissing(messages, documents);
     },
 
-    /**
-     * Changes what messages about events from before `at` say, where `change` gives another payload. One that tells of the erasure
-     * itself changes once it has been sent.
-     */
+    /** Replaces the payloads of messages about events up to `at`. A message about an erasure is replaced after it was sent. */
     rewrite: async (projectId: ProjectId, at: Date, change: (payload: string) => string): Promise<void> => {
       const all = messages.find(
         { projectId, at: { $lte: at } },
-        { hint: indexName(byWebhook), projection: { projectId: 1, payload: 1, type: 1, state: 1 } },
+        { hint: indexName(indexes.byWebhook), projection: { projectId: 1, payload: 1, type: 1, state: 1 } },
       );
       for await (const { _id, payload, type, state } of all) {
         if (state === "waiting" && type === UserErasedV1.ceType) continue;
@@ -104,25 +144,28 @@ export const createWebhookMessageStore = (db: Db) => {
       findPage(messages, {
         filter: { ...ofWebhook(projectId, webhookId), ...(state === undefined ? {} : { state }) },
         request,
-        hint: indexName(state === undefined ? byWebhook : byState),
+        hint: indexName(state === undefined ? indexes.byWebhook : indexes.byState),
         projection: { payload: 0, attempts: 0 },
         counts,
       }),
 
-    /** The first webhook behind `after` that has messages waiting, and when the first of them is due. */
+    /** The next webhook after `after` with waiting messages, and when its first one is due. */
     nextWaiting: async (after: string) => {
       const [found] = await messages
         .find(
           { state: "waiting", webhookId: { $gt: after as WebhookId } },
-          { hint: indexName(waiting), projection: { projectId: 1, webhookId: 1, dueAt: 1 } },
+          {
+            hint: indexName(indexes.waiting),
+            projection: { projectId: 1, webhookId: 1, dueAt: 1 },
+            sort: { webhookId: 1, dueAt: 1 },
+            limit: 1,
+          },
         )
-        .sort({ webhookId: 1, dueAt: 1 })
-        .limit(1)
         .toArray();
       return found as Pick<WebhookMessageDocument, "projectId" | "webhookId" | "dueAt"> | undefined;
     },
 
-    /** Takes messages that are due, the longest first: nobody else gets them before `until`. */
+    /** Claims due messages, oldest first, until `until`. */
     claim: async (
       { projectId, webhookId }: Pick<WebhookMessageDocument, "projectId" | "webhookId">,
       { claim, limit, now, until }: { claim: string; limit: number; now: Date; until: Date },
@@ -130,10 +173,8 @@ export const createWebhookMessageStore = (db: Db) => {
       const due = await messages
         .find(
           { state: "waiting", webhookId, dueAt: { $lte: now } },
-          { hint: indexName(waiting), projection: { dueAt: 1 } },
+          { hint: indexName(indexes.waiting), projection: { dueAt: 1 }, sort: { webhookId: 1, dueAt: 1 }, limit },
         )
-        .sort({ webhookId: 1, dueAt: 1 })
-        .limit(limit)
         .toArray();
       if (due.length === 0) return [];
       const writes = due
@@ -148,18 +189,18 @@ export const createWebhookMessageStore = (db: Db) => {
       return messages.find({ _id: { $in: due.map(({ _id }) => _id) }, projectId, claim }, { hint: "_id_" }).toArray();
     },
 
-    /** Gives back what was claimed and not tried. */
+    /** Releases a message that was claimed and not sent. */
     release: async ({ _id, projectId, claim }: Claimed, now: Date): Promise<void> => {
       if (claim === undefined) return;
       await messages.updateOne({ _id, projectId, claim }, { $set: { dueAt: now }, $unset: { claim: "" } });
     },
 
-    delivered: (claimed: Claimed, attempt: AttemptDocument) =>
-      noteAttempt(claimed, attempt, { $set: { state: "delivered" }, $unset: { dueAt: "", error: "" } }),
+    markDelivered: (claimed: Claimed, attempt: AttemptDocument) =>
+      recordAttempt(claimed, attempt, { $set: { state: "delivered" }, $unset: { dueAt: "", error: "" } }),
 
-    /** With `next`, when it is tried again; without, it has failed. */
-    notDelivered: (claimed: Claimed, attempt: AttemptDocument, error: string, next: Date | undefined) =>
-      noteAttempt(
+    /** `next`: when it is retried; without, it has failed for good. */
+    markFailed: (claimed: Claimed, attempt: AttemptDocument, error: string, next: Date | undefined) =>
+      recordAttempt(
         claimed,
         attempt,
         next === undefined
@@ -167,11 +208,13 @@ export const createWebhookMessageStore = (db: Db) => {
           : { $set: { dueAt: next, error } },
       ),
 
-    /** Gives up a page of what waits. False when nothing is left. */
-    giveUpPage: async (projectId: ProjectId, webhookId: WebhookId, error: string): Promise<boolean> => {
+    /** Marks a page of waiting messages as failed. False when none is left. */
+    failPage: async (projectId: ProjectId, webhookId: WebhookId, error: string): Promise<boolean> => {
       const page = await messages
-        .find({ state: "waiting", webhookId }, { hint: indexName(waiting), projection: { _id: 1 } })
-        .limit(deletionPage)
+        .find(
+          { state: "waiting", webhookId },
+          { hint: indexName(indexes.waiting), projection: { _id: 1 }, limit: retentionBatch },
+        )
         .toArray();
       if (page.length === 0) return false;
       await messages.updateMany(
@@ -181,15 +224,15 @@ export const createWebhookMessageStore = (db: Db) => {
       return true;
     },
 
-    /** Makes one message due, on a schedule of its own. Null when there is none. */
-    again: (projectId: ProjectId, webhookId: WebhookId, id: WebhookMessageId, now: Date) =>
+    /** Makes one message due and begins its schedule again. Null when there is none. */
+    resend: (projectId: ProjectId, webhookId: WebhookId, id: WebhookMessageId, now: Date) =>
       messages.findOneAndUpdate(
         { _id: id, projectId, webhookId },
-        { $set: { state: "waiting", dueAt: now, round: 0 }, $unset: { claim: "" } },
+        { $set: { state: "waiting", dueAt: now, scheduleAttempts: 0 }, $unset: { claim: "" } },
         { returnDocument: "after" },
       ),
 
-    /** Makes a page of what failed since a time due, oldest first. Resolves to how many. */
+    /** Makes a page of messages that failed since then due, oldest first. Resolves to how many. */
     recoverPage: async (
       projectId: ProjectId,
       webhookId: WebhookId,
@@ -198,31 +241,21 @@ export const createWebhookMessageStore = (db: Db) => {
       const page = await messages
         .find(
           { ...ofWebhook(projectId, webhookId), state: "failed", _id: { $gte: firstWebhookMessageId(since) } },
-          { hint: indexName(byState), projection: { _id: 1 } },
+          { hint: indexName(indexes.byState), projection: { _id: 1 }, sort: { _id: 1 }, limit },
         )
-        .sort({ _id: 1 })
-        .limit(limit)
         .toArray();
       if (page.length === 0) return 0;
       await messages.updateMany(
         { projectId, _id: { $in: page.map(({ _id }) => _id) }, state: "failed" },
-        { $set: { state: "waiting", dueAt: now, round: 0 } },
+        { $set: { state: "waiting", dueAt: now, scheduleAttempts: 0 } },
       );
       return page.length;
     },
 
-    /** Removes messages of a project, or of one webhook, a page at a time. False when none is left. */
+    /** Removes a page of the messages of a project or of one webhook. False when none is left. */
     removePage: async (projectId: ProjectId, webhookId?: WebhookId): Promise<boolean> => {
-      const page = await messages
-        .find(webhookId === undefined ? { projectId } : ofWebhook(projectId, webhookId), {
-          hint: indexName(byWebhook),
-          projection: { _id: 1 },
-        })
-        .limit(deletionPage)
-        .toArray();
-      if (page.length === 0) return false;
-      await messages.deleteMany({ projectId, _id: { $in: page.map(({ _id }) => _id) } });
-      return true;
+      const filter = webhookId === undefined ? { projectId } : ofWebhook(projectId, webhookId);
+      return (await removeFirst(messages, filter, byIndex(indexes.byWebhook))).length > 0;
     },
   });
 };

@@ -1,12 +1,12 @@
 import { type ProjectId, type WebhookId, webhookMessageId } from "@herald/contracts";
 import { expect, test } from "vitest";
-import { type HeardEvent, hears, messageFor } from "./webhook-message.ts";
+import { isSubscribed, messageFor, type ReceivedEvent } from "./webhook-message.ts";
 
 const at = new Date("2030-01-01T00:00:00.000Z");
 const projectId: ProjectId = "prj_06bq4ghm31tz5d2ns8y7k9w0ac";
 const other: ProjectId = "prj_06bq4ghm31tz5d2ns8y7k9w0ad";
 const webhookId: WebhookId = "whk_06bq4ghm31tz5d2ns8y7k9w0ac";
-const event: HeardEvent = {
+const event: ReceivedEvent = {
   projectId,
   id: "e1",
   type: "io.herald.notification.opened.v1",
@@ -27,11 +27,11 @@ test.each([
   ["not another project's", { ...webhook, projectId: other }, false],
   ["not what was long before it", { ...webhook, createdAt: new Date(at.getTime() + 61_000) }, false],
   ["what was just before it, as clocks differ", { ...webhook, createdAt: new Date(at.getTime() + 30_000) }, true],
-])("it hears %s", (_, listener, expected) => {
-  expect(hears(listener, event)).toBe(expected);
+])("it gets %s", (_, listener, expected) => {
+  expect(isSubscribed(listener, event)).toBe(expected);
 });
 
-test("the message is the same whoever makes it, and another for another webhook or event", () => {
+test("the message id depends on webhook and event alone", () => {
   const message = messageFor(webhook, event);
   expect(messageFor(webhook, { ...event, publishedAt: new Date() })).toEqual(message);
   expect(JSON.parse(message.payload)).toEqual({

@@ -1,25 +1,23 @@
-/** What came of one request. */
-export type PostResult =
+export type WebhookResponse =
+  /** `body`: its beginning. */
   | {
       readonly kind: "answered";
       readonly status: number;
-      /** The beginning of the body. */
       readonly body: string;
       readonly retryAfter?: string | undefined;
     }
-  /** No answer: why, in words. */
   | { readonly kind: "unanswered"; readonly problem: string };
 
-export type WebhookVerdict =
+export type WebhookOutcome =
   | { readonly kind: "delivered" }
-  /** Its owner does not want messages any more. */
+  /** The webhook wants no more messages. */
   | { readonly kind: "gone"; readonly error: string }
   | { readonly kind: "failed"; readonly error: string };
 
-/** As Standard Webhooks suggests: 2xx alone is success, and 410 says never again. */
-export const judgePost = (result: PostResult): WebhookVerdict => {
-  if (result.kind === "unanswered") return { kind: "failed", error: result.problem };
-  const { status } = result;
+/** As Standard Webhooks suggests: only 2xx is success, and 410 disables the webhook. */
+export const outcomeOf = (response: WebhookResponse): WebhookOutcome => {
+  if (response.kind === "unanswered") return { kind: "failed", error: response.problem };
+  const { status } = response;
   if (status >= 200 && status < 300) return { kind: "delivered" };
   if (status === 410) return { kind: "gone", error: "it answered 410: it wants no messages any more" };
   if (status >= 300 && status < 400)

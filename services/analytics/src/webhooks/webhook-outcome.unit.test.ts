@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { judgePost } from "./webhook-outcome.ts";
+import { outcomeOf } from "./webhook-outcome.ts";
 
 test.each([
   [200, "delivered"],
@@ -18,9 +18,9 @@ test.each([
   [500, "failed"],
   [503, "failed"],
 ])("%i: %s", (status, kind) => {
-  expect(judgePost({ kind: "answered", status, body: "" }).kind).toBe(kind);
+  expect(outcomeOf({ kind: "answered", status, body: "" }).kind).toBe(kind);
 });
 
-test("without an answer it failed, in the words of what went wrong", () => {
-  expect(judgePost({ kind: "unanswered", problem: "ECONNREFUSED" })).toEqual({ kind: "failed", error: "ECONNREFUSED" });
+test("without a response it failed, with the reason", () => {
+  expect(outcomeOf({ kind: "unanswered", problem: "ECONNREFUSED" })).toEqual({ kind: "failed", error: "ECONNREFUSED" });
 });

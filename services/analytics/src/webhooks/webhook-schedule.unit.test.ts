@@ -9,7 +9,7 @@ const after = (attempts: number, random = 0, retryAfterMs?: number) => {
   return next && next.getTime() - now.getTime();
 };
 
-test("the delays are those that are documented, with a tenth of jitter", () => {
+test("the delays are as documented, with a tenth of jitter", () => {
   const delays = [5_000, 5 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * hour, 10 * hour];
   expect(delays.map((_, index) => after(index + 1))).toEqual(delays);
   expect(delays.map((_, index) => after(index + 1, 0.5))).toEqual(delays.map((delay) => delay * 1.05));

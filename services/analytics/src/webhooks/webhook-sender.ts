@@ -2,61 +2,53 @@ import { randomUUID } from "node:crypto";
 import type { ProjectId, WebhookId } from "@herald/contracts";
 import { createShares, type Logger } from "@herald/kit";
 import type { SendMessage } from "./send-message.ts";
-import type { WebhookMessageDocument } from "./webhook-message-document.ts";
-import type { WebhookMessageStore } from "./webhook-message-store.ts";
+import type { WebhookMessageDocument, WebhookMessageStore } from "./webhook-message-store.ts";
 import type { WebhookDocument, WebhookStore } from "./webhook-store.ts";
 
-export type WebhookSender = {
-  start(): void;
-  /** Has what waits for a webhook sent, now instead of at the next look. */
-  wake(projectId: ProjectId, id: WebhookId): void;
-  /** Looks once for webhooks that have something due, and wakes them. */
-  look(): Promise<void>;
-  /** Takes nothing more and lets what is under way end; what is not answered by the deadline is sent again by whoever comes next. */
-  stop(deadlineMs: number): Promise<void>;
-};
+export type WebhookSender = ReturnType<typeof createWebhookSender>;
 
-type Options = {
+type Deps = {
   readonly webhooks: WebhookStore;
   readonly messages: WebhookMessageStore;
   readonly send: SendMessage;
-  /** Longer than a request may take: who claimed a message and has not noted anything by then is dead. */
+  /** Longer than a request may take: a process that stored no outcome by then is dead. */
   readonly claimMs: number;
   readonly now: () => Date;
   readonly log: Logger;
-  readonly lookEveryMs?: number;
+  readonly pollIntervalMs?: number | undefined;
 };
 
-/** Requests to one webhook at a time, by this process; one alone while it fails, so that nobody is beaten while down. */
-const perWebhook = 8;
-/** Requests in all, of which a project has its share however many of its webhooks never answer: sockets and bodies of some KB. */
-const inAll = 512;
-/** The first retry comes after five seconds, so this is soon enough. */
-const usualLookMs = 1_000;
+/** Concurrent requests of this process to one webhook; one while it fails. */
+const maxPerWebhook = 8;
+/** Concurrent requests in all, shared by project: a request holds a socket and a body of some KB. */
+const maxRequests = 512;
+/** The first retry is due after five seconds. */
+const defaultPollMs = 1_000;
 
-type Lane = {
-  /** Something was stored since the lane last looked. */
-  again: boolean;
-  /** Ends the wait for an answer: there is more to send. */
-  rouse: () => void;
+type Worker = {
+  /** Messages may have become due since it last claimed. */
+  rerun: boolean;
+  /** Ends its wait for a response. */
+  resume: () => void;
+  readonly done: Promise<void>;
 };
 
 /**
- * Sends what is due, a lane for each webhook: the database is the queue, so a slow receiver holds up its own messages alone, and
- * what a crash left is due again when its claim has run out.
+ * Sends due messages by one worker per webhook. The database is the queue: a slow receiver delays only its own messages, and messages
+ * that a crash left are due again when their claim ends.
  */
-export const createWebhookSender = (options: Options): WebhookSender => {
-  const { webhooks, messages, send, claimMs, now, log, lookEveryMs = usualLookMs } = options;
-  const lanes = new Map<WebhookId, Lane & { readonly done: Promise<void> }>();
+export const createWebhookSender = (deps: Deps) => {
+  const { webhooks, messages, send, claimMs, now, log, pollIntervalMs = defaultPollMs } = deps;
+  const workers = new Map<WebhookId, Worker>();
   const aborting = new AbortController();
-  const shares = createShares(inAll);
+  const shares = createShares(maxRequests);
   let timer: NodeJS.Timeout | undefined;
-  let looking: Promise<void> = Promise.resolve();
+  let polling: Promise<void> = Promise.resolve();
   let stopping = false;
   let failing = false;
 
-  const complain = (err: unknown) => {
-    // Once when it begins: while the database is unavailable, every look fails.
+  const warn = (err: unknown) => {
+    // Once: while the database is unavailable, every poll fails.
     if (!failing) log.warn({ err }, "webhooks will be sent later");
     failing = true;
   };
@@ -66,108 +58,108 @@ export const createWebhookSender = (options: Options): WebhookSender => {
       await send(webhook, message, aborting.signal);
       failing = false;
     } catch (error) {
-      // What failed here, such as a missing master key, would fail again at once: it waits until the claim runs out.
+      // An error of our own, such as a missing master key, would repeat at once: the message waits until its claim ends.
       if (aborting.signal.aborted) await messages.release(message, now()).catch(() => {});
-      else complain(error);
+      else warn(error);
     }
   };
 
-  const runLane = async (projectId: ProjectId, id: WebhookId, lane: Lane): Promise<void> => {
-    const sending = new Set<Promise<void>>();
-    const begin = (webhook: WebhookDocument, message: WebhookMessageDocument) => {
-      const one = sendOne(webhook, message).finally(() => {
-        shares.give(projectId, 1);
-        sending.delete(one);
-      });
-      sending.add(one);
-    };
-    /** Claims what is due, as much as there are places for. They are taken first: another lane may claim at the same time. */
-    const claimDue = async (width: number): Promise<WebhookMessageDocument[]> => {
-      const limit = Math.max(0, Math.min(width - sending.size, shares.room(projectId)));
-      if (limit === 0) return [];
-      shares.take(projectId, limit);
-      let claimed: WebhookMessageDocument[] = [];
-      try {
-        const at = now();
-        const claim = { claim: randomUUID(), limit, now: at, until: new Date(at.getTime() + claimMs) };
-        claimed = await messages.claim({ projectId, webhookId: id }, claim);
-      } finally {
-        shares.give(projectId, limit - claimed.length);
-      }
+  /** Takes the shares first, because other workers claim at the same time. */
+  const claimDue = async (projectId: ProjectId, webhookId: WebhookId, max: number) => {
+    const limit = Math.max(0, Math.min(max, shares.room(projectId)));
+    if (limit === 0) return [];
+    shares.take(projectId, limit);
+    let claimed: WebhookMessageDocument[] = [];
+    try {
+      const at = now();
+      const claim = { claim: randomUUID(), limit, now: at, until: new Date(at.getTime() + claimMs) };
+      claimed = await messages.claim({ projectId, webhookId }, claim);
       return claimed;
-    };
+    } finally {
+      shares.give(projectId, limit - claimed.length);
+    }
+  };
+
+  const runWorker = async (projectId: ProjectId, id: WebhookId, worker: Omit<Worker, "done">): Promise<void> => {
+    const sending = new Set<Promise<void>>();
     try {
       while (!stopping) {
-        lane.again = false;
+        worker.rerun = false;
         const webhook = await webhooks.find(projectId, id);
         if (webhook === null) {
           while (!stopping && (await messages.removePage(projectId, id)));
           break;
         }
         if (webhook.disabled !== undefined) {
-          while (!stopping && (await messages.giveUpPage(projectId, id, "the webhook was disabled")));
+          while (!stopping && (await messages.failPage(projectId, id, "the webhook was disabled")));
           break;
         }
-        const width = webhook.failingSince === undefined ? perWebhook : 1;
-        for (const message of await claimDue(width)) begin(webhook, message);
-        if (sending.size === 0 && !lane.again) break;
-        if (lane.again) continue;
-        const roused = new Promise<void>((resolve) => {
-          lane.rouse = resolve;
-        });
-        await Promise.race([...sending, roused]);
+        const max = webhook.failingSince === undefined ? maxPerWebhook : 1;
+        for (const message of await claimDue(projectId, id, max - sending.size)) {
+          const one = sendOne(webhook, message).finally(() => {
+            shares.give(projectId, 1);
+            sending.delete(one);
+          });
+          sending.add(one);
+        }
+        if (worker.rerun) continue;
+        if (sending.size === 0) break;
+        const { promise: resumed, resolve } = Promise.withResolvers<void>();
+        worker.resume = resolve;
+        await Promise.race([...sending, resumed]);
       }
     } finally {
       await Promise.all(sending);
     }
   };
 
-  const wake = (projectId: ProjectId, id: WebhookId) => {
+  const sendNow = (projectId: ProjectId, id: WebhookId) => {
     if (stopping) return;
-    const running = lanes.get(id);
+    const running = workers.get(id);
     if (running !== undefined) {
-      running.again = true;
-      running.rouse();
+      running.rerun = true;
+      running.resume();
       return;
     }
-    const state: Lane = { again: false, rouse: () => {} };
-    const done = runLane(projectId, id, state)
-      .catch(complain)
-      .finally(() => lanes.delete(id));
-    lanes.set(id, Object.assign(state, { done }));
+    const state = { rerun: false, resume: () => {} };
+    const done = runWorker(projectId, id, state)
+      .catch(warn)
+      .finally(() => workers.delete(id));
+    workers.set(id, Object.assign(state, { done }));
   };
 
-  /** From webhook to webhook, one row of the index each: however much waits for one, it costs the others nothing. */
-  const look = async () => {
+  /** Reads one index entry per webhook, however many of its messages wait. */
+  const poll = async () => {
     for (let after = ""; !stopping; ) {
       const found = await messages.nextWaiting(after);
       if (found === undefined) break;
       after = found.webhookId;
-      if (found.dueAt !== undefined && found.dueAt <= now()) wake(found.projectId, found.webhookId);
+      if (found.dueAt !== undefined && found.dueAt <= now()) sendNow(found.projectId, found.webhookId);
     }
     failing = false;
   };
 
-  const tick = () => {
-    looking = look()
-      .catch(complain)
-      .then(() => {
-        if (!stopping) timer = setTimeout(tick, lookEveryMs);
-      });
+  const schedulePoll = () => {
+    timer = setTimeout(() => {
+      polling = poll()
+        .catch(warn)
+        .then(() => {
+          if (!stopping) schedulePoll();
+        });
+    }, pollIntervalMs);
   };
 
   return {
-    start: () => {
-      timer = setTimeout(tick, lookEveryMs);
-    },
-    wake,
-    look,
-    stop: async (deadlineMs) => {
+    start: schedulePoll,
+    /** Sends the due messages of a webhook without waiting for the next poll. */
+    sendNow,
+    /** Claims nothing more and waits for requests in progress; after the deadline it aborts them, and they are sent again. */
+    stop: async (deadlineMs: number): Promise<void> => {
       stopping = true;
       clearTimeout(timer);
-      await looking;
+      await polling;
       const deadline = setTimeout(() => aborting.abort(), deadlineMs);
-      await Promise.all([...lanes.values()].map(({ done }) => done));
+      await Promise.all([...workers.values()].map(({ done }) => done));
       clearTimeout(deadline);
     },
   };

@@ -5,7 +5,6 @@ const prefix = "whsec_";
 /** A new secret as Standard Webhooks writes it: 32 random bytes in base64. */
 export const newWebhookSecret = (): string => prefix + randomBytes(32).toString("base64");
 
-/** What a receiver must see to believe a message. */
 type Signed = { readonly id: string; readonly timestamp: number; readonly body: string };
 
 /**

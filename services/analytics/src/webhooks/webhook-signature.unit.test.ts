@@ -9,7 +9,7 @@ const headersOf = (signature: string) => ({
   "webhook-signature": signature,
 });
 
-test("the reference library takes the signature, and no other message's or secret's", () => {
+test("the reference library accepts the signature, and none of another message or secret", () => {
   const secret = newWebhookSecret();
   const headers = headersOf(webhookSignature([secret], message));
   expect(new Webhook(secret).verify(message.body, headers)).toEqual({ type: "żółw 🐢" });
@@ -18,7 +18,7 @@ test("the reference library takes the signature, and no other message's or secre
   expect(() => new Webhook(newWebhookSecret()).verify(message.body, headers)).toThrow();
 });
 
-test("with two secrets either is enough, and the newest comes first", () => {
+test("with two secrets either is accepted, and the newest is first", () => {
   const [newest, oldest] = [newWebhookSecret(), newWebhookSecret()];
   const signature = webhookSignature([newest, oldest], message);
   for (const secret of [newest, oldest])
@@ -26,7 +26,7 @@ test("with two secrets either is enough, and the newest comes first", () => {
   expect(signature.split(" ")[0]).toBe(webhookSignature([newest], message));
 });
 
-test("secrets are 32 bytes, and none is like another", () => {
+test("secrets are 32 random bytes", () => {
   const secrets = Array.from({ length: 10 }, newWebhookSecret);
   expect(new Set(secrets).size).toBe(10);
   for (const secret of secrets) expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);

@@ -1,6 +1,7 @@
 import type { DisabledReason, OutboxEvent, PageRequest, ProjectId, WebhookId } from "@herald/contracts";
-import { type Envelope, type MasterKeys, rewrap, seal, unseal } from "@herald/kit";
+import { type Envelope, type Logger, type MasterKeys, rewrapAll, seal, unseal } from "@herald/kit";
 import {
+  byIndex,
   createCounts,
   ensureIndexes,
   findPage,
@@ -9,6 +10,7 @@ import {
   indexName,
   isDuplicateKey,
   outboxIndex,
+  removeFirst,
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
 
@@ -16,15 +18,15 @@ export type WebhookDocument = {
   readonly _id: WebhookId;
   readonly projectId: ProjectId;
   readonly url: string;
-  /** Null: all. */
+  /** Null: all types. */
   readonly events: readonly string[] | null;
   readonly description?: string;
-  /** Absent: it gets messages. */
+  /** Absent: enabled. */
   readonly disabled?: { readonly reason: DisabledReason; readonly at: Date };
-  /** No attempt has succeeded since. */
+  /** Time of the first failed attempt since the last success. */
   readonly failingSince?: Date;
   readonly secrets: Envelope;
-  /** Until then the secret before the last signs too. */
+  /** Until then the previous secret signs too. */
   readonly previousUntil?: Date;
   /** Which rotation made the present secret. */
   readonly rotationId?: string;
@@ -33,16 +35,16 @@ export type WebhookDocument = {
   readonly outbox?: OutboxEvent[];
 };
 
-/** What its owner may change. */
 export type WebhookSettings = Pick<WebhookDocument, "url" | "events" | "description">;
 
-const byProject = { fields: { projectId: 1, _id: 1 }, purpose: "list" } as const satisfies IndexSpec;
-
-const deletionPage = 2_000;
+const indexes = {
+  byProject: { fields: { projectId: 1, _id: 1 }, purpose: "list" },
+  outbox: outboxIndex,
+} as const satisfies Record<string, IndexSpec>;
 
 export const webhookCollection = (db: Db): Collection<WebhookDocument> => db.collection("webhooks");
 
-/** The URLs that projects want to be told at. Every function throws `database-unavailable` when the database is. */
+/** Every function throws `database-unavailable` when the database is. */
 export const createWebhookStore = (db: Db, masterKeys: MasterKeys) => {
   const webhooks = webhookCollection(db);
   const counts = createCounts();
@@ -50,20 +52,19 @@ export const createWebhookStore = (db: Db, masterKeys: MasterKeys) => {
   const find = (projectId: ProjectId, id: WebhookId) => webhooks.findOne({ _id: id, projectId });
 
   return guardStore({
-    ensureIndexes: () => ensureIndexes(webhooks, [byProject, outboxIndex]),
+    ensureIndexes: () => ensureIndexes(webhooks, Object.values(indexes)),
     find,
 
     list: (projectId: ProjectId, request: PageRequest) =>
-      findPage(webhooks, { filter: { projectId }, request, hint: indexName(byProject), counts }),
+      findPage(webhooks, { filter: { projectId }, request, hint: indexName(indexes.byProject), counts }),
 
     count: (projectId: ProjectId): Promise<number> =>
-      webhooks.countDocuments({ projectId }, { hint: indexName(byProject) }),
+      webhooks.countDocuments({ projectId }, { hint: indexName(indexes.byProject) }),
 
-    /** All of some projects: what an event of theirs may have to go to. */
     ofProjects: (projectIds: readonly ProjectId[]): Promise<WebhookDocument[]> =>
-      webhooks.find({ projectId: { $in: [...projectIds] } }, { hint: indexName(byProject) }).toArray(),
+      webhooks.find({ projectId: { $in: [...projectIds] } }, { hint: indexName(indexes.byProject) }).toArray(),
 
-    /** Stores a new one. One that has the id already gets this secret: nobody has seen its own. */
+    /** Stores a new one. A repeat replaces the secret, which no client has received yet. */
     create: async (
       projectId: ProjectId,
       id: WebhookId,
@@ -81,7 +82,6 @@ export const createWebhookStore = (db: Db, masterKeys: MasterKeys) => {
       return (await find(projectId, id)) ?? undefined;
     },
 
-    /** Undefined when there is none. */
     change: async (
       projectId: ProjectId,
       id: WebhookId,
@@ -90,20 +90,17 @@ export const createWebhookStore = (db: Db, masterKeys: MasterKeys) => {
     ): Promise<WebhookDocument | undefined> => {
       const filter = { _id: id, projectId };
       await webhooks.updateOne(filter, { $set: { ...settings, updatedAt: now } });
-      if (enabled === true)
+      if (enabled !== undefined)
         await webhooks.updateOne(
-          { ...filter, disabled: { $exists: true } },
-          { $unset: { disabled: "", failingSince: "" } },
-        );
-      if (enabled === false)
-        await webhooks.updateOne(
-          { ...filter, disabled: { $exists: false } },
-          { $set: { disabled: { reason: "requested", at: now } } },
+          { ...filter, disabled: { $exists: enabled } },
+          enabled
+            ? { $unset: { disabled: "", failingSince: "" } }
+            : { $set: { disabled: { reason: "requested", at: now } } },
         );
       return (await find(projectId, id)) ?? undefined;
     },
 
-    /** The last secret but one ends; the last goes on until `previousUntil`. Undefined when there is no such webhook. Repeatable by `rotationId`. */
+    /** The current secret signs until `previousUntil`, the one before it no longer. Undefined when there is no such webhook. Repeatable by `rotationId`. */
     rotate: async (
       projectId: ProjectId,
       id: WebhookId,
@@ -124,7 +121,7 @@ export const createWebhookStore = (db: Db, masterKeys: MasterKeys) => {
       }
     },
 
-    /** The secrets that sign at a time, the newest first. Throws where the master key is missing. */
+    /** The secrets that sign at a time, the newest first. Throws when the master key is missing. */
     secretsAt: async (webhook: WebhookDocument, at: Date): Promise<string[]> => {
       const { current = "", previous } = unseal(masterKeys, ownerOf(webhook), webhook.secrets);
       const both = webhook.previousUntil !== undefined && at < webhook.previousUntil;
@@ -134,90 +131,66 @@ export const createWebhookStore = (db: Db, masterKeys: MasterKeys) => {
     remove: async (projectId: ProjectId, id: WebhookId): Promise<boolean> =>
       (await webhooks.deleteOne({ _id: id, projectId })).deletedCount === 1,
 
-    /** An attempt failed. Only the first since a success is of interest. */
-    failing: async (projectId: ProjectId, id: WebhookId, at: Date): Promise<void> => {
+    /** Stores the time of the first failure since a success. */
+    recordFailure: async (projectId: ProjectId, id: WebhookId, at: Date): Promise<void> => {
       await webhooks.updateOne(
         { _id: id, projectId, failingSince: { $exists: false } },
         { $set: { failingSince: at } },
       );
     },
 
-    /** An attempt succeeded. */
-    succeeded: async (projectId: ProjectId, id: WebhookId): Promise<void> => {
+    recordSuccess: async (projectId: ProjectId, id: WebhookId): Promise<void> => {
       await webhooks.updateOne(
         { _id: id, projectId, failingSince: { $exists: true } },
         { $unset: { failingSince: "" } },
       );
     },
 
-    /** It said at this URL that it is gone, or has failed since before a time. True for who disabled it. */
+    /** Only if its URL or its time of failure has not changed. True when this call disabled it. */
     disable: async (
       { projectId, _id }: Pick<WebhookDocument, "projectId" | "_id">,
       why: { reason: "gone"; url: string } | { reason: "failing"; since: Date },
       now: Date,
     ): Promise<boolean> => {
+      const at = now.toISOString();
+      const event: OutboxEvent<"WebhookDisabledV1"> = {
+        id: `${_id}/disabled/${now.getTime()}`,
+        event: "WebhookDisabledV1",
+        subject: _id,
+        at: now,
+        data: {
+          ...{ project_id: projectId, webhook_id: _id, reason: why.reason, at },
+          ...(why.reason === "failing" && { failing_since: why.since.toISOString() }),
+        },
+      };
       const condition = why.reason === "gone" ? { url: why.url } : { failingSince: why.since };
       const { modifiedCount } = await webhooks.updateOne(
         { _id, projectId, disabled: { $exists: false }, ...condition },
         {
           $set: { disabled: { reason: why.reason, at: now } },
-          $push: { outbox: disabledEvent({ projectId, _id }, why, now) },
+          $push: { outbox: event },
         },
       );
       return modifiedCount === 1;
     },
 
-    /** Removes webhooks of a project, a page at a time. False when none is left. */
-    removePage: async (projectId: ProjectId): Promise<boolean> => {
-      const page = await webhooks
-        .find({ projectId }, { hint: indexName(byProject), projection: { _id: 1 } })
-        .limit(deletionPage)
-        .toArray();
-      if (page.length === 0) return false;
-      await webhooks.deleteMany({ projectId, _id: { $in: page.map(({ _id }) => _id) } });
-      return true;
-    },
+    /** Removes a page of a project's webhooks. False when none is left. */
+    removePage: async (projectId: ProjectId): Promise<boolean> =>
+      (await removeFirst(webhooks, { projectId }, byIndex(indexes.byProject))).length > 0,
 
-    /** Puts every data key under the first master key. Resolves to how many were moved and which keys are missing. */
-    rewrap: async (): Promise<{ moved: number; missing: string[] }> => {
-      const known = new Set(masterKeys.map(({ id }) => id));
-      const missing = new Set<string>();
-      let moved = 0;
-      for await (const webhook of webhooks.find({ "secrets.keyId": { $ne: masterKeys[0].id } })) {
-        const { _id, projectId, secrets } = webhook;
-        if (!known.has(secrets.keyId)) {
-          missing.add(secrets.keyId);
-          continue;
+    /** Encrypts every data key with the first master key. */
+    rewrap: (log: Logger): Promise<void> => {
+      const others = async function* () {
+        for await (const webhook of webhooks.find({ "secrets.keyId": { $ne: masterKeys[0].id } })) {
+          const { _id, projectId, secrets } = webhook;
+          const filter = { _id, projectId, "secrets.dataKey": secrets.dataKey };
+          const store = (rewrapped: Envelope) => webhooks.updateOne(filter, { $set: { secrets: rewrapped } });
+          yield { owner: ownerOf(webhook), envelope: secrets, store };
         }
-        const wrapped = rewrap(masterKeys, ownerOf(webhook), secrets);
-        if (wrapped === undefined) continue;
-        await webhooks.updateOne(
-          { _id, projectId, "secrets.dataKey": secrets.dataKey },
-          { $set: { secrets: wrapped } },
-        );
-        moved++;
-      }
-      return { moved, missing: [...missing].sort() };
+      };
+      return rewrapAll(masterKeys, others(), { kind: "webhooks", log });
     },
   });
 };
 
 export type WebhookStore = ReturnType<typeof createWebhookStore>;
-
-const disabledEvent = (
-  { projectId, _id }: Pick<WebhookDocument, "projectId" | "_id">,
-  why: { reason: "gone" } | { reason: "failing"; since: Date },
-  at: Date,
-): OutboxEvent => ({
-  id: `${_id}/disabled/${at.getTime()}`,
-  event: "WebhookDisabledV1",
-  subject: _id,
-  at,
-  data: {
-    project_id: projectId,
-    webhook_id: _id,
-    reason: why.reason,
-    ...(why.reason === "failing" ? { failing_since: why.since.toISOString() } : {}),
-    at: at.toISOString(),
-  },
-});

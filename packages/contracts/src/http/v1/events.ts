@@ -13,12 +13,10 @@ export type EventType = z.infer<typeof EventType>;
 export const EventMessage = z
   .object({
     id: z.string().meta({ description: "The event's id (`ce-id`): a repeated event has the same" }),
-    type: z
-      .string()
-      .meta({
-        description: "The event's type (`ce-type`). Later versions add types",
-        examples: ["io.herald.notification.opened.v1"],
-      }),
+    type: z.string().meta({
+      description: "The event's type (`ce-type`). Later versions add types",
+      examples: ["io.herald.notification.opened.v1"],
+    }),
     timestamp: z.iso.datetime().meta({ description: "When it happened" }),
     data: z.record(z.string(), z.unknown()).meta({ description: "The event's fields, as in /docs/events" }),
   })
