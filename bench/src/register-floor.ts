@@ -13,8 +13,8 @@ import express from "express";
 import { newDevice } from "../../services/registry/src/domain/device-change.ts";
 import {
   type DeviceDocument,
-  deviceDocument,
   deviceIndexes,
+  newDeviceDocument,
 } from "../../services/registry/src/stores/device-document.ts";
 import { listenFloor } from "./listen-floor.ts";
 
@@ -53,7 +53,7 @@ app.post("/api/v1/devices", express.json(), async (request, response) => {
   const credential = newDeviceCredential(projectId, id);
   const planned = newDevice(platform, { token, topics, metadata }, now);
   if (!("state" in planned)) throw new Error("the floor takes valid devices only");
-  await insert(deviceDocument(projectId, id, planned.state, { credentialHash: secretHash(credential), at: now }));
+  await insert(newDeviceDocument(projectId, id, planned.state, { credentialHash: secretHash(credential), at: now }));
   response.status(201).json({ data: { id, token, platform, metadata, topics }, credential });
 });
 app.put("/api/v1/identification", express.json(), async (request, response) => {

@@ -1,12 +1,143 @@
-import type { Logger } from "@herald/kit";
-import { createService, type Service } from "@herald/service";
-import { assemble, type Overrides } from "./assemble.ts";
+import { groupedPublishEvent, openBucket } from "@herald/bus";
+import { type OutboxEvent, ProjectRecord, TokenRecord } from "@herald/contracts";
+import { type Logger, repeat } from "@herald/kit";
+import { createCounts, createErasureStore, createOutbox, startRetention } from "@herald/mongo";
+import { createService, type Ground, type Service, type ServiceParts } from "@herald/service";
 import type { RegistryConfig } from "./config.ts";
+import type { Deps } from "./deps.ts";
+import { expand } from "./handlers/expand.ts";
+import { retireDevice } from "./handlers/retire-device.ts";
+import { createDeviceQuota } from "./identity/device-quota.ts";
+import { createVerifyUserToken } from "./identity/verify-user-token.ts";
+import { removeDeleted } from "./jobs/remove-deleted.ts";
+import { createProjectReplication } from "./jobs/replicate-projects.ts";
+import { handleAudienceRequests } from "./requests/audience.ts";
+import { handleDeviceRequests } from "./requests/devices.ts";
+import { handleIdentityKeyRequests } from "./requests/identity-keys.ts";
+import { createKeyedMutex } from "./requests/keyed-mutex.ts";
+import { handleProjectRequests } from "./requests/projects.ts";
+import { handleTopicRequests } from "./requests/topics.ts";
+import { handleUserRequests } from "./requests/users.ts";
+import { createAudienceStore } from "./stores/audience-store.ts";
+import { createDeviceStore, deviceCollection } from "./stores/device-store.ts";
+import { createExpansionStore } from "./stores/expansion-store.ts";
+import { createPendingEvents } from "./stores/pending-events.ts";
+import { createProjectStore, projectCollection } from "./stores/project-store.ts";
+import { createPublishQueue } from "./stores/publish-queue.ts";
+import { createTopicStore, topicCollection } from "./stores/topic-store.ts";
 
-/** Pages that are being published get the greater part of a stop. */
+/** The greater part of a stop: pages in progress are published first. */
 const drainMs = 20_000;
+/** A tombstone is removed with its event, within seconds. After a crash between the two only retention finds it. */
+const tombstoneMs = 86_400_000;
 
-/** Registry, put together. */
+const defaults = {
+  now: () => new Date(),
+  /** Deletions that a crash interrupted continue within this time. */
+  removeEveryMs: 5_000,
+  /** A deleted project is removed after this time: no request that began before the deletion takes longer. */
+  lingerMs: 60_000,
+  /** Entries that a crash left stale are repaired within this time. */
+  reconcileEveryMs: 60_000,
+  /** Events of new devices that a crash left are published within this time. */
+  pendingEveryMs: 2_000,
+};
+
+/** What a test may replace. */
+type Overrides = Partial<typeof defaults>;
+
+const assemble = (config: RegistryConfig, { bus, db, log, ...overrides }: Ground & Overrides): ServiceParts => {
+  const { now, removeEveryMs, lingerMs, reconcileEveryMs, pendingEveryMs } = { ...defaults, ...overrides };
+  const masterKeys = config.HERALD_REGISTRY_MASTER_KEYS;
+  const collections = {
+    projects: projectCollection(db),
+    topics: topicCollection(db),
+    devices: deviceCollection(db),
+  };
+  const publish = groupedPublishEvent(() => bus);
+  const outbox = createOutbox<OutboxEvent>({
+    collections: [
+      { collection: collections.projects },
+      { collection: collections.topics, tombstone: "sweptAt" },
+      { collection: collections.devices, tombstone: "deletedAt" },
+    ],
+    publish,
+    log,
+  });
+
+  const counts = createCounts();
+  const projects = createProjectStore(db, counts, now);
+  const topics = createTopicStore(db, counts);
+  const pending = createPendingEvents(db, collections.devices, { publish, now, log });
+  const devices = createDeviceStore(db, counts, pending);
+  const expansions = createExpansionStore(db);
+  const erasures = createErasureStore(db);
+  const publishQueue = createPublishQueue(outbox, collections);
+  const replication = createProjectReplication({
+    projects,
+    tokens: openBucket(bus, "push_tokens", TokenRecord),
+    settings: openBucket(bus, "push_projects", ProjectRecord),
+  });
+  const deps: Deps = {
+    bus,
+    projects,
+    topics,
+    devices,
+    audience: createAudienceStore(db),
+    expansions,
+    erasures,
+    publishQueue,
+    publish,
+    replication,
+    keyedMutex: createKeyedMutex(),
+    verifyUserToken: createVerifyUserToken(projects, masterKeys, now),
+    deviceQuota: createDeviceQuota({ max: config.HERALD_REGISTRY_QUOTA_DEVICES, countUpTo: devices.countUpTo, now }),
+    masterKeys,
+    now,
+  };
+
+  return {
+    prepare: async () => {
+      for (const store of [projects, topics, devices, pending, expansions, erasures]) await store.ensureIndexes();
+      await projects.rewrapSecrets(masterKeys, log);
+      const unprotected = await projects.countUnprotected();
+      if (unprotected > 0)
+        log.warn(
+          { projects: unprotected },
+          "projects without protected_metadata: their clients may claim any user_id in metadata",
+        );
+    },
+    handlers: [expand(deps), retireDevice(deps)],
+    begin: () => {
+      const listeners = [
+        ...handleProjectRequests(deps),
+        ...handleIdentityKeyRequests(deps),
+        ...handleUserRequests(deps),
+        ...handleDeviceRequests(deps),
+        ...handleTopicRequests(deps),
+        ...handleAudienceRequests(deps),
+      ];
+      outbox.start();
+      const rules = [{ name: "tombstones", keepMs: tombstoneMs, removeBatch: devices.removeTombstones }];
+      const jobs = [
+        startRetention({ db, rules, everyMs: config.HERALD_RETENTION_INTERVAL, now, log }),
+        repeat("continue deletions", removeEveryMs, log, (signal) => removeDeleted(deps, lingerMs, signal)),
+        repeat("publish events of new devices", pendingEveryMs, log, pending.sweep),
+        repeat("reconcile projects and tokens", reconcileEveryMs, log, async (signal) => {
+          const stale = await replication.reconcile(signal);
+          if (stale > 0) log.warn({ stale }, "entries of projects and tokens were stale");
+        }),
+      ];
+      return async () => {
+        await Promise.all(listeners.map((each) => each.stop()));
+        await Promise.all(jobs.map((each) => each.stop()));
+        await Promise.all([publishQueue.idle(), pending.idle()]);
+        await outbox.stop();
+      };
+    },
+  };
+};
+
 export const createApp = (
   config: RegistryConfig,
   { log, ...overrides }: Overrides & { readonly log?: Logger } = {},
@@ -20,6 +151,5 @@ export const createApp = (
     database: config.HERALD_REGISTRY_DATABASE,
     drainMs,
     log,
-    assemble: (ground) =>
-      assemble(config, { ...ground, retentionEveryMs: config.HERALD_RETENTION_INTERVAL, ...overrides }),
+    assemble: (ground) => assemble(config, { ...ground, ...overrides }),
   });

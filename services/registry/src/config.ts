@@ -18,14 +18,11 @@ export const RegistryConfig = z.object({
   ...telemetryConfig,
   ...retentionConfig,
   ...httpConfig("registry", { port: 8081, metricsPort: 9081 }),
-  /** Databases that share a server, as tests do, are told apart by it. */
+  /** Name of the database: several installations may share a server. */
   HERALD_REGISTRY_DATABASE: variables.text().default("herald_registry"),
-  /** Wraps the data keys of identity secrets: without it they cannot be read, with another they are lost. */
+  /** Encrypts the data keys of identity secrets. Without the right key the secrets are lost. */
   HERALD_REGISTRY_MASTER_KEYS: variables.keyRing(parseMasterKeys, "wrapping"),
-  /**
-   * Devices of one project. Ten million are more than one installation is sized for; a stranger who registers devices without end is
-   * stopped before the database is full.
-   */
+  /** Devices of one project. Ten million are more than one installation is sized for; the limit stops endless registrations before the database is full. */
   HERALD_REGISTRY_QUOTA_DEVICES: variables.integer({ least: 1, most: 1_000_000_000 }).default(10_000_000),
 });
 export type RegistryConfig = z.infer<typeof RegistryConfig>;

@@ -23,7 +23,7 @@ beforeEach(async () => {
 const platforms: readonly Platform[] = ["ios", "android", "web"];
 
 describe("an audience that is counted", () => {
-  test("has each active device once, by platform, and names the targets that nobody fits", async () => {
+  test("has each active device once, by platform, and names targets without a device", async () => {
     const seeds = Array.from(
       { length: 7_000 },
       (_, at): SeedDevice => ({
@@ -48,14 +48,14 @@ describe("an audience that is counted", () => {
     });
   });
 
-  test("of nobody is nobody", async () => {
+  test("without devices is empty", async () => {
     const answer = await registry.ask(CountAudience, { projectId, targets: ["all", "news"] });
     expect(answer).toEqual({ devices: { ios: 0, android: 0, web: 0 }, unmatched: ["all", "news"] });
   });
 });
 
 describe("a device that is explained", () => {
-  test("is named by the first entry that fits it, as it was sent, active or not", async () => {
+  test("is matched by the first target that fits, as it was sent, active or not", async () => {
     const { device } = await registry.register(projectId, apnsToken("one"), {
       topics: ["news"],
       metadata: { plan: "pro", bio: "x".repeat(300) },

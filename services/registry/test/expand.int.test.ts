@@ -130,7 +130,7 @@ describe("an audience", () => {
   describe("in the dead letters", () => {
     const dead: unknown[] = [];
     let taken: ExpandV1["notificationId"];
-    const bury = defineHandler({
+    const finishDeletion = defineHandler({
       durable: "dispatch-dead-letters",
       message: { ...ExpandV1, filter: "push.dlq.v1.>" },
       handle: async ({ data }) => void dead.push(data),
@@ -140,10 +140,10 @@ describe("an audience", () => {
       ["that is not understood", () => t.message(["condition:x"])],
       // Nobody sends it, but it would be tried again and again.
       ["of a notification that is another project's", () => t.message(["all"], { notificationId: taken })],
-    ])("%s is one at once", async (_, message) => {
+    ])("%s becomes one at once", async (_, message) => {
       taken = (await t.expand(["all"])).end.notificationId;
       const data = { ...message(), projectId: newProjectId(new Date()) };
-      const burying = await t.registry.handle(bury);
+      const burying = await t.registry.handle(finishDeletion);
       await t.send(data);
       await eventually(() => expect(dead).toContainEqual(data));
       await burying.stop(1_000);
@@ -152,7 +152,7 @@ describe("an audience", () => {
 });
 
 describe("a full queue", () => {
-  test("is waited for, while another project and the direct lane go on; then nothing is missing", async () => {
+  test("is waited for while another project and the direct lane continue; then nothing is missing", async () => {
     const full = projectId;
     const ids = await t.seed(many(5_000).map((device) => ({ ...device, platform: "android" as const })));
     await t.takeBroadcasts(false);

@@ -18,7 +18,7 @@ let client: MongoClient;
 let commands: Document[] = [];
 const now = () => new Date();
 const projectId = newProjectId(now());
-const occasion = { projectId, at: now(), newId: () => "id" };
+const context = { projectId, at: now(), newId: () => "id" };
 
 const stores = () => {
   const db = client.db(database.name);
@@ -74,14 +74,14 @@ const everyLookup = [
 const range = { from: 10, to: 70 };
 
 /** Every question whose answer may be long. */
-const questions: [string, (parts: ReturnType<typeof stores>) => Promise<unknown>][] = [
-  ...pages.flatMap((page): typeof questions => [
+const queries: [string, (parts: ReturnType<typeof stores>) => Promise<unknown>][] = [
+  ...pages.flatMap((page): typeof queries => [
     [`devices by ${page.by}`, ({ devices }) => devices.list(projectId, undefined, page)],
     [`active devices by ${page.by}`, ({ devices }) => devices.list(projectId, "active", page)],
     [`topics by ${page.by}`, ({ topics }) => topics.list(projectId, page)],
     [`projects by ${page.by}`, ({ projects }) => projects.list(page)],
   ]),
-  ...everyLookup.flatMap((lookup): typeof questions => [
+  ...everyLookup.flatMap((lookup): typeof queries => [
     [
       `a page by ${lookup.by}`,
       ({ audience }) => audience.page(projectId, lookup, lookup.by === "ids" ? allBuckets : range),
@@ -98,15 +98,15 @@ const questions: [string, (parts: ReturnType<typeof stores>) => Promise<unknown>
   ["devices of a deleted project", ({ devices }) => devices.removeSome(newProjectId(now()), 10)],
   ["topics of a deleted project", ({ topics }) => topics.removeSome(newProjectId(now()), 10)],
   ["a topic by name", ({ topics }) => topics.find(projectId, "news")],
-  ["topics by name", ({ topics }) => topics.ensure(occasion, ["news"])],
+  ["topics by name", ({ topics }) => topics.ensure(context, ["news"])],
   ["deleted topics", ({ topics }) => topics.deleting(10)],
   ["deleted projects", ({ projects }) => projects.deleted(10)],
   ["all projects", ({ projects }) => projects.after(undefined, 10)],
   ["the pages of a notification", ({ expansions }) => expansions.totals(projectId, newNotificationId(now()))],
 ];
 
-describe("names an index that there is, and the database uses it", () => {
-  test.each(questions)("%s", async (name, ask) => {
+describe("names an existing index, and the database uses it", () => {
+  test.each(queries)("%s", async (name, ask) => {
     await ask(stores());
     const asked = commands.filter((command) => command.find !== undefined || command.aggregate !== undefined);
     const bounded = /^(a count|an estimate) by (ids|tokens)/.test(name);
@@ -125,7 +125,7 @@ describe("names an index that there is, and the database uses it", () => {
   });
 });
 
-test("what asks nobody asks nobody: a page without the device's bucket, a count of ids", async () => {
+test("a page without the device's bucket and a count of ids send no query", async () => {
   const { audience } = stores();
   const [lookup] = lookups(newDeviceId(now()));
   if (!lookup) throw new Error("no lookup");

@@ -33,7 +33,7 @@ describe("a page that is partitioned again", () => {
     expect(sorted((await t.outcome(data.notificationId)).devices)).toEqual(sorted(ids));
   });
 
-  test("after a crash when part was published: nobody is in two batches, and who came later is in none that is final", async () => {
+  test("after a crash with a part published: no device is in two batches, and new devices are in no final one", async () => {
     const ids = await t.seed(many(4_000));
     const data = t.message(["news"]);
     const first = await partitionPage(stores(), data);
@@ -65,7 +65,7 @@ describe("a page that is partitioned again", () => {
     expect(again?.devices).toEqual(devices);
   });
 
-  test("has the borders of its first partition though the audience grew a hundredfold", async () => {
+  test("keeps the borders of its first partition when the audience grows a hundredfold", async () => {
     await t.seed(many(40));
     const data = t.message(["news"]);
     const first = await partitionPage(stores(), data);

@@ -23,7 +23,7 @@ import { createCounts } from "@herald/mongo";
 import { eventually } from "@herald/testing";
 import type { Document } from "mongodb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createKnownProjects } from "../src/jobs/replicate-projects.ts";
+import { createProjectReplication } from "../src/jobs/replicate-projects.ts";
 import { createProjectStore } from "../src/stores/project-store.ts";
 import { apnsToken, failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
 import { seedDevices } from "./seed-devices.ts";
@@ -48,7 +48,7 @@ const create = (projectId: ProjectId, tokenId: TokenId = newTokenId(new Date()),
   });
 
 describe("a project", () => {
-  test("is known to the gateways when its creation is answered, and made once", async () => {
+  test("is replicated before the reply to its creation, and created once", async () => {
     const projectId = newProjectId(new Date());
     const tokenId = newTokenId(new Date());
     const { project, created } = await create(projectId, tokenId, projectId);
@@ -86,7 +86,7 @@ describe("a project", () => {
     expect(await listed()).not.toContain(projectId);
   });
 
-  test("changes at the gateways when its change is answered; of many changes the last one stands", async () => {
+  test("changes are replicated before the reply; of many changes the last one wins", async () => {
     const projectId = await registry.project();
     const change = (openRegistration: boolean) => registry.ask(ChangeProjectRequest, { projectId, openRegistration });
     expect(await change(false)).toMatchObject({ open_registration: false, name: "App" });
@@ -103,15 +103,15 @@ describe("a project", () => {
     );
   });
 
-  test("that changes while an older state is on its way to the gateways is not set back", async () => {
+  test("that changes while an older state is being replicated is not reverted", async () => {
     const projectId = await registry.project();
     const { db, tokens, settings } = registry;
     const projects = createProjectStore(db, createCounts(), () => new Date());
     let overtaken = false;
     const overtaking = {
       ...projects,
-      find: async (id: ProjectId) => {
-        const seen = await projects.find(id);
+      findAny: async (id: ProjectId) => {
+        const seen = await projects.findAny(id);
         if (!overtaken) {
           overtaken = true;
           await registry.ask(ChangeProjectRequest, { projectId, openRegistration: true });
@@ -120,11 +120,11 @@ describe("a project", () => {
       },
     };
     await projects.change(projectId, { openRegistration: false });
-    await createKnownProjects({ projects: overtaking, tokens, settings }).tellSettings(projectId);
+    await createProjectReplication({ projects: overtaking, tokens, settings }).replicateSettings(projectId);
     expect((await settings.get(projectSettingsKey(projectId)))?.value.openRegistration).toBe(true);
   });
 
-  test("that nobody knows is none", async () => {
+  test("that does not exist is reported as such", async () => {
     const projectId = newProjectId(new Date());
     const tokenId = newTokenId(new Date());
     const nothing = { code: "project-not-found" };
@@ -149,7 +149,7 @@ describe("a token", () => {
       ...rest,
     });
 
-  test("is known to the gateways when its creation is answered, listed, and unknown when its end is", async () => {
+  test("is replicated before the reply to its creation, listed, and removed before the reply to its revocation", async () => {
     const projectId = await registry.project();
     const expiresAt = "2031-01-01T00:00:00.000Z";
     const token = await make(projectId, "a", { expiresAt });
@@ -172,7 +172,7 @@ describe("a token", () => {
     });
   });
 
-  test("is made once, however often its creation is asked for", async () => {
+  test("is created once, however often it is requested", async () => {
     const projectId = await registry.project();
     const tokenId = newTokenId(new Date());
     const answers = await Promise.all([1, 2, 3, 4, 5].map(() => make(projectId, "b", { tokenId })));
@@ -182,7 +182,7 @@ describe("a token", () => {
 });
 
 describe("deletion of a project", () => {
-  test("takes it from the gateways at once, and everything it had after it", async () => {
+  test("removes it from the gateways at once, and everything it had afterwards", async () => {
     const projectId = await registry.project();
     const other = await registry.project();
     const devices = Array.from({ length: 2_500 }, (_, at) => ({

@@ -32,7 +32,7 @@ beforeEach(async () => {
 const get = (device: Device) => registry.ask(GetDevice, { projectId, deviceId: device.id });
 
 /** Tells of dead tokens, and behind them of one more, so that nothing happening can be told from not yet. */
-const tell = async (unregistered: DeliveryFailedV1Data["unregistered"], rest: { projectId?: ProjectId } = {}) => {
+const report = async (unregistered: DeliveryFailedV1Data["unregistered"], rest: { projectId?: ProjectId } = {}) => {
   const of = rest.projectId ?? projectId;
   const { device: last } = await registry.register(of, apnsToken(`last ${++sent}`));
   const later = new Date(Date.now() + 1_000).toISOString();
@@ -58,27 +58,27 @@ const verdict = (device: Device, offsetMs: number, token = device.token) => ({
   at: new Date(Date.now() + offsetMs).toISOString(),
 });
 
-describe("a verdict that a token is dead", () => {
-  test("retires the device, and tells why", async () => {
+describe("a verdict that a token is unregistered", () => {
+  test("deactivates the device and publishes the reason", async () => {
     const { device } = await registry.register(projectId, apnsToken("a"), { topics: ["news"] });
-    await tell([verdict(device, 1_000)]);
+    await report([verdict(device, 1_000)]);
     expect(await get(device)).toMatchObject({ status: "inactive", topics: ["news"], token: device.token });
     await eventually(async () =>
       expect(await registry.lastEvent(projectId, DeviceDeactivatedV1)).toMatchObject({ reason: "unregistered" }),
     );
   });
 
-  test("that comes twice says nothing the second time", async () => {
+  test("that is delivered twice publishes no second event", async () => {
     const { device } = await registry.register(projectId, apnsToken("a"));
-    await tell([verdict(device, 1_000)]);
+    await report([verdict(device, 1_000)]);
     const first = await get(device);
-    await tell([verdict(device, 2_000)]);
+    await report([verdict(device, 2_000)]);
     expect(await get(device)).toEqual(first);
   });
 
-  test("about an older registration retires nobody", async () => {
+  test("about an older registration changes nothing", async () => {
     const { device } = await registry.register(projectId, apnsToken("a"));
-    await tell([verdict(device, -60_000)]);
+    await report([verdict(device, -60_000)]);
     expect(await get(device)).toMatchObject({ status: "active" });
   });
 
@@ -89,59 +89,59 @@ describe("a verdict that a token is dead", () => {
       const { device: again } = await registry.register(projectId, apnsToken("a"));
       if (again.updated_at <= late.at) throw new Error("the same millisecond");
     });
-    await tell([late]);
+    await report([late]);
     expect(await get(device)).toMatchObject({ status: "active" });
   });
 
-  test("that is late, of a device whose last registration may not be written: the second one retires it", async () => {
+  test("that is late, of a device whose last registration may not be written: the second one deactivates it", async () => {
     const { device } = await registry.register(projectId, apnsToken("a"));
     const devices = registry.db.collection<{ _id: string }>("devices");
     const hoursAgo = (hours: number) => new Date(Date.now() - hours * 3_600_000);
     await devices.updateOne({ _id: device.id }, { $set: { tokenUpdatedAt: hoursAgo(20) } });
     const late = verdict(device, -3_600_000);
-    await tell([late, late]);
+    await report([late, late]);
     expect(await get(device)).toMatchObject({ status: "active" });
-    // It registers as it is: from now on the doubt is about nobody.
+    // It registers as it is: from now on the doubt concerns no device.
     const again = () =>
       registry.ask(IdentifyDevice, { projectId, platform: "ios", token: device.token, metadata: device.metadata });
     await again();
     expect(await devices.findOne({ _id: device.id })).not.toHaveProperty("doubtedAt");
-    await tell([late]);
+    await report([late]);
     expect(await get(device)).toMatchObject({ status: "active" });
 
     await devices.updateOne({ _id: device.id }, { $set: { tokenUpdatedAt: hoursAgo(20) } });
-    await tell([late]);
+    await report([late]);
     await devices.updateOne({ _id: device.id }, { $set: { doubtedAt: hoursAgo(1) } });
-    await tell([late]);
+    await report([late]);
     expect(await get(device)).toMatchObject({ status: "inactive" });
   });
 
-  test("that is late, but later than any registration that was not written, retires at once", async () => {
+  test("that is late, but later than any unwritten registration, deactivates at once", async () => {
     const { device } = await registry.register(projectId, apnsToken("a"));
     const devices = registry.db.collection<{ _id: string }>("devices");
     await devices.updateOne({ _id: device.id }, { $set: { tokenUpdatedAt: new Date(Date.now() - 30 * 3_600_000) } });
-    await tell([verdict(device, -3_600_000)]);
+    await report([verdict(device, -3_600_000)]);
     expect(await get(device)).toMatchObject({ status: "inactive" });
   });
 
-  test("about the token before the present one retires nobody", async () => {
+  test("about the previous token changes nothing", async () => {
     const { device } = await registry.register(projectId, apnsToken("a"));
     const change = { token: apnsToken("b") };
     await registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change });
-    await tell([verdict(device, 1_000)]);
+    await report([verdict(device, 1_000)]);
     expect(await get(device)).toMatchObject({ status: "active", token: apnsToken("b") });
   });
 
-  test("from another project, or about nobody, changes nothing, and the others of the batch are retired", async () => {
+  test("of another project or an unknown device changes nothing, and the others of the batch are applied", async () => {
     const { device } = await registry.register(projectId, apnsToken("a"));
-    await tell([verdict(device, 1_000)], { projectId: await registry.project() });
+    await report([verdict(device, 1_000)], { projectId: await registry.project() });
     expect(await get(device)).toMatchObject({ status: "active" });
-    const nobody = { ...verdict(device, 1_000), device_id: newDeviceId(new Date()) };
-    await tell([nobody, verdict(device, 1_000), nobody]);
+    const unknownDevice = { ...verdict(device, 1_000), device_id: newDeviceId(new Date()) };
+    await report([unknownDevice, verdict(device, 1_000), unknownDevice]);
     expect(await get(device)).toMatchObject({ status: "inactive" });
   });
 
-  test("that is none is a dead letter, and the next one is heard", async () => {
+  test("that is malformed becomes a dead letter, and the next one is handled", async () => {
     const { device } = await registry.register(projectId, apnsToken("a"));
     const anything = defineMessage(
       "Any",
@@ -160,16 +160,16 @@ describe("a verdict that a token is dead", () => {
     await publish(registry.bus, anything, poison, { id: `poison/${++sent}` });
     await eventually(() => expect(dead).toEqual([poison]));
     await burying.stop(1_000);
-    await tell([verdict(device, 1_000)]);
+    await report([verdict(device, 1_000)]);
     expect(await get(device)).toMatchObject({ status: "inactive" });
   });
 
-  test("is undone by a new token, but not where the app itself had logged out", async () => {
+  test("is undone by a new token, unless the app had deactivated the device", async () => {
     const { device } = await registry.register(projectId, apnsToken("a"));
     const { device: other } = await registry.register(projectId, apnsToken("other"));
     const change = (id: Device["id"], change: { status?: "inactive"; token?: string }) =>
       registry.ask(ChangeDeviceRequest, { projectId, deviceId: id, change });
-    await tell([verdict(device, 1_000), verdict(other, 1_000)]);
+    await report([verdict(device, 1_000), verdict(other, 1_000)]);
     await change(other.id, { status: "inactive" });
     expect(await change(device.id, { token: apnsToken("b") })).toMatchObject({ status: "active" });
     expect(await change(other.id, { token: apnsToken("c") })).toMatchObject({ status: "inactive" });

@@ -9,7 +9,7 @@ import {
 } from "@herald/contracts";
 import type { Db } from "mongodb";
 import { newDevice, type UserChange } from "../src/domain/device-change.ts";
-import { type DeviceDocument, deviceDocument } from "../src/stores/device-document.ts";
+import { type DeviceDocument, newDeviceDocument } from "../src/stores/device-document.ts";
 import { deviceCollection } from "../src/stores/device-store.ts";
 import { topicCollection } from "../src/stores/topic-store.ts";
 
@@ -51,7 +51,7 @@ export async function* seedDevices(
     for (const topic of topics) known.add(topic);
     const plan = newDevice(platform, { ...device, topics }, at);
     if (!("state" in plan)) throw new Error("problems" in plan ? plan.problems.join("; ") : "its user token was used");
-    waiting.push(deviceDocument(projectId, newDeviceId(at), plan.state, { credentialHash: "", at }));
+    waiting.push(newDeviceDocument(projectId, newDeviceId(at), plan.state, { credentialHash: "", at }));
     if (waiting.length >= atATime) yield write();
   }
   if (waiting.length > 0) yield write();

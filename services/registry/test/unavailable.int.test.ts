@@ -27,7 +27,7 @@ const readiness = async (address: string) => {
 };
 
 describe("the database is unavailable", () => {
-  test("questions are answered so, messages wait, and both go on when it is back", async () => {
+  test("requests get that error, messages wait, and both continue when it is back", async () => {
     const projectId = await registry.project();
     const { device } = await registry.register(projectId, apnsToken("a"), { topics: ["news"] });
     const delivered: string[] = [];
@@ -127,7 +127,7 @@ describe("the bus is unavailable", () => {
   });
 });
 
-test("a stop while registry waits for the bus or the database ends the waiting", async () => {
+test("a stop ends the wait for the bus or the database", async () => {
   const bus = await faultyProxy(registry.broker.url);
   await bus.cut();
   const busless = registry.newApp(bus.url);
@@ -149,7 +149,7 @@ test("a stop while registry waits for the bus or the database ends the waiting",
   await registry.database.heal();
 });
 
-test("a wrong configuration is told at once and whole", () => {
+test("a wrong configuration is reported at once, with all problems", () => {
   const env = { HERALD_NATS_URL: "http://x", HERALD_REGISTRY_PORT: "99999", HERALD_REGISTRY_DATABSE: "x" };
   let problems: readonly string[] = [];
   try {

@@ -42,7 +42,7 @@ const reached = async (userId: string) =>
   (await registry.ask(CountAudience, { projectId, targets: [`user:${userId}`] })).devices.ios;
 
 describe("a user", () => {
-  test("is on devices that were proven to be theirs, and a secret is stored where nobody reads it", async () => {
+  test("is set on devices that proved it, and secrets are stored encrypted", async () => {
     await identify("one", { userToken: userToken("ann") });
     await registry.register(projectId, apnsToken("two"), { userId: "ann" });
     await identify("claim", { metadata: { user_id: "ann" } });
@@ -52,7 +52,7 @@ describe("a user", () => {
     expect(stored).not.toContain(secret);
   });
 
-  test("of another's token stays another's: what changes by itself is one of the states that were asked for", async () => {
+  test("of concurrent changes is one of the requested states", async () => {
     const { device } = await identify("one");
     const at = seconds();
     const second = registry.newApp();
@@ -78,7 +78,7 @@ describe("a user", () => {
 });
 
 describe("an erasure", () => {
-  test("deletes the user's devices, says so once for each request, and is no error for who is unknown", async () => {
+  test("deletes the user's devices, publishes one event for each request, and succeeds for an unknown user", async () => {
     const mine = await identify("one", { userToken: userToken("ann") });
     const other = await registry.register(projectId, apnsToken("other"), { userId: "bob" });
     const { erasedAt } = await registry.ask(EraseUser, { projectId, userId: "ann" });
@@ -110,7 +110,7 @@ describe("an erasure", () => {
     expect(other.device.user_id).toBe("bob");
   });
 
-  test("keeps tokens from before it out, whatever they come with, and lets later ones in", async () => {
+  test("rejects tokens from before it in every request, and accepts later ones", async () => {
     const old = userToken("ann");
     const { device } = await identify("one");
     await registry.ask(EraseUser, { projectId, userId: "ann" });
@@ -130,7 +130,7 @@ describe("an erasure", () => {
   });
 });
 
-test("what waited may go to devices that are there, active and the same user's", async () => {
+test("a waiting delivery may go to devices that exist, are active and belong to the same user", async () => {
   const one = await registry.register(projectId, apnsToken("one"), { userId: "ann" });
   const two = await registry.register(projectId, apnsToken("two"), { userId: "ann" });
   const three = await registry.register(projectId, apnsToken("three"));

@@ -2,28 +2,57 @@ import { type Condition, candidateClauses, type DeviceId, pushTokenHash, type Ta
 import { pairFacet, topicFacet, userFacet } from "./facets.ts";
 import { possiblePath } from "./paths.ts";
 
-/** One question to the database whose answers are devices that some of the targets name. */
+/** One query whose results are devices that some of the targets may match. */
 export type Lookup = (
   | { readonly by: "all" }
   | { readonly by: "ids"; readonly ids: readonly DeviceId[] }
   | { readonly by: "tokens"; readonly hashes: readonly string[] }
   | { readonly by: "facets"; readonly facets: readonly string[] }
   | {
-      /** Conditions, and values that are too long for a facet. */
+      /** Also values that are too long for a facet. */
       readonly by: "conditions";
-      /** Every device that fulfils one of the conditions has one of these; undefined where no index narrows them. */
+      /** Each matching device has one of these; undefined: no index narrows the conditions. */
       readonly facets: readonly string[] | undefined;
       readonly conditions: readonly Condition[];
     }
 ) & {
-  /** Which targets its answers decide, as positions in the notification's list. */
+  /** Positions of the targets that it decides. */
   readonly targets: readonly number[];
 };
 
-/** One query may name so many facets: with a page's buckets the database walks their product. */
+export type TargetKey =
+  | { readonly by: "ids"; readonly key: DeviceId }
+  | { readonly by: "hashes" | "facets"; readonly key: string }
+  /** No device can match. */
+  | "nothing"
+  /** No index finds its devices, or it does not parse. */
+  | "unindexed";
+
+/** The key by which an index finds the devices of a target. */
+export const keyOf = (target: Target): TargetKey => {
+  switch (target.kind) {
+    case "device":
+      return { by: "ids", key: target.id };
+    case "token":
+      return { by: "hashes", key: pushTokenHash(target.token) };
+    case "topic":
+      return { by: "facets", key: topicFacet(target.name) };
+    case "user":
+      return { by: "facets", key: userFacet(target.id) };
+    case "pair": {
+      const facet = pairFacet(target.of, target.path, target.value);
+      if (facet !== undefined) return { by: "facets", key: facet };
+      return possiblePath(target.path) ? "unindexed" : "nothing";
+    }
+    default:
+      return "unindexed";
+  }
+};
+
+/** Facets of one query: the database walks their product with the buckets of a page. */
 const facetsPerLookup = 64;
 
-/** The facets of which every device that fulfils the condition has one; undefined where no index helps. */
+/** Each device that fulfils the condition has one of these facets; undefined: no index helps. */
 const candidateFacets = (condition: Condition): string[] | undefined => {
   const facets = candidateClauses(condition)?.map((clause) =>
     clause.kind === "topic" ? topicFacet(clause.name) : pairFacet(clause.of, clause.path, clause.value),
@@ -31,89 +60,69 @@ const candidateFacets = (condition: Condition): string[] | undefined => {
   return facets?.every((facet) => facet !== undefined) ? [...new Set(facets)] : undefined;
 };
 
-type Asking = { readonly condition: Condition; readonly at: number };
+type PositionedCondition = { readonly condition: Condition; readonly at: number };
 
-/** Those that an index narrows share lookups as far as their facets have room in one; all others share a single one. */
-const conditionLookups = (asking: readonly Asking[]): Lookup[] => {
-  const scanned: Asking[] = [];
-  const packs: { facets: Set<string>; asking: Set<Asking> }[] = [];
-  for (const one of asking) {
+/** Conditions that an index narrows share lookups of up to 64 facets; all others share one. */
+const conditionLookups = (positioned: readonly PositionedCondition[]): Lookup[] => {
+  const scanned: PositionedCondition[] = [];
+  const packs: { facets: Set<string>; positioned: Set<PositionedCondition> }[] = [];
+  for (const one of positioned) {
     const facets = candidateFacets(one.condition);
     if (!facets) scanned.push(one);
     for (const facet of facets ?? []) {
       let pack = packs.at(-1);
       if (!pack || (pack.facets.size >= facetsPerLookup && !pack.facets.has(facet))) {
-        pack = { facets: new Set(), asking: new Set() };
+        pack = { facets: new Set(), positioned: new Set() };
         packs.push(pack);
       }
       pack.facets.add(facet);
-      pack.asking.add(one);
+      pack.positioned.add(one);
     }
   }
-  const lookup = (some: readonly Asking[], facets: readonly string[] | undefined): Lookup => ({
+  const lookup = (some: readonly PositionedCondition[], facets: readonly string[] | undefined): Lookup => ({
     by: "conditions",
     facets,
     conditions: some.map(({ condition }) => condition),
     targets: some.map(({ at }) => at),
   });
   return [
-    ...packs.map((pack) => lookup([...pack.asking], [...pack.facets])),
+    ...packs.map((pack) => lookup([...pack.positioned], [...pack.facets])),
     ...(scanned.length > 0 ? [lookup(scanned, undefined)] : []),
   ];
 };
 
-/**
- * The lookups that find every device the targets name. Together they may find a device more than once.
- * `all` finds what others would, so then only conditions, and values too long for a facet, are looked up beside it.
- */
+/** The lookups that together find every device of the targets, some more than once. With the target `all` only conditions and long values are looked up too. */
 export const audienceOf = (targets: readonly Target[]): Lookup[] => {
   const everyone = targets.some(({ kind }) => kind === "all");
-  const ids = new Map<DeviceId, number[]>();
-  const tokens = new Map<string, number[]>();
-  const facets = new Map<string, number[]>();
-  const conditions: Asking[] = [];
-  const decidedByAll: number[] = [];
-
-  const add = <Key>(map: Map<Key, number[]>, key: Key, at: number) => {
-    if (everyone) decidedByAll.push(at);
-    else map.set(key, [...(map.get(key) ?? []), at]);
+  const found = {
+    ids: new Map<DeviceId, number[]>(),
+    hashes: new Map<string, number[]>(),
+    facets: new Map<string, number[]>(),
   };
+  const conditions: PositionedCondition[] = [];
+  const decidedByAll: number[] = [];
   for (const [at, target] of targets.entries()) {
-    switch (target.kind) {
-      case "all":
-        decidedByAll.push(at);
-        break;
-      case "device":
-        add(ids, target.id, at);
-        break;
-      case "token":
-        add(tokens, pushTokenHash(target.token), at);
-        break;
-      case "topic":
-        add(facets, topicFacet(target.name), at);
-        break;
-      case "user":
-        add(facets, userFacet(target.id), at);
-        break;
-      case "pair": {
-        const { of, path, value } = target;
-        const facet = pairFacet(of, path, value);
-        if (facet !== undefined) add(facets, facet, at);
-        // All of them share one scan with the conditions that no index narrows.
-        else if (possiblePath(path))
-          conditions.push({ condition: { kind: "compare", field: { of, path }, operator: "==", value }, at });
-        break;
-      }
-      case "condition":
-        conditions.push({ condition: target.condition, at });
-        break;
+    const key = keyOf(target);
+    if (key === "nothing") continue;
+    if (target.kind === "condition") {
+      conditions.push({ condition: target.condition, at });
+    } else if (target.kind === "pair" && key === "unindexed") {
+      // Shares one scan with the conditions that no index narrows.
+      const { of, path, value } = target;
+      conditions.push({ condition: { kind: "compare", field: { of, path }, operator: "==", value }, at });
+    } else if (everyone || key === "unindexed") {
+      decidedByAll.push(at);
+    } else {
+      const positions: Map<string, number[]> = found[key.by];
+      positions.set(key.key, [...(positions.get(key.key) ?? []), at]);
     }
   }
+  const { ids, hashes, facets } = found;
 
-  const lookups: Lookup[] = conditionLookups(conditions);
+  const lookups = conditionLookups(conditions);
   if (decidedByAll.length > 0) lookups.push({ by: "all", targets: decidedByAll });
   if (ids.size > 0) lookups.push({ by: "ids", ids: [...ids.keys()], targets: [...ids.values()].flat() });
-  if (tokens.size > 0) lookups.push({ by: "tokens", hashes: [...tokens.keys()], targets: [...tokens.values()].flat() });
+  if (hashes.size > 0) lookups.push({ by: "tokens", hashes: [...hashes.keys()], targets: [...hashes.values()].flat() });
   const entries = [...facets];
   for (let from = 0; from < entries.length; from += facetsPerLookup) {
     const some = entries.slice(from, from + facetsPerLookup);
@@ -122,6 +131,6 @@ export const audienceOf = (targets: readonly Target[]): Lookup[] => {
   return lookups;
 };
 
-/** Whether every target is a device or a token, so that the audience is at most a few devices a target. */
+/** Every target is a device or a token, so each matches at most a few devices. */
 export const isDirect = (lookups: readonly Lookup[]): boolean =>
   lookups.every(({ by }) => by === "ids" || by === "tokens");

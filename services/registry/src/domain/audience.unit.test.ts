@@ -1,7 +1,7 @@
 import { type DeviceId, parseTarget, pushTokenHash, type Target } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
 import { audienceOf, isDirect } from "./audience.ts";
-import { confirm } from "./matched-targets.ts";
+import { checkMatches } from "./matches.ts";
 
 const one = "dev_06bq4ghm31tz5d2ns8y7k9w0ac";
 const two = "dev_06bq4ghm31tz5d2ns8y7k9w0ad";
@@ -36,7 +36,7 @@ describe("lookups of an audience", () => {
     expect(lookups.flatMap((lookup) => lookup.targets).sort((a, b) => a - b)).toEqual([...Array(1000).keys()]);
   });
 
-  test("`all` takes the place of what it finds anyway", () => {
+  test("`all` replaces lookups of devices that it finds anyway", () => {
     expect(audienceOf(targets("news", "all", one, "token:abc"))).toEqual([{ by: "all", targets: [0, 1, 2, 3] }]);
   });
 
@@ -54,7 +54,7 @@ describe("lookups of an audience", () => {
     expect(lookups).toMatchObject([{ by: "conditions", facets: undefined, targets: [...Array(1000).keys()] }]);
   });
 
-  test("conditions are asked by the facets of their positive clauses, and the others in one scan", () => {
+  test("conditions are looked up by the facets of their positive clauses, the others in one scan", () => {
     const sources = [
       "condition:'a' in topics && metadata.n != 1",
       "condition:metadata.plan == 'pro' || 'b' in topics",
@@ -80,7 +80,7 @@ describe("lookups of an audience", () => {
     for (const lookup of own) expect(lookup.targets).toEqual([1]);
   });
 
-  test.each(["$where", "a.$gt", "a..b", ".a", "a.", "a\0"])("the path %j is asked of nobody", (path) => {
+  test.each(["$where", "a.$gt", "a..b", ".a", "a.", "a\0"])("the path %j is not looked up", (path) => {
     expect(audienceOf(targets(`metadata:${path}=${long}`))).toEqual([]);
   });
 });
@@ -95,7 +95,7 @@ describe("targets that matched", () => {
   });
   const confirmed = async (list: Target[], found: ReturnType<typeof device>[], yieldIfDue = () => undefined) => {
     const confirming = { targets: list, candidateOf: (row: (typeof found)[number]) => row, yieldIfDue };
-    const matched = audienceOf(list).map(async (lookup) => (await confirm(lookup, found, confirming)).matched);
+    const matched = audienceOf(list).map(async (lookup) => (await checkMatches(lookup, found, confirming)).matched);
     return (await Promise.all(matched)).flat();
   };
 
@@ -122,7 +122,7 @@ describe("targets that matched", () => {
     expect(await confirmed(targets(...sources), found)).toEqual(positions);
   });
 
-  test("each condition that is asked of each device is a step that gives way", async () => {
+  test("the check of each condition and device may yield", async () => {
     let steps = 0;
     const step = () => void steps++ as undefined;
     const found = [device(one, "a"), device(two, "b")];

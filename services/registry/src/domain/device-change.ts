@@ -11,92 +11,83 @@ import {
 } from "@herald/contracts";
 import { countedFacets, facetsOf, maxFacets, topicsOf } from "./facets.ts";
 
-/** What of a device can change. `facets` hold its topics, and what its data is found by. */
+/** The fields of a device that change. `facets`: its topics and the indexed values of its data. */
 export type DeviceState = {
   readonly platform: Platform;
   readonly token: string;
-  /** Of the registration that gave the token: a verdict about an older one says nothing. */
+  /** Time of the registration that gave the token: token verdicts about an older one are ignored. */
   readonly tokenUpdatedAt: Date;
   readonly environment?: ApnsEnvironment;
   readonly tokenKind?: FcmTokenKind;
   readonly keys?: WebPushKeys;
-  /** The VAPID key that a Web Push subscription was made with; absent on those from before keys had ids. */
+  /** Id of the VAPID key of a Web Push subscription. */
   readonly vapidKeyId?: string;
   readonly status: DeviceStatus;
-  /** Why it is inactive: a new token brings back whom a provider gave up, not whom the app did. */
+  /** A new token reactivates a device that the provider reported as unregistered, not one that the app deactivated. */
   readonly inactiveReason?: "unregistered" | "requested";
   readonly metadata: AppData;
   readonly identifiers: AppData;
   readonly facets: readonly string[];
-  /** Whose it is, as a project token or a user token said. */
   readonly userId?: string;
-  /** When it was given its user. */
+  /** When its user was set. */
   readonly identifiedAt?: Date;
-  /** `iat` of the last user token that it took, in seconds since 1970; it stays when the user logs out. */
+  /** `iat` of the last user token that it accepted, in seconds since 1970; it stays when the user logs out. */
   readonly userTokenIat?: number;
-  /** When it last registered, up to {@link seenEveryMs} ago where it registered as it is. */
+  /** When it last registered, at a precision of {@link seenEveryMs} if nothing changed. */
   readonly lastSeenAt?: Date;
 };
 
-/** A device that registers as it is, is written once in so long: apps register on each start. */
+/** Apps register on each start. A registration that changes nothing is written once in this time. */
 export const seenEveryMs = 86_400_000;
 
-/** Whose a device is to be. */
 export type UserChange =
   | { readonly by: "project"; readonly userId: string | null }
   | { readonly by: "token"; readonly userId: string; readonly issuedAt: number };
 
-/** What is the same in every way to change a device. */
-type Limited = {
+/** `metadata` and `identifiers` are merge patches; absent fields stay as they are. */
+type CommonChange = {
+  readonly keys?: WebPushKeys | undefined;
+  /** The VAPID key of the subscription, and the default for a new one. */
+  readonly vapidKeyId?: string | undefined;
+  readonly currentVapidKeyId?: string | undefined;
+  readonly metadata?: AppData | undefined;
+  readonly identifiers?: AppData | undefined;
   readonly user?: UserChange | undefined;
-  /** Of metadata and identifiers each, as JSON; absent: what {@link AppData} allows. */
+  /** Of metadata and identifiers each, as JSON; absent: the limit of {@link AppData}. */
   readonly maxBytes?: number | undefined;
 };
 
-/** Which VAPID key a subscription was made with: what the app says, and what to take for a new subscription when it says nothing. */
-type SubscribedWith = { readonly vapidKeyId?: string | undefined; readonly currentVapidKeyId?: string | undefined };
+export type Registration = CommonChange & {
+  readonly token: string;
+  readonly topics: readonly string[];
+  readonly environment?: ApnsEnvironment | undefined;
+  readonly tokenKind?: FcmTokenKind | undefined;
+};
 
-/** What a registration says; what it leaves out stays as it is. `metadata` and `identifiers` are merge patches. */
-export type Registration = SubscribedWith &
-  Limited & {
-    readonly token: string;
-    readonly topics: readonly string[];
-    readonly metadata?: AppData | undefined;
-    readonly identifiers?: AppData | undefined;
-    readonly environment?: ApnsEnvironment | undefined;
-    readonly tokenKind?: FcmTokenKind | undefined;
-    readonly keys?: WebPushKeys | undefined;
-  };
+export type Change = CommonChange & {
+  readonly token?: string | undefined;
+  readonly status?: DeviceStatus | undefined;
+};
 
-/** The same of a change by `PATCH`. */
-export type Change = SubscribedWith &
-  Limited & {
-    readonly token?: string | undefined;
-    readonly keys?: WebPushKeys | undefined;
-    readonly metadata?: AppData | undefined;
-    readonly identifiers?: AppData | undefined;
-    readonly status?: DeviceStatus | undefined;
-  };
-
-/** Either the state afterwards with what is new in it, or what is wrong in sentences that begin with the field. */
-export type Changed =
+/** The new state, or problems as sentences that begin with the field. */
+export type ChangeResult =
   | {
       readonly state: DeviceState;
-      /** Fields of the interface's Device, without `topics`. */
+      /** Field names as in the API, without `topics`. */
       readonly changed: readonly string[];
-      /** Names of topics that it was not subscribed to before. */
+      /** Names of new topics. */
       readonly subscribed: readonly string[];
-      /** Nothing is new but the time. */
+      /** Only times differ. */
       readonly same?: boolean;
     }
   | { readonly problems: readonly string[] }
-  /** The user token is not newer than the last one that the device took. */
+  /** The user token is not newer than the last one that the device accepted. */
   | { readonly usedToken: true };
 
 const sentence = (field: string, path: readonly (string | number)[], message: string): string =>
   `${[field, ...path].join(".")}: ${message}`;
 
-/** Merging may exceed the limits that each of the two kept. */
+/** Merged data may exceed limits that both parts keep. */
 const dataProblems = (
   field: "metadata" | "identifiers",
   before: AppData,
@@ -115,7 +106,7 @@ const dataProblems = (
 
 const jsonBytes = (data: AppData): number => Buffer.byteLength(JSON.stringify(data));
 
-/** Devices from before the limit keep what they have; they get no more. */
+/** A device above the limit may not get more facets. */
 const facetProblems = (before: readonly string[], after: readonly string[]): string[] => {
   const count = countedFacets(after);
   if (count <= maxFacets || count <= countedFacets(before)) return [];
@@ -124,7 +115,7 @@ const facetProblems = (before: readonly string[], after: readonly string[]): str
   ];
 };
 
-/** The state with its user changed; the same object when nothing is. Undefined when the user token is not newer than the last. */
+/** The same object when nothing changes. Undefined when the user token is not newer than the last one. */
 const withUser = (before: DeviceState, change: UserChange | undefined, now: Date): DeviceState | undefined => {
   if (change === undefined) return before;
   const { userId: _, identifiedAt: __, ...rest } = before;
@@ -157,27 +148,38 @@ const compare = (before: DeviceState, after: DeviceState): string[] => {
     .map(([, name]) => name);
 };
 
-/** What a patch leaves of the data; the same object when it changes nothing. */
 const patched = (data: AppData, patch: AppData | undefined): AppData =>
   patch === undefined ? data : mergePatch(data, patch);
 
-/** An endpoint stays with the key that it was made with, so only a new one is taken to be made with the current key. */
+/** An endpoint keeps its key; only a new endpoint gets the default key. */
 const vapidKeyOf = (
   before: Pick<DeviceState, "platform" | "vapidKeyId"> & { readonly token?: string },
   token: string,
-  { vapidKeyId, currentVapidKeyId }: SubscribedWith,
+  { vapidKeyId, currentVapidKeyId }: CommonChange,
 ): Pick<DeviceState, "vapidKeyId"> => {
   const id = vapidKeyId ?? (before.token === token ? before.vapidKeyId : currentVapidKeyId);
   return id === undefined || before.platform !== "web" ? {} : { vapidKeyId: id };
 };
 
-const nothing = { changed: [], subscribed: [] };
+/** What both kinds of change do with user and data. Undefined: the user token is not newer than the last one. */
+const mergeChange = (before: DeviceState, change: CommonChange, topics: readonly string[], now: Date) => {
+  const identified = withUser(before, change.user, now);
+  if (identified === undefined) return undefined;
+  const metadata = patched(before.metadata, change.metadata);
+  const identifiers = patched(before.identifiers, change.identifiers);
+  const facets = facetsOf({ topics, metadata, identifiers, userId: identified.userId });
+  const problems = [
+    ...dataProblems("metadata", before.metadata, metadata, change.maxBytes),
+    ...dataProblems("identifiers", before.identifiers, identifiers, change.maxBytes),
+    ...facetProblems(before.facets, facets),
+  ];
+  return { identified, data: { metadata, identifiers, facets }, problems };
+};
 
 const active = ({ inactiveReason: _, ...state }: DeviceState): DeviceState => ({ ...state, status: "active" });
 
-/** A device that nobody knew. */
-export const newDevice = (platform: Platform, registration: Registration, now: Date): Changed =>
-  registered(
+export const newDevice = (platform: Platform, registration: Registration, now: Date): ChangeResult =>
+  applyRegistration(
     {
       platform,
       token: registration.token,
@@ -192,79 +194,54 @@ export const newDevice = (platform: Platform, registration: Registration, now: D
     now,
   );
 
-/** A known device registers, with the token it has or with another: it is active from now on. */
-export const registered = (before: DeviceState, registration: Registration, now: Date): Changed => {
-  const { topics, environment, tokenKind, keys, token, maxBytes } = registration;
-  const identified = withUser(before, registration.user, now);
-  if (identified === undefined) return { usedToken: true };
-  const { vapidKeyId: _, ...rest } = active(identified);
-  const metadata = patched(before.metadata, registration.metadata);
-  const identifiers = patched(before.identifiers, registration.identifiers);
+/** A registration of a known device activates it. */
+export const applyRegistration = (before: DeviceState, registration: Registration, now: Date): ChangeResult => {
+  const { topics, environment, tokenKind, keys, token } = registration;
   const known = new Set(topicsOf(before.facets));
   const subscribed = [...new Set(topics)].filter((topic) => !known.has(topic));
-  const { userId } = identified;
-  const facets = facetsOf({ topics: [...known, ...subscribed], metadata, identifiers, userId });
-  const problems = [
-    ...dataProblems("metadata", before.metadata, metadata, maxBytes),
-    ...dataProblems("identifiers", before.identifiers, identifiers, maxBytes),
-    ...facetProblems(before.facets, facets),
-  ];
+  const merged = mergeChange(before, registration, [...known, ...subscribed], now);
+  if (merged === undefined) return { usedToken: true };
+  const { identified, data, problems } = merged;
   if (problems.length > 0) return { problems };
 
+  const { vapidKeyId: _, ...rest } = active(identified);
   const state: DeviceState = {
     ...rest,
     token,
     tokenUpdatedAt: now,
     lastSeenAt: now,
     ...vapidKeyOf(before, token, registration),
-    ...(environment === undefined ? {} : { environment }),
-    ...(tokenKind === undefined ? {} : { tokenKind }),
-    ...(keys === undefined ? {} : { keys }),
-    metadata,
-    identifiers,
-    facets,
+    ...(environment && { environment }),
+    ...(tokenKind && { tokenKind }),
+    ...(keys && { keys }),
+    ...data,
   };
   const names = compare(before, state);
   const same =
     names.length === 0 &&
     before.userTokenIat === state.userTokenIat &&
     before.inactiveReason === undefined &&
-    // In another order where it was subscribed since; others on devices from before some facets.
-    before.facets.length === facets.length &&
-    facets.every((facet) => before.facets.includes(facet));
+    // Their order differs after a subscription.
+    before.facets.length === state.facets.length &&
+    state.facets.every((facet) => before.facets.includes(facet));
   return { state, changed: names, subscribed, same };
 };
 
-/** A known device is changed; its state is the same object when nothing is new. A new token counts as a registration of it, but does not bring back whom the app retired. */
-export const changed = (before: DeviceState, change: Change, now: Date): Changed => {
-  const { token = before.token, keys = before.keys, status, maxBytes } = change;
-  const identified = withUser(before, change.user, now);
-  if (identified === undefined) return { usedToken: true };
-  const metadata = patched(before.metadata, change.metadata);
-  const identifiers = patched(before.identifiers, change.identifiers);
-  const { userId } = identified;
-  const facets = facetsOf({ topics: topicsOf(before.facets), metadata, identifiers, userId });
+/** The state is the same object when nothing changes. A new token counts as a registration, but does not reactivate a device that the app deactivated. */
+export const applyChange = (before: DeviceState, change: Change, now: Date): ChangeResult => {
+  const { token = before.token, keys = before.keys, status } = change;
+  const merged = mergeChange(before, change, topicsOf(before.facets), now);
+  if (merged === undefined) return { usedToken: true };
+  const isNewAddress = token !== before.token || change.keys !== undefined;
+  const addressProblems = isNewAddress ? tokenProblems({ platform: before.platform, token, keys }, "token") : [];
   const problems = [
-    ...(token === before.token && change.keys === undefined
-      ? []
-      : tokenProblems({ platform: before.platform, token, keys }, "token").map(({ path, message }) =>
-          sentence("device", path, message),
-        )),
-    ...dataProblems("metadata", before.metadata, metadata, maxBytes),
-    ...dataProblems("identifiers", before.identifiers, identifiers, maxBytes),
-    ...facetProblems(before.facets, facets),
+    ...addressProblems.map(({ path, message }) => sentence("device", path, message)),
+    ...merged.problems,
   ];
   if (problems.length > 0) return { problems };
 
-  const { vapidKeyId: _, ...rest } = identified;
-  let state: DeviceState = {
-    ...rest,
-    ...vapidKeyOf(before, token, change),
-    ...(keys === undefined ? {} : { keys }),
-    metadata,
-    identifiers,
-    facets,
-  };
+  const { vapidKeyId: _, ...rest } = merged.identified;
+  let state: DeviceState = { ...rest, ...vapidKeyOf(before, token, change), ...(keys && { keys }), ...merged.data };
   if (token !== before.token) {
     state = { ...state, token, tokenUpdatedAt: now };
     if (before.inactiveReason === "unregistered") state = active(state);
@@ -273,6 +250,6 @@ export const changed = (before: DeviceState, change: Change, now: Date): Changed
   if (status === "inactive") state = { ...state, status: "inactive", inactiveReason: "requested" };
   const names = compare(before, state);
   const same = state.inactiveReason === before.inactiveReason && state.userTokenIat === before.userTokenIat;
-  if (names.length === 0 && same) return { state: before, ...nothing };
+  if (names.length === 0 && same) return { state: before, changed: [], subscribed: [] };
   return { state, changed: names, subscribed: [] };
 };

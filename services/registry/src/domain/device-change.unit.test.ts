@@ -1,10 +1,17 @@
 import { describe, expect, test } from "vitest";
-import { type Change, type Changed, changed, type DeviceState, newDevice, registered } from "./device-change.ts";
+import {
+  applyChange,
+  applyRegistration,
+  type Change,
+  type ChangeResult,
+  type DeviceState,
+  newDevice,
+} from "./device-change.ts";
 
 const then = new Date("2030-01-01T00:00:00Z");
 const now = new Date("2030-01-02T00:00:00Z");
 
-const stateOf = (result: Changed): DeviceState => {
+const stateOf = (result: ChangeResult): DeviceState => {
   if (!("state" in result)) throw new Error(JSON.stringify(result));
   return result.state;
 };
@@ -14,7 +21,7 @@ const known: DeviceState = stateOf(
 );
 
 describe("a new device", () => {
-  test("is active, with its data and what it is found by", () => {
+  test("is active, with its data and facets", () => {
     expect(known).toEqual({
       platform: "ios",
       token: "aa".repeat(8),
@@ -27,12 +34,12 @@ describe("a new device", () => {
     });
   });
 
-  test("a null in a patch of nothing is nothing", () => {
+  test("null in a patch of empty data changes nothing", () => {
     const state = stateOf(newDevice("ios", { token: "x", topics: [], metadata: { a: null, b: { c: null } } }, now));
     expect(state.metadata).toEqual({ b: {} });
   });
 
-  test("a topic named twice is one", () => {
+  test("a topic that is named twice counts once", () => {
     expect(newDevice("web", { token: "x", topics: ["a", "a"] }, now)).toMatchObject({ subscribed: ["a"] });
   });
 });
@@ -42,9 +49,9 @@ describe("the key of a Web Push subscription", () => {
   const web = stateOf(
     newDevice("web", { token: "https://push.example/1", topics: [], keys, currentVapidKeyId: "current" }, then),
   );
-  const idOf = (result: Changed) => stateOf(result).vapidKeyId;
+  const idOf = (result: ChangeResult) => stateOf(result).vapidKeyId;
 
-  test("is the one that the app names, else the current one", () => {
+  test("is the one that the app names, or else the current one", () => {
     expect(web.vapidKeyId).toBe("current");
     const said = {
       token: "https://push.example/2",
@@ -57,35 +64,35 @@ describe("the key of a Web Push subscription", () => {
     expect(idOf(newDevice("ios", said, then))).toBeUndefined();
   });
 
-  test("stays while the endpoint stays, whatever is current by then", () => {
+  test("stays while the endpoint stays, even if another key is current", () => {
     const again = { token: web.token, topics: [], keys, currentVapidKeyId: "another" };
-    expect(idOf(registered(web, again, now))).toBe("current");
-    expect(idOf(registered(web, { ...again, vapidKeyId: "said" }, now))).toBe("said");
+    expect(idOf(applyRegistration(web, again, now))).toBe("current");
+    expect(idOf(applyRegistration(web, { ...again, vapidKeyId: "said" }, now))).toBe("said");
     const { vapidKeyId: _, ...unnamed } = web;
-    expect(idOf(registered(unnamed, again, now))).toBeUndefined();
+    expect(idOf(applyRegistration(unnamed, again, now))).toBeUndefined();
   });
 
-  test("moves with a new subscription", () => {
+  test("changes with a new subscription", () => {
     const moved = { token: "https://push.example/9", currentVapidKeyId: "another" };
-    expect(idOf(registered(web, { ...moved, topics: [] }, now))).toBe("another");
-    expect(registered(web, { ...moved, topics: [] }, now)).toMatchObject({ changed: ["token", "vapid_key_id"] });
-    expect(idOf(changed(web, moved, now))).toBe("another");
-    expect(idOf(changed(web, { token: moved.token }, now))).toBeUndefined();
-    expect(idOf(changed({ ...known, vapidKeyId: "x" }, { ...moved, token: "bb".repeat(8) }, now))).toBeUndefined();
+    expect(idOf(applyRegistration(web, { ...moved, topics: [] }, now))).toBe("another");
+    expect(applyRegistration(web, { ...moved, topics: [] }, now)).toMatchObject({ changed: ["token", "vapid_key_id"] });
+    expect(idOf(applyChange(web, moved, now))).toBe("another");
+    expect(idOf(applyChange(web, { token: moved.token }, now))).toBeUndefined();
+    expect(idOf(applyChange({ ...known, vapidKeyId: "x" }, { ...moved, token: "bb".repeat(8) }, now))).toBeUndefined();
   });
 
-  test("can be set right by a change, and new keys come with it", () => {
+  test("can be corrected by a change, together with new keys", () => {
     const other = { p256dh: "q".repeat(87), auth: "b".repeat(22) };
-    const result = changed(web, { keys: other, vapidKeyId: "said" }, now);
+    const result = applyChange(web, { keys: other, vapidKeyId: "said" }, now);
     expect(result).toMatchObject({ changed: ["keys", "vapid_key_id"], state: { keys: other, vapidKeyId: "said" } });
-    expect(changed(web, { metadata: {} }, now)).toMatchObject({ state: web, changed: [] });
-    expect(changed(known, { keys: other }, now)).toEqual({ problems: ["device.keys: is only for platform web"] });
+    expect(applyChange(web, { metadata: {} }, now)).toMatchObject({ state: web, changed: [] });
+    expect(applyChange(known, { keys: other }, now)).toEqual({ problems: ["device.keys: is only for platform web"] });
   });
 });
 
 describe("a known device registers", () => {
-  test("merges its data, adds topics, and keeps what is not said", () => {
-    const result = registered(
+  test("merges its data, adds topics, and keeps absent fields", () => {
+    const result = applyRegistration(
       { ...known, environment: "sandbox" },
       {
         token: known.token,
@@ -110,7 +117,7 @@ describe("a known device registers", () => {
   test.each(["requested", "unregistered"] as const)(
     "is active again, though it was %s to be inactive",
     (inactiveReason) => {
-      const result = registered(
+      const result = applyRegistration(
         { ...known, status: "inactive", inactiveReason },
         { token: known.token, topics: [] },
         now,
@@ -120,20 +127,20 @@ describe("a known device registers", () => {
     },
   );
 
-  test("with another token has that from now on", () => {
-    const result = registered(known, { token: "bb", topics: [] }, now);
+  test("with another token gets that token", () => {
+    const result = applyRegistration(known, { token: "bb", topics: [] }, now);
     expect(result).toMatchObject({ changed: ["token"], state: { token: "bb", tokenUpdatedAt: now } });
   });
 
-  test("with nothing new has changed nothing but the times", () => {
-    expect(registered(known, { token: known.token, topics: ["news"] }, now)).toMatchObject({
+  test("with nothing new changes only times", () => {
+    expect(applyRegistration(known, { token: known.token, topics: ["news"] }, now)).toMatchObject({
       changed: [],
       subscribed: [],
       same: true,
       state: { tokenUpdatedAt: now, lastSeenAt: now },
     });
     const data = { metadata: { plan: "pro", gone: null }, identifiers: {} };
-    expect(registered(known, { token: known.token, topics: [], ...data }, now)).toMatchObject({ same: true });
+    expect(applyRegistration(known, { token: known.token, topics: [], ...data }, now)).toMatchObject({ same: true });
   });
 
   test.each([
@@ -144,26 +151,26 @@ describe("a known device registers", () => {
     ["its environment", { environment: "sandbox" as const }],
     ["a user", { user: { by: "project" as const, userId: "ann" } }],
   ])("with %s is not the same", (_, more) => {
-    expect(registered(known, { token: known.token, topics: [], ...more }, now)).toMatchObject({ same: false });
+    expect(applyRegistration(known, { token: known.token, topics: [], ...more }, now)).toMatchObject({ same: false });
   });
 
-  test("is not the same where it takes a user token, was inactive, or lacks a facet", () => {
+  test("is not the same if it accepts a user token, was inactive, or lacks a facet", () => {
     const user = { by: "token" as const, userId: "ann", issuedAt: 2 };
     const ann = { ...known, userId: "ann", identifiedAt: then, userTokenIat: 1, facets: [...known.facets, "u:ann"] };
     const same = { token: known.token, topics: [] };
-    expect(registered(ann, same, now)).toMatchObject({ same: true });
-    expect(registered(ann, { ...same, user: { ...user, issuedAt: 1 } }, now)).toMatchObject({ same: true });
-    expect(registered(ann, { ...same, user }, now)).toMatchObject({ same: false });
-    expect(registered({ ...ann, facets: known.facets }, same, now)).toMatchObject({ same: false });
+    expect(applyRegistration(ann, same, now)).toMatchObject({ same: true });
+    expect(applyRegistration(ann, { ...same, user: { ...user, issuedAt: 1 } }, now)).toMatchObject({ same: true });
+    expect(applyRegistration(ann, { ...same, user }, now)).toMatchObject({ same: false });
+    expect(applyRegistration({ ...ann, facets: known.facets }, same, now)).toMatchObject({ same: false });
     const inactive = { ...known, status: "inactive" as const, inactiveReason: "requested" as const };
-    expect(registered(inactive, same, now)).toMatchObject({ same: false });
+    expect(applyRegistration(inactive, same, now)).toMatchObject({ same: false });
   });
 
   test("may not exceed the limits by merging", () => {
     const half = "x".repeat(9_000);
     const before = { ...known, metadata: { a: half }, identifiers: { a: half } };
     const patch = { token: known.token, topics: [], metadata: { b: half }, identifiers: { b: half } };
-    expect(registered(before, patch, now)).toEqual({
+    expect(applyRegistration(before, patch, now)).toEqual({
       problems: ["metadata: must be at most 16384 bytes of JSON", "identifiers: must be at most 16384 bytes of JSON"],
     });
   });
@@ -229,7 +236,7 @@ describe("a change", () => {
       after: { inactiveReason: "requested" },
     },
   ])("$name", ({ before, change, names, after }) => {
-    const result = changed(before, change, now);
+    const result = applyChange(before, change, now);
     expect(result).toMatchObject({ changed: names, state: after });
     expect(stateOf(result)).not.toBe(before);
   });
@@ -240,13 +247,13 @@ describe("a change", () => {
     { metadata: { n: 1, gone: null } },
     { status: "active" },
     { token: known.token },
-  ])("%j is none: the state is the same object", (change) => {
-    expect(stateOf(changed(known, change, now))).toBe(known);
+  ])("%j changes nothing: the state is the same object", (change) => {
+    expect(stateOf(applyChange(known, change, now))).toBe(known);
   });
 
-  test("says everything that is wrong", () => {
+  test("reports every problem", () => {
     const deep = { a: { b: { c: { d: { e: 1 } } } } };
-    expect(changed(known, { token: "no hex", metadata: { x: deep } }, now)).toEqual({
+    expect(applyChange(known, { token: "no hex", metadata: { x: deep } }, now)).toEqual({
       problems: [
         "device.token: must be an APNs device token: 16 to 200 hexadecimal digits",
         "metadata.x.a.b.c.d: may be nested at most 5 deep",
@@ -256,7 +263,7 @@ describe("a change", () => {
 
   test("keeps the keys of a Web Push subscription whose endpoint moves", () => {
     const web: DeviceState = { ...known, platform: "web", keys: { p256dh: "p", auth: "a" } };
-    expect(changed(web, { token: "https://push.example/2" }, now)).toMatchObject({
+    expect(applyChange(web, { token: "https://push.example/2" }, now)).toMatchObject({
       state: { token: "https://push.example/2", keys: { p256dh: "p", auth: "a" } },
     });
   });
@@ -265,15 +272,15 @@ describe("a change", () => {
 describe("the user of a device", () => {
   const token = (userId: string, issuedAt: number) => ({ user: { by: "token" as const, userId, issuedAt } });
   const project = (userId: string | null) => ({ user: { by: "project" as const, userId } });
-  const ann = stateOf(changed(known, token("ann", 100), now));
+  const ann = stateOf(applyChange(known, token("ann", 100), now));
 
-  test("is given by a token or by the project, and found by a facet that no metadata makes", () => {
+  test("is set by a token or by the project, and found by a facet that metadata cannot create", () => {
     expect(ann).toMatchObject({ userId: "ann", identifiedAt: now, userTokenIat: 100 });
     expect(ann.facets.filter((facet) => facet.startsWith("u:"))).toEqual(["u:ann"]);
-    const byProject = changed(known, project("bob"), now);
+    const byProject = applyChange(known, project("bob"), now);
     expect(byProject).toMatchObject({ changed: ["user_id"], state: { userId: "bob" } });
     expect(stateOf(byProject).userTokenIat).toBeUndefined();
-    const claimed = stateOf(changed(known, { metadata: { u: "ann", "u:ann": "x" } }, now));
+    const claimed = stateOf(applyChange(known, { metadata: { u: "ann", "u:ann": "x" } }, now));
     expect(claimed.facets.some((facet) => facet.startsWith("u:"))).toBe(false);
   });
 
@@ -285,19 +292,21 @@ describe("the user of a device", () => {
     ["somebody else by the same moment", token("bob", 100), { usedToken: true }],
     ["somebody else by an earlier token", token("bob", 99), { usedToken: true }],
     ["the project takes it away", project(null), { changed: ["user_id"], state: { userTokenIat: 100 } }],
-  ])("%s", (_, change, expected) => expect(changed(ann, change, now)).toMatchObject(expected as object));
+  ])("%s", (_, change, expected) => expect(applyChange(ann, change, now)).toMatchObject(expected as object));
 
-  test("who logged out needs a newer token, also to register again", () => {
-    const out = stateOf(changed(ann, project(null), now));
+  test("after a logout a newer token is required, also to register", () => {
+    const out = stateOf(applyChange(ann, project(null), now));
     expect(out.userId).toBeUndefined();
     expect(out.facets).toEqual(known.facets);
-    expect(changed(out, token("ann", 100), now)).toEqual({ usedToken: true });
-    expect(registered(out, { token: known.token, topics: [], ...token("ann", 100) }, now)).toEqual({ usedToken: true });
-    expect(changed(out, token("ann", 101), now)).toMatchObject({ state: { userId: "ann" } });
+    expect(applyChange(out, token("ann", 100), now)).toEqual({ usedToken: true });
+    expect(applyRegistration(out, { token: known.token, topics: [], ...token("ann", 100) }, now)).toEqual({
+      usedToken: true,
+    });
+    expect(applyChange(out, token("ann", 101), now)).toMatchObject({ state: { userId: "ann" } });
   });
 
   test("stays when the device registers again", () => {
-    const again = stateOf(registered(ann, { token: "bb".repeat(8), topics: ["sport"] }, now));
+    const again = stateOf(applyRegistration(ann, { token: "bb".repeat(8), topics: ["sport"] }, now));
     expect(again.userId).toBe("ann");
     expect(again.facets).toContain("u:ann");
   });
@@ -306,7 +315,7 @@ describe("the user of a device", () => {
 describe("facets and bytes", () => {
   const values = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`k${n}`, n]));
 
-  test("64 are a device's, and its user is none of them", () => {
+  test("a device may have 64 facets, and its user does not count", () => {
     const user = { user: { by: "project" as const, userId: "ann" } };
     const full = { token: known.token, topics: ["a", "b"], metadata: values(62), ...user };
     expect(stateOf(newDevice("ios", full, now)).facets).toHaveLength(65);
@@ -314,19 +323,21 @@ describe("facets and bytes", () => {
     expect(over).toEqual({ problems: [expect.stringContaining("at most 64 topics and single values")] });
   });
 
-  test("a device that has more keeps them and gets no more", () => {
+  test("a device above the limit keeps its facets and gets no more", () => {
     const facets = [...known.facets, ...Array.from({ length: 70 }, (_, n) => `t:t${n}`)];
     const early: DeviceState = { ...known, facets };
-    expect(changed(early, { metadata: { plan: "free" } }, now)).toMatchObject({ changed: ["metadata"] });
-    expect(changed(early, { metadata: { plan: null } }, now)).toMatchObject({ changed: ["metadata"] });
-    expect(changed(early, { metadata: { more: 1 } }, now)).toHaveProperty("problems");
+    expect(applyChange(early, { metadata: { plan: "free" } }, now)).toMatchObject({ changed: ["metadata"] });
+    expect(applyChange(early, { metadata: { plan: null } }, now)).toMatchObject({ changed: ["metadata"] });
+    expect(applyChange(early, { metadata: { more: 1 } }, now)).toHaveProperty("problems");
   });
 
-  test("whoever proves nothing has fewer bytes, and may always say less", () => {
+  test("a client without a credential may store fewer bytes, and may always store less than before", () => {
     const text = (bytes: number) => ({ text: "x".repeat(bytes) });
-    const big = stateOf(changed(known, { metadata: text(12_000) }, now));
-    expect(changed(known, { metadata: text(12_000), maxBytes: 10_240 }, now)).toHaveProperty("problems");
-    expect(changed(big, { metadata: text(11_000), maxBytes: 10_240 }, now)).toMatchObject({ changed: ["metadata"] });
-    expect(changed(big, { metadata: { more: "y" }, maxBytes: 10_240 }, now)).toHaveProperty("problems");
+    const big = stateOf(applyChange(known, { metadata: text(12_000) }, now));
+    expect(applyChange(known, { metadata: text(12_000), maxBytes: 10_240 }, now)).toHaveProperty("problems");
+    expect(applyChange(big, { metadata: text(11_000), maxBytes: 10_240 }, now)).toMatchObject({
+      changed: ["metadata"],
+    });
+    expect(applyChange(big, { metadata: { more: "y" }, maxBytes: 10_240 }, now)).toHaveProperty("problems");
   });
 });

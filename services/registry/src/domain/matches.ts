@@ -1,7 +1,8 @@
 import { type AppData, type DeviceId, fulfils, type Literal, type Platform, type Target } from "@herald/contracts";
-import { pairFacet, scalarText, topicFacet, userFacet } from "./facets.ts";
+import { keyOf, type Lookup } from "./audience.ts";
+import { scalarText, topicFacet } from "./facets.ts";
 
-/** What a target is compared with. The data is needed only for conditions, and for values that are too long to be facets. */
+/** A device as targets see it. Its data is needed only for conditions and for values that are too long for a facet. */
 export type Candidate = {
   readonly id: DeviceId;
   readonly platform: Platform;
@@ -14,7 +15,7 @@ export type Candidate = {
 /** The value at a path of keys joined by `.`; arrays are not entered. */
 const valueAt = (data: unknown, path: string): unknown => {
   let at = data;
-  // Not split: a stranger's path may have a thousand keys, and most devices have not even the first.
+  // Not split: a path may have a thousand keys, and most devices lack the first.
   for (let from = 0; from <= path.length; ) {
     const dot = path.indexOf(".", from);
     const key = path.slice(from, dot < 0 ? undefined : dot);
@@ -29,29 +30,79 @@ const valueAt = (data: unknown, path: string): unknown => {
 const literal = (value: unknown): Literal | undefined =>
   typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? value : undefined;
 
-/** Whether a target names the device. Says nothing about the device being active. */
+/** Whether the target matches the device, active or not. */
 export const matches = (target: Target, device: Candidate): boolean => {
-  switch (target.kind) {
-    case "all":
-      return true;
-    case "device":
-      return device.id === target.id;
-    case "token":
-      return device.token === target.token;
-    case "topic":
-      return device.facets.has(topicFacet(target.name));
-    case "user":
-      return device.facets.has(userFacet(target.id));
-    case "pair": {
-      const facet = pairFacet(target.of, target.path, target.value);
-      if (facet !== undefined) return device.facets.has(facet);
-      return scalarText(valueAt(device[target.of], target.path)) === target.value;
+  if (target.kind === "all") return true;
+  if (target.kind === "token") return device.token === target.token;
+  if (target.kind === "condition")
+    return fulfils(target.condition, {
+      platform: device.platform,
+      inTopic: (name) => device.facets.has(topicFacet(name)),
+      value: (of, path) => literal(valueAt(device[of], path)),
+    });
+  const key = keyOf(target);
+  if (typeof key === "object") return key.by === "ids" ? device.id === key.key : device.facets.has(key.key);
+  return target.kind === "pair" && scalarText(valueAt(device[target.of], target.path)) === target.value;
+};
+
+/** All keys of the devices of a page: a thousand targets then need a thousand look-ups, not a million. */
+const keysOfDevices = (devices: readonly Candidate[]) => ({
+  ids: new Set<string>(devices.map(({ id }) => id)),
+  tokens: new Set(devices.map(({ token }) => token)),
+  facets: new Set(devices.flatMap(({ facets }) => [...facets])),
+});
+
+type CheckOptions<Row> = {
+  readonly targets: readonly Target[];
+  readonly candidateOf: (row: Row) => Candidate;
+  readonly yieldIfDue: () => Promise<void> | undefined;
+};
+
+/** The rows of a lookup that one of its targets matches, and the positions of the targets that matched one. */
+export const checkMatches = async <Row>(
+  lookup: Lookup,
+  rows: readonly Row[],
+  { targets, candidateOf, yieldIfDue }: CheckOptions<Row>,
+): Promise<{ readonly found: readonly Row[]; readonly matched: readonly number[] }> => {
+  // Only conditions may find devices that no target matches: the database cannot evaluate them.
+  if (lookup.by !== "conditions") return { found: rows, matched: matchedTargets(lookup, targets, rows, candidateOf) };
+  const matched = new Set<number>();
+  const found: Row[] = [];
+  for (const row of rows) {
+    const candidate = candidateOf(row);
+    let isMatched = false;
+    for (const at of lookup.targets) {
+      const due = yieldIfDue();
+      if (due) await due;
+      const target = targets[at];
+      if (!target || (isMatched && matched.has(at)) || !matches(target, candidate)) continue;
+      isMatched = true;
+      matched.add(at);
     }
-    case "condition":
-      return fulfils(target.condition, {
-        platform: device.platform,
-        inTopic: (name) => device.facets.has(topicFacet(name)),
-        value: (of, path) => literal(valueAt(device[of], path)),
-      });
+    if (isMatched) found.push(row);
   }
+  return { found, matched: [...matched] };
+};
+
+/** Most lookups are decided without looking at a device. */
+const matchedTargets = <Row>(
+  lookup: Lookup,
+  targets: readonly Target[],
+  found: readonly Row[],
+  candidateOf: (row: Row) => Candidate,
+): readonly number[] => {
+  if (found.length === 0) return [];
+  if (lookup.targets.length === 1 || (lookup.by === "facets" && lookup.facets.length === 1)) return lookup.targets;
+  const keys = keysOfDevices(found.map(candidateOf));
+  return lookup.targets.filter((at) => {
+    const target = targets[at];
+    return target !== undefined && hasKey(target, keys);
+  });
+};
+
+const hasKey = (target: Target, { ids, tokens, facets }: ReturnType<typeof keysOfDevices>): boolean => {
+  if (target.kind === "all") return true;
+  if (target.kind === "token") return tokens.has(target.token);
+  const key = keyOf(target);
+  return typeof key === "object" && (key.by === "ids" ? ids : facets).has(key.key);
 };

@@ -1,6 +1,6 @@
 import { batchLimits, type DeviceId, type Platform, type Recipient } from "@herald/contracts";
 
-/** A device of a page. `changedAt` (ms since 1970) tells who came late when a batch is partitioned again. */
+/** A device of a page. `changedAt`: milliseconds since 1970. */
 export type Partitionable = { readonly platform: Platform; readonly recipient: Recipient; readonly changedAt: number };
 
 /** Where a batch begins: its platform and its first device. */
@@ -9,14 +9,14 @@ export type Border = { readonly platform: Platform; readonly from: DeviceId };
 /** A batch's devices, sorted by id. */
 export type Batch = { readonly platform: Platform; readonly devices: readonly Recipient[] };
 
-/** A batch's JSON without its devices is some 250 bytes. */
+/** The JSON of a batch without its devices has some 250 bytes. */
 const envelopeBytes = 512;
 
 /** The JSON of a device's id, times and names, and of its longest environment, kind and locale. */
 const fixedBytes = 200;
 const plainAscii = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 
-/** At least as many bytes as the device takes as JSON, without making that: it is asked for every device of every send. */
+/** An upper bound of the bytes of its JSON. The JSON itself would be made for every device of every send. */
 const weigh = ({ token, keys, vapidKeyId, userId }: Recipient): number =>
   fixedBytes +
   (userId === undefined ? 0 : JSON.stringify({ userId }).length) +
@@ -26,13 +26,8 @@ const weigh = ({ token, keys, vapidKeyId, userId }: Recipient): number =>
 const byId = (one: Partitionable, other: Partitionable): number => (one.recipient.id < other.recipient.id ? -1 : 1);
 
 const byPlatform = (devices: Iterable<Partitionable>): Map<Platform, Partitionable[]> => {
-  const platforms = new Map<Platform, Partitionable[]>();
-  for (const device of devices) {
-    const some = platforms.get(device.platform);
-    if (some) some.push(device);
-    else platforms.set(device.platform, [device]);
-  }
-  for (const some of platforms.values()) some.sort(byId);
+  const platforms = Map.groupBy(devices, ({ platform }) => platform);
+  for (const group of platforms.values()) group.sort(byId);
   return platforms;
 };
 
@@ -57,14 +52,14 @@ export const partitionBatches = (devices: Iterable<Partitionable>): Batch[] => {
   return batches;
 };
 
-/** What is stored of a partition: enough to partition the same devices into the same batches again. */
+/** Enough to partition the same devices into the same batches again. */
 export const bordersOf = (batches: readonly Batch[]): Border[] =>
   batches.flatMap(({ platform, devices: [first] }) => (first ? [{ platform, from: first.id }] : []));
 
 /**
- * Partitions a page's devices again, by the borders of its first partition: as many batches, and nobody in another one than then. A batch whose
- * devices are gone is empty. A device before the first border of its platform came later and is left out. So are, where a
- * batch has become too large, those that changed last: who was there at the first partition fits.
+ * Partitions a page again by the borders of its first partition: as many batches, and no device moves to another one. A batch may
+ * become empty. Devices before the first border of their platform are new and left out. If a batch has become too large, the devices that
+ * changed last are left out; those of the first partition fit.
  */
 export const repartitionBatches = (devices: Iterable<Partitionable>, borders: readonly Border[]): Batch[] => {
   const partitioned: Partitionable[][] = borders.map(() => []);

@@ -73,14 +73,14 @@ describe("the first partition", () => {
     ).toEqual([1_000, 1_000, 1]);
   });
 
-  test("nobody is no batch", () => expect(partitionBatches([])).toEqual([]));
+  test("no devices make no batch", () => expect(partitionBatches([])).toEqual([]));
 
   test("a device that alone is too large has a batch of its own", () => {
     const batches = partitionBatches([device(0), device(1, "ios", batchLimits.bytes), device(2)]);
     expect(batches.map((batch) => batch.devices.length)).toEqual([1, 1, 1]);
   });
 
-  test("tokens that JSON makes longer count as they are sent", () => {
+  test("tokens that JSON escapes count with their escaped length", () => {
     const quoted = Array.from({ length: 400 }, (_, at) => {
       const { recipient, ...rest } = device(at);
       return { ...rest, recipient: { ...recipient, token: '"'.repeat(2_048) } };
@@ -100,7 +100,7 @@ describe("a later partition", () => {
     );
   });
 
-  test("moves nobody, loses nobody who was there, adds nobody before the first border, and keeps the limits", () => {
+  test("moves no device, loses no device of the first partition, adds none before the first border, and keeps the limits", () => {
     const later = fc.record({
       first: audience,
       stays: fc.func(fc.boolean()),
@@ -136,14 +136,14 @@ describe("a later partition", () => {
     expect(again.map((batch) => batch.devices.length)).toEqual([0, 1_000, 1]);
   });
 
-  test("another platform's newcomers fit no border", () => {
+  test("new devices of another platform fit no border", () => {
     const borders = bordersOf(partitionBatches([device(5)]));
     expect(repartitionBatches([device(5), device(6, "android")], borders)).toEqual([
       { platform: "ios", devices: [device(5).recipient] },
     ]);
   });
 
-  test("a batch that would be too large leaves out who changed last", () => {
+  test("a batch that would be too large leaves out the devices that changed last", () => {
     const devices = Array.from({ length: batchLimits.devices }, (_, at) => device(at * 2));
     const borders = bordersOf(partitionBatches(devices));
     const late = [device(3, "ios", 64, 2), device(1, "ios", 64, 1)];

@@ -1,6 +1,6 @@
 import type { Condition } from "@herald/contracts";
 
-/** Whether a document can have the path: with others a database would read operators, or refuse them. */
+/** Whether a document can have the path. In others the database would see operators, or refuse them. */
 export const possiblePath = (path: string): boolean =>
   path.split(".").every((key) => key !== "" && !key.startsWith("$") && !key.includes("\0"));
 
@@ -24,7 +24,7 @@ const collect = (condition: Condition, into: Set<string>): void => {
   }
 };
 
-/** The parts of a device that conditions look at, none of them inside of another: databases refuse both at once. */
+/** The fields that conditions read. None is inside another one: databases refuse such projections. */
 export const neededPaths = (conditions: readonly Condition[]): string[] => {
   const paths = new Set<string>();
   for (const condition of conditions) collect(condition, paths);

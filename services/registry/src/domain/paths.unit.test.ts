@@ -8,7 +8,7 @@ const condition = (source: string): Condition => {
   return parsed.condition;
 };
 
-describe("what conditions need of a device", () => {
+describe("the fields that conditions read", () => {
   test.each<[string[], string[]]>([
     [["platform == 'ios'"], []],
     [["'a' in topics && !('b' in topics)"], ["facets"]],

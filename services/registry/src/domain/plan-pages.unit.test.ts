@@ -42,7 +42,7 @@ test("pages cover every bucket once, whatever the size", () => {
   );
 });
 
-test("a page of all buckets asks for none, another for its own", () => {
+test("a page of all buckets has no filter, another one its buckets", () => {
   expect(bucketsOf(allBuckets)).toBeUndefined();
   expect(bucketsOf({ from: 7, to: 9 })).toEqual([7, 8, 9]);
   expect(bucketsOf({ from: 1, to: bucketCount - 1 })).toHaveLength(bucketCount - 1);

@@ -1,17 +1,20 @@
+import { randomUUID } from "node:crypto";
 import type { DeviceId, EventData, EventName, OutboxEvent, ProjectId, TopicId } from "@herald/contracts";
 
-/** What every event of one change has in common. `newId` gives the id of a fact, `ce-id`. */
-export type Occasion = { readonly projectId: ProjectId; readonly at: Date; readonly newId: () => string };
+/** What the events of one change have in common. `newId` makes event ids. */
+export type EventContext = { readonly projectId: ProjectId; readonly at: Date; readonly newId: () => string };
+
+export const eventContext = (projectId: ProjectId, at: Date): EventContext => ({ projectId, at, newId: randomUUID });
 
 export type TopicRow = { readonly id: TopicId; readonly name: string };
 
 const event = <Name extends EventName>(
-  occasion: Occasion,
+  context: EventContext,
   name: Name,
   subject: string,
   data: Omit<EventData<Name>, "project_id" | "at">,
 ): OutboxEvent => {
-  const { projectId, at, newId } = occasion;
+  const { projectId, at, newId } = context;
   return {
     id: newId(),
     event: name,
@@ -22,44 +25,43 @@ const event = <Name extends EventName>(
 };
 
 export const deviceRegistered = (
-  occasion: Occasion,
+  context: EventContext,
   deviceId: DeviceId,
   device: Pick<EventData<"DeviceRegisteredV1">, "platform" | "token_hash">,
-): OutboxEvent => event(occasion, "DeviceRegisteredV1", deviceId, { device_id: deviceId, ...device });
+): OutboxEvent => event(context, "DeviceRegisteredV1", deviceId, { device_id: deviceId, ...device });
 
-export const deviceUpdated = (occasion: Occasion, deviceId: DeviceId, changed: readonly string[]): OutboxEvent =>
-  event(occasion, "DeviceUpdatedV1", deviceId, { device_id: deviceId, changed: [...changed] });
+export const deviceUpdated = (context: EventContext, deviceId: DeviceId, changed: readonly string[]): OutboxEvent =>
+  event(context, "DeviceUpdatedV1", deviceId, { device_id: deviceId, changed: [...changed] });
 
 export const deviceDeactivated = (
-  occasion: Occasion,
+  context: EventContext,
   deviceId: DeviceId,
   reason: "unregistered" | "requested",
-): OutboxEvent => event(occasion, "DeviceDeactivatedV1", deviceId, { device_id: deviceId, reason });
+): OutboxEvent => event(context, "DeviceDeactivatedV1", deviceId, { device_id: deviceId, reason });
 
-export const deviceDeleted = (occasion: Occasion, deviceId: DeviceId): OutboxEvent =>
-  event(occasion, "DeviceDeletedV1", deviceId, { device_id: deviceId });
+export const deviceDeleted = (context: EventContext, deviceId: DeviceId): OutboxEvent =>
+  event(context, "DeviceDeletedV1", deviceId, { device_id: deviceId });
 
-export const deviceSubscribed = (occasion: Occasion, deviceId: DeviceId, topic: TopicRow): OutboxEvent =>
-  event(occasion, "DeviceSubscribedV1", deviceId, { device_id: deviceId, topic_id: topic.id, topic: topic.name });
+export const deviceSubscribed = (context: EventContext, deviceId: DeviceId, topic: TopicRow): OutboxEvent =>
+  event(context, "DeviceSubscribedV1", deviceId, { device_id: deviceId, topic_id: topic.id, topic: topic.name });
 
-export const topicCreated = (occasion: Occasion, topic: TopicRow): OutboxEvent =>
-  event(occasion, "TopicCreatedV1", topic.id, { topic_id: topic.id, topic: topic.name });
+export const topicCreated = (context: EventContext, topic: TopicRow): OutboxEvent =>
+  event(context, "TopicCreatedV1", topic.id, { topic_id: topic.id, topic: topic.name });
 
-/** Stands for the end of every subscription to the topic: no event for each device says so too. */
-export const topicDeleted = (occasion: Occasion, topic: TopicRow): OutboxEvent =>
-  event(occasion, "TopicDeletedV1", topic.id, { topic_id: topic.id, topic: topic.name });
+/** Also ends every subscription to the topic; devices get no events of their own. */
+export const topicDeleted = (context: EventContext, topic: TopicRow): OutboxEvent =>
+  event(context, "TopicDeletedV1", topic.id, { topic_id: topic.id, topic: topic.name });
 
-/** Its subject is the project: no id of a user is in a header. */
-export const userErased = (occasion: Occasion, userId: string): OutboxEvent =>
-  event(occasion, "UserErasedV1", occasion.projectId, { user_id: userId });
+/** Its subject is the project, so that headers contain no user id. */
+export const userErased = (context: EventContext, userId: string): OutboxEvent =>
+  event(context, "UserErasedV1", context.projectId, { user_id: userId });
 
-/** Stands for the end of all that the project had. */
-export const projectDeleted = (occasion: Occasion): OutboxEvent =>
-  event(occasion, "ProjectDeletedV1", occasion.projectId, {});
+/** Also ends everything that the project had. */
+export const projectDeleted = (context: EventContext): OutboxEvent =>
+  event(context, "ProjectDeletedV1", context.projectId, {});
 
-/** What a change of a device tells the world. */
 export const eventsOfChange = (
-  occasion: Occasion,
+  context: EventContext,
   deviceId: DeviceId,
   change: {
     readonly changed: readonly string[];
@@ -71,8 +73,8 @@ export const eventsOfChange = (
   const deactivated = changed.includes("status") && status === "inactive";
   const updated = deactivated ? changed.filter((field) => field !== "status") : changed;
   return [
-    ...(updated.length > 0 ? [deviceUpdated(occasion, deviceId, updated)] : []),
-    ...(deactivated ? [deviceDeactivated(occasion, deviceId, "requested")] : []),
-    ...subscribed.map((topic) => deviceSubscribed(occasion, deviceId, topic)),
+    ...(updated.length > 0 ? [deviceUpdated(context, deviceId, updated)] : []),
+    ...(deactivated ? [deviceDeactivated(context, deviceId, "requested")] : []),
+    ...subscribed.map((topic) => deviceSubscribed(context, deviceId, topic)),
   ];
 };

@@ -12,7 +12,7 @@ import {
 
 const deviceId = "dev_06bq4ghm31tz5d2ns8y7k9w0ac";
 const topic = { id: "top_06bq4ghm31tz5d2ns8y7k9w0ac", name: "news" } as const;
-const occasion = () => {
+const context = () => {
   let ids = 0;
   return {
     projectId: "prj_06bq4ghm31tz5d2ns8y7k9w0ac" as const,
@@ -34,13 +34,13 @@ test.each([
   },
   { changed: [], status: "active", subscribed: [], names: [] },
 ] as const)("$changed of a device that is then $status says $names", ({ changed, status, subscribed, names }) => {
-  const said = eventsOfChange(occasion(), deviceId, { changed, status, subscribed });
+  const said = eventsOfChange(context(), deviceId, { changed, status, subscribed });
   expect(said.map(({ event }) => event)).toEqual(names);
   expect(new Set(said.map(({ id }) => id)).size).toBe(said.length);
 });
 
-test("every event is what its contract says", () => {
-  const at = occasion();
+test("every event matches its contract", () => {
+  const at = context();
   const said = [
     deviceRegistered(at, deviceId, { platform: "ios", token_hash: "a".repeat(64) }),
     deviceDeactivated(at, deviceId, "unregistered"),

@@ -1,6 +1,6 @@
 import { type DeviceId, type ProjectId, pushTokenHash } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
-import { assign, planOf, wantedBy } from "./resolve-sends.ts";
+import { assign, planOf, wantedKeys } from "./resolve-sends.ts";
 
 const one = "dev_06bq4ghm31tz5d2ns8y7k9w0ac" as DeviceId;
 const two = "dev_06bq4ghm31tz5d2ns8y7k9w0ad" as DeviceId;
@@ -8,14 +8,14 @@ const [a, b] = ["prj_a", "prj_b"] as [ProjectId, ProjectId];
 
 const planned = (projectId: ProjectId, ...targets: string[]) => planOf({ projectId, targets });
 
-describe("what sends to few devices ask the indexes", () => {
-  test("is one question for each project, with everything once", () => {
+describe("the keys of small sends", () => {
+  test("are grouped by project, each once", () => {
     const plans = [
       planned(a, one, "token:x", "metadata:plan=pro"),
       planned(b, one),
       planned(a, two, "user:ada", `device:${one}`, "metadata:plan=pro", "identifiers:os=17"),
     ];
-    expect(wantedBy(plans)).toEqual([
+    expect(wantedKeys(plans)).toEqual([
       { projectId: a, ids: [one, two], hashes: [pushTokenHash("x")], facets: ["m:plan=pro", "u:ada", "i:os=17"] },
       { projectId: b, ids: [one], hashes: [], facets: [] },
     ]);
@@ -25,13 +25,13 @@ describe("what sends to few devices ask the indexes", () => {
     "is nothing for %s: that goes the way of large sends",
     (target) => {
       expect(planned(a, one, target)).toBeUndefined();
-      expect(wantedBy([planned(a, one, target)])).toEqual([]);
+      expect(wantedKeys([planned(a, one, target)])).toEqual([]);
     },
   );
 
-  test("leaves out what no device can have", () => {
+  test("exclude what no device can have", () => {
     const plan = planned(a, "metadata:a..b=1", `metadata:$where=${"x".repeat(300)}`);
-    expect(wantedBy([plan])).toEqual([{ projectId: a, ids: [], hashes: [], facets: ["m:a..b=1"] }]);
+    expect(wantedKeys([plan])).toEqual([{ projectId: a, ids: [], hashes: [], facets: ["m:a..b=1"] }]);
   });
 });
 
@@ -41,7 +41,7 @@ describe("the devices of a send", () => {
     ["m:plan=pro", [{ _id: one }, { _id: two }]],
   ]);
 
-  test("are each there once, and its targets that named none are known", () => {
+  test("appear once each, and targets without a device are known", () => {
     const plan = planned(a, one, "metadata:plan=pro", "token:gone");
     if (!plan) throw new Error("it has no plan");
     const { devices, matched } = assign(plan, rows);
@@ -49,7 +49,7 @@ describe("the devices of a send", () => {
     expect([...matched]).toEqual([0, 1]);
   });
 
-  test("are none where nothing matches", () => {
+  test("are empty if nothing matches", () => {
     const plan = planned(a, two);
     if (!plan) throw new Error("it has no plan");
     expect(assign(plan, rows)).toEqual({ devices: [], matched: new Set() });

@@ -11,18 +11,18 @@ const refused = (work: () => void): string => {
   return "passed";
 };
 
-test("while a page waits for a full queue, it alone tries; afterwards everyone may", () => {
+test("while a page waits for a full queue, only that page retries; afterwards every page may", () => {
   const full = createFullQueues();
-  expect(refused(() => full.pass("q", "a"))).toBe("passed");
-  full.refused("q", "a");
-  full.refused("q", "b");
-  expect(full.waitsFor("q", "a")).toBe(true);
-  expect(full.waitsFor("q", "b")).toBe(false);
-  expect(refused(() => full.pass("q", "a"))).toBe("passed");
-  expect(refused(() => full.pass("q", "b"))).toBe("queue-full");
-  expect(refused(() => full.pass("other", "b"))).toBe("passed");
-  full.leave("q", "b");
-  expect(refused(() => full.pass("q", "b"))).toBe("queue-full");
-  full.leave("q", "a");
-  expect(refused(() => full.pass("q", "b"))).toBe("passed");
+  expect(refused(() => full.check("q", "a"))).toBe("passed");
+  full.markFull("q", "a");
+  full.markFull("q", "b");
+  expect(full.isWaiting("q", "a")).toBe(true);
+  expect(full.isWaiting("q", "b")).toBe(false);
+  expect(refused(() => full.check("q", "a"))).toBe("passed");
+  expect(refused(() => full.check("q", "b"))).toBe("queue-full");
+  expect(refused(() => full.check("other", "b"))).toBe("passed");
+  full.release("q", "b");
+  expect(refused(() => full.check("q", "b"))).toBe("queue-full");
+  full.release("q", "a");
+  expect(refused(() => full.check("q", "b"))).toBe("passed");
 });

@@ -1,21 +1,17 @@
 import { type ProjectId, parseTarget, type Target } from "@herald/contracts";
 import { createYieldIfDue, HeraldError } from "@herald/kit";
 import { isDirect, type Lookup } from "../domain/audience.ts";
-import { confirm } from "../domain/matched-targets.ts";
+import { checkMatches } from "../domain/matches.ts";
 import type { Partitionable } from "../domain/partition-batches.ts";
 import { allBuckets, type BucketRange, firstPage, smallAudience } from "../domain/plan-pages.ts";
 import { type AudienceRow, recipientOf } from "../stores/audience-row.ts";
 import type { AudienceStore } from "../stores/audience-store.ts";
 
-/** Lookups of one page that run at a time; most pages have one. */
+/** Concurrent lookups of one page; most pages have one. */
 const lookupsAtATime = 4;
 
-/**
- * The targets of a message, however many clauses their conditions have: a gateway that counts them refuses what is too many, and what
- * one that did not has accepted is sent.
- * @throws HeraldError `schema`: the gateway lets none through that are not understood.
- */
-export const understood = async (sources: readonly string[]): Promise<Target[]> => {
+/** The number of clauses is not checked again: the gateway has accepted them. @throws HeraldError `schema` for a target that does not parse. */
+export const parseTargets = async (sources: readonly string[]): Promise<Target[]> => {
   const targets: Target[] = [];
   const yieldIfDue = createYieldIfDue();
   for (const [at, source] of sources.entries()) {
@@ -27,7 +23,6 @@ export const understood = async (sources: readonly string[]): Promise<Target[]> 
   return targets;
 };
 
-/** Runs `work` for each item, a few at a time. */
 const each = async <Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> => {
   const queue = [...items];
   const worker = async () => {
@@ -36,10 +31,7 @@ const each = async <Item>(items: readonly Item[], work: (item: Item) => Promise<
   await Promise.all(Array.from({ length: Math.min(lookupsAtATime, items.length) }, worker));
 };
 
-/**
- * The buckets of the first page of an audience. It is counted where it is small, estimated where it is large; a device that two
- * lookups find counts twice.
- */
+/** The buckets of the first page. A small audience is counted, a large one estimated; a device that two lookups find counts twice. */
 export const firstRange = async (
   audience: AudienceStore,
   projectId: ProjectId,
@@ -66,17 +58,16 @@ export const partitionableOf = (row: AudienceRow): Partitionable => ({
   changedAt: row.updatedAt.getTime(),
 });
 
-export type Asked = {
+export type AudienceQuery = {
   readonly projectId: ProjectId;
   readonly targets: readonly Target[];
-  /** Those of the targets. */
   readonly lookups: readonly Lookup[];
 };
 
-/** A page's active devices, each once, and which targets named one of them, as sorted positions in their list. */
+/** The active devices of a page, each once, and the sorted positions of the targets that matched one of them. */
 export const readPage = async (
   audience: AudienceStore,
-  { projectId, targets, lookups }: Asked,
+  { projectId, targets, lookups }: AudienceQuery,
   range: BucketRange,
 ): Promise<{ devices: Partitionable[]; matched: number[] }> => {
   const devices = new Map<string, Partitionable>();
@@ -84,9 +75,9 @@ export const readPage = async (
   const confirming = { targets, candidateOf, yieldIfDue: createYieldIfDue() };
   await each(lookups, async (lookup) => {
     const rows = await audience.page(projectId, lookup, range);
-    const { found, matched: named } = await confirm(lookup, rows, confirming);
+    const { found, matched: positions } = await checkMatches(lookup, rows, confirming);
     for (const row of found) devices.set(row._id, partitionableOf(row));
-    for (const position of named) matched.add(position);
+    for (const position of positions) matched.add(position);
   });
   return { devices: [...devices.values()], matched: [...matched].sort((one, other) => one - other) };
 };

@@ -1,44 +1,34 @@
-import { randomUUID } from "node:crypto";
 import { type DeviceId, type ProjectId, userKey } from "@herald/contracts";
-import type { ErasureStore } from "@herald/mongo";
+import type { Deps } from "../deps.ts";
 import type { UserChange } from "../domain/device-change.ts";
-import type { DeviceStore } from "../stores/device-store.ts";
-import type { Announce } from "../stores/publish-queue.ts";
-import { invalidUserToken, leewaySeconds, type VerifyUserToken } from "./verify-user-token.ts";
+import { eventContext } from "../domain/registry-events.ts";
+import { invalidUserToken, leewaySeconds } from "./verify-user-token.ts";
 
-export type ClaimParts = {
-  readonly verifyUserToken: VerifyUserToken;
-  readonly erasures: ErasureStore;
-  readonly devices: Pick<DeviceStore, "remove">;
-  readonly announce: Announce;
-  readonly now: () => Date;
-};
+export type TokenClaim = Extract<UserChange, { by: "token" }>;
 
-export type Claim = Extract<UserChange, { by: "token" }>;
-
-/** What a user token asks for; undefined without one. @throws HeraldError `user-token-invalid`. */
-export const claimOf = async (
-  { verifyUserToken }: ClaimParts,
+/** Undefined without a user token. @throws HeraldError `user-token-invalid`. */
+export const verifyClaim = async (
+  { verifyUserToken }: Deps,
   projectId: ProjectId,
   userToken: string | undefined,
-): Promise<Claim | undefined> =>
+): Promise<TokenClaim | undefined> =>
   userToken === undefined ? undefined : { by: "token", ...(await verifyUserToken(projectId, userToken)) };
 
 /**
- * Carries out what a claim allows, unless its user was erased since the token was made. Asked after the write: an erasure notes itself
- * before it looks for devices, so of the two at least one sees the other. What was written then is removed again.
+ * Runs `write`, then removes the device again if its user was erased after the token was issued. An erasure is stored before it looks for
+ * devices, so either it finds the device or this finds the erasure.
  */
-export const unlessErased = async <Device extends { readonly _id: DeviceId }>(
-  { erasures, devices, announce, now }: ClaimParts,
+export const rejectErasedUser = async <Device extends { readonly _id: DeviceId }>(
+  { erasures, devices, publishQueue, now }: Deps,
   projectId: ProjectId,
-  claim: Claim | undefined,
+  claim: TokenClaim | undefined,
   write: () => Promise<Device>,
 ): Promise<Device> => {
   const device = await write();
   if (claim === undefined) return device;
   const erasedAt = await erasures.find(projectId, userKey(projectId, claim.userId));
   if (erasedAt === undefined || claim.issuedAt * 1_000 > erasedAt.getTime() + leewaySeconds * 1_000) return device;
-  if (await devices.remove({ projectId, at: now(), newId: randomUUID }, device._id, claim.userId))
-    announce.devices(projectId, [device._id]);
+  if (await devices.remove(eventContext(projectId, now()), device._id, claim.userId))
+    publishQueue.devices(projectId, [device._id]);
   throw invalidUserToken("was made before this user was erased; a new account needs a new login");
 };

@@ -1,9 +1,9 @@
 import type { ProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 
-/** Counting so many takes a few milliseconds, and most projects have fewer. */
+/** Counting so many takes a few milliseconds, and max projects have fewer. */
 const quicklyCounted = 10_000;
-/** How old a count may be: far from the quota, near it, and where it decides. */
+/** Maximum age of a count: far from the quota, near it, and at it. */
 const maxAgeMs = { far: 600_000, near: 10_000, reached: 1_000 };
 const near = 0.9;
 const maxProjects = 10_000;
@@ -11,15 +11,15 @@ const maxProjects = 10_000;
 type Known = { count: number; at: number };
 
 /**
- * Counts the devices that a project may have. Far below the quota that costs nothing: devices are counted every ten minutes, and
- * in between those that were added here. Replicas may exceed it together by what they add between two counts.
+ * The quota of devices of each project. Far below it, devices are counted every ten minutes, and new ones are added to the count. Replicas
+ * together may exceed it by what they add between two counts.
  */
 export const createDeviceQuota = ({
-  most,
+  max,
   countUpTo,
   now,
 }: {
-  readonly most: number;
+  readonly max: number;
   readonly countUpTo: (projectId: ProjectId, limit: number) => Promise<number>;
   readonly now: () => Date;
 }) => {
@@ -35,7 +35,7 @@ export const createDeviceQuota = ({
   const recount = (projectId: ProjectId): Promise<void> => {
     const underWay =
       counting.get(projectId) ??
-      countUpTo(projectId, most)
+      countUpTo(projectId, max)
         .then((count) => keep(projectId, count, now().getTime()))
         .finally(() => counting.delete(projectId));
     counting.set(projectId, underWay);
@@ -43,26 +43,25 @@ export const createDeviceQuota = ({
   };
 
   return {
-    /** Takes room for one more device. @throws HeraldError `device-quota-exceeded` when there is none. */
+    /** Counts one more device. @throws HeraldError `device-quota-exceeded`. */
     take: async (projectId: ProjectId): Promise<void> => {
       const before = known.get(projectId);
       const age = now().getTime() - (before?.at ?? 0);
       if (!before) {
-        const count = await countUpTo(projectId, Math.min(most, quicklyCounted));
+        const count = await countUpTo(projectId, Math.min(max, quicklyCounted));
         keep(projectId, count, now().getTime());
-        // What fails here is tried again when its time comes.
-        if (count >= quicklyCounted && count < most) recount(projectId).catch(() => undefined);
-      } else if (before.count >= most) {
+        if (count >= quicklyCounted && count < max) recount(projectId).catch(() => undefined);
+      } else if (before.count >= max) {
         if (age >= maxAgeMs.reached) await recount(projectId);
-      } else if (age >= (before.count >= most * near ? maxAgeMs.near : maxAgeMs.far)) {
+      } else if (age >= (before.count >= max * near ? maxAgeMs.near : maxAgeMs.far)) {
         recount(projectId).catch(() => undefined);
       }
       const counted = known.get(projectId);
       if (counted === undefined) return;
-      if (counted.count >= most)
+      if (counted.count >= max)
         throw new HeraldError(
           "device-quota-exceeded",
-          `project: has ${most} devices, as many as it may; delete some, or ask the operator for more`,
+          `project: has ${max} devices, as many as it may; delete some, or ask the operator for more`,
         );
       counted.count++;
     },

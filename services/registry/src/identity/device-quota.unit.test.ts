@@ -5,10 +5,10 @@ import { createDeviceQuota } from "./device-quota.ts";
 const projectId = newProjectId(new Date());
 
 /** A project with so many devices, and how often they were counted. */
-const quotaOf = (most: number, stored: number) => {
+const quotaOf = (max: number, stored: number) => {
   const state = { stored, counts: 0, at: 1_000_000 };
   const quota = createDeviceQuota({
-    most,
+    max,
     countUpTo: async (_, limit) => {
       state.counts++;
       return Math.min(state.stored, limit);
@@ -27,13 +27,13 @@ const quotaOf = (most: number, stored: number) => {
   return { state, take };
 };
 
-test("a project has as many devices as it may, however they were counted", async () => {
+test("a project may have devices up to its quota, however they were counted", async () => {
   const { state, take } = quotaOf(5, 3);
   expect([await take(), await take(), await take(), await take()]).toEqual([true, true, false, false]);
   expect(state.counts).toBe(1);
 });
 
-test("where devices were deleted there is room again a second later", async () => {
+test("a second after a deletion there is room for another device", async () => {
   const { state, take } = quotaOf(5, 5);
   expect(await take()).toBe(false);
   state.stored = 4;
@@ -43,7 +43,7 @@ test("where devices were deleted there is room again a second later", async () =
   expect(await take()).toBe(false);
 });
 
-test("far from the quota registrations cost no counting", async () => {
+test("far from the quota registrations count no devices", async () => {
   const { state, take } = quotaOf(1_000_000, 7);
   for (let n = 0; n < 100; n++) expect(await take()).toBe(true);
   expect(state.counts).toBe(1);
@@ -52,7 +52,7 @@ test("far from the quota registrations cost no counting", async () => {
   expect(state.counts).toBe(2);
 });
 
-test("what other replicas added is seen near the quota", async () => {
+test("near the quota devices of other replicas count", async () => {
   const { state, take } = quotaOf(100, 95);
   expect(await take()).toBe(true);
   state.stored = 100;

@@ -2,7 +2,7 @@ import { createPublicKey, type KeyObject } from "node:crypto";
 import type { IdentityAlgorithm } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 
-/** RSA below is broken within reach; above, a single verification costs a millisecond. */
+/** Shorter keys are weak; with longer ones a verification costs more than a millisecond. */
 const rsaBits = { least: 2_048, most: 8_192 };
 const minRsaExponent = 65_537n;
 
@@ -13,7 +13,7 @@ const accepted = "a P-256 (ES256), Ed25519 (EdDSA) or RSA (RS256, 2048 to 8192 b
 const pem = /^\s*-----BEGIN PUBLIC KEY-----[A-Za-z0-9+/=\s]+-----END PUBLIC KEY-----\s*$/;
 
 const fromJwk = (jwk: Readonly<Record<string, unknown>>): KeyObject => {
-  // A secret that its owner sends around is none any more, and the one kind of key that Herald keeps secret it makes itself.
+  // A private key that was sent is no longer private, and Herald generates its secrets itself.
   for (const field of ["d", "k", "p", "q", "dp", "dq", "qi", "oth"])
     if (Object.hasOwn(jwk, field))
       throw refused(`is a JWK with the private member \`${field}\`; send the public key alone`);
@@ -24,7 +24,7 @@ const fromJwk = (jwk: Readonly<Record<string, unknown>>): KeyObject => {
 };
 
 const fromPem = (text: string): KeyObject => {
-  // A private key or a certificate would be understood too.
+  // createPublicKey also accepts private keys and certificates.
   if (!pem.test(text)) throw refused("must be one PEM block that begins with -----BEGIN PUBLIC KEY-----");
   return createPublicKey({ key: text, format: "pem" });
 };
@@ -40,10 +40,7 @@ const algorithmOf = ({ asymmetricKeyType, asymmetricKeyDetails = {} }: KeyObject
   return "RS256";
 };
 
-/**
- * Reads a public key that a project registers, as PEM or JWK; `jwk` is JSON of its public members alone.
- * @throws HeraldError `validation-failed`, which says what would be accepted.
- */
+/** Parses a public key in PEM or JWK; `jwk`: JSON of its public members. @throws HeraldError `validation-failed`. */
 export const parsePublicKey = (
   given: string | Readonly<Record<string, unknown>>,
 ): { algorithm: IdentityAlgorithm; jwk: string } => {

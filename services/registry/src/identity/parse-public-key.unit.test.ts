@@ -24,7 +24,7 @@ describe("a public key", () => {
     ["ES256", ec.publicKey],
     ["EdDSA", ed.publicKey],
     ["RS256", rsa.publicKey],
-  ])("for %s is taken as PEM and as JWK, and kept without anything else", (algorithm, key) => {
+  ])("for %s is accepted as PEM and as JWK, and only its public members are stored", (algorithm, key) => {
     const fromPem = parsePublicKey(pem(key));
     expect(fromPem.algorithm).toBe(algorithm);
     const more = { ...jwk(key), alg: algorithm, use: "sig", kid: "theirs", x5u: "https://example.com" };

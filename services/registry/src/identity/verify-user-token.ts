@@ -1,26 +1,23 @@
 import { type ProjectId, UserId } from "@herald/contracts";
 import { HeraldError, type MasterKeys, unseal } from "@herald/kit";
 import { compactVerify, decodeProtectedHeader, importJWK } from "jose";
-import type { IdentityKeyEntry, ProjectStore } from "../stores/project-store.ts";
+import { type IdentityKeyEntry, type ProjectStore, secretOwner } from "../stores/project-store.ts";
 
-/** A user token that is proven: who says to have it, and when it was made, in seconds since 1970. */
-export type ProvenUser = { readonly userId: UserId; readonly issuedAt: number };
+/** `issuedAt`: seconds since 1970. */
+export type VerifiedUser = { readonly userId: UserId; readonly issuedAt: number };
 
-export type VerifyUserToken = (projectId: ProjectId, token: string) => Promise<ProvenUser>;
+export type VerifyUserToken = (projectId: ProjectId, token: string) => Promise<VerifiedUser>;
 
-/** Clocks of backends and Herald differ by some seconds. */
+/** The clocks of backends may be some seconds off. */
 export const leewaySeconds = 60;
-/** A token that leaks is of use no longer. */
+/** A leaked token is useless after that. */
 const maxLifeSeconds = 86_400;
 
-/** Headers that bring a key along, or ask for something that must be understood. */
+/** Headers that contain a key or require extensions. */
 const refusedHeaders = ["jku", "jwk", "x5u", "x5c", "crit", "b64", "zip"] as const;
 
 export const invalidUserToken = (message: string): HeraldError =>
   new HeraldError("user-token-invalid", `user_token: ${message}`);
-
-/** Whose the secret is within the envelopes of a project. */
-export const secretOwner = (projectId: ProjectId, keyId: string) => [projectId, keyId] as const;
 
 const headerOf = (token: string): { kid?: unknown } => {
   let header: Record<string, unknown>;
@@ -36,8 +33,12 @@ const headerOf = (token: string): { kid?: unknown } => {
 
 const isTime = (value: unknown): value is number => typeof value === "number" && Number.isFinite(value);
 
-/** What the claims prove, once the signature is verified. */
-export const readClaims = (claims: Readonly<Record<string, unknown>>, projectId: ProjectId, now: Date): ProvenUser => {
+/** Checks the claims of a token whose signature is verified. */
+export const readClaims = (
+  claims: Readonly<Record<string, unknown>>,
+  projectId: ProjectId,
+  now: Date,
+): VerifiedUser => {
   const { sub, aud, iat, exp, nbf } = claims;
   const at = now.getTime() / 1_000;
   const audience = Array.isArray(aud) && aud.length === 1 ? aud[0] : aud;
@@ -58,7 +59,7 @@ const isSigned = async (token: string, key: IdentityKeyEntry, material: string):
   const { algorithm, secret } = key;
   const verifier = secret ? new TextEncoder().encode(material) : await importJWK(JSON.parse(material), algorithm);
   try {
-    // The algorithm is the key's: what the token says of it only has to agree.
+    // The algorithm of the key decides; the token's must be the same.
     return (await compactVerify(token, verifier, { algorithms: [algorithm] })).payload;
   } catch {
     return undefined;
@@ -70,15 +71,12 @@ const parseClaims = (payload: Uint8Array): Readonly<Record<string, unknown>> => 
     const claims: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(payload));
     if (typeof claims === "object" && claims !== null) return claims as Record<string, unknown>;
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw invalidUserToken("its payload must be a JSON object");
 };
 
-/**
- * Verifies user tokens by the identity keys that a project has at this moment, so that a deleted key is void at once.
- * @throws HeraldError `user-token-invalid`.
- */
+/** Reads the project's identity keys each time, so that a deleted key is invalid at once. @throws HeraldError `user-token-invalid`. */
 export const createVerifyUserToken =
   (projects: Pick<ProjectStore, "find">, masterKeys: MasterKeys, now: () => Date): VerifyUserToken =>
   async (projectId, token) => {

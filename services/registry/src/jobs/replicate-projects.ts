@@ -1,25 +1,16 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Bucket } from "@herald/bus";
-import {
-  type ProjectId,
-  type ProjectRecord,
-  projectSettingsKey,
-  type TokenId,
-  type TokenRecord,
-  tokenKey,
-} from "@herald/contracts";
+import { type ProjectId, type ProjectRecord, projectSettingsKey, type TokenRecord, tokenKey } from "@herald/contracts";
 import type { ProjectDocument, ProjectStore, TokenEntry } from "../stores/project-store.ts";
 
-type Parts = {
-  readonly projects: ProjectStore;
-  readonly tokens: Bucket<TokenRecord>;
-  readonly settings: Bucket<ProjectRecord>;
-};
+type Value = TokenRecord | ProjectRecord;
+/** An entry of a bucket, and what it must contain; undefined: it must not exist. */
+type Entry = { readonly bucket: Bucket<Value>; readonly key: string; readonly value: Value | undefined };
 
-/** Writers of one key at a time are a handful of processes; each round one of them wins. */
+/** Only a handful of processes write one key at the same time, and one of them succeeds in each round. */
 const maxRounds = 20;
-/** Projects that are compared together. */
-const atATime = 200;
+/** Projects that are read together. */
+const pageSize = 200;
 
 const tokenRecord = (projectId: ProjectId, token: TokenEntry): TokenRecord => ({
   id: token.id,
@@ -34,35 +25,8 @@ const settingsRecord = ({ _id, openRegistration, protectedMetadata }: ProjectDoc
   ...(protectedMetadata && { protectedMetadata: [...protectedMetadata] }),
 });
 
-const wantedTokens = (project: ProjectDocument): TokenEntry[] =>
-  project.deletedAt ? [] : project.tokens.filter(({ revokedAt }) => revokedAt === undefined);
-
-/**
- * Brings an entry to what the database says. The database is read after the entry's revision, and the entry is written only onto that
- * revision: whoever writes last has seen everything that was decided before.
- */
-const bring = async <Value>(
-  bucket: Bucket<Value>,
-  key: string,
-  wanted: () => Promise<Value | undefined>,
-): Promise<void> => {
-  for (let round = 0; round < maxRounds; round++) {
-    const entry = await bucket.get(key);
-    const value = await wanted();
-    if (isDeepStrictEqual(entry?.value, value)) return;
-    if (value === undefined) await bucket.delete(key);
-    else if (entry === undefined) await bucket.create(key, value);
-    else await bucket.update(key, value, entry.revision);
-  }
-  throw new Error(`the entry ${key} changes too often`);
-};
-
-/** Everything that is in a bucket now. Waits while the bus is unavailable, and throws when the signal ends that. */
-const everything = async <Value>(
-  bucket: Bucket<Value>,
-  keys: string,
-  signal: AbortSignal,
-): Promise<Map<string, Value>> => {
+/** The content of a bucket. Waits while the bus is unavailable; throws when the signal is aborted. */
+const readBucket = async (bucket: Bucket<Value>, keys: string, signal: AbortSignal): Promise<Map<string, Value>> => {
   const found = new Map<string, Value>();
   const { promise, resolve } = Promise.withResolvers<void>();
   signal.addEventListener("abort", () => resolve());
@@ -80,69 +44,86 @@ const everything = async <Value>(
   return found;
 };
 
-export type KnownProjects = ReturnType<typeof createKnownProjects>;
+export type ProjectReplication = ReturnType<typeof createProjectReplication>;
 
-/** What the gateways know of projects without asking: their tokens and settings, as entries that follow the database. */
-export const createKnownProjects = ({ projects, tokens, settings }: Parts) => {
-  const tellToken = (projectId: ProjectId, hash: string): Promise<void> =>
-    bring(tokens, tokenKey(hash), async () => {
+/** Replicates tokens and settings of projects from the database into key-value buckets, which the gateways watch. */
+export const createProjectReplication = (deps: {
+  readonly projects: ProjectStore;
+  readonly tokens: Bucket<TokenRecord>;
+  readonly settings: Bucket<ProjectRecord>;
+}) => {
+  const { projects } = deps;
+  const tokens = deps.tokens as unknown as Bucket<Value>;
+  const settings = deps.settings as unknown as Bucket<Value>;
+
+  const entriesOf = (project: ProjectDocument): Entry[] => {
+    const { _id, deletedAt } = project;
+    return [
+      { bucket: settings, key: projectSettingsKey(_id), value: deletedAt ? undefined : settingsRecord(project) },
+      ...project.tokens.map((token) => ({
+        bucket: tokens,
+        key: tokenKey(token.hash),
+        value: deletedAt || token.revokedAt ? undefined : tokenRecord(_id, token),
+      })),
+    ];
+  };
+
+  /**
+   * Reads the entry's revision before the database, and writes only onto that revision: the last writer has seen every earlier
+   * change of the database.
+   */
+  const replicate = async (projectId: ProjectId, { bucket, key }: Omit<Entry, "value">): Promise<void> => {
+    for (let round = 0; round < maxRounds; round++) {
+      const entry = await bucket.get(key);
       const project = await projects.findAny(projectId);
-      const token = project && wantedTokens(project).find((candidate) => candidate.hash === hash);
-      return token && tokenRecord(projectId, token);
-    });
-
-  const tellSettings = (projectId: ProjectId): Promise<void> =>
-    bring(settings, projectSettingsKey(projectId), async () => {
-      const project = await projects.find(projectId);
-      return project && settingsRecord(project);
-    });
-
-  const tellAll = async ({ _id, tokens: own }: ProjectDocument): Promise<void> => {
-    await tellSettings(_id);
-    for (const { hash } of own) await tellToken(_id, hash);
+      const value = project && entriesOf(project).find((one) => one.bucket === bucket && one.key === key)?.value;
+      if (isDeepStrictEqual(entry?.value, value)) return;
+      if (value === undefined) await bucket.delete(key);
+      else if (entry === undefined) await bucket.create(key, value);
+      else await bucket.update(key, value, entry.revision);
+    }
+    throw new Error(`the entry ${key} changes too often`);
   };
 
   return {
-    tellToken,
-    tellSettings,
-    tellAll,
+    replicateToken: (projectId: ProjectId, hash: string) =>
+      replicate(projectId, { bucket: tokens, key: tokenKey(hash) }),
+    replicateSettings: (projectId: ProjectId) =>
+      replicate(projectId, { bucket: settings, key: projectSettingsKey(projectId) }),
+    replicateProject: async (project: ProjectDocument): Promise<void> => {
+      for (const entry of entriesOf(project)) await replicate(project._id, entry);
+    },
 
-    /**
-     * Compares all entries with the database, and mends what a crash between the two left. Resolves to the number of entries that
-     * had to be looked at again.
-     */
+    /** Compares all entries with the database and repairs those that a crash left stale. Resolves to how many it checked again. */
     reconcile: async (signal: AbortSignal): Promise<number> => {
-      const knownTokens = await everything(tokens, ">", signal);
-      const knownSettings = await everything(settings, "*.settings", signal);
-      let doubtful = 0;
-      const revoked: [ProjectId, TokenId][] = [];
-      for (let some = await projects.after(undefined, atATime); some.length > 0; ) {
-        for (const project of some) {
+      const stored = new Map([
+        [tokens, await readBucket(tokens, ">", signal)],
+        [settings, await readBucket(settings, "*.settings", signal)],
+      ]);
+      let stale = 0;
+      for (let page = await projects.after(undefined, pageSize); page.length > 0; ) {
+        for (const project of page) {
           signal.throwIfAborted();
-          const { _id, deletedAt } = project;
-          const key = projectSettingsKey(_id);
-          if (!isDeepStrictEqual(knownSettings.get(key), deletedAt ? undefined : settingsRecord(project))) {
-            doubtful++;
-            await tellSettings(_id);
-          }
-          knownSettings.delete(key);
-          for (const token of wantedTokens(project)) {
-            const tokenIs = tokenRecord(_id, token);
-            if (!isDeepStrictEqual(knownTokens.get(tokenKey(token.hash)), tokenIs)) {
-              doubtful++;
-              await tellToken(_id, token.hash);
+          for (const entry of entriesOf(project)) {
+            const values = stored.get(entry.bucket);
+            if (!isDeepStrictEqual(values?.get(entry.key), entry.value)) {
+              stale++;
+              await replicate(project._id, entry);
             }
-            knownTokens.delete(tokenKey(token.hash));
+            values?.delete(entry.key);
           }
-          for (const { id, revokedAt } of project.tokens) if (revokedAt) revoked.push([_id, id]);
+          for (const { id, revokedAt } of project.tokens)
+            if (revokedAt) await projects.removeRevokedToken(project._id, id);
         }
-        some = await projects.after(some.at(-1)?._id, atATime);
+        page = await projects.after(page.at(-1)?._id, pageSize);
       }
-      // What is left is of projects and tokens that are no more.
-      for (const [hash, { projectId }] of knownTokens) await tellToken(projectId, hash);
-      for (const { id } of knownSettings.values()) await tellSettings(id);
-      for (const [projectId, tokenId] of revoked) await projects.forgetToken(projectId, tokenId);
-      return doubtful + knownTokens.size + knownSettings.size;
+      // The others belong to projects and tokens that no longer exist.
+      for (const [bucket, values] of stored)
+        for (const [key, value] of values) {
+          stale++;
+          await replicate("projectId" in value ? value.projectId : value.id, { bucket, key });
+        }
+      return stale;
     },
   };
 };

@@ -1,4 +1,4 @@
-import { type Bus, handleRequest, type RequestListener } from "@herald/bus";
+import { handleRequest, type RequestListener } from "@herald/bus";
 import {
   CreateIdentityKeyRequest,
   DeleteIdentityKey,
@@ -6,26 +6,22 @@ import {
   ListIdentityKeys,
   newIdentitySecret,
 } from "@herald/contracts";
-import { HeraldError, type MasterKeys, seal, unseal } from "@herald/kit";
+import { HeraldError, seal, unseal } from "@herald/kit";
 import { pageOfRows } from "@herald/mongo";
+import type { Deps } from "../deps.ts";
 import { parsePublicKey } from "../identity/parse-public-key.ts";
-import { secretOwner } from "../identity/verify-user-token.ts";
-import type { IdentityKeyEntry, ProjectStore } from "../stores/project-store.ts";
-import { noProject } from "./projects.ts";
+import { type IdentityKeyEntry, secretOwner } from "../stores/project-store.ts";
+import { projectNotFound } from "./projects.ts";
 import { identityKeyView } from "./views.ts";
-
-type Parts = { readonly projects: ProjectStore; readonly masterKeys: MasterKeys; readonly now: () => Date };
 
 const full = ({ secret }: IdentityKeyEntry): HeraldError =>
   new HeraldError(
     "identity-key-limit",
-    secret
-      ? `identity-keys: the project has ${identityKeyLimits.secrets} identity secrets; delete one that your backend no longer signs with`
-      : `identity-keys: the project has ${identityKeyLimits.publicKeys} public keys; delete one that your backend no longer signs with`,
+    `identity-keys: the project has ${secret ? `${identityKeyLimits.secrets} identity secrets` : `${identityKeyLimits.publicKeys} public keys`}; delete one that your backend no longer signs with`,
   );
 
-/** What verifies a project's user tokens. Secrets are at rest in an envelope, and leave it to verify a token alone. */
-export const answerIdentityKeys = (bus: Bus, { projects, masterKeys, now }: Parts): RequestListener[] => [
+/** Secrets are stored encrypted and decrypted only to verify a token, and for the reply that shows them once. */
+export const handleIdentityKeyRequests = ({ bus, projects, masterKeys, now }: Deps): RequestListener[] => [
   handleRequest(bus, CreateIdentityKeyRequest, async ({ projectId, keyId: id, publicKey }) => {
     const owner = secretOwner(projectId, id);
     const newKey = (): IdentityKeyEntry => {
@@ -39,9 +35,9 @@ export const answerIdentityKeys = (bus: Bus, { projects, masterKeys, now }: Part
     const key = newKey();
     const added = await projects.addIdentityKey(projectId, key);
     if (added === "full") throw full(key);
-    // Not what was made here: a request that is repeated gets the key that the first one made.
+    // Read again: a repeated request gets the key that the first one created.
     const stored = (await projects.find(projectId))?.identityKeys?.find((one) => one.id === id);
-    if (added === undefined) throw noProject();
+    if (added === undefined) throw projectNotFound();
     if (!stored) throw new HeraldError("identity-key-not-found", "identity key: it was deleted meanwhile");
     const { secret } = stored.secret ? unseal(masterKeys, owner, stored.secret) : {};
     return { key: identityKeyView(stored), ...(secret !== undefined && { secret }) };
@@ -49,14 +45,14 @@ export const answerIdentityKeys = (bus: Bus, { projects, masterKeys, now }: Part
 
   handleRequest(bus, ListIdentityKeys, async ({ projectId, page }) => {
     const project = await projects.find(projectId);
-    if (!project) throw noProject();
+    if (!project) throw projectNotFound();
     const rows = (project.identityKeys ?? []).map(identityKeyView);
     return pageOfRows(rows, { request: page, key: ({ id }) => id });
   }),
 
   handleRequest(bus, DeleteIdentityKey, async ({ projectId, keyId }) => {
     if (await projects.removeIdentityKey(projectId, keyId)) return {};
-    if (!(await projects.find(projectId))) throw noProject();
+    if (!(await projects.find(projectId))) throw projectNotFound();
     throw new HeraldError("identity-key-not-found", "identity key: the project has none of this id");
   }),
 ];

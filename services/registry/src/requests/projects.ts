@@ -1,38 +1,32 @@
-import { randomUUID } from "node:crypto";
-import { type Bus, handleRequest, type RequestListener } from "@herald/bus";
+import { handleRequest, type RequestListener } from "@herald/bus";
 import {
   allScopes,
   ChangeProjectRequest,
   CreateProjectRequest,
+  CreateTokenRequest,
   DeleteProject,
   defaultProtectedMetadata,
   GetProject,
   ListProjects,
+  ListTokens,
   type ProjectId,
+  RevokeToken,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import type { KnownProjects } from "../jobs/replicate-projects.ts";
-import type { ProjectDocument, ProjectStore } from "../stores/project-store.ts";
-import type { Announce } from "../stores/publish-queue.ts";
-import { projectView } from "./views.ts";
+import { pageOfRows } from "@herald/mongo";
+import type { Deps } from "../deps.ts";
+import { eventContext } from "../domain/registry-events.ts";
+import type { ProjectDocument } from "../stores/project-store.ts";
+import { projectView, tokenView } from "./views.ts";
 
-export type ProjectParts = {
-  readonly projects: ProjectStore;
-  readonly knownProjects: KnownProjects;
-  readonly announce: Announce;
-  readonly now: () => Date;
-};
+export const projectNotFound = (): HeraldError =>
+  new HeraldError("project-not-found", "project: there is none of this id");
 
-export const noProject = (): HeraldError => new HeraldError("project-not-found", "project: there is none of this id");
-
-/** Each tells the gateways before it answers, so that what was answered is true everywhere. */
-export const answerProjects = (
-  bus: Bus,
-  { projects, knownProjects, announce, now }: ProjectParts,
-): RequestListener[] => {
+/** Changes are replicated to the gateways before the reply. */
+export const handleProjectRequests = ({ bus, projects, replication, publishQueue, now }: Deps): RequestListener[] => {
   const find = async (id: ProjectId): Promise<ProjectDocument> => {
     const project = await projects.find(id);
-    if (!project) throw noProject();
+    if (!project) throw projectNotFound();
     return project;
   };
 
@@ -50,14 +44,13 @@ export const answerProjects = (
         createdAt,
       });
       const project = await find(projectId);
-      await knownProjects.tellAll(project);
+      await replication.replicateProject(project);
       return { project: projectView(project), created };
     }),
 
     handleRequest(bus, ListProjects, async ({ page }) => {
-      const { data, ...rest } = await projects.list(page);
-      const rows = data.map(projectView);
-      return { data: rows, ...rest } as { data: typeof rows; next: string | null };
+      const found = await projects.list(page);
+      return { ...found, data: found.data.map(projectView) };
     }),
 
     handleRequest(bus, GetProject, async ({ projectId }) => projectView(await find(projectId))),
@@ -69,16 +62,50 @@ export const answerProjects = (
         ...(openRegistration !== undefined && { openRegistration }),
       };
       const project = await projects.change(projectId, fields);
-      if (!project) throw noProject();
-      await knownProjects.tellSettings(projectId);
+      if (!project) throw projectNotFound();
+      await replication.replicateSettings(projectId);
       return projectView(project);
     }),
 
     handleRequest(bus, DeleteProject, async ({ projectId }) => {
-      const project = await projects.markDeleted({ projectId, at: now(), newId: randomUUID });
-      if (!project) throw noProject();
-      await knownProjects.tellAll(project);
-      announce.project(projectId);
+      const project = await projects.markDeleted(eventContext(projectId, now()));
+      if (!project) throw projectNotFound();
+      await replication.replicateProject(project);
+      publishQueue.project(projectId);
+      return {};
+    }),
+
+    handleRequest(bus, CreateTokenRequest, async ({ projectId, tokenId, tokenHash, name, scopes, expiresAt }) => {
+      await projects.addToken(projectId, {
+        id: tokenId,
+        hash: tokenHash,
+        name,
+        scopes,
+        ...(expiresAt !== undefined && { expiresAt: new Date(expiresAt) }),
+        createdAt: now(),
+      });
+      // Read again: a repeated request gets the token that the first one created.
+      const project = await find(projectId);
+      const token = project.tokens.find(({ id, revokedAt }) => id === tokenId && !revokedAt);
+      if (!token) throw new HeraldError("token-not-found", "token: it was revoked");
+      await replication.replicateToken(projectId, token.hash);
+      return tokenView(token);
+    }),
+
+    handleRequest(bus, ListTokens, async ({ projectId, page }) => {
+      const project = await find(projectId);
+      const rows = project.tokens.filter(({ revokedAt }) => !revokedAt).map(tokenView);
+      return pageOfRows(rows, { request: page, key: ({ id }) => id });
+    }),
+
+    handleRequest(bus, RevokeToken, async ({ projectId, tokenId }) => {
+      const token = await projects.revokeToken(projectId, tokenId, now());
+      if (!token) {
+        await find(projectId);
+        throw new HeraldError("token-not-found", "token: the project has none of this id");
+      }
+      await replication.replicateToken(projectId, token.hash);
+      await projects.removeRevokedToken(projectId, tokenId);
       return {};
     }),
   ];

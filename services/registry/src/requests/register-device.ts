@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import {
   type DeviceId,
   newDeviceCredential,
@@ -9,69 +8,59 @@ import {
   secretHash,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { newDevice, type Registration, registered, seenEveryMs } from "../domain/device-change.ts";
-import { deviceRegistered, deviceSubscribed, eventsOfChange, type Occasion } from "../domain/registry-events.ts";
-import type { DeviceQuota } from "../identity/device-quota.ts";
-import type { KeyedMutex } from "../keyed-mutex.ts";
-import { type DeviceDocument, deviceDocument } from "../stores/device-document.ts";
-import type { DeviceStore } from "../stores/device-store.ts";
-import type { ProjectStore } from "../stores/project-store.ts";
-import type { Announce } from "../stores/publish-queue.ts";
-import type { TopicStore } from "../stores/topic-store.ts";
-import { allowed } from "./change-device.ts";
-import { again, retryOnConflict } from "./retry-on-conflict.ts";
+import type { Deps } from "../deps.ts";
+import { applyRegistration, newDevice, type Registration, seenEveryMs } from "../domain/device-change.ts";
+import {
+  deviceRegistered,
+  deviceSubscribed,
+  type EventContext,
+  eventContext,
+  eventsOfChange,
+} from "../domain/registry-events.ts";
+import { type DeviceDocument, newDeviceDocument } from "../stores/device-document.ts";
+import { requireValid } from "./change-device.ts";
+import { conflict, retryOnConflict } from "./retry-on-conflict.ts";
 import { withTopics } from "./with-topics.ts";
-
-export type RegistrationParts = {
-  readonly devices: DeviceStore;
-  readonly topics: TopicStore;
-  readonly projects: ProjectStore;
-  readonly announce: Announce;
-  readonly keyedMutex: KeyedMutex;
-  readonly deviceQuota: DeviceQuota;
-  readonly now: () => Date;
-};
 
 type Wanted = Registration & {
   readonly projectId: ProjectId;
   readonly platform: Platform;
-  /** The token that the device had until now, as who asks can prove: see `provesRotation`. */
+  /** The device's token until now; counts only if proven, see `provesRotation`. */
   readonly previousToken?: string | undefined;
-  /** The device whose credential came with the request. */
+  /** The device whose credential the request contains. */
   readonly provenDevice?: DeviceId | undefined;
-  /** False: only a device that is known may register. */
+  /** False: only known devices may register. */
   readonly mayCreate?: boolean | undefined;
 };
 
 export type Registered = { readonly device: DeviceDocument; readonly created: boolean; readonly credential?: string };
 
 /**
- * Finds or makes the device of a token, in the way that fits what there is. A known device gets a new credential only where
- * `rotate` says so; a new one always gets one.
+ * Registers a new or known device. A known device gets a new credential only with `rotate`.
  * @throws HeraldError `project-not-found`, `token-held`, `topic-exists`, `user-token-used`, `rate-limited`, `device-quota-exceeded`, or
- * `validation-failed` for what merging made of the data.
+ * `validation-failed` for merged data.
  */
-export const registerDevice = (parts: RegistrationParts, wanted: Wanted, rotate: boolean): Promise<Registered> => {
+export const registerDevice = (deps: Deps, wanted: Wanted, rotate: boolean): Promise<Registered> => {
   const { projectId, platform, token } = wanted;
-  return parts.keyedMutex(`${projectId}/${platform}/${pushTokenHash(token)}`, () =>
+  return deps.keyedMutex(`${projectId}/${platform}/${pushTokenHash(token)}`, () =>
     retryOnConflict(async () => {
-      const [device, exists] = await Promise.all([findDevice(parts, wanted), parts.projects.exists(projectId)]);
+      const [device, exists] = await Promise.all([findDevice(deps, wanted), deps.projects.exists(projectId)]);
       if (!exists) throw new HeraldError("project-not-found", "project: there is none of this id");
-      const occasion = { projectId, at: parts.now(), newId: randomUUID };
-      return device ? known(parts, wanted, device, occasion, rotate) : unknown(parts, wanted, occasion);
+      const context = eventContext(projectId, deps.now());
+      return device ? registerKnown(deps, wanted, device, context, rotate) : registerNew(deps, wanted, context);
     }),
   );
 };
 
 /**
- * Whether a device may go on under a new push token. Who knows a push token has not proven to be its device, so without the device's
- * credential or a token of its user a new device registers, and inherits nothing.
+ * Whether a device may continue with a new push token. Knowing the old push token proves nothing: without the device's credential or
+ * a token of its user the request registers a new device.
  */
 const provesRotation = ({ provenDevice, user }: Wanted, previous: DeviceDocument): boolean =>
   previous._id === provenDevice || (user?.by === "token" && user.userId === previous.userId);
 
-/** The device that the request is about: the one that has the token, else the one that had the token before. */
-const findDevice = async ({ devices }: RegistrationParts, wanted: Wanted): Promise<DeviceDocument | undefined> => {
+/** The device that has the token, else the one that had the previous token. */
+const findDevice = async ({ devices }: Deps, wanted: Wanted): Promise<DeviceDocument | undefined> => {
   const { projectId, platform, token, previousToken } = wanted;
   const [holder, named] = await Promise.all([
     devices.findByToken(projectId, platform, token),
@@ -84,65 +73,61 @@ const findDevice = async ({ devices }: RegistrationParts, wanted: Wanted): Promi
   return holder ?? previous;
 };
 
-const known = async (
-  parts: RegistrationParts,
+const registerKnown = async (
+  deps: Deps,
   wanted: Wanted,
   before: DeviceDocument,
-  occasion: Occasion,
+  context: EventContext,
   rotate: boolean,
-): Promise<Registered | typeof again> => {
-  const plan = allowed(registered(before, wanted, occasion.at));
+): Promise<Registered | typeof conflict> => {
+  const plan = requireValid(applyRegistration(before, wanted, context.at));
   if (plan.same && !rotate && before.doubtedAt === undefined) {
-    noteSeen(parts, before, occasion);
+    recordLastSeen(deps, before, context);
     return { device: before, created: false };
   }
-  const credential = rotate ? newDeviceCredential(occasion.projectId, before._id) : undefined;
-  return withTopics(parts, occasion, plan.subscribed, async (subscribed) => {
-    const events = eventsOfChange(occasion, before._id, {
+  const credential = rotate ? newDeviceCredential(context.projectId, before._id) : undefined;
+  return withTopics(deps, context, plan.subscribed, async (subscribed) => {
+    const events = eventsOfChange(context, before._id, {
       changed: plan.changed,
       status: plan.state.status,
       subscribed,
     });
-    const device = await parts.devices.change(before, plan.state, {
-      at: occasion.at,
+    const device = await deps.devices.change(before, plan.state, {
+      at: context.at,
       events,
       ...(credential && { credentialHash: secretHash(credential) }),
     });
-    if (device === "conflict" || device === "token-held") return again;
-    if (events.length > 0) parts.announce.devices(occasion.projectId, [device._id]);
+    if (device === "conflict" || device === "token-held") return conflict;
+    if (events.length > 0) deps.publishQueue.devices(context.projectId, [device._id]);
     return { device, created: false, ...(credential && { credential }) };
   });
 };
 
-/** Nobody waits for it, and what is lost the next registration writes. */
-const noteSeen = (
-  { devices }: RegistrationParts,
-  { _id, tokenUpdatedAt }: DeviceDocument,
-  occasion: Occasion,
-): void => {
-  const { projectId, at } = occasion;
+/** Not awaited: if it fails, the next registration writes it. */
+const recordLastSeen = ({ devices }: Deps, { _id, tokenUpdatedAt }: DeviceDocument, context: EventContext): void => {
+  const { projectId, at } = context;
   if (at.getTime() - tokenUpdatedAt.getTime() >= seenEveryMs) devices.seen(projectId, _id, at).catch(() => undefined);
 };
 
-const unknown = async (
-  parts: RegistrationParts,
+const registerNew = async (
+  deps: Deps,
   wanted: Wanted,
-  occasion: Occasion,
-): Promise<Registered | typeof again> => {
-  const { projectId, at } = occasion;
+  context: EventContext,
+): Promise<Registered | typeof conflict> => {
+  const { projectId, at } = context;
   const { platform, token } = wanted;
-  const plan = allowed(newDevice(platform, wanted, at));
+  const plan = requireValid(newDevice(platform, wanted, at));
   if (wanted.mayCreate === false)
     throw new HeraldError("rate-limited", "identifier: too many new devices have registered from this address");
-  await parts.deviceQuota.take(projectId);
-  return withTopics(parts, occasion, plan.subscribed, async (subscribed) => {
+  await deps.deviceQuota.take(projectId);
+  return withTopics(deps, context, plan.subscribed, async (subscribed) => {
     const id = newDeviceId(at);
     const credential = newDeviceCredential(projectId, id);
-    const device = deviceDocument(projectId, id, plan.state, { credentialHash: secretHash(credential), at });
+    const device = newDeviceDocument(projectId, id, plan.state, { credentialHash: secretHash(credential), at });
     const events = [
-      deviceRegistered(occasion, id, { platform, token_hash: pushTokenHash(token) }),
-      ...subscribed.map((topic) => deviceSubscribed(occasion, id, topic)),
+      deviceRegistered(context, id, { platform, token_hash: pushTokenHash(token) }),
+      ...subscribed.map((topic) => deviceSubscribed(context, id, topic)),
     ];
-    return (await parts.devices.insert(device, events)) ? { device, created: true, credential } : again;
+    return (await deps.devices.insert(device, events)) ? { device, created: true, credential } : conflict;
   });
 };

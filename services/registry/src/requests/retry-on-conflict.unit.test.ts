@@ -1,20 +1,20 @@
 import { expect, test } from "vitest";
-import { again, retryOnConflict } from "./retry-on-conflict.ts";
+import { conflict, retryOnConflict } from "./retry-on-conflict.ts";
 
-test("attempts until nobody else was faster", async () => {
+test("retries until there is no conflict", async () => {
   let rounds = 0;
-  expect(await retryOnConflict(async () => (++rounds < 30 ? again : "done"))).toBe("done");
+  expect(await retryOnConflict(async () => (++rounds < 30 ? conflict : "done"))).toBe("done");
   expect(rounds).toBe(30);
 });
 
-test("ends with an error that is worth a repeat when somebody always is", async () => {
-  await expect(retryOnConflict(async () => again)).rejects.toMatchObject({
+test("ends with a retryable error when every attempt conflicts", async () => {
+  await expect(retryOnConflict(async () => conflict)).rejects.toMatchObject({
     code: "service-unavailable",
     retryAfterSeconds: 1,
   });
 });
 
-test("a failure is no lost round", async () => {
+test("a failure is not retried", async () => {
   let rounds = 0;
   const failing = retryOnConflict(async () => {
     rounds++;

@@ -1,9 +1,7 @@
-import { randomUUID } from "node:crypto";
-import { type Bus, handleRequest, type RequestListener } from "@herald/bus";
+import { handleRequest, type RequestListener } from "@herald/bus";
 import {
   ChangeTopicRequest,
   CreateTopicRequest,
-  type DataOf,
   DeleteTopic,
   type DeviceId,
   GetTopic,
@@ -14,131 +12,109 @@ import {
   UnsubscribeDevices,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import type { TopicRow } from "../domain/registry-events.ts";
-import { type EndTopicParts, endTopic } from "../jobs/remove-topic.ts";
+import type { Deps } from "../deps.ts";
+import { eventContext, type TopicRow } from "../domain/registry-events.ts";
+import { removeTopic } from "../jobs/remove-deleted.ts";
 import type { DeviceStore } from "../stores/device-store.ts";
-import type { ProjectStore } from "../stores/project-store.ts";
-import type { Announce } from "../stores/publish-queue.ts";
-import { rowOf, type TopicDocument, type TopicStore } from "../stores/topic-store.ts";
+import { isId, rowOf, type TopicDocument } from "../stores/topic-store.ts";
 import { topicView } from "./views.ts";
-import { beingDeleted, withTopics } from "./with-topics.ts";
+import { topicBeingDeleted, withTopics } from "./with-topics.ts";
 
-type Parts = EndTopicParts & {
-  readonly devices: DeviceStore;
-  readonly topics: TopicStore;
-  readonly projects: ProjectStore;
-  readonly announce: Announce;
-  readonly now: () => Date;
-};
-
-/** How long a deletion is waited for; a larger topic's subscriptions end in the background. */
+/** How long a deletion may delay the reply. The rest of a large topic is removed in the background. */
 const deletionMs = 3_000;
 
-const noTopic = (): HeraldError => new HeraldError("topic-not-found", "topic: the project has none of this id or name");
+const topicNotFound = (): HeraldError =>
+  new HeraldError("topic-not-found", "topic: the project has none of this id or name");
 
-const isId = (reference: TopicReference): boolean => reference.startsWith("top_");
-
-export const answerTopics = (bus: Bus, parts: Parts): RequestListener[] => {
-  const { devices, topics, projects, announce, now } = parts;
-  const occasion = (projectId: ProjectId) => ({ projectId, at: now(), newId: randomUUID });
+export const handleTopicRequests = (deps: Deps): RequestListener[] => {
+  const { bus, devices, topics, projects, publishQueue, now } = deps;
+  const contextOf = (projectId: ProjectId) => eventContext(projectId, now());
   const view = async (topic: TopicDocument) =>
     topicView(topic, await devices.countSubscribers(topic.projectId, topic.name));
   const find = async (projectId: ProjectId, reference: TopicReference): Promise<TopicDocument> => {
     const topic = await topics.find(projectId, reference);
-    if (!topic) throw noTopic();
+    if (!topic) throw topicNotFound();
     return topic;
-  };
-
-  const create = async ({
-    projectId,
-    topicId: id,
-    name,
-    closed,
-  }: DataOf<{ schema: typeof CreateTopicRequest.request }>) => {
-    if (!(await projects.exists(projectId)))
-      throw new HeraldError("project-not-found", "project: there is none of this id");
-    const created = await topics.insert(occasion(projectId), { id, name, closed });
-    if (created) announce.topics(projectId, [id]);
-    const topic = await topics.find(projectId, name);
-    if (!topic) throw beingDeleted(name);
-    if (topic._id !== id) throw new HeraldError("topic-exists", `topic.name: \`${name}\` exists already`);
-    return { topic: await view(topic), created };
-  };
-
-  const subscribe = async ({ projectId, topic, devices: ids, create }: Subscription) => {
-    const { known, unknown } = await sortOut(devices, projectId, ids);
-    const write = async (row: TopicRow) => {
-      const changed = await devices.subscribe(occasion(projectId), known, row);
-      if (changed > 0) announce.devices(projectId, known);
-      const full = changed < known.length ? await devices.fullFor(projectId, known, row.name) : [];
-      return { topic: row, changed, unknown, full };
-    };
-    const found = await topics.find(projectId, topic);
-    if (found?.closed && !create)
-      throw new HeraldError(
-        "topic-closed",
-        "topic: it is closed; your backend subscribes devices with its project token",
-      );
-    if (found) {
-      const result = await write(rowOf(found));
-      // Deleted meanwhile: its subscriptions were ended before these were made.
-      if ((await topics.find(projectId, found._id)) === undefined) {
-        await devices.unsubscribe(occasion(projectId), known, rowOf(found));
-        throw noTopic();
-      }
-      return result;
-    }
-    if (!create || isId(topic)) throw noTopic();
-    if (known.length === 0) throw new HeraldError("device-not-found", "devices: the project has none of them");
-    return withTopics(parts, occasion(projectId), [topic], async ([row]) => {
-      if (!row) throw noTopic();
-      return write(row);
-    });
   };
 
   return [
     handleRequest(bus, ListTopics, async ({ projectId, page }) => {
-      const { data, ...rest } = await topics.list(projectId, page);
-      const rows = await Promise.all(data.map(view));
-      return { data: rows, ...rest } as { data: typeof rows; next: string | null };
+      const found = await topics.list(projectId, page);
+      return { ...found, data: await Promise.all(found.data.map(view)) };
     }),
 
     handleRequest(bus, GetTopic, async ({ projectId, topic }) => view(await find(projectId, topic))),
 
-    handleRequest(bus, CreateTopicRequest, create),
+    handleRequest(bus, CreateTopicRequest, async ({ projectId, topicId: id, name, closed }) => {
+      if (!(await projects.exists(projectId)))
+        throw new HeraldError("project-not-found", "project: there is none of this id");
+      const created = await topics.insert(contextOf(projectId), { id, name, closed });
+      if (created) publishQueue.topics(projectId, [id]);
+      const topic = await topics.find(projectId, name);
+      if (!topic) throw topicBeingDeleted(name);
+      if (topic._id !== id) throw new HeraldError("topic-exists", `topic.name: \`${name}\` exists already`);
+      return { topic: await view(topic), created };
+    }),
 
     handleRequest(bus, ChangeTopicRequest, async ({ projectId, topic: reference, closed }) => {
       const { _id } = await find(projectId, reference);
       const topic = await topics.setClosed(projectId, _id, closed);
-      if (!topic) throw noTopic();
+      if (!topic) throw topicNotFound();
       return view(topic);
     }),
 
     handleRequest(bus, DeleteTopic, async ({ projectId, topic: reference }) => {
       const topic = await find(projectId, reference);
-      if (!(await topics.markDeleted(occasion(projectId), rowOf(topic)))) throw noTopic();
-      announce.topics(projectId, [topic._id]);
-      await endTopic(parts, topic, AbortSignal.timeout(deletionMs));
+      if (!(await topics.markDeleted(contextOf(projectId), rowOf(topic)))) throw topicNotFound();
+      publishQueue.topics(projectId, [topic._id]);
+      await removeTopic(deps, topic, AbortSignal.timeout(deletionMs));
       return {};
     }),
 
-    handleRequest(bus, SubscribeDevices, subscribe),
+    handleRequest(bus, SubscribeDevices, async ({ projectId, topic, devices: ids, create }) => {
+      const { known, unknown } = await splitKnown(devices, projectId, ids);
+      const write = async (row: TopicRow) => {
+        const changed = await devices.subscribe(contextOf(projectId), known, row);
+        if (changed > 0) publishQueue.devices(projectId, known);
+        const full = changed < known.length ? await devices.fullFor(projectId, known, row.name) : [];
+        return { topic: row, changed, unknown, full };
+      };
+      const found = await topics.find(projectId, topic);
+      if (found?.closed && !create)
+        throw new HeraldError(
+          "topic-closed",
+          "topic: it is closed; your backend subscribes devices with its project token",
+        );
+      if (found) {
+        const result = await write(rowOf(found));
+        // It was deleted meanwhile, perhaps before these subscriptions were written.
+        if ((await topics.find(projectId, found._id)) === undefined) {
+          await devices.unsubscribe(contextOf(projectId), known, rowOf(found));
+          throw topicNotFound();
+        }
+        return result;
+      }
+      if (!create || isId(topic)) throw topicNotFound();
+      if (known.length === 0) throw new HeraldError("device-not-found", "devices: the project has none of them");
+      return withTopics(deps, contextOf(projectId), [topic], async ([row]) => {
+        if (!row) throw topicNotFound();
+        return write(row);
+      });
+    }),
 
     handleRequest(bus, UnsubscribeDevices, async ({ projectId, topic: reference, devices: ids }) => {
       const topic = rowOf(await find(projectId, reference));
-      const { known, unknown } = await sortOut(devices, projectId, ids);
-      const changed = await devices.unsubscribe(occasion(projectId), known, topic);
-      if (changed > 0) announce.devices(projectId, known);
+      const { known, unknown } = await splitKnown(devices, projectId, ids);
+      const changed = await devices.unsubscribe(contextOf(projectId), known, topic);
+      if (changed > 0) publishQueue.devices(projectId, known);
       return { topic, changed, unknown, full: [] };
     }),
   ];
 };
 
-type Subscription = DataOf<{ schema: typeof SubscribeDevices.request }>;
-
-/** Each id once: those that the project has, and those that it does not. */
-const sortOut = async (devices: DeviceStore, projectId: ProjectId, ids: readonly DeviceId[]) => {
-  const once = [...new Set(ids)];
-  const has = await devices.known(projectId, once);
-  return { known: once.filter((id) => has.has(id)), unknown: once.filter((id) => !has.has(id)) };
+/** Each id once, by whether the project has the device. */
+const splitKnown = async (devices: DeviceStore, projectId: ProjectId, ids: readonly DeviceId[]) => {
+  const unique = [...new Set(ids)];
+  const has = await devices.known(projectId, unique);
+  return { known: unique.filter((id) => has.has(id)), unknown: unique.filter((id) => !has.has(id)) };
 };

@@ -1,53 +1,39 @@
-import { randomUUID } from "node:crypto";
-import { type Bus, handleRequest, type RequestListener } from "@herald/bus";
-import { CheckRecipients, EraseUser, GetUser, type OutboxEvent, type ProjectId, userKey } from "@herald/contracts";
+import { handleRequest, type RequestListener } from "@herald/bus";
+import { CheckRecipients, EraseUser, GetUser, type ProjectId, userKey } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import type { ErasureStore } from "@herald/mongo";
-import { userErased } from "../domain/registry-events.ts";
-import type { DeviceStore } from "../stores/device-store.ts";
-import type { ProjectStore } from "../stores/project-store.ts";
-import type { Announce } from "../stores/publish-queue.ts";
+import type { Deps } from "../deps.ts";
+import { eventContext, userErased } from "../domain/registry-events.ts";
 import { deviceView } from "./views.ts";
 
-type Parts = {
-  readonly devices: DeviceStore;
-  readonly projects: ProjectStore;
-  readonly erasures: ErasureStore;
-  readonly announce: Announce;
-  /** Resolves when the event is on disk. */
-  readonly publish: (event: OutboxEvent) => Promise<void>;
-  readonly now: () => Date;
-};
-
-const maxShown = 100;
+const maxListed = 100;
 const atATime = 500;
 
-/** The user goes here at once, and elsewhere by the event. Whoever gets no answer asks again: every step is repeatable. */
-const erase = async (parts: Parts, projectId: ProjectId, userId: string): Promise<Date> => {
-  const { devices, erasures, announce, publish, now } = parts;
+/** Removes the user from registry at once, and from the other services by the event. Repeatable at any point. */
+const erase = async (deps: Deps, projectId: ProjectId, userId: string): Promise<Date> => {
+  const { devices, erasures, publishQueue, publish, now } = deps;
   const at = now();
   await erasures.put({ projectId, key: userKey(projectId, userId), at });
-  const occasion = { projectId, at, newId: randomUUID };
+  const context = eventContext(projectId, at);
   for (;;) {
     const some = await devices.ofUser(projectId, userId, atATime);
     if (some.length === 0) break;
-    for (const { _id } of some) await devices.remove(occasion, _id, userId);
-    announce.devices(
+    for (const { _id } of some) await devices.remove(context, _id, userId);
+    publishQueue.devices(
       projectId,
       some.map(({ _id }) => _id),
     );
   }
-  await publish(userErased(occasion, userId));
+  await publish(userErased(context, userId));
   return at;
 };
 
-/** Users, who are what devices say of them: there is no record of a user without a device. */
-export const answerUsers = (bus: Bus, parts: Parts): RequestListener[] => {
-  const { devices, projects } = parts;
+/** A user exists only as the `userId` of devices. */
+export const handleUserRequests = (deps: Deps): RequestListener[] => {
+  const { bus, devices, projects } = deps;
   return [
     handleRequest(bus, GetUser, async ({ projectId, userId }) => {
       const [all, count] = await Promise.all([
-        devices.ofUser(projectId, userId, maxShown),
+        devices.ofUser(projectId, userId, maxListed),
         devices.countOfUser(projectId, userId),
       ]);
       if (all.length === 0) throw new HeraldError("user-not-found", "user: the project has no device of this user");
@@ -67,7 +53,7 @@ export const answerUsers = (bus: Bus, parts: Parts): RequestListener[] => {
     handleRequest(bus, EraseUser, async ({ projectId, userId }) => {
       if (!(await projects.exists(projectId)))
         throw new HeraldError("project-not-found", "project: there is none of this id");
-      return { erasedAt: (await erase(parts, projectId, userId)).toISOString() };
+      return { erasedAt: (await erase(deps, projectId, userId)).toISOString() };
     }),
 
     handleRequest(bus, CheckRecipients, async ({ projectId, devices: asked }) => {

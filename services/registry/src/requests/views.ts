@@ -4,8 +4,6 @@ import type { DeviceDocument } from "../stores/device-document.ts";
 import type { IdentityKeyEntry, ProjectDocument, TokenEntry } from "../stores/project-store.ts";
 import type { TopicDocument } from "../stores/topic-store.ts";
 
-/** Documents in the words of the interface. */
-
 export const deviceView = (device: DeviceDocument): Device => ({
   id: device._id,
   token: device.token,

@@ -2,7 +2,7 @@ import type { ApnsEnvironment, DeviceId, FcmTokenKind, Platform, Recipient, WebP
 import { BSON } from "mongodb";
 import type { DeviceDocument } from "./device-document.ts";
 
-/** What a page reads of a device; `facets` and data only where a lookup's answers have to be told apart by them. */
+/** The fields of a device that a page reads; `facets` and data only if the targets need them. */
 export type AudienceRow = Pick<
   DeviceDocument,
   | "_id"
@@ -19,7 +19,6 @@ export type AudienceRow = Pick<
 > &
   Partial<Pick<DeviceDocument, "facets" | "metadata" | "identifiers">>;
 
-/** The projection that reads such rows. */
 export const audienceFields = {
   platform: 1,
   token: 1,
@@ -44,15 +43,12 @@ export const recipientOf = (row: AudienceRow): Recipient => {
   return recipient;
 };
 
-/** The types of BSON that devices have; how they look is in https://bsonspec.org/spec.html. */
+/** Type bytes of https://bsonspec.org/spec.html. */
 const type = { string: 0x02, document: 0x03, date: 0x09 } as const;
 
 const two32 = 2 ** 32;
 
-/**
- * A device of a page from its BSON. The driver makes any document, at five times the cost of these few fields, and a broadcast reads
- * every device of its audience. Reads what the projection of a page names; what has another form is left to the driver.
- */
+/** Reads a row from BSON at a fifth of the driver's cost: a broadcast reads every device of its audience. Rows of any other form are left to the driver. */
 export const readAudienceRow = (document: Uint8Array): AudienceRow => {
   const bytes = Buffer.isBuffer(document)
     ? document
@@ -79,7 +75,7 @@ const readFields = (bytes: Buffer): AudienceRow | undefined => {
     let nameEnd = nameAt;
     while (nameEnd < end && bytes[nameEnd] !== 0) nameEnd++;
     const valueAt = nameEnd + 1;
-    // A length that leads out of the document, or backwards: the driver says what is wrong with it.
+    // A length that points outside the document: the driver reports the error.
     if (valueAt + 8 > bytes.length) return undefined;
     if (kind === type.date) {
       const date = new Date(bytes.readInt32LE(valueAt + 4) * two32 + bytes.readUInt32LE(valueAt));
@@ -102,7 +98,7 @@ const readFields = (bytes: Buffer): AudienceRow | undefined => {
     at = textAt + bytes.readInt32LE(valueAt);
     if (at <= textAt || at > end) return undefined;
     const text = bytes.toString("utf8", textAt, at - 1);
-    // Those that every device has come first.
+    // Fields of every device first.
     if (isName(bytes, nameAt, nameEnd, "_id")) id = text;
     else if (isName(bytes, nameAt, nameEnd, "platform")) platform = text;
     else if (isName(bytes, nameAt, nameEnd, "token")) token = text;

@@ -29,7 +29,7 @@ describe("a row of a page", () => {
     expect(readAudienceRow(stored(fields))).toEqual(BSON.deserialize(BSON.serialize(fields)));
   });
 
-  test("is what the driver reads, whatever is stored", () => {
+  test("equals what the driver reads, for any document", () => {
     const text = fc.string({ unit: "grapheme" });
     const date = fc.date({ noInvalidDate: true });
     const fields = fc.record(
@@ -49,7 +49,7 @@ describe("a row of a page", () => {
     );
   });
 
-  test("that is cut or mangled is refused by the driver, or is another row, and never an endless one", () => {
+  test("that is truncated or corrupt is refused by the driver or is another row, and never loops", () => {
     const whole = BSON.serialize({ ...row, keys, locale: "de" });
     const change = fc.record({ at: fc.nat(whole.length - 1), byte: fc.integer({ min: 0, max: 255 }) });
     let refused = 0;

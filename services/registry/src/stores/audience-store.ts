@@ -4,29 +4,29 @@ import type { Db, Document, Filter } from "mongodb";
 import type { Lookup } from "../domain/audience.ts";
 import { neededPaths } from "../domain/paths.ts";
 import { type BucketRange, bucketsOf, sampledBuckets, sampleEvery } from "../domain/plan-pages.ts";
-import type { Wanted } from "../domain/resolve-sends.ts";
+import type { WantedKeys } from "../domain/resolve-sends.ts";
 import { type AudienceRow, audienceFields, readAudienceRow } from "./audience-row.ts";
 import { type DeviceDocument, deviceIndexes } from "./device-document.ts";
 import { deviceCollection } from "./device-store.ts";
 
 const platforms: readonly Platform[] = ["ios", "android", "web"];
 
-/** So few devices by their ids are read with those of other pages: most of what is sent to single devices names one. */
+/** Up to so many ids are read together with those of other pages. Most small sends have one. */
 const fewIds = 10;
 
-/** All of a page in one answer: a second one would cost as much as the first. */
+/** A whole page: a second batch would cost as much as the first. */
 const batchSize = 10_000;
 
 type Query = { readonly filter: Filter<DeviceDocument>; readonly hint: string; readonly extra?: Document };
 
-/** The buckets go in as a list: with two bounds a multikey index would walk the whole facet. */
-const within = (buckets: readonly number[] | undefined) => (buckets ? { bucket: { $in: [...buckets] } } : {});
+/** As a list: with two bounds a multikey index would scan the whole facet. */
+const inBuckets = (buckets: readonly number[] | undefined) => (buckets ? { bucket: { $in: [...buckets] } } : {});
 
 const queryOf = (projectId: ProjectId, lookup: Lookup, buckets: readonly number[] | undefined): Query | undefined => {
   switch (lookup.by) {
     case "all":
       return {
-        filter: { projectId, ...within(buckets) },
+        filter: { projectId, ...inBuckets(buckets) },
         hint: indexName(deviceIndexes.bucket),
         ...(lookup.targets.length > 1 && { extra: { facets: 1 } }),
       };
@@ -34,14 +34,14 @@ const queryOf = (projectId: ProjectId, lookup: Lookup, buckets: readonly number[
       const [facet] = lookup.facets;
       const several = lookup.facets.length > 1;
       return {
-        filter: { projectId, facets: several ? { $in: [...lookup.facets] } : facet, ...within(buckets) },
+        filter: { projectId, facets: several ? { $in: [...lookup.facets] } : facet, ...inBuckets(buckets) },
         hint: indexName(deviceIndexes.facets),
         ...(several && { extra: { facets: 1 } }),
       };
     }
     case "conditions":
       return {
-        filter: { projectId, ...(lookup.facets && { facets: { $in: [...lookup.facets] } }), ...within(buckets) },
+        filter: { projectId, ...(lookup.facets && { facets: { $in: [...lookup.facets] } }), ...inBuckets(buckets) },
         hint: indexName(lookup.facets ? deviceIndexes.facets : deviceIndexes.bucket),
         extra: Object.fromEntries(neededPaths(lookup.conditions).map((path) => [path, 1])),
       };
@@ -57,7 +57,7 @@ const queryOf = (projectId: ProjectId, lookup: Lookup, buckets: readonly number[
           projectId,
           platform: { $in: [...platforms] },
           tokenHash: { $in: [...lookup.hashes] },
-          ...within(buckets),
+          ...inBuckets(buckets),
         },
         hint: indexName(deviceIndexes.token),
       };
@@ -66,7 +66,7 @@ const queryOf = (projectId: ProjectId, lookup: Lookup, buckets: readonly number[
 
 export type AudienceStore = ReturnType<typeof createAudienceStore>;
 
-/** The questions of an expansion to the devices: each names its index, and none sorts. */
+/** The queries of an expansion. Each names its index, and none sorts. */
 export const createAudienceStore = (db: Db) => {
   const devices = deviceCollection(db);
   const findDevice = findBatched<DeviceDocument, keyof AudienceRow | "status">(devices, {
@@ -74,16 +74,16 @@ export const createAudienceStore = (db: Db) => {
     projectId: 1,
     status: 1,
   });
-  const few = async (projectId: ProjectId, ids: readonly DeviceId[]): Promise<AudienceRow[]> => {
+  const findByIds = async (projectId: ProjectId, ids: readonly DeviceId[]): Promise<AudienceRow[]> => {
     const found = await Promise.all([...new Set(ids)].map((_id) => findDevice({ _id, projectId })));
     return found.filter((row) => row?.status === "active").filter((row) => row !== null);
   };
 
   return guardStore({
-    /** The active devices of a page that a lookup finds, in no order. */
+    /** The active devices of a page that a lookup finds, unsorted. */
     page: async (projectId: ProjectId, lookup: Lookup, range: BucketRange): Promise<AudienceRow[]> => {
       const buckets = bucketsOf(range);
-      if (lookup.by === "ids" && lookup.ids.length <= fewIds && !buckets) return few(projectId, lookup.ids);
+      if (lookup.by === "ids" && lookup.ids.length <= fewIds && !buckets) return findByIds(projectId, lookup.ids);
       const query = queryOf(projectId, lookup, buckets);
       if (!query) return [];
       const options = {
@@ -98,12 +98,9 @@ export const createAudienceStore = (db: Db) => {
       return rows.map(readAudienceRow);
     },
 
-    /**
-     * The active devices that an index finds by what some sends of a project name, by the id, token hash or facet that named them.
-     * Undefined when facets find more than `limit`: then it is not known whose are missing.
-     */
+    /** The active devices by the id, token hash or facet that found them. Undefined when facets find more than `limit` in all. */
     named: async (
-      { projectId, ids, hashes, facets }: Wanted,
+      { projectId, ids, hashes, facets }: WantedKeys,
       limit: number,
     ): Promise<ReadonlyMap<string, readonly AudienceRow[]> | undefined> => {
       const byKey = new Map<string, AudienceRow[]>();
@@ -125,7 +122,7 @@ export const createAudienceStore = (db: Db) => {
           )
           .toArray() as Promise<(AudienceRow & Pick<DeviceDocument, "tokenHash">)[]>;
       const [byId, byHash, byFacet] = await Promise.all([
-        few(projectId, ids),
+        findByIds(projectId, ids),
         hashes.length === 0
           ? []
           : find({ platform: { $in: [...platforms] }, tokenHash: { $in: [...hashes] } }, deviceIndexes.token, {
@@ -141,7 +138,7 @@ export const createAudienceStore = (db: Db) => {
       return byKey;
     },
 
-    /** How many devices a lookup may find, exactly up to `limit`, from there on `limit` or more. */
+    /** How many devices a lookup may find, up to `limit`. */
     countUpTo: async (projectId: ProjectId, lookup: Lookup, limit: number): Promise<number> => {
       if (lookup.by === "ids") return lookup.ids.length;
       if (lookup.by === "tokens") return lookup.hashes.length;
@@ -149,7 +146,7 @@ export const createAudienceStore = (db: Db) => {
       return devices.countDocuments(filter, { hint, limit, ...forCaller() });
     },
 
-    /** About how many devices a lookup may find, from a part of the buckets: its cost is a 64th of counting them. */
+    /** The same from every 64th bucket, at a 64th of the cost. */
     estimate: async (projectId: ProjectId, lookup: Lookup): Promise<number> => {
       if (lookup.by === "ids") return lookup.ids.length;
       if (lookup.by === "tokens") return lookup.hashes.length;
@@ -159,7 +156,7 @@ export const createAudienceStore = (db: Db) => {
   });
 };
 
-/** What has no facet reads every device, so its pages are those of all. Inactive devices count: the index does not know. */
+/** A lookup without facets reads every device. Inactive devices count too: the index does not contain the status. */
 const countable = (
   projectId: ProjectId,
   lookup: Extract<Lookup, { by: "all" | "facets" | "conditions" }>,
@@ -171,7 +168,7 @@ const countable = (
     filter: {
       projectId,
       ...(facets && { facets: { $in: [...facets] } }),
-      ...within(buckets),
+      ...inBuckets(buckets),
     },
     hint: indexName(hint),
   };

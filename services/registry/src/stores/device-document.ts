@@ -12,28 +12,28 @@ import type { DeviceState } from "../domain/device-change.ts";
 export type DeviceDocument = DeviceState & {
   readonly _id: DeviceId;
   readonly projectId: ProjectId;
-  /** 0 to 4095, by the id: a page of an expansion is a range of them. */
+  /** 0 to 4095, derived from the id. A page of an expansion is a range of buckets. */
   readonly bucket: number;
-  /** Absent on the tombstone of a deleted device, which is therefore in no unique index. */
+  /** Absent on tombstones, so that the unique index does not contain them. */
   readonly tokenHash?: string;
-  /** SHA-256 of the device's credential. */
+  /** SHA-256. */
   readonly credentialHash: string;
-  /** `identifiers.current_locale`, where a delivery reads it without the rest. */
+  /** `identifiers.current_locale`, so that a delivery reads it alone. */
   readonly locale?: string;
-  /** Grows with every change, so that of two changes based on the same state one begins again. */
+  /** Grows with every change: of two changes to the same state one is retried. */
   readonly version: number;
   readonly createdAt: Date;
   readonly updatedAt: Date;
   readonly inactiveAt?: Date;
-  /** A provider's verdict about its token may be older than a registration that was not written: the next one decides. */
+  /** Time of a token verdict that may be older than the last registration; the next verdict decides. */
   readonly doubtedAt?: Date;
-  /** A tombstone: it stays until its event is out. */
+  /** A tombstone, which stays until its event is published. */
   readonly deletedAt?: Date;
   readonly outbox?: readonly OutboxEvent[];
 };
 
 /** Not a tombstone. */
-export const living = { deletedAt: { $exists: false } } as const;
+export const notDeleted = { deletedAt: { $exists: false } } as const;
 
 export const deviceIndexes = {
   token: {
@@ -56,13 +56,12 @@ export const deviceIndexes = {
   tombstone: { fields: { deletedAt: 1 }, purpose: "retention", partial: { deletedAt: { $exists: true } } },
 } as const satisfies Record<string, IndexSpec>;
 
-/** Longer texts are no locale. */
-const longestLocale = 35;
+const maxLocaleLength = 35;
 
 const localeOf = ({ current_locale: locale }: AppData): string | undefined =>
-  typeof locale === "string" && locale.length <= longestLocale ? locale : undefined;
+  typeof locale === "string" && locale !== "" && locale.length <= maxLocaleLength ? locale : undefined;
 
-/** The driver takes an object with a key `_bsontype` for one of its own classes; a map has the same form in the database. */
+/** The driver treats an object with a key `_bsontype` as one of its classes. A map is stored in the same form. */
 const storable = (value: unknown): unknown => {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map(storable);
@@ -70,7 +69,7 @@ const storable = (value: unknown): unknown => {
   return Object.hasOwn(value, "_bsontype") ? new Map(entries) : Object.fromEntries(entries);
 };
 
-/** The fields of a state as they are stored; those that are undefined are to be absent. */
+/** The stored fields of a state; those that are undefined must be absent. */
 export const stateFields = (state: DeviceState, at: Date) => ({
   platform: state.platform,
   token: state.token,
@@ -93,42 +92,20 @@ export const stateFields = (state: DeviceState, at: Date) => ({
   updatedAt: at,
 });
 
-/** The document of a device that is new. */
-export const deviceDocument = (
+export const newDeviceDocument = (
   projectId: ProjectId,
   id: DeviceId,
   state: DeviceState,
-  rest: { readonly credentialHash: string; readonly at: Date },
+  { credentialHash, at }: { readonly credentialHash: string; readonly at: Date },
 ): DeviceDocument => {
-  const {
-    environment,
-    tokenKind,
-    keys,
-    vapidKeyId,
-    locale,
-    userId,
-    identifiedAt,
-    userTokenIat,
-    lastSeenAt,
-    inactiveReason: _,
-    ...fields
-  } = stateFields(state, rest.at);
+  const fields = Object.entries(stateFields(state, at)).filter(([, value]) => value !== undefined);
   return {
     _id: id,
     projectId,
     bucket: deviceBucket(id),
-    ...fields,
-    ...(environment && { environment }),
-    ...(tokenKind && { tokenKind }),
-    ...(keys && { keys }),
-    ...(vapidKeyId && { vapidKeyId }),
-    ...(locale && { locale }),
-    ...(userId !== undefined && { userId }),
-    ...(identifiedAt && { identifiedAt }),
-    ...(userTokenIat !== undefined && { userTokenIat }),
-    ...(lastSeenAt && { lastSeenAt }),
-    credentialHash: rest.credentialHash,
+    ...(Object.fromEntries(fields) as ReturnType<typeof stateFields> & DeviceState),
+    credentialHash,
     version: 1,
-    createdAt: rest.at,
+    createdAt: at,
   };
 };

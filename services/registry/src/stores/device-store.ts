@@ -2,6 +2,7 @@ import type { DeviceId, DeviceStatus, OutboxEvent, PageOf, PageRequest, Platform
 import { pushTokenHash } from "@herald/contracts";
 import {
   anyOf,
+  byIndex,
   type Counts,
   ensureIndexes,
   findBatched,
@@ -13,16 +14,15 @@ import {
   isDuplicateKey,
   type RemovedBatch,
   removeFirst,
-  retentionBatch,
+  removeOldest,
   updateBatched,
 } from "@herald/mongo";
 import type { Collection, Db, Filter } from "mongodb";
 import type { DeviceState } from "../domain/device-change.ts";
-import { topicFacet } from "../domain/facets.ts";
-import { deviceDeleted, type Occasion, type TopicRow } from "../domain/registry-events.ts";
-import { type DeviceDocument, deviceIndexes, living, stateFields } from "./device-document.ts";
+import { topicFacet, userFacet } from "../domain/facets.ts";
+import { deviceDeleted, type EventContext, type TopicRow } from "../domain/registry-events.ts";
+import { type DeviceDocument, deviceIndexes, notDeleted, stateFields } from "./device-document.ts";
 import { changeSubscriptions, fullFor } from "./device-subscriptions.ts";
-import { userQueries } from "./device-users.ts";
 import { insertDevices } from "./insert-devices.ts";
 import type { PendingEvents } from "./pending-events.ts";
 import { recordSeen } from "./record-last-seen.ts";
@@ -34,10 +34,8 @@ export const deviceCollection = (db: Db): Collection<DeviceDocument> => db.colle
 
 const platforms: readonly Platform[] = ["ios", "android", "web"];
 
-/** Who holds a push token: at most one device. */
 type Holding = { readonly projectId: ProjectId; readonly platform: Platform; readonly tokenHash: string };
 
-/** Splits fields into what `$set` and what `$unset` takes. */
 const setAndUnset = (fields: Readonly<Record<string, unknown>>) => {
   const entries = Object.entries(fields);
   const absent = entries.filter(([, value]) => value === undefined);
@@ -79,7 +77,7 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
     findByToken: (projectId: ProjectId, platform: Platform, token: string): Promise<DeviceDocument | undefined> =>
       findHolder({ projectId, platform, tokenHash: pushTokenHash(token) }),
 
-    /** The devices that hold a token: at most one for each platform. */
+    /** At most one device for each platform. */
     findHolders: (
       projectId: ProjectId,
       token: string,
@@ -94,23 +92,17 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
 
     insert: insertDevices(devices, pending),
 
-    /** Notes that a device has registered as it is. Of registrations at about the same time the last is written, and all in one command. */
+    /** Stores the time of registrations that changed nothing, many in one command. */
     seen: recordSeen(devices),
 
-    /**
-     * Writes a state that was made from `before`: "conflict" when the device is no longer that, "token-held" when another
-     * device has the token.
-     */
+    /** "conflict": the device has changed since `before`; "token-held": another device has the token. */
     change: async (
       before: DeviceDocument,
       state: DeviceState,
-      {
-        at,
-        events,
-        credentialHash = before.credentialHash,
-      }: { at: Date; events: OutboxEvent[]; credentialHash?: string },
+      write: { at: Date; events: OutboxEvent[]; credentialHash?: string },
     ): Promise<DeviceDocument | "conflict" | "token-held"> => {
       const { _id, projectId, version } = before;
+      const { at, events, credentialHash = before.credentialHash } = write;
       const inactiveAt = state.status === "inactive" ? (before.inactiveAt ?? at) : undefined;
       const fields = {
         ...stateFields(state, at),
@@ -119,19 +111,20 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
         version: version + 1,
         ...(before.doubtedAt && state.tokenUpdatedAt > before.tokenUpdatedAt && { doubtedAt: undefined }),
       };
-      const filter = { projectId, _id, version, ...living };
       const update = {
         ...setAndUnset(fields),
         ...(events.length > 0 ? { $push: { outbox: { $each: events } } } : {}),
       } as Parameters<typeof updateOne>[2];
-      // What the state leaves out is gone, and must not come back from what was there before.
+      // Fields that the state lacks must not come from `before`.
       const { userId: _user, identifiedAt: _at, ...kept } = before;
       const after = { ...kept, ...state, updatedAt: at, credentialHash, version: version + 1 };
-      // Only another token can be held by another device: all else may share a command, and a conflict looks again.
+      // Without a new token no unique index is involved, so the update may share a command with others.
       if (state.token === before.token && before.tokenHash !== undefined)
-        return (await updateOne({ _id, projectId }, { version, ...living }, update)) === "updated" ? after : "conflict";
+        return (await updateOne({ _id, projectId }, { version, ...notDeleted }, update)) === "updated"
+          ? after
+          : "conflict";
       try {
-        const { matchedCount } = await devices.updateOne(filter, update);
+        const { matchedCount } = await devices.updateOne({ projectId, _id, version, ...notDeleted }, update);
         return matchedCount === 0 ? "conflict" : after;
       } catch (error) {
         if (isDuplicateKey(error)) return "token-held";
@@ -141,11 +134,11 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
 
     retire: retireDevice(devices),
 
-    /** Leaves a tombstone without token and data until its event is out. False when there is no such device, or it is not `userId`'s. */
-    remove: async (occasion: Occasion, id: DeviceId, userId?: string): Promise<boolean> => {
-      const { projectId, at } = occasion;
+    /** Leaves a tombstone without token and data until its event is published. False when there is no such device, or it is not `userId`'s. */
+    remove: async (context: EventContext, id: DeviceId, userId?: string): Promise<boolean> => {
+      const { projectId, at } = context;
       const { modifiedCount } = await devices.updateOne(
-        { projectId, _id: id, ...living, ...(userId !== undefined && { userId }) },
+        { projectId, _id: id, ...notDeleted, ...(userId !== undefined && { userId }) },
         {
           $set: { deletedAt: at, metadata: {}, identifiers: {}, facets: [], token: "", credentialHash: "" },
           $unset: {
@@ -159,18 +152,17 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
             userTokenIat: "",
           },
           $inc: { version: 1 },
-          $push: { outbox: deviceDeleted(occasion, id) },
+          $push: { outbox: deviceDeleted(context, id) },
         },
       );
       return modifiedCount > 0;
     },
 
-    /** Removes a batch of tombstones from before `before` whose events are out. */
+    /** Removes a batch of tombstones from before `before` whose events are published. */
     removeTombstones: async (before: Date): Promise<RemovedBatch> => {
       const old = { deletedAt: { $exists: true, $lt: before }, outbox: { $exists: false } };
       const { tombstone } = deviceIndexes;
-      const { length } = await removeFirst(devices, old, { hint: indexName(tombstone), sort: tombstone.fields });
-      return { removed: length, more: length === retentionBatch };
+      return removeOldest(devices, old, byIndex(tombstone));
     },
 
     list: (
@@ -180,23 +172,48 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
     ): Promise<PageOf<DeviceDocument>> =>
       findPage(devices, {
         // A tombstone has no status.
-        filter: status ? { projectId, status } : { projectId, ...living },
+        filter: status ? { projectId, status } : { projectId, ...notDeleted },
         hint: indexName(status ? deviceIndexes.status : deviceIndexes.list),
         request,
         counts,
       }),
 
-    ...userQueries(devices),
+    /** The devices of these ids, with the fields that decide whether a push may be sent. */
+    findRecipients: (
+      projectId: ProjectId,
+      ids: readonly DeviceId[],
+    ): Promise<Pick<DeviceDocument, "_id" | "status" | "userId">[]> =>
+      devices
+        .find(
+          { projectId, _id: { $in: [...ids] }, ...notDeleted },
+          { hint: indexName(deviceIndexes.list), projection: { status: 1, userId: 1 }, batchSize: ids.length + 1 },
+        )
+        .toArray(),
 
-    /** A project's devices, counted up to `limit`. */
+    /** Up to `limit` of a user's devices, oldest first. */
+    ofUser: async (projectId: ProjectId, userId: string, limit: number): Promise<DeviceDocument[]> => {
+      const found = await devices
+        .find(
+          { projectId, facets: userFacet(userId), ...notDeleted },
+          { hint: indexName(deviceIndexes.facets), limit, batchSize: limit + 1 },
+        )
+        .toArray();
+      return found.sort((one, other) => (one._id < other._id ? -1 : 1));
+    },
+
+    countOfUser: (projectId: ProjectId, userId: string): Promise<number> =>
+      devices.countDocuments(
+        { projectId, facets: userFacet(userId), ...notDeleted },
+        { hint: indexName(deviceIndexes.facets) },
+      ),
+
     countUpTo: (projectId: ProjectId, limit: number): Promise<number> =>
-      devices.countDocuments({ projectId, ...living }, { hint: indexName(deviceIndexes.list), limit }),
+      devices.countDocuments({ projectId, ...notDeleted }, { hint: indexName(deviceIndexes.list), limit }),
 
-    /** Which of the ids are devices of the project. */
     known: async (projectId: ProjectId, ids: readonly DeviceId[]): Promise<Set<DeviceId>> => {
       const rows = await devices
         .find(
-          { projectId, _id: { $in: [...ids] }, ...living },
+          { projectId, _id: { $in: [...ids] }, ...notDeleted },
           { hint: indexName(deviceIndexes.list), projection: { _id: 1 }, batchSize: ids.length + 1 },
         )
         .toArray();
@@ -205,12 +222,12 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
 
     fullFor: fullFor(devices),
 
-    /** Subscribes those devices that are not; resolves to how many they were. Each gets an event of its own. */
-    subscribe: (occasion: Occasion, ids: readonly DeviceId[], topic: TopicRow): Promise<number> =>
-      changeSubscriptions(devices, occasion, ids, topic, "DeviceSubscribedV1"),
+    /** Resolves to the number of new subscriptions, each with an event. */
+    subscribe: (context: EventContext, ids: readonly DeviceId[], topic: TopicRow): Promise<number> =>
+      changeSubscriptions(devices, context, ids, topic, "DeviceSubscribedV1"),
 
-    unsubscribe: (occasion: Occasion, ids: readonly DeviceId[], topic: TopicRow): Promise<number> =>
-      changeSubscriptions(devices, occasion, ids, topic, "DeviceUnsubscribedV1"),
+    unsubscribe: (context: EventContext, ids: readonly DeviceId[], topic: TopicRow): Promise<number> =>
+      changeSubscriptions(devices, context, ids, topic, "DeviceUnsubscribedV1"),
 
     countSubscribers: (projectId: ProjectId, topic: string): Promise<number> =>
       counts.count({
@@ -219,7 +236,7 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
         hint: indexName(deviceIndexes.facets),
       }),
 
-    /** How many active Web Push subscriptions each VAPID key has, exactly; those that name none count under undefined. */
+    /** Exact number of active Web Push subscriptions by VAPID key; undefined: those without a key id. */
     countByVapidKey: async (projectId: ProjectId): Promise<Map<string | undefined, number>> => {
       const rows = await devices
         .aggregate<{ _id: string | null; devices: number }>(
@@ -233,34 +250,25 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
       return new Map(rows.map(({ _id, devices: count }) => [_id ?? undefined, count]));
     },
 
-    /** Ends up to `limit` subscriptions to a topic that is deleted; resolves to how many there were. */
+    /** Removes up to `limit` subscriptions to a deleted topic. Resolves to how many. */
     unsubscribeSome: async (projectId: ProjectId, topic: string, limit: number): Promise<number> => {
-      const facet = topicFacet(topic);
-      const ids = await someIds(devices, { projectId, facets: facet }, indexName(deviceIndexes.facets), limit);
+      const filter = { projectId, facets: topicFacet(topic) };
+      const hint = indexName(deviceIndexes.facets);
+      const rows = await devices.find(filter, { hint, limit, projection: { _id: 1 }, batchSize: limit + 1 }).toArray();
+      // Sorted: concurrent writers in different orders could wait for each other.
+      const ids = rows.map(({ _id }) => _id).sort();
       if (ids.length > 0)
         await devices.updateMany(
-          { projectId, _id: { $in: ids }, facets: facet },
-          { $pull: { facets: facet }, $inc: { version: 1 } },
+          { ...filter, _id: { $in: ids } },
+          { $pull: { facets: filter.facets }, $inc: { version: 1 } },
         );
       return ids.length;
     },
 
-    /** Removes up to `limit` devices of a project that is deleted; resolves to how many there were. */
+    /** Removes up to `limit` devices of a deleted project. Resolves to how many. */
     removeSome: async (projectId: ProjectId, limit: number): Promise<number> => {
-      const ids = await someIds(devices, { projectId }, indexName(deviceIndexes.list), limit);
-      if (ids.length > 0) await devices.deleteMany({ projectId, _id: { $in: ids } });
-      return ids.length;
+      const { list } = deviceIndexes;
+      return (await removeFirst(devices, { projectId }, { ...byIndex(list), limit })).length;
     },
   });
-};
-
-const someIds = async (
-  devices: Collection<DeviceDocument>,
-  filter: Filter<DeviceDocument>,
-  hint: string,
-  limit: number,
-): Promise<DeviceId[]> => {
-  const rows = await devices.find(filter, { hint, limit, projection: { _id: 1 }, batchSize: limit + 1 }).toArray();
-  // Writers of many take them in one order, or two of them wait for each other.
-  return rows.map(({ _id }) => _id).sort();
 };

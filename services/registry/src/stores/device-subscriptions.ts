@@ -2,32 +2,32 @@ import type { DeviceId, EventData, ProjectId } from "@herald/contracts";
 import { indexName } from "@herald/mongo";
 import type { Collection, Filter } from "mongodb";
 import { maxFacets, topicFacet } from "../domain/facets.ts";
-import type { Occasion, TopicRow } from "../domain/registry-events.ts";
-import { type DeviceDocument, deviceIndexes, living } from "./device-document.ts";
+import type { EventContext, TopicRow } from "../domain/registry-events.ts";
+import { type DeviceDocument, deviceIndexes, notDeleted } from "./device-document.ts";
 
-/** A device with room for one more facet, as alternatives: that of its user does not count. */
-const roomy: Filter<DeviceDocument>[] = [
+/** A device with room for one more facet; that of its user does not count. */
+const withRoom: Filter<DeviceDocument>[] = [
   { [`facets.${maxFacets - 1}`]: { $exists: false } },
   { userId: { $exists: true }, [`facets.${maxFacets}`]: { $exists: false } },
 ];
 
-/** Those of the devices that are not subscribed to a topic, because they have no room for another facet. */
+/** Devices that could not be subscribed to a topic, because they have the maximum of facets. */
 export const fullFor =
   (devices: Collection<DeviceDocument>) =>
   async (projectId: ProjectId, ids: readonly DeviceId[], topic: string): Promise<DeviceId[]> => {
     const rows = await devices
       .find(
-        { projectId, _id: { $in: [...ids] }, ...living, facets: { $ne: topicFacet(topic) }, $nor: roomy },
+        { projectId, _id: { $in: [...ids] }, ...notDeleted, facets: { $ne: topicFacet(topic) }, $nor: withRoom },
         { hint: indexName(deviceIndexes.list), projection: { _id: 1 }, batchSize: ids.length + 1 },
       )
       .toArray();
     return rows.map(({ _id }) => _id);
   };
 
-/** One update for all, whose pipeline makes each device's event from the device: a write for each would take twice as long. */
+/** One update for all devices, whose pipeline makes each event: a write for each would take twice as long. */
 export const changeSubscriptions = async (
   devices: Collection<DeviceDocument>,
-  { projectId, at, newId }: Occasion,
+  { projectId, at, newId }: EventContext,
   ids: readonly DeviceId[],
   topic: TopicRow,
   event: "DeviceSubscribedV1" | "DeviceUnsubscribedV1",
@@ -35,7 +35,7 @@ export const changeSubscriptions = async (
   if (ids.length === 0) return 0;
   const facet = topicFacet(topic.name);
   const subscribe = event === "DeviceSubscribedV1";
-  const fact = {
+  const outboxEvent = {
     id: { $concat: [{ $literal: `${newId()}/` }, "$_id"] },
     event: { $literal: event },
     subject: "$_id",
@@ -53,8 +53,8 @@ export const changeSubscriptions = async (
       projectId,
       _id: { $in: [...ids].sort() },
       facets: subscribe ? { $ne: facet } : facet,
-      ...living,
-      ...(subscribe && { $or: roomy }),
+      ...notDeleted,
+      ...(subscribe && { $or: withRoom }),
     },
     [
       {
@@ -64,7 +64,7 @@ export const changeSubscriptions = async (
             : { $filter: { input: "$facets", cond: { $ne: ["$$this", { $literal: facet }] } } },
           version: { $add: ["$version", 1] },
           updatedAt: at,
-          outbox: { $concatArrays: [{ $ifNull: ["$outbox", []] }, [fact]] },
+          outbox: { $concatArrays: [{ $ifNull: ["$outbox", []] }, [outboxEvent]] },
         },
       },
     ],

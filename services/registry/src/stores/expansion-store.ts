@@ -4,25 +4,24 @@ import { ensureIndexes, guardStore, type IndexSpec, insertBatched } from "@heral
 import type { Db } from "mongodb";
 import type { Border } from "../domain/partition-batches.ts";
 
-/** How one page of a notification was partitioned, for whoever has to partition it again. */
+/** How a page of a notification was partitioned, so that a repeat partitions it in the same way. */
 export type ExpansionDocument = {
   /** `<notification>/<page>`. */
   readonly _id: string;
   readonly projectId: ProjectId;
   readonly notificationId: NotificationId;
-  /** The page's buckets, both included. */
+  /** Both included. */
   readonly fromBucket: number;
   readonly toBucket: number;
-  /** Batch n is `<notification>/<page>/<n>`; what is stored of it is where it begins. */
+  /** The beginning of each batch; batch n has the id `<notification>/<page>/<n>`. */
   readonly batches: readonly Border[];
-  /** How many devices were partitioned. */
   readonly devices: number;
-  /** The targets that named one of them, as positions in the notification's list. */
+  /** Positions of the targets that matched one of them. */
   readonly matched: readonly number[];
   readonly at: Date;
 };
 
-/** An expansion lasts seconds; a page that was held up is partitioned again within the life of what waits for it. */
+/** An expansion takes seconds; no message lives longer. */
 const keepSeconds = 30 * 86_400;
 
 const indexes = [
@@ -40,12 +39,12 @@ export const createExpansionStore = (db: Db) => {
   return guardStore({
     ensureIndexes: () => ensureIndexes(expansions, indexes),
 
-    /** Stores a page's partition, or gives the one that is stored already: that one counts. */
-    keep: async (page: number, partition: Omit<ExpansionDocument, "_id">): Promise<ExpansionDocument | undefined> => {
+    /** Resolves to the partition that was stored earlier, if there is one. */
+    insert: async (page: number, partition: Omit<ExpansionDocument, "_id">): Promise<ExpansionDocument | undefined> => {
       const _id = idOf(partition.notificationId, page);
       if (await insertOne({ _id, ...partition })) return undefined;
       const stored = await expansions.findOne({ _id, projectId: partition.projectId });
-      // Tried again it would fail again, for as long as the row of the other project lives.
+      // A retry would fail in the same way.
       if (stored === null)
         throw new HeraldError(
           "notification-not-found",
@@ -54,7 +53,7 @@ export const createExpansionStore = (db: Db) => {
       return stored;
     },
 
-    /** What all pages of a notification come to. */
+    /** The sums of all pages. */
     totals: async (
       projectId: ProjectId,
       notificationId: NotificationId,

@@ -5,34 +5,30 @@ import { anyOf, ensureIndexes, guardStore, type IndexSpec, indexName } from "@he
 import type { Collection, Db } from "mongodb";
 import type { DeviceDocument } from "./device-document.ts";
 
-/** Events of devices that one command inserts: written before it, and removed when those of the inserted ones are published. */
+/** The events of an insert command: written before it, removed when they are published. */
 type PendingDocument = { readonly _id: string; readonly at: Date; readonly events: readonly OutboxEvent[] };
 
 const indexes = { at: { fields: { at: 1 }, purpose: "sweep" } } as const satisfies Record<string, IndexSpec>;
 
-/** Younger ones are still with the process that wrote them. */
+/** The process that wrote a younger record is still working on it. */
 const graceMs = 5_000;
-/** A device that is not there by then was never inserted: no command takes longer, whatever its process lost. */
+/** No insert takes longer: a device that is missing by then was not inserted. */
 const maxInsertMs = 120_000;
 const maxSwept = 100;
-/** More than a second of the highest rate. Past it the sweep publishes: memory stays bounded while the broker is slow. */
+/** More than a second of the highest rate. Events beyond it are left to the sweep, which bounds the memory while the broker is slow. */
 const maxPublishing = 20_000;
 /** A removal costs the same for one record as for some. */
 const removals = { most: 500, concurrent: 1, intervalMs: 250 };
 
-/** One command's events. `left`: devices whose outcome is not settled. */
+/** `left`: devices whose outcome is not settled; `kept`: the sweep must publish. */
 export type PendingRecord = { readonly id: string; left: number; kept: boolean };
 
-/** Events name their device as subject. */
 const deviceOf = ({ subject }: OutboxEvent): DeviceId => subject as DeviceId;
 const projectOf = ({ data }: OutboxEvent): ProjectId => data.project_id;
 
 export type PendingEvents = ReturnType<typeof createPendingEvents>;
 
-/**
- * The outbox of devices that are new. One in each document would have every document written twice, with all its index entries; here a
- * command has one record for all its devices. After a crash the sweep publishes the events of those devices that are stored.
- */
+/** The outbox of new devices: one record per insert command, because an outbox in each document would write it and its index entries twice. */
 export const createPendingEvents = (
   db: Db,
   devices: Collection<DeviceDocument>,
@@ -41,7 +37,7 @@ export const createPendingEvents = (
     now,
     log,
   }: {
-    /** Resolves when the event is on disk. */
+    /** Resolves when the stream has stored the event. */
     readonly publish: (event: OutboxEvent) => Promise<void>;
     readonly now: () => Date;
     readonly log: Logger;
@@ -86,7 +82,6 @@ export const createPendingEvents = (
       );
   };
 
-  /** Of the devices, those that are stored. */
   const stored = async (events: readonly OutboxEvent[]): Promise<Set<DeviceId>> => {
     const ids = [...new Set(events.map(deviceOf))];
     const found = await devices
@@ -109,19 +104,19 @@ export const createPendingEvents = (
   return guardStore({
     ensureIndexes: () => ensureIndexes(pending, Object.values(indexes)),
 
-    /** Writes the events of devices that are inserted next. `count`: of these devices. */
+    /** Call it before the insert. `count`: of devices. */
     add: async (events: readonly OutboxEvent[], count: number): Promise<PendingRecord> => {
       const record = { id: randomUUID(), left: count, kept: false };
       await pending.insertOne({ _id: record.id, at: now(), events });
       return record;
     },
 
-    /** Publishes the events of one device that is inserted, none of one that is not; the record goes with its last device. */
+    /** Publishes the events of one inserted device; without events it was not inserted. The record is removed with its last device. */
     settle: async (record: PendingRecord, events: readonly OutboxEvent[]): Promise<void> => {
       track(finish(record, events));
     },
 
-    /** Publishes what a crash or an unavailable bus left behind. Any number of processes may: an event's id is the same each time. */
+    /** Publishes events that a crash or an unavailable bus left. Several processes may: event ids repeat. */
     sweep: async (signal: AbortSignal): Promise<void> => {
       const left = await pending
         .find(
@@ -132,7 +127,7 @@ export const createPendingEvents = (
       for (const record of left) if (!signal.aborted) await sweepOne(record);
     },
 
-    /** Resolves when everything that is settled so far is published and removed, or left to the sweep. */
+    /** Resolves when all settled events are published, or left to the sweep. */
     idle: async (): Promise<void> => {
       while (running.size > 0) await Promise.all(running);
     },

@@ -9,7 +9,7 @@ import {
   type Scope,
   type TokenId,
 } from "@herald/contracts";
-import type { Envelope } from "@herald/kit";
+import { type Envelope, type Logger, type MasterKeys, rewrapAll } from "@herald/kit";
 import {
   type Counts,
   ensureIndexes,
@@ -21,7 +21,7 @@ import {
   outboxIndex,
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
-import { type Occasion, projectDeleted } from "../domain/registry-events.ts";
+import { type EventContext, projectDeleted } from "../domain/registry-events.ts";
 
 export type TokenEntry = {
   readonly id: TokenId;
@@ -31,16 +31,16 @@ export type TokenEntry = {
   readonly scopes: readonly Scope[];
   readonly expiresAt?: Date;
   readonly createdAt: Date;
-  /** It is void, and stays here until the gateways were told. */
+  /** It is invalid, and stays until the gateways' copy is removed. */
   readonly revokedAt?: Date;
 };
 
-/** What verifies user tokens: a secret of Herald's making, or a public key as JWK. */
+/** Verifies user tokens: a secret that Herald generated, or a public key. */
 export type IdentityKeyEntry = {
   readonly id: IdentityKeyId;
   readonly algorithm: IdentityAlgorithm;
   readonly secret?: Envelope;
-  /** JSON of a JWK without anything private. */
+  /** JSON of a public JWK. */
   readonly publicKey?: string;
   readonly createdAt: Date;
 };
@@ -50,13 +50,13 @@ export type ProjectDocument = {
   readonly name: string;
   readonly openRegistration: boolean;
   readonly tokens: readonly TokenEntry[];
-  /** Paths that clients may not write; absent on projects from before there were any. */
+  /** Paths that clients may not write. */
   readonly protectedMetadata?: readonly string[];
   readonly identityKeys?: readonly IdentityKeyEntry[];
-  /** Grows with every change of the keys, so that two at a time do not exceed their number. */
+  /** Grows with every change of the keys, so that concurrent changes respect their limit. */
   readonly identityKeysVersion?: number;
   readonly createdAt: Date;
-  /** It is gone for everyone; what it had is being removed. */
+  /** Everything that it had is being removed. */
   readonly deletedAt?: Date;
   readonly outbox?: readonly OutboxEvent[];
 };
@@ -66,40 +66,43 @@ const indexes = {
   outbox: outboxIndex,
 } as const satisfies Record<string, IndexSpec>;
 
+/** Authenticated with the secret, so that no other key can have it. */
+export const secretOwner = (projectId: ProjectId, keyId: string) => [projectId, keyId] as const;
+
 export type ProjectStore = ReturnType<typeof createProjectStore>;
 
 export const projectCollection = (db: Db): Collection<ProjectDocument> => db.collection<ProjectDocument>("projects");
 
-const living = { deletedAt: { $exists: false } } as const;
+const notDeleted = { deletedAt: { $exists: false } } as const;
 
-/** How long a project that was seen is taken to be there still: far shorter than what it had is looked for after its end. */
-const trustMs = 10_000;
-const maxTrusted = 10_000;
+/** How long `exists` is cached: far shorter than a deleted project lingers. */
+const existsCacheMs = 10_000;
+const maxExistsCached = 10_000;
 
 export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
   const projects = projectCollection(db);
-  const seen = new Map<ProjectId, number>();
+  const knownToExist = new Map<ProjectId, number>();
 
   return guardStore({
     ensureIndexes: () => ensureIndexes(projects, Object.values(indexes)),
 
-    /** A deleted one too. */
+    /** Also deleted ones. */
     findAny: async (id: ProjectId): Promise<ProjectDocument | undefined> =>
       (await projects.findOne({ _id: id })) ?? undefined,
 
     find: async (id: ProjectId): Promise<ProjectDocument | undefined> =>
-      (await projects.findOne({ _id: id, ...living })) ?? undefined,
+      (await projects.findOne({ _id: id, ...notDeleted })) ?? undefined,
 
-    /** Whether there is such a project; asked for every registration, so it remembers for 10 s that there was. */
+    /** Every registration asks, so a positive result is cached for 10 s. */
     exists: async (id: ProjectId): Promise<boolean> => {
       const time = now().getTime();
-      if ((seen.get(id) ?? 0) > time - trustMs) return true;
-      const found = await projects.findOne({ _id: id, ...living }, { projection: { _id: 1 } });
-      seen.delete(id);
+      if ((knownToExist.get(id) ?? 0) > time - existsCacheMs) return true;
+      const found = await projects.findOne({ _id: id, ...notDeleted }, { projection: { _id: 1 } });
+      knownToExist.delete(id);
       if (found === null) return false;
-      seen.set(id, time);
-      const [oldest] = seen.size > maxTrusted ? seen.keys() : [];
-      if (oldest !== undefined) seen.delete(oldest);
+      knownToExist.set(id, time);
+      const [oldest] = knownToExist.size > maxExistsCached ? knownToExist.keys() : [];
+      if (oldest !== undefined) knownToExist.delete(oldest);
       return true;
     },
 
@@ -115,56 +118,54 @@ export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
     },
 
     list: (request: PageRequest): Promise<PageOf<ProjectDocument>> =>
-      findPage(projects, { filter: living, hint: "_id_", request, counts }),
+      findPage(projects, { filter: notDeleted, hint: "_id_", request, counts }),
 
     change: async (
       id: ProjectId,
       fields: Partial<Pick<ProjectDocument, "name" | "openRegistration" | "protectedMetadata">>,
     ): Promise<ProjectDocument | undefined> =>
-      (await projects.findOneAndUpdate({ _id: id, ...living }, { $set: fields }, { returnDocument: "after" })) ??
+      (await projects.findOneAndUpdate({ _id: id, ...notDeleted }, { $set: fields }, { returnDocument: "after" })) ??
       undefined,
 
-    /** The first step of a deletion; undefined when there is no such project. */
-    markDeleted: async (occasion: Occasion): Promise<ProjectDocument | undefined> => {
-      const { projectId, at } = occasion;
-      seen.delete(projectId);
+    /** The first step of a deletion. Undefined when there is no such project. */
+    markDeleted: async (context: EventContext): Promise<ProjectDocument | undefined> => {
+      const { projectId, at } = context;
+      knownToExist.delete(projectId);
       const before = await projects.findOneAndUpdate(
-        { _id: projectId, ...living },
-        { $set: { deletedAt: at }, $push: { outbox: projectDeleted(occasion) } },
+        { _id: projectId, ...notDeleted },
+        { $set: { deletedAt: at }, $push: { outbox: projectDeleted(context) } },
       );
       return before ?? undefined;
     },
 
-    /** False when there is no such project, or it has a token of that id. */
     addToken: async (id: ProjectId, token: TokenEntry): Promise<boolean> => {
       const { modifiedCount } = await projects.updateOne(
-        { _id: id, ...living, "tokens.id": { $ne: token.id } },
+        { _id: id, ...notDeleted, "tokens.id": { $ne: token.id } },
         { $push: { tokens: token } },
       );
       return modifiedCount > 0;
     },
 
-    /** Makes a token void; undefined when the project has none of that id. */
     revokeToken: async (id: ProjectId, tokenId: TokenId, at: Date): Promise<TokenEntry | undefined> => {
       const before = await projects.findOneAndUpdate(
-        { _id: id, ...living, "tokens.id": { $in: [tokenId] } },
+        { _id: id, ...notDeleted, "tokens.id": { $in: [tokenId] } },
         { $set: { "tokens.$.revokedAt": at } },
       );
       return before?.tokens.find((token) => token.id === tokenId);
     },
 
-    /** Takes out a token that is void and that no gateway knows any more. */
-    forgetToken: async (id: ProjectId, tokenId: TokenId): Promise<void> => {
+    /** Call it when no gateway has the token any more. */
+    removeRevokedToken: async (id: ProjectId, tokenId: TokenId): Promise<void> => {
       await projects.updateOne(
         { _id: id },
         { $pull: { tokens: { id: { $in: [tokenId] }, revokedAt: { $exists: true } } } },
       );
     },
 
-    /** Adds an identity key; "known" when the project has one of that id, "full" when it has enough of that kind. */
+    /** "known": the project has a key of that id; "full": it has the maximum of that kind. */
     addIdentityKey: async (id: ProjectId, key: IdentityKeyEntry): Promise<"added" | "known" | "full" | undefined> => {
       for (;;) {
-        const project = await projects.findOne({ _id: id, ...living });
+        const project = await projects.findOne({ _id: id, ...notDeleted });
         if (project === null) return undefined;
         const { identityKeys = [], identityKeysVersion: version } = project;
         if (identityKeys.some((known) => known.id === key.id)) return "known";
@@ -172,38 +173,41 @@ export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
         const most = key.secret === undefined ? identityKeyLimits.publicKeys : identityKeyLimits.secrets;
         if (same.length >= most) return "full";
         const { modifiedCount } = await projects.updateOne(
-          { _id: id, ...living, identityKeysVersion: version ?? { $exists: false } },
+          { _id: id, ...notDeleted, identityKeysVersion: version ?? { $exists: false } },
           { $push: { identityKeys: key }, $set: { identityKeysVersion: (version ?? 0) + 1 } },
         );
         if (modifiedCount > 0) return "added";
       }
     },
 
-    /** False when the project has no key of that id. */
     removeIdentityKey: async (id: ProjectId, keyId: IdentityKeyId): Promise<boolean> => {
       const { modifiedCount } = await projects.updateOne(
-        { _id: id, ...living, "identityKeys.id": { $in: [keyId] } },
+        { _id: id, ...notDeleted, "identityKeys.id": { $in: [keyId] } },
         { $pull: { identityKeys: { id: { $in: [keyId] } } }, $inc: { identityKeysVersion: 1 } },
       );
       return modifiedCount > 0;
     },
 
-    /** Puts the envelope of an identity secret in the place of the one that it had. */
-    rewrapIdentityKey: async (id: ProjectId, { id: keyId, secret }: IdentityKeyEntry, wrapped: Envelope) => {
-      await projects.updateOne(
-        { _id: id, identityKeys: { $elemMatch: { id: keyId, "secret.dataKey": secret?.dataKey ?? "" } } },
-        { $set: { "identityKeys.$.secret": wrapped } },
-      );
+    /** Encrypts every identity secret with the first master key. */
+    rewrapSecrets: (masterKeys: MasterKeys, log: Logger): Promise<void> => {
+      const secrets = async function* () {
+        for await (const { _id, identityKeys = [] } of projects.find({ "identityKeys.secret": { $exists: true } }))
+          for (const { id, secret } of identityKeys) {
+            if (!secret) continue;
+            const filter = { _id, identityKeys: { $elemMatch: { id, "secret.dataKey": secret.dataKey } } };
+            const store = (rewrapped: Envelope) =>
+              projects.updateOne(filter, { $set: { "identityKeys.$.secret": rewrapped } });
+            yield { owner: secretOwner(_id, id), envelope: secret, store };
+          }
+      };
+      return rewrapAll(masterKeys, secrets(), { kind: "identity keys", log });
     },
 
-    withIdentitySecrets: (): Promise<ProjectDocument[]> =>
-      projects.find({ "identityKeys.secret": { $exists: true } }).toArray(),
-
-    /** Projects from before there was protected metadata, whose operator has not said what to protect. */
+    /** Projects whose operator has not set protected metadata. */
     countUnprotected: (): Promise<number> =>
-      projects.countDocuments({ ...living, protectedMetadata: { $exists: false } }),
+      projects.countDocuments({ ...notDeleted, protectedMetadata: { $exists: false } }),
 
-    /** Every project, deleted ones too, in the order of their ids, `limit` after `after`. */
+    /** The next projects by id, also deleted ones. */
     after: (after: ProjectId | undefined, limit: number): Promise<ProjectDocument[]> =>
       projects
         .find(after ? { _id: { $gt: after } } : {}, { hint: "_id_", sort: { _id: 1 }, limit, batchSize: limit + 1 })
@@ -217,7 +221,7 @@ export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
         )
         .toArray(),
 
-    /** Removes a deleted project whose event is out. */
+    /** Removes a deleted project whose event is published. */
     remove: async (id: ProjectId): Promise<void> => {
       await projects.deleteOne({ _id: id, deletedAt: { $exists: true }, outbox: { $exists: false } });
     },

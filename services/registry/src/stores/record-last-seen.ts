@@ -6,13 +6,13 @@ import type { DeviceDocument } from "./device-document.ts";
 
 type Seen = { readonly projectId: ProjectId; readonly _id: DeviceId; readonly at: Date };
 
-/** Nobody waits for it, and a command costs the same for one device as for some. */
+/** No request waits for it, and a command costs the same for one device as for some. */
 const groups = { most: 500, concurrent: 1, intervalMs: 250 };
 
-/** Writes when devices registered as they are. The write does not change their version: it contradicts no other. */
+/** Stores the times of registrations that changed nothing. The version stays: the write conflicts with no other. */
 export const recordSeen = (devices: Collection<DeviceDocument>) => {
   const commit = createGroupCommit<Seen, undefined>(async (group) => {
-    // The earliest of them, so that no device is said to have registered later than it did.
+    // The earliest, so that no device gets a time after its registration.
     const at = new Date(Math.min(...group.map((one) => one.at.getTime())));
     await devices.updateMany(
       {

@@ -1,44 +1,43 @@
 import type { DeviceId } from "@herald/contracts";
 import type { Collection } from "mongodb";
 import { seenEveryMs } from "../domain/device-change.ts";
-import { deviceDeactivated, type Occasion } from "../domain/registry-events.ts";
+import { deviceDeactivated, type EventContext } from "../domain/registry-events.ts";
 import type { DeviceDocument } from "./device-document.ts";
 
-/** A verdict that comes sooner is about the present registration: nobody registers anew while the provider answers. */
-const promptMs = 60_000;
-/** The same verdict may come twice within that. */
-const repeatedMs = 60_000;
+/** A verdict that arrives sooner is about the current registration. */
+const promptVerdictMs = 60_000;
+/** The same verdict may be delivered twice within this time. */
+const repeatVerdictMs = 60_000;
 
 /**
- * Retires a device for a provider's verdict about its token; false where it is not. Only the registration that the verdict was about: a
- * late one must not retire a device that has since registered again. A device that registers as it is, is written once a day, so a late
- * verdict from that day may be older than its last registration: the first such makes it doubted, and the next one, to a later
- * push, retires it unless it has registered in between.
+ * Deactivates a device after a token verdict; false when it did not. A late verdict must not deactivate a device that has registered
+ * since. Registrations that change nothing are stored once a day, so a verdict of that day may be older than the last one: the first such
+ * verdict sets `doubtedAt`, and the next one, about a later push, deactivates the device unless it has registered in between.
  */
 export const retireDevice =
   (devices: Collection<DeviceDocument>) =>
-  async (occasion: Occasion, id: DeviceId, tokenHash: string, at: Date): Promise<boolean> => {
-    const { projectId } = occasion;
-    const now = occasion.at.getTime();
-    const about = { projectId, _id: id, tokenHash, status: "active" as const, tokenUpdatedAt: { $lt: at } };
-    const isPrompt = now - at.getTime() < promptMs;
+  async (context: EventContext, id: DeviceId, tokenHash: string, at: Date): Promise<boolean> => {
+    const { projectId } = context;
+    const now = context.at.getTime();
+    const filter = { projectId, _id: id, tokenHash, status: "active" as const, tokenUpdatedAt: { $lt: at } };
+    const isPrompt = now - at.getTime() < promptVerdictMs;
     const certain = [
       { tokenUpdatedAt: { $lt: new Date(at.getTime() - seenEveryMs) } },
-      { doubtedAt: { $lt: new Date(now - repeatedMs) } },
+      { doubtedAt: { $lt: new Date(now - repeatVerdictMs) } },
     ];
     const { modifiedCount } = await devices.updateOne(
-      { ...about, ...(isPrompt ? {} : { $or: certain }) },
+      { ...filter, ...(isPrompt ? {} : { $or: certain }) },
       {
-        $set: { status: "inactive", inactiveReason: "unregistered", inactiveAt: occasion.at, updatedAt: occasion.at },
+        $set: { status: "inactive", inactiveReason: "unregistered", inactiveAt: context.at, updatedAt: context.at },
         $unset: { doubtedAt: "" },
         $inc: { version: 1 },
-        $push: { outbox: deviceDeactivated(occasion, id, "unregistered") },
+        $push: { outbox: deviceDeactivated(context, id, "unregistered") },
       },
     );
     if (modifiedCount === 0 && !isPrompt)
       await devices.updateOne(
-        { ...about, doubtedAt: { $exists: false } },
-        { $set: { doubtedAt: occasion.at }, $inc: { version: 1 } },
+        { ...filter, doubtedAt: { $exists: false } },
+        { $set: { doubtedAt: context.at }, $inc: { version: 1 } },
       );
     return modifiedCount > 0;
   };

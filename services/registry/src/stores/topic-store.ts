@@ -9,6 +9,7 @@ import {
 } from "@herald/contracts";
 import {
   anyOf,
+  byIndex,
   type Counts,
   ensureIndexes,
   findPage,
@@ -18,20 +19,21 @@ import {
   inOneCommand,
   isDuplicateKey,
   outboxIndex,
+  removeFirst,
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
-import { type Occasion, type TopicRow, topicCreated, topicDeleted } from "../domain/registry-events.ts";
+import { type EventContext, type TopicRow, topicCreated, topicDeleted } from "../domain/registry-events.ts";
 
 export type TopicDocument = {
   readonly _id: TopicId;
   readonly projectId: ProjectId;
   readonly name: string;
   readonly createdAt: Date;
-  /** Only a project token subscribes to it. */
+  /** Only project tokens may subscribe devices. */
   readonly closed?: boolean;
-  /** It is gone for everyone; its subscriptions are being ended, and until then nobody can have its name. */
+  /** Its subscriptions are being removed; until that is done its name is taken. */
   readonly deletedAt?: Date;
-  /** A tombstone: no subscription is left, the name is free, and it stays only until its event is out. */
+  /** A tombstone without subscriptions, whose name is free. It stays until its event is published. */
   readonly sweptAt?: Date;
   readonly outbox?: readonly OutboxEvent[];
 };
@@ -47,11 +49,11 @@ export type TopicStore = ReturnType<typeof createTopicStore>;
 
 export const topicCollection = (db: Db): Collection<TopicDocument> => db.collection<TopicDocument>("topics");
 
-const living = { deletedAt: { $exists: false } } as const;
+const notDeleted = { deletedAt: { $exists: false } } as const;
 
 type NewTopic = TopicRow & { readonly closed?: boolean | undefined };
 
-const isId = (reference: TopicReference): reference is TopicId => reference.startsWith("top_");
+export const isId = (reference: TopicReference): reference is TopicId => reference.startsWith("top_");
 
 export const rowOf = ({ _id, name }: TopicDocument): TopicRow => ({ id: _id, name });
 
@@ -71,8 +73,8 @@ export const createTopicStore = (db: Db, counts: Counts) => {
   const findNames = (projectId: ProjectId, names: readonly string[]): Promise<TopicDocument[]> =>
     findNamed({ projectId, names });
 
-  const insert = async (occasion: Occasion, { id, name, closed }: NewTopic): Promise<boolean> => {
-    const { projectId, at } = occasion;
+  const insert = async (context: EventContext, { id, name, closed }: NewTopic): Promise<boolean> => {
+    const { projectId, at } = context;
     try {
       await topics.insertOne({
         _id: id,
@@ -80,7 +82,7 @@ export const createTopicStore = (db: Db, counts: Counts) => {
         name,
         createdAt: at,
         ...(closed && { closed }),
-        outbox: [topicCreated(occasion, { id, name })],
+        outbox: [topicCreated(context, { id, name })],
       });
       return true;
     } catch (error) {
@@ -94,31 +96,28 @@ export const createTopicStore = (db: Db, counts: Counts) => {
 
     find: async (projectId: ProjectId, reference: TopicReference): Promise<TopicDocument | undefined> =>
       (isId(reference)
-        ? await topics.findOne({ projectId, _id: reference, ...living })
-        : await topics.findOne({ projectId, name: reference, ...living }, { hint: indexName(indexes.name) })) ??
+        ? await topics.findOne({ projectId, _id: reference, ...notDeleted })
+        : await topics.findOne({ projectId, name: reference, ...notDeleted }, { hint: indexName(indexes.name) })) ??
       undefined,
 
     /** False when the id or the name is taken. */
     insert,
 
-    /**
-     * The topics of these names, made where there are none. `deleting` names those whose deletion is still under way: nobody
-     * can have them yet.
-     */
+    /** The topics of these names, created where missing. `deleting`: names that are not free yet. */
     ensure: async (
-      occasion: Occasion,
+      context: EventContext,
       names: readonly string[],
     ): Promise<{ topics: TopicRow[]; created: TopicId[]; deleting: string[] }> => {
-      const { projectId, at } = occasion;
+      const { projectId, at } = context;
       const created: TopicId[] = [];
       let found = names.length === 0 ? [] : await findNames(projectId, names);
       const missing = names.filter((name) => !found.some((topic) => topic.name === name));
       if (missing.length > 0) {
         for (const name of missing) {
           const id = newTopicId(at);
-          if (await insert(occasion, { id, name })) created.push(id);
+          if (await insert(context, { id, name })) created.push(id);
         }
-        // Somebody else may have made one of them just now: theirs is the one that counts.
+        // Another process may have created some of them.
         found = await findNames(projectId, names);
       }
       const alive = found.filter(({ deletedAt }) => deletedAt === undefined);
@@ -127,27 +126,26 @@ export const createTopicStore = (db: Db, counts: Counts) => {
     },
 
     list: (projectId: ProjectId, request: PageRequest): Promise<PageOf<TopicDocument>> =>
-      findPage(topics, { filter: { projectId, ...living }, hint: indexName(indexes.list), request, counts }),
+      findPage(topics, { filter: { projectId, ...notDeleted }, hint: indexName(indexes.list), request, counts }),
 
-    /** Closes or opens a topic; undefined when there is none of that id. */
     setClosed: async (projectId: ProjectId, id: TopicId, closed: boolean): Promise<TopicDocument | undefined> =>
       (await topics.findOneAndUpdate(
-        { projectId, _id: id, ...living },
+        { projectId, _id: id, ...notDeleted },
         { $set: { closed } },
         { returnDocument: "after" },
       )) ?? undefined,
 
-    /** The first step of a deletion; undefined when there is no such topic. */
-    markDeleted: async (occasion: Occasion, topic: TopicRow): Promise<boolean> => {
-      const { projectId, at } = occasion;
+    /** The first step of a deletion. False when there is no such topic. */
+    markDeleted: async (context: EventContext, topic: TopicRow): Promise<boolean> => {
+      const { projectId, at } = context;
       const { modifiedCount } = await topics.updateOne(
-        { projectId, _id: topic.id, ...living },
-        { $set: { deletedAt: at }, $push: { outbox: topicDeleted(occasion, topic) } },
+        { projectId, _id: topic.id, ...notDeleted },
+        { $set: { deletedAt: at }, $push: { outbox: topicDeleted(context, topic) } },
       );
       return modifiedCount > 0;
     },
 
-    /** Topics whose deletion is under way, of all projects, oldest first. */
+    /** Topics of all projects whose deletion is in progress, oldest first. */
     deleting: (limit: number): Promise<TopicDocument[]> =>
       topics
         .find(
@@ -156,21 +154,16 @@ export const createTopicStore = (db: Db, counts: Counts) => {
         )
         .toArray(),
 
-    /** The last step, when no subscription is left: frees the name, and removes the topic once its event is out. */
-    bury: async (projectId: ProjectId, id: TopicId, at: Date): Promise<void> => {
-      // No topic can be named like an id.
+    /** The last step of a deletion: frees the name, and removes the topic once its event is published. */
+    finishDeletion: async (projectId: ProjectId, id: TopicId, at: Date): Promise<void> => {
+      // No topic can have an id as its name.
       const set = { $set: { sweptAt: at, name: id } };
       await topics.updateOne({ projectId, _id: id, deletedAt: { $exists: true }, sweptAt: { $exists: false } }, set);
       await topics.deleteOne({ projectId, _id: id, sweptAt: { $exists: true }, outbox: { $exists: false } });
     },
 
-    /** Removes up to `limit` topics of a project that is deleted; resolves to how many there were. */
-    removeSome: async (projectId: ProjectId, limit: number): Promise<number> => {
-      const rows = await topics
-        .find({ projectId }, { hint: indexName(indexes.list), projection: { _id: 1 }, limit, batchSize: limit + 1 })
-        .toArray();
-      if (rows.length > 0) await topics.deleteMany({ projectId, _id: { $in: rows.map(({ _id }) => _id) } });
-      return rows.length;
-    },
+    /** Removes up to `limit` topics of a deleted project. Resolves to how many. */
+    removeSome: async (projectId: ProjectId, limit: number): Promise<number> =>
+      (await removeFirst(topics, { projectId }, { ...byIndex(indexes.list), limit })).length,
   });
 };

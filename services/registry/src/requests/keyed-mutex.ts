@@ -1,20 +1,15 @@
-/**
- * Runs what has the same key one after the other, in this process: changes of one device at the same time would only begin
- * again because of each other.
- */
+/** Runs work of the same key one after another, in this process: concurrent changes of one device would only conflict. */
 export const createKeyedMutex = () => {
   const last = new Map<string, Promise<unknown>>();
   return <Result>(key: string, work: () => Promise<Result>): Promise<Result> => {
     const before = last.get(key) ?? Promise.resolve();
     const running = before.then(work, work);
-    const settled = running.then(
-      () => undefined,
-      () => undefined,
-    );
+    const settled = running
+      .catch(() => undefined)
+      .then(() => {
+        if (last.get(key) === settled) last.delete(key);
+      });
     last.set(key, settled);
-    void settled.then(() => {
-      if (last.get(key) === settled) last.delete(key);
-    });
     return running;
   };
 };

@@ -4,7 +4,7 @@ import { createKeyedMutex } from "./keyed-mutex.ts";
 /** Something that ends when it is told to. */
 const gate = () => Promise.withResolvers<void>();
 
-test("what has the same key runs one after the other, in the order it came", async () => {
+test("work of the same key runs one after another, in order", async () => {
   const keyedMutex = createKeyedMutex();
   const [first, second] = [gate(), gate()];
   const log: string[] = [];
@@ -31,7 +31,7 @@ test("other keys do not wait", async () => {
   expect(await keyedMutex("b", async () => "done")).toBe("done");
 });
 
-test("a failure is its caller's alone", async () => {
+test("a failure reaches only its caller", async () => {
   const keyedMutex = createKeyedMutex();
   const failing = keyedMutex("key", async () => {
     throw new Error("mine");
