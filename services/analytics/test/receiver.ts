@@ -10,7 +10,7 @@ export type Posted = {
 
 type Answer = (posted: Posted, response: ServerResponse, request: IncomingMessage) => unknown;
 
-/** Somebody's webhook: remembers what it gets, and answers what it is told to. */
+/** A webhook that records its requests and responds as the test says. */
 export const startReceiver = async () => {
   const posts: Posted[] = [];
   let answer: Answer = () => 204;

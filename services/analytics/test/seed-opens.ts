@@ -11,7 +11,7 @@ const concurrent = 4;
 
 /**
  * Puts many opens into analytics' database as they are when their events are out, and what they add to the statistics as a rebuild
- * puts it: a running service folds that into the rollups. For benchmarks. Each open is of another device or notification.
+ * stores it: a running service aggregates that into the rollups. For benchmarks. Each open is of another device or notification.
  */
 export const seedOpens = async (db: Db, projectId: ProjectId, opens: Iterable<Open>): Promise<void> => {
   const rows = db.collection<Open & { readonly _id: string }>("opens");

@@ -135,7 +135,7 @@ describe("a delta counts once", () => {
 
   test("whose notification has figures of the hour already", async () => {
     const [accepted] = singles(1);
-    if (accepted === undefined) throw new Error("no contribution");
+    if (accepted === undefined) throw new Error("no delta");
     await one.deltas.put([accepted]);
     await aggregateAll(one);
     await one.deltas.put([...singles(2), { ...accepted, _id: `${accepted._id}/again` }]);

@@ -157,7 +157,7 @@ describe("a process that is killed", () => {
     const report = opensAt(one, ["2030-03-30T12:30:00Z", "2030-03-30T12:31:00Z"]);
     const [first] = report.opens;
     if (first === undefined) throw new Error("no open");
-    // Half of the insert, and no contribution.
+    // Half of the insert, and no delta.
     const row = { ...first, projectId: one.projectId, openedAt: new Date(first.openedAt), report: reportId(report) };
     await t.db
       .collection<{ _id: string }>("opens")

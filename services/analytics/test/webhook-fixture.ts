@@ -57,10 +57,10 @@ export const startWebhookTest = async (
     );
   let app = newApp();
   const ready = async () => {
-    const nobody = { projectId: newProjectId(now()), webhookId: newWebhookId(now()) };
-    // That there is no such webhook says that questions are answered.
+    const unknown = { projectId: newProjectId(now()), webhookId: newWebhookId(now()) };
+    // The error for an unknown webhook shows that requests are handled.
     await eventually(() =>
-      sendRequest(bus, GetWebhook, nobody).catch((error) => {
+      sendRequest(bus, GetWebhook, unknown).catch((error) => {
         if (error.code !== "webhook-not-found") throw error;
       }),
     );

@@ -88,7 +88,7 @@ test("a receiver that fails, hangs and recovers gets every event with a valid si
   });
   expect(new Set(idsOf(receiver.posts))).toEqual(new Set(sent));
   for (const posted of receiver.posts) expect(signedBy(posted, hook)).toBe(true);
-  // A repeat is the same message, so that it can be told from a new one.
+  // A repeat has the same message id.
   expect(new Set(receiver.posts.map(({ headers }) => headers["webhook-id"])).size).toBe(6);
   expect((await system.read(hook)).failing_since).toBeUndefined();
 });

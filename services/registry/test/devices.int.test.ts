@@ -181,7 +181,7 @@ describe("a change", () => {
     });
   });
 
-  test("to inactive is told as that", async () => {
+  test("to inactive publishes a deactivation", async () => {
     const { device } = await registry.register(projectId, token);
     const change = { status: "inactive" as const };
     const after = await registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change });

@@ -72,7 +72,7 @@ export const startExpandTest = async () => {
   let sent = 0;
   const send = (data: ExpandV1) => publish(registry.bus, ExpandV1, data, { id: `test/${++sent}` });
 
-  /** What dispatch has of a notification when it is told that there is no more. */
+  /** What dispatch has of a notification when its expansion ends. */
   const outcome = async (notificationId: NotificationId) => {
     const of = <Message extends { notificationId: string }>(list: readonly Message[]) =>
       list.filter((one) => one.notificationId === notificationId);

@@ -44,7 +44,7 @@ describe("an audience", () => {
     ]);
   });
 
-  test("of nobody ends at once, with every target unmatched", async () => {
+  test("without devices ends at once, with every target unmatched", async () => {
     const targets = ["topic:none", newDeviceId(new Date()), "token:none", "metadata:a=b", "news"];
     const { end, batches } = await t.expand(targets);
     expect(end).toMatchObject({ batches: 0, devices: 0, unmatched: targets });
@@ -119,7 +119,7 @@ describe("an audience", () => {
     expect(end).toMatchObject({ batches: 2, unmatched: [] });
   });
 
-  test("of a thousand topics is read in a few questions", async () => {
+  test("of a thousand topics is read in a few queries", async () => {
     const ids = await t.seed(many(200, (at) => [`t${at}`, `u${at}`]));
     const targets = Array.from({ length: 1_000 }, (_, at) => `t${at}`);
     const { devices, end } = await t.expand(targets);

@@ -51,7 +51,7 @@ describe("identification by a client", () => {
     expect((await identify(token)).created).toBe(true);
   });
 
-  test("with the token before and nothing to prove it is a new device, as if nobody knew that token", async () => {
+  test("with the previous token and no proof is a new device, as if that token were unknown", async () => {
     const { device } = await registry.register(projectId, token, { topics: ["news"], userId: "ann" });
     const other = await registry.register(projectId, apnsToken("other"));
     for (const [at, proof] of [{}, { provenDevice: other.device.id }].entries()) {
@@ -66,7 +66,7 @@ describe("identification by a client", () => {
     expect(await registry.ask(GetDevice, { projectId, deviceId: device.id })).toEqual(device);
   });
 
-  test("with a token before that nobody knows is a new device", async () => {
+  test("with an unknown previous token is a new device", async () => {
     expect(await identify(token, { previousToken: apnsToken("gone") })).toMatchObject({ created: true });
   });
 

@@ -250,7 +250,7 @@ describe("a crash between database and bucket", () => {
     });
   });
 
-  test("after a revocation: the gateways forget the token, and whoever asks again is answered", async () => {
+  test("after a revocation: the token is removed from the gateways, and a repeated request gets a reply", async () => {
     const projectId = await registry.project();
     const hash = secretHash(projectId);
     const { data } = await registry.ask(ListTokens, { projectId, page: firstPage });
@@ -263,7 +263,7 @@ describe("a crash between database and bucket", () => {
     expect(data).toHaveLength(1);
   });
 
-  test("entries of nobody are removed, entries that differ are mended, others are left alone", async () => {
+  test("entries without a project are removed, stale entries are repaired, others stay", async () => {
     const projectId = await registry.project();
     const stranger = newProjectId(new Date());
     const id = newTokenId(new Date());

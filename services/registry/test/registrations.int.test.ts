@@ -50,7 +50,7 @@ const eventsOf = async (type: string): Promise<{ id: string; deviceId: string }[
   }));
 };
 
-/** Waits until each of the devices, and no other, has told of its registration once, and nothing waits to be published. */
+/** Waits until each of the devices, and no other, has published its registration once, and nothing waits to be published. */
 const eachToldOnce = async (ids: readonly string[]): Promise<void> => {
   await eventually(
     async () => {
@@ -62,7 +62,7 @@ const eachToldOnce = async (ids: readonly string[]): Promise<void> => {
 };
 
 describe("registrations of the same moment", () => {
-  test("of one token through two registries are one device, and told once", async () => {
+  test("of one token through two replicas are one device with one event", async () => {
     const second = registry.newApp();
     await second.start();
     await eventually(() => registry.ready(second.address()));
@@ -114,7 +114,7 @@ describe("registrations of the same moment", () => {
     await eachToldOnce(outcomes.map(({ device }) => device.id));
   });
 
-  test("while the database goes and comes: who was told of a device has it, every event is out once", async () => {
+  test("while the database is interrupted: each device of a reply exists, and every event is published once", async () => {
     const { identify } = grouped();
     const identifyAll = () =>
       Promise.allSettled(Array.from({ length: 200 }, (_, at) => identify({ ...wanted(at), metadata: { at } })));
@@ -197,7 +197,7 @@ describe("a device that registers as it is", () => {
   });
   const stored = () => devices().findOne({ projectId });
 
-  test("is not written, and nothing is told", async () => {
+  test("is not written and publishes nothing", async () => {
     const { device } = await registry.ask(IdentifyDevice, identification());
     await eachToldOnce([device.id]);
     const before = await stored();
@@ -205,7 +205,7 @@ describe("a device that registers as it is", () => {
     const again = await Promise.all(Array.from({ length: 20 }, () => identify(identification())));
     for (const one of again) expect(one).toEqual({ device, created: false });
     expect(await stored()).toEqual(before);
-    // Behind them, so that nothing told can be told from not yet told.
+    // Published after them: when it arrives, the others would have arrived.
     const { device: last } = await registry.register(projectId, apnsToken("last"));
     await eachToldOnce([device.id, last.id]);
     expect(await eventsOf("device.updated")).toEqual([]);
@@ -226,7 +226,7 @@ describe("a device that registers as it is", () => {
     expect(await stored()).toEqual(after);
   });
 
-  test("but for one value is written and told", async () => {
+  test("with one changed value is written and published", async () => {
     const { device } = await registry.ask(IdentifyDevice, identification());
     await registry.ask(IdentifyDevice, { ...identification(), identifiers: { os: "18" } });
     expect(await stored()).toMatchObject({ version: 2, identifiers: { os: "18" } });

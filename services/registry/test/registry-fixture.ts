@@ -127,7 +127,7 @@ export const startRegistryTest = async ({
       rest: Partial<DataOf<{ schema: typeof RegisterDeviceRequest.request }>> = {},
     ): Promise<Answer<typeof RegisterDeviceRequest>> =>
       ask(RegisterDeviceRequest, { projectId, platform: "ios", token, topics: [], ...rest }),
-    /** The last event of a kind that the world was told of a project. */
+    /** The last event of a kind that was published of a project. */
     lastEvent: async <Schema extends z.ZodType>(projectId: ProjectId, contract: EventContract<Schema>) => {
       const subject = contract.filter.replace("*", projectId);
       return (await lastMessage(bus, "PUSH_EVENTS", subject, contract))?.data;

@@ -31,7 +31,7 @@ beforeEach(async () => {
 
 const get = (device: Device) => registry.ask(GetDevice, { projectId, deviceId: device.id });
 
-/** Tells of dead tokens, and behind them of one more, so that nothing happening can be told from not yet. */
+/** Publishes verdicts, and after them one more: when that is handled, the others are. */
 const report = async (unregistered: DeliveryFailedV1Data["unregistered"], rest: { projectId?: ProjectId } = {}) => {
   const of = rest.projectId ?? projectId;
   const { device: last } = await registry.register(of, apnsToken(`last ${++sent}`));

@@ -46,7 +46,7 @@ const unsubscribe = (topic: string, devices: DeviceId[]) =>
   registry.ask(UnsubscribeDevices, { projectId, topic, devices, create: false });
 
 describe("a topic", () => {
-  test("is made once, read by id and by name, and told", async () => {
+  test("is created once, read by id and by name, and published", async () => {
     const { topic, created } = await create("news");
     expect(created).toBe(true);
     expect(topic).toMatchObject({ name: "news", devices: 0 });
@@ -95,7 +95,7 @@ describe("a topic", () => {
 });
 
 describe("subscriptions", () => {
-  test("of a thousand devices at once, repeated, with devices that nobody knows", async () => {
+  test("of a thousand devices at once, repeated, with unknown devices", async () => {
     const ids = await devicesOf(998);
     const stranger = await registry.project();
     const foreign = (await registry.register(stranger, apnsToken("x"))).device.id;
@@ -190,7 +190,7 @@ describe("deletion of a topic", () => {
     });
   });
 
-  test("goes on where a crash ended it; until then nobody can have the name", async () => {
+  test("continues after a crash; until then the name is taken", async () => {
     const { topic } = await create("news");
     const ids = await devicesOf(3);
     await subscribe("news", ids);

@@ -28,7 +28,6 @@ const add = (adds: Map<string, number>, path: string, count: number): void => {
   adds.set(path, (adds.get(path) ?? 0) + count);
 };
 
-/** Sums deltas by rollup. */
 export const aggregateDeltas = (deltas: readonly Pick<StatsDelta, "projectId" | "increments">[]): RollupChange[] => {
   const changes = new Map<string, RollupChange>();
   const rollup = (projectId: ProjectId, scope: RollupScope, hour?: Date): RollupChange => {

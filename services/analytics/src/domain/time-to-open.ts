@@ -3,7 +3,6 @@ const growth = Math.log(1.05);
 /** Nobody opens faster, and clocks differ by more. */
 const minMs = 100;
 
-/** The bucket of a time to open. */
 export const timeBucket = (ms: number): number => Math.max(0, Math.floor(Math.log(ms / minMs) / growth) || 0);
 
 /** The middle of a bucket, in seconds, to the millisecond. */

@@ -73,12 +73,10 @@ export const createOpenStore = (db: Db) => {
       opens.find({ _id: { $gt: after } }, { hint: "_id_", sort: { _id: 1 }, limit }).toArray(),
 
     /** Removes a batch of opens from before `before`, starting with the project behind `after`. */
-    removeOld: (before: Date, after: string | undefined): Promise<RemovedBatch> =>
-      removeByProject(
-        opens,
-        { ...byIndex(indexes.byTime), filters: (projectId) => [{ projectId, openedAt: { $lt: before } }] },
-        after,
-      ),
+    removeOld: (before: Date, after: string | undefined): Promise<RemovedBatch> => {
+      const filters = (projectId: string) => [{ projectId, openedAt: { $lt: before } }];
+      return removeByProject(opens, { ...byIndex(indexes.byTime), filters }, after);
+    },
 
     findOfDevices: (
       projectId: ProjectId,

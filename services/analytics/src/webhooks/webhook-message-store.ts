@@ -84,7 +84,6 @@ type Claimed = Pick<WebhookMessageDocument, "_id" | "projectId" | "claim">;
 export const createWebhookMessageStore = (db: Db) => {
   const messages: Collection<WebhookMessageDocument> = db.collection("webhookMessages");
   const counts = createCounts();
-  const ofWebhook = (projectId: ProjectId, webhookId: WebhookId) => ({ projectId, webhookId });
 
   /** Stores an attempt, and its outcome unless the claim was lost. */
   const recordAttempt = async (
@@ -142,7 +141,7 @@ export const createWebhookMessageStore = (db: Db) => {
 
     list: (projectId: ProjectId, webhookId: WebhookId, state: WebhookMessageStatus | undefined, request: PageRequest) =>
       findPage(messages, {
-        filter: { ...ofWebhook(projectId, webhookId), ...(state === undefined ? {} : { state }) },
+        filter: { projectId, webhookId, ...(state === undefined ? {} : { state }) },
         request,
         hint: indexName(state === undefined ? indexes.byWebhook : indexes.byState),
         projection: { payload: 0, attempts: 0 },
@@ -240,7 +239,7 @@ export const createWebhookMessageStore = (db: Db) => {
     ): Promise<number> => {
       const page = await messages
         .find(
-          { ...ofWebhook(projectId, webhookId), state: "failed", _id: { $gte: firstWebhookMessageId(since) } },
+          { projectId, webhookId, state: "failed", _id: { $gte: firstWebhookMessageId(since) } },
           { hint: indexName(indexes.byState), projection: { _id: 1 }, sort: { _id: 1 }, limit },
         )
         .toArray();
@@ -254,7 +253,7 @@ export const createWebhookMessageStore = (db: Db) => {
 
     /** Removes a page of the messages of a project or of one webhook. False when none is left. */
     removePage: async (projectId: ProjectId, webhookId?: WebhookId): Promise<boolean> => {
-      const filter = webhookId === undefined ? { projectId } : ofWebhook(projectId, webhookId);
+      const filter = webhookId === undefined ? { projectId } : { projectId, webhookId };
       return (await removeFirst(messages, filter, byIndex(indexes.byWebhook))).length > 0;
     },
   });

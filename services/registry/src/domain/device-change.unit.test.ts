@@ -288,9 +288,9 @@ describe("the user of a device", () => {
     ["the same token again changes nothing", token("ann", 100), { state: ann, changed: [] }],
     ["an earlier one of the same user neither", token("ann", 99), { state: ann, changed: [] }],
     ["a later one of the same user is remembered", token("ann", 101), { changed: [], state: { userTokenIat: 101 } }],
-    ["somebody else by a later token", token("bob", 101), { changed: ["user_id"], state: { userId: "bob" } }],
-    ["somebody else by the same moment", token("bob", 100), { usedToken: true }],
-    ["somebody else by an earlier token", token("bob", 99), { usedToken: true }],
+    ["another user by a later token", token("bob", 101), { changed: ["user_id"], state: { userId: "bob" } }],
+    ["another user by the same moment", token("bob", 100), { usedToken: true }],
+    ["another user by an earlier token", token("bob", 99), { usedToken: true }],
     ["the project takes it away", project(null), { changed: ["user_id"], state: { userTokenIat: 100 } }],
   ])("%s", (_, change, expected) => expect(applyChange(ann, change, now)).toMatchObject(expected as object));
 

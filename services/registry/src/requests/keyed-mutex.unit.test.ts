@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createKeyedMutex } from "./keyed-mutex.ts";
 
-/** Something that ends when it is told to. */
+/** Work that ends when the test ends it. */
 const gate = () => Promise.withResolvers<void>();
 
 test("work of the same key runs one after another, in order", async () => {
