@@ -18,21 +18,21 @@ import { createBacklog, sweepBacklogs } from "./delivery/backlog.ts";
 import { createDeliverSends } from "./delivery/deliver-sends.ts";
 import { createExpand } from "./delivery/expand.ts";
 import { createFinisher } from "./delivery/finish.ts";
-import { createNotificationWatch } from "./delivery/notification-watch.ts";
+import { createNotificationCache } from "./delivery/notification-cache.ts";
 import { createPipeline } from "./delivery/pipeline.ts";
 import { createCheckWaiting, createResolveSend } from "./delivery/prepare.ts";
 import { chunkSize } from "./delivery/push-devices.ts";
 import { createSchedule } from "./delivery/schedule.ts";
 import { createSmallSend } from "./delivery/small-send.ts";
-import { placesOfBatch } from "./domain/places.ts";
-import { buryDead } from "./handlers/dead-letters.ts";
+import { unitsOfBatch } from "./domain/gate-units.ts";
+import { completeExpansion } from "./handlers/complete-expansion.ts";
+import { handleDeadLetters } from "./handlers/dead-letters.ts";
 import { deleteProject } from "./handlers/delete-project.ts";
 import { deliverBatch, deliverDurables } from "./handlers/deliver-batch.ts";
+import { deliverDue } from "./handlers/deliver-due.ts";
 import { deliverSendGroup, deliverSingleSend } from "./handlers/deliver-send-group.ts";
 import { drainBacklog } from "./handlers/drain-backlog.ts";
-import { finishExpansion } from "./handlers/finish-expansion.ts";
 import { startNotification } from "./handlers/start-notification.ts";
-import { wakeDue } from "./handlers/wake-due.ts";
 import { createExpandQueued, sweepExpansions } from "./jobs/expand-queued.ts";
 import { createLiveMessages } from "./jobs/live-messages.ts";
 import { createPublishDue } from "./jobs/publish-due.ts";
@@ -45,15 +45,15 @@ import { checkSettings } from "./providers/check-settings.ts";
 import { createConnectProvider } from "./providers/connect-provider.ts";
 import { createProviderPool } from "./providers/provider-pool.ts";
 import type { KeyRing } from "./providers/webpush/key-ring.ts";
-import { answerDeliveries } from "./requests/deliveries.ts";
+import { handleDeliveryRequests } from "./requests/deliveries.ts";
 import { createFindNotification } from "./requests/find-notification.ts";
-import { answerNotifications } from "./requests/notifications.ts";
+import { handleNotificationRequests } from "./requests/notifications.ts";
 import { createProviderRecords } from "./requests/provider-records.ts";
-import { answerProviders } from "./requests/providers.ts";
+import { handleProviderRequests } from "./requests/providers.ts";
 import { createRecentSums } from "./requests/recent-sums.ts";
-import { answerReplays } from "./requests/replays.ts";
-import { handleTestProvider } from "./requests/test-provider.ts";
-import { answerVapidKeys } from "./requests/vapid-keys.ts";
+import { handleReplayRequests } from "./requests/replays.ts";
+import { handleTestPush } from "./requests/test-provider.ts";
+import { handleVapidKeyRequests } from "./requests/vapid-keys.ts";
 import { createBacklogStore } from "./stores/backlog-store.ts";
 import { createCredentialStore, credentialCollection } from "./stores/credential-store.ts";
 import { deliveryCollection } from "./stores/delivery-document.ts";
@@ -65,12 +65,12 @@ import { createUserEraser } from "./stores/erase-user.ts";
 import { createExpansionQueue } from "./stores/expansion-queue.ts";
 import { createLedgerReads } from "./stores/ledger-reads.ts";
 import { createLostWork } from "./stores/lost-work.ts";
-import { type NotificationState, notificationCollection, type Told } from "./stores/notification-document.ts";
+import { type NotificationState, notificationCollection, type OutboxCarrier } from "./stores/notification-document.ts";
 import { createNotificationStore } from "./stores/notification-store.ts";
 import { createSmallSendStore } from "./stores/small-send-store.ts";
 
 /** Contents in memory: ten thousand usual ones, and more than are being sent at a time of the largest. */
-const watchedBytes = 32 * 1_048_576;
+const cachedBytes = 32 * 1_048_576;
 /** A project's queues for single devices hold so many times what one for broadcasts does, and their batches a fraction of the bytes. */
 const directInMemory = 16;
 /** Sends to few devices each that are carried out at a time: each holds a few kilobytes, and most are done in milliseconds. */
@@ -130,7 +130,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     log,
   });
   const flush = ({ _id, projectId }: NotificationState) => outbox.flush(notificationCollection(db), { _id, projectId });
-  const announce = (told: Told) => outbox.announce(notificationCollection(db), told);
+  const publishOutbox = (told: OutboxCarrier) => outbox.announce(notificationCollection(db), told);
   const flushCredential = (projectId: string, provider: Provider) =>
     outbox.flush(credentialCollection(db), { _id: `${projectId}/${provider}` });
 
@@ -139,11 +139,11 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
   const expandQueued = createExpandQueued({ queue, notifications, expand, now });
   const checkWaiting = createCheckWaiting(bus);
   const schedule = createSchedule(bus);
-  const watch = createNotificationWatch(notifications, { maxBytes: watchedBytes, now });
+  const cache = createNotificationCache(notifications, { maxBytes: cachedBytes, now });
   const finisher = createFinisher({
     notifications,
     ledger,
-    announce: (told) => outbox.announce(notificationCollection(db), told, { final: true }),
+    publishOutbox: (told) => outbox.announce(notificationCollection(db), told, { final: true }),
     now,
   });
   const metrics = createMetrics();
@@ -169,7 +169,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
   });
   const openTokens = createOpenTokens(config.HERALD_OPEN_KEYS);
   const pipeline = createPipeline({
-    watch,
+    cache,
     pool,
     openTokens,
     deliveries,
@@ -177,7 +177,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     finisher,
     schedule,
     publish: publishEvent,
-    announce: (row) => outbox.announce(deliveryCollection(db), row, { final: true }),
+    publishOutbox: (row) => outbox.announce(deliveryCollection(db), row, { final: true }),
     flushCredential,
     metrics,
     now,
@@ -186,7 +186,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
   });
   const publishDue = createPublishDue(bus);
   const publishSend = groupedPublish(() => bus, SendV1);
-  const handOn = (send: SendV1) => publishSend(SendV1.schema.parse(send), send.notificationId);
+  const sendAsLarge = (send: SendV1) => publishSend(SendV1.schema.parse(send), send.notificationId);
   const startGate = createFairGate({ total: largeSends });
   const { smallSends = { total: smallSendsAtOnce, waiting: smallSendsWaiting } } = ground;
   const sendGate = createFairGate({
@@ -200,9 +200,9 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     pipeline,
     checkWaiting,
     finisher,
-    watch,
+    cache,
     publish: publishEvent,
-    announce: (told) => outbox.announce(notificationCollection(db), told, { final: true }),
+    publishOutbox: (told) => outbox.announce(notificationCollection(db), told, { final: true }),
     flushRows: (projectId, ids) => outbox.flush(deliveryCollection(db), { _id: { $in: ids }, projectId }),
     now,
   });
@@ -238,7 +238,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     gate: sendGate,
     backlogGate,
     backlog,
-    handOn,
+    sendAsLarge,
     sends,
     smallSend,
     now,
@@ -258,8 +258,8 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
   });
 
   const shares = {
-    total: config.HERALD_DISPATCH_BATCHES * placesOfBatch,
-    perKey: config.HERALD_DISPATCH_BATCHES_PER_PROJECT * placesOfBatch,
+    total: config.HERALD_DISPATCH_BATCHES * unitsOfBatch,
+    perKey: config.HERALD_DISPATCH_BATCHES_PER_PROJECT * unitsOfBatch,
   };
   const gates = new Map(deliverDurables.map((durable) => [durable, createFairGate(shares)]));
   const gateOf = (lane: Lane, platform: Platform) => {
@@ -278,12 +278,12 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
       checkSettings(provider, settings, { customEndpoints, now: now() }, previousKeys);
     const changed = { credentials, deliveries, records, check, pool, sweeps, flush: flushCredential, now };
     return [
-      ...answerNotifications({ bus, find, notifications, deliveries, sumsOf, watch, sweeps, flush, now }),
-      ...answerDeliveries({ bus, find, list, trace, usersOf, sumsOf, now }),
-      ...answerProviders({ bus, ...changed }),
-      handleTestProvider({ bus, credentials, connect, openTokens, now, log }),
-      ...answerVapidKeys({ bus, credentials, records, pool, now }),
-      ...answerReplays({ bus, notifications, deliveries }),
+      ...handleNotificationRequests({ bus, find, notifications, deliveries, sumsOf, cache, sweeps, flush, now }),
+      ...handleDeliveryRequests({ bus, find, list, trace, usersOf, sumsOf, now }),
+      ...handleProviderRequests({ bus, ...changed }),
+      handleTestPush({ bus, credentials, connect, openTokens, now, log }),
+      ...handleVapidKeyRequests({ bus, credentials, records, pool, now }),
+      ...handleReplayRequests({ bus, notifications, deliveries }),
       handleRequest(bus, CountBacklog, async ({ projectId, limit }) => ({
         queued: await queued.count(projectId, limit),
       })),
@@ -297,32 +297,32 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
       drainBacklog(backlog),
       startNotification({
         notifications,
-        watch,
+        cache,
         expandQueued,
         schedule,
-        announce,
+        publishOutbox,
         flush,
         gate: startGate,
         concurrency: largeSendsWaiting,
         now,
       }),
-      finishExpansion({ notifications, watch, finisher, expandQueued, now }),
+      completeExpansion({ notifications, cache, finisher, expandQueued, now }),
       ...[...gates].map(([durable, gate]) =>
         deliverBatch({
           durable,
           concurrency: durable.startsWith("dispatch-direct") ? concurrency * directInMemory : concurrency,
           gate,
-          watch,
+          cache,
           deliveries,
           pipeline,
           checkWaiting,
           now,
         }),
       ),
-      wakeDue({
+      deliverDue({
         notifications,
         deliveries,
-        watch,
+        cache,
         pool,
         pipeline,
         schedule,
@@ -332,7 +332,17 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
         concurrency,
         now,
       }),
-      buryDead({ notifications, sends, deliveries, pipeline, finisher, queue, expandQueued, handOn, now }),
+      handleDeadLetters({
+        notifications,
+        sends,
+        deliveries,
+        pipeline,
+        finisher,
+        queue,
+        expandQueued,
+        sendAsLarge,
+        now,
+      }),
       deleteProject({ credentials, notifications, deliveries, erasures, records }),
       eraseUser("dispatch-erase-user", erasing),
     ],

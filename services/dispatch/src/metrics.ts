@@ -36,7 +36,7 @@ export const createMetrics = (): DispatchMetrics => {
     sent: (provider, outcomes, seconds) => {
       const counts = new Map<string, number>();
       for (const outcome of outcomes) {
-        const kind = outcome?.kind ?? "unsent";
+        const kind = outcome?.kind ?? "not_sent";
         counts.set(kind, (counts.get(kind) ?? 0) + 1);
       }
       for (const [outcome, count] of counts) pushes.add(count, { provider, outcome });

@@ -61,7 +61,7 @@ const valuesOf = (metric: string, label: string): readonly string[] => {
     herald_bus_settled_total: kinds("packages/bus/src/job.ts").filter((kind) => kind !== "split"),
     herald_bus_publish_seconds: ["stored", "duplicate", ...codes],
     herald_bus_ask_seconds: ["answered", ...codes],
-    herald_dispatch_pushes_total: [...kinds("services/dispatch/src/domain/outcome.ts"), "unsent"],
+    herald_dispatch_pushes_total: [...kinds("services/dispatch/src/domain/outcome.ts"), "not_sent"],
   };
   const all: Record<string, readonly string[]> = {
     job: ["herald"],

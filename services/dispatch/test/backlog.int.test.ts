@@ -16,17 +16,17 @@ import { eventually, readStream } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { notificationCollection } from "../src/stores/notification-document.ts";
 import { type DispatchTest, day, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
-import { answerSends, type SendAnswers } from "./registry-answers.ts";
+import { handleResolveSends, type RegistryFixture } from "./registry-fixture.ts";
 
 /** Of one project fifteen sends are delivered at a time, five more wait in memory, and all others are its backlog. */
 const smallSends = { total: 20, waiting: 5 };
 
-let answers: SendAnswers;
+let answers: RegistryFixture;
 let dispatch: DispatchTest;
 
 beforeAll(async () => {
   dispatch = await startDispatchTest({}, { smallSends });
-  answers = answerSends(dispatch.bus);
+  answers = handleResolveSends(dispatch.bus);
 });
 afterAll(async () => {
   await answers.stop();

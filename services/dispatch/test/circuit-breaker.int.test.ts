@@ -110,10 +110,10 @@ test.each([500, 503])(
     const many = await dispatch.send(projectId);
     await partition(projectId, many, [devices(40, "bad")]);
     await waiting(many, 40);
-    const held = await sendTo(projectId, 1);
-    expect(await waiting(held, 1)).toEqual([0]);
+    const blocked = await sendTo(projectId, 1);
+    expect(await waiting(blocked, 1)).toEqual([0]);
     simulators.script([]);
-    for (const each of [asked, held, many]) await ends(projectId, each, { failed: 0, expired: 0 });
+    for (const each of [asked, blocked, many]) await ends(projectId, each, { failed: 0, expired: 0 });
   },
 );
 

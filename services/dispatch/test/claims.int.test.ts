@@ -30,12 +30,12 @@ test("only a redelivery of the message that started a batch starts it again, as 
   expect(await store.start(batch, claim, now)).toMatchObject({ starts: 2, devices: [{ repeat: true }, {}] });
 });
 
-test("a burial takes the batch of the dead message, and again after a crash, but not another's", async () => {
+test("a deadLetterClaim takes the batch of the dead message, and again after a crash, but not another's", async () => {
   const { store, batch } = await start();
   const { projectId, batchId: id } = batch;
-  expect(await store.seize({ projectId, id, batch, claim: other }, now)).toBeUndefined();
-  expect(await store.seize({ projectId, id, batch, claim }, now)).toMatchObject({ starts: 2 });
-  expect(await store.seize({ projectId, id, batch, claim }, now)).toMatchObject({ starts: 3 });
+  expect(await store.claim({ projectId, id, batch, claim: other }, now)).toBeUndefined();
+  expect(await store.claim({ projectId, id, batch, claim }, now)).toMatchObject({ starts: 2 });
+  expect(await store.claim({ projectId, id, batch, claim }, now)).toMatchObject({ starts: 3 });
 });
 
 test("a row of a version that knew the moment alone is started again by its message", async () => {

@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => dispatch.stop());
 beforeEach(() => dispatch.simulators.clear());
 
-const { die, started, unsent, expanded } = deadLetterActions(() => dispatch);
+const { die, started, notSent, expanded } = deadLetterActions(() => dispatch);
 
 describe("a dead letter", () => {
   test("of a batch makes its devices final, failed by Herald", async () => {
@@ -62,7 +62,7 @@ describe("a dead letter", () => {
   });
 
   test("of a send has it expanded, so that every device is counted, and sends nothing", async () => {
-    const send = await unsent();
+    const send = await notSent();
     const { projectId, notificationId } = send;
     await die("dispatch-start", SendV1, send);
     await dispatch.partition(projectId, notificationId, [devices(4)]);

@@ -79,7 +79,7 @@ export const deadLetterActions = (dispatch: () => DispatchTest) => ({
   },
 
   /** One that the gateway has accepted and nobody has published. */
-  unsent: async (): Promise<SendV1> => ({
+  notSent: async (): Promise<SendV1> => ({
     projectId: await dispatch().project(),
     notificationId: newNotificationId(dispatch().now()),
     content: { title: "Hello", targets: ["all"] },

@@ -62,18 +62,18 @@ test("the end that a dead process wrote late, while its message was taken up aga
   const deps: SmallSendDeps = {
     sends: {
       ...sends,
-      spill: async (project, id) => {
+      moveToDeliveries: async (project, id) => {
         await endLate();
-        await sends.spill(project, id);
+        await sends.moveToDeliveries(project, id);
       },
     },
     deliveries,
     finisher: { check: async () => {} }, // it has ended, and its events are in no outbox
     publish: async ({ id }) => void published.push(id),
-    announce: async () => {},
+    publishOutbox: async () => {},
     flushRows: async () => {},
     now: () => now,
-    ...{ pipeline: unused, checkWaiting: unused, watch: unused },
+    ...{ pipeline: unused, checkWaiting: unused, cache: unused },
   };
   await createSmallSend(deps).resume(stored.document, [], claim, new AbortController().signal);
   expect(new Set(published)).toEqual(

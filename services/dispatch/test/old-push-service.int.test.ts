@@ -40,7 +40,7 @@ test("a push service that speaks HTTP/1.1 alone gets what can be decrypted, over
   expect(told).toMatchObject({ status: "accepted", attempts: 1, possible_repeat: false });
 });
 
-test("its refusals, its limits and its silence are outcomes like any other", async () => {
+test("its refusals, its limits and its throttle are outcomes like any other", async () => {
   const [gone, busy, lost, well] = subscribers(4);
   if (!gone || !busy || !lost || !well) throw new Error("four were made");
   const idOf = ({ token }: { token: string }) => token.slice(token.lastIndexOf("/") + 1);

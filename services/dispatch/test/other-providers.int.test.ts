@@ -81,17 +81,19 @@ test("a stranger's token fails alone: it does not pause a provider whose credent
   const { project, send, partition, final, simulators, bus } = dispatch;
   const projectId = await project();
   await put(projectId, "fcm", { service_account: serviceAccount });
-  simulators.script([{ provider: "fcm", tokenPrefix: "foreign", status: 403, reason: "SENDER_ID_MISMATCH" }]);
+  simulators.script([{ provider: "fcm", tokenPrefix: "tokenMismatch", status: 403, reason: "SENDER_ID_MISMATCH" }]);
   const of = (token: string) => device("", { token });
   const id = await send(projectId);
-  await partition(projectId, id, [[of("foreign-1"), of("own-1"), of("foreign-2")]], { platform: "android" });
+  await partition(projectId, id, [[of("tokenMismatch-1"), of("own-1"), of("tokenMismatch-2")]], {
+    platform: "android",
+  });
   expect(await final(projectId, id)).toMatchObject({
     counts: { devices: 3, accepted: 1, failed: 2 },
     failures: { "topic-mismatch": 2 },
   });
   // A send to nobody but the stranger says nothing about the credential either.
   const alone = await send(projectId);
-  await partition(projectId, alone, [[of("foreign-3")]], { platform: "android" });
+  await partition(projectId, alone, [[of("tokenMismatch-3")]], { platform: "android" });
   expect(await final(projectId, alone)).toMatchObject({ failures: { "topic-mismatch": 1 } });
   expect(await sendRequest(bus, GetProvider, { projectId, provider: "fcm" })).toMatchObject({ status: "active" });
   const stored = await dispatch.database.client

@@ -13,15 +13,15 @@ import type { DeliveryDocument } from "../src/stores/delivery-document.ts";
 import type { NotificationDocument } from "../src/stores/notification-document.ts";
 import { createSmallSendStore } from "../src/stores/small-send-store.ts";
 import { type DispatchTest, day, device, devices, startDispatchTest } from "./dispatch-fixture.ts";
-import { answerSends, type SendAnswers } from "./registry-answers.ts";
+import { handleResolveSends, type RegistryFixture } from "./registry-fixture.ts";
 
 let dispatch: DispatchTest;
-let answers: SendAnswers;
+let answers: RegistryFixture;
 let hands: Awaited<ReturnType<typeof operateBroker>>;
 beforeAll(async () => {
   dispatch = await startDispatchTest();
   hands = await operateBroker(dispatch.broker);
-  answers = answerSends(dispatch.bus);
+  answers = handleResolveSends(dispatch.bus);
 });
 afterAll(async () => {
   await answers.stop();

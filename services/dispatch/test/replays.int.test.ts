@@ -24,7 +24,7 @@ beforeEach(() => dispatch.simulators.clear());
 
 const pushes = () => dispatch.simulators.stats().apns?.total ?? 0;
 
-const { die, started, unsent, expanded } = deadLetterActions(() => dispatch);
+const { die, started, notSent, expanded } = deadLetterActions(() => dispatch);
 
 /** Publishes a dead message again, whatever is thought of it. */
 const replay = (id: string) => replayDeadLetter(dispatch.bus, id, { attempt: randomUUID() });
@@ -55,7 +55,7 @@ describe("a replay of what was buried", () => {
   });
 
   test("sends nothing for a send that was given up, however often it comes", async () => {
-    const send = await unsent();
+    const send = await notSent();
     const { projectId, notificationId } = send;
     const asked = { projectId, notificationId, message: "SendV1" } as const;
     expect(await judge(asked)).toEqual({});
@@ -166,7 +166,7 @@ describe("a replay of what was not buried", () => {
   });
 });
 
-describe("a burial that comes after a replay", () => {
+describe("a deadLetterClaim that comes after a replay", () => {
   const slow = async () => {
     const { projectId, id } = await started();
     dispatch.simulators.script([{ provider: "apns", status: 200, delayMs: 700 }]);

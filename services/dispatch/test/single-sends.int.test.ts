@@ -13,14 +13,14 @@ import { eventually, readStream } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { deadLetterActions } from "./dead-letters-fixture.ts";
 import { type DispatchTest, day, device, startDispatchTest } from "./dispatch-fixture.ts";
-import { answerSends, type SendAnswers } from "./registry-answers.ts";
+import { handleResolveSends, type RegistryFixture } from "./registry-fixture.ts";
 
 let dispatch: DispatchTest;
-let answers: SendAnswers;
+let answers: RegistryFixture;
 
 beforeAll(async () => {
   dispatch = await startDispatchTest();
-  answers = answerSends(dispatch.bus);
+  answers = handleResolveSends(dispatch.bus);
 });
 afterAll(async () => {
   await answers.stop();

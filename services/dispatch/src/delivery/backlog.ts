@@ -2,13 +2,13 @@ import { randomUUID } from "node:crypto";
 import { type Bus, publish } from "@herald/bus";
 import { type DeviceId, DrainBacklogV1, isPersonal, type NotificationId, type ProjectId } from "@herald/contracts";
 import { type FairGate, HeraldError, type Logger, type Repeating } from "@herald/kit";
-import { sharedByProject, sweepProjects } from "../jobs/by-project.ts";
+import { batchByProject, sweepProjects } from "../jobs/batch-by-project.ts";
 import type { RecoverLostWork } from "../jobs/recover-lost-work.ts";
 import type { BacklogStore, QueuedSend } from "../stores/backlog-store.ts";
 import type { Claim } from "../stores/delivery-document.ts";
 import type { SmallSendStore } from "../stores/small-send-store.ts";
-import { isUnavailable } from "./keep-trying.ts";
 import type { CheckWaiting } from "./prepare.ts";
+import { isUnavailable } from "./retry-while-unavailable.ts";
 import type { SmallSend } from "./small-send.ts";
 
 type BacklogDeps = {
@@ -52,7 +52,7 @@ export const createBacklog = (deps: BacklogDeps): Backlog => {
   /** Until when a project's new sends go behind the others, in milliseconds of `performance.now()`. */
   const open = new Map<ProjectId, number>();
 
-  const ensureDrain = sharedByProject<void>((projectId) =>
+  const ensureDrain = batchByProject<void>((projectId) =>
     publish(bus, DrainBacklogV1, { projectId }, { id: randomUUID() }).catch((error: unknown) => {
       // It is there already.
       if (!(error instanceof HeraldError && error.code === "queue-full")) throw error;

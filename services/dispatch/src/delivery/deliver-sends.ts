@@ -4,8 +4,8 @@ import { type FairGate, HeraldError } from "@herald/kit";
 import type { Claim } from "../stores/delivery-document.ts";
 import type { SmallSendStore } from "../stores/small-send-store.ts";
 import type { Backlog } from "./backlog.ts";
-import { isUnavailable } from "./keep-trying.ts";
 import type { Resolution, ResolveSend } from "./prepare.ts";
+import { isUnavailable } from "./retry-while-unavailable.ts";
 import { batchesOf, type SmallSend } from "./small-send.ts";
 
 export type DeliverSendsDeps = {
@@ -16,7 +16,7 @@ export type DeliverSendsDeps = {
   readonly backlogGate: FairGate;
   readonly backlog: Pick<Backlog, "isOpen" | "overflow" | "ensureDrain">;
   /** Gives a send to the path for large ones. Repeatable. */
-  readonly handOn: (send: SendV1) => Promise<void>;
+  readonly sendAsLarge: (send: SendV1) => Promise<void>;
   readonly sends: Pick<SmallSendStore, "insert" | "findWithEvents">;
   readonly smallSend: SmallSend;
   readonly now: () => Date;
@@ -35,7 +35,7 @@ export type SendMessage = {
  * Rejects when one of them has to be tried again; the others are done by then, and find that out when they come again.
  */
 export const createDeliverSends = (deps: DeliverSendsDeps) => {
-  const { resolve, gate, backlogGate, backlog, handOn, sends, smallSend, now } = deps;
+  const { resolve, gate, backlogGate, backlog, sendAsLarge, sends, smallSend, now } = deps;
 
   /** Goes on with one that was stored before, by an earlier delivery of this message or by another. */
   const resume = async (send: GroupedSend, { claim, signal }: SendMessage): Promise<void> => {
@@ -44,7 +44,7 @@ export const createDeliverSends = (deps: DeliverSendsDeps) => {
     const { document, events } = found;
     if (document.queued) return backlog.ensureDrain(send.projectId);
     // It went the other way before, or is to be expanded because its message was given up.
-    if (!document.final && !document.expanded) return handOn(send);
+    if (!document.final && !document.expanded) return sendAsLarge(send);
     const { sending } = document;
     if (sending && (sending.sequence !== claim.sequence || sending.at !== claim.at)) return; // another message's to end
     await smallSend.resume(document, events, claim, signal);
@@ -55,7 +55,7 @@ export const createDeliverSends = (deps: DeliverSendsDeps) => {
 
   const deliver = async (send: GroupedSend, message: SendMessage): Promise<void> => {
     const resolution = await resolve(send);
-    if (!resolution) return handOn(send);
+    if (!resolution) return sendAsLarge(send);
     const stored = await store(send, resolution, message.claim);
     await (stored ? smallSend.push(stored, message.signal) : resume(send, message));
   };
@@ -65,7 +65,7 @@ export const createDeliverSends = (deps: DeliverSendsDeps) => {
     const leave = await backlogGate.enter(send.projectId, 1);
     try {
       const resolution = await resolve(send);
-      if (!resolution) return handOn(send);
+      if (!resolution) return sendAsLarge(send);
       const stored = await store(send, resolution, undefined);
       if (!stored) return resume(send, message);
       await (stored.document.final ? smallSend.push(stored, message.signal) : backlog.ensureDrain(send.projectId));

@@ -2,35 +2,35 @@ import type { NotificationId, ProjectId } from "@herald/contracts";
 import { type Failures, noDevices, type Tally } from "../domain/counts.ts";
 import { isFinished } from "../domain/notification-status.ts";
 import type { LedgerReads } from "../stores/ledger-reads.ts";
-import type { NotificationState, Told } from "../stores/notification-document.ts";
+import type { NotificationState, OutboxCarrier } from "../stores/notification-document.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 
 /** A root row that was just made final, with nothing that goes on. */
-export type LastRow = { readonly tally: Tally; readonly failures: Failures };
+export type FinalRow = { readonly tally: Tally; readonly failures: Failures };
 
 export type Finisher = {
   /**
    * Finishes a notification if every device has its final state. Runs after `expanded` was written and after each row was, so
    * whichever comes last finishes it. `only`: the row, which is all there is where registry partitioned a single batch.
    */
-  check(projectId: ProjectId, id: NotificationId, only?: LastRow): Promise<void>;
+  check(projectId: ProjectId, id: NotificationId, only?: FinalRow): Promise<void>;
   /** The same for one of a single batch, after `expanded` was written: it need not be read where that batch is still to be sent. */
-  checkOnly(projectId: ProjectId, id: NotificationId): Promise<void>;
+  checkSingleBatch(projectId: ProjectId, id: NotificationId): Promise<void>;
 };
 
 export const createFinisher = ({
   notifications,
   ledger,
-  announce,
+  publishOutbox,
   now,
 }: {
   notifications: NotificationStore;
   ledger: LedgerReads;
   /** Publishes the events of a notification that has ended. Never throws. */
-  announce: (told: Told) => Promise<void>;
+  publishOutbox: (told: OutboxCarrier) => Promise<void>;
   now: () => Date;
 }): Finisher => {
-  const sumsOf = async (document: NotificationState, only: LastRow | undefined): Promise<LastRow | undefined> => {
+  const sumsOf = async (document: NotificationState, only: FinalRow | undefined): Promise<FinalRow | undefined> => {
     const { projectId, _id, expanded, expansionLostAt } = document;
     if (!expanded) return undefined;
     // What is left of a lost expansion may be partitioned later, when that is replayed.
@@ -47,8 +47,8 @@ export const createFinisher = ({
   };
 
   const check: Finisher["check"] = async (projectId, id, only) => {
-    const ended = only && (await notifications.finishOnly(projectId, id, { ...only, now: now() }));
-    if (ended) return announce(ended);
+    const ended = only && (await notifications.finishSingleBatch(projectId, id, { ...only, now: now() }));
+    if (ended) return publishOutbox(ended);
     for (;;) {
       const document = await notifications.getState(projectId, id);
       if (!document) return;
@@ -57,15 +57,15 @@ export const createFinisher = ({
       if (!sums) return;
       const { tally, failures } = sums;
       const told = await notifications.finish(document, { tally, failures, now: now() });
-      if (told) return announce(told);
+      if (told) return publishOutbox(told);
       // It was cancelled meanwhile, or somebody else has finished it: look again.
     }
   };
 
   return {
     check,
-    checkOnly: async (projectId, id) => {
-      const row = await ledger.onlyRow(projectId, id);
+    checkSingleBatch: async (projectId, id) => {
+      const row = await ledger.singleRow(projectId, id);
       // Whoever settles it looks for the end, and knows by then that there is no other.
       if (row === "open") return;
       await check(projectId, id, row === "several" ? undefined : row);

@@ -6,13 +6,13 @@ import type { BatchFacts, Run } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 import type { Finisher } from "./finish.ts";
 import { createFollowUp, type FollowUp, type FollowUpDeps } from "./follow-up.ts";
-import { keepTrying } from "./keep-trying.ts";
+import { retryWhileUnavailable } from "./retry-while-unavailable.ts";
 import { createSend, type Send, type SendDeps, type Sent } from "./send.ts";
 import { createSettle, type SettleDeps } from "./settle.ts";
 
 export type PipelineDeps = SendDeps &
   SettleDeps &
-  FollowUpDeps & { readonly finisher: Finisher; readonly deliveries: Pick<DeliveryStore, "retell"> };
+  FollowUpDeps & { readonly finisher: Finisher; readonly deliveries: Pick<DeliveryStore, "rebuildEvents"> };
 
 /** The way of every row of the ledger, of small sends and of large ones: send, settle, follow up. */
 export type Pipeline = {
@@ -29,7 +29,7 @@ export type Pipeline = {
 };
 
 export const createPipeline = (deps: PipelineDeps): Pipeline => {
-  const { finisher, watch } = deps;
+  const { finisher, cache } = deps;
   const send = createSend(deps);
   const settle = createSettle(deps);
   const followUp = createFollowUp(deps);
@@ -52,7 +52,7 @@ export const createPipeline = (deps: PipelineDeps): Pipeline => {
     followUp,
 
     resume: async (batch) => {
-      const events = await deps.deliveries.retell(batch.projectId, batch._id);
+      const events = await deps.deliveries.rebuildEvents(batch.projectId, batch._id);
       await Promise.all(events.map(deps.publish));
       await followUp(batch);
     },
@@ -61,19 +61,19 @@ export const createPipeline = (deps: PipelineDeps): Pipeline => {
       next(run, await settle(run, settlement, signal), { others: false, version }),
 
     deliver: async (run, signal, moved = new Set()) => {
-      const watched = await keepTrying(() => watch.get(run.projectId, run.notificationId), signal);
-      if (!watched) throw new HeraldError("notification-not-found", `the batch ${run._id} belongs to no notification`);
+      const cached = await retryWhileUnavailable(() => cache.get(run.projectId, run.notificationId), signal);
+      if (!cached) throw new HeraldError("notification-not-found", `the batch ${run._id} belongs to no notification`);
       let settled: Settlement | undefined;
       let version: string | undefined;
-      watched.running++;
+      cached.running++;
       try {
-        const sent = await send(run, watched, moved, signal);
+        const sent = await send(run, cached, moved, signal);
         version = sent.version;
         settled = await settle(run, sent.settlement, signal);
       } finally {
-        watched.running--;
+        cached.running--;
       }
-      await next(run, settled, { others: watched.running > 0, version });
+      await next(run, settled, { others: cached.running > 0, version });
     },
 
     abandon: async (run, signal) => {

@@ -1,22 +1,22 @@
 import { type DeviceId, type Platform, type ProjectId, type Provider, providerOf } from "@herald/contracts";
 import type { OpenTokens } from "@herald/payload";
 import type { Outcome } from "../domain/outcome.ts";
-import type { Held, Sendable, Stop } from "../domain/settle-batch.ts";
+import type { Blocked, Sendable, Stop } from "../domain/settle-batch.ts";
 import type { Channel, ProviderPool } from "../providers/provider-pool.ts";
-import type { Flight } from "../providers/provider-routes.ts";
-import { keepTrying } from "./keep-trying.ts";
-import type { NotificationWatch, Watched } from "./notification-watch.ts";
+import type { Permit } from "../providers/provider-routes.ts";
+import type { CachedNotification, NotificationCache } from "./notification-cache.ts";
+import { retryWhileUnavailable } from "./retry-while-unavailable.ts";
 
 /** The notification's state is looked at before each of these, so a cancel or the end of its life stops all but fifty. */
 export const chunkSize = 50;
 
 /** What finding out whether the next chunk may be sent can fail with, beside that something is unavailable, is tried so often … */
-const wayTries = { otherTries: 3 } as const;
+const lookupRetries = { otherAttempts: 3 } as const;
 /** … and then the rest of the batch waits so long. */
 const waitMs = 5_000;
 
 export type PushDeps = {
-  readonly watch: NotificationWatch;
+  readonly cache: NotificationCache;
   readonly pool: ProviderPool;
   readonly openTokens: Pick<OpenTokens, "signer">;
   readonly now: () => Date;
@@ -24,11 +24,11 @@ export type PushDeps = {
 
 export type Pushed = {
   readonly provider: Provider;
-  /** By device; undefined where none was sent, and then `held` or `stop` says why. */
+  /** By device; undefined where none was sent, and then `blocked` or `stop` says why. */
   readonly outcomes: readonly (Outcome | undefined)[];
   readonly stop?: Stop;
   /** Devices whose server must be left alone, or that wait for a moment of their own. */
-  readonly held: ReadonlyMap<number, Held>;
+  readonly blocked: ReadonlyMap<number, Blocked>;
   /** What the request itself could not be made for; Herald's own failure. */
   readonly faults: readonly unknown[];
   /** The credential was refused. */
@@ -38,7 +38,7 @@ export type Pushed = {
 };
 
 type Batch = {
-  readonly watched: Watched;
+  readonly cached: CachedNotification;
   readonly devices: readonly Sendable[];
   readonly platform: Platform;
   /** These are left out. */
@@ -47,106 +47,107 @@ type Batch = {
 
 /** Sends to the devices of a batch, until something stops it, and waits for every answer. Never throws while the database is unavailable: it waits. */
 export const pushDevices = async (
-  { watch, pool, openTokens, now }: PushDeps,
-  { watched, devices, platform, moved }: Batch,
+  { cache, pool, openTokens, now }: PushDeps,
+  { cached, devices, platform, moved }: Batch,
   signal: AbortSignal,
 ): Promise<Pushed> => {
-  const { projectId, _id: notificationId, content, expiresAt } = watched.document;
+  const { projectId, _id: notificationId, content, expiresAt } = cached.document;
   const provider = providerOf[platform];
   const outcomes = new Array<Outcome | undefined>(devices.length).fill(undefined);
-  const held = new Map<number, Held>();
-  const flights = createFlights();
+  const blocked = new Map<number, Blocked>();
+  const pending = createPendingPushes();
   const faults: unknown[] = [];
   let refused: Pushed["refused"];
   let stop: Stop | undefined;
   let begun = false;
   let prepared: { channel: Channel; push: ReturnType<Channel["client"]["prepare"]> } | undefined;
 
-  const heard = (channel: Channel, flight: Flight, index: number, outcome: Outcome) => {
+  const answered = (channel: Channel, permit: Permit, index: number, outcome: Outcome) => {
     try {
       outcomes[index] = outcome;
-      const providerReason = heed(channel, flight, outcome, now);
+      const providerReason = onOutcome(channel, permit, outcome, now);
       if (providerReason !== undefined) {
         channel.refuse();
         refused ??= { channel, providerReason };
       }
-      channel.landed(1);
-      flights.landed();
+      channel.release(1);
+      pending.end();
     } catch (error) {
-      flights.crashed(error);
+      pending.fail(error);
     }
   };
   /** Not what the provider said: this one request could not be made, and the others can. */
-  const failed = (channel: Channel, flight: Flight, index: number, error: unknown) => {
+  const failed = (channel: Channel, permit: Permit, index: number, error: unknown) => {
     faults.push(error);
-    outcomes[index] = { kind: "rejected", reason: "internal", providerReason: "", unsent: true };
-    channel.routes.unsent(flight);
-    channel.landed(1);
-    flights.landed();
+    outcomes[index] = { kind: "rejected", reason: "internal", providerReason: "", notSent: true };
+    channel.routes.release(permit);
+    channel.release(1);
+    pending.end();
   };
 
   for (let from = 0; from < devices.length; from += chunkSize) {
     const to = Math.min(from + chunkSize, devices.length);
-    const way = await findWayOrWait(from, to);
-    if (way === undefined) continue;
-    if ("waits" in way) break;
-    if ("stop" in way) {
-      stop = way.stop;
+    const found = await findChannelOrWait(from, to);
+    if (found === undefined) continue;
+    if ("waits" in found) break;
+    if ("stop" in found) {
+      stop = found.stop;
       break;
     }
-    const { channel } = way;
+    const { channel } = found;
     if (prepared?.channel !== channel)
       prepared = { channel, push: channel.client.prepare({ projectId, notificationId, content, expiresAt }) };
     const { push } = prepared;
     const openTokenOf = openTokens.signer({ projectId, notificationId, platform }, now());
-    for (const index of way.open) {
+    for (const index of found.open) {
       const device = devices[index];
       if (!device) continue;
       // What was sent meanwhile may have changed what is known of its server.
-      const flight = channel.routes.depart(channel.client.routeOf(device));
-      if (typeof flight === "number") {
-        hold(channel, device, index, flight);
-        channel.landed(1);
+      const permit = channel.routes.acquire(channel.client.routeOf(device));
+      if (typeof permit === "number") {
+        hold(channel, device, index, permit);
+        channel.release(1);
         continue;
       }
-      flights.begun();
+      pending.begin();
       begun = true;
       // With one continuation and nothing to await, because it runs for every push.
       try {
         push(device, openTokenOf(device.id)).then(
-          (outcome) => heard(channel, flight, index, outcome),
-          (error: unknown) => failed(channel, flight, index, error),
+          (outcome) => answered(channel, permit, index, outcome),
+          (error: unknown) => failed(channel, permit, index, error),
         );
       } catch (error) {
-        failed(channel, flight, index, error);
+        failed(channel, permit, index, error);
       }
     }
   }
-  await flights.over();
+  await pending.done();
   const version = prepared?.channel.version;
   return {
-    ...{ provider, outcomes, held, faults },
+    ...{ provider, outcomes, blocked, faults },
     ...(stop ? { stop } : {}),
     ...(refused ? { refused } : {}),
     ...(version === undefined ? {} : { version }),
   };
 
   function hold({ routes, client }: Channel, device: Sendable, index: number, until: number): void {
-    held.set(index, { until: new Date(until), providerReason: routes.failureOf(client.routeOf(device)) });
+    blocked.set(index, { until: new Date(until), providerReason: routes.failureOf(client.routeOf(device)) });
   }
 
   /**
    * The same, but once something was sent it throws no more: the outcomes would be lost, and the message's next delivery would send all of it
    * again. After an error that nobody foresaw the rest waits instead, as for a server that must be left alone.
    */
-  async function findWayOrWait(from: number, to: number) {
+  async function findChannelOrWait(from: number, to: number) {
     try {
-      return await keepTrying(() => findWay(projectId, from, to), signal, wayTries);
+      return await retryWhileUnavailable(() => findChannel(projectId, from, to), signal, lookupRetries);
     } catch (error) {
       if (!begun || signal.aborted) throw error;
       faults.push(error);
       const until = new Date(now().getTime() + waitMs);
-      for (const [index, { id }] of devices.entries()) if (index >= from && !moved.has(id)) held.set(index, { until });
+      for (const [index, { id }] of devices.entries())
+        if (index >= from && !moved.has(id)) blocked.set(index, { until });
       return { waits: true } as const;
     }
   }
@@ -155,12 +156,12 @@ export const pushDevices = async (
    * A channel with room for those of a chunk that may be sent to now, or why there is none; undefined when all of them must
    * wait. The last look is after the wait for room.
    */
-  async function findWay(
+  async function findChannel(
     project: ProjectId,
     from: number,
     to: number,
   ): Promise<{ channel: Channel; open: readonly number[] } | { stop: Stop } | undefined> {
-    const state = await watch.stopped(watched);
+    const state = await cache.stopped(cached);
     if (state) return { stop: { kind: state } };
     const lookup = await pool.lookup(project, provider);
     if (now() >= expiresAt) return { stop: { kind: "expired", whilePaused: lookup.kind === "paused" } };
@@ -170,12 +171,12 @@ export const pushDevices = async (
     const open = openOf(channel, from, to);
     const count = open.length;
     if (count === 0) return undefined;
-    await channel.room(count);
+    await channel.reserve(count);
     const late = await changed(channel).catch((error: unknown) => {
-      channel.landed(count);
+      channel.release(count);
       throw error;
     });
-    if (late) channel.landed(count);
+    if (late) channel.release(count);
     return late ? { stop: late } : { channel, open };
   }
 
@@ -184,11 +185,11 @@ export const pushDevices = async (
     const open: number[] = [];
     const at = now().getTime();
     // Nearly never, and then no device is asked for its server.
-    const anyHeld = channel.routes.anyHeld();
+    const anyBlocked = channel.routes.anyBlocked();
     for (let index = from; index < to; index++) {
       const device = devices[index];
       if (!device || moved.has(device.id)) continue;
-      const until = anyHeld || device.notBefore !== undefined ? heldUntil(channel, device, at) : undefined;
+      const until = anyBlocked || device.notBefore !== undefined ? blockedUntil(channel, device, at) : undefined;
       if (until === undefined) open.push(index);
       else hold(channel, device, index, until);
     }
@@ -196,30 +197,30 @@ export const pushDevices = async (
   }
 
   async function changed(channel: Channel): Promise<Stop | undefined> {
-    const state = await watch.stopped(watched);
+    const state = await cache.stopped(cached);
     if (state) return { kind: state };
     if (now() >= expiresAt) return { kind: "expired", whilePaused: false };
     return channel.refused() ? { kind: "paused" } : undefined;
   }
 };
 
-/** Counts pushes on their way: one promise for all of them, where `Promise.all` would need another for each. */
-const createFlights = () => {
+/** Counts pushes on their found: one promise for all of them, where `Promise.all` would need another for each. */
+const createPendingPushes = () => {
   let count = 0;
   let awaited = false;
   const ended = Promise.withResolvers<void>();
   // Whoever waits for the end hears of it; if nobody does, the batch has failed before.
   ended.promise.catch(() => {});
   return {
-    begun: () => {
+    begin: () => {
       count++;
     },
-    landed: () => {
+    end: () => {
       if (--count === 0 && awaited) ended.resolve();
     },
     /** A mistake of our own, which is the whole batch's. */
-    crashed: ended.reject,
-    over: (): Promise<void> => {
+    fail: ended.reject,
+    done: (): Promise<void> => {
       awaited = true;
       if (count === 0) ended.resolve();
       return ended.promise;
@@ -228,48 +229,48 @@ const createFlights = () => {
 };
 
 /** Until when a device must not be sent to, in milliseconds since 1970: its server must be left alone, or it waits for itself. */
-export const heldUntil = (
+export const blockedUntil = (
   { routes, client }: Pick<Channel, "routes" | "client">,
   device: Sendable,
   at: number,
 ): number | undefined => {
-  const held = routes.heldUntil(client.routeOf(device));
+  const blocked = routes.blockedUntil(client.routeOf(device));
   const own = device.notBefore ?? 0;
-  return own > at ? Math.max(own, held ?? 0) : held;
+  return own > at ? Math.max(own, blocked ?? 0) : blocked;
 };
 
 /** What an answer means for those that come after it. Returns the provider's words when it did not take the credential. */
-const heed = (channel: Channel, flight: Flight, outcome: Outcome, now: () => Date): string | undefined => {
+const onOutcome = (channel: Channel, permit: Permit, outcome: Outcome, now: () => Date): string | undefined => {
   const { routes } = channel;
   switch (outcome.kind) {
     case "misconfigured":
-      routes.alive(flight);
+      routes.onSuccess(permit);
       return outcome.providerReason;
     case "deferred": {
       const { limit, retryAfterMs, providerReason, problem, elsewhere } = outcome;
-      if (limit === undefined && !elsewhere) routes.failing(flight, providerReason, problem);
-      else routes.alive(flight);
+      if (limit === undefined && !elsewhere) routes.onFailure(permit, providerReason, problem);
+      else routes.onSuccess(permit);
       // In trouble it asks that this message come later, and the breaker notices when all come back.
       if (retryAfterMs !== undefined && limit === "sender" && !elsewhere)
-        channel.silence(flight.route.name, new Date(now().getTime() + retryAfterMs));
+        channel.throttle(permit.route.name, new Date(now().getTime() + retryAfterMs));
       return undefined;
     }
     case "unknown":
-      if (outcome.elsewhere) routes.alive(flight);
-      else routes.failing(flight, outcome.providerReason);
+      if (outcome.elsewhere) routes.onSuccess(permit);
+      else routes.onFailure(permit, outcome.providerReason);
       return undefined;
     case "rejected":
-      if (outcome.unsent) {
-        routes.unsent(flight);
+      if (outcome.notSent) {
+        routes.release(permit);
         return undefined;
       }
-      if (outcome.foreign) {
-        routes.alive(flight);
-        channel.doubt(flight.route.name, outcome.providerReason);
+      if (outcome.tokenMismatch) {
+        routes.onSuccess(permit);
+        channel.onTokenMismatch(permit.route.name, outcome.providerReason);
         return undefined;
       }
   }
-  routes.alive(flight);
-  channel.prove(flight.route.name);
+  routes.onSuccess(permit);
+  channel.prove(permit.route.name);
   return undefined;
 };

@@ -4,7 +4,7 @@ import type { Outcome } from "../domain/outcome.ts";
 import type { Sendable } from "../domain/settle-batch.ts";
 import type { Channel } from "../providers/provider-pool.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
-import { createNotificationWatch, freshMs } from "./notification-watch.ts";
+import { createNotificationCache, freshMs } from "./notification-cache.ts";
 import { chunkSize, type PushDeps, pushDevices } from "./push-devices.ts";
 
 const projectId: ProjectId = "prj_06bq4ghm31tz5d2ns8y7k9w0ac";
@@ -34,7 +34,7 @@ const world = ({ from, failures }: { from: number; failures: number }) => {
   let reads = 0;
   const pushed: string[] = [];
   const now = () => new Date(time);
-  const watch = createNotificationWatch(
+  const cache = createNotificationCache(
     {
       get: async () => document,
       getState: async () => {
@@ -45,7 +45,7 @@ const world = ({ from, failures }: { from: number; failures: number }) => {
     },
     { maxBytes: 100_000, now },
   );
-  const flight = { route: { name: "apns" } };
+  const permit = { route: { name: "apns" } };
   const channel = {
     version: "1",
     client: {
@@ -57,46 +57,46 @@ const world = ({ from, failures }: { from: number; failures: number }) => {
           return accepted;
         },
     },
-    routes: { anyHeld: () => false, heldUntil: () => undefined, depart: () => flight, alive: () => {} },
+    routes: { anyBlocked: () => false, blockedUntil: () => undefined, acquire: () => permit, onSuccess: () => {} },
     refused: () => false,
-    room: async () => {
+    reserve: async () => {
       // So that the state is read for each chunk.
       time += freshMs;
     },
-    landed: () => {},
+    release: () => {},
     prove: () => {},
   } as unknown as Channel;
   const deps = {
-    watch,
+    cache,
     pool: { lookup: async () => ({ kind: "ready", channel }) },
     openTokens: { signer: () => () => "token" },
     now,
   } as unknown as PushDeps;
-  return { deps, pushed, watched: watch.pin(document) };
+  return { deps, pushed, cached: cache.pin(document) };
 };
 
-const push = ({ deps, watched }: ReturnType<typeof world>, all: readonly Sendable[]) =>
-  pushDevices(deps, { watched, devices: all, platform: "ios", moved: new Set() }, never);
+const push = ({ deps, cached }: ReturnType<typeof world>, all: readonly Sendable[]) =>
+  pushDevices(deps, { cached, devices: all, platform: "ios", moved: new Set() }, never);
 
 test("an error that nobody foresaw between two chunks is tried again, and each device is pushed once", async () => {
   const all = devices(3 * chunkSize);
   const one = world({ from: 2, failures: 2 });
-  const { outcomes, held } = await push(one, all);
+  const { outcomes, blocked } = await push(one, all);
   expect(one.pushed).toEqual(all.map(({ token }) => token));
   expect(outcomes).toEqual(all.map(() => accepted));
-  expect(held.size).toBe(0);
+  expect(blocked.size).toBe(0);
 });
 
 test("where it goes on, what was sent keeps its outcomes and the rest waits", async () => {
   const all = devices(3 * chunkSize);
   const one = world({ from: 2, failures: 1_000 });
-  const { outcomes, held, faults } = await push(one, all);
+  const { outcomes, blocked, faults } = await push(one, all);
   const sent = one.pushed.length;
   expect(sent % chunkSize).toBe(0);
   expect(sent).toBeGreaterThan(0);
   expect(sent).toBeLessThan(all.length);
   expect(outcomes.filter((outcome) => outcome?.kind === "accepted")).toHaveLength(sent);
-  expect([...held.keys()]).toEqual(Array.from({ length: all.length - sent }, (_, index) => sent + index));
+  expect([...blocked.keys()]).toEqual(Array.from({ length: all.length - sent }, (_, index) => sent + index));
   expect(faults).toHaveLength(1);
 });
 

@@ -5,9 +5,9 @@ import { isSpike } from "../domain/spike-guard.ts";
 import type { DispatchMetrics } from "../metrics.ts";
 import type { CredentialStore } from "../stores/credential-store.ts";
 import type { Run } from "../stores/delivery-document.ts";
-import { keepTrying } from "./keep-trying.ts";
-import type { Watched } from "./notification-watch.ts";
+import type { CachedNotification } from "./notification-cache.ts";
 import { type PushDeps, type Pushed, pushDevices } from "./push-devices.ts";
+import { retryWhileUnavailable } from "./retry-while-unavailable.ts";
 
 export type SendDeps = PushDeps & {
   readonly credentials: Pick<CredentialStore, "pause">;
@@ -22,14 +22,19 @@ export type SendDeps = PushDeps & {
 export type Sent = { readonly settlement: Settlement; readonly version?: string | undefined };
 
 /** Sends to a row's devices, but not to those who `moved`, and decides for each of them. Nothing is written. */
-export type Send = (run: Run, watched: Watched, moved: ReadonlySet<DeviceId>, signal: AbortSignal) => Promise<Sent>;
+export type Send = (
+  run: Run,
+  cached: CachedNotification,
+  moved: ReadonlySet<DeviceId>,
+  signal: AbortSignal,
+) => Promise<Sent>;
 
 export const createSend = (deps: SendDeps): Send => {
   const { credentials, metrics, now, log } = deps;
 
   /** Adds this row's verdicts to what this process knows of the notification; true when they are not to be believed. */
-  const guard = (watched: Watched, { outcomes }: Pushed): boolean => {
-    const { verdicts } = watched;
+  const guard = (cached: CachedNotification, { outcomes }: Pushed): boolean => {
+    const { verdicts } = cached;
     for (const outcome of outcomes) {
       if (!outcome || !(outcome.kind === "accepted" || outcome.kind === "unregistered" || outcome.kind === "rejected"))
         continue;
@@ -38,7 +43,7 @@ export const createSend = (deps: SendDeps): Send => {
     }
     if (verdicts.spike || !isSpike(verdicts)) return verdicts.spike;
     verdicts.spike = true;
-    const { projectId, _id: notificationId } = watched.document;
+    const { projectId, _id: notificationId } = cached.document;
     const { judged, unregistered } = verdicts;
     metrics.spike();
     log.error(
@@ -52,7 +57,7 @@ export const createSend = (deps: SendDeps): Send => {
     const { projectId } = run;
     const { channel, providerReason } = refused;
     const why = { reason: "credential-refused", providerReason };
-    const first = await keepTrying(() => credentials.pause(channel, why, now()), signal);
+    const first = await retryWhileUnavailable(() => credentials.pause(channel, why, now()), signal);
     if (!first) return;
     metrics.paused(channel.provider);
     log.error(
@@ -62,14 +67,14 @@ export const createSend = (deps: SendDeps): Send => {
     await deps.flushCredential(projectId, channel.provider);
   };
 
-  return async (run, watched, moved, signal) => {
+  return async (run, cached, moved, signal) => {
     const { devices, platform } = run;
     const provider = providerOf[platform];
     const begun = performance.now();
     const sent = await inSpan(
       `send ${provider}`,
       { kind: "client", attributes: { "herald.provider": provider, "herald.devices": devices.length } },
-      () => pushDevices(deps, { watched, devices, platform, moved }, signal),
+      () => pushDevices(deps, { cached, devices, platform, moved }, signal),
     );
     metrics.sent(provider, sent.outcomes, (performance.now() - begun) / 1000);
     if (sent.faults.length > 0)
@@ -78,14 +83,14 @@ export const createSend = (deps: SendDeps): Send => {
     const settlement = settleBatch({
       devices,
       outcomes: sent.outcomes,
-      held: sent.held,
+      blocked: sent.blocked,
       stop: sent.stop,
       moved,
       startedAt: run.startedAt,
       now: now(),
-      expiresAt: watched.document.expiresAt,
-      cancelled: watched.cancelled,
-      keepDevices: guard(watched, sent),
+      expiresAt: cached.document.expiresAt,
+      cancelled: cached.cancelled,
+      keepDevices: guard(cached, sent),
       random: deps.random(),
     });
     return { settlement, version: sent.version };

@@ -2,15 +2,15 @@ import type { OutboxEvent } from "@herald/contracts";
 import type { Logger } from "@herald/kit";
 import type { Settlement } from "../domain/settle-batch.ts";
 import type { BatchFacts, Run } from "../stores/delivery-document.ts";
-import { type DeliveryStore, retellable } from "../stores/delivery-store.ts";
-import { keepTrying, outcomeTries } from "./keep-trying.ts";
+import { canRebuildEvents, type DeliveryStore } from "../stores/delivery-store.ts";
+import { outcomeRetries, retryWhileUnavailable } from "./retry-while-unavailable.ts";
 
 export type SettleDeps = {
   readonly deliveries: Pick<DeliveryStore, "settle">;
   /** Publishes one event. Throws while the bus is unavailable. */
   readonly publish: (event: OutboxEvent) => Promise<void>;
   /** Publishes the events that are stored in a row that is settled. Never throws. */
-  readonly announce: (
+  readonly publishOutbox: (
     told: Pick<BatchFacts, "_id" | "projectId"> & { outbox: readonly OutboxEvent[] },
   ) => Promise<void>;
   readonly now: () => Date;
@@ -24,17 +24,17 @@ export type SettleDeps = {
 export type Settle = (run: Run, settlement: Settlement, signal: AbortSignal) => Promise<Settlement | undefined>;
 
 export const createSettle =
-  ({ deliveries, publish, announce, now, log }: SettleDeps): Settle =>
+  ({ deliveries, publish, publishOutbox, now, log }: SettleDeps): Settle =>
   async (run, settlement, signal) => {
     const at = now();
     // What was sent is sent: while the database is unavailable the outcomes are kept here, and nowhere else.
-    const events = await keepTrying(() => deliveries.settle(run, settlement, at), signal, outcomeTries);
+    const events = await retryWhileUnavailable(() => deliveries.settle(run, settlement, at), signal, outcomeRetries);
     if (events === undefined) {
       log.warn({ batchId: run._id, projectId: run.projectId }, "another process has taken the batch over");
       return undefined;
     }
-    if (retellable(run, settlement)) await Promise.all(events.map(publish));
+    if (canRebuildEvents(run, settlement)) await Promise.all(events.map(publish));
     // Published first, for those who wait for them; what fails here stays in the row for the sweep.
-    else if (events.length > 0) await announce({ ...run, outbox: events });
+    else if (events.length > 0) await publishOutbox({ ...run, outbox: events });
     return settlement;
   };

@@ -2,14 +2,14 @@ import { type DeliverBatchV1, type DeviceId, type GroupedSend, isPersonal, type 
 import { rootBatchId } from "../domain/batch-ids.ts";
 import type { Claim } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
-import type { NotificationRecord, Told } from "../stores/notification-document.ts";
+import type { NotificationRecord, OutboxCarrier } from "../stores/notification-document.ts";
 import { notificationAccepted, notificationEnded } from "../stores/notification-events.ts";
 import type { SmallSendStore, StoredSend } from "../stores/small-send-store.ts";
 import type { Finisher } from "./finish.ts";
-import { keepTrying, outcomeTries } from "./keep-trying.ts";
-import type { NotificationWatch } from "./notification-watch.ts";
+import type { NotificationCache } from "./notification-cache.ts";
 import type { Pipeline } from "./pipeline.ts";
 import type { CheckWaiting, Resolution } from "./prepare.ts";
+import { outcomeRetries, retryWhileUnavailable } from "./retry-while-unavailable.ts";
 
 export type SmallSendDeps = {
   readonly sends: SmallSendStore;
@@ -17,11 +17,11 @@ export type SmallSendDeps = {
   readonly pipeline: Pipeline;
   readonly checkWaiting: CheckWaiting;
   readonly finisher: Pick<Finisher, "check">;
-  readonly watch: NotificationWatch;
+  readonly cache: NotificationCache;
   /** Resolves when the event is on disk. */
   readonly publish: (event: OutboxEvent) => Promise<void>;
   /** Publishes what a notification carries in its outbox. Never throws. */
-  readonly announce: (told: Told) => Promise<void>;
+  readonly publishOutbox: (told: OutboxCarrier) => Promise<void>;
   /** Publishes what rows of the ledger carry in their outboxes. Never throws. */
   readonly flushRows: (projectId: GroupedSend["projectId"], ids: readonly string[]) => Promise<void>;
   readonly now: () => Date;
@@ -43,7 +43,7 @@ export type SmallSend = {
 const noDevices: ReadonlySet<DeviceId> = new Set();
 
 export const createSmallSend = (deps: SmallSendDeps): SmallSend => {
-  const { sends, deliveries, pipeline, checkWaiting, finisher, watch } = deps;
+  const { sends, deliveries, pipeline, checkWaiting, finisher, cache } = deps;
   const now = coarseClock(deps.now);
   const publish = (events: readonly OutboxEvent[]) => Promise.all(events.map(deps.publish));
 
@@ -54,18 +54,20 @@ export const createSmallSend = (deps: SmallSendDeps): SmallSend => {
         await publish([accepted, notificationEnded(document, document.final)]);
         return;
       }
-      const watched = watch.pin(document);
+      const cached = cache.pin(document);
       try {
         const sent = await Promise.all(
-          runs.map(async (run) => ({ run, ...(await pipeline.send(run, watched, moved, signal)) })),
+          runs.map(async (run) => ({ run, ...(await pipeline.send(run, cached, moved, signal)) })),
         );
         const atOnce = sent.every(({ settlement }) => settlement.waiting === undefined);
         // What was sent is sent: while the database is unavailable the outcomes are kept here, and nowhere else.
         const at = now();
-        const ended = atOnce ? await keepTrying(() => sends.end(document, sent, at), signal, outcomeTries) : undefined;
+        const ended = atOnce
+          ? await retryWhileUnavailable(() => sends.end(document, sent, at), signal, outcomeRetries)
+          : undefined;
         if (ended) {
           const { final, events, outbox } = ended;
-          if (outbox.length > 0) await deps.announce({ ...document, outbox: [...outbox] });
+          if (outbox.length > 0) await deps.publishOutbox({ ...document, outbox: [...outbox] });
           await publish([
             accepted,
             ...events.filter((event) => !outbox.includes(event)),
@@ -74,11 +76,15 @@ export const createSmallSend = (deps: SmallSendDeps): SmallSend => {
           return;
         }
         // Some wait, or it was cancelled or taken over meanwhile: from here on it is as any other.
-        await keepTrying(() => sends.spill(document.projectId, document._id), signal, outcomeTries);
+        await retryWhileUnavailable(
+          () => sends.moveToDeliveries(document.projectId, document._id),
+          signal,
+          outcomeRetries,
+        );
         for (const { run, ...outcome } of sent) await pipeline.complete(run, outcome, signal);
         await publish([accepted]);
       } finally {
-        watch.unpin(document._id);
+        cache.unpin(document._id);
       }
     },
 
@@ -90,7 +96,7 @@ export const createSmallSend = (deps: SmallSendDeps): SmallSend => {
         await publish([accepted, ...events, notificationEnded(document, document.final)]);
         return;
       }
-      await sends.spill(projectId, notificationId);
+      await sends.moveToDeliveries(projectId, notificationId);
       // The last write of a process that died may have come just before that, and then nobody has published the end.
       const late = await sends.findWithEvents(projectId, notificationId);
       if (late?.document.final) {

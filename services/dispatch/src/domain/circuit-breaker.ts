@@ -3,14 +3,14 @@ const failuresToOpen = 20;
 /** A lost connection or a provider's restart is over by then … */
 const firstOpenMs = 5_000;
 /** … and whoever recovers from an outage is found out within a minute. */
-const longestOpenMs = 60_000;
+const maxOpenMs = 60_000;
 /** So many find out, at a time, whether it works again. */
 const maxProbes = 5;
 /** While they are under way the others look again so often: an answer is usually there, a timeout takes longer. */
 const probeCheckMs = 5_000;
 
 /** How a push goes: as usual, or to find out whether what it is sent to works again. */
-export type Way = "free" | "probe";
+export type Admission = "free" | "probe";
 
 /**
  * Keeps pushes from a server that fails again and again. Only failures that say nothing about the device or the message count.
@@ -19,15 +19,15 @@ export type Way = "free" | "probe";
 export type CircuitBreaker = {
   closed(): boolean;
   /** Until when nothing is admitted; undefined when something is. */
-  heldUntil(at: number): number | undefined;
+  blockedUntil(at: number): number | undefined;
   /** How one more push goes, or until when it must wait. */
-  admit(at: number): Way | number;
+  admit(at: number): Admission | number;
   /** The server works, whatever it said. True when that closes the breaker. */
-  succeeded(way: Way): boolean;
+  succeeded(admission: Admission): boolean;
   /** True when that opens the breaker, or keeps it open for longer. */
-  failed(way: Way, at: number): boolean;
+  failed(admission: Admission, at: number): boolean;
   /** Nothing was learnt: it was not sent. */
-  released(way: Way): void;
+  released(admission: Admission): void;
 };
 
 export const createCircuitBreaker = (): CircuitBreaker => {
@@ -37,45 +37,45 @@ export const createCircuitBreaker = (): CircuitBreaker => {
   let openUntil = 0;
   let probes = 0;
 
-  const heldUntil = (at: number): number | undefined => {
+  const blockedUntil = (at: number): number | undefined => {
     if (openUntil === 0) return undefined;
     if (at < openUntil) return openUntil;
     return probes < maxProbes ? undefined : at + probeCheckMs;
   };
   const open = (at: number): true => {
-    openUntil = at + Math.min(longestOpenMs, firstOpenMs * 2 ** openings);
+    openUntil = at + Math.min(maxOpenMs, firstOpenMs * 2 ** openings);
     openings++;
     failures = 0;
     return true;
   };
-  const landed = (way: Way): void => {
-    if (way === "probe") probes--;
+  const endProbe = (admission: Admission): void => {
+    if (admission === "probe") probes--;
   };
 
   return {
     closed: () => openUntil === 0,
-    heldUntil,
+    blockedUntil,
     admit: (at) => {
-      const held = heldUntil(at);
-      if (held !== undefined) return held;
+      const blocked = blockedUntil(at);
+      if (blocked !== undefined) return blocked;
       if (openUntil === 0) return "free";
       probes++;
       return "probe";
     },
-    succeeded: (way) => {
-      landed(way);
+    succeeded: (admission) => {
+      endProbe(admission);
       failures = 0;
       if (openUntil === 0) return false;
       openUntil = 0;
       openings = 0;
       return true;
     },
-    failed: (way, at) => {
-      landed(way);
+    failed: (admission, at) => {
+      endProbe(admission);
       if (openUntil === 0) return ++failures >= failuresToOpen && open(at);
       // What was sent before it opened says nothing about now, and of several probes the first decides.
-      return way === "probe" && at >= openUntil && open(at);
+      return admission === "probe" && at >= openUntil && open(at);
     },
-    released: landed,
+    released: endProbe,
   };
 };

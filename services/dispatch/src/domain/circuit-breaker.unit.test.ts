@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
-import { type CircuitBreaker, createCircuitBreaker, type Way } from "./circuit-breaker.ts";
+import { type Admission, type CircuitBreaker, createCircuitBreaker } from "./circuit-breaker.ts";
 
 let breaker: CircuitBreaker;
 beforeEach(() => {
@@ -21,7 +21,7 @@ describe("a closed breaker", () => {
     fail(19, 0);
     expect(breaker.closed()).toBe(true);
     expect(breaker.failed("free", 0)).toBe(true);
-    expect(breaker.heldUntil(0)).toBe(5_000);
+    expect(breaker.blockedUntil(0)).toBe(5_000);
     expect(breaker.admit(4_999)).toBe(5_000);
   });
 
@@ -63,7 +63,7 @@ describe("an open breaker", () => {
     let at = 0;
     const times = [5_000, 10_000, 20_000, 40_000, 60_000, 60_000];
     for (const [index, ms] of times.entries()) {
-      expect(breaker.heldUntil(at)).toBe(at + ms);
+      expect(breaker.blockedUntil(at)).toBe(at + ms);
       at += ms;
       expect(breaker.admit(at)).toBe("probe");
       expect(breaker.failed("probe", at), String(index)).toBe(true);
@@ -76,7 +76,7 @@ describe("an open breaker", () => {
     breaker.admit(15_000);
     breaker.succeeded("probe");
     fail(20, 20_000);
-    expect(breaker.heldUntil(20_000)).toBe(25_000);
+    expect(breaker.blockedUntil(20_000)).toBe(25_000);
   });
 
   test("learns nothing from what was sent before it opened, and once from several probes", () => {
@@ -85,7 +85,7 @@ describe("an open breaker", () => {
     expect(breaker.failed("free", 5_500)).toBe(false);
     expect(breaker.failed("probe", 6_000)).toBe(true);
     for (let count = 0; count < 4; count++) expect(breaker.failed("probe", 6_000)).toBe(false);
-    expect(breaker.heldUntil(6_000)).toBe(16_000);
+    expect(breaker.blockedUntil(6_000)).toBe(16_000);
     expect(breaker.admit(16_000)).toBe("probe");
   });
 });
@@ -95,7 +95,7 @@ test("whatever happens, at most five are probes at a time, and one success lets 
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
       const one = createCircuitBreaker();
-      const ways: Way[] = [];
+      const ways: Admission[] = [];
       let at = 0;
       for (const { what, ms } of steps) {
         at += ms;
@@ -106,7 +106,7 @@ test("whatever happens, at most five are probes at a time, and one success lets 
         else if (what === "release" && way) one.released(way);
         else if (way) {
           one.succeeded(way);
-          expect(one.heldUntil(at)).toBeUndefined();
+          expect(one.blockedUntil(at)).toBeUndefined();
         }
         expect(ways.filter((each) => each === "probe").length).toBeLessThanOrEqual(5);
       }

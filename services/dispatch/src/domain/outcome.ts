@@ -14,15 +14,15 @@ export type Outcome =
   /** `at`: since when the token is dead, where the provider says so. */
   | { readonly kind: "unregistered"; readonly at?: Date | undefined; readonly providerReason: string }
   /**
-   * `unsent`: refused before anything left, so nothing is known of the provider. `foreign`: the provider did not take the credential
+   * `notSent`: refused before anything left, so nothing is known of the provider. `tokenMismatch`: the provider did not take the credential
    * for this device, which says nothing about others: whoever registers a device chooses its token, environment and kind.
    */
   | {
       readonly kind: "rejected";
       readonly reason: DeliveryReason;
       readonly providerReason: string;
-      readonly unsent?: true | undefined;
-      readonly foreign?: true | undefined;
+      readonly notSent?: true | undefined;
+      readonly tokenMismatch?: true | undefined;
     }
   /** The credential is refused, whatever the device: the provider is paused. Never what a device's own choices can bring about. */
   | { readonly kind: "misconfigured"; readonly providerReason: string }

@@ -10,7 +10,7 @@ export type DeviceResult = {
   readonly attempts: number;
   readonly possibleRepeat: boolean;
   /** It was not sent, because its server must be left alone. */
-  readonly held?: true;
+  readonly blocked?: true;
 };
 
 /** One byte holds an index. No provider has so many answers: past it their words are left out. */
@@ -22,7 +22,7 @@ const same = (one: DeviceResult, other: DeviceResult | undefined): boolean =>
   one.providerReason === other.providerReason &&
   one.attempts === other.attempts &&
   one.possibleRepeat === other.possibleRepeat &&
-  one.held === other.held;
+  one.blocked === other.blocked;
 
 /** The distinct results of a row and who got which: five hundred devices rarely have more than a handful. */
 export const createResultTable = (devices: number) => {
@@ -41,8 +41,8 @@ export const createResultTable = (devices: number) => {
   };
 
   const find = (result: DeviceResult): number => {
-    const { status, reason, providerReason, attempts, possibleRepeat, held } = result;
-    const key = JSON.stringify([status, reason, attempts, possibleRepeat, held, providerReason]);
+    const { status, reason, providerReason, attempts, possibleRepeat, blocked } = result;
+    const key = JSON.stringify([status, reason, attempts, possibleRepeat, blocked, providerReason]);
     const found = known.get(key);
     if (found !== undefined) return found;
     if (results.length >= maxResults && providerReason !== undefined)

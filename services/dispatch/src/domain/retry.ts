@@ -4,7 +4,7 @@ export const maxAttempts = 8;
 /** FCM asks for at least ten seconds before the first repeat, and APNs for no hurry. */
 const firstCeilingMs = 10_000;
 /** Longer waits only make a message stale. */
-const longestCeilingMs = 600_000;
+const maxCeilingMs = 600_000;
 /** Never in the same instant: what refused the message a moment ago would refuse it again. */
 export const minWaitMs = 500;
 
@@ -28,7 +28,7 @@ export const nextAttemptAt = ({
   const left = expiresAt.getTime() - now.getTime();
   const least = Math.max(minWaitMs, retryAfterMs);
   if (least >= left) return undefined;
-  const ceiling = Math.min(longestCeilingMs, firstCeilingMs * 2 ** (attempts - 1));
+  const ceiling = Math.min(maxCeilingMs, firstCeilingMs * 2 ** (attempts - 1));
   // What is asked for is waited out, and the jitter comes on top: otherwise all would come back in the same moment.
   const jitter = Math.min(ceiling, left - least) * random;
   return new Date(now.getTime() + least + Math.floor(jitter));

@@ -21,7 +21,7 @@ export type Stop =
   | { readonly kind: "expired"; readonly whilePaused: boolean };
 
 /** Until when a device must wait: its server must be left alone. `providerReason`: what that fails with, if it fails. */
-export type Held = { readonly until: Date; readonly providerReason?: string | undefined };
+export type Blocked = { readonly until: Date; readonly providerReason?: string | undefined };
 
 /** The devices of a row that go on in a child. */
 export type Waiting = {
@@ -51,10 +51,10 @@ export type Settlement = {
 
 export type BatchRun = {
   readonly devices: readonly Sendable[];
-  /** By device; undefined where none was sent, and then `held` or `stop` says why. */
+  /** By device; undefined where none was sent, and then `blocked` or `stop` says why. */
   readonly outcomes: readonly (Outcome | undefined)[];
   /** Devices whose server must be left alone: it asked for that, or it fails again and again. */
-  readonly held?: ReadonlyMap<number, Held> | undefined;
+  readonly blocked?: ReadonlyMap<number, Blocked> | undefined;
   readonly stop?: Stop | undefined;
   /** Devices that changed hands, or are gone, while they waited: nothing was sent to them. */
   readonly moved?: ReadonlySet<DeviceId> | undefined;
@@ -76,9 +76,9 @@ export const pauseCheckMs = 300_000;
 type Wait = {
   readonly index: number;
   readonly device: Sendable;
-  readonly for: "attempt" | "settings" | "silence";
+  readonly for: "attempt" | "settings" | "blocked";
   readonly providerReason?: string | undefined;
-  /** Milliseconds since 1970: what the provider, or its silence, asks for. */
+  /** Milliseconds since 1970: what the provider, or its throttle, asks for. */
   readonly notBefore?: number | undefined;
 };
 type Decision = DeviceResult | Omit<Wait, "index">;
@@ -91,7 +91,7 @@ export const settleBatch = (run: BatchRun): Settlement => {
   const waits: Wait[] = [];
   for (const [index, device] of run.devices.entries()) {
     const outcome = run.outcomes[index];
-    const decision = outcome ? judge(run, device, outcome) : unsent(run, index, device);
+    const decision = outcome ? judge(run, device, outcome) : notSent(run, index, device);
     if ("for" in decision) {
       waits.push({ ...decision, index });
       continue;
@@ -152,13 +152,13 @@ const judge = (run: BatchRun, device: Sendable, outcome: Outcome): Decision => {
   }
 };
 
-const unsent = (run: BatchRun, index: number, device: Sendable): Decision => {
+const notSent = (run: BatchRun, index: number, device: Sendable): Decision => {
   if (run.moved?.has(device.id))
     return { status: "skipped", reason: "moved", attempts: device.attempts, possibleRepeat: device.repeat };
-  const held = run.held?.get(index);
+  const blocked = run.blocked?.get(index);
   // Whatever stopped the rest of the batch for good stops it too.
-  if (held && (run.stop === undefined || run.stop.kind === "paused"))
-    return { device, for: "silence", providerReason: held.providerReason, notBefore: held.until.getTime() };
+  if (blocked && (run.stop === undefined || run.stop.kind === "paused"))
+    return { device, for: "blocked", providerReason: blocked.providerReason, notBefore: blocked.until.getTime() };
   return stopped(run.stop ?? { kind: "abandoned" }, device);
 };
 
@@ -197,7 +197,7 @@ const plan = ({ now, expiresAt, random }: BatchRun, waits: readonly Wait[]): Wai
     const next = nextAttemptAt({ attempts, now, retryAfterMs, expiresAt, random });
     if (next) ends.push(next.getTime());
   }
-  for (const wait of waits) if (wait.for === "silence") ends.push(Math.max(at, wait.notBefore ?? at));
+  for (const wait of waits) if (wait.for === "blocked") ends.push(Math.max(at, wait.notBefore ?? at));
   const paused = waits.some((wait) => wait.for === "settings");
   const notBefore = new Date(ends.length === 0 ? at : Math.min(...ends));
   const check = new Date(Math.min(Math.max(at + pauseCheckMs, notBefore.getTime()), expiresAt.getTime()));
@@ -209,7 +209,7 @@ const deferred = ({ device, providerReason, for: what }: Wait): DeviceResult => 
   providerReason,
   attempts: device.attempts,
   possibleRepeat: device.repeat,
-  ...(what === "silence" ? { held: true } : {}),
+  ...(what === "blocked" ? { blocked: true } : {}),
 });
 
 const tooLate = (run: BatchRun, wait: Wait): DeviceResult => ({

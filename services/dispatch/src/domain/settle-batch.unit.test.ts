@@ -161,13 +161,13 @@ describe("a device that was not sent to", () => {
 
   test("says what its server fails with, if that is why it must be left alone", () => {
     const until = after(30_000);
-    const { result } = only(undefined, { held: new Map([[0, { until, providerReason: "cannot reach" }]]) });
-    expect(result).toMatchObject({ status: "deferred", attempts: 0, providerReason: "cannot reach", held: true });
+    const { result } = only(undefined, { blocked: new Map([[0, { until, providerReason: "cannot reach" }]]) });
+    expect(result).toMatchObject({ status: "deferred", attempts: 0, providerReason: "cannot reach", blocked: true });
   });
 
   test("waits until its server may be sent to again, which is no attempt", () => {
     const until = after(30_000);
-    expect(only(undefined, { held: new Map([[0, { until }]]) }).waiting).toMatchObject({
+    expect(only(undefined, { blocked: new Map([[0, { until }]]) }).waiting).toMatchObject({
       paused: false,
       notBefore: until,
       dueAt: until,
@@ -176,11 +176,11 @@ describe("a device that was not sent to", () => {
   });
 
   test("is expired when that would be too late, and the others go on", () => {
-    const held = new Map([
+    const blocked = new Map([
       [0, { until: after(30_000) }],
       [1, { until: after(10_000) }],
     ]);
-    const { results, resultOf, waiting } = settle([undefined, undefined], { held, expiresAt: after(20_000) });
+    const { results, resultOf, waiting } = settle([undefined, undefined], { blocked, expiresAt: after(20_000) });
     expect([...resultOf].map((index) => results[index]?.status)).toEqual(["expired", "deferred"]);
     expect(waiting).toMatchObject({ notBefore: after(10_000), devices: [{}] });
   });
@@ -188,7 +188,7 @@ describe("a device that was not sent to", () => {
   test.each<Stop>([{ kind: "cancelled" }, { kind: "expired", whilePaused: false }, { kind: "not-configured" }])(
     "waits for nothing when the batch was stopped for good: $kind",
     (stop) => {
-      const { waiting, tally } = only(undefined, { held: new Map([[0, { until: after(10) }]]), stop });
+      const { waiting, tally } = only(undefined, { blocked: new Map([[0, { until: after(10) }]]), stop });
       expect(waiting).toBeUndefined();
       expect(tally.devices).toBe(1);
     },
@@ -197,7 +197,7 @@ describe("a device that was not sent to", () => {
 
 test("a batch goes on as soon as one of its devices may, and each knows how long it waits itself", () => {
   const { waiting } = settle([{ ...deferred, retryAfterMs: 3_600_000 }, deferred, undefined], {
-    held: new Map([[2, { until: after(60_000) }]]),
+    blocked: new Map([[2, { until: after(60_000) }]]),
     random: 0,
   });
   expect(waiting?.notBefore).toEqual(after(500));
@@ -212,7 +212,7 @@ test("a batch goes on as soon as one of its devices may, and each knows how long
   ]);
 });
 
-test("distinct results are held once", () => {
+test("distinct results are blocked once", () => {
   const { results, resultOf } = settle([{ kind: "accepted" }, deferred, { kind: "accepted" }, deferred]);
   expect(results).toHaveLength(2);
   expect([...resultOf]).toEqual([0, 1, 0, 1]);
@@ -256,7 +256,7 @@ test("no device is lost or counted twice, through any chain of rows", () => {
       fc.integer({ min: 0, max: 3_600_000 }),
       fc.array(fc.tuple(fc.nat(19), fc.integer({ min: 0, max: 7_200_000 }))),
       (rounds, stop, cancelled, ttl, holds) => {
-        const held = new Map(holds.map(([index, ms]) => [index, { until: after(ms) }]));
+        const blocked = new Map(holds.map(([index, ms]) => [index, { until: after(ms) }]));
         const all = Array.from({ length: 20 }, () => device());
         let devices: readonly Sendable[] = all;
         let total = noDevices;
@@ -267,7 +267,7 @@ test("no device is lost or counted twice, through any chain of rows", () => {
             devices,
             outcomes: devices.map((_, index) => outcomes[index % outcomes.length]),
             stop,
-            held,
+            blocked,
             cancelled,
             expiresAt: after(ttl),
           });

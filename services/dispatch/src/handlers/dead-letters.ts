@@ -25,14 +25,14 @@ import { claimOf, rootOf } from "./deliver-batch.ts";
 
 type Options = {
   notifications: NotificationStore;
-  sends: Pick<SmallSendStore, "spill">;
+  sends: Pick<SmallSendStore, "moveToDeliveries">;
   deliveries: DeliveryStore;
   pipeline: Pipeline;
   finisher: Finisher;
   queue: Pick<ExpansionQueue, "add">;
   expandQueued: ExpandQueued;
   /** Gives a send to the path for large ones. Repeatable. */
-  handOn: (send: SendV1) => Promise<void>;
+  sendAsLarge: (send: SendV1) => Promise<void>;
   now: () => Date;
 };
 
@@ -40,11 +40,11 @@ type Options = {
  * A message of a notification's life was given up: its devices still get their final state, failed with `internal`.
  * What does not parse names no device, so it is left in the dead letters for a person.
  */
-export const buryDead = (options: Options) => {
-  const { notifications, sends, deliveries, pipeline, finisher, queue, expandQueued, handOn, now } = options;
+export const handleDeadLetters = (options: Options) => {
+  const { notifications, sends, deliveries, pipeline, finisher, queue, expandQueued, sendAsLarge, now } = options;
 
   /** Nothing is sent for it, but it is expanded, so that every device it addressed is counted. */
-  const bury = async (projectId: SendV1["projectId"], id: NotificationId) => {
+  const abandonAll = async (projectId: SendV1["projectId"], id: NotificationId) => {
     await notifications.abandon(projectId, id, now());
     await queue.add(projectId, id);
     await expandQueued(projectId);
@@ -54,24 +54,24 @@ export const buryDead = (options: Options) => {
   const endSend = async (send: SendV1, message: DeadLetter["message"], signal: AbortSignal) => {
     const { projectId, notificationId } = send;
     const document = await notifications.get(projectId, notificationId);
-    if (!document?.final && !document?.expanded) return handOn(send);
+    if (!document?.final && !document?.expanded) return sendAsLarge(send);
     // What waits in a backlog has a message of its own there.
     if (document.final || document.queued) return;
-    await sends.spill(projectId, notificationId);
+    await sends.moveToDeliveries(projectId, notificationId);
     const empty = { projectId, notificationId, lane: "direct", platform: "ios", devices: [] } as const;
     for (let n = 0; n < (document.expanded?.batches ?? 0); n++) {
       const id = rootBatchId(notificationId, n);
-      const claim = claimOfDead(message);
+      const claim = claimOfLetter(message);
       const run =
-        (await deliveries.seize({ projectId, id, ...claim }, now())) ??
+        (await deliveries.claim({ projectId, id, ...claim }, now())) ??
         // It never came to this row, so nothing was sent for it.
-        (await deliveries.seize({ projectId, id, batch: { ...empty, batchId: id, devices: [] }, ...claim }, now()));
+        (await deliveries.claim({ projectId, id, batch: { ...empty, batchId: id, devices: [] }, ...claim }, now()));
       if (run) await pipeline.abandon(run, signal);
     }
     await finisher.check(projectId, notificationId);
   };
 
-  const buries = [
+  const handlers = [
     async ({ subject, body, message }: DeadLetter, signal: AbortSignal): Promise<boolean> => {
       if (contractOf(subject)?.name !== SendGroupV1.name) return false;
       // Each alone: one that does not parse takes no other with it, and stays in the letter for a person.
@@ -85,7 +85,7 @@ export const buryDead = (options: Options) => {
     on(SendOneV1, endSend),
     on(SendV1, async (send) => {
       await notifications.insert(send, now(), { abandonedAt: now() });
-      await bury(send.projectId, send.notificationId);
+      await abandonAll(send.projectId, send.notificationId);
     }),
     on(ExpandV1, async ({ projectId, notificationId }) => {
       await notifications.expansionLost(projectId, notificationId, now());
@@ -100,14 +100,14 @@ export const buryDead = (options: Options) => {
     on(DeliverBatchV1, async (batch, message, signal) => {
       // A project that is deleted leaves batches of notifications that are gone.
       if (!(await notifications.get(batch.projectId, batch.notificationId))) return;
-      const key = { projectId: batch.projectId, id: batch.batchId, batch, ...claimOfDead(message) };
-      const run = await deliveries.seize(key, now());
+      const key = { projectId: batch.projectId, id: batch.batchId, batch, ...claimOfLetter(message) };
+      const run = await deliveries.claim(key, now());
       if (run) await pipeline.abandon(run, signal);
       else await pipeline.resume(rootOf(batch));
     }),
     on(DueV1, async ({ kind, projectId, id }, message, signal) => {
-      if (kind === "notification") return bury(projectId, id as NotificationId);
-      const run = await deliveries.seize({ projectId, id, ...claimOfDead(message) }, now());
+      if (kind === "notification") return abandonAll(projectId, id as NotificationId);
+      const run = await deliveries.claim({ projectId, id, ...claimOfLetter(message) }, now());
       if (run) await pipeline.abandon(run, signal);
     }),
   ];
@@ -116,23 +116,24 @@ export const buryDead = (options: Options) => {
     durable: "dispatch-dead-letters", // renaming a durable replays its stream
     concurrency: 8, // dead letters are rare
     async handle({ data, signal }) {
-      for (const attempt of buries) if (await attempt(data, signal)) return;
+      for (const attempt of handlers) if (await attempt(data, signal)) return;
     },
   });
 };
 
 /** The claim that the dead message had on its row, where its letter says which it was. */
-const claimOfDead = (message: DeadLetter["message"]): { claim?: Claim } => (message ? { claim: claimOf(message) } : {});
+const claimOfLetter = (message: DeadLetter["message"]): { claim?: Claim } =>
+  message ? { claim: claimOf(message) } : {};
 
 /** Handles a dead letter whose message was of one contract; false when it was not. */
 const on =
   <Schema extends z.ZodType>(
     contract: MessageContract<Schema>,
-    bury: (data: z.output<Schema>, message: DeadLetter["message"], signal: AbortSignal) => Promise<void>,
+    abandonAll: (data: z.output<Schema>, message: DeadLetter["message"], signal: AbortSignal) => Promise<void>,
   ) =>
   async ({ subject, body, message }: DeadLetter, signal: AbortSignal): Promise<boolean> => {
     if (contractOf(subject)?.name !== contract.name) return false;
     const parsed = contract.schema.safeParse(body);
-    if (parsed.success) await bury(parsed.data, message, signal);
+    if (parsed.success) await abandonAll(parsed.data, message, signal);
     return true;
   };

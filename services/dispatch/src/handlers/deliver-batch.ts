@@ -2,11 +2,11 @@ import { type Delivery, defineHandler } from "@herald/bus";
 import { DeliverBatchV1 } from "@herald/contracts";
 import type { FairGate } from "@herald/kit";
 import { HeraldError } from "@herald/kit";
-import type { NotificationWatch } from "../delivery/notification-watch.ts";
+import type { NotificationCache } from "../delivery/notification-cache.ts";
 import type { Pipeline } from "../delivery/pipeline.ts";
 import type { CheckWaiting } from "../delivery/prepare.ts";
 import { rootGeneration } from "../domain/batch-ids.ts";
-import { placesOf } from "../domain/places.ts";
+import { unitsOf } from "../domain/gate-units.ts";
 import type { BatchFacts, Claim } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 
@@ -40,7 +40,7 @@ export const deliverBatch = ({
   durable,
   concurrency,
   gate,
-  watch,
+  cache,
   deliveries,
   pipeline,
   checkWaiting,
@@ -50,7 +50,7 @@ export const deliverBatch = ({
   /** Batches in memory; the gate says how many of them are sent at a time, and whose. */
   concurrency: number;
   gate: FairGate;
-  watch: NotificationWatch;
+  cache: NotificationCache;
   deliveries: DeliveryStore;
   pipeline: Pipeline;
   checkWaiting: CheckWaiting;
@@ -62,13 +62,12 @@ export const deliverBatch = ({
     concurrency,
     async handle({ data, signal, ...message }) {
       const { batchId, projectId, notificationId } = data;
-      const leave = await gate.enter(projectId, placesOf(data.devices.length));
+      const leave = await gate.enter(projectId, unitsOf(data.devices.length));
       try {
-        const watched = await watch.get(projectId, notificationId);
-        if (!watched)
-          throw new HeraldError("notification-not-found", `the batch ${batchId} belongs to no notification`);
+        const cached = await cache.get(projectId, notificationId);
+        if (!cached) throw new HeraldError("notification-not-found", `the batch ${batchId} belongs to no notification`);
         // Before the row is claimed: while registry cannot be asked, nothing has begun.
-        const waited = watched.personal && now().getTime() - message.publishedAt.getTime() > freshMs;
+        const waited = cached.personal && now().getTime() - message.publishedAt.getTime() > freshMs;
         const moved = waited ? await checkWaiting(projectId, data.devices, true) : undefined;
         const run = await deliveries.start(data, claimOf(message), now());
         if (run) await pipeline.deliver(run, signal, moved);

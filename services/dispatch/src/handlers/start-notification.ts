@@ -1,31 +1,31 @@
 import { defineHandler } from "@herald/bus";
 import { SendV1 } from "@herald/contracts";
 import type { FairGate } from "@herald/kit";
-import type { NotificationWatch } from "../delivery/notification-watch.ts";
+import type { NotificationCache } from "../delivery/notification-cache.ts";
 import type { Schedule } from "../delivery/schedule.ts";
 import { scheduleSubject } from "../domain/batch-ids.ts";
 import type { ExpandQueued } from "../jobs/expand-queued.ts";
-import type { NotificationState, Told } from "../stores/notification-document.ts";
+import type { NotificationState, OutboxCarrier } from "../stores/notification-document.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 
 /** A notification was accepted: store it under its id and have it expanded, when its project's turn or its time comes. */
 export const startNotification = ({
   notifications,
-  watch,
+  cache,
   expandQueued,
   schedule,
-  announce,
+  publishOutbox,
   flush,
   gate,
   concurrency,
   now,
 }: {
   notifications: NotificationStore;
-  watch: NotificationWatch;
+  cache: NotificationCache;
   expandQueued: ExpandQueued;
   schedule: Schedule;
   /** Publishes what it was just written with. Never throws. */
-  announce: (told: Told) => Promise<void>;
+  publishOutbox: (told: OutboxCarrier) => Promise<void>;
   /** Publishes what is in its outbox. Never throws. */
   flush: (document: NotificationState) => Promise<void>;
   /** How many are started at a time, and whose. */
@@ -36,13 +36,13 @@ export const startNotification = ({
 }) => {
   const start = async (data: SendV1): Promise<void> => {
     const inserted = await notifications.insert(data, now());
-    if (inserted) watch.put(inserted.document);
+    if (inserted) cache.put(inserted.document);
     // Known already: it came twice, or was cancelled before it came and is final.
     const document = inserted?.document ?? (await notifications.get(data.projectId, data.notificationId));
     if (!document || document.final || document.expanded) return;
     if (document.dueAt) await schedule(wakeUp(document, document.dueAt));
     else await expandQueued(document.projectId, inserted?.document);
-    if (inserted) await announce({ ...document, outbox: inserted.outbox });
+    if (inserted) await publishOutbox({ ...document, outbox: inserted.outbox });
     else await flush(document);
   };
   return defineHandler({

@@ -4,7 +4,7 @@ import type { Expand } from "../delivery/expand.ts";
 import type { ExpansionQueue } from "../stores/expansion-queue.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
-import { sharedByProject, sweepProjects } from "./by-project.ts";
+import { batchByProject, sweepProjects } from "./batch-by-project.ts";
 
 /**
  * Expansions of one project that may be under way at a time. Registry holds each in memory while the project's delivery queues are
@@ -49,8 +49,8 @@ export const createExpandQueued = ({ queue, notifications, expand, now }: Deps):
   };
 
   // One round at a time, so that no project is read while its last command is not yet stored. What comes meanwhile shares the next.
-  const expandShared = sharedByProject<NotificationRecord | undefined>(one);
-  return (projectId, added) => expandShared(projectId, added);
+  const expandBatched = batchByProject<NotificationRecord | undefined>(one);
+  return (projectId, added) => expandBatched(projectId, added);
 };
 
 /** Looks now and then at every project that has expansions: the messages that would go on with its queue may be gone. */

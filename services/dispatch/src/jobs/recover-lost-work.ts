@@ -14,7 +14,7 @@ import type { Pipeline } from "../delivery/pipeline.ts";
 import type { Resolution } from "../delivery/prepare.ts";
 import { batchKey } from "../domain/batch-ids.ts";
 import type { Sendable } from "../domain/settle-batch.ts";
-import { burial, ownersOf } from "../stores/delivery-document.ts";
+import { deadLetterClaim, ownersOf } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 import type { ExpansionQueue } from "../stores/expansion-queue.ts";
 import type { LostWork, StartedRow } from "../stores/lost-work.ts";
@@ -47,8 +47,8 @@ export type RecoverDeps = {
   readonly lost: LostWork;
   readonly notifications: Pick<NotificationStore, "get">;
   readonly queue: Pick<ExpansionQueue, "restart">;
-  readonly sends: Pick<SmallSendStore, "spill" | "findWithEvents">;
-  readonly deliveries: Pick<DeliveryStore, "seize">;
+  readonly sends: Pick<SmallSendStore, "moveToDeliveries" | "findWithEvents">;
+  readonly deliveries: Pick<DeliveryStore, "claim">;
   readonly pipeline: Pick<Pipeline, "abandon">;
   readonly expand: Expand;
   readonly publishDue: PublishDue;
@@ -102,8 +102,8 @@ export const createRecoverLostWork = (deps: RecoverDeps): RecoverLostWork => {
   const recoverRow = async (row: StartedRow): Promise<boolean> => {
     const { _id: id, projectId } = row;
     const claim = { at: row.claim ?? 0, sequence: row.claimSequence ?? 0 };
-    if (claim.at === burial.at) {
-      const run = await deliveries.seize({ projectId, id, claim }, now());
+    if (claim.at === deadLetterClaim.at) {
+      const run = await deliveries.claim({ projectId, id, claim }, now());
       if (run) await pipeline.abandon(run, never);
       return false;
     }
@@ -152,7 +152,7 @@ export const createRecoverLostWork = (deps: RecoverDeps): RecoverLostWork => {
     if (!expanded) return recoverExpansion(projectId, _id);
     if (sending) {
       if (await live.ofClaim(sending)) return;
-      await sends.spill(projectId, _id);
+      await sends.moveToDeliveries(projectId, _id);
     }
     let released = false;
     for (const row of await lost.started(projectId, _id, new Date(now().getTime() - lostAfterMs)))
@@ -167,7 +167,7 @@ export const createRecoverLostWork = (deps: RecoverDeps): RecoverLostWork => {
   return {
     recover,
     release: async (projectId, id) => {
-      await sends.spill(projectId, id);
+      await sends.moveToDeliveries(projectId, id);
       for (const row of await lost.started(projectId, id, now())) await releaseRow(row);
     },
   };

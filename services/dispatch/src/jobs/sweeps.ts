@@ -12,7 +12,7 @@ import type { RecoverLostWork } from "./recover-lost-work.ts";
 export type Sweeps = {
   start(): void;
   /** Looks for rows that are due, at once: they were just made so. Never throws. */
-  wake(): Promise<void>;
+  sweepDue(): Promise<void>;
   /** One round of everything. Throws what failed. */
   sweep(): Promise<void>;
   stop(): Promise<void>;
@@ -112,7 +112,7 @@ export const createSweeps = (options: Options): Sweeps => {
     start: () => {
       timer = setTimeout(tick, options.everyMs);
     },
-    wake: () => quietly(() => sweepRows(0)),
+    sweepDue: () => quietly(() => sweepRows(0)),
     sweep,
     stop: async () => {
       stopped = true;

@@ -11,7 +11,7 @@ export type Answered = Extract<TransportAnswer, { kind: "answered" }>;
 /** Without a word of its own: most providers give the message no id that Herald needs. */
 export const accepted: Outcome = Object.freeze({ kind: "accepted" });
 
-const MOST_SHOWN = 120;
+const maxReasonLength = 120;
 
 /** What never reached the provider at `origin` waits; what may have reached it may be repeated. */
 export const unanswered = (answer: Exclude<TransportAnswer, Answered>, origin: string): Outcome => {
@@ -23,12 +23,12 @@ export const unanswered = (answer: Exclude<TransportAnswer, Answered>, origin: s
 };
 
 /** The provider did not take the credential for this device: that is the device's, whose token and environment are anybody's to choose. */
-export const foreign = (
+export const tokenMismatch = (
   reason: Extract<DeliveryReason, "topic-mismatch" | "environment-mismatch" | "token-kind-mismatch">,
   providerReason: string,
-): Outcome => ({ kind: "rejected", reason, providerReason, foreign: true });
+): Outcome => ({ kind: "rejected", reason, providerReason, tokenMismatch: true });
 
-/** What an answer means when only its status can be relied on. Sending again is the doubt's benefit, except for 4xx. */
+/** What an answer means when only its status can be relied on. Sending again is the onTokenMismatch's benefit, except for 4xx. */
 export function outcomeOfStatus(status: number, providerReason: string, retryAfterMs?: number): Outcome {
   if (status === 401 || status === 403) return { kind: "misconfigured", providerReason };
   if (status === 413) return { kind: "rejected", reason: "payload-too-large", providerReason };
@@ -45,7 +45,7 @@ export const wordOr = (word: unknown, status: number): string =>
   typeof word === "string" && /^[A-Za-z][A-Za-z0-9_-]{0,63}$/.test(word) ? word : `HTTP ${status}`;
 
 /** A reason from further away, fit for a record that people read. */
-export const shown = (reason: string): string => reason.replace(/[^\x20-\x7e]/g, "?").slice(0, MOST_SHOWN);
+export const shown = (reason: string): string => reason.replace(/[^\x20-\x7e]/g, "?").slice(0, maxReasonLength);
 
 /** An object from a body that may be anything. */
 export function parseObject(body: string): Readonly<Record<string, unknown>> {

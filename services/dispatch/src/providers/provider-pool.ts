@@ -23,19 +23,19 @@ export type Channel = {
   /** The provider's servers: one that is silent or fails holds what goes to it alone. */
   readonly routes: Pick<
     ProviderRoutes,
-    "heldUntil" | "failureOf" | "depart" | "alive" | "failing" | "unsent" | "anyHeld"
+    "blockedUntil" | "failureOf" | "acquire" | "onSuccess" | "onFailure" | "release" | "anyBlocked"
   >;
-  /** Waits until so many more may be in flight. Each is given back by `landed`. */
-  room(count: number): Promise<void>;
-  landed(count: number): void;
+  /** Waits until so many more may be in permit. Each is given back by `release`. */
+  reserve(count: number): Promise<void>;
+  release(count: number): void;
   /** A server took the credential, so that it may be used at full width. Remembered beyond this process. */
   prove(route: string): void;
   /** A server did not take the credential for a device that may be another app's. */
-  doubt(route: string, providerReason: string): void;
+  onTokenMismatch(route: string, providerReason: string): void;
   /** The provider refuses the credential: nothing more is sent with it from here. */
   refuse(): void;
-  /** A server asked for silence: nothing is sent to it before `until`, from here at once, from other processes within a second. */
-  silence(route: string, until: Date): void;
+  /** A server asked to wait: nothing is sent to it before `until`, from here at once, from other processes within a second. */
+  throttle(route: string, until: Date): void;
 };
 
 export type Lookup =
@@ -53,7 +53,7 @@ export type ProviderPool = {
   close(): Promise<void>;
 };
 
-export type PoolOptions = {
+export type PoolDeps = {
   readonly credentials: Pick<CredentialStore, "find" | "open" | "block" | "pause" | "prove" | "report">;
   readonly connect: (provider: Provider, settings: unknown) => ProviderClient;
   /** Requests of one project to one provider that wait for an answer at a time. */
@@ -71,19 +71,19 @@ const freshMs = 1_000;
 /** Longer than any pause between the batches of one notification. */
 const idleMs = 600_000;
 const idleCheckMs = 60_000;
-/** What is forgotten is told again. */
-const maxTold = 64;
+/** What is forgotten is shared again. */
+const maxShared = 64;
 
 type Open = {
   readonly channel: Channel;
   readonly routes: ProviderRoutes;
   readonly problems: ProviderProblems;
-  readonly usage: { flying: number; usedAt: number };
+  readonly usage: { inFlight: number; usedAt: number };
 };
 type Known = { checkedAt: number; lookup: Lookup };
 
 /** The clients of all projects. Settings are looked up at most once a second; a new version gets a new client. */
-export const createProviderPool = (options: PoolOptions): ProviderPool => {
+export const createProviderPool = (options: PoolDeps): ProviderPool => {
   const { credentials, now, log } = options;
   const known = new Map<string, Known>();
   const looking = new Map<string, Promise<Lookup>>();
@@ -97,7 +97,7 @@ export const createProviderPool = (options: PoolOptions): ProviderPool => {
     problems.close();
     const done = (async () => {
       // What was sent gets its answer; each has its own timeout.
-      while (usage.flying > 0) await channel.room(0);
+      while (usage.inFlight > 0) await channel.reserve(0);
       await channel.client.close();
     })()
       .catch((err: unknown) => log.warn({ err, provider: channel.provider }, "a provider's client did not close"))
@@ -108,7 +108,7 @@ export const createProviderPool = (options: PoolOptions): ProviderPool => {
   const evict = () => {
     const at = now().getTime();
     const idle = [...open]
-      .filter(([, { usage }]) => usage.flying === 0)
+      .filter(([, { usage }]) => usage.inFlight === 0)
       .sort(([, a], [, b]) => a.usage.usedAt - b.usage.usedAt);
     for (const [key, entry] of idle)
       if (open.size > options.clients || at - entry.usage.usedAt > idleMs) close(key, entry);
@@ -141,8 +141,8 @@ export const createProviderPool = (options: PoolOptions): ProviderPool => {
     if (!entry) return { kind: "paused" };
     open.set(key, entry);
     entry.usage.usedAt = now().getTime();
-    for (const { route, until } of document.silences ?? [])
-      if (until > now()) entry.routes.silence(route, until.getTime());
+    for (const { route, until } of document.throttles ?? [])
+      if (until > now()) entry.routes.throttle(route, until.getTime());
     evict();
     return { kind: "ready", channel: entry.channel };
   };
@@ -160,7 +160,7 @@ export const createProviderPool = (options: PoolOptions): ProviderPool => {
       await credentials.pause(document, { reason: "settings-unusable", providerReason: "" }, now());
       return undefined;
     }
-    const usage = { flying: 0, usedAt: now().getTime() };
+    const usage = { inFlight: 0, usedAt: now().getTime() };
     const proven = document.provenAt !== undefined;
     const known = freshProblems(document, now()).map(({ route }) => route);
     const problems = createProviderProblems({ projectId, provider, version, credentials, known, now, log });
@@ -223,30 +223,31 @@ export const createProviderPool = (options: PoolOptions): ProviderPool => {
   };
 };
 
-type ChannelOptions = Pick<Channel, "projectId" | "provider" | "version" | "client"> &
-  Pick<PoolOptions, "credentials" | "inFlight" | "unproven" | "now" | "log"> & {
+type ChannelDeps = Pick<Channel, "projectId" | "provider" | "version" | "client"> &
+  Pick<PoolDeps, "credentials" | "inFlight" | "unproven" | "now" | "log"> & {
     readonly usage: Open["usage"];
     readonly routes: ProviderRoutes;
     readonly problems: ProviderProblems;
     readonly proven: boolean;
   };
 
-const createChannel = (options: ChannelOptions): Channel => {
+const createChannel = (options: ChannelDeps): Channel => {
   const { projectId, provider, version, client, usage, routes, problems, credentials, now, log } = options;
   const waiting: { count: number; go: () => void }[] = [];
   let { proven } = options;
   let refused = false;
-  /** By route the end of the silence that other processes know of. */
-  const told = new Map<string, number>();
+  /** By route the end of the throttle that other processes know of. */
+  const shared = new Map<string, number>();
 
   const admit = () => {
     for (let next = waiting[0]; next; next = waiting[0]) {
       const limit = proven ? options.inFlight : options.unproven;
-      // Who waits for no room waits for the end of all flights.
-      const fits = next.count === 0 ? usage.flying === 0 : usage.flying === 0 || usage.flying + next.count <= limit;
+      // Who waits for no room waits for the end of all pending.
+      const fits =
+        next.count === 0 ? usage.inFlight === 0 : usage.inFlight === 0 || usage.inFlight + next.count <= limit;
       if (!fits) return;
       waiting.shift();
-      usage.flying += next.count;
+      usage.inFlight += next.count;
       next.go();
     }
   };
@@ -258,15 +259,15 @@ const createChannel = (options: ChannelOptions): Channel => {
     client,
     refused: () => refused,
     routes,
-    room: (count) =>
+    reserve: (count) =>
       new Promise((go) => {
         waiting.push({ count, go });
         admit();
       }),
-    landed: (count) => {
-      usage.flying -= count;
+    release: (count) => {
+      usage.inFlight -= count;
       // Only what does not fly is ever asked how long.
-      if (usage.flying === 0) usage.usedAt = now().getTime();
+      if (usage.inFlight === 0) usage.usedAt = now().getTime();
       admit();
     },
     prove: (route) => {
@@ -279,22 +280,22 @@ const createChannel = (options: ChannelOptions): Channel => {
         .prove({ projectId, provider, version }, now())
         .catch((err: unknown) => log.warn({ err, provider }, "only this process knows that the credential is good"));
     },
-    doubt: (route, providerReason) => {
+    onTokenMismatch: (route, providerReason) => {
       if (!proven && !client.isNamedByDevice(route)) problems.found(credentialRoute, unproven(providerReason));
     },
     refuse: () => {
       refused = true;
     },
-    silence: (route, until) => {
-      if (!routes.silence(route, until.getTime())) return;
+    throttle: (route, until) => {
+      if (!routes.throttle(route, until.getTime())) return;
       // Answers to the same burst ask for nearly the same.
-      if (until.getTime() - (told.get(route) ?? 0) < freshMs) return;
-      if (told.size >= maxTold) told.clear();
-      told.set(route, until.getTime());
+      if (until.getTime() - (shared.get(route) ?? 0) < freshMs) return;
+      if (shared.size >= maxShared) shared.clear();
+      shared.set(route, until.getTime());
       credentials
         .block({ projectId, provider, route, until }, now())
         .catch((err: unknown) =>
-          log.warn({ err, provider }, "only this process knows that the provider asked for silence"),
+          log.warn({ err, provider }, "only this process knows that the provider asked to wait"),
         );
     },
   };

@@ -81,13 +81,13 @@ describe("a look-up", () => {
 
   test("gives a new version a new client, and closes the old one when its last answer is in", async () => {
     const old = await channel();
-    await old.room(1);
+    await old.reserve(1);
     stored = { ...stored, version: "v2" };
     pool.forget(projectId, "apns");
     expect((await channel()).version).toBe("v2");
     await settle();
     expect(closed).toEqual([]);
-    old.landed(1);
+    old.release(1);
     await settle();
     expect(closed).toEqual(["v1"]);
   });
@@ -128,13 +128,13 @@ describe("a channel", () => {
   test("risks little with a credential that is not proven, then as much as it may", async () => {
     const one = await channel();
     const entered: number[] = [];
-    for (const turn of [1, 2, 3]) void one.room(50).then(() => entered.push(turn));
+    for (const turn of [1, 2, 3]) void one.reserve(50).then(() => entered.push(turn));
     await settle();
     expect(entered).toEqual([1]);
     one.prove("");
     await settle();
     expect(entered).toEqual([1, 2]);
-    one.landed(50);
+    one.release(50);
     await settle();
     expect(entered).toEqual([1, 2, 3]);
   });
@@ -142,32 +142,32 @@ describe("a channel", () => {
   test("leaves a server alone for as long as it asked, no other, and tells the others once", async () => {
     const one = await channel();
     const until = new Date(time + 30_000);
-    one.silence("a", until);
-    one.silence("a", new Date(until.getTime() + 10));
-    one.silence("a", new Date(time + 5));
-    expect(one.routes.heldUntil("a")).toBe(until.getTime() + 10);
-    expect(one.routes.depart("a")).toBe(until.getTime() + 10);
-    expect(one.routes.heldUntil("b")).toBeUndefined();
-    expect(one.routes.depart("b")).toMatchObject({ way: "free" });
-    expect(one.routes.anyHeld()).toBe(true);
+    one.throttle("a", until);
+    one.throttle("a", new Date(until.getTime() + 10));
+    one.throttle("a", new Date(time + 5));
+    expect(one.routes.blockedUntil("a")).toBe(until.getTime() + 10);
+    expect(one.routes.acquire("a")).toBe(until.getTime() + 10);
+    expect(one.routes.blockedUntil("b")).toBeUndefined();
+    expect(one.routes.acquire("b")).toMatchObject({ admission: "free" });
+    expect(one.routes.anyBlocked()).toBe(true);
     expect(blocked).toEqual([{ route: "a", until }]);
     time += 30_010;
-    expect(one.routes.heldUntil("a")).toBeUndefined();
-    expect(one.routes.anyHeld()).toBe(false);
+    expect(one.routes.blockedUntil("a")).toBeUndefined();
+    expect(one.routes.anyBlocked()).toBe(false);
   });
 
-  test("keeps the silence that another process was asked for", async () => {
+  test("keeps the throttle that another process was asked for", async () => {
     const until = new Date(time + 60_000);
-    stored = { ...stored, silences: [{ route: "a", until }] };
-    expect((await channel()).routes.heldUntil("a")).toBe(until.getTime());
+    stored = { ...stored, throttles: [{ route: "a", until }] };
+    expect((await channel()).routes.blockedUntil("a")).toBe(until.getTime());
     expect(blocked).toEqual([]);
   });
 
   test("counts what its breakers do, and those that end with it", async () => {
     const one = await channel();
     const fail = (route: string) => {
-      const flight = one.routes.depart(route);
-      if (typeof flight !== "number") one.routes.failing(flight, "503");
+      const permit = one.routes.acquire(route);
+      if (typeof permit !== "number") one.routes.onFailure(permit, "503");
     };
     for (let failures = 0; failures < 25; failures++) fail("");
     expect(changes).toEqual(["apns opened"]);

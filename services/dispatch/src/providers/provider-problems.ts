@@ -11,7 +11,7 @@ export type Problem = {
 
 /** Tells people what keeps the pushes of one project's provider waiting: in the provider's record, and in the log. */
 export type ProviderProblems = {
-  /** Told for every push: costs a look into a map while nothing is new. */
+  /** OutboxCarrier for every push: costs a look into a map while nothing is new. */
   found(route: string, problem: Problem): void;
   over(route: string): void;
   close(): void;

@@ -1,40 +1,40 @@
-import { type CircuitBreaker, createCircuitBreaker, type Way } from "../domain/circuit-breaker.ts";
+import { type Admission, type CircuitBreaker, createCircuitBreaker } from "../domain/circuit-breaker.ts";
 import type { ConnectionProblem } from "../domain/outcome.ts";
 
 /** One server of a provider, as far as it must be left alone. */
 type Route = {
   readonly name: string;
   readonly breaker: CircuitBreaker;
-  /** The silence that it asked for, in milliseconds since 1970; 0 for none. */
-  silentUntil: number;
+  /** The throttle that it asked for, in milliseconds since 1970; 0 for none. */
+  throttledUntil: number;
   /** What it failed with last. */
   failure: string;
   /** It was not reached when it was last tried. */
   unreached: boolean;
   /** How pushes go as long as it works: one object for all of them. */
-  readonly free: Flight;
+  readonly free: Permit;
 };
 
-/** A push on its way to a route. Told once what became of it. */
-export type Flight = { readonly route: Route; readonly way: Way };
+/** A push on its admission to a route. OutboxCarrier once what became of it. */
+export type Permit = { readonly route: Route; readonly admission: Admission };
 
 export type ProviderRoutes = {
   /** Until when nothing may be sent on a route, in milliseconds since 1970; undefined when it may. */
-  heldUntil(name: string): number | undefined;
+  blockedUntil(name: string): number | undefined;
   /** What a route fails with that is left alone because it fails; undefined for any other. */
   failureOf(name: string): string | undefined;
-  /** Sends one more on its way, or says until when it must wait. */
-  depart(name: string): Flight | number;
+  /** Sends one more on its admission, or says until when it must wait. */
+  acquire(name: string): Permit | number;
   /** The server works, whatever it said. */
-  alive(flight: Flight): void;
+  onSuccess(permit: Permit): void;
   /** The server is in trouble, or cannot be reached for the reason that `problem` gives. */
-  failing(flight: Flight, reason: string, problem?: ConnectionProblem): void;
+  onFailure(permit: Permit, reason: string, problem?: ConnectionProblem): void;
   /** It was not sent. */
-  unsent(flight: Flight): void;
+  release(permit: Permit): void;
   /** True when the route is silent for longer than it was known to be. */
-  silence(name: string, until: number): boolean;
+  throttle(name: string, until: number): boolean;
   /** Whether any route must be left alone. */
-  anyHeld(): boolean;
+  anyBlocked(): boolean;
   close(): void;
 };
 
@@ -42,7 +42,7 @@ export type ProviderRoutes = {
 const maxRoutes = 256;
 
 /**
- * The servers that a project's provider is reached by, each with its own silence and its own breaker: what one of them asks for,
+ * The servers that a project's provider is reached by, each with its own throttle and its own breaker: what one of them asks for,
  * or suffers from, keeps no push from the others.
  */
 export const createProviderRoutes = ({
@@ -64,9 +64,9 @@ export const createProviderRoutes = ({
 }): ProviderRoutes => {
   const routes = new Map<string, Route>();
 
-  const heldOn = ({ breaker, silentUntil }: Route, at: number): number | undefined => {
-    const held = breaker.heldUntil(at);
-    return silentUntil > at ? Math.max(silentUntil, held ?? 0) : held;
+  const blockedOn = ({ breaker, throttledUntil }: Route, at: number): number | undefined => {
+    const blocked = breaker.blockedUntil(at);
+    return throttledUntil > at ? Math.max(throttledUntil, blocked ?? 0) : blocked;
   };
 
   /** What was dropped with an open breaker has counted as closed since then. */
@@ -84,7 +84,7 @@ export const createProviderRoutes = ({
     const at = now();
     let first: Route | undefined;
     for (const route of routes.values()) {
-      if (heldOn(route, at) === undefined) return route;
+      if (blockedOn(route, at) === undefined) return route;
       first ??= route;
     }
     return first;
@@ -95,65 +95,65 @@ export const createProviderRoutes = ({
     if (known) return known;
     const old = routes.size >= maxRoutes ? spare() : undefined;
     if (old) drop(old);
-    const flight: { route?: Route; way: Way } = { way: "free" };
+    const permit: { route?: Route; admission: Admission } = { admission: "free" };
     const route: Route = {
       name,
       breaker: createCircuitBreaker(),
-      silentUntil: 0,
+      throttledUntil: 0,
       failure: "",
       unreached: knownUnreached.includes(name),
-      free: flight as Flight,
+      free: permit as Permit,
     };
-    flight.route = route;
+    permit.route = route;
     routes.set(name, route);
     return route;
   };
 
   return {
-    heldUntil: (name) => {
+    blockedUntil: (name) => {
       const route = routes.get(name);
-      return route && heldOn(route, now());
+      return route && blockedOn(route, now());
     },
-    depart: (name) => {
+    acquire: (name) => {
       const route = routeOf(name);
       // Nearly always, and then nobody asks for the time.
-      if (route.silentUntil === 0 && route.breaker.closed()) return route.free;
+      if (route.throttledUntil === 0 && route.breaker.closed()) return route.free;
       const at = now();
-      if (route.silentUntil > at) return heldOn(route, at) ?? route.silentUntil;
-      route.silentUntil = 0;
-      const way = route.breaker.admit(at);
-      return typeof way === "number" ? way : { route, way };
+      if (route.throttledUntil > at) return blockedOn(route, at) ?? route.throttledUntil;
+      route.throttledUntil = 0;
+      const admission = route.breaker.admit(at);
+      return typeof admission === "number" ? admission : { route, admission };
     },
     failureOf: (name) => {
       const route = routes.get(name);
       return route === undefined || route.breaker.closed() ? undefined : route.failure;
     },
-    alive: ({ route, way }) => {
+    onSuccess: ({ route, admission }) => {
       if (route.unreached) {
         route.unreached = false;
         reached(route.name);
       }
-      if (route.breaker.succeeded(way)) tell(route, "closed");
+      if (route.breaker.succeeded(admission)) tell(route, "closed");
     },
-    failing: ({ route, way }, reason, problem) => {
+    onFailure: ({ route, admission }, reason, problem) => {
       route.failure = reason;
       if (problem) {
         route.unreached = true;
         unreached(route.name, problem);
       }
       const again = !route.breaker.closed();
-      if (route.breaker.failed(way, now())) tell(route, again ? "reopened" : "opened", reason);
+      if (route.breaker.failed(admission, now())) tell(route, again ? "reopened" : "opened", reason);
     },
-    unsent: ({ route, way }) => route.breaker.released(way),
-    silence: (name, until) => {
+    release: ({ route, admission }) => route.breaker.released(admission),
+    throttle: (name, until) => {
       const route = routeOf(name);
-      if (until <= route.silentUntil) return false;
-      route.silentUntil = until;
+      if (until <= route.throttledUntil) return false;
+      route.throttledUntil = until;
       return true;
     },
-    anyHeld: () => {
+    anyBlocked: () => {
       const at = now();
-      for (const route of routes.values()) if (heldOn(route, at) !== undefined) return true;
+      for (const route of routes.values()) if (blockedOn(route, at) !== undefined) return true;
       return false;
     },
     close: () => {

@@ -12,7 +12,7 @@ import type { DeliveryUsers } from "../stores/delivery-users.ts";
 import type { Sums } from "../stores/ledger-reads.ts";
 import type { FindNotification } from "./find-notification.ts";
 import { notificationView } from "./notification-view.ts";
-import { unsentView } from "./notifications.ts";
+import { acceptedView } from "./notifications.ts";
 
 type Options = {
   readonly bus: Bus;
@@ -25,7 +25,15 @@ type Options = {
 };
 
 /** The ledger of a notification, one row per device, and what it knows of a single one. */
-export const answerDeliveries = ({ bus, find, list, trace, usersOf, sumsOf, now }: Options): RequestListener[] => [
+export const handleDeliveryRequests = ({
+  bus,
+  find,
+  list,
+  trace,
+  usersOf,
+  sumsOf,
+  now,
+}: Options): RequestListener[] => [
   handleRequest(bus, ListDeliveries, async ({ projectId, notificationId, status, page }) => {
     await find(projectId, notificationId);
     return list({ projectId, notificationId, status }, page);
@@ -37,7 +45,7 @@ export const answerDeliveries = ({ bus, find, list, trace, usersOf, sumsOf, now 
 
   handleRequest(bus, GetDeliveryTrace, async ({ projectId, notificationId, deviceId }) => {
     const found = await find(projectId, notificationId);
-    if ("send" in found) return { notification: unsentView(found.send, now()), expanded: false, attempts: [] };
+    if ("send" in found) return { notification: acceptedView(found.send, now()), expanded: false, attempts: [] };
     const { document } = found;
     const sums = document.final || document.dueAt ? undefined : await sumsOf(projectId, notificationId);
     const { delivery, attempts, nextAttemptAt } = await trace(projectId, notificationId, deviceId);

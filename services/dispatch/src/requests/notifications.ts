@@ -10,7 +10,7 @@ import {
   type SendV1,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { freshMs, type NotificationWatch } from "../delivery/notification-watch.ts";
+import { freshMs, type NotificationCache } from "../delivery/notification-cache.ts";
 import { noDevices } from "../domain/counts.ts";
 import type { Sweeps } from "../jobs/sweeps.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
@@ -24,10 +24,10 @@ type Options = {
   readonly bus: Bus;
   readonly find: FindNotification;
   readonly notifications: NotificationStore;
-  readonly deliveries: Pick<DeliveryStore, "wakeAll">;
+  readonly deliveries: Pick<DeliveryStore, "makeDue">;
   readonly sumsOf: (projectId: ProjectId, id: NotificationId) => Promise<Sums>;
-  readonly watch: NotificationWatch;
-  readonly sweeps: Pick<Sweeps, "wake">;
+  readonly cache: NotificationCache;
+  readonly sweeps: Pick<Sweeps, "sweepDue">;
   readonly flush: (document: NotificationState) => Promise<void>;
   readonly now: () => Date;
 };
@@ -35,8 +35,8 @@ type Options = {
 /** After this no process begins another chunk of what was cancelled: a timer may end a little early. */
 const heardMs = freshMs + 10;
 
-export const answerNotifications = (options: Options): RequestListener[] => {
-  const { bus, find, notifications, deliveries, sumsOf, watch, sweeps, flush, now } = options;
+export const handleNotificationRequests = (options: Options): RequestListener[] => {
+  const { bus, find, notifications, deliveries, sumsOf, cache, sweeps, flush, now } = options;
 
   const view = async (document: NotificationRecord): Promise<Notification> =>
     document.final || document.dueAt
@@ -69,7 +69,7 @@ export const answerNotifications = (options: Options): RequestListener[] => {
   return [
     handleRequest(bus, GetNotification, async ({ projectId, notificationId }) => {
       const found = await find(projectId, notificationId);
-      return "document" in found ? view(found.document) : unsentView(found.send, now());
+      return "document" in found ? view(found.document) : acceptedView(found.send, now());
     }),
 
     handleRequest(bus, ListNotifications, async ({ projectId, page, userId }) => {
@@ -79,10 +79,10 @@ export const answerNotifications = (options: Options): RequestListener[] => {
 
     handleRequest(bus, CancelNotification, async ({ projectId, notificationId }) => {
       const begun = await cancel(projectId, notificationId);
-      watch.cancel(notificationId);
+      cache.cancel(notificationId);
       const heard = begun ? sleep(heardMs) : undefined;
-      await deliveries.wakeAll(projectId, notificationId, now());
-      void sweeps.wake();
+      await deliveries.makeDue(projectId, notificationId, now());
+      void sweeps.sweepDue();
       const document = await notifications.get(projectId, notificationId);
       if (!document)
         throw new HeraldError("notification-not-found", `the project has no notification ${notificationId}`);
@@ -94,7 +94,7 @@ export const answerNotifications = (options: Options): RequestListener[] => {
 };
 
 /** One that is accepted and has not reached the database. */
-export const unsentView = (send: SendV1, now: Date): Notification => {
+export const acceptedView = (send: SendV1, now: Date): Notification => {
   const sendAt = send.sendAt === undefined ? undefined : new Date(send.sendAt);
   return notificationView(
     {

@@ -27,14 +27,14 @@ type Options = {
   readonly records: ProviderRecords;
   readonly check: (provider: Provider, settings: unknown, previousKeys: KeyRing | undefined) => CheckedProvider;
   readonly pool: Pick<ProviderPool, "forget">;
-  readonly sweeps: Pick<Sweeps, "wake">;
+  readonly sweeps: Pick<Sweeps, "sweepDue">;
   readonly flush: (projectId: string, provider: Provider) => Promise<void>;
   readonly now: () => Date;
 };
 
 const platforms = Object.keys(providerOf) as Platform[];
 
-export const answerProviders = (options: Options): RequestListener[] => {
+export const handleProviderRequests = (options: Options): RequestListener[] => {
   const { bus, credentials, deliveries, records, check, pool, sweeps, flush, now } = options;
 
   /** What waited for settings goes on, with the new ones or without any. */
@@ -43,7 +43,7 @@ export const answerProviders = (options: Options): RequestListener[] => {
     pool.forget(projectId, provider);
     for (const platform of platforms)
       if (providerOf[platform] === provider) await deliveries.resume(projectId, platform, now());
-    void sweeps.wake();
+    void sweeps.sweepDue();
     await flush(projectId, provider);
   };
 

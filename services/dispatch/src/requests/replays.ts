@@ -11,18 +11,18 @@ type Row = BatchFacts & Pick<DeliveryDocument, "state">;
  * Whether a dead message can do something if it comes again. What was made final when it died stays so: its events are out, and
  * whoever asked for it may have sent something else since.
  */
-export const answerReplays = ({
+export const handleReplayRequests = ({
   bus,
   notifications,
   deliveries,
 }: {
   bus: Bus;
   notifications: Pick<NotificationStore, "getState">;
-  deliveries: Pick<DeliveryStore, "peek">;
+  deliveries: Pick<DeliveryStore, "read">;
 }): RequestListener[] => [
   handleRequest(bus, JudgeReplay, async ({ projectId, notificationId, message, batchId }) => {
     const document = await notifications.getState(projectId, notificationId);
-    const row = batchId === undefined ? null : await deliveries.peek(projectId, batchId);
+    const row = batchId === undefined ? null : await deliveries.read(projectId, batchId);
     const settled = why[message](document, row, batchId);
     return settled === undefined ? {} : { settled };
   }),

@@ -33,7 +33,7 @@ const lifetimeMs = 60_000;
  * Sends one push to a token that an operator names. It has a connection of its own and no row in the ledger: it neither waits for a
  * paused provider nor changes what is known of it.
  */
-export const handleTestProvider = ({ bus, credentials, connect, openTokens, now, log }: Deps): RequestListener =>
+export const handleTestPush = ({ bus, credentials, connect, openTokens, now, log }: Deps): RequestListener =>
   handleRequest(bus, TestProvider, async ({ projectId, provider, push }) => {
     const document = await credentials.find(projectId, provider);
     if (!document) throw new HeraldError("provider-not-found", `the project has no settings for ${provider}`);
@@ -101,7 +101,7 @@ const view = (outcome: Outcome): TestedPush => {
         detail: "The provider says that this token is no longer valid: use a new one.",
       };
     case "rejected": {
-      const result = outcome.foreign || outcome.reason === "token-invalid" ? "token-refused" : "message-refused";
+      const result = outcome.tokenMismatch || outcome.reason === "token-invalid" ? "token-refused" : "message-refused";
       return { result, ...said, detail: deliveryReasons[outcome.reason] };
     }
     case "misconfigured":

@@ -2,7 +2,7 @@ import { type Bus, handleRequest, type RequestListener } from "@herald/bus";
 import { ListVapidKeys, type ProjectId, PromoteVapidKey, RetireVapidKey, StageVapidKey } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { ProviderPool } from "../providers/provider-pool.ts";
-import { findKey, heldKey, type KeyRing, promote, retire, stage } from "../providers/webpush/key-ring.ts";
+import { findKey, type KeyRing, promote, retire, stage, toRingKey } from "../providers/webpush/key-ring.ts";
 import {
   type CompleteWebPushSettings,
   checkPair,
@@ -24,7 +24,7 @@ type Options = {
 };
 
 /** The rotation of a project's Web Push keys, step by step; each step may be repeated. */
-export const answerVapidKeys = ({ bus, credentials, records, pool, now }: Options): RequestListener[] => {
+export const handleVapidKeyRequests = ({ bus, credentials, records, pool, now }: Options): RequestListener[] => {
   const read = async (projectId: ProjectId) => {
     const document = await credentials.find(projectId, "webpush");
     if (!document) throw new HeraldError("provider-not-found", "the project has no settings for webpush");
@@ -65,7 +65,7 @@ export const answerVapidKeys = ({ bus, credentials, records, pool, now }: Option
           "validation-failed",
           given.problems.map((problem) => `key.${problem}`),
         );
-      const made = heldKey(given.keys ?? newVapidKeys(), now());
+      const made = toRingKey(given.keys ?? newVapidKeys(), now());
       let created = false;
       const ring = await change(projectId, (before) => {
         // A repeat without a pair is the same wish, not another one.

@@ -19,8 +19,8 @@ export type CredentialDocument = {
   paused?: { at: Date; reason: string; providerReason: string };
   /** The provider took it for a device: what it refuses since then may be a stranger's token. */
   provenAt?: Date;
-  /** Which of its servers asked for silence, and until when. */
-  silences?: { route: string; until: Date }[];
+  /** Which of its servers asked to wait, and until when. */
+  throttles?: { route: string; until: Date }[];
   /** Why its servers are not reached; `at`: when somebody last found it so. */
   problems?: StoredProblem[];
   outbox?: OutboxEvent[];
@@ -41,10 +41,10 @@ const maxProblems = 8;
 /** One envelope field holds all settings: which of them are secret is each provider's affair, and all may be. */
 const settingsField = "settings";
 
-/** More servers than these ask for silence at a time only where strangers name them. */
-const maxSilences = 32;
+/** More servers than these ask to wait at a time only where strangers name them. */
+const maxThrottles = 32;
 
-type Silence = NonNullable<CredentialDocument["silences"]>[number];
+type Throttle = NonNullable<CredentialDocument["throttles"]>[number];
 
 const projectIndex: IndexSpec = { fields: { projectId: 1, _id: 1 }, purpose: "list" };
 
@@ -85,7 +85,7 @@ export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
             { _id, projectId, version: before.version, paused: { $exists: before.paused !== undefined } },
             {
               $set: { version, secrets, view, updatedAt },
-              $unset: { paused: "", silences: "", provenAt: "", problems: "" },
+              $unset: { paused: "", throttles: "", provenAt: "", problems: "" },
               ...(before.paused ? { $push: { outbox: resumed(document, now) } } : {}),
             },
           );
@@ -175,17 +175,17 @@ export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
 
     /** Nothing is sent to that server before `until`, by any process. What is over is forgotten. */
     block: async (
-      { projectId, provider, route, until }: Silence & Pick<CredentialDocument, "projectId" | "provider">,
+      { projectId, provider, route, until }: Throttle & Pick<CredentialDocument, "projectId" | "provider">,
       now: Date,
     ) => {
-      const known = { $ifNull: ["$silences", []] };
+      const known = { $ifNull: ["$throttles", []] };
       const later = { $and: [{ $eq: ["$$this.route", { $literal: route }] }, { $gte: ["$$this.until", until] }] };
       const other = { $and: [{ $ne: ["$$this.route", { $literal: route }] }, { $gt: ["$$this.until", now] }] };
       const kept = { $filter: { input: known, cond: { $or: [later, other] } } };
       // One that lasts longer makes this one needless, but one too many does no harm: the longest counts.
       const all = { $concatArrays: [kept, [{ route: { $literal: route }, until }]] };
       await credentials.updateOne({ _id: keyOf(projectId, provider), projectId }, [
-        { $set: { silences: { $slice: [all, -maxSilences] } } },
+        { $set: { throttles: { $slice: [all, -maxThrottles] } } },
       ]);
     },
 

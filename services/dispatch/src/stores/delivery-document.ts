@@ -81,7 +81,7 @@ export type EmbeddedRow = Omit<
 export type Claim = { readonly at: number; readonly sequence: number };
 
 /** The claim of a row whose message was given up. */
-export const burial: Claim = { at: 0, sequence: 0 };
+export const deadLetterClaim: Claim = { at: 0, sequence: 0 };
 
 /** In a filter: the row is being sent for this message. */
 export const claimedBy = ({ at, sequence }: Claim) => ({

@@ -6,10 +6,10 @@ import { noDevices, type Tally } from "../domain/counts.ts";
 import type { Sendable, Settlement, Waiting } from "../domain/settle-batch.ts";
 import {
   type BatchFacts,
-  burial,
   type Claim,
   claimedBy,
   type DeliveryDocument,
+  deadLetterClaim,
   deliveryCollection,
   deliveryHints,
   deliveryIndexes,
@@ -65,7 +65,7 @@ export const createDeliveryStore = (db: Db) => {
     },
 
     /** What a wake-up must know before it starts a row. */
-    peek: (projectId: ProjectId, id: string) =>
+    read: (projectId: ProjectId, id: string) =>
       deliveries.findOne(
         { _id: id, projectId },
         {
@@ -93,7 +93,7 @@ export const createDeliveryStore = (db: Db) => {
     },
 
     /** Starts a row that waits, once its time has come; undefined when it does not wait, or is another message's to send. */
-    wake: async (projectId: ProjectId, id: string, claim: Claim, now: Date): Promise<Run | undefined> => {
+    claimDue: async (projectId: ProjectId, id: string, claim: Claim, now: Date): Promise<Run | undefined> => {
       const woken = await deliveries.findOneAndUpdate(
         { _id: id, projectId, state: "waiting", notBefore: { $lte: now } },
         {
@@ -114,15 +114,15 @@ export const createDeliveryStore = (db: Db) => {
      * Takes a row whose message was given up, in whatever state it is, so that it can be settled; undefined when that is
      * done already, or when another message than that of `claim` has started it. `batch` makes the row where there is none.
      */
-    seize: async (
+    claim: async (
       key: { projectId: ProjectId; id: string; batch?: DeliverBatchV1; claim?: Claim },
       now: Date,
     ): Promise<Run | undefined> => {
       const { projectId, id, batch, claim } = key;
-      const started = claim ? { $or: [claimedBy(claim), claimedBy(burial)] } : { state: "started" as const };
+      const started = claim ? { $or: [claimedBy(claim), claimedBy(deadLetterClaim)] } : { state: "started" as const };
       if (batch) {
         try {
-          const row = newRow(batch, { claim: burial, now });
+          const row = newRow(batch, { claim: deadLetterClaim, now });
           await deliveries.insertOne(row);
           return { ...factsOf(row), startedAt: now, starts: 1, devices: fresh(batch, false) };
         } catch (error) {
@@ -133,7 +133,12 @@ export const createDeliveryStore = (db: Db) => {
       const row = await deliveries.findOneAndUpdate(
         { _id: id, projectId, ...(batch ? started : { $or: [started, { state: "waiting" as const }] }) },
         {
-          $set: { state: "started", claim: burial.at, claimSequence: burial.sequence, startedAt: now },
+          $set: {
+            state: "started",
+            claim: deadLetterClaim.at,
+            claimSequence: deadLetterClaim.sequence,
+            startedAt: now,
+          },
           $inc: { starts: 1 },
           $unset: { dueAt: "", notBefore: "", paused: "" },
         },
@@ -169,7 +174,7 @@ export const createDeliveryStore = (db: Db) => {
             failures,
             settledAt: now,
             ...(providerIds === undefined ? {} : { providerIds }),
-            ...(outbox.length > 0 && !retellable(run, settlement) ? { outbox } : {}),
+            ...(outbox.length > 0 && !canRebuildEvents(run, settlement) ? { outbox } : {}),
             // The sweep over `dueAt` finds the child that a crash left behind.
             ...(waiting
               ? { child: waiting, childSize: waiting.devices.length, dueAt: new Date(now.getTime() + childGraceMs) }
@@ -186,7 +191,7 @@ export const createDeliveryStore = (db: Db) => {
     },
 
     /** The events of a root row that is final, where the row tells them by itself; none of any other. */
-    retell: async (projectId: ProjectId, id: string): Promise<OutboxEvent[]> => {
+    rebuildEvents: async (projectId: ProjectId, id: string): Promise<OutboxEvent[]> => {
       const row = await deliveries.findOne({ _id: id, projectId, state: "final", generation: rootGeneration });
       return row ? acceptedEventsOf(row) : [];
     },
@@ -257,7 +262,7 @@ export const createDeliveryStore = (db: Db) => {
     },
 
     /** The notification is cancelled: what waits has nothing to wait for. */
-    wakeAll: async (projectId: ProjectId, notificationId: NotificationId, now: Date) => {
+    makeDue: async (projectId: ProjectId, notificationId: NotificationId, now: Date) => {
       await deliveries.updateMany(
         { projectId, notificationId, state: "waiting" },
         { $set: { dueAt: now, notBefore: now } },
@@ -286,7 +291,7 @@ export const allAccepted = ({ tally, waiting }: { readonly tally: Tally; readonl
   waiting === undefined && tally.accepted === tally.devices;
 
 /** The events of such a run are not in its row: whoever settles it publishes them before the message is acked. */
-export const retellable = (run: Run, settlement: Settlement): boolean =>
+export const canRebuildEvents = (run: Run, settlement: Settlement): boolean =>
   run.publishedBeforeAck === true && allAccepted(settlement);
 
 /** The events of a final row whose devices were all accepted, made again from what it says. */

@@ -2,7 +2,7 @@ import type { Delivery, DeliveryAttempt, DeviceId, NotificationId, ProjectId } f
 import { guardStore } from "@herald/mongo";
 import type { Db, WithId } from "mongodb";
 import { rootGeneration } from "../domain/batch-ids.ts";
-import { type Step, tellAttempts } from "../domain/tell-attempts.ts";
+import { deliveryAttempts, type Step } from "../domain/delivery-attempts.ts";
 import { type DeliveryDocument, deliveryCollection, deliveryHints, ownersOf } from "./delivery-document.ts";
 import { deliveriesOf, type ProviderIdOf } from "./delivery-list.ts";
 import { findEmbeddedRows } from "./embedded-rows.ts";
@@ -36,7 +36,7 @@ const stepsOf = (row: Row, at: number, providerId: string | undefined): Step[] =
 };
 
 /** A device that waits while its child has no row yet: without this it would seem to be in no batch. */
-const goesOn = (row: Row, at: number): Delivery => {
+const pendingDelivery = (row: Row, at: number): Delivery => {
   const { attempts = 0, possibleRepeat = false } = row.results?.[row.resultOf?.value()[at] ?? 0] ?? {};
   const owner = ownersOf(row)[at];
   return {
@@ -90,9 +90,9 @@ export const createDeliveryTrace = (db: Db, providerIdOf: ProviderIdOf) => {
         if (at < 0) continue;
         const told = deliveriesOf(row, providerIdOf)(at);
         steps.push(...stepsOf(row, at, told?.provider_id));
-        delivery = told ?? goesOn(row, at);
+        delivery = told ?? pendingDelivery(row, at);
       }
-      return { ...(delivery && { delivery }), ...tellAttempts(steps) };
+      return { ...(delivery && { delivery }), ...deliveryAttempts(steps) };
     },
   });
 };

@@ -36,7 +36,7 @@ const withoutOwners = (owners: readonly (string | undefined)[], isTheirs: IsThei
   packOwners(owners.map((owner) => (owner !== undefined && isTheirs(owner) ? undefined : owner))) ?? "";
 
 /** Removes erased users from notifications and from the ledger. Counts stay. */
-export const createUserEraser = (db: Db, { spill }: Pick<SmallSendStore, "spill">) => {
+export const createUserEraser = (db: Db, { moveToDeliveries }: Pick<SmallSendStore, "moveToDeliveries">) => {
   const notifications = notificationCollection(db);
   const deliveries = deliveryCollection(db);
 
@@ -96,7 +96,7 @@ export const createUserEraser = (db: Db, { spill }: Pick<SmallSendStore, "spill"
   /** One that is being sent, or waits for that, gets its rows where those of large sends are, and those are looked at after all of these. */
   const eraseEmbedded = async (document: WithId<NotificationDocument>, isTheirs: IsTheirs): Promise<void> => {
     const { _id, projectId, rows = [] } = document;
-    if (document.sending || (document.queued && !document.final)) return spill(projectId, _id);
+    if (document.sending || (document.queued && !document.final)) return moveToDeliveries(projectId, _id);
     const changes = rows.flatMap((row, at): [string, string][] => {
       const owners = ownersOf(row);
       return owners.some((owner) => owner !== undefined && isTheirs(owner))

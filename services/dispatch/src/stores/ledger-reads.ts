@@ -40,7 +40,7 @@ export const createLedgerReads = (db: Db) => {
 
   return guardStore({
     /** What is known of a notification whose expansion came to one batch: its row, where that is final and went on in no other. */
-    onlyRow: async (
+    singleRow: async (
       projectId: ProjectId,
       notificationId: NotificationId,
     ): Promise<Pick<Sums, "tally" | "failures"> | "open" | "several"> => {

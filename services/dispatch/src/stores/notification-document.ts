@@ -62,7 +62,7 @@ export type NotificationDocument = NotificationState & {
 };
 
 /** One as it was just written: the events that it carries since are to be published. */
-export type Told = Pick<NotificationDocument, "_id" | "projectId" | "outbox">;
+export type OutboxCarrier = Pick<NotificationDocument, "_id" | "projectId" | "outbox">;
 
 export const toRecord = ({
   outbox: _,

@@ -28,7 +28,7 @@ import {
   notificationCollection,
   notificationHints,
   notificationIndexes,
-  type Told,
+  type OutboxCarrier,
   toRecord,
 } from "./notification-document.ts";
 import { notificationAccepted, notificationEnded } from "./notification-events.ts";
@@ -39,7 +39,7 @@ const stateOnly = { content: 0, outbox: 0, rows: 0 };
 /** The final counts, and when they were. */
 export type Ending = { readonly tally: Tally; readonly failures: Failures; readonly now: Date };
 
-type Inserted = { readonly document: NotificationRecord; readonly outbox: NonNullable<Told["outbox"]> };
+type Inserted = { readonly document: NotificationRecord; readonly outbox: NonNullable<OutboxCarrier["outbox"]> };
 
 /** Notifications, from their acceptance to their final counts. */
 export const createNotificationStore = (db: Db) => {
@@ -50,7 +50,7 @@ export const createNotificationStore = (db: Db) => {
   const updateOne = updateBatched(notifications);
   const findWhole = findBatched(notifications);
   const findState = findBatched<NotificationDocument, keyof NotificationState>(notifications, stateOnly);
-  const findTold = findBatched<NotificationDocument, keyof Told>(notifications, { projectId: 1, outbox: 1 });
+  const findOutbox = findBatched<NotificationDocument, keyof OutboxCarrier>(notifications, { projectId: 1, outbox: 1 });
 
   const get = async (projectId: ProjectId, id: NotificationId): Promise<NotificationRecord | null> => {
     const found = await findWhole({ _id: id, projectId });
@@ -65,7 +65,7 @@ export const createNotificationStore = (db: Db) => {
     { _id, projectId, cancelledAt }: Pick<NotificationState, "_id" | "projectId" | "cancelledAt">,
     filter: Filter<NotificationDocument>,
     { tally, failures, now }: Ending,
-  ): Promise<Told | null> => {
+  ): Promise<OutboxCarrier | null> => {
     const final = { status: finalStatus(cancelledAt !== undefined, tally), at: now, tally, failures };
     const ended = notificationEnded({ _id, projectId }, final);
     const updated = await updateOne(
@@ -74,9 +74,9 @@ export const createNotificationStore = (db: Db) => {
       { $set: { final }, $unset: { checkAt: "", dueAt: "" }, $push: { outbox: ended } },
     );
     if (updated === "not found") return null;
-    const told = await findTold({ _id, projectId });
+    const told = await findOutbox({ _id, projectId });
     if (updated === "updated") return told;
-    // Whoever ended it meanwhile has announced that, and it is no harm to announce the same again.
+    // Whoever ended it meanwhile has announced that, and it is no harm to publishOutbox the same again.
     return told?.outbox?.some(({ id }) => id === ended.id) ? told : null;
   };
 
@@ -165,15 +165,15 @@ export const createNotificationStore = (db: Db) => {
     },
 
     /** Cancels one that waits for its `send_at`: nobody was addressed. Null when it does not wait. */
-    cancelScheduled: (document: NotificationState, now: Date): Promise<Told | null> =>
+    cancelScheduled: (document: NotificationState, now: Date): Promise<OutboxCarrier | null> =>
       end({ ...document, cancelledAt: now }, { dueAt: { $exists: true } }, { tally: noDevices, failures: {}, now }),
 
     /** The end, with its counts. Null when somebody changed it since `document` was read. */
-    finish: (document: NotificationState, ending: Ending): Promise<Told | null> =>
+    finish: (document: NotificationState, ending: Ending): Promise<OutboxCarrier | null> =>
       end(document, { cancelledAt: document.cancelledAt ?? { $exists: false } }, ending),
 
     /** The end of one whose only row is final, without reading it before. Null when there is more to it than that. */
-    finishOnly: (projectId: ProjectId, id: NotificationId, ending: Ending): Promise<Told | null> =>
+    finishSingleBatch: (projectId: ProjectId, id: NotificationId, ending: Ending): Promise<OutboxCarrier | null> =>
       end(
         { _id: id, projectId },
         { "expanded.batches": 1, cancelledAt: { $exists: false }, expansionLostAt: { $exists: false } },

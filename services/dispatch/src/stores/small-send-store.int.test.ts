@@ -189,7 +189,7 @@ test("one that was cancelled meanwhile does not end so: its ledger goes where th
   );
   expect(ended).toBeUndefined();
   expect(good).toMatchObject({ final: { status: "completed" } });
-  for (let times = 0; times < 2; times++) await all.sends.spill(projectId, id);
+  for (let times = 0; times < 2; times++) await all.sends.moveToDeliveries(projectId, id);
   expect(await rowsStored(id)).toBe(1);
   expect((await all.list({ projectId, notificationId: id }, page)).data).toMatchObject([{ status: "pending" }]);
   for (const run of runs) expect(await all.deliveries.settle(run, settled(run).settlement, now)).toHaveLength(1);
@@ -207,7 +207,7 @@ test("a move to the other ledger that a crash interrupted is completed by whoeve
     ),
   ).toBeUndefined();
   expect((await all.list({ projectId, notificationId: id }, page)).data).toHaveLength(1);
-  await all.sends.spill(projectId, id);
+  await all.sends.moveToDeliveries(projectId, id);
   const again = await all.deliveries.restart(projectId, rootBatchId(id, 0), claim, now);
   expect(again).toMatchObject({ starts: 2, devices: [{ repeat: true }] });
   expect(await all.deliveries.restart(projectId, rootBatchId(id, 0), { at: 1, sequence: 8 }, now)).toBeUndefined();
@@ -220,7 +220,7 @@ test("of one that has ended nothing is moved", async () => {
     runs.map((run) => settled(run)),
     now,
   );
-  await all.sends.spill(projectId, id);
+  await all.sends.moveToDeliveries(projectId, id);
   expect(await rowsStored(id)).toBe(0);
   expect((await all.list({ projectId, notificationId: id }, page)).data).toHaveLength(1);
 });

@@ -32,7 +32,7 @@ export type EndedSend = {
 
 /**
  * Sends to few devices: the notification and its ledger are one document, written once before the push and once after it. That is for
- * sends that end at once. For whatever else happens {@link spill} moves the ledger to where that of large sends is, and all goes on
+ * sends that end at once. For whatever else happens {@link moveToDeliveries} moves the ledger to where that of large sends is, and all goes on
  * as with those.
  */
 export const createSmallSendStore = (db: Db) => {
@@ -121,7 +121,7 @@ export const createSmallSendStore = (db: Db) => {
      * Moves the ledger of a send that has not ended to `deliveries`. Repeatable, by any process: what is begun here is completed by
      * whoever comes next, and whoever sends finds that it does not end by {@link end} any more.
      */
-    spill: async (projectId: ProjectId, id: NotificationId): Promise<void> => {
+    moveToDeliveries: async (projectId: ProjectId, id: NotificationId): Promise<void> => {
       const key = { _id: id, projectId };
       await notifications.updateOne({ ...key, "sending.open": true }, { $set: { "sending.open": false } });
       await notifications.updateOne(

@@ -1,6 +1,6 @@
 import type { ApnsEnvironment, ApnsSettings, DeviceId, NotificationId } from "@herald/contracts";
 import type { Transport, TransportAnswer, TransportOptions } from "@herald/http2-client";
-import { accepted, foreign, type Outcome, unanswered } from "../outcome.ts";
+import { accepted, type Outcome, tokenMismatch, unanswered } from "../outcome.ts";
 import { apnsId } from "./apns-id.ts";
 import { apnsOutcome } from "./outcome.ts";
 import type { ProviderTokens } from "./provider-tokens.ts";
@@ -52,7 +52,7 @@ const notAToken: Outcome = Object.freeze({
   kind: "rejected",
   reason: "token-invalid",
   providerReason: "not a device token: not hexadecimal",
-  unsent: true,
+  notSent: true,
 });
 
 /** A push to one host, once more or elsewhere when it must be. */
@@ -112,7 +112,7 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
     const outcome = await verdict(post, environment, authorization, answer);
     // A key or a certificate may be for one environment only, and it is the device that names another than the project's.
     if (outcome.kind === "misconfigured" && environment !== settings.environment)
-      return foreign("environment-mismatch", outcome.providerReason);
+      return tokenMismatch("environment-mismatch", outcome.providerReason);
     if (!isAbout(outcome, "rejected", "BadDeviceToken") || endpoint !== undefined) return outcome;
     // A build for the other environment has tokens that are bad here and good there.
     const other = otherThan[environment];

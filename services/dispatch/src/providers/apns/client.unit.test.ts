@@ -229,7 +229,7 @@ describe("the other environment", () => {
     for (const host of [production, sandbox]) host.script([refuse]);
     const providerReason = "BadEnvironmentKeyIdInToken";
     expect(await send(client, push({ environment: "sandbox" }))).toEqual({
-      ...{ kind: "rejected", reason: "environment-mismatch", foreign: true, providerReason },
+      ...{ kind: "rejected", reason: "environment-mismatch", tokenMismatch: true, providerReason },
     });
     expect(await send(client, push({ environment: "production" }))).toEqual({ kind: "misconfigured", providerReason });
     expect(await send(client, push())).toEqual({ kind: "misconfigured", providerReason });

@@ -96,14 +96,14 @@ describe("answers", () => {
     ]);
     const client = connect(simulators);
     expect(await client.send(push("a"))).toEqual({ kind: "unregistered", providerReason: "UNREGISTERED" });
-    const foreign = { kind: "rejected", foreign: true };
+    const tokenMismatch = { kind: "rejected", tokenMismatch: true };
     expect(await client.send(push("b"))).toEqual({
-      ...foreign,
+      ...tokenMismatch,
       reason: "topic-mismatch",
       providerReason: "SENDER_ID_MISMATCH",
     });
     expect(await client.send(push("c"))).toEqual({
-      ...foreign,
+      ...tokenMismatch,
       reason: "token-kind-mismatch",
       providerReason: "THIRD_PARTY_AUTH_ERROR",
     });

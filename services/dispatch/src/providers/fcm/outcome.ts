@@ -1,5 +1,13 @@
 import { retryAfterMs } from "@herald/kit";
-import { type Answered, accepted, foreign, type Outcome, outcomeOfStatus, parseObject, wordOr } from "../outcome.ts";
+import {
+  type Answered,
+  accepted,
+  type Outcome,
+  outcomeOfStatus,
+  parseObject,
+  tokenMismatch,
+  wordOr,
+} from "../outcome.ts";
 
 type Verdict =
   | "unregistered"
@@ -49,9 +57,9 @@ export function fcmOutcome({ status, headers, body }: Answered, now: Date): Outc
     case "misconfigured":
       return { kind: "misconfigured", providerReason };
     case "another-app":
-      return foreign("topic-mismatch", providerReason);
+      return tokenMismatch("topic-mismatch", providerReason);
     case "another-kind":
-      return foreign("token-kind-mismatch", providerReason);
+      return tokenMismatch("token-kind-mismatch", providerReason);
     case "no-such-target":
       return { kind: "rejected", reason: "token-invalid", providerReason };
     case "deferred":

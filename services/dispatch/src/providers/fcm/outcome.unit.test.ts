@@ -119,7 +119,7 @@ test.each([
   const details = [{ "@type": `type.googleapis.com/google.firebase.fcm.v1.${type}`, ...fields }];
   const error = { status: "UNAUTHENTICATED", details };
   expect(fcmOutcome(answer(401, { error }), now)).toEqual({
-    ...{ kind: "rejected", reason: "token-kind-mismatch", foreign: true },
+    ...{ kind: "rejected", reason: "token-kind-mismatch", tokenMismatch: true },
     providerReason: "THIRD_PARTY_AUTH_ERROR",
   });
 });

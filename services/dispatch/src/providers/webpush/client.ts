@@ -7,7 +7,7 @@ import { secondsToLive } from "../../domain/seconds-to-live.ts";
 import { type Outcome, unanswered } from "../outcome.ts";
 import { encryptPush, newSenderKeys } from "./encryption.ts";
 import { checkEndpoint, knownPushServices } from "./endpoint-guard.ts";
-import { type HeldKey, keyFor } from "./key-ring.ts";
+import { keyFor, type RingKey } from "./key-ring.ts";
 import { webPushOutcome } from "./outcome.ts";
 import { createPushOrigins } from "./push-origins.ts";
 import { type CompleteWebPushSettings, ringOf } from "./settings.ts";
@@ -65,7 +65,7 @@ export function createWebPushClient({
     createTransport(origin === rules.exemptOrigin ? { origin, ca } : { origin, lookup, connections: 2 }),
   );
 
-  function signerOf(key: HeldKey) {
+  function signerOf(key: RingKey) {
     const known = signers.get(key.id);
     if (known) return known;
     const signer = createVapid({ subject, ...key }, now);
@@ -87,11 +87,11 @@ export function createWebPushClient({
         const target = checkEndpoint(endpoint, rules);
         if (!target.ok) return forbidden(target.problem);
         const size = Buffer.byteLength(text);
-        if (size > webPushMaxBytes) return unsent("payload-too-large", `${size} bytes, ${webPushMaxBytes} fit`);
+        if (size > webPushMaxBytes) return notSent("payload-too-large", `${size} bytes, ${webPushMaxBytes} fit`);
         const key = keyFor(ring, vapidKeyId);
-        if (key === undefined) return unsent("vapid-key-retired", `the key ${vapidKeyId ?? ring.unnamed} was retired`);
+        if (key === undefined) return notSent("vapid-key-retired", `the key ${vapidKeyId ?? ring.unnamed} was retired`);
         const encrypted = await encryptPush(text, keys, senderKeys);
-        if ("problem" in encrypted) return unsent("token-invalid", encrypted.problem);
+        if ("problem" in encrypted) return notSent("token-invalid", encrypted.problem);
         const { body } = encrypted;
         const headers = {
           authorization: await signerOf(key).headerFor(target.origin),
@@ -113,14 +113,14 @@ export function createWebPushClient({
 }
 
 /** Refused here: no push service was asked, so it says nothing about the credential. */
-const unsent = (reason: DeliveryReason, providerReason: string): Outcome => ({
+const notSent = (reason: DeliveryReason, providerReason: string): Outcome => ({
   kind: "rejected",
   reason,
   providerReason,
-  unsent: true,
+  notSent: true,
 });
 
-const forbidden = (providerReason: string): Outcome => unsent("endpoint-forbidden", providerReason);
+const forbidden = (providerReason: string): Outcome => notSent("endpoint-forbidden", providerReason);
 
 /** A topic is at most 32 characters of base64url; any other id is hashed, so that it still replaces its own kind. */
 export const topicOf = (collapseId: string): string =>

@@ -15,7 +15,7 @@ import {
   type WebPushMessage,
   type WebPushRecipient,
 } from "./client.ts";
-import { heldKey, type KeyRing, makeCurrent, newRing, retire, stage } from "./key-ring.ts";
+import { type KeyRing, makeCurrent, newRing, retire, stage, toRingKey } from "./key-ring.ts";
 import { newVapidKeys, type VapidKeys } from "./vapid-keys.ts";
 
 const keys = newVapidKeys();
@@ -122,9 +122,9 @@ describe("a push", () => {
       const client = connect(at(simulators));
       const send = client.prepare(good);
       expect(await Promise.all([bad, good, bad].map((push) => send(push, push.body)))).toEqual([
-        { kind: "rejected", reason: "token-invalid", providerReason, unsent: true },
+        { kind: "rejected", reason: "token-invalid", providerReason, notSent: true },
         expect.objectContaining({ kind: "accepted" }),
-        { kind: "rejected", reason: "token-invalid", providerReason, unsent: true },
+        { kind: "rejected", reason: "token-invalid", providerReason, notSent: true },
       ]);
       expect(simulators.pushes()).toMatchObject([{ token: good.endpoint }]);
     },
@@ -179,7 +179,7 @@ describe("answers", () => {
     expect(await outcome("gone")).toMatchObject({ kind: "unregistered" });
     expect(await outcome("lost")).toMatchObject({ kind: "unregistered" });
     expect(await outcome("big")).toMatchObject({ kind: "rejected", reason: "payload-too-large" });
-    expect(await outcome("wrong")).toMatchObject({ kind: "rejected", foreign: true });
+    expect(await outcome("wrong")).toMatchObject({ kind: "rejected", tokenMismatch: true });
     expect(await outcome("busy")).toMatchObject({ kind: "deferred", retryAfterMs: 30_000 });
     expect(await outcome("unavailable")).toMatchObject({ kind: "rejected", reason: "endpoint-forbidden" });
     expect(await outcome("silent")).toMatchObject({ kind: "unknown" });
@@ -203,8 +203,8 @@ describe("answers", () => {
 
 describe("several keys", () => {
   const [then, later] = [new Date("2026-01-01T00:00:00Z"), new Date("2026-02-01T00:00:00Z")];
-  const [old, next] = [heldKey(newVapidKeys(), then), heldKey(newVapidKeys(), then)];
-  const ring = stage(makeCurrent(newRing(old, then), heldKey(keys, later), later), next);
+  const [old, next] = [toRingKey(newVapidKeys(), then), toRingKey(newVapidKeys(), then)];
+  const ring = stage(makeCurrent(newRing(old, then), toRingKey(keys, later), later), next);
   const bound = (simulators: Simulators, key: VapidKeys, vapidKeyId?: string) => {
     const { endpoint, keys: theirs } = simulators.webpush.subscribe({ applicationServerKey: key.public_key });
     return pushTo(simulators, "", { endpoint, keys: theirs, vapidKeyId });
@@ -222,7 +222,7 @@ describe("several keys", () => {
     ]);
     expect(await client.send(bound(simulators, old, ring.current.id))).toMatchObject({
       kind: "rejected",
-      foreign: true,
+      tokenMismatch: true,
     });
   });
 
@@ -240,7 +240,7 @@ describe("several keys", () => {
       expect(await client.send(bound(simulators, old, id))).toMatchObject({
         kind: "rejected",
         reason: "vapid-key-retired",
-        unsent: true,
+        notSent: true,
       });
     expect(simulators.pushes()).toEqual([]);
   });
@@ -343,7 +343,7 @@ describe("the guard", () => {
     expect(await client.send(pushTo(simulators, "", { endpoint: "https://push.example.com/x" }))).toEqual({
       kind: "rejected",
       reason: "endpoint-forbidden",
-      unsent: true,
+      notSent: true,
       providerReason: "the endpoint's host is not a known push service",
     });
   });

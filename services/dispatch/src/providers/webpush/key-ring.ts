@@ -3,7 +3,7 @@ import { HeraldError } from "@herald/kit";
 import type { VapidKeys } from "./vapid-keys.ts";
 
 /** A pair with its history; times are ISO. */
-export type HeldKey = VapidKeys & {
+export type RingKey = VapidKeys & {
   readonly id: string;
   readonly created_at: string;
   /** Since when it is, or was for the last time, what browsers subscribe with. */
@@ -12,10 +12,10 @@ export type HeldKey = VapidKeys & {
 
 /** All keys of a project: every subscription is bound to the one that it was made with, so none goes while it is needed. */
 export type KeyRing = {
-  readonly current: HeldKey;
-  readonly next?: HeldKey;
+  readonly current: RingKey;
+  readonly next?: RingKey;
   /** Oldest first. */
-  readonly earlier: readonly HeldKey[];
+  readonly earlier: readonly RingKey[];
   /** Ids of keys whose private half is gone. */
   readonly retired: readonly string[];
   /** Whose are the subscriptions that name no key: the project's first one's. */
@@ -27,7 +27,7 @@ const maxKeys = 10;
 /** Subscriptions that old have long ended. */
 const maxRetired = 100;
 
-export const heldKey = (keys: VapidKeys, at: Date): HeldKey => ({
+export const toRingKey = (keys: VapidKeys, at: Date): RingKey => ({
   id: vapidKeyId(keys.public_key),
   public_key: keys.public_key,
   private_key: keys.private_key,
@@ -36,12 +36,12 @@ export const heldKey = (keys: VapidKeys, at: Date): HeldKey => ({
 
 /** The ring of a project with one key. */
 export const newRing = (keys: VapidKeys, at: Date): KeyRing => {
-  const current = { ...heldKey(keys, at), current_since: at.toISOString() };
+  const current = { ...toRingKey(keys, at), current_since: at.toISOString() };
   return { current, earlier: [], retired: [], unnamed: current.id };
 };
 
 /** Every key, what comes first first. */
-export const keysOf = ({ next, current, earlier }: KeyRing): { status: VapidKeyStatus; key: HeldKey }[] => [
+export const keysOf = ({ next, current, earlier }: KeyRing): { status: VapidKeyStatus; key: RingKey }[] => [
   ...(next ? [{ status: "next" as const, key: next }] : []),
   { status: "current", key: current },
   ...earlier.toReversed().map((key) => ({ status: "earlier" as const, key })),
@@ -56,7 +56,7 @@ const full = () =>
   );
 
 /** Puts a key in line for being the current one. The same ring when it is there already. @throws HeraldError */
-export const stage = (ring: KeyRing, key: HeldKey): KeyRing => {
+export const stage = (ring: KeyRing, key: RingKey): KeyRing => {
   const known = findKey(ring, key.id);
   if (known?.status === "next") return ring;
   if (known)
@@ -74,7 +74,7 @@ export const stage = (ring: KeyRing, key: HeldKey): KeyRing => {
 };
 
 /** Gives browsers another key from now on; the one that they had goes on serving its subscriptions. */
-export const makeCurrent = (ring: KeyRing, key: HeldKey, at: Date): KeyRing => {
+export const makeCurrent = (ring: KeyRing, key: RingKey, at: Date): KeyRing => {
   const { next, current, earlier, retired, unnamed } = ring;
   if (key.id === current.id) return ring;
   const known = findKey(ring, key.id)?.key ?? key;
@@ -115,9 +115,9 @@ export const retire = (ring: KeyRing, id: string): KeyRing => {
 
 /**
  * The key that signs for a subscription made with `id`; undefined when it is retired. A subscription that names none, or one
- * that this ring has never held because settings were deleted and put anew, is the first key's.
+ * that this ring has never blocked because settings were deleted and put anew, is the first key's.
  */
-export const keyFor = (ring: KeyRing, id: string | undefined): HeldKey | undefined => {
+export const keyFor = (ring: KeyRing, id: string | undefined): RingKey | undefined => {
   const named = id === undefined ? undefined : findKey(ring, id)?.key;
   if (named || (id !== undefined && ring.retired.includes(id))) return named;
   return findKey(ring, ring.unnamed)?.key;

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { findKey, heldKey, keyFor, keysOf, makeCurrent, newRing, promote, retire, stage } from "./key-ring.ts";
+import { findKey, keyFor, keysOf, makeCurrent, newRing, promote, retire, stage, toRingKey } from "./key-ring.ts";
 import { newVapidKeys } from "./vapid-keys.ts";
 
 const day = (number: number) => new Date(Date.UTC(2026, 0, number));
-const fresh = () => heldKey(newVapidKeys(), day(1));
+const fresh = () => toRingKey(newVapidKeys(), day(1));
 const first = newRing(newVapidKeys(), day(1));
 const statusOf = (ring: Parameters<typeof keysOf>[0]) =>
   Object.fromEntries(keysOf(ring).map(({ status, key }) => [key.id, status]));

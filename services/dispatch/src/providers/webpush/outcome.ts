@@ -1,5 +1,13 @@
 import { retryAfterMs } from "@herald/kit";
-import { type Answered, accepted, foreign, type Outcome, outcomeOfStatus, parseObject, wordOr } from "../outcome.ts";
+import {
+  type Answered,
+  accepted,
+  type Outcome,
+  outcomeOfStatus,
+  parseObject,
+  tokenMismatch,
+  wordOr,
+} from "../outcome.ts";
 
 /** What RFC 8030 and the push services mean by a status where it is not what it says everywhere. */
 const verdicts = new Map<number, "accepted" | "unregistered" | "forbidden" | "later">([
@@ -29,14 +37,14 @@ export function webPushOutcome({ status, headers, body }: Answered, now: Date): 
   if (verdict === "later") return { kind: "deferred", retryAfterMs: pause, limit: "sender", providerReason };
   const outcome = outcomeOfStatus(status, providerReason, pause);
   // A subscription that was made with another VAPID key is refused just like a wrong key, and push services are named by devices.
-  return outcome.kind === "misconfigured" ? foreign("topic-mismatch", providerReason) : outcome;
+  return outcome.kind === "misconfigured" ? tokenMismatch("topic-mismatch", providerReason) : outcome;
 }
 
 /** Mozilla's have two hundred characters; a row of five hundred of the longest is a hundredth of what a document may be. */
-const LONGEST_NAME = 300;
+const maxNameLength = 300;
 
 /** The push message's resource (RFC 8030, 5), where the service gives one that is fit to be kept. */
 const acceptedAs = (location: string | undefined): Outcome =>
-  location !== undefined && location.length <= LONGEST_NAME && /^[\x21-\x7e]+$/.test(location)
+  location !== undefined && location.length <= maxNameLength && /^[\x21-\x7e]+$/.test(location)
     ? { kind: "accepted", providerId: location }
     : accepted;

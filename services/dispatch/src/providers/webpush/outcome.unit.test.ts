@@ -40,7 +40,7 @@ test("gives Apple's reason, and waits as long as it is asked to", () => {
     kind: "rejected",
     reason: "topic-mismatch",
     providerReason: "BadJwtToken",
-    foreign: true,
+    tokenMismatch: true,
   });
   expect(outcome(429, "", { "retry-after": "120" })).toMatchObject({ kind: "deferred", retryAfterMs: 120_000 });
   expect([429, 406, 503, 408].map((status) => outcome(status))).toMatchObject([

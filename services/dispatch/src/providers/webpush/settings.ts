@@ -1,7 +1,7 @@
 import { type VapidKeyStatus, vapidKeyId, WebPushSettings } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { type CheckedSettings, elsewhereProblems, type SettingsRules, schemaProblems } from "../settings-problems.ts";
-import { heldKey, type KeyRing, keysOf, makeCurrent, newRing } from "./key-ring.ts";
+import { type KeyRing, keysOf, makeCurrent, newRing, toRingKey } from "./key-ring.ts";
 import { newVapidKeys, publicKeyOf, type VapidKeys } from "./vapid-keys.ts";
 
 /** As they are stored: the current pair, where settings from before there were several have theirs, and beside it all keys. */
@@ -55,7 +55,7 @@ export function checkWebPushSettings(
   if (problems.length > 0) return { ok: false, problems };
   const keys = given.keys ?? previous?.current ?? newVapidKeys();
   try {
-    const ring = previous ? makeCurrent(previous, heldKey(keys, rules.now), rules.now) : newRing(keys, rules.now);
+    const ring = previous ? makeCurrent(previous, toRingKey(keys, rules.now), rules.now) : newRing(keys, rules.now);
     return { ok: true, settings: withRing({ ...parsed.data, ...keys }, ring) };
   } catch (error) {
     if (error instanceof HeraldError) return { ok: false, problems: [...error.messages] };

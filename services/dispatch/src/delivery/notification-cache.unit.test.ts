@@ -1,7 +1,7 @@
 import { heldBytes } from "@herald/kit";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { NotificationRecord } from "../stores/notification-document.ts";
-import { createNotificationWatch, type NotificationWatch, type Watched } from "./notification-watch.ts";
+import { type CachedNotification, createNotificationCache, type NotificationCache } from "./notification-cache.ts";
 
 const projectId = "prj_06bq4ghm31tz5d2ns8y7k9w0ac";
 const start = Date.parse("2030-01-01");
@@ -16,7 +16,7 @@ const record = (n: number): NotificationRecord => ({
 let time: number;
 let stored: Map<string, NotificationRecord>;
 let reads: string[];
-let watch: NotificationWatch;
+let cache: NotificationCache;
 beforeEach(() => {
   time = start;
   stored = new Map([1, 2, 3].map((n) => [`ntf_${n}`, record(n)]));
@@ -25,14 +25,14 @@ beforeEach(() => {
     reads.push(`${what} ${id}`);
     return stored.get(id) ?? null;
   };
-  watch = createNotificationWatch(
+  cache = createNotificationCache(
     { get: read("all"), getState: read("state") },
     { maxBytes: 2 * (heldBytes(record(1)) + 300), now: () => new Date(time) },
   );
 });
 
-const watched = async (n: number): Promise<Watched> => {
-  const found = await watch.get(projectId, `ntf_${n}`);
+const cached = async (n: number): Promise<CachedNotification> => {
+  const found = await cache.get(projectId, `ntf_${n}`);
   if (!found) throw new Error("not found");
   return found;
 };
@@ -40,71 +40,71 @@ const change = (n: number, fields: Partial<NotificationRecord>) => stored.set(`n
 
 describe("the content", () => {
   test("is read once, also for batches that come together, and without its targets", async () => {
-    const [one, other] = await Promise.all([watched(1), watched(1)]);
+    const [one, other] = await Promise.all([cached(1), cached(1)]);
     expect(one).toBe(other);
-    expect((await watched(1)).document.content).toEqual({ title: "Hello", targets: [] });
+    expect((await cached(1)).document.content).toEqual({ title: "Hello", targets: [] });
     expect(reads).toEqual(["all ntf_1"]);
   });
 
   test("of what was just inserted is not read", async () => {
-    watch.put(record(1));
-    await watched(1);
+    cache.put(record(1));
+    await cached(1);
     expect(reads).toEqual([]);
   });
 
   test("that was used longest ago is forgotten first", async () => {
-    await watched(1);
-    await watched(2);
-    await watched(1);
-    await watched(3);
+    await cached(1);
+    await cached(2);
+    await cached(1);
+    await cached(3);
     reads = [];
-    await watched(1);
-    await watched(2);
+    await cached(1);
+    await cached(2);
     expect(reads).toEqual(["all ntf_2"]);
   });
 
-  test("that is larger than all that may be held is read each time, and sent", async () => {
+  test("that is larger than all that may be blocked is read each time, and sent", async () => {
     stored.set("ntf_1", { ...record(1), content: { body: "x".repeat(10_000), targets: ["topic:news"] } });
-    expect((await watched(1)).document.content.body).toHaveLength(10_000);
-    await watched(1);
+    expect((await cached(1)).document.content.body).toHaveLength(10_000);
+    await cached(1);
     expect(reads).toEqual(["all ntf_1", "all ntf_1"]);
   });
 
   test("of another project, or of none, is not there", async () => {
-    await watched(1);
-    expect(await watch.get("prj_other", "ntf_1")).toBeUndefined();
-    expect(await watch.get(projectId, "ntf_9")).toBeUndefined();
+    await cached(1);
+    expect(await cache.get("prj_other", "ntf_1")).toBeUndefined();
+    expect(await cache.get(projectId, "ntf_9")).toBeUndefined();
   });
 });
 
 describe("a cancel", () => {
   test("in another process is seen after a tenth of a second, with one read", async () => {
-    const one = await watched(1);
+    const one = await cached(1);
     change(1, { cancelledAt: new Date(time) });
     time += 99;
-    expect(await watch.stopped(one)).toBeUndefined();
+    expect(await cache.stopped(one)).toBeUndefined();
     time += 1;
     reads = [];
-    expect(await Promise.all([watch.stopped(one), watch.stopped(one)])).toEqual(["cancelled", "cancelled"]);
+    expect(await Promise.all([cache.stopped(one), cache.stopped(one)])).toEqual(["cancelled", "cancelled"]);
     expect(reads).toEqual(["state ntf_1"]);
   });
 
   test("in this process is seen at once", async () => {
-    const one = await watched(1);
-    watch.cancel("ntf_1");
-    expect(await watch.stopped(one)).toBe("cancelled");
+    const one = await cached(1);
+    cache.cancel("ntf_1");
+    expect(await cache.stopped(one)).toBe("cancelled");
     expect(one.cancelled).toBe(true);
   });
 
   test("cannot be missed because the database is unavailable", async () => {
-    const one = await watched(1);
+    const one = await cached(1);
     time += 1_000;
     stored.get = () => {
       throw new Error("unavailable");
     };
-    await expect(watch.stopped(one)).rejects.toThrow("unavailable");
+    await expect(cache.stopped(one)).rejects.toThrow("unavailable");
     stored = new Map([["ntf_1", { ...record(1), cancelledAt: new Date(time) }]]);
-    expect(await watch.stopped(one)).toBe("cancelled");
+    expect(await cache.stopped(one)).toBe("cancelled");
   });
 });
 
@@ -113,12 +113,12 @@ test.each([
   ["cancelled", { cancelledAt: new Date(start), abandonedAt: new Date(start) }],
 ] as const)("what was %s from the start is so", async (state, fields) => {
   change(2, fields);
-  expect(await watch.stopped(await watched(2))).toBe(state);
+  expect(await cache.stopped(await cached(2))).toBe(state);
 });
 
 test("a notification that went with its project is not sent any more", async () => {
-  const one = await watched(1);
+  const one = await cached(1);
   stored.delete("ntf_1");
   time += 1_000;
-  expect(await watch.stopped(one)).toBe("cancelled");
+  expect(await cache.stopped(one)).toBe("cancelled");
 });

@@ -3,7 +3,7 @@ import { errors } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 
 const firstWaitMs = 50;
-const longestWaitMs = 5_000;
+const maxWaitMs = 5_000;
 
 /** Whether something that is needed cannot be reached now, so that the same may succeed later. */
 export const isUnavailable = (error: unknown): boolean =>
@@ -12,19 +12,19 @@ export const isUnavailable = (error: unknown): boolean =>
 /**
  * Runs `work`, and again with growing delay while something it needs is unavailable: for what must not be thrown away, such as the
  * outcomes of what was sent. The message is signalled as in progress meanwhile. What `work` throws for any other reason is thrown, after
- * `otherTries` of it (absent: at once), and so is anything when `signal` is aborted because the service ends.
+ * `otherAttempts` of it (absent: at once), and so is anything when `signal` is aborted because the service ends.
  */
-export const keepTrying = async <Result>(
+export const retryWhileUnavailable = async <Result>(
   work: () => Promise<Result>,
   signal: AbortSignal,
-  { otherTries = 1 }: { otherTries?: number } = {},
+  { otherAttempts = 1 }: { otherAttempts?: number } = {},
 ): Promise<Result> => {
   let others = 0;
-  for (let wait = firstWaitMs; ; wait = Math.min(wait * 2, longestWaitMs)) {
+  for (let wait = firstWaitMs; ; wait = Math.min(wait * 2, maxWaitMs)) {
     try {
       return await work();
     } catch (error) {
-      if (signal.aborted || (!isUnavailable(error) && ++others >= otherTries)) throw error;
+      if (signal.aborted || (!isUnavailable(error) && ++others >= otherAttempts)) throw error;
       const waited = await sleep(wait, true, { signal }).catch(() => false);
       if (!waited) throw error;
     }
@@ -32,4 +32,4 @@ export const keepTrying = async <Result>(
 };
 
 /** For outcomes: losing them sends again what was sent, so an error that nobody foresaw is not the last word either. */
-export const outcomeTries = { otherTries: 10 } as const;
+export const outcomeRetries = { otherAttempts: 10 } as const;

@@ -4,7 +4,7 @@ import type { NotificationRecord } from "../stores/notification-document.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 
 /** A notification that is being sent: its content, read once, and whether it still is to be sent. */
-export type Watched = {
+export type CachedNotification = {
   /** Without its targets, which may be megabytes and are of no use any more. */
   readonly document: NotificationRecord;
   /** Some of its targets may mean one person. */
@@ -20,16 +20,16 @@ export type Watched = {
   checking?: Promise<void> | undefined;
 };
 
-export type NotificationWatch = {
+export type NotificationCache = {
   /** Undefined when it is not in the database. */
-  get(projectId: ProjectId, id: NotificationId): Promise<Watched | undefined>;
+  get(projectId: ProjectId, id: NotificationId): Promise<CachedNotification | undefined>;
   /** What was just inserted need not be read. */
   put(document: NotificationRecord): void;
   /** The same, and kept until `unpin`, however many others are read meanwhile. */
-  pin(document: NotificationRecord): Watched;
+  pin(document: NotificationRecord): CachedNotification;
   unpin(id: NotificationId): void;
   /** Why nothing more may be sent for it, at most {@link freshMs} old; throws when that cannot be known. */
-  stopped(watched: Watched): Promise<"cancelled" | "abandoned" | undefined>;
+  stopped(cached: CachedNotification): Promise<"cancelled" | "abandoned" | undefined>;
   /** Whether this process is sending batches of it at this moment. */
   sending(id: NotificationId): boolean;
   /** This process has cancelled it: seen at once. */
@@ -46,19 +46,19 @@ export const freshMs = 100;
 const goneAfterMs = 86_400_000;
 
 /** Keeps the notifications that were used last in memory, as many as `maxBytes` hold. */
-export const createNotificationWatch = (
+export const createNotificationCache = (
   notifications: Pick<NotificationStore, "get" | "getState">,
   { maxBytes, now }: { maxBytes: number; now: () => Date },
-): NotificationWatch => {
-  const known = createByteCache<NotificationId, Watched>({
+): NotificationCache => {
+  const known = createByteCache<NotificationId, CachedNotification>({
     name: "notifications",
     maxBytes,
     sizeOf: ({ document }) => heldBytes(document),
   });
-  const pinned = new Map<NotificationId, Watched>();
-  const reading = new Map<NotificationId, Promise<Watched | undefined>>();
+  const pinned = new Map<NotificationId, CachedNotification>();
+  const reading = new Map<NotificationId, Promise<CachedNotification | undefined>>();
 
-  const watch = (document: NotificationRecord): Watched => ({
+  const cache = (document: NotificationRecord): CachedNotification => ({
     document: { ...document, content: { ...document.content, targets: [] } },
     personal: isPersonal(document.content.targets),
     verdicts: { judged: 0, unregistered: 0, spike: false },
@@ -68,36 +68,36 @@ export const createNotificationWatch = (
     checkedAt: now().getTime(),
   });
 
-  const keep = (document: NotificationRecord): Watched => {
-    const watched = watch(document);
-    known.set(document._id, watched);
-    return watched;
+  const keep = (document: NotificationRecord): CachedNotification => {
+    const cached = cache(document);
+    known.set(document._id, cached);
+    return cached;
   };
 
-  const read = async (projectId: ProjectId, id: NotificationId): Promise<Watched | undefined> => {
+  const read = async (projectId: ProjectId, id: NotificationId): Promise<CachedNotification | undefined> => {
     const document = await notifications.get(projectId, id);
     if (!document) known.delete(id);
     return document ? (known.get(id) ?? keep(document)) : undefined;
   };
 
-  const check = async (watched: Watched): Promise<void> => {
-    const { projectId, _id } = watched.document;
+  const check = async (cached: CachedNotification): Promise<void> => {
+    const { projectId, _id } = cached.document;
     // Taken before the read: what changes during it is seen by the next one.
     const at = now().getTime();
     const document = await notifications.getState(projectId, _id);
     // A project that is deleted takes its notifications with it.
-    watched.cancelled ||= document === null || document.cancelledAt !== undefined;
-    watched.abandoned ||= document?.abandonedAt !== undefined;
-    watched.checkedAt = at;
+    cached.cancelled ||= document === null || document.cancelledAt !== undefined;
+    cached.abandoned ||= document?.abandonedAt !== undefined;
+    cached.checkedAt = at;
   };
 
   return {
     get: async (projectId, id) => {
       const fixed = pinned.get(id);
       if (fixed) return fixed.document.projectId === projectId ? fixed : undefined;
-      const watched = known.get(id);
-      if (watched && now().getTime() - watched.document.expiresAt.getTime() < goneAfterMs)
-        return watched.document.projectId === projectId ? watched : undefined;
+      const cached = known.get(id);
+      if (cached && now().getTime() - cached.document.expiresAt.getTime() < goneAfterMs)
+        return cached.document.projectId === projectId ? cached : undefined;
       const underWay = reading.get(id) ?? read(projectId, id).finally(() => reading.delete(id));
       reading.set(id, underWay);
       return underWay;
@@ -106,28 +106,28 @@ export const createNotificationWatch = (
       keep(document);
     },
     pin: (document) => {
-      const watched = known.peek(document._id) ?? watch(document);
-      pinned.set(document._id, watched);
-      return watched;
+      const cached = known.peek(document._id) ?? cache(document);
+      pinned.set(document._id, cached);
+      return cached;
     },
     unpin: (id) => {
       pinned.delete(id);
     },
-    stopped: async (watched) => {
+    stopped: async (cached) => {
       // A clock that was set back says nothing about how old it is.
-      if (Math.abs(now().getTime() - watched.checkedAt) >= freshMs) {
-        watched.checking ??= check(watched).finally(() => {
-          watched.checking = undefined;
+      if (Math.abs(now().getTime() - cached.checkedAt) >= freshMs) {
+        cached.checking ??= check(cached).finally(() => {
+          cached.checking = undefined;
         });
-        await watched.checking;
+        await cached.checking;
       }
-      if (watched.cancelled) return "cancelled";
-      return watched.abandoned ? "abandoned" : undefined;
+      if (cached.cancelled) return "cancelled";
+      return cached.abandoned ? "abandoned" : undefined;
     },
     sending: (id) => ((pinned.get(id) ?? known.peek(id))?.running ?? 0) > 0,
     cancel: (id) => {
-      const watched = pinned.get(id) ?? known.peek(id);
-      if (watched) watched.cancelled = true;
+      const cached = pinned.get(id) ?? known.peek(id);
+      if (cached) cached.cancelled = true;
     },
   };
 };

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { placesOf, placesOfBatch } from "./places.ts";
+import { unitsOf, unitsOfBatch } from "./gate-units.ts";
 
 test.each([
   [0, 1],
@@ -7,8 +7,8 @@ test.each([
   [15, 1],
   [16, 2],
   [500, 32],
-  [1_000, placesOfBatch],
-  [10_000, placesOfBatch],
+  [1_000, unitsOfBatch],
+  [10_000, unitsOfBatch],
 ])("a batch of %i devices takes %i places", (devices, places) => {
-  expect(placesOf(devices)).toBe(places);
+  expect(unitsOf(devices)).toBe(places);
 });

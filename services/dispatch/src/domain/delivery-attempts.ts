@@ -20,10 +20,10 @@ const settledAttempt = (
 ): DeliveryAttempt | undefined => {
   const sent = result.attempts > attempts;
   const { status, reason, providerReason } = result;
-  // It only waited for the end of a silence, or for settings that an earlier row was refused with.
+  // It only waited for the end of a throttle, or for settings that an earlier row was refused with.
   if (status === "deferred" && !sent && providerReason === undefined) return undefined;
   const unanswered = result.possibleRepeat && !repeat;
-  const waits = result.held ? "held" : "paused";
+  const waits = result.blocked ? "held" : "paused";
   const outcome = status !== "deferred" ? status : !sent ? waits : unanswered ? "unknown" : "deferred";
   return {
     attempt: attempts + 1,
@@ -37,7 +37,7 @@ const settledAttempt = (
 };
 
 /** The attempts that a device's rows tell of, oldest first, and when it is tried again. */
-export const tellAttempts = (steps: readonly Step[]): { attempts: DeliveryAttempt[]; nextAttemptAt?: Date } => {
+export const deliveryAttempts = (steps: readonly Step[]): { attempts: DeliveryAttempt[]; nextAttemptAt?: Date } => {
   const attempts: DeliveryAttempt[] = [];
   let known: Known = { attempts: 0, repeat: false };
   let nextAttemptAt: Date | undefined;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type Step, tellAttempts } from "./tell-attempts.ts";
+import { deliveryAttempts, type Step } from "./delivery-attempts.ts";
 
 const at = (minute: number) => new Date(Date.UTC(2030, 0, 31, 9, minute));
 const iso = (minute: number) => at(minute).toISOString();
@@ -10,7 +10,7 @@ const settled = (minute: number, result: Partial<Extract<Step, { kind: "settled"
 });
 
 describe("the attempts that a ledger tells of", () => {
-  test("are none of a device that is in no row", () => expect(tellAttempts([])).toEqual({ attempts: [] }));
+  test("are none of a device that is in no row", () => expect(deliveryAttempts([])).toEqual({ attempts: [] }));
 
   test("are each row's answer, in order, up to the last", () => {
     const steps = [
@@ -26,7 +26,7 @@ describe("the attempts that a ledger tells of", () => {
         providerReason: "410",
       }),
     ];
-    expect(tellAttempts(steps).attempts).toEqual([
+    expect(deliveryAttempts(steps).attempts).toEqual([
       { attempt: 1, at: iso(0), outcome: "deferred", provider_reason: "503", possible_repeat: false },
       { attempt: 2, at: iso(1), outcome: "unknown", provider_reason: "no answer", possible_repeat: true },
       { attempt: 3, at: iso(3), outcome: "paused", provider_reason: "403 InvalidProviderToken", possible_repeat: true },
@@ -41,29 +41,29 @@ describe("the attempts that a ledger tells of", () => {
     ]);
   });
 
-  test("have what was held back, with what its server fails with", () => {
-    const held = settled(1, { attempts: 0, held: true, providerReason: "cannot reach api.push.apple.com" });
-    expect(tellAttempts([held]).attempts).toMatchObject([
+  test("have what was blocked back, with what its server fails with", () => {
+    const blocked = settled(1, { attempts: 0, blocked: true, providerReason: "cannot reach api.push.apple.com" });
+    expect(deliveryAttempts([blocked]).attempts).toMatchObject([
       { attempt: 1, outcome: "held", provider_reason: "cannot reach api.push.apple.com" },
     ]);
-    expect(tellAttempts([settled(1, { attempts: 0, held: true })]).attempts).toEqual([]);
+    expect(deliveryAttempts([settled(1, { attempts: 0, blocked: true })]).attempts).toEqual([]);
   });
 
   test("have the provider's name for the message", () => {
     const step = { ...settled(0, { status: "accepted" }), providerId: "projects/p/messages/1" };
-    expect(tellAttempts([step]).attempts).toMatchObject([{ outcome: "accepted", provider_id: step.providerId }]);
+    expect(deliveryAttempts([step]).attempts).toMatchObject([{ outcome: "accepted", provider_id: step.providerId }]);
   });
 
   test("say when it is tried again, only while it waits", () => {
     const waiting: Step = { kind: "waiting", dueAt: at(9) };
-    expect(tellAttempts([settled(0, {}), waiting]).nextAttemptAt).toEqual(at(9));
-    expect(tellAttempts([settled(0, {}), waiting, settled(9, { status: "accepted" })])).not.toHaveProperty(
+    expect(deliveryAttempts([settled(0, {}), waiting]).nextAttemptAt).toEqual(at(9));
+    expect(deliveryAttempts([settled(0, {}), waiting, settled(9, { status: "accepted" })])).not.toHaveProperty(
       "nextAttemptAt",
     );
   });
 
   test("have the one that is under way", () => {
-    const { attempts } = tellAttempts([settled(0, {}), { kind: "started", at: at(1), repeat: true }]);
+    const { attempts } = deliveryAttempts([settled(0, {}), { kind: "started", at: at(1), repeat: true }]);
     expect(attempts[1]).toEqual({ attempt: 2, at: iso(1), outcome: "sending", possible_repeat: true });
   });
 });

@@ -4,7 +4,7 @@ import { type Platform, type Recipient, ResolveSends } from "@herald/contracts";
 type Known = { readonly platform?: Platform; readonly devices: readonly Recipient[] };
 
 /** What a test's registry answers when dispatch asks whom sends reach. */
-export const answerSends = (bus: Bus) => {
+export const handleResolveSends = (bus: Bus) => {
   /** By target; one that is missing is unmatched, `large` has more devices than a small send. */
   const registry = new Map<string, Known | "large">();
   let withheld: Promise<void> | undefined;
@@ -37,4 +37,4 @@ export const answerSends = (bus: Bus) => {
   };
 };
 
-export type SendAnswers = ReturnType<typeof answerSends>;
+export type RegistryFixture = ReturnType<typeof handleResolveSends>;

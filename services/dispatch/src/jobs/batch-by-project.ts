@@ -5,7 +5,7 @@ import { createGroupCommit, type Logger, type Repeating, repeat } from "@herald/
  * Work of a project that all share who ask for it in the same moment, one round at a time. The projects of a round succeed and fail
  * alone. Each call resolves after a round that began when it was made or later.
  */
-export const sharedByProject = <Item>(
+export const batchByProject = <Item>(
   work: (projectId: ProjectId, items: readonly Item[]) => Promise<unknown>,
 ): ((projectId: ProjectId, item: Item) => Promise<void>) => {
   type Asked = { readonly projectId: ProjectId; readonly item: Item };

@@ -1,20 +1,20 @@
 import { defineHandler } from "@herald/bus";
 import { ExpandedV1 } from "@herald/contracts";
 import type { Finisher } from "../delivery/finish.ts";
-import type { NotificationWatch } from "../delivery/notification-watch.ts";
+import type { NotificationCache } from "../delivery/notification-cache.ts";
 import type { ExpandQueued } from "../jobs/expand-queued.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 
 /** Registry has partitioned every batch: now it can be told when all of them are final. */
-export const finishExpansion = ({
+export const completeExpansion = ({
   notifications,
-  watch,
+  cache,
   finisher,
   expandQueued,
   now,
 }: {
   notifications: Pick<NotificationStore, "expanded">;
-  watch: Pick<NotificationWatch, "sending">;
+  cache: Pick<NotificationCache, "sending">;
   finisher: Finisher;
   expandQueued: ExpandQueued;
   now: () => Date;
@@ -27,8 +27,8 @@ export const finishExpansion = ({
       await notifications.expanded(projectId, notificationId, { batches, devices, unmatched, at }, now());
       await expandQueued(projectId);
       // Whoever settles the last of what is being sent here looks for the end, and knows of this by then.
-      if (watch.sending(notificationId)) return;
-      if (batches === 1) await finisher.checkOnly(projectId, notificationId);
+      if (cache.sending(notificationId)) return;
+      if (batches === 1) await finisher.checkSingleBatch(projectId, notificationId);
       else await finisher.check(projectId, notificationId);
     },
   });

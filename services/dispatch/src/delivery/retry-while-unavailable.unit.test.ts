@@ -1,6 +1,6 @@
 import { HeraldError } from "@herald/kit";
 import { expect, test } from "vitest";
-import { keepTrying } from "./keep-trying.ts";
+import { retryWhileUnavailable } from "./retry-while-unavailable.ts";
 
 const away = () => new HeraldError("database-unavailable", "the database is unavailable");
 const never = new AbortController().signal;
@@ -18,29 +18,29 @@ const failing = (...failures: Error[]) => {
 
 test("what is unavailable is waited for", async () => {
   const { work, calls } = failing(away(), away());
-  expect(await keepTrying(work, never)).toBe(7);
+  expect(await retryWhileUnavailable(work, never)).toBe(7);
   expect(calls.count).toBe(3);
 });
 
 test("anything else is not", async () => {
   const { work, calls } = failing(new TypeError("wrong"));
-  await expect(keepTrying(work, never)).rejects.toThrow("wrong");
+  await expect(retryWhileUnavailable(work, never)).rejects.toThrow("wrong");
   expect(calls.count).toBe(1);
 });
 
 test("for outcomes anything else is tried a few times, too", async () => {
   const wrong = () => new TypeError("wrong");
   const { work } = failing(wrong(), away(), wrong());
-  expect(await keepTrying(work, never, { otherTries: 3 })).toBe(7);
+  expect(await retryWhileUnavailable(work, never, { otherAttempts: 3 })).toBe(7);
   const { work: worse, calls } = failing(wrong(), wrong(), wrong());
-  await expect(keepTrying(worse, never, { otherTries: 3 })).rejects.toThrow("wrong");
+  await expect(retryWhileUnavailable(worse, never, { otherAttempts: 3 })).rejects.toThrow("wrong");
   expect(calls.count).toBe(3);
 });
 
 test("when the service ends, what was unavailable is thrown", async () => {
   const ending = new AbortController();
   const { work } = failing(...Array.from({ length: 100 }, away));
-  const trying = keepTrying(work, ending.signal);
+  const trying = retryWhileUnavailable(work, ending.signal);
   ending.abort();
   await expect(trying).rejects.toMatchObject({ code: "database-unavailable" });
 });
