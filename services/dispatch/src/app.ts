@@ -2,7 +2,7 @@ import { createService, type Service } from "@herald/service";
 import { assemble, type Overrides } from "./assemble.ts";
 import { type DispatchConfig, drainMs } from "./config.ts";
 
-/** Dispatch, put together. */
+/** The service: configuration in, start and stop out. */
 export const createApp = (config: DispatchConfig, overrides: Overrides = {}): Service =>
   createService({
     name: "dispatch",

@@ -130,7 +130,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     log,
   });
   const flush = ({ _id, projectId }: NotificationState) => outbox.flush(notificationCollection(db), { _id, projectId });
-  const publishOutbox = (told: OutboxCarrier) => outbox.announce(notificationCollection(db), told);
+  const publishOutbox = (written: OutboxCarrier) => outbox.announce(notificationCollection(db), written);
   const flushCredential = (projectId: string, provider: Provider) =>
     outbox.flush(credentialCollection(db), { _id: `${projectId}/${provider}` });
 
@@ -143,7 +143,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
   const finisher = createFinisher({
     notifications,
     ledger,
-    publishOutbox: (told) => outbox.announce(notificationCollection(db), told, { final: true }),
+    publishOutbox: (written) => outbox.announce(notificationCollection(db), written, { final: true }),
     now,
   });
   const metrics = createMetrics();
@@ -202,7 +202,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     finisher,
     cache,
     publish: publishEvent,
-    publishOutbox: (told) => outbox.announce(notificationCollection(db), told, { final: true }),
+    publishOutbox: (written) => outbox.announce(notificationCollection(db), written, { final: true }),
     flushRows: (projectId, ids) => outbox.flush(deliveryCollection(db), { _id: { $in: ids }, projectId }),
     now,
   });

@@ -39,7 +39,7 @@ export const DispatchConfig = z
     HERALD_DISPATCH_WEBPUSH_ANY_HOST: variables.flag().default(false),
     /**
      * How long a notification is kept after its end: its content, its counts and its deliveries. Statistics keep its figures.
-     * A quarter of a year is as long as anybody asks what became of one device. At least 30 days: until then a dead letter can
+     * Support questions about a single delivery end within a quarter of a year. At least 30 days: until then a dead letter can
      * be replayed, and no batch that comes again so late is sent, because its notification has expired.
      */
     HERALD_DISPATCH_RETENTION: variables.durationMs({ least: 30 * dayMs }).default(90 * dayMs),

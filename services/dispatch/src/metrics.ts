@@ -24,13 +24,13 @@ export const createMetrics = (): DispatchMetrics => {
     description: "Notifications with so many dead tokens that none was believed",
   });
   const openings = meter().createCounter("herald.dispatch.breaker.openings", {
-    description: "Times that a provider which failed again and again was left alone, by provider",
+    description: "Circuit breakers that opened, by provider",
   });
   const unreached = meter().createCounter("herald.dispatch.unreachable", {
     description: "Pushes that could not be sent because a provider's own server was not reached, by reason",
   });
   const open = meter().createUpDownCounter("herald.dispatch.breakers.open", {
-    description: "Servers of projects' providers that are left alone now, because they fail",
+    description: "Servers of projects' providers whose circuit breaker is open",
   });
   return {
     sent: (provider, outcomes, seconds) => {

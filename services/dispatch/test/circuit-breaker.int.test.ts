@@ -76,8 +76,8 @@ test.each([
     simulators.script([]);
     await ends(projectId, id, { devices: 300, accepted: 300 });
     await ends(projectId, later, { accepted: 30 });
-    const told = await dispatch.deliveries(projectId, later);
-    expect(told.every((each) => each.attempts === 1 && !each.possible_repeat)).toBe(true);
+    const rows = await dispatch.deliveries(projectId, later);
+    expect(rows.every((each) => each.attempts === 1 && !each.possible_repeat)).toBe(true);
     if (repeat !== undefined) {
       const first = await dispatch.deliveries(projectId, id);
       expect(first.filter((each) => each.attempts === 2).every((each) => each.possible_repeat === repeat)).toBe(true);
@@ -90,7 +90,7 @@ test.each([500, 503])(
   async (status) => {
     const { project, simulators, final, pass, partition } = dispatch;
     const projectId = await project();
-    const told = (prefix: string) => simulators.pushes().filter(({ token }) => token.startsWith(prefix));
+    const pushesTo = (prefix: string) => simulators.pushes().filter(({ token }) => token.startsWith(prefix));
     const asks = { provider: "apns", status, headers: { "retry-after": "30" } } as const;
     simulators.script([
       { ...asks, tokenPrefix: "bad" },
@@ -105,7 +105,7 @@ test.each([500, 503])(
     await waiting(canary, 1);
     pass(25_000);
     expect(await final(projectId, canary)).toMatchObject({ counts: { accepted: 1 } });
-    expect(told("bad")).toHaveLength(1);
+    expect(pushesTo("bad")).toHaveLength(1);
 
     const many = await dispatch.send(projectId);
     await partition(projectId, many, [devices(40, "bad")]);

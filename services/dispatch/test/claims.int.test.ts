@@ -30,7 +30,7 @@ test("only a redelivery of the message that started a batch starts it again, as 
   expect(await store.start(batch, claim, now)).toMatchObject({ starts: 2, devices: [{ repeat: true }, {}] });
 });
 
-test("a deadLetterClaim takes the batch of the dead message, and again after a crash, but not another's", async () => {
+test("the dead-letter handler claims the batch of the dead message, and again after a crash, but not another's", async () => {
   const { store, batch } = await start();
   const { projectId, batchId: id } = batch;
   expect(await store.claim({ projectId, id, batch, claim: other }, now)).toBeUndefined();

@@ -70,7 +70,7 @@ export const deadLetterActions = (dispatch: () => DispatchTest) => ({
     return String(letter.sequence);
   },
 
-  /** A notification that registry was told to expand. */
+  /** A notification that registry was asked to expand. */
   started: async () => {
     const projectId = await dispatch().project();
     const id = await dispatch().send(projectId);

@@ -71,7 +71,7 @@ const pushesTo = (some: readonly Recipient[]) =>
   some.map(({ token }) => dispatch.simulators.pushes({ status: 200 }).filter((push) => push.token === token).length);
 
 describe("sends of a group", () => {
-  test("are each pushed once, counted and told, and the stream is empty then", async () => {
+  test("are each pushed once, counted and published, and the stream is empty then", async () => {
     const projectId = await dispatch.project();
     const some = devices(3);
     for (const one of some) known(one.id, [one]);
@@ -219,7 +219,7 @@ describe("a group that comes again", () => {
     });
   });
 
-  test("in the same process, because the bus was unavailable between outcome and event: both are told, and one part waits", async () => {
+  test("in the same process, because the bus was unavailable between outcome and event: both are published, and one part waits", async () => {
     const projectId = await dispatch.project();
     const [sent, waiting] = [device("a0"), device("503")];
     known("token:sent", [sent]);

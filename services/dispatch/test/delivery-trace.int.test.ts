@@ -18,10 +18,10 @@ beforeAll(async () => {
 });
 afterAll(() => dispatch.stop());
 
-const tell = (projectId: ProjectId, notificationId: NotificationId, deviceId: DeviceId) =>
+const getTrace = (projectId: ProjectId, notificationId: NotificationId, deviceId: DeviceId) =>
   sendRequest(dispatch.bus, GetDeliveryTrace, { projectId, notificationId, deviceId });
 
-test("what became of one device is told from every row that it is in", async () => {
+test("the trace of a device has an attempt from every row that contains it", async () => {
   const { project, send, partition, simulators, final, pass } = dispatch;
   const projectId = await project();
   const id = await send(projectId);
@@ -37,30 +37,30 @@ test("what became of one device is told from every row that it is in", async () 
   await partition(projectId, id, [byId]);
 
   await eventually(async () => {
-    const told = await tell(projectId, id, slow.id);
-    expect(told).toMatchObject({
+    const trace = await getTrace(projectId, id, slow.id);
+    expect(trace).toMatchObject({
       expanded: true,
       delivery: { device_id: slow.id, status: "pending", attempts: 1 },
       attempts: [{ attempt: 1, outcome: "deferred", possible_repeat: false }],
       nextAttemptAt: expect.any(String),
     });
-    expect(Date.parse(told.nextAttemptAt ?? "")).toBeGreaterThan(Date.parse(told.attempts[0]?.at ?? ""));
+    expect(Date.parse(trace.nextAttemptAt ?? "")).toBeGreaterThan(Date.parse(trace.attempts[0]?.at ?? ""));
   });
-  expect(await tell(projectId, id, gone.id)).toMatchObject({
+  expect(await getTrace(projectId, id, gone.id)).toMatchObject({
     delivery: { status: "failed" },
     attempts: [{ attempt: 1, outcome: "failed", provider_reason: expect.any(String), provider_id: expect.any(String) }],
   });
-  expect((await tell(projectId, id, good[0].id)).attempts).toMatchObject([{ attempt: 1, outcome: "accepted" }]);
+  expect((await getTrace(projectId, id, good[0].id)).attempts).toMatchObject([{ attempt: 1, outcome: "accepted" }]);
 
   pass(120_000);
   await final(projectId, id);
-  const told = await tell(projectId, id, slow.id);
-  expect(told.attempts.map(({ attempt, outcome }) => [attempt, outcome])).toEqual([
+  const trace = await getTrace(projectId, id, slow.id);
+  expect(trace.attempts.map(({ attempt, outcome }) => [attempt, outcome])).toEqual([
     [1, "deferred"],
     [2, "accepted"],
   ]);
-  expect(told.nextAttemptAt).toBeUndefined();
-  expect(told.delivery).toMatchObject({ status: "accepted", attempts: 2 });
+  expect(trace.nextAttemptAt).toBeUndefined();
+  expect(trace.delivery).toMatchObject({ status: "accepted", attempts: 2 });
 });
 
 test("a device that waits is in its batch before what it waits in has a row of its own", async () => {
@@ -85,7 +85,7 @@ test("a device that waits is in its batch before what it waits in has a row of i
     { notificationId: id, generation: 1 },
     { $set: { state: "settled", child: { devices: waiting, dueAt: far, notBefore: far, paused: false }, dueAt: far } },
   );
-  expect(await tell(projectId, id, slow.id)).toMatchObject({
+  expect(await getTrace(projectId, id, slow.id)).toMatchObject({
     delivery: { device_id: slow.id, status: "pending", attempts: 1, possible_repeat: false },
     attempts: [{ attempt: 1, outcome: "deferred" }],
     nextAttemptAt: far.toISOString(),
@@ -97,8 +97,12 @@ test("a device in no batch has none, and another project's notification is none"
   const projectId = await project();
   const id = await send(projectId);
   const deviceId = newDeviceId(new Date());
-  expect(await tell(projectId, id, deviceId)).toMatchObject({ notification: { id }, expanded: false, attempts: [] });
+  expect(await getTrace(projectId, id, deviceId)).toMatchObject({
+    notification: { id },
+    expanded: false,
+    attempts: [],
+  });
   const unknown = newNotificationId(new Date());
-  await expect(tell(projectId, unknown, deviceId)).rejects.toMatchObject({ code: "notification-not-found" });
-  await expect(tell(await project(), id, deviceId)).rejects.toMatchObject({ code: "notification-not-found" });
+  await expect(getTrace(projectId, unknown, deviceId)).rejects.toMatchObject({ code: "notification-not-found" });
+  await expect(getTrace(await project(), id, deviceId)).rejects.toMatchObject({ code: "notification-not-found" });
 });

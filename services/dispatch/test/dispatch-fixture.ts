@@ -225,7 +225,7 @@ const actions = ({ bus, simulators, database, clock, now, config }: Parts) => {
       return data.notificationId;
     },
 
-    /** As registry partitions, once it was told to: a batch for each list of devices. */
+    /** As registry partitions, once it was asked to: a batch for each list of devices. */
     partition: async (
       projectId: ProjectId,
       notificationId: NotificationId,

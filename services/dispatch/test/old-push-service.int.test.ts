@@ -36,11 +36,11 @@ test("a push service that speaks HTTP/1.1 alone gets what can be decrypted, over
   expect(arrived).toHaveLength(120);
   for (const { payload } of arrived) expect(JSON.stringify(payload)).toContain("By the old way");
   expect(old.webpush.connectionCount().accepted).toBeLessThanOrEqual(20);
-  const [told] = await dispatch.deliveries(projectId, id);
-  expect(told).toMatchObject({ status: "accepted", attempts: 1, possible_repeat: false });
+  const [deliveries] = await dispatch.deliveries(projectId, id);
+  expect(deliveries).toMatchObject({ status: "accepted", attempts: 1, possible_repeat: false });
 });
 
-test("its refusals, its limits and its throttle are outcomes like any other", async () => {
+test("its refusals, its limits and its Retry-After are outcomes like any other", async () => {
   const [gone, busy, lost, well] = subscribers(4);
   if (!gone || !busy || !lost || !well) throw new Error("four were made");
   const idOf = ({ token }: { token: string }) => token.slice(token.lastIndexOf("/") + 1);
@@ -58,8 +58,8 @@ test("its refusals, its limits and its throttle are outcomes like any other", as
     counts: { devices: 4, accepted: 3, failed: 1 },
     failures: { unregistered: 1 },
   });
-  const told = await dispatch.deliveries(projectId, id);
-  const of = (one: { id: string }) => told.find(({ device_id }) => device_id === one.id);
+  const deliveries = await dispatch.deliveries(projectId, id);
+  const of = (one: { id: string }) => deliveries.find(({ device_id }) => device_id === one.id);
   expect(of(busy)).toMatchObject({ attempts: 2, possible_repeat: false });
   expect(of(lost)).toMatchObject({ attempts: 2, possible_repeat: true });
   expect(of(well)).toMatchObject({ attempts: 1, possible_repeat: false });

@@ -37,17 +37,17 @@ test("FCM: registration tokens and installation ids get it, dead ones are retire
   expect(arrived.map(({ token }) => token).sort()).toEqual([byFid.token, byToken.token].sort());
   expect(JSON.stringify(arrived[0]?.payload)).toContain(id);
 
-  const told = await dispatch.deliveries(projectId, id);
-  const named = told.filter(({ status }) => status === "accepted").map(({ provider_id }) => provider_id);
+  const deliveries = await dispatch.deliveries(projectId, id);
+  const named = deliveries.filter(({ status }) => status === "accepted").map(({ provider_id }) => provider_id);
   expect(new Set(named).size).toBe(2);
   for (const name of named) expect(name).toMatch(/^projects\/herald-tests\/messages\/0:/);
-  expect(told.find(({ device_id }) => device_id === dead.id)).not.toHaveProperty("provider_id");
+  expect(deliveries.find(({ device_id }) => device_id === dead.id)).not.toHaveProperty("provider_id");
   const { delivery, attempts } = await sendRequest(dispatch.bus, GetDeliveryTrace, {
     projectId,
     notificationId: id,
     deviceId: byFid.id,
   });
-  expect(delivery?.provider_id).toBe(told.find(({ device_id }) => device_id === byFid.id)?.provider_id);
+  expect(delivery?.provider_id).toBe(deliveries.find(({ device_id }) => device_id === byFid.id)?.provider_id);
   expect(attempts).toMatchObject([{ outcome: "accepted", provider_id: delivery?.provider_id }]);
 });
 

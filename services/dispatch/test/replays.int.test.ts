@@ -37,7 +37,7 @@ const passed = async (projectId: ProjectId) => {
   await dispatch.final(projectId, id);
 };
 
-describe("a replay of what was buried", () => {
+describe("a replay of a dead letter that was handled", () => {
   test("sends nothing for a batch, which is final, and dispatch says so before", async () => {
     const { projectId, id } = await started();
     const batch = batchOf(projectId, id, 0, 3);
@@ -102,7 +102,7 @@ describe("a replay of what was buried", () => {
   });
 });
 
-describe("a replay of what was not buried", () => {
+describe("a replay of a dead letter that was not handled", () => {
   test("sends a batch that dispatch did not understand, and the notification ends", async () => {
     const { projectId, id } = await started();
     const batch = batchOf(projectId, id, 1, 3);
@@ -139,7 +139,7 @@ describe("a replay of what was not buried", () => {
     dispatch.simulators.script([{ provider: "apns", times: 1, status: 503 }]);
     await publish(dispatch.bus, DeliverBatchV1, late, { id: late.batchId });
     await publish(dispatch.bus, DeliverBatchV1, batchOf(projectId, id, 2, 1), { id: `${id}/0/2` });
-    const told = await eventually(async () => {
+    const final = await eventually(async () => {
       // One was refused for now; the broker's clock does not know that its time has come.
       dispatch.pass(5_000);
       const notification = await dispatch.get(projectId, id);
@@ -147,11 +147,11 @@ describe("a replay of what was not buried", () => {
       expect(notification.counts).toMatchObject({ devices: 6, accepted: 6, pending: 0 });
       return notification;
     });
-    expect(told.status).toBe("completed");
+    expect(final.status).toBe("completed");
     expect(await dispatch.deliveries(projectId, id)).toHaveLength(6);
     await publish(dispatch.bus, DeliverBatchV1, late, { id: `${late.batchId}/again` });
     await passed(projectId);
-    expect(await dispatch.get(projectId, id)).toEqual(told);
+    expect(await dispatch.get(projectId, id)).toEqual(final);
     // Six devices, one that was asked for twice, and the one of `passed`.
     expect(pushes()).toBe(8);
     expect((await judge(asked)).settled).toContain("are final");
@@ -166,7 +166,7 @@ describe("a replay of what was not buried", () => {
   });
 });
 
-describe("a deadLetterClaim that comes after a replay", () => {
+describe("a dead letter that is handled after a replay", () => {
   const slow = async () => {
     const { projectId, id } = await started();
     dispatch.simulators.script([{ provider: "apns", status: 200, delayMs: 700 }]);

@@ -52,20 +52,20 @@ test("a scheduled one waits for its time, on the broker's clock", async () => {
   expect(await final(projectId, id)).toMatchObject({ status: "completed", counts: { accepted: 1 } });
 });
 
-test("that it was accepted is told with the topics among its targets, each once, and without any where there are none", async () => {
+test("the accepted event names the topics among its targets, each once, and without any where there are none", async () => {
   const { project, send, lastEvent } = dispatch;
   const projectId = await project();
   const targets = ["topic:news", "sport", "news", "all", "metadata:plan=pro", "condition:'muted' in topics"];
   const id = await send(projectId, {}, { targets });
   await eventually(async () => {
-    const told = await lastEvent(projectId, NotificationAcceptedV1);
-    expect(told).toMatchObject({ notification_id: id, topics: ["news", "sport"] });
+    const event = await lastEvent(projectId, NotificationAcceptedV1);
+    expect(event).toMatchObject({ notification_id: id, topics: ["news", "sport"] });
   });
   const other = await send(projectId, {}, { targets: ["all"] });
   await eventually(async () => {
-    const told = await lastEvent(projectId, NotificationAcceptedV1);
-    expect(told).toMatchObject({ notification_id: other });
-    expect(told).not.toHaveProperty("topics");
+    const event = await lastEvent(projectId, NotificationAcceptedV1);
+    expect(event).toMatchObject({ notification_id: other });
+    expect(event).not.toHaveProperty("topics");
   });
 });
 

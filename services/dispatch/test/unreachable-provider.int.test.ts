@@ -21,13 +21,13 @@ const sendTo = async (count: number, change: Record<string, unknown>) => {
   const batch = devices(count);
   await dispatch.partition(projectId, id, [batch]);
   const view = () => sendRequest(dispatch.bus, GetProvider, { projectId, provider: "apns" });
-  const told = (deviceId = batch.at(-1)?.id ?? ("" as never)) =>
+  const getTrace = (deviceId = batch.at(-1)?.id ?? ("" as never)) =>
     sendRequest(dispatch.bus, GetDeliveryTrace, { projectId, notificationId: id, deviceId });
-  return { projectId, id, view, told };
+  return { projectId, id, view, getTrace };
 };
 
-test("an authority that is not trusted is told of the provider and of each device, and new settings send what waits", async () => {
-  const { projectId, id, view, told } = await sendTo(120, { ca: others.ca });
+test("an authority that is not trusted is shown with the provider and with each device, and new settings send what waits", async () => {
+  const { projectId, id, view, getTrace } = await sendTo(120, { ca: others.ca });
   const { host } = new URL(dispatch.simulators.apns.url);
   await eventually(async () =>
     expect(await view()).toMatchObject({
@@ -36,7 +36,7 @@ test("an authority that is not trusted is told of the provider and of each devic
     }),
   );
   await eventually(async () => {
-    const { attempts, nextAttemptAt } = await told();
+    const { attempts, nextAttemptAt } = await getTrace();
     expect(attempts.at(-1)?.provider_reason).toContain(`cannot reach ${host}: `);
     expect(["deferred", "held"]).toContain(attempts.at(-1)?.outcome);
     expect(nextAttemptAt).toBeDefined();

@@ -15,7 +15,7 @@ export type DeliverSendsDeps = {
   /** The same of those that are stored in a backlog. */
   readonly backlogGate: FairGate;
   readonly backlog: Pick<Backlog, "isOpen" | "overflow" | "ensureDrain">;
-  /** Gives a send to the path for large ones. Repeatable. */
+  /** Publishes the send as a large one. Repeatable. */
   readonly sendAsLarge: (send: SendV1) => Promise<void>;
   readonly sends: Pick<SmallSendStore, "insert" | "findWithEvents">;
   readonly smallSend: SmallSend;

@@ -27,7 +27,7 @@ export const createFinisher = ({
   notifications: NotificationStore;
   ledger: LedgerReads;
   /** Publishes the events of a notification that has ended. Never throws. */
-  publishOutbox: (told: OutboxCarrier) => Promise<void>;
+  publishOutbox: (written: OutboxCarrier) => Promise<void>;
   now: () => Date;
 }): Finisher => {
   const sumsOf = async (document: NotificationState, only: FinalRow | undefined): Promise<FinalRow | undefined> => {
@@ -56,8 +56,8 @@ export const createFinisher = ({
       const sums = await sumsOf(document, only);
       if (!sums) return;
       const { tally, failures } = sums;
-      const told = await notifications.finish(document, { tally, failures, now: now() });
-      if (told) return publishOutbox(told);
+      const written = await notifications.finish(document, { tally, failures, now: now() });
+      if (written) return publishOutbox(written);
       // It was cancelled meanwhile, or somebody else has finished it: look again.
     }
   };

@@ -63,7 +63,7 @@ describe("the content", () => {
     expect(reads).toEqual(["all ntf_2"]);
   });
 
-  test("that is larger than all that may be blocked is read each time, and sent", async () => {
+  test("that is larger than the whole cache is read each time, and sent", async () => {
     stored.set("ntf_1", { ...record(1), content: { body: "x".repeat(10_000), targets: ["topic:news"] } });
     expect((await cached(1)).document.content.body).toHaveLength(10_000);
     await cached(1);

@@ -14,17 +14,17 @@ export type PipelineDeps = SendDeps &
   SettleDeps &
   FollowUpDeps & { readonly finisher: Finisher; readonly deliveries: Pick<DeliveryStore, "rebuildEvents"> };
 
-/** The way of every row of the ledger, of small sends and of large ones: send, settle, follow up. */
+/** Every row of the ledger takes these steps, in small sends and large ones: send, settle, follow up. */
 export type Pipeline = {
-  /** All of it, for a row that was started; not to those devices who `moved`. */
+  /** All steps for a started row. Devices in `moved` are skipped. */
   deliver(run: Run, signal: AbortSignal, moved?: ReadonlySet<DeviceId>): Promise<void>;
-  /** The same for a row whose message was given up: none of its devices is sent to. */
+  /** Settles a row whose message was dead-lettered: nothing is pushed. */
   abandon(run: Run, signal: AbortSignal): Promise<void>;
   send: Send;
   /** What comes after {@link send}. */
   complete(run: Run, sent: Sent, signal: AbortSignal): Promise<void>;
   followUp: FollowUp;
-  /** For a batch that was settled before its message was acked: publishes what may not have been published, and follows up. */
+  /** For a batch that was settled before its message was acked: publishes its events again and follows up. */
   resume(batch: BatchFacts): Promise<void>;
 };
 

@@ -204,7 +204,7 @@ export const pushDevices = async (
   }
 };
 
-/** Counts pushes on their found: one promise for all of them, where `Promise.all` would need another for each. */
+/** Counts the pushes in flight: one promise for all of them, where `Promise.all` would need another for each. */
 const createPendingPushes = () => {
   let count = 0;
   let awaited = false;
@@ -239,7 +239,7 @@ export const blockedUntil = (
   return own > at ? Math.max(own, blocked ?? 0) : blocked;
 };
 
-/** What an answer means for those that come after it. Returns the provider's words when it did not take the credential. */
+/** Reports an outcome to the health of its route. Returns the provider's reason when it refused the credential. */
 const onOutcome = (channel: Channel, permit: Permit, outcome: Outcome, now: () => Date): string | undefined => {
   const { routes } = channel;
   switch (outcome.kind) {

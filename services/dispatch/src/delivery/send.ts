@@ -18,10 +18,10 @@ export type SendDeps = PushDeps & {
   readonly log: Logger;
 };
 
-/** What is to be written of a row that was sent, and with which version of the settings that was. */
+/** The settlement of a row that was sent, and the version of the settings that it was sent with. */
 export type Sent = { readonly settlement: Settlement; readonly version?: string | undefined };
 
-/** Sends to a row's devices, but not to those who `moved`, and decides for each of them. Nothing is written. */
+/** Pushes to a row's devices except those in `moved`, and decides the result of each. Writes nothing. */
 export type Send = (
   run: Run,
   cached: CachedNotification,

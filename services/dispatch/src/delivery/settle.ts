@@ -11,7 +11,7 @@ export type SettleDeps = {
   readonly publish: (event: OutboxEvent) => Promise<void>;
   /** Publishes the events that are stored in a row that is settled. Never throws. */
   readonly publishOutbox: (
-    told: Pick<BatchFacts, "_id" | "projectId"> & { outbox: readonly OutboxEvent[] },
+    row: Pick<BatchFacts, "_id" | "projectId"> & { outbox: readonly OutboxEvent[] },
   ) => Promise<void>;
   readonly now: () => Date;
   readonly log: Logger;
@@ -27,7 +27,7 @@ export const createSettle =
   ({ deliveries, publish, publishOutbox, now, log }: SettleDeps): Settle =>
   async (run, settlement, signal) => {
     const at = now();
-    // What was sent is sent: while the database is unavailable the outcomes are kept here, and nowhere else.
+    // The pushes are out: until the database is back, only this process has their outcomes.
     const events = await retryWhileUnavailable(() => deliveries.settle(run, settlement, at), signal, outcomeRetries);
     if (events === undefined) {
       log.warn({ batchId: run._id, projectId: run.projectId }, "another process has taken the batch over");

@@ -21,7 +21,7 @@ export type SmallSendDeps = {
   /** Resolves when the event is on disk. */
   readonly publish: (event: OutboxEvent) => Promise<void>;
   /** Publishes what a notification carries in its outbox. Never throws. */
-  readonly publishOutbox: (told: OutboxCarrier) => Promise<void>;
+  readonly publishOutbox: (document: OutboxCarrier) => Promise<void>;
   /** Publishes what rows of the ledger carry in their outboxes. Never throws. */
   readonly flushRows: (projectId: GroupedSend["projectId"], ids: readonly string[]) => Promise<void>;
   readonly now: () => Date;
@@ -60,7 +60,7 @@ export const createSmallSend = (deps: SmallSendDeps): SmallSend => {
           runs.map(async (run) => ({ run, ...(await pipeline.send(run, cached, moved, signal)) })),
         );
         const atOnce = sent.every(({ settlement }) => settlement.waiting === undefined);
-        // What was sent is sent: while the database is unavailable the outcomes are kept here, and nowhere else.
+        // The pushes are out: until the database is back, only this process has their outcomes.
         const at = now();
         const ended = atOnce
           ? await retryWhileUnavailable(() => sends.end(document, sent, at), signal, outcomeRetries)

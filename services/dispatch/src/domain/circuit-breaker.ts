@@ -9,24 +9,24 @@ const maxProbes = 5;
 /** While they are under way the others look again so often: an answer is usually there, a timeout takes longer. */
 const probeCheckMs = 5_000;
 
-/** How a push goes: as usual, or to find out whether what it is sent to works again. */
+/** An ordinary push, or a probe of whether the server works again. */
 export type Admission = "free" | "probe";
 
 /**
- * Keeps pushes from a server that fails again and again. Only failures that say nothing about the device or the message count.
+ * Blocks pushes to a server that keeps failing. Only failures that say nothing about the device or the message count.
  * Times are milliseconds since 1970; every push that was admitted is reported once.
  */
 export type CircuitBreaker = {
   closed(): boolean;
   /** Until when nothing is admitted; undefined when something is. */
   blockedUntil(at: number): number | undefined;
-  /** How one more push goes, or until when it must wait. */
+  /** Admits one more push, or says until when it must wait. */
   admit(at: number): Admission | number;
-  /** The server works, whatever it said. True when that closes the breaker. */
+  /** The server answered, whatever it said. True when that closes the breaker. */
   succeeded(admission: Admission): boolean;
   /** True when that opens the breaker, or keeps it open for longer. */
   failed(admission: Admission, at: number): boolean;
-  /** Nothing was learnt: it was not sent. */
+  /** Nothing was sent, so nothing is known. */
   released(admission: Admission): void;
 };
 

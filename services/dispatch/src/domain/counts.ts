@@ -1,6 +1,6 @@
 import type { NotificationCounts } from "@herald/contracts";
 
-/** What became of the devices of one ledger row, or of several: sums of these are the counts of a notification. */
+/** Counts over the devices of one ledger row or several; their sum is the counts of a notification. */
 export type Tally = {
   /** Devices that are counted here; one that waits in a child is counted there. */
   readonly devices: number;

@@ -20,7 +20,7 @@ const settledAttempt = (
 ): DeliveryAttempt | undefined => {
   const sent = result.attempts > attempts;
   const { status, reason, providerReason } = result;
-  // It only waited for the end of a throttle, or for settings that an earlier row was refused with.
+  // It only waited: for its server, or for settings that an earlier row was refused with.
   if (status === "deferred" && !sent && providerReason === undefined) return undefined;
   const unanswered = result.possibleRepeat && !repeat;
   const waits = result.blocked ? "held" : "paused";
@@ -36,7 +36,7 @@ const settledAttempt = (
   };
 };
 
-/** The attempts that a device's rows tell of, oldest first, and when it is tried again. */
+/** The attempts in the rows of a device, oldest first, and when it is tried again. */
 export const deliveryAttempts = (steps: readonly Step[]): { attempts: DeliveryAttempt[]; nextAttemptAt?: Date } => {
   const attempts: DeliveryAttempt[] = [];
   let known: Known = { attempts: 0, repeat: false };
@@ -51,8 +51,8 @@ export const deliveryAttempts = (steps: readonly Step[]): { attempts: DeliveryAt
         possible_repeat: step.repeat,
       });
     if (step.kind !== "settled") continue;
-    const told = settledAttempt(known, step);
-    if (told) attempts.push(told);
+    const attempt = settledAttempt(known, step);
+    if (attempt) attempts.push(attempt);
     known = { attempts: step.result.attempts, repeat: step.result.possibleRepeat };
   }
   return { attempts, ...(nextAttemptAt && { nextAttemptAt }) };

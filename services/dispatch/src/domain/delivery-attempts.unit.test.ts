@@ -9,7 +9,7 @@ const settled = (minute: number, result: Partial<Extract<Step, { kind: "settled"
   result: { status: "deferred", attempts: 1, possibleRepeat: false, ...result },
 });
 
-describe("the attempts that a ledger tells of", () => {
+describe("the attempts in a ledger", () => {
   test("are none of a device that is in no row", () => expect(deliveryAttempts([])).toEqual({ attempts: [] }));
 
   test("are each row's answer, in order, up to the last", () => {
@@ -41,7 +41,7 @@ describe("the attempts that a ledger tells of", () => {
     ]);
   });
 
-  test("have what was blocked back, with what its server fails with", () => {
+  test("include an attempt that was blocked, with the failure of its server", () => {
     const blocked = settled(1, { attempts: 0, blocked: true, providerReason: "cannot reach api.push.apple.com" });
     expect(deliveryAttempts([blocked]).attempts).toMatchObject([
       { attempt: 1, outcome: "held", provider_reason: "cannot reach api.push.apple.com" },

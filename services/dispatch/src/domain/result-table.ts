@@ -1,7 +1,7 @@
 import type { DeliveryReason, DeliveryStatus } from "@herald/contracts";
 import type { Failures, Tally } from "./counts.ts";
 
-/** What became of a device in one row of the ledger. `deferred` ones go on in the row's child, and are counted there. */
+/** The result of a device in one row of the ledger. `deferred` devices continue in the row's child and are counted there. */
 export type DeviceResult = {
   readonly status: Exclude<DeliveryStatus, "pending"> | "deferred";
   readonly reason?: DeliveryReason | undefined;

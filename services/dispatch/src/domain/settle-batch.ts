@@ -78,7 +78,7 @@ type Wait = {
   readonly device: Sendable;
   readonly for: "attempt" | "settings" | "blocked";
   readonly providerReason?: string | undefined;
-  /** Milliseconds since 1970: what the provider, or its throttle, asks for. */
+  /** Milliseconds since 1970: what Retry-After, or a blocked server, asks for. */
   readonly notBefore?: number | undefined;
 };
 type Decision = DeviceResult | Omit<Wait, "index">;
@@ -113,7 +113,7 @@ export const settleBatch = (run: BatchRun): Settlement => {
   return { results, resultOf, ...table.sums(), unregistered, providerIds, ...(waiting ? { waiting } : {}) };
 };
 
-/** What becomes of nearly every device, made once. */
+/** The result of nearly every device, allocated once. */
 const atOnce: DeviceResult = Object.freeze({ status: "accepted", attempts: 1, possibleRepeat: false });
 
 const judge = (run: BatchRun, device: Sendable, outcome: Outcome): Decision => {

@@ -212,7 +212,7 @@ test("a batch goes on as soon as one of its devices may, and each knows how long
   ]);
 });
 
-test("distinct results are blocked once", () => {
+test("distinct results are stored once", () => {
   const { results, resultOf } = settle([{ kind: "accepted" }, deferred, { kind: "accepted" }, deferred]);
   expect(results).toHaveLength(2);
   expect([...resultOf]).toEqual([0, 1, 0, 1]);

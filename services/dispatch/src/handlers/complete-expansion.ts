@@ -5,7 +5,7 @@ import type { NotificationCache } from "../delivery/notification-cache.ts";
 import type { ExpandQueued } from "../jobs/expand-queued.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 
-/** Registry has partitioned every batch: now it can be told when all of them are final. */
+/** Registry has partitioned every batch: from now on its end can be detected. */
 export const completeExpansion = ({
   notifications,
   cache,

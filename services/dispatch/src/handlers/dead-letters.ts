@@ -31,13 +31,13 @@ type Options = {
   finisher: Finisher;
   queue: Pick<ExpansionQueue, "add">;
   expandQueued: ExpandQueued;
-  /** Gives a send to the path for large ones. Repeatable. */
+  /** Publishes the send as a large one. Repeatable. */
   sendAsLarge: (send: SendV1) => Promise<void>;
   now: () => Date;
 };
 
 /**
- * A message of a notification's life was given up: its devices still get their final state, failed with `internal`.
+ * A message about a notification was dead-lettered: its devices still get their final state, failed with `internal`.
  * What does not parse names no device, so it is left in the dead letters for a person.
  */
 export const handleDeadLetters = (options: Options) => {

@@ -25,7 +25,7 @@ export const startNotification = ({
   expandQueued: ExpandQueued;
   schedule: Schedule;
   /** Publishes what it was just written with. Never throws. */
-  publishOutbox: (told: OutboxCarrier) => Promise<void>;
+  publishOutbox: (written: OutboxCarrier) => Promise<void>;
   /** Publishes what is in its outbox. Never throws. */
   flush: (document: NotificationState) => Promise<void>;
   /** How many are started at a time, and whose. */

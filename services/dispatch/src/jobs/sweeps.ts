@@ -40,7 +40,7 @@ const checksAtATime = 8;
 /** After a lost expansion, batches that were partitioned before it may still be in the queue. */
 const lostExpansionMs = 60_000;
 
-/** The safety net under the clock and the handlers: finds what is late, and has it done by whoever would have done it. */
+/** The safety net under the clock and the handlers: finds what is late and hands it to the code that missed it. */
 export const createSweeps = (options: Options): Sweeps => {
   const { deliveries, notifications, ledger, pipeline, finisher, recover, publishDue, now, log } = options;
   let timer: NodeJS.Timeout | undefined;

@@ -28,7 +28,7 @@ export const tokenMismatch = (
   providerReason: string,
 ): Outcome => ({ kind: "rejected", reason, providerReason, tokenMismatch: true });
 
-/** What an answer means when only its status can be relied on. Sending again is the onTokenMismatch's benefit, except for 4xx. */
+/** What an answer means when only its status can be relied on. In doubt the push is sent again, except for 4xx. */
 export function outcomeOfStatus(status: number, providerReason: string, retryAfterMs?: number): Outcome {
   if (status === 401 || status === 403) return { kind: "misconfigured", providerReason };
   if (status === 413) return { kind: "rejected", reason: "payload-too-large", providerReason };

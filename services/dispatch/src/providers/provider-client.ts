@@ -17,6 +17,6 @@ export type ProviderClient = {
   routeOf(device: Recipient): string;
   /** Whether a route is one that only devices name: its trouble is theirs, and none of the provider. */
   isNamedByDevice(route: string): boolean;
-  /** Ends what is in permit and leaves no socket. */
+  /** Ends what is in flight and leaves no socket. */
   close(): Promise<void>;
 };

@@ -20,12 +20,12 @@ export type Channel = {
   readonly client: ProviderClient;
   /** The provider refuses the credential, so nothing may be sent with it. */
   refused(): boolean;
-  /** The provider's servers: one that is silent or fails holds what goes to it alone. */
+  /** The provider's servers: one that throttles or fails blocks only the pushes to it. */
   readonly routes: Pick<
     ProviderRoutes,
     "blockedUntil" | "failureOf" | "acquire" | "onSuccess" | "onFailure" | "release" | "anyBlocked"
   >;
-  /** Waits until so many more may be in permit. Each is given back by `release`. */
+  /** Waits until so many more requests may be in flight. `release` returns each of them. */
   reserve(count: number): Promise<void>;
   release(count: number): void;
   /** A server took the credential, so that it may be used at full width. Remembered beyond this process. */
@@ -71,7 +71,7 @@ const freshMs = 1_000;
 /** Longer than any pause between the batches of one notification. */
 const idleMs = 600_000;
 const idleCheckMs = 60_000;
-/** What is forgotten is shared again. */
+/** Past this all are forgotten, and written to the database once more. */
 const maxShared = 64;
 
 type Open = {
@@ -178,11 +178,8 @@ export const createProviderPool = (options: PoolDeps): ProviderPool => {
         options.metrics.breaker(provider, change);
         const facts = { projectId, provider, ...(route === "" ? {} : { route }) };
         if (change === "opened")
-          log.warn(
-            { ...facts, providerReason: reason },
-            "the provider fails again and again, so what is to be sent waits",
-          );
-        if (change === "closed") log.info(facts, "the provider works again");
+          log.warn({ ...facts, providerReason: reason }, "the circuit breaker opened: pushes to this server wait");
+        if (change === "closed") log.info(facts, "the circuit breaker closed: the server answers again");
       },
     });
     const channel = createChannel({
@@ -236,13 +233,13 @@ const createChannel = (options: ChannelDeps): Channel => {
   const waiting: { count: number; go: () => void }[] = [];
   let { proven } = options;
   let refused = false;
-  /** By route the end of the throttle that other processes know of. */
+  /** By route, until when the database says that it is throttled. */
   const shared = new Map<string, number>();
 
   const admit = () => {
     for (let next = waiting[0]; next; next = waiting[0]) {
       const limit = proven ? options.inFlight : options.unproven;
-      // Who waits for no room waits for the end of all pending.
+      // A count of 0 waits until no request is in flight.
       const fits =
         next.count === 0 ? usage.inFlight === 0 : usage.inFlight === 0 || usage.inFlight + next.count <= limit;
       if (!fits) return;
@@ -278,7 +275,9 @@ const createChannel = (options: ChannelDeps): Channel => {
       admit();
       credentials
         .prove({ projectId, provider, version }, now())
-        .catch((err: unknown) => log.warn({ err, provider }, "only this process knows that the credential is good"));
+        .catch((err: unknown) =>
+          log.warn({ err, provider }, "could not tell other replicas that the provider accepts the credential"),
+        );
     },
     onTokenMismatch: (route, providerReason) => {
       if (!proven && !client.isNamedByDevice(route)) problems.found(credentialRoute, unproven(providerReason));
@@ -295,7 +294,7 @@ const createChannel = (options: ChannelDeps): Channel => {
       credentials
         .block({ projectId, provider, route, until }, now())
         .catch((err: unknown) =>
-          log.warn({ err, provider }, "only this process knows that the provider asked to wait"),
+          log.warn({ err, provider }, "could not share the provider's Retry-After with other replicas"),
         );
     },
   };

@@ -139,7 +139,7 @@ describe("a channel", () => {
     expect(entered).toEqual([1, 2, 3]);
   });
 
-  test("leaves a server alone for as long as it asked, no other, and tells the others once", async () => {
+  test("leaves a server alone for as long as it asked, no other, and shares that once", async () => {
     const one = await channel();
     const until = new Date(time + 30_000);
     one.throttle("a", until);
@@ -156,7 +156,7 @@ describe("a channel", () => {
     expect(one.routes.anyBlocked()).toBe(false);
   });
 
-  test("keeps the throttle that another process was asked for", async () => {
+  test("obeys a throttle that another process received", async () => {
     const until = new Date(time + 60_000);
     stored = { ...stored, throttles: [{ route: "a", until }] };
     expect((await channel()).routes.blockedUntil("a")).toBe(until.getTime());

@@ -2,16 +2,16 @@ import { type ProviderProblemReason, providerProblems } from "@herald/contracts"
 import type { Logger } from "@herald/kit";
 import type { CredentialDocument, CredentialStore } from "../stores/credential-store.ts";
 
-/** What of a problem is told beside its route. */
+/** A problem of a route. */
 export type Problem = {
   readonly reason: ProviderProblemReason;
   readonly host?: string | undefined;
   readonly detail: string;
 };
 
-/** Tells people what keeps the pushes of one project's provider waiting: in the provider's record, and in the log. */
+/** Records why the pushes of one project's provider wait: in the provider's record and in the log. */
 export type ProviderProblems = {
-  /** OutboxCarrier for every push: costs a look into a map while nothing is new. */
+  /** Called for every push: costs one map lookup while nothing changes. */
   found(route: string, problem: Problem): void;
   over(route: string): void;
   close(): void;
@@ -48,7 +48,7 @@ export const createProviderProblems = (options: Options): ProviderProblems => {
   let logged = false;
   let closed = false;
 
-  const tell = ({ reason, host, detail }: Problem) => {
+  const logProblem = ({ reason, host, detail }: Problem) => {
     const at = now().getTime();
     if (at - loggedAt < logEveryMs) return;
     loggedAt = at;
@@ -64,7 +64,7 @@ export const createProviderProblems = (options: Options): ProviderProblems => {
       changed.delete(route);
       const problem = current.get(route);
       if (!problem && !written.has(route)) continue;
-      if (problem) tell(problem);
+      if (problem) logProblem(problem);
       if (problem) written.add(route);
       else written.delete(route);
       await credentials.report({ projectId, provider, version }, route, problem, now());
@@ -101,7 +101,7 @@ export const createProviderProblems = (options: Options): ProviderProblems => {
   };
 };
 
-/** The route under which it is told that no device was taken yet: none of a server. */
+/** The route of the problem that no device was accepted yet; it names no server. */
 export const credentialRoute = "credential";
 
 export const unproven = (providerReason: string): Problem => ({

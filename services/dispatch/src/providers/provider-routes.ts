@@ -1,39 +1,39 @@
 import { type Admission, type CircuitBreaker, createCircuitBreaker } from "../domain/circuit-breaker.ts";
 import type { ConnectionProblem } from "../domain/outcome.ts";
 
-/** One server of a provider, as far as it must be left alone. */
+/** The health of one server of a provider. */
 type Route = {
   readonly name: string;
   readonly breaker: CircuitBreaker;
-  /** The throttle that it asked for, in milliseconds since 1970; 0 for none. */
+  /** Until when its Retry-After holds, in milliseconds since 1970; 0 for none. */
   throttledUntil: number;
-  /** What it failed with last. */
+  /** Its last failure. */
   failure: string;
   /** It was not reached when it was last tried. */
   unreached: boolean;
-  /** How pushes go as long as it works: one object for all of them. */
+  /** The permit of every push while the server works: one object for all of them. */
   readonly free: Permit;
 };
 
-/** A push on its admission to a route. OutboxCarrier once what became of it. */
+/** The permission to send one push on a route. Reported exactly once: `onSuccess`, `onFailure` or `release`. */
 export type Permit = { readonly route: Route; readonly admission: Admission };
 
 export type ProviderRoutes = {
   /** Until when nothing may be sent on a route, in milliseconds since 1970; undefined when it may. */
   blockedUntil(name: string): number | undefined;
-  /** What a route fails with that is left alone because it fails; undefined for any other. */
+  /** The failure that opened a route's breaker; undefined while it is closed. */
   failureOf(name: string): string | undefined;
-  /** Sends one more on its admission, or says until when it must wait. */
+  /** A permit for one more push, or until when the route is blocked, in milliseconds since 1970. */
   acquire(name: string): Permit | number;
-  /** The server works, whatever it said. */
+  /** The server answered, whatever it said. */
   onSuccess(permit: Permit): void;
   /** The server is in trouble, or cannot be reached for the reason that `problem` gives. */
   onFailure(permit: Permit, reason: string, problem?: ConnectionProblem): void;
-  /** It was not sent. */
+  /** Nothing was sent. */
   release(permit: Permit): void;
-  /** True when the route is silent for longer than it was known to be. */
+  /** True when this extends the route's throttle. */
   throttle(name: string, until: number): boolean;
-  /** Whether any route must be left alone. */
+  /** Whether any route is blocked. */
   anyBlocked(): boolean;
   close(): void;
 };
@@ -42,7 +42,7 @@ export type ProviderRoutes = {
 const maxRoutes = 256;
 
 /**
- * The servers that a project's provider is reached by, each with its own throttle and its own breaker: what one of them asks for,
+ * The servers that a project's provider is reached by, each with its own throttle and circuit breaker: what one of them asks for,
  * or suffers from, keeps no push from the others.
  */
 export const createProviderRoutes = ({
@@ -53,7 +53,7 @@ export const createProviderRoutes = ({
   knownUnreached = [],
 }: {
   readonly now: () => number;
-  /** A server is not reached: told for every push that finds it so. */
+  /** A server is not reached: called for every push that fails so. */
   readonly unreached: (route: string, problem: ConnectionProblem) => void;
   /** A server that was not reached is reached. */
   readonly reached: (route: string) => void;
@@ -70,12 +70,12 @@ export const createProviderRoutes = ({
   };
 
   /** What was dropped with an open breaker has counted as closed since then. */
-  const tell = (route: Route, change: Parameters<typeof changed>[0], reason = "") => {
+  const notify = (route: Route, change: Parameters<typeof changed>[0], reason = "") => {
     if (routes.get(route.name) === route) changed(change, route.name, reason);
   };
 
   const drop = (route: Route) => {
-    if (!route.breaker.closed()) tell(route, "closed");
+    if (!route.breaker.closed()) notify(route, "closed");
     routes.delete(route.name);
   };
 
@@ -133,7 +133,7 @@ export const createProviderRoutes = ({
         route.unreached = false;
         reached(route.name);
       }
-      if (route.breaker.succeeded(admission)) tell(route, "closed");
+      if (route.breaker.succeeded(admission)) notify(route, "closed");
     },
     onFailure: ({ route, admission }, reason, problem) => {
       route.failure = reason;
@@ -142,7 +142,7 @@ export const createProviderRoutes = ({
         unreached(route.name, problem);
       }
       const again = !route.breaker.closed();
-      if (route.breaker.failed(admission, now())) tell(route, again ? "reopened" : "opened", reason);
+      if (route.breaker.failed(admission, now())) notify(route, again ? "reopened" : "opened", reason);
     },
     release: ({ route, admission }) => route.breaker.released(admission),
     throttle: (name, until) => {

@@ -19,7 +19,7 @@ export type CredentialDocument = {
   paused?: { at: Date; reason: string; providerReason: string };
   /** The provider took it for a device: what it refuses since then may be a stranger's token. */
   provenAt?: Date;
-  /** Which of its servers asked to wait, and until when. */
+  /** Which of its servers sent Retry-After, and until when it holds. */
   throttles?: { route: string; until: Date }[];
   /** Why its servers are not reached; `at`: when somebody last found it so. */
   problems?: StoredProblem[];
@@ -41,7 +41,7 @@ const maxProblems = 8;
 /** One envelope field holds all settings: which of them are secret is each provider's affair, and all may be. */
 const settingsField = "settings";
 
-/** More servers than these ask to wait at a time only where strangers name them. */
+/** Only devices that name their own servers bring more throttled servers than these. */
 const maxThrottles = 32;
 
 type Throttle = NonNullable<CredentialDocument["throttles"]>[number];

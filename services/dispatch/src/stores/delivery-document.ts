@@ -17,7 +17,7 @@ import type { Sendable, Waiting } from "../domain/settle-batch.ts";
 import { packIds } from "./packed-ids.ts";
 import { packNames, unpackNames } from "./packed-names.ts";
 
-/** What a row says of its batch. */
+/** The batch of a row. */
 export type BatchFacts = {
   _id: string;
   projectId: ProjectId;
@@ -80,7 +80,7 @@ export type EmbeddedRow = Omit<
 /** A message that a row is sent for. */
 export type Claim = { readonly at: number; readonly sequence: number };
 
-/** The claim of a row whose message was given up. */
+/** The claim that the dead-letter handler has on a row. */
 export const deadLetterClaim: Claim = { at: 0, sequence: 0 };
 
 /** In a filter: the row is being sent for this message. */

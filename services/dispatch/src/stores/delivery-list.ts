@@ -112,7 +112,7 @@ export const createDeliveryList = (db: Db, providerIdOf: ProviderIdOf) => {
   };
 
   return guardStore({
-    /** A page of what became of the devices. @throws HeraldError `validation-failed` for an `after` that was not given out. */
+    /** A page of the devices' deliveries. @throws HeraldError `validation-failed` for an `after` that was not given out. */
     list: (query: Query, request: PageRequest): Promise<PageOf<Delivery>> =>
       request.by === "page" ? byPage(query, request) : byKey(query, request),
   });
@@ -135,7 +135,7 @@ const matching = (row: LightRow, status: DeliveryStatus | undefined): number => 
   return status === "skipped" ? skippedOf(row.tally) : row.tally[status];
 };
 
-/** What became of a row's devices, each by its place; undefined for one that goes on in the row's child. */
+/** The deliveries of a row's devices by index; undefined for a device that continues in the row's child. */
 export const deliveriesOf = (
   row: WithId<DeliveryDocument>,
   providerIdOf: ProviderIdOf,

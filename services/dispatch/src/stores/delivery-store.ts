@@ -64,7 +64,7 @@ export const createDeliveryStore = (db: Db) => {
       return row ? { ...factsOf(row), startedAt: now, starts: row.starts, devices } : undefined;
     },
 
-    /** What a wake-up must know before it starts a row. */
+    /** A row without its devices, to decide whether it can start. */
     read: (projectId: ProjectId, id: string) =>
       deliveries.findOne(
         { _id: id, projectId },
@@ -92,7 +92,7 @@ export const createDeliveryStore = (db: Db) => {
       return row?.devices ?? [];
     },
 
-    /** Starts a row that waits, once its time has come; undefined when it does not wait, or is another message's to send. */
+    /** Claims a waiting row that is due and starts it; undefined when it does not wait, or is another message's to send. */
     claimDue: async (projectId: ProjectId, id: string, claim: Claim, now: Date): Promise<Run | undefined> => {
       const woken = await deliveries.findOneAndUpdate(
         { _id: id, projectId, state: "waiting", notBefore: { $lte: now } },
@@ -111,7 +111,7 @@ export const createDeliveryStore = (db: Db) => {
     },
 
     /**
-     * Takes a row whose message was given up, in whatever state it is, so that it can be settled; undefined when that is
+     * Claims a row for the dead-letter handler, in whatever state it is, so that it can be settled; undefined when that is
      * done already, or when another message than that of `claim` has started it. `batch` makes the row where there is none.
      */
     claim: async (
@@ -190,7 +190,7 @@ export const createDeliveryStore = (db: Db) => {
       return (await deliveries.countDocuments(written, { limit: 1 })) === 1 ? outbox : undefined;
     },
 
-    /** The events of a root row that is final, where the row tells them by itself; none of any other. */
+    /** The events of a root row that is final, where they follow from the row; none otherwise. */
     rebuildEvents: async (projectId: ProjectId, id: string): Promise<OutboxEvent[]> => {
       const row = await deliveries.findOne({ _id: id, projectId, state: "final", generation: rootGeneration });
       return row ? acceptedEventsOf(row) : [];
@@ -250,7 +250,7 @@ export const createDeliveryStore = (db: Db) => {
         .limit(maxDue)
         .toArray(),
 
-    /** The provider has other settings: whatever waits is due. A device that its server asked to wait goes on waiting by itself. */
+    /** The provider has other settings: whatever waits is due. A device with a Retry-After of its own keeps waiting. */
     resume: async (projectId: ProjectId, platform: Platform, now: Date): Promise<number> => {
       const { modifiedCount } = await deliveries.updateMany(
         { projectId, platform, dueAt: { $exists: true }, state: "waiting" },
@@ -286,7 +286,7 @@ export const createDeliveryStore = (db: Db) => {
   });
 };
 
-/** Such a row's events can be made again from what it says; others tell more than it keeps. */
+/** The events of such a row follow from its fields; those of others contain more than it stores. */
 export const allAccepted = ({ tally, waiting }: { readonly tally: Tally; readonly waiting?: unknown }): boolean =>
   waiting === undefined && tally.accepted === tally.devices;
 

@@ -88,9 +88,9 @@ export const createDeliveryTrace = (db: Db, providerIdOf: ProviderIdOf) => {
       for (const row of rows.toSorted((one, other) => one.generation - other.generation)) {
         const at = placeOf(row, id);
         if (at < 0) continue;
-        const told = deliveriesOf(row, providerIdOf)(at);
-        steps.push(...stepsOf(row, at, told?.provider_id));
-        delivery = told ?? pendingDelivery(row, at);
+        const known = deliveriesOf(row, providerIdOf)(at);
+        steps.push(...stepsOf(row, at, known?.provider_id));
+        delivery = known ?? pendingDelivery(row, at);
       }
       return { ...(delivery && { delivery }), ...deliveryAttempts(steps) };
     },

@@ -61,7 +61,7 @@ export type NotificationDocument = NotificationState & {
   outbox?: OutboxEvent[];
 };
 
-/** One as it was just written: the events that it carries since are to be published. */
+/** A notification that was just written, with the events to publish. */
 export type OutboxCarrier = Pick<NotificationDocument, "_id" | "projectId" | "outbox">;
 
 export const toRecord = ({

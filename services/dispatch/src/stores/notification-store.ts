@@ -74,10 +74,10 @@ export const createNotificationStore = (db: Db) => {
       { $set: { final }, $unset: { checkAt: "", dueAt: "" }, $push: { outbox: ended } },
     );
     if (updated === "not found") return null;
-    const told = await findOutbox({ _id, projectId });
-    if (updated === "updated") return told;
-    // Whoever ended it meanwhile has announced that, and it is no harm to publishOutbox the same again.
-    return told?.outbox?.some(({ id }) => id === ended.id) ? told : null;
+    const written = await findOutbox({ _id, projectId });
+    if (updated === "updated") return written;
+    // Another process ended it meanwhile and published that; the same event again does no harm.
+    return written?.outbox?.some(({ id }) => id === ended.id) ? written : null;
   };
 
   const insert = async (

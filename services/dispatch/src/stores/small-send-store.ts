@@ -89,12 +89,12 @@ export const createSmallSendStore = (db: Db) => {
       const tally = settled.reduce((sum, { settlement }) => addTallies(sum, settlement.tally), noDevices);
       const failures = settled.reduce((sum, { settlement }) => addFailures(sum, settlement.failures), {});
       const final = { status: finalStatus(false, tally), at: now, tally, failures };
-      const told = settled.map(({ run, settlement }) => ({
+      const perRow = settled.map(({ run, settlement }) => ({
         whole: allAccepted(settlement),
         events: deliveryEvents(run, run.devices, settlement, now),
       }));
-      const outbox = told.flatMap(({ whole, events }) => (whole ? [] : events));
-      const ended = { final, events: told.flatMap(({ events }) => events), outbox };
+      const outbox = perRow.flatMap(({ whole, events }) => (whole ? [] : events));
+      const ended = { final, events: perRow.flatMap(({ events }) => events), outbox };
       const updated = await updateOne(
         { _id, projectId },
         { "sending.open": true, cancelledAt: { $exists: false }, abandonedAt: { $exists: false } },
