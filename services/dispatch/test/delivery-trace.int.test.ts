@@ -74,7 +74,9 @@ test("a device that waits is in its batch before what it waits in has a row of i
   const rows = database.client.db(database.name).collection<DeliveryDocument>("deliveries");
   const child = await eventually(async () => {
     const found = await rows.findOne({ notificationId: id, generation: 2 });
-    if (!found) throw new Error("not yet");
+    // The update of its parent comes after the child, and would undo what is written below.
+    const parent = await rows.findOne({ notificationId: id, generation: 1 });
+    if (!found || parent?.state !== "final") throw new Error("not yet");
     return found;
   });
   // As a crash leaves it between the two writes.
