@@ -17,27 +17,27 @@ import {
 import { createOpenTokens } from "@herald/payload";
 import { z } from "zod";
 import { createAuthenticate } from "./auth/authenticate.ts";
-import { createBusLink } from "./bus-link.ts";
+import { createBusConnection } from "./bus-connection.ts";
 import type { GatewayConfig } from "./config.ts";
-import { createAsk } from "./create-ask.ts";
+import { createSendRequest } from "./create-send-request.ts";
 import { createDeadLetters } from "./dead-letters/create-dead-letters.ts";
+import type { RouteDeps } from "./deps.ts";
 import { mountDocs } from "./docs/mount-docs.ts";
 import { createEventStreams } from "./events/event-streams.ts";
-import type { Gateway } from "./gateway.ts";
 import { allowBrowsers } from "./http/cors.ts";
 import { directRoutes } from "./http/direct-routes.ts";
-import { observeLoad } from "./http/observe-load.ts";
+import { registerLoadMetrics } from "./http/load-metrics.ts";
 import { serveRoute } from "./http/serve-route.ts";
+import { createIdempotency } from "./idempotency/idempotency.ts";
 import { createKeyRecords } from "./idempotency/key-records.ts";
 import { createKeyShare } from "./idempotency/key-share.ts";
-import { createOnce } from "./idempotency/once.ts";
-import { createCountWaiting } from "./limits/count-waiting.ts";
+import { createCountQueued } from "./limits/count-queued.ts";
 import { createQueueQuota } from "./limits/queue-quota.ts";
 import { createRateLimits } from "./limits/rate-limits.ts";
-import { absorbRepeats } from "./opens/absorb-repeats.ts";
+import { dedupeOpens } from "./opens/dedupe-opens.ts";
 import { createGroupOpens } from "./opens/group-opens.ts";
-import { mirrorBucket } from "./records/mirror-bucket.ts";
 import { createProjectDirectory } from "./records/project-directory.ts";
+import { replicateBucket } from "./records/replicate-bucket.ts";
 import { createTokenDirectory } from "./records/token-directory.ts";
 import { allRoutes } from "./routes/all-routes.ts";
 import { createSendCommands } from "./sending/send-commands.ts";
@@ -66,7 +66,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   const now = overrides.now ?? (() => new Date());
   const lifecycle = createLifecycle({ log, deadlineMs: stopDeadlineMs });
 
-  const link = createBusLink(
+  const link = createBusConnection(
     () =>
       connectBus({
         ...serviceAccess(config, "gateway"),
@@ -75,8 +75,8 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       }),
     log,
   );
-  const tokenMirror = mirrorBucket("push_tokens", TokenRecord, link.bus);
-  const projectMirror = mirrorBucket("push_projects", z.union([ProjectRecord, ProvidersRecord]), link.bus);
+  const tokens = replicateBucket("push_tokens", TokenRecord, link.bus);
+  const projectRecords = replicateBucket("push_projects", z.union([ProjectRecord, ProvidersRecord]), link.bus);
 
   const limits = createRateLimits({
     failures: config.HERALD_GATEWAY_LIMIT_FAILURES,
@@ -91,15 +91,15 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   const queue = createQueueQuota({
     most: { messages: config.HERALD_GATEWAY_QUOTA_QUEUED, bytes: config.HERALD_GATEWAY_QUOTA_QUEUED_BYTES },
     // Opens of earlier versions, which have no more behind their project, are not counted.
-    count: createCountWaiting(link.bus, config.HERALD_GATEWAY_QUOTA_QUEUED),
+    count: createCountQueued(link.bus, config.HERALD_GATEWAY_QUOTA_QUEUED),
     now,
     log,
   });
-  const askBus = createAsk(link.bus);
+  const sendRequest = createSendRequest(link.bus);
   const opens = createGroupOpens(async (group) => {
     await publish(link.bus(), OpenGroupV1, group, { id: randomUUID() });
   });
-  const projects = createProjectDirectory(projectMirror, limits);
+  const projects = createProjectDirectory(projectRecords, limits);
   const eventStreams = createEventStreams({
     bus: link.bus,
     now,
@@ -113,34 +113,34 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   });
   const keyBucket = () => openBucket(link.bus(), "push_idempotency", IdempotencyRecord);
   const keyRecords = createKeyRecords(keyBucket, log);
-  const gateway: Gateway = {
+  const deps: RouteDeps = {
     now,
     limits,
     queue,
-    ask: askBus,
+    sendRequest: sendRequest,
     authenticate: createAuthenticate({
       adminToken: config.HERALD_ADMIN_TOKEN,
-      tokens: createTokenDirectory(tokenMirror, limits, now),
-      ask: askBus,
+      tokens: createTokenDirectory(tokens, limits, now),
+      sendRequest: sendRequest,
       limits,
     }),
     projects,
-    once: createOnce({
+    idempotency: createIdempotency({
       keys: createKeyShare({ fill: async () => keyBucket().fill(), now, log }),
       records: keyRecords,
       now,
     }),
     sends: createSendCommands(link.bus, keyRecords),
-    deadLetters: createDeadLetters({ bus: link.bus, ask: askBus, projects, log }),
+    deadLetters: createDeadLetters({ bus: link.bus, sendRequest: sendRequest, projects, log }),
     eventStreams,
     openTokens: createOpenTokens(config.HERALD_OPEN_KEYS),
-    recordOpen: absorbRepeats(opens.record),
+    recordOpen: dedupeOpens(opens.record),
   };
 
   const health = createHealth({
     bus: link.ready,
-    tokens: () => tokenMirror.ready() || "the project tokens are not all known yet",
-    projects: () => projectMirror.ready() || "the projects are not all known yet",
+    tokens: () => tokens.ready() || "the project tokens are not all known yet",
+    projects: () => projectRecords.ready() || "the projects are not all known yet",
   });
   const proxies = config.HERALD_GATEWAY_TRUST_PROXY;
   const heldBytes = createHeldBytes({
@@ -151,10 +151,10 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     most: config.HERALD_GATEWAY_LIMIT_CONNECTIONS,
     perAddress: proxies === 0 ? config.HERALD_GATEWAY_LIMIT_ADDRESS_CONNECTIONS : undefined,
   };
-  const routes = new Map(allRoutes.map((route) => [route, serveRoute(route, gateway, { proxies, heldBytes })]));
+  const routes = new Map(allRoutes.map((route) => [route, serveRoute(route, deps, { proxies, heldBytes })]));
   const admit = async (request: IncomingMessage): Promise<void> => {
     // An orchestrator that is refused would restart a gateway that is well.
-    if (!isProbe(request.url ?? "")) await limits.client(clientAddress(request, proxies));
+    if (!isProbe(request.url ?? "")) await limits.countAnonymous(clientAddress(request, proxies));
   };
   const http = createHttpApp(
     { log, bodyLimitBytes: "by-route", direct: directRoutes(routes, admit), admit },
@@ -164,8 +164,8 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     },
   );
   const watch = (bus: Bus) => {
-    tokenMirror.start(bus);
-    projectMirror.start(bus);
+    tokens.start(bus);
+    projectRecords.start(bus);
   };
 
   let server: HttpServer | undefined;
@@ -184,7 +184,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
         limit: connectionLimit,
       });
       server = listening;
-      const unobserve = observeLoad({
+      const unobserve = registerLoadMetrics({
         connections: { now: listening.connections, limit: connectionLimit.most },
         heldBytes: { now: heldBytes.held, limit: config.HERALD_GATEWAY_LIMIT_HELD },
       });
@@ -194,7 +194,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       lifecycle.onStop("http", () => listening.stop(finishRequestsMs));
       lifecycle.onStop("opens", opens.flush);
       lifecycle.onStop("watches", async () => {
-        await Promise.all([tokenMirror.stop(), projectMirror.stop()]);
+        await Promise.all([tokens.stop(), projectRecords.stop()]);
       });
       lifecycle.onStop("bus", link.stop);
       lifecycle.onStop("telemetry", async () => {

@@ -5,14 +5,14 @@ import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createApp } from "../src/app.ts";
 import { type Answered, adminToken, callAt, configOf, type GatewayTest, startGatewayTest } from "./gateway-fixture.ts";
-import { newWorld } from "./new-world.ts";
+import { createWorld } from "./new-world.ts";
 import type { World } from "./route-table.ts";
 
 let system: GatewayTest;
 let world: World;
 beforeAll(async () => {
   system = await startGatewayTest();
-  world = await newWorld(system);
+  world = await createWorld(system);
 });
 afterAll(() => system.stop());
 
@@ -95,7 +95,7 @@ describe("while the bus is unavailable", () => {
 
   test("tokens that were revoked meanwhile are refused when it is back", async () => {
     // The test before may have cut the connection a moment ago, and the gateway have been ready all along.
-    const other = await eventually(() => newWorld(system));
+    const other = await eventually(() => createWorld(system));
     await system.proxy.cut();
     // Ready again means nothing before it has noticed that it is not.
     await eventually(async () => expect((await system.call("GET /readyz")).status).toBe(503));

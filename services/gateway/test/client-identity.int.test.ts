@@ -2,7 +2,7 @@ import { newProjectId } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { adminToken, apnsToken, type GatewayTest, startGatewayTest } from "./gateway-fixture.ts";
-import { newWorld } from "./new-world.ts";
+import { createWorld } from "./new-world.ts";
 import type { World } from "./route-table.ts";
 
 let system: GatewayTest;
@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => system.stop());
 beforeEach(async () => {
-  world = await newWorld(system);
+  world = await createWorld(system);
 });
 
 const identify = (body: object) =>
@@ -128,7 +128,7 @@ describe.each(["PATCH", "PUT"])("%s /metadata", (method) => {
 test("requests by client identity are limited for each address, others are not", async () => {
   const limited = await startGatewayTest({ environment: { HERALD_GATEWAY_LIMIT_CLIENTS: "5" } });
   try {
-    const own = await newWorld(limited);
+    const own = await createWorld(limited);
     const body = () => ({ project_id: own.project.id, identifier: apnsToken(), platform: "ios" });
     const answers = [];
     for (let index = 0; index < 6; index++)

@@ -2,7 +2,7 @@ import { newProjectToken, newTokenId, secretHash } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { adminToken, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
-import { newWorld } from "./new-world.ts";
+import { createWorld } from "./new-world.ts";
 
 let system: GatewayTest;
 let project: TestProject;
@@ -71,7 +71,7 @@ describe("a project token", () => {
 
 describe("a device credential", () => {
   test("ends when the device registers again", async () => {
-    const { device, credential, project: owner } = await newWorld(system);
+    const { device, credential, project: owner } = await createWorld(system);
     const read = (token: string) => system.call(`GET /api/v1/devices/${device.id}`, { token });
     expect((await read(credential)).status).toBe(200);
     const again = await system.call("POST /api/v1/devices", {

@@ -5,7 +5,7 @@ import type { Route } from "../src/http/route.ts";
 import { allRoutes } from "../src/routes/all-routes.ts";
 import { routeOf } from "./documented.ts";
 import { adminToken, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
-import { newWorld } from "./new-world.ts";
+import { createWorld } from "./new-world.ts";
 import { type Case, table, type World } from "./route-table.ts";
 
 let system: GatewayTest;
@@ -43,7 +43,7 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
     const testIf = (concerns: boolean) => (concerns ? test : () => {});
 
     test("does what it is for", async () => {
-      const world = await newWorld(system);
+      const world = await createWorld(system);
       const path = one.route(world);
       const [method = "", url = ""] = path.split(" ");
       expect(routeOf(method, url.split("?", 1)[0] ?? "")?.operationId).toBe(route.operationId);
@@ -52,7 +52,7 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
     });
 
     test("refuses a body or a query that it does not know", async () => {
-      const world = await newWorld(system);
+      const world = await createWorld(system);
       const call = { ...credentialFor(route, world), ...(one.bad === undefined ? {} : { body: one.bad }) };
       const answer = await system.call(one.route(world) + (one.badQuery ?? ""), call);
       expect(answer.status, JSON.stringify(answer.body)).toBe(422);
@@ -61,7 +61,7 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
     });
 
     testIf(route.body !== undefined)("refuses unknown fields beside the known ones", async () => {
-      const world = await newWorld(system);
+      const world = await createWorld(system);
       const body = { ...(one.body?.(world) as object), surplus: 1 };
       const answer = await system.call(one.route(world), { ...credentialFor(route, world), body });
       expect(answer.status).toBe(422);
@@ -69,7 +69,7 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
     });
 
     testIf(!by.every((kind) => kind === "client"))("wants a credential that it knows", async () => {
-      const world = await newWorld(system);
+      const world = await createWorld(system);
       const path = one.route(world);
       const foreign = by.includes("admin") ? world.project.token : adminToken;
       const wrong = ["Bearer nonsense", "Basic YTpi", "Bearer", `Bearer ${world.project.token}x`, `Bearer ${foreign}`];
@@ -81,7 +81,7 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
     });
 
     test.each(scopes ?? [])("wants the scope %s of a project token", async (scope) => {
-      const world = await newWorld(system);
+      const world = await createWorld(system);
       const others = (["send", "read", "devices"] as const).filter((other) => other !== scope) satisfies Scope[];
       const token = await system.token(world.project, others);
       const refused = await system.call(one.route(world), { token, ...bodyFor(one, world) });
@@ -93,7 +93,7 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
     });
 
     testIf(by.includes("project"))("gives nothing of one project to another", async () => {
-      const world = await newWorld(system);
+      const world = await createWorld(system);
       const answer = await system.call(one.route(world), { token: stranger.token, ...bodyFor(one, world) });
       expect(answer.status, JSON.stringify(answer.body)).toBe(one.foreign ?? 404);
       const shown = JSON.stringify(answer.body ?? {});
@@ -102,8 +102,8 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
     });
 
     testIf(by.includes("device") && route.path.includes("{id}"))("takes that device's credential alone", async () => {
-      const world = await newWorld(system);
-      const other = await newWorld(system);
+      const world = await createWorld(system);
+      const other = await createWorld(system);
       const path = one.route(world);
       const body = bodyFor(one, world);
       expect((await system.call(path, { token: other.credential, ...body })).status).toBe(403);
@@ -111,7 +111,7 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
     });
 
     testIf(scopes !== undefined && !by.includes("device"))("takes no device credential", async () => {
-      const world = await newWorld(system);
+      const world = await createWorld(system);
       const answer = await system.call(one.route(world), { token: world.credential, ...bodyFor(one, world) });
       expect(answer.status).toBe(403);
     });

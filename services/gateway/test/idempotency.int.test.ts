@@ -39,7 +39,7 @@ afterEach(() => {
 
 const send = (
   key: string,
-  body: unknown = { notification: { title: "Once", targets: ["all"] } },
+  body: unknown = { notification: { title: "Idempotency", targets: ["all"] } },
   token = project.token,
 ) => system.call("POST /api/v1/notifications", { token, body, headers: { "idempotency-key": key } });
 
@@ -114,7 +114,8 @@ describe("a repeated send", () => {
   test("is not used up by what is refused", async () => {
     const key = randomUUID();
     expect(
-      (await send(key, { notification: { title: "Once", targets: ["all"], send_at: "2999-01-01T00:00:00Z" } })).status,
+      (await send(key, { notification: { title: "Idempotency", targets: ["all"], send_at: "2999-01-01T00:00:00Z" } }))
+        .status,
     ).toBe(422);
     expect((await send(key)).status).toBe(202);
   });
@@ -244,7 +245,7 @@ describe("secrets are shown once", () => {
   test("a device's credential, a project's first token and a further one", async () => {
     const device = { device: { token: apnsToken(), platform: "ios" } };
     expect((await twice("POST /api/v1/devices", project.token, device)).credential).toMatch(/^hdc_/);
-    const created = await twice("POST /admin/v1/projects", adminToken, { project: { name: "Once" } });
+    const created = await twice("POST /admin/v1/projects", adminToken, { project: { name: "Idempotency" } });
     expect(created.token).toMatch(/^hpt_/);
     const token = { token: { name: "CI" } };
     const route = `POST /admin/v1/projects/${created.data.id}/tokens`;

@@ -4,7 +4,7 @@ import { CountBacklog, SendV1 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterEach, describe, expect, test } from "vitest";
 import { type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
-import { newWorld } from "./new-world.ts";
+import { createWorld } from "./new-world.ts";
 
 let system: GatewayTest;
 afterEach(() => system?.stop());
@@ -45,7 +45,7 @@ describe("requests", () => {
 
   test("of one device are limited, and no other's", async () => {
     await limited({ HERALD_GATEWAY_LIMIT_DEVICE: "2" });
-    const [one, other] = [await newWorld(system), await newWorld(system)];
+    const [one, other] = [await createWorld(system), await createWorld(system)];
     const change = (token: string) => system.call("PATCH /api/v1/metadata", { token, body: { metadata: {} } });
     const statuses = [];
     for (let index = 0; index < 3; index++) statuses.push((await change(one.credential)).status);

@@ -15,7 +15,7 @@ const ring = () => {
 export const openTokens = createOpenTokens(ring());
 
 /** A project with one of everything. */
-export const newWorld = async (system: GatewayTest): Promise<World> => {
+export const createWorld = async (system: GatewayTest): Promise<World> => {
   const { call, peers } = system;
   const project = await system.project();
   const { token } = project;

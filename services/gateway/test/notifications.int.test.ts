@@ -4,7 +4,7 @@ import { currentRequestId } from "@herald/kit";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { adminToken, apnsToken, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
-import { newWorld } from "./new-world.ts";
+import { createWorld } from "./new-world.ts";
 import { table, type World } from "./route-table.ts";
 
 let system: GatewayTest;
@@ -176,7 +176,7 @@ test("each send of a shared batch travels under the request id of its own reques
 
 describe("what became of a notification", () => {
   test("has the opens that analytics counted, in lists, alone and device by device", async () => {
-    const world = await newWorld(system);
+    const world = await createWorld(system);
     const { token } = world.project;
     const { id } = world.notification;
     const other = await system.call("POST /api/v1/devices", {
@@ -206,7 +206,7 @@ describe("what became of a notification", () => {
   });
 
   test("cannot be cancelled when it is final", async () => {
-    const world = await newWorld(system);
+    const world = await createWorld(system);
     const value = { ...world.notification, status: "completed" as const };
     system.peers.notifications.set(value.id, { projectId: world.project.id, value });
     const answer = await system.call(`DELETE /api/v1/notifications/${value.id}`, { token: world.project.token });

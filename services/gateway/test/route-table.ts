@@ -169,7 +169,7 @@ export const table: Record<string, Case> = {
     status: 200,
     badQuery: "?status=sent",
   },
-  tellDevice: {
+  getDeliveryTrace: {
     route: ({ notification, device }) => `GET /api/v1/notifications/${notification.id}/devices/${device.id}`,
     status: 200,
     badQuery: "?x=1",

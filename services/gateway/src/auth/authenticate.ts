@@ -1,15 +1,15 @@
 import { hash, timingSafeEqual } from "node:crypto";
 import { AuthenticateDevice, parseDeviceCredential, type Scope } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import type { Ask } from "../gateway.ts";
+import type { SendRequest } from "../deps.ts";
 import type { RateLimits } from "../limits/rate-limits.ts";
 import type { TokenDirectory } from "../records/token-directory.ts";
 import type { Access, Caller, CallerKind } from "./caller.ts";
 
-type Needs = {
+type Deps = {
   readonly adminToken: string;
   readonly tokens: TokenDirectory;
-  readonly ask: Ask;
+  readonly sendRequest: SendRequest;
   readonly limits: RateLimits;
 };
 
@@ -43,11 +43,11 @@ const bearer = /^Bearer +([\x21-\x7e]{1,512}) *$/i;
 const digest = (text: string): Buffer => hash("sha256", text, "buffer");
 
 /** Tells who is asking, or refuses. Refusals are counted against the address; valid credentials never are. */
-export const createAuthenticate = ({ adminToken, tokens, ask, limits }: Needs) => {
+export const createAuthenticate = ({ adminToken, tokens, sendRequest, limits }: Deps) => {
   const adminDigest = digest(adminToken);
 
   /** The caller that a credential proves, undefined for one that proves nothing. */
-  const recognise = async (credential: string, access: Access, address: string): Promise<Caller | undefined> => {
+  const verifyCredential = async (credential: string, access: Access, address: string): Promise<Caller | undefined> => {
     if (access.by.includes("admin")) {
       return timingSafeEqual(digest(credential), adminDigest) ? { kind: "admin" } : undefined;
     }
@@ -59,34 +59,38 @@ export const createAuthenticate = ({ adminToken, tokens, ask, limits }: Needs) =
     if (!access.by.includes("device")) throw forbidden(`a device credential cannot do this; send ${names(access)}`);
     // Verifying asks another service, so whoever guesses is stopped before.
     const { projectId, deviceId, hash: credentialHash } = device;
-    const { valid } = await limits.suspect(address, () =>
-      ask(AuthenticateDevice, { projectId, deviceId, credentialHash }),
+    const { valid } = await limits.countWhileVerifying(address, () =>
+      sendRequest(AuthenticateDevice, { projectId, deviceId, credentialHash }),
     );
     return valid ? { kind: "device", projectId, deviceId } : undefined;
   };
 
   /** Apps send the credential that they have, and register when it is none any more: so a bad one is counted, and no refusal. */
-  const perhapsDevice = async (access: Access, authorization: string | undefined, address: string): Promise<Caller> => {
+  const deviceOrClient = async (
+    access: Access,
+    authorization: string | undefined,
+    address: string,
+  ): Promise<Caller> => {
     const credential = bearer.exec(authorization ?? "")?.[1] ?? "";
     if (!parseDeviceCredential(credential)) return { kind: "client" };
-    const caller = await recognise(credential, { ...access, by: ["device"] }, address);
+    const caller = await verifyCredential(credential, { ...access, by: ["device"] }, address);
     if (caller) return caller;
-    await limits.failure(address);
+    await limits.countFailure(address);
     return { kind: "client" };
   };
 
   return async (access: Access, authorization: string | undefined, address: string): Promise<Caller> => {
-    if (access.orDevice) return perhapsDevice(access, authorization, address);
+    if (access.orDevice) return deviceOrClient(access, authorization, address);
     const onlyClient = access.by.every((kind) => kind === "client");
     if (onlyClient || (authorization === undefined && access.by.includes("client"))) return { kind: "client" };
     if (authorization === undefined) {
-      await limits.failure(address);
+      await limits.countFailure(address);
       throw unauthenticated(`send \`Bearer\` and ${names(access)}`, 'Bearer realm="herald"');
     }
     const credential = bearer.exec(authorization)?.[1];
-    const caller = credential === undefined ? undefined : await recognise(credential, access, address);
+    const caller = credential === undefined ? undefined : await verifyCredential(credential, access, address);
     if (caller === undefined) {
-      await limits.failure(address);
+      await limits.countFailure(address);
       throw unauthenticated(
         `it is not known; send \`Bearer\` and ${names(access)}`,
         'Bearer realm="herald", error="invalid_token"',

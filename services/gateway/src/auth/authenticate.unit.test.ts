@@ -10,7 +10,7 @@ import {
   type TokenRecord,
 } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
-import type { Ask } from "../gateway.ts";
+import type { SendRequest } from "../deps.ts";
 import { createRateLimits } from "../limits/rate-limits.ts";
 import { createTokenDirectory } from "../records/token-directory.ts";
 import { createAuthenticate } from "./authenticate.ts";
@@ -46,7 +46,7 @@ const open = (scopes: readonly Scope[] = ["send", "read"]) => {
   const tokens = createTokenDirectory(
     {
       get: (key) => (key === secretHash(token) ? record : undefined),
-      look: async (_, permit) => {
+      fetch: async (_, permit) => {
         await permit();
         return undefined;
       },
@@ -57,7 +57,7 @@ const open = (scopes: readonly Scope[] = ["send", "read"]) => {
     limits,
     () => now,
   );
-  const authenticate = createAuthenticate({ adminToken, tokens, ask: ask as unknown as Ask, limits });
+  const authenticate = createAuthenticate({ adminToken, tokens, sendRequest: ask as unknown as SendRequest, limits });
   return { authenticate, token, credential, questions };
 };
 
@@ -172,7 +172,7 @@ describe("who is refused", () => {
     });
   });
 
-  test("a device where only a project may ask, without a question to registry", async () => {
+  test("a device where only a project may sendRequest, without a question to registry", async () => {
     const { authenticate, credential, questions } = open();
     await expect(authenticate(project("send"), bearer(credential), address)).rejects.toMatchObject({
       code: "forbidden",

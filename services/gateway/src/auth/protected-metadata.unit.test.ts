@@ -1,6 +1,6 @@
 import { HeraldError } from "@herald/kit";
 import { describe, expect, test } from "vitest";
-import { refuseProtected, siftProtected } from "./protected-metadata.ts";
+import { rejectProtected, withoutProtected } from "./protected-metadata.ts";
 
 const paths = ["user_id", "billing.plan", "a.b.c"];
 
@@ -18,11 +18,11 @@ describe("what a client may write", () => {
     ["a parent that merges", { a: { b: { d: 1 } } }, { a: { b: { d: 1 } } }, []],
     ["a key of underscores alone", { _: 1, a: { _: 2 } }, { _: 1, a: { _: 2 } }, []],
   ])("%s", (_, metadata, kept, ignored) => {
-    expect(siftProtected({ metadata }, paths)).toEqual({ metadata: kept, identifiers: undefined, ignored });
+    expect(withoutProtected({ metadata }, paths)).toEqual({ metadata: kept, identifiers: undefined, ignored });
   });
 
   test("identifiers are protected alike", () => {
-    const sifted = siftProtected({ identifiers: { user_id: 1, os: "17" } }, paths);
+    const sifted = withoutProtected({ identifiers: { user_id: 1, os: "17" } }, paths);
     expect(sifted).toEqual({ metadata: undefined, identifiers: { os: "17" }, ignored: ["identifiers.user_id"] });
   });
 
@@ -31,15 +31,16 @@ describe("what a client may write", () => {
       ["a", "a.b"],
       ["a.b", "a"],
     ])
-      expect(siftProtected({ metadata: { a: { c: 1 } } }, list).ignored).toEqual(["metadata.a"]);
+      expect(withoutProtected({ metadata: { a: { c: 1 } } }, list).ignored).toEqual(["metadata.a"]);
   });
 
   test("nothing is protected where the project says so, or is from before", () => {
-    for (const list of [[], undefined]) expect(siftProtected({ metadata: { user_id: 1 } }, list).ignored).toEqual([]);
+    for (const list of [[], undefined])
+      expect(withoutProtected({ metadata: { user_id: 1 } }, list).ignored).toEqual([]);
   });
 
   test("a refusal names every path, and no value", () => {
-    const refuse = () => refuseProtected({ metadata: { user_id: "secret" }, identifiers: { user_id: 1 } }, paths);
+    const refuse = () => rejectProtected({ metadata: { user_id: "secret" }, identifiers: { user_id: 1 } }, paths);
     expect(refuse).toThrow(HeraldError);
     expect(refuse).toThrow(/metadata\.user_id.*identifiers\.user_id/s);
     expect(refuse).not.toThrow(/secret/);

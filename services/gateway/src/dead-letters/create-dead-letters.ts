@@ -10,14 +10,14 @@ import {
 } from "@herald/contracts";
 import { HeraldError, type Logger } from "@herald/kit";
 import type { z } from "zod";
-import type { Ask } from "../gateway.ts";
+import type { SendRequest } from "../deps.ts";
 import type { ProjectDirectory } from "../records/project-directory.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import { replayAll } from "./replay-all.ts";
 
-type Needs = {
+type Deps = {
   readonly bus: () => Bus;
-  readonly ask: Ask;
+  readonly sendRequest: SendRequest;
   readonly projects: Pick<ProjectDirectory, "settings">;
   readonly log: Logger;
 };
@@ -25,7 +25,7 @@ type Needs = {
 /** As many as one request replays: each takes some milliseconds, and an HTTP client waits for all. */
 const atATime = 100;
 
-export const createDeadLetters = ({ bus, ask, projects, log }: Needs): DeadLetters => {
+export const createDeadLetters = ({ bus, sendRequest, projects, log }: Deps): DeadLetters => {
   /** Refuses what would change nothing, rather than publish it and let its sender believe that it did. */
   const allow = async ({ letter, message, data }: Revived): Promise<void> => {
     if (letter.project_id !== undefined && !(message in events)) {
@@ -34,8 +34,8 @@ export const createDeadLetters = ({ bus, ask, projects, log }: Needs): DeadLette
         throw new HeraldError("replay-refused", "id: its project does not exist any more");
       });
     }
-    const question = questionOf(message, data);
-    const { settled } = question === undefined ? {} : await ask(JudgeReplay, question);
+    const question = requestOf(message, data);
+    const { settled } = question === undefined ? {} : await sendRequest(JudgeReplay, question);
     if (settled !== undefined)
       throw new HeraldError("replay-refused", `id: a replay would change nothing: ${settled}; send a new notification`);
   };
@@ -75,7 +75,7 @@ export const createDeadLetters = ({ bus, ask, projects, log }: Needs): DeadLette
 };
 
 /** What dispatch is to be asked about; undefined for what it makes nothing final of. */
-const questionOf = (message: string, data: unknown): z.input<typeof JudgeReplay.request> | undefined => {
+const requestOf = (message: string, data: unknown): z.input<typeof JudgeReplay.request> | undefined => {
   if (data === undefined) return undefined;
   switch (message) {
     case "SendV1": {

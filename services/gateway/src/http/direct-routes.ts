@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { type DirectRoute, HeraldError } from "@herald/kit";
 import createRouter from "find-my-way";
 import { preflightHeaders } from "./cors.ts";
-import { expressPath, type Route } from "./route.ts";
+import { type Route, routePattern } from "./route.ts";
 import type { ServeRoute } from "./serve-route.ts";
 
 type Place = {
@@ -46,7 +46,7 @@ export const directRoutes = (
     maxParamLength: 16_384,
     onBadUrl: () => undefined,
   });
-  for (const [pattern, declared] of Map.groupBy(routes, ([route]) => expressPath(route)))
+  for (const [pattern, declared] of Map.groupBy(routes, ([route]) => routePattern(route)))
     router.on("GET", pattern, () => undefined, placeOf(pattern, declared));
 
   const serveOther =

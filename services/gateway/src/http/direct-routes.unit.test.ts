@@ -3,7 +3,7 @@ import { Socket } from "node:net";
 import { expect, test } from "vitest";
 import { allRoutes } from "../routes/all-routes.ts";
 import { directRoutes } from "./direct-routes.ts";
-import { expressPath, type Route } from "./route.ts";
+import { type Route, routePattern } from "./route.ts";
 import type { Asked, ServeRoute } from "./serve-route.ts";
 
 type Served = { readonly route: Route; readonly asked: Asked };
@@ -28,7 +28,7 @@ test.each(allRoutes.map((route) => [route.operationId, route] as const))(
     const url = `${route.path.replaceAll(/\{(\w+)\}/g, "x-$1.~1")}?page=1`;
     const sent = request(route.method.toUpperCase(), url);
     const found = find(sent);
-    expect(found?.pattern).toBe(expressPath(route));
+    expect(found?.pattern).toBe(routePattern(route));
     await found?.serve(sent, new ServerResponse(sent));
     expect(served.at(-1)).toEqual({
       route,

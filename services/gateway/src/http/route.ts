@@ -2,8 +2,8 @@ import type { ServerResponse } from "node:http";
 import type { ErrorCode } from "@herald/contracts";
 import type { z } from "zod";
 import type { Access, CallerKind, CallerOf } from "../auth/caller.ts";
-import type { Gateway } from "../gateway.ts";
-import type { OnceForKey } from "../idempotency/once.ts";
+import type { RouteDeps } from "../deps.ts";
+import type { Idempotent } from "../idempotency/idempotency.ts";
 
 export type Method = "get" | "post" | "put" | "patch" | "delete";
 
@@ -49,7 +49,7 @@ export type RouteRequest<Kind extends CallerKind, P extends Params, Q extends z.
   readonly query: z.output<Q>;
   readonly body: z.output<B>;
   /** Carries the request out once for its Idempotency-Key; without one it is always another. */
-  readonly once: OnceForKey;
+  readonly idempotent: Idempotent;
   /** Where the reader of a stream stopped. */
   readonly lastEventId: string | undefined;
   /** Throws when the caller may not do this any more: for answers that take longer than a token may live. */
@@ -91,10 +91,7 @@ type Declaration<
 /** What a route is: how it is declared, and what it does. Express and the OpenAPI document are both made from it. */
 export type Route = Omit<Declaration<CallerKind, Params, z.ZodType, z.ZodType, Answers>, "description"> & {
   readonly description?: string;
-  readonly handle: (
-    gateway: Gateway,
-    request: RouteRequest<CallerKind, Params, z.ZodType, z.ZodType>,
-  ) => Promise<Reply>;
+  readonly handle: (deps: RouteDeps, request: RouteRequest<CallerKind, Params, z.ZodType, z.ZodType>) => Promise<Reply>;
 };
 
 /** Declares a route. The handler gets what the declaration parses, and can answer only what it declares. */
@@ -106,9 +103,9 @@ export const defineRoute = <
   B extends z.ZodType = z.ZodUndefined,
 >(
   route: Declaration<Kind, P, Q, B, A> & {
-    handle: (gateway: Gateway, request: RouteRequest<Kind, P, Q, B>) => Promise<Reply<A>>;
+    handle: (deps: RouteDeps, request: RouteRequest<Kind, P, Q, B>) => Promise<Reply<A>>;
   },
 ): Route => route as unknown as Route;
 
 /** The path as express writes it: `/api/v1/devices/:id`. */
-export const expressPath = ({ path }: Route): string => path.replaceAll(/\{(\w+)\}/g, ":$1");
+export const routePattern = ({ path }: Route): string => path.replaceAll(/\{(\w+)\}/g, ":$1");

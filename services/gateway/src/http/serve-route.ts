@@ -12,7 +12,7 @@ import {
   queryOf,
 } from "@herald/kit";
 import { z } from "zod";
-import type { Gateway } from "../gateway.ts";
+import type { RouteDeps } from "../deps.ts";
 import type { PathParam, Reply, Route, StreamBody } from "./route.ts";
 
 const noQuery = z.strictObject({});
@@ -128,15 +128,15 @@ type Edge = {
 };
 
 /** Makes what serves a route. Whoever shows no credential is counted by address before a query or a body is looked at. */
-export const serveRoute = (route: Route, gateway: Gateway, { proxies, heldBytes }: Edge): ServeRoute => {
+export const serveRoute = (route: Route, deps: RouteDeps, { proxies, heldBytes }: Edge): ServeRoute => {
   const readBody = createReadBody(route.bodyLimitBytes ?? defaultBodyLimitBytes);
   const stream = streamStatus(route);
   return async (request, response, asked) => {
     const address = clientAddress(request, proxies);
     const hold = heldBytes.holdFor(request, response, address);
-    const authenticate = () => gateway.authenticate(route.access, request.headers.authorization, address);
+    const authenticate = () => deps.authenticate(route.access, request.headers.authorization, address);
     const caller = await authenticate();
-    setHeaders(response, await gateway.limits.request(caller));
+    setHeaders(response, await deps.limits.countRequest(caller));
 
     const serve = async () => {
       const params = parsePath(route.params ?? {}, asked.params);
@@ -154,12 +154,12 @@ export const serveRoute = (route: Route, gateway: Gateway, { proxies, heldBytes 
       const key = idempotencyKey(request);
       const owner = "projectId" in caller ? caller.projectId : caller.kind;
       const lastEventId = request.headers["last-event-id"];
-      const reply = await route.handle(gateway, {
+      const reply = await route.handle(deps, {
         caller,
         params,
         query,
         body,
-        once: (work) => gateway.once({ key, owner, route: `POST ${path}`, body: sent }, work),
+        idempotent: (work) => deps.idempotency({ key, owner, route: `POST ${path}`, body: sent }, work),
         lastEventId: lastEventId === undefined ? undefined : String(lastEventId),
         recheck: authenticate,
         address,
@@ -169,8 +169,8 @@ export const serveRoute = (route: Route, gateway: Gateway, { proxies, heldBytes 
       await send(response, reply, hold);
     };
 
-    if (route.access.signed) return gateway.limits.unproven(address, serve);
-    if (caller.kind === "client") await gateway.limits.client(address);
+    if (route.access.signed) return deps.limits.runUnverified(address, serve);
+    if (caller.kind === "client") await deps.limits.countAnonymous(address);
     await serve();
   };
 };

@@ -2,7 +2,7 @@ import type { Logger } from "@herald/kit";
 
 type Fill = { readonly bytes: number; readonly maxBytes: number };
 
-type Needs = {
+type Deps = {
   /** How full the bucket of keys is. Throws bus-unavailable. */
   readonly fill: () => Promise<Fill>;
   readonly now: () => Date;
@@ -36,7 +36,7 @@ type Used = { hour: number; readonly counts: number[]; total: number };
  * full: those that come quicker than the rest has room for live shorter still. Counted by this gateway: with n of them a project
  * alone fills n/(n+1).
  */
-export const createKeyShare = ({ fill, now, log }: Needs): KeyShare => {
+export const createKeyShare = ({ fill, now, log }: Deps): KeyShare => {
   const owners = new Map<string, Used>();
   let free = Number.POSITIVE_INFINITY;
   let measuredAt = Number.NEGATIVE_INFINITY;

@@ -4,7 +4,7 @@ import { createByteCache, HeraldError, type Logger } from "@herald/kit";
 /** What one project may have waiting in the queue of commands. */
 export type QueueLimit = { readonly messages: number; readonly bytes: number };
 
-type Needs = {
+type Deps = {
   readonly most: QueueLimit;
   /**
    * How many sends of the project wait. Undefined: whoever takes them cannot be asked, so what is queued meanwhile is waiting, too.
@@ -19,7 +19,7 @@ export type QueueQuota = {
   /** Takes note of a command that is about to be queued. Throws quota-exceeded where the project has too much waiting. */
   readonly admit: (projectId: ProjectId, bytes: number) => Promise<void>;
   /** A command that was admitted is not queued. */
-  readonly giveBack: (projectId: ProjectId, bytes: number) => void;
+  readonly refund: (projectId: ProjectId, bytes: number) => void;
 };
 
 /** Counting asks the broker, so it is done each time that a tenth of the quota was sent, and no more often than this. */
@@ -46,7 +46,7 @@ type Queue = {
  * Keeps one project from filling the queue that all share. Between two counts only what this gateway sends is known, so that with
  * several of them a project may be over its quota by a tenth for each.
  */
-export const createQueueQuota = ({ most, count, now, log }: Needs): QueueQuota => {
+export const createQueueQuota = ({ most, count, now, log }: Deps): QueueQuota => {
   const queues = createByteCache<ProjectId, Queue>({
     name: "queue-quotas",
     maxBytes: countsBytes,
@@ -83,7 +83,7 @@ export const createQueueQuota = ({ most, count, now, log }: Needs): QueueQuota =
   };
 
   return {
-    giveBack: (projectId, bytes) => {
+    refund: (projectId, bytes) => {
       const queue = queueOf(projectId);
       queue.messages = Math.max(0, queue.messages - 1);
       queue.bytes = Math.max(0, queue.bytes - bytes);

@@ -2,7 +2,7 @@ import { errors, type ProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
 import type { Caller } from "../auth/caller.ts";
-import { type Policy, rateLimitFields, type State } from "./rate-limit-fields.ts";
+import { type Policy, rateLimitHeaders, type State } from "./rate-limit-headers.ts";
 
 /** Long enough to even out a burst, short enough that nobody waits long and that few addresses are held in memory. */
 const windowSeconds = 10;
@@ -34,54 +34,54 @@ export type Limits = {
   readonly newDevices: number;
 };
 
-/** Room for a new device of one address; whether the device is new shows only when it has registered. */
-export type Room = {
+/** Reservation for a new device of one address; whether the device is new shows only when it has registered. */
+export type Reservation = {
   readonly granted: boolean;
   /** It was not new. */
-  readonly giveBack: () => Promise<void>;
+  readonly refund: () => Promise<void>;
   /** What to answer where there is none. */
   readonly refusal: HeraldError;
 };
 
-/** Room for some of what was asked for. */
+/** Reservation for some of what was asked for. */
 export type Share = {
   readonly granted: number;
   /** So many of them were not used. */
-  readonly giveBack: (count: number) => Promise<void>;
+  readonly refund: (count: number) => Promise<void>;
   /** What to answer for the others. */
   readonly refusal: HeraldError;
 };
 
 export type RateLimits = {
   /** Counts a refusal of this address. Throws rate-limited instead of letting it go on. */
-  readonly failure: (address: string) => Promise<void>;
+  readonly countFailure: (address: string) => Promise<void>;
   /**
    * Looks up what may turn out to be a refusal, and counts as one until it is known: of an address that sends many at once, no more
    * are looked up than may be refused. Throws rate-limited instead of looking.
    */
-  readonly suspect: <Found>(address: string, look: () => Promise<Found>) => Promise<Found>;
+  readonly countWhileVerifying: <Found>(address: string, look: () => Promise<Found>) => Promise<Found>;
   /**
    * Does work that counts as a refusal unless it succeeds. Where the address had too many it is done all the same, and rate-limited
    * takes the place of what it throws.
    */
-  readonly unproven: (address: string, work: () => Promise<void>) => Promise<void>;
+  readonly runUnverified: (address: string, work: () => Promise<void>) => Promise<void>;
   /** Counts a request without a credential. Throws rate-limited when there were too many. */
-  readonly client: (address: string) => Promise<void>;
+  readonly countAnonymous: (address: string) => Promise<void>;
   /** Takes room for a device that may be new. */
-  readonly newDevice: (address: string) => Promise<Room>;
+  readonly reserveNewDevice: (address: string) => Promise<Reservation>;
   /** Counts a look-up on the bus for something that memory does not know. Throws rate-limited when there were too many. */
-  readonly lookUp: () => Promise<void>;
+  readonly countLookup: () => Promise<void>;
   /** Counts a request of a caller who is known. Gives the fields that say what is left to it; throws rate-limited when nothing is. */
-  readonly request: (caller: Caller) => Promise<Readonly<Record<string, string>>>;
+  readonly countRequest: (caller: Caller) => Promise<Readonly<Record<string, string>>>;
   /**
    * Counts a request of a caller who is known as so many more. Throws rate-limited when there is no room for all of them; none is
    * counted then.
    */
-  readonly moreRequests: (caller: Caller, count: number) => Promise<Readonly<Record<string, string>>>;
+  readonly countBatch: (caller: Caller, count: number) => Promise<Readonly<Record<string, string>>>;
   /** Counts as many of so many notifications as the project may still send. */
-  readonly sends: (projectId: ProjectId, count: number) => Promise<Share>;
+  readonly reserveSends: (projectId: ProjectId, count: number) => Promise<Share>;
   /** Counts a dry run. Throws quota-exceeded when the project has made too many. */
-  readonly dryRun: (projectId: ProjectId) => Promise<void>;
+  readonly countDryRun: (projectId: ProjectId) => Promise<void>;
 };
 
 const stateOf = (policy: Policy, left: RateLimiterRes): State => ({
@@ -95,7 +95,7 @@ const limited = (what: string, state: State, code: "rate-limited" | "quota-excee
   return new HeraldError(
     code,
     `${what}: at most ${most} in ${seconds} s are accepted here; come back in ${state.resetSeconds} s`,
-    { retryAfterSeconds: state.resetSeconds, headers: rateLimitFields([state]) },
+    { retryAfterSeconds: state.resetSeconds, headers: rateLimitHeaders([state]) },
   );
 };
 
@@ -106,12 +106,12 @@ const limiter = (policy: Policy, what = "requests", code: "rate-limited" | "quot
       if (left instanceof RateLimiterRes) return left;
       throw left;
     });
-  const take = async (key: string): Promise<Room> => {
+  const take = async (key: string): Promise<Reservation> => {
     const taken = await consume(key);
     const granted = taken.consumedPoints <= policy.most;
     return {
       granted,
-      giveBack: async () => {
+      refund: async () => {
         if (granted) await memory.reward(key);
       },
       refusal: limited(what, stateOf(policy, taken), code),
@@ -125,7 +125,7 @@ const limiter = (policy: Policy, what = "requests", code: "rate-limited" | "quot
       if (over > 0) await memory.reward(key, over);
       return {
         granted: count - over,
-        giveBack: async (unused) => {
+        refund: async (unused) => {
           if (unused > 0) await memory.reward(key, unused);
         },
         refusal: limited(what, stateOf(policy, taken), code),
@@ -142,7 +142,7 @@ const limiter = (policy: Policy, what = "requests", code: "rate-limited" | "quot
       await memory.reward(key, count);
       throw limited(`${what}: each notification of a batch counts as one`, stateOf(policy, taken), code);
     },
-    giveBack: async (key: string, count = 1): Promise<void> => {
+    refund: async (key: string, count = 1): Promise<void> => {
       await memory.reward(key, count);
     },
   };
@@ -175,13 +175,13 @@ export const createRateLimits = (limits: Limits): RateLimits => {
     "identifier: new devices from this address",
   );
   return {
-    newDevice: (address) => newDevices.take(address),
-    failure: async (address) => void (await refused.count(address)),
-    suspect: async (address, look) => {
+    reserveNewDevice: (address) => newDevices.take(address),
+    countFailure: async (address) => void (await refused.count(address)),
+    countWhileVerifying: async (address, look) => {
       await refused.count(address);
-      return look().finally(() => refused.giveBack(address));
+      return look().finally(() => refused.refund(address));
     },
-    unproven: async (address, work) => {
+    runUnverified: async (address, work) => {
       const over = await refused.count(address).then(
         () => undefined,
         (error: unknown) => error,
@@ -191,31 +191,31 @@ export const createRateLimits = (limits: Limits): RateLimits => {
       } catch (error) {
         // What this side could not do is nobody's refusal.
         if (error instanceof HeraldError && errors[error.code].status < 500) throw over ?? error;
-        await refused.giveBack(address);
+        await refused.refund(address);
         throw error;
       }
-      await refused.giveBack(address);
+      await refused.refund(address);
     },
-    client: async (address) => void (await client.count(address)),
-    lookUp: async () => void (await lookUps.count("all")),
-    request: async (caller) => {
+    countAnonymous: async (address) => void (await client.count(address)),
+    countLookup: async () => void (await lookUps.count("all")),
+    countRequest: async (caller) => {
       // The narrower one first: what it refuses is not taken from the other tokens of the project.
       if (caller.kind === "project")
-        return rateLimitFields([await token.count(caller.tokenId), await project.count(caller.projectId)]);
-      if (caller.kind === "device") return rateLimitFields([await device.count(caller.deviceId)]);
+        return rateLimitHeaders([await token.count(caller.tokenId), await project.count(caller.projectId)]);
+      if (caller.kind === "device") return rateLimitHeaders([await device.count(caller.deviceId)]);
       return {};
     },
-    moreRequests: async (caller, count) => {
+    countBatch: async (caller, count) => {
       if (caller.kind !== "project" || count === 0) return {};
       const own = await token.countAll(caller.tokenId, count);
       try {
-        return rateLimitFields([own, await project.countAll(caller.projectId, count)]);
+        return rateLimitHeaders([own, await project.countAll(caller.projectId, count)]);
       } catch (error) {
-        await token.giveBack(caller.tokenId, count);
+        await token.refund(caller.tokenId, count);
         throw error;
       }
     },
-    dryRun: async (projectId) => void (await dryRuns.count(projectId)),
-    sends: (projectId, count) => sends.takeSome(projectId, count),
+    countDryRun: async (projectId) => void (await dryRuns.count(projectId)),
+    reserveSends: (projectId, count) => sends.takeSome(projectId, count),
   };
 };

@@ -9,7 +9,7 @@ import {
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { RateLimits } from "../limits/rate-limits.ts";
-import type { Mirror } from "./mirror-bucket.ts";
+import type { BucketReplica } from "./replicate-bucket.ts";
 
 const platforms = Object.keys(providerOf) as Platform[];
 
@@ -26,12 +26,12 @@ export type ProjectDirectory = {
 
 /** What the gateway must know of projects with every database away. */
 export const createProjectDirectory = (
-  mirror: Mirror<ProjectRecord | ProvidersRecord>,
+  replica: BucketReplica<ProjectRecord | ProvidersRecord>,
   limits: RateLimits,
 ): ProjectDirectory => ({
   settings: async (id) => {
     const key = projectSettingsKey(id);
-    const record = mirror.get(key) ?? (await mirror.look(key, limits.lookUp));
+    const record = replica.get(key) ?? (await replica.fetch(key, limits.countLookup));
     if (record === undefined || !("openRegistration" in record)) {
       throw new HeraldError("project-not-found", "project: there is no such project");
     }
@@ -39,11 +39,11 @@ export const createProjectDirectory = (
   },
   vapidKeys: async (id, fresh = false) => {
     const key = projectProvidersKey(id);
-    const record = fresh ? await mirror.look(key, limits.lookUp) : mirror.get(key);
+    const record = fresh ? await replica.fetch(key, limits.countLookup) : replica.get(key);
     return record !== undefined && "providers" in record ? record.vapidKeys : undefined;
   },
   platforms: (id) => {
-    const record = mirror.get(projectProvidersKey(id));
+    const record = replica.get(projectProvidersKey(id));
     const providers = record !== undefined && "providers" in record ? record.providers : [];
     return platforms.filter((platform) => providers.includes(providerOf[platform]));
   },

@@ -2,7 +2,7 @@ import { newProjectId, newProjectToken, newTokenId, secretHash, type TokenRecord
 import { HeraldError } from "@herald/kit";
 import { describe, expect, test } from "vitest";
 import type { RateLimits } from "../limits/rate-limits.ts";
-import type { Mirror } from "./mirror-bucket.ts";
+import type { BucketReplica } from "./replicate-bucket.ts";
 import { createTokenDirectory } from "./token-directory.ts";
 
 const now = new Date("2030-01-31T09:00:00.000Z");
@@ -17,9 +17,9 @@ const record = (expiresAt?: string): TokenRecord => ({
 const directory = (seen: Record<string, TokenRecord>, stored: Record<string, TokenRecord> = {}) => {
   const looked: string[] = [];
   let barred = false;
-  const mirror: Mirror<TokenRecord> = {
+  const replica: BucketReplica<TokenRecord> = {
     get: (key) => seen[key],
-    look: async (key, permit) => {
+    fetch: async (key, permit) => {
       await permit();
       looked.push(key);
       return stored[key];
@@ -29,26 +29,30 @@ const directory = (seen: Record<string, TokenRecord>, stored: Record<string, Tok
     stop: async () => {},
   };
   const limits: RateLimits = {
-    failure: async () => {},
-    client: async () => {},
-    lookUp: async () => {},
-    request: async () => ({}),
-    moreRequests: async () => ({}),
-    sends: async (_, count) => ({
+    countFailure: async () => {},
+    countAnonymous: async () => {},
+    countLookup: async () => {},
+    countRequest: async () => ({}),
+    countBatch: async () => ({}),
+    reserveSends: async (_, count) => ({
       granted: count,
-      giveBack: async () => {},
+      refund: async () => {},
       refusal: new HeraldError("quota-exceeded", ""),
     }),
-    newDevice: async () => ({ granted: true, giveBack: async () => {}, refusal: new HeraldError("rate-limited", "") }),
-    dryRun: async () => {},
-    suspect: async (_, look) => {
+    reserveNewDevice: async () => ({
+      granted: true,
+      refund: async () => {},
+      refusal: new HeraldError("rate-limited", ""),
+    }),
+    countDryRun: async () => {},
+    countWhileVerifying: async (_, look) => {
       if (barred) throw new HeraldError("rate-limited", "too many");
       return look();
     },
-    unproven: (_, work) => work(),
+    runUnverified: (_, work) => work(),
   };
   return {
-    ...createTokenDirectory(mirror, limits, () => now),
+    ...createTokenDirectory(replica, limits, () => now),
     looked,
     bar: () => {
       barred = true;

@@ -1,6 +1,7 @@
 import type { Route } from "../http/route.ts";
 import { batchRoutes } from "./batch-routes.ts";
 import { deadLetterRoutes } from "./dead-letter-routes.ts";
+import { deliveryTraceRoutes } from "./delivery-trace-routes.ts";
 import { deviceRoutes } from "./device-routes.ts";
 import { eventRoutes } from "./event-routes.ts";
 import { identificationRoutes } from "./identification-routes.ts";
@@ -10,7 +11,6 @@ import { openRoutes } from "./open-routes.ts";
 import { projectRoutes } from "./project-routes.ts";
 import { providerRoutes } from "./provider-routes.ts";
 import { statsRoutes } from "./stats-routes.ts";
-import { storyRoutes } from "./story-routes.ts";
 import { subscriptionRoutes } from "./subscription-routes.ts";
 import { tokenRoutes } from "./token-routes.ts";
 import { topicRoutes } from "./topic-routes.ts";
@@ -28,7 +28,7 @@ export const allRoutes: readonly Route[] = [
   ...subscriptionRoutes,
   ...notificationRoutes,
   ...batchRoutes,
-  ...storyRoutes,
+  ...deliveryTraceRoutes,
   ...openRoutes,
   ...statsRoutes,
   ...eventRoutes,

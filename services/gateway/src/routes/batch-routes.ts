@@ -3,7 +3,7 @@ import { z } from "zod";
 import { project } from "../auth/caller.ts";
 import { defineRoute } from "../http/route.ts";
 import { sendBatch } from "../sending/send-batch.ts";
-import { sendOnce } from "../sending/send-once.ts";
+import { sendOperation } from "../sending/send-operation.ts";
 
 const sendNotifications = defineRoute({
   method: "post",
@@ -20,11 +20,11 @@ const sendNotifications = defineRoute({
     202: { description: "At least one is accepted", schema: z.object({ data: z.array(SentNotification) }) },
   },
   errors: ["quota-exceeded"],
-  handle: async (gateway, { caller, body: { notifications }, once }) => {
+  handle: async (deps, { caller, body: { notifications }, idempotent }) => {
     // One is counted as the request itself.
-    const fields = await gateway.limits.moreRequests(caller, notifications.length - 1);
-    const { headers, ...reply } = await once(
-      sendOnce(gateway, caller.projectId, sendBatch(gateway, caller.projectId, notifications)),
+    const fields = await deps.limits.countBatch(caller, notifications.length - 1);
+    const { headers, ...reply } = await idempotent(
+      sendOperation(deps, caller.projectId, sendBatch(deps, caller.projectId, notifications)),
     );
     return { ...reply, headers: { ...fields, ...headers } };
   },

@@ -50,8 +50,8 @@ const replayDeadLetter = defineRoute({
   params: { id: deadLetterParam },
   answers: { 202: { description: "It is published again", schema: z.object({ data: Replay }) } },
   errors: ["replay-refused"],
-  handle: async ({ deadLetters }, { params, once }) =>
-    once({
+  handle: async ({ deadLetters }, { params, idempotent }) =>
+    idempotent({
       newId: () => randomUUID(),
       perform: async ({ id: attempt }) => accepted({ data: await deadLetters.replay(params.id, attempt) }),
     }),
@@ -80,8 +80,8 @@ const replayDeadLetters = defineRoute({
       }),
     },
   },
-  handle: async ({ deadLetters }, { body, once }) =>
-    once({
+  handle: async ({ deadLetters }, { body, idempotent }) =>
+    idempotent({
       newId: () => randomUUID(),
       perform: async ({ id: attempt }) =>
         ok({

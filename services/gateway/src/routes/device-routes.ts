@@ -15,7 +15,7 @@ import { HeraldError } from "@herald/kit";
 import { z } from "zod";
 import { type CallerOf, project, projectOrDevice } from "../auth/caller.ts";
 import { ownDevice } from "../auth/own-device.ts";
-import { refuseProtected } from "../auth/protected-metadata.ts";
+import { rejectProtected } from "../auth/protected-metadata.ts";
 import { pageReply, pageRequest } from "../http/page-reply.ts";
 import { created, noContent, ok } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
@@ -37,12 +37,16 @@ const listDevices = defineRoute({
   access: project("read"),
   query: z.strictObject({ ...pageQuery, status: DeviceStatus.optional() }),
   answers: { 200: { description: "A page of devices", schema: pageOf(Device) } },
-  handle: async ({ ask }, request) => {
+  handle: async ({ sendRequest }, request) => {
     const { projectId } = request.caller;
     const { status, ...page } = request.query;
     return pageReply(
       request,
-      await ask(ListDevices, { projectId, page: pageRequest(page), ...(status === undefined ? {} : { status }) }),
+      await sendRequest(ListDevices, {
+        projectId,
+        page: pageRequest(page),
+        ...(status === undefined ? {} : { status }),
+      }),
     );
   },
 });
@@ -61,14 +65,14 @@ const registerDevice = defineRoute({
     201: { description: "The device is new", schema: Registered },
   },
   errors: ["topic-exists", "device-quota-exceeded"],
-  handle: async ({ ask, projects }, { caller: { projectId }, body, once }) => {
+  handle: async ({ sendRequest, projects }, { caller: { projectId }, body, idempotent }) => {
     const { token_kind, topics = [], keys, user_id: userId, ...device } = body.device;
     const perform = async () => {
       const {
         device: data,
         credential,
         created: isNew,
-      } = await ask(RegisterDeviceRequest, {
+      } = await sendRequest(RegisterDeviceRequest, {
         projectId,
         ...device,
         ...(await readSubscription(projects, projectId, device.platform, keys, "device.keys")),
@@ -80,7 +84,7 @@ const registerDevice = defineRoute({
       return isNew ? created(answer) : ok(answer);
     };
     // The registry finds the device by its token, so a repeat needs no id to be harmless.
-    return once({ newId: () => "", perform });
+    return idempotent({ newId: () => "", perform });
   },
 });
 
@@ -94,8 +98,8 @@ const getDevice = defineRoute({
   params: { id: deviceParam },
   answers: { 200: { description: "The device", schema: z.object({ data: Device }) } },
   errors: ["device-not-found"],
-  handle: async ({ ask }, { caller, params }) =>
-    ok({ data: await ask(GetDevice, { projectId: caller.projectId, deviceId: ownDevice(caller, params.id) }) }),
+  handle: async ({ sendRequest }, { caller, params }) =>
+    ok({ data: await sendRequest(GetDevice, { projectId: caller.projectId, deviceId: ownDevice(caller, params.id) }) }),
 });
 
 /** A project token says who the user is; a device proves it, and writes nothing that the project protects. */
@@ -116,7 +120,7 @@ const checkSpeaker = async (
       "forbidden",
       "device.user_id: is for the project's token; a device sends a `user_token`, and logs out by DELETE /api/v1/devices/{id}/user",
     );
-  refuseProtected({ metadata, identifiers }, (await projects.settings(caller.projectId)).protectedMetadata);
+  rejectProtected({ metadata, identifiers }, (await projects.settings(caller.projectId)).protectedMetadata);
 };
 
 const changeDevice = defineRoute({
@@ -132,14 +136,14 @@ const changeDevice = defineRoute({
   body: ChangeDevice,
   answers: { 200: { description: "The device as it is now", schema: z.object({ data: Device }) } },
   errors: ["device-not-found", "token-held", "metadata-protected", "user-token-invalid", "user-token-used"],
-  handle: async ({ ask, projects }, { caller, params, body }) => {
+  handle: async ({ sendRequest, projects }, { caller, params, body }) => {
     const { projectId } = caller;
     const deviceId = ownDevice(caller, params.id);
     await checkSpeaker(projects, caller, body.device);
     const { keys: given, ...rest } = body.device;
     const { keys, ...subscribedWith } = await readSubscription(projects, projectId, undefined, given, "device.keys");
     const change = { ...rest, ...(keys && { keys }) };
-    return ok({ data: await ask(ChangeDeviceRequest, { projectId, deviceId, change, ...subscribedWith }) });
+    return ok({ data: await sendRequest(ChangeDeviceRequest, { projectId, deviceId, change, ...subscribedWith }) });
   },
 });
 
@@ -153,8 +157,8 @@ const deleteDevice = defineRoute({
   params: { id: deviceParam },
   answers: { 204: { description: "The device is gone" } },
   errors: ["device-not-found"],
-  handle: async ({ ask }, { caller, params }) => {
-    await ask(DeleteDevice, { projectId: caller.projectId, deviceId: ownDevice(caller, params.id) });
+  handle: async ({ sendRequest }, { caller, params }) => {
+    await sendRequest(DeleteDevice, { projectId: caller.projectId, deviceId: ownDevice(caller, params.id) });
     return noContent();
   },
 });

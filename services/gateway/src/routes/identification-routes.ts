@@ -14,8 +14,8 @@ import {
 import { HeraldError } from "@herald/kit";
 import { z } from "zod";
 import { anyClient, type CallerOf, clientOrDevice } from "../auth/caller.ts";
-import { refuseProtected, siftProtected } from "../auth/protected-metadata.ts";
-import type { Gateway } from "../gateway.ts";
+import { rejectProtected, withoutProtected } from "../auth/protected-metadata.ts";
+import type { RouteDeps } from "../deps.ts";
 import { created, ok } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
 import { readSubscription } from "../records/read-subscription.ts";
@@ -24,7 +24,7 @@ import { readSubscription } from "../records/read-subscription.ts";
 const clientBodyBytes = 128 * 1024;
 
 /** Lets a client act by its push token alone, where the project allows that; gives the project's settings. */
-const admitClient = async ({ projects }: Gateway, projectId: ProjectId): Promise<ProjectRecord> => {
+const admitClient = async ({ projects }: RouteDeps, projectId: ProjectId): Promise<ProjectRecord> => {
   const settings = await projects.settings(projectId);
   if (settings.openRegistration) return settings;
   throw new HeraldError("forbidden", "project_id: the project registers devices by its own backend only");
@@ -32,20 +32,20 @@ const admitClient = async ({ projects }: Gateway, projectId: ProjectId): Promise
 
 /** Registers within what one address may register: only a device that is new counts. */
 const register = async (
-  { ask, limits }: Gateway,
+  { sendRequest, limits }: RouteDeps,
   address: string,
   wanted: z.input<typeof IdentifyDevice.request>,
 ): Promise<z.output<typeof IdentifyDevice.answer>> => {
-  const room = await limits.newDevice(address);
+  const room = await limits.reserveNewDevice(address);
   let isNew = false;
   try {
-    const answer = await ask(IdentifyDevice, { ...wanted, ...(room.granted ? {} : { mayCreate: false }) });
+    const answer = await sendRequest(IdentifyDevice, { ...wanted, ...(room.granted ? {} : { mayCreate: false }) });
     isNew = answer.created;
     return answer;
   } catch (error) {
     throw !room.granted && error instanceof HeraldError && error.code === "rate-limited" ? room.refusal : error;
   } finally {
-    if (!isNew) await room.giveBack();
+    if (!isNew) await room.refund();
   }
 };
 
@@ -79,24 +79,24 @@ const identify = defineRoute({
     "token-held",
     "device-quota-exceeded",
   ],
-  handle: async (gateway, { caller, body, address }) => {
+  handle: async (deps, { caller, body, address }) => {
     const { project_id: projectId, identifier: token, user_token: userToken, ...rest } = body;
     const { previous_identifier, token_kind, keys, metadata, identifiers, ...device } = rest;
-    const { protectedMetadata } = await admitClient(gateway, projectId);
-    const { ignored, ...data } = siftProtected({ metadata, identifiers }, protectedMetadata);
+    const { protectedMetadata } = await admitClient(deps, projectId);
+    const { ignored, ...data } = withoutProtected({ metadata, identifiers }, protectedMetadata);
     const wanted = {
       projectId,
       token,
       ...device,
       ...(data.metadata && { metadata: data.metadata }),
       ...(data.identifiers && { identifiers: data.identifiers }),
-      ...(await readSubscription(gateway.projects, projectId, device.platform, keys, "keys")),
+      ...(await readSubscription(deps.projects, projectId, device.platform, keys, "keys")),
       ...(token_kind === undefined ? {} : { tokenKind: token_kind }),
       ...(previous_identifier === undefined ? {} : { previousToken: previous_identifier }),
       ...(userToken === undefined ? {} : { userToken }),
       ...(caller.kind === "device" && caller.projectId === projectId ? { provenDevice: caller.deviceId } : {}),
     };
-    const { device: summary, credential, created: isNew } = await register(gateway, address, wanted);
+    const { device: summary, credential, created: isNew } = await register(deps, address, wanted);
     const answer = { data: summary, ...(ignored.length > 0 && { ignored: [...ignored] }) };
     if (isNew && credential !== undefined) return created({ ...answer, credential });
     return ok(answer);
@@ -130,7 +130,7 @@ const namedDevice = (caller: CallerOf<"project" | "device">, body: Change): Devi
   return body.device_id as DeviceId;
 };
 
-const changeByToken = async (gateway: Gateway, body: Change): Promise<DeviceSummary> => {
+const changeByToken = async (deps: RouteDeps, body: Change): Promise<DeviceSummary> => {
   if (body.project_id === undefined && body.identifier === undefined) {
     throw new HeraldError(
       "unauthenticated",
@@ -139,9 +139,9 @@ const changeByToken = async (gateway: Gateway, body: Change): Promise<DeviceSumm
   }
   checkNaming(body, ["project_id", "identifier"], ["platform"], "client identity");
   const projectId = body.project_id as ProjectId;
-  const { protectedMetadata } = await admitClient(gateway, projectId);
-  refuseProtected({ metadata: body.metadata }, protectedMetadata);
-  return gateway.ask(ChangeMetadataByToken, {
+  const { protectedMetadata } = await admitClient(deps, projectId);
+  rejectProtected({ metadata: body.metadata }, protectedMetadata);
+  return deps.sendRequest(ChangeMetadataByToken, {
     projectId,
     token: body.identifier as string,
     metadata: body.metadata,
@@ -174,17 +174,17 @@ const changeMetadata = (method: "patch" | "put") =>
       "user-token-invalid",
       "user-token-used",
     ],
-    handle: async (gateway, { caller, body }) => {
-      if (caller.kind === "client") return ok({ data: await changeByToken(gateway, body) });
+    handle: async (deps, { caller, body }) => {
+      if (caller.kind === "client") return ok({ data: await changeByToken(deps, body) });
       const { projectId } = caller;
       const deviceId = namedDevice(caller, body);
       const { metadata, user_token } = body;
       if (caller.kind === "device") {
-        const { protectedMetadata } = await gateway.projects.settings(projectId);
-        refuseProtected({ metadata }, protectedMetadata);
+        const { protectedMetadata } = await deps.projects.settings(projectId);
+        rejectProtected({ metadata }, protectedMetadata);
       }
       const change = { metadata, ...(user_token === undefined ? {} : { user_token }) };
-      return ok({ data: await gateway.ask(ChangeDeviceRequest, { projectId, deviceId, change }) });
+      return ok({ data: await deps.sendRequest(ChangeDeviceRequest, { projectId, deviceId, change }) });
     },
   });
 

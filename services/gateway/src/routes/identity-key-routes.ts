@@ -40,11 +40,11 @@ const createIdentityKey = defineRoute({
     },
   },
   errors: ["project-not-found", "identity-key-limit"],
-  handle: async ({ ask }, { params, body, once }) =>
-    once({
+  handle: async ({ sendRequest }, { params, body, idempotent }) =>
+    idempotent({
       newId: newIdentityKeyId,
       perform: async ({ id }) => {
-        const { key, secret } = await ask(CreateIdentityKeyRequest, {
+        const { key, secret } = await sendRequest(CreateIdentityKeyRequest, {
           projectId: params.id,
           keyId: id as IdentityKeyId,
           ...(body.public_key === undefined ? {} : { publicKey: body.public_key }),
@@ -65,9 +65,9 @@ const listIdentityKeys = defineRoute({
   query: z.strictObject(pageQuery),
   answers: { 200: { description: "A page of keys, without their secrets", schema: pageOf(IdentityKey) } },
   errors: ["project-not-found"],
-  handle: async ({ ask }, request) => {
+  handle: async ({ sendRequest }, request) => {
     const projectId = request.params.id;
-    return pageReply(request, await ask(ListIdentityKeys, { projectId, page: pageRequest(request.query) }));
+    return pageReply(request, await sendRequest(ListIdentityKeys, { projectId, page: pageRequest(request.query) }));
   },
 });
 
@@ -82,8 +82,8 @@ const deleteIdentityKey = defineRoute({
   params: { id: projectParam, key: identityKeyParam },
   answers: { 204: { description: "The key is gone" } },
   errors: ["project-not-found"],
-  handle: async ({ ask }, { params }) => {
-    await ask(DeleteIdentityKey, { projectId: params.id, keyId: params.key });
+  handle: async ({ sendRequest }, { params }) => {
+    await sendRequest(DeleteIdentityKey, { projectId: params.id, keyId: params.key });
     return noContent();
   },
 });

@@ -21,14 +21,14 @@ import {
 } from "@herald/contracts";
 import { z } from "zod";
 import { project } from "../auth/caller.ts";
-import type { Gateway } from "../gateway.ts";
+import type { RouteDeps } from "../deps.ts";
 import { pageReply, pageRequest } from "../http/page-reply.ts";
 import { accepted, ok } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
-import type { Attempt } from "../idempotency/once.ts";
+import type { Attempt } from "../idempotency/idempotency.ts";
 import { acceptedView, acceptNotification, rulesFor, sendCommand } from "../sending/accept-notification.ts";
 import { renderSamples } from "../sending/render-samples.ts";
-import { sendOnce } from "../sending/send-once.ts";
+import { sendOperation } from "../sending/send-operation.ts";
 import { notificationParam } from "./path-params.ts";
 
 const OneNotification = z.object({ data: Notification });
@@ -37,10 +37,10 @@ const OneNotification = z.object({ data: Notification });
 const countTimeoutMs = 8_000;
 
 /** Who would get it and what: asks, and changes nothing. */
-const dryRun = async ({ ask }: Gateway, command: SendV1): Promise<DryRun> => {
+const dryRun = async ({ sendRequest }: RouteDeps, command: SendV1): Promise<DryRun> => {
   const { projectId, content } = command;
   const request = { projectId, targets: content.targets };
-  const { devices, unmatched } = await ask(CountAudience, request, { timeoutMs: countTimeoutMs });
+  const { devices, unmatched } = await sendRequest(CountAudience, request, { timeoutMs: countTimeoutMs });
   const platforms = (["ios", "android", "web"] as const).filter((platform) => devices[platform] > 0);
   return {
     dry_run: true,
@@ -65,28 +65,28 @@ const sendNotification = defineRoute({
     202: { description: "The notification is accepted, or scheduled", schema: OneNotification },
   },
   errors: ["quota-exceeded"],
-  handle: async (gateway, { caller: { projectId }, body: { notification }, once }) => {
-    const { limits } = gateway;
+  handle: async (deps, { caller: { projectId }, body: { notification }, idempotent }) => {
+    const { limits } = deps;
     const sending = ({ id, at }: Attempt) => ({ projectId, id: id as NotificationId, at, notification });
-    const accept = (attempt: Attempt) => acceptNotification({ ...sending(attempt), ...rulesFor(gateway, projectId) });
+    const accept = (attempt: Attempt) => acceptNotification({ ...sending(attempt), ...rulesFor(deps, projectId) });
     if (notification.dry_run === true)
-      return once({
+      return idempotent({
         newId: newNotificationId,
         check: accept,
         perform: async (attempt) => {
           const command = accept(attempt);
-          await limits.dryRun(projectId);
-          return ok({ data: await dryRun(gateway, command) });
+          await limits.countDryRun(projectId);
+          return ok({ data: await dryRun(deps, command) });
         },
       });
     const reply = (command: SendV1) => accepted({ data: acceptedView(command) });
-    return once(
-      sendOnce(gateway, projectId, {
-        judge: async (at) => ({
+    return idempotent(
+      sendOperation(deps, projectId, {
+        validate: async (at) => ({
           commands: [accept({ id: newNotificationId(at), at })],
           reply: ([command]) => reply(command as SendV1),
         }),
-        commandsOf: async (attempt) => [accept(attempt)],
+        rebuildCommands: async (attempt) => [accept(attempt)],
         // Without the checks: a provider that the project got since does not turn an answer that was given.
         rebuildResponse: (attempt) => reply(sendCommand(sending(attempt))),
       }),
@@ -97,8 +97,12 @@ const sendNotification = defineRoute({
 type Opens = z.output<typeof CountOpens.answer>;
 
 /** What analytics knows of the opens of the notifications, by id. */
-const opensOf = async ({ ask }: Gateway, projectId: ProjectId, ids: readonly NotificationId[]): Promise<Opens> =>
-  ids.length === 0 ? { counts: {} } : ask(CountOpens, { projectId, notificationIds: [...ids] });
+const opensOf = async (
+  { sendRequest }: RouteDeps,
+  projectId: ProjectId,
+  ids: readonly NotificationId[],
+): Promise<Opens> =>
+  ids.length === 0 ? { counts: {} } : sendRequest(CountOpens, { projectId, notificationIds: [...ids] });
 
 const withOpens = (notification: Notification, { counts, totals = {} }: Opens): Notification => {
   const { accepted } = notification.counts;
@@ -114,12 +118,12 @@ const withOpens = (notification: Notification, { counts, totals = {} }: Opens): 
 
 /** A page of notifications with what analytics knows of their opens. */
 export const withOpensOfAll = async (
-  gateway: Gateway,
+  deps: RouteDeps,
   projectId: ProjectId,
   page: readonly Notification[],
 ): Promise<Notification[]> => {
   const opens = await opensOf(
-    gateway,
+    deps,
     projectId,
     page.map(({ id }) => id),
   );
@@ -135,10 +139,10 @@ const listNotifications = defineRoute({
   access: project("read"),
   query: z.strictObject(pageQuery),
   answers: { 200: { description: "A page of notifications", schema: pageOf(Notification) } },
-  handle: async (gateway, request) => {
+  handle: async (deps, request) => {
     const { projectId } = request.caller;
-    const page = await gateway.ask(ListNotifications, { projectId, page: pageRequest(request.query) });
-    return pageReply(request, { ...page, data: await withOpensOfAll(gateway, projectId, page.data) });
+    const page = await deps.sendRequest(ListNotifications, { projectId, page: pageRequest(request.query) });
+    return pageReply(request, { ...page, data: await withOpensOfAll(deps, projectId, page.data) });
   },
 });
 
@@ -152,10 +156,10 @@ const getNotification = defineRoute({
   params: { id: notificationParam },
   answers: { 200: { description: "The notification", schema: OneNotification } },
   errors: ["notification-not-found", "notification-gone"],
-  handle: async (gateway, { caller: { projectId }, params: { id } }) => {
+  handle: async (deps, { caller: { projectId }, params: { id } }) => {
     const [notification, opens] = await Promise.all([
-      gateway.ask(GetNotification, { projectId, notificationId: id }),
-      opensOf(gateway, projectId, [id]),
+      deps.sendRequest(GetNotification, { projectId, notificationId: id }),
+      opensOf(deps, projectId, [id]),
     ]);
     return ok({ data: withOpens(notification, opens) });
   },
@@ -176,8 +180,8 @@ const cancelNotification = defineRoute({
   params: { id: notificationParam },
   answers: { 200: { description: "The notification is cancelled", schema: z.object({ data: Cancelled }) } },
   errors: ["notification-not-found", "notification-gone", "notification-final"],
-  handle: async ({ ask }, { caller: { projectId }, params: { id } }) => {
-    const { counts, ...notification } = await ask(CancelNotification, { projectId, notificationId: id });
+  handle: async ({ sendRequest }, { caller: { projectId }, params: { id } }) => {
+    const { counts, ...notification } = await sendRequest(CancelNotification, { projectId, notificationId: id });
     const { opened: _, ...known } = counts;
     return ok({ data: { ...notification, counts: known } });
   },
@@ -194,11 +198,11 @@ const listDeliveries = defineRoute({
   query: z.strictObject({ ...pageQuery, status: DeliveryStatus.optional() }),
   answers: { 200: { description: "A page of deliveries", schema: pageOf(Delivery) } },
   errors: ["notification-not-found", "notification-gone"],
-  handle: async (gateway, request) => {
+  handle: async (deps, request) => {
     const { projectId } = request.caller;
     const notificationId = request.params.id;
     const { status, ...query } = request.query;
-    const page = await gateway.ask(ListDeliveries, {
+    const page = await deps.sendRequest(ListDeliveries, {
       projectId,
       notificationId,
       page: pageRequest(query),
@@ -208,7 +212,7 @@ const listDeliveries = defineRoute({
     const { openedAt } =
       deviceIds.length === 0
         ? { openedAt: {} as Record<string, string> }
-        : await gateway.ask(OpensOfDevices, { projectId, notificationId, deviceIds });
+        : await deps.sendRequest(OpensOfDevices, { projectId, notificationId, deviceIds });
     const data = page.data.map((delivery) => {
       const opened = openedAt[delivery.device_id];
       return opened === undefined ? delivery : { ...delivery, opened_at: opened };

@@ -45,15 +45,15 @@ const createProject = defineRoute({
       }),
     },
   },
-  handle: async ({ ask, now }, { body, once }) => {
+  handle: async ({ sendRequest, now }, { body, idempotent }) => {
     const { name, open_registration: openRegistration = true, protected_metadata: protectedMetadata } = body.project;
-    return once({
+    return idempotent({
       newId: newProjectId,
       perform: async ({ id }) => {
         const projectId = id as ProjectId;
         const token = newProjectToken();
         const first = { tokenId: newTokenId(now()), tokenHash: secretHash(token) };
-        const { project, created: isNew } = await ask(CreateProjectRequest, {
+        const { project, created: isNew } = await sendRequest(CreateProjectRequest, {
           projectId,
           name,
           openRegistration,
@@ -61,7 +61,8 @@ const createProject = defineRoute({
           ...first,
         });
         // A try that broke off made the project with a token that nobody has seen; this one is for the caller.
-        if (!isNew) await ask(CreateTokenRequest, { projectId, ...first, name: "first", scopes: [...allScopes] });
+        if (!isNew)
+          await sendRequest(CreateTokenRequest, { projectId, ...first, name: "first", scopes: [...allScopes] });
         return created({ data: project, token });
       },
     });
@@ -77,7 +78,8 @@ const listProjects = defineRoute({
   access: admin,
   query: z.strictObject(pageQuery),
   answers: { 200: { description: "A page of projects", schema: pageOf(Project) } },
-  handle: async ({ ask }, request) => pageReply(request, await ask(ListProjects, { page: pageRequest(request.query) })),
+  handle: async ({ sendRequest }, request) =>
+    pageReply(request, await sendRequest(ListProjects, { page: pageRequest(request.query) })),
 });
 
 const getProject = defineRoute({
@@ -90,7 +92,7 @@ const getProject = defineRoute({
   params: { id: projectParam },
   answers: { 200: { description: "The project", schema: OneProject } },
   errors: ["project-not-found"],
-  handle: async ({ ask }, { params }) => ok({ data: await ask(GetProject, { projectId: params.id }) }),
+  handle: async ({ sendRequest }, { params }) => ok({ data: await sendRequest(GetProject, { projectId: params.id }) }),
 });
 
 const changeProject = defineRoute({
@@ -104,8 +106,8 @@ const changeProject = defineRoute({
   body: ChangeProject,
   answers: { 200: { description: "The project as it is now", schema: OneProject } },
   errors: ["project-not-found"],
-  handle: async ({ ask }, { params, body: { project } }) => {
-    const data = await ask(ChangeProjectRequest, {
+  handle: async ({ sendRequest }, { params, body: { project } }) => {
+    const data = await sendRequest(ChangeProjectRequest, {
       projectId: params.id,
       ...(project.name === undefined ? {} : { name: project.name }),
       ...(project.open_registration === undefined ? {} : { openRegistration: project.open_registration }),
@@ -125,8 +127,8 @@ const deleteProject = defineRoute({
   params: { id: projectParam },
   answers: { 204: { description: "The project is gone" } },
   errors: ["project-not-found"],
-  handle: async ({ ask }, { params }) => {
-    await ask(DeleteProject, { projectId: params.id });
+  handle: async ({ sendRequest }, { params }) => {
+    await sendRequest(DeleteProject, { projectId: params.id });
     return noContent();
   },
 });

@@ -39,9 +39,9 @@ const routesOf = (provider: Provider): Route[] => {
       body: providerSettings[provider] as z.ZodType,
       answers: { 200: { description: "The settings, without secrets", schema: OneProvider } },
       errors: ["project-not-found"],
-      handle: async ({ ask, projects }, { params, body }) => {
+      handle: async ({ sendRequest, projects }, { params, body }) => {
         const { id: projectId } = await projects.settings(params.id);
-        return ok({ data: await ask(PutProvider, { projectId, provider, settings: body }) });
+        return ok({ data: await sendRequest(PutProvider, { projectId, provider, settings: body }) });
       },
     }),
     defineRoute({
@@ -51,9 +51,9 @@ const routesOf = (provider: Provider): Route[] => {
       summary: `Read a project's ${name} settings`,
       answers: { 200: { description: "The settings, without secrets", schema: OneProvider } },
       errors: ["project-not-found", "provider-not-found"],
-      handle: async ({ ask, projects }, { params }) => {
+      handle: async ({ sendRequest, projects }, { params }) => {
         const { id: projectId } = await projects.settings(params.id);
-        return ok({ data: await ask(GetProvider, { projectId, provider }) });
+        return ok({ data: await sendRequest(GetProvider, { projectId, provider }) });
       },
     }),
     defineRoute({
@@ -63,9 +63,9 @@ const routesOf = (provider: Provider): Route[] => {
       summary: `Delete a project's ${name} settings`,
       answers: { 204: { description: "The settings are gone" } },
       errors: ["project-not-found", "provider-not-found"],
-      handle: async ({ ask, projects }, { params }) => {
+      handle: async ({ sendRequest, projects }, { params }) => {
         const { id: projectId } = await projects.settings(params.id);
-        await ask(DeleteProvider, { projectId, provider });
+        await sendRequest(DeleteProvider, { projectId, provider });
         return noContent();
       },
     }),

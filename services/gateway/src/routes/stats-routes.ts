@@ -18,10 +18,10 @@ const getStats = defineRoute({
   answers: {
     200: { description: "A series of intervals without gaps, and totals", schema: z.object({ data: Stats }) },
   },
-  handle: async ({ ask, now }, { caller: { projectId }, query }) => {
+  handle: async ({ sendRequest, now }, { caller: { projectId }, query }) => {
     const parsed = toStatsRequest(query, now());
     if ("problems" in parsed) throw new HeraldError("validation-failed", parsed.problems);
-    return ok({ data: await ask(GetStats, { projectId, request: parsed.request }) });
+    return ok({ data: await sendRequest(GetStats, { projectId, request: parsed.request }) });
   },
 });
 

@@ -27,10 +27,10 @@ const subscribe = defineRoute({
   params: { id: deviceParam, topic: newTopicParam },
   answers: { 204: { description: "The device is subscribed" } },
   errors: ["device-not-found", "topic-not-found", "topic-exists", "topic-closed"],
-  handle: async ({ ask }, { caller, params }) => {
+  handle: async ({ sendRequest }, { caller, params }) => {
     const devices = [ownDevice(caller, params.id)];
     const create = caller.kind === "project";
-    known(await ask(SubscribeDevices, { projectId: caller.projectId, topic: params.topic, devices, create }));
+    known(await sendRequest(SubscribeDevices, { projectId: caller.projectId, topic: params.topic, devices, create }));
     return noContent();
   },
 });
@@ -45,9 +45,16 @@ const unsubscribe = defineRoute({
   params: { id: deviceParam, topic: topicParam },
   answers: { 204: { description: "The device is not subscribed" } },
   errors: ["device-not-found", "topic-not-found"],
-  handle: async ({ ask }, { caller, params }) => {
+  handle: async ({ sendRequest }, { caller, params }) => {
     const devices = [ownDevice(caller, params.id)];
-    known(await ask(UnsubscribeDevices, { projectId: caller.projectId, topic: params.topic, devices, create: false }));
+    known(
+      await sendRequest(UnsubscribeDevices, {
+        projectId: caller.projectId,
+        topic: params.topic,
+        devices,
+        create: false,
+      }),
+    );
     return noContent();
   },
 });

@@ -39,21 +39,21 @@ const createToken = defineRoute({
     },
   },
   errors: ["project-not-found"],
-  handle: async ({ ask, now }, { params, body, once }) => {
+  handle: async ({ sendRequest, now }, { params, body, idempotent }) => {
     const { name, scopes = [...allScopes], expires_at } = body.token;
     const expiresAt = expires_at === undefined ? undefined : new Date(expires_at);
     const check = () => {
       if (expiresAt === undefined || expiresAt > now()) return;
       throw new HeraldError("validation-failed", "token.expires_at: must be in the future");
     };
-    return once({
+    return idempotent({
       // A try that broke off left a token that nobody has seen; its id would give that one back.
       newId: () => "",
       check,
       perform: async () => {
         check();
         const token = newProjectToken();
-        const data = await ask(CreateTokenRequest, {
+        const data = await sendRequest(CreateTokenRequest, {
           projectId: params.id,
           tokenId: newTokenId(now()),
           tokenHash: secretHash(token),
@@ -78,8 +78,11 @@ const listTokens = defineRoute({
   query: z.strictObject(pageQuery),
   answers: { 200: { description: "A page of tokens, without their secrets", schema: pageOf(ProjectToken) } },
   errors: ["project-not-found"],
-  handle: async ({ ask }, request) =>
-    pageReply(request, await ask(ListTokens, { projectId: request.params.id, page: pageRequest(request.query) })),
+  handle: async ({ sendRequest }, request) =>
+    pageReply(
+      request,
+      await sendRequest(ListTokens, { projectId: request.params.id, page: pageRequest(request.query) }),
+    ),
 });
 
 const revokeToken = defineRoute({
@@ -93,8 +96,8 @@ const revokeToken = defineRoute({
   params: { id: projectParam, token: tokenParam },
   answers: { 204: { description: "The token is revoked" } },
   errors: ["project-not-found", "token-not-found"],
-  handle: async ({ ask }, { params }) => {
-    await ask(RevokeToken, { projectId: params.id, tokenId: params.token });
+  handle: async ({ sendRequest }, { params }) => {
+    await sendRequest(RevokeToken, { projectId: params.id, tokenId: params.token });
     return noContent();
   },
 });

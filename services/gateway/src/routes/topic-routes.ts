@@ -35,9 +35,9 @@ const listTopics = defineRoute({
   access: project("read"),
   query: z.strictObject(pageQuery),
   answers: { 200: { description: "A page of topics", schema: pageOf(Topic) } },
-  handle: async ({ ask }, request) => {
+  handle: async ({ sendRequest }, request) => {
     const { projectId } = request.caller;
-    return pageReply(request, await ask(ListTopics, { projectId, page: pageRequest(request.query) }));
+    return pageReply(request, await sendRequest(ListTopics, { projectId, page: pageRequest(request.query) }));
   },
 });
 
@@ -51,12 +51,12 @@ const createTopic = defineRoute({
   body: CreateTopic,
   answers: { 201: { description: "The topic", schema: OneTopic } },
   errors: ["topic-exists"],
-  handle: async ({ ask }, { caller: { projectId }, body, once }) =>
-    once({
+  handle: async ({ sendRequest }, { caller: { projectId }, body, idempotent }) =>
+    idempotent({
       newId: newTopicId,
       perform: async ({ id }) => {
         const { name, closed } = body.topic;
-        const { topic } = await ask(CreateTopicRequest, {
+        const { topic } = await sendRequest(CreateTopicRequest, {
           projectId,
           topicId: id as TopicId,
           name,
@@ -79,8 +79,8 @@ const getTopic = defineRoute({
   params: { id: topicParam },
   answers: { 200: { description: "The topic", schema: OneTopic } },
   errors: ["topic-not-found"],
-  handle: async ({ ask }, { caller: { projectId }, params }) =>
-    ok({ data: await ask(GetTopic, { projectId, topic: params.id }) }),
+  handle: async ({ sendRequest }, { caller: { projectId }, params }) =>
+    ok({ data: await sendRequest(GetTopic, { projectId, topic: params.id }) }),
 });
 
 const changeTopic = defineRoute({
@@ -95,8 +95,8 @@ const changeTopic = defineRoute({
   body: ChangeTopic,
   answers: { 200: { description: "The topic as it is now", schema: OneTopic } },
   errors: ["topic-not-found"],
-  handle: async ({ ask }, { caller: { projectId }, params, body }) =>
-    ok({ data: await ask(ChangeTopicRequest, { projectId, topic: params.id, closed: body.topic.closed }) }),
+  handle: async ({ sendRequest }, { caller: { projectId }, params, body }) =>
+    ok({ data: await sendRequest(ChangeTopicRequest, { projectId, topic: params.id, closed: body.topic.closed }) }),
 });
 
 const deleteTopic = defineRoute({
@@ -109,8 +109,8 @@ const deleteTopic = defineRoute({
   params: { id: topicParam },
   answers: { 204: { description: "The topic is gone" } },
   errors: ["topic-not-found"],
-  handle: async ({ ask }, { caller: { projectId }, params }) => {
-    await ask(DeleteTopic, { projectId, topic: params.id });
+  handle: async ({ sendRequest }, { caller: { projectId }, params }) => {
+    await sendRequest(DeleteTopic, { projectId, topic: params.id });
     return noContent();
   },
 });
@@ -127,8 +127,10 @@ const subscribeDevices = defineRoute({
   body: TopicDevices,
   answers: { 200: { description: "What changed", schema: z.object({ data: SubscriptionResult }) } },
   errors: ["topic-not-found", "topic-exists"],
-  handle: async ({ ask }, { caller: { projectId }, params, body }) =>
-    ok({ data: await ask(SubscribeDevices, { projectId, topic: params.id, devices: body.devices, create: true }) }),
+  handle: async ({ sendRequest }, { caller: { projectId }, params, body }) =>
+    ok({
+      data: await sendRequest(SubscribeDevices, { projectId, topic: params.id, devices: body.devices, create: true }),
+    }),
 });
 
 const unsubscribeDevices = defineRoute({
@@ -142,8 +144,15 @@ const unsubscribeDevices = defineRoute({
   body: TopicDevices,
   answers: { 200: { description: "What changed", schema: z.object({ data: SubscriptionResult }) } },
   errors: ["topic-not-found"],
-  handle: async ({ ask }, { caller: { projectId }, params, body }) =>
-    ok({ data: await ask(UnsubscribeDevices, { projectId, topic: params.id, devices: body.devices, create: false }) }),
+  handle: async ({ sendRequest }, { caller: { projectId }, params, body }) =>
+    ok({
+      data: await sendRequest(UnsubscribeDevices, {
+        projectId,
+        topic: params.id,
+        devices: body.devices,
+        create: false,
+      }),
+    }),
 });
 
 export const topicRoutes = [

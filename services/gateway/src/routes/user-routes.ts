@@ -29,8 +29,8 @@ const getUser = defineRoute({
   access: project("read"),
   params: { user: userParam },
   answers: { 200: { description: "The user", schema: z.object({ data: User }) } },
-  handle: async ({ ask }, { caller: { projectId }, params: { user } }) =>
-    ok({ data: await ask(GetUser, { projectId, userId: user }) }),
+  handle: async ({ sendRequest }, { caller: { projectId }, params: { user } }) =>
+    ok({ data: await sendRequest(GetUser, { projectId, userId: user }) }),
 });
 
 const listUserNotifications = defineRoute({
@@ -44,11 +44,11 @@ const listUserNotifications = defineRoute({
   params: { user: userParam },
   query: z.strictObject(pageQuery),
   answers: { 200: { description: "A page of notifications", schema: pageOf(Notification) } },
-  handle: async (gateway, request) => {
+  handle: async (deps, request) => {
     const { projectId } = request.caller;
     const userId = request.params.user;
-    const page = await gateway.ask(ListNotifications, { projectId, userId, page: pageRequest(request.query) });
-    return pageReply(request, { ...page, data: await withOpensOfAll(gateway, projectId, page.data) });
+    const page = await deps.sendRequest(ListNotifications, { projectId, userId, page: pageRequest(request.query) });
+    return pageReply(request, { ...page, data: await withOpensOfAll(deps, projectId, page.data) });
   },
 });
 
@@ -63,8 +63,8 @@ const identifyUserDevice = defineRoute({
   params: { user: newUserParam, id: deviceParam },
   answers: { 200: { description: "The device as it is now", schema: z.object({ data: Device }) } },
   errors: ["device-not-found"],
-  handle: async ({ ask }, { caller: { projectId }, params: { user, id: deviceId } }) =>
-    ok({ data: await ask(ChangeDeviceRequest, { projectId, deviceId, change: { user_id: user } }) }),
+  handle: async ({ sendRequest }, { caller: { projectId }, params: { user, id: deviceId } }) =>
+    ok({ data: await sendRequest(ChangeDeviceRequest, { projectId, deviceId, change: { user_id: user } }) }),
 });
 
 const releaseUserDevice = defineRoute({
@@ -78,8 +78,8 @@ const releaseUserDevice = defineRoute({
   params: { user: userParam, id: deviceParam },
   answers: { 204: { description: "The device has no user" } },
   errors: ["device-not-found"],
-  handle: async ({ ask }, { caller: { projectId }, params: { user, id: deviceId } }) => {
-    await ask(ChangeDeviceRequest, { projectId, deviceId, change: { user_id: null }, ofUser: user });
+  handle: async ({ sendRequest }, { caller: { projectId }, params: { user, id: deviceId } }) => {
+    await sendRequest(ChangeDeviceRequest, { projectId, deviceId, change: { user_id: null }, ofUser: user });
     return noContent();
   },
 });
@@ -97,9 +97,9 @@ const logOut = defineRoute({
   params: { id: deviceParam },
   answers: { 204: { description: "The device has no user" } },
   errors: ["device-not-found"],
-  handle: async ({ ask }, { caller, params }) => {
+  handle: async ({ sendRequest }, { caller, params }) => {
     const deviceId = ownDevice(caller, params.id);
-    await ask(ChangeDeviceRequest, { projectId: caller.projectId, deviceId, change: { user_id: null } });
+    await sendRequest(ChangeDeviceRequest, { projectId: caller.projectId, deviceId, change: { user_id: null } });
     return noContent();
   },
 });
@@ -115,8 +115,8 @@ const eraseUser = defineRoute({
   access: project("devices"),
   params: { user: userParam },
   answers: { 202: { description: "The erasure has begun", schema: z.object({ data: UserErasure }) } },
-  handle: async ({ ask }, { caller: { projectId }, params: { user } }) => {
-    const { erasedAt } = await ask(EraseUser, { projectId, userId: user });
+  handle: async ({ sendRequest }, { caller: { projectId }, params: { user } }) => {
+    const { erasedAt } = await sendRequest(EraseUser, { projectId, userId: user });
     return accepted({
       data: {
         user_id: user,

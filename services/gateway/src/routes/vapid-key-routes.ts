@@ -16,7 +16,7 @@ import {
 import { HeraldError } from "@herald/kit";
 import { z } from "zod";
 import { admin, noCredential } from "../auth/caller.ts";
-import type { Gateway } from "../gateway.ts";
+import type { RouteDeps } from "../deps.ts";
 import { created, ok } from "../http/reply.ts";
 import { defineRoute, type PathParam } from "../http/route.ts";
 import { projectParam } from "./path-params.ts";
@@ -28,10 +28,10 @@ const keysPath = "/admin/v1/projects/{id}/providers/webpush/keys";
 const common = { tag: "Administration", access: admin } as const;
 
 /** Dispatch has the keys and registry the subscriptions: what both say, key by key. */
-const keysOf = async ({ ask }: Gateway, projectId: ProjectId) => {
+const keysOf = async ({ sendRequest }: RouteDeps, projectId: ProjectId) => {
   const [{ keys, retired, unnamed }, { subscriptions }] = await Promise.all([
-    ask(ListVapidKeys, { projectId }),
-    ask(CountVapidKeys, { projectId }),
+    sendRequest(ListVapidKeys, { projectId }),
+    sendRequest(CountVapidKeys, { projectId }),
   ]);
   const held = new Set([...keys.map(({ id }) => id), ...retired]);
   /** Whose a subscription is: one that names no key, or one that settings before these had, is the first one's. */
@@ -41,8 +41,8 @@ const keysOf = async ({ ask }: Gateway, projectId: ProjectId) => {
   return { devicesOf, keys: keys.map((key) => ({ ...key, devices: devicesOf(key.id) })) };
 };
 
-const counted = async (gateway: Gateway, projectId: ProjectId, key: Omit<VapidKey, "devices">): Promise<VapidKey> => {
-  const { devicesOf } = await keysOf(gateway, projectId);
+const counted = async (deps: RouteDeps, projectId: ProjectId, key: Omit<VapidKey, "devices">): Promise<VapidKey> => {
+  const { devicesOf } = await keysOf(deps, projectId);
   return { ...key, devices: devicesOf(key.id) };
 };
 
@@ -83,9 +83,9 @@ const listKeys = defineRoute({
   params: { id: projectParam },
   answers: { 200: { description: "All keys; there are ten at most", schema: z.object({ data: z.array(VapidKey) }) } },
   errors: ["project-not-found", "provider-not-found"],
-  handle: async (gateway, { params }) => {
-    const { id: projectId } = await gateway.projects.settings(params.id);
-    return ok({ data: (await keysOf(gateway, projectId)).keys });
+  handle: async (deps, { params }) => {
+    const { id: projectId } = await deps.projects.settings(params.id);
+    return ok({ data: (await keysOf(deps, projectId)).keys });
   },
 });
 
@@ -104,16 +104,16 @@ const stageKey = defineRoute({
     201: { description: "The next key", schema: OneKey },
   },
   errors: ["project-not-found", "provider-not-found", "vapid-key-staged", "too-many-vapid-keys"],
-  handle: async (gateway, { params, body, once }) => {
-    const { id: projectId } = await gateway.projects.settings(params.id);
+  handle: async (deps, { params, body, idempotent }) => {
+    const { id: projectId } = await deps.projects.settings(params.id);
     const perform = async () => {
       const pair = body.key;
-      const { key, created: isNew } = await gateway.ask(StageVapidKey, { projectId, ...(pair && { pair }) });
-      const answer = { data: await counted(gateway, projectId, key) };
+      const { key, created: isNew } = await deps.sendRequest(StageVapidKey, { projectId, ...(pair && { pair }) });
+      const answer = { data: await counted(deps, projectId, key) };
       return isNew ? created(answer) : ok(answer);
     };
     // Without a pair a repeat finds the key; with one it is told that the key is there.
-    return once({ newId: () => "", perform });
+    return idempotent({ newId: () => "", perform });
   },
 });
 
@@ -129,10 +129,10 @@ const promoteKey = defineRoute({
   body: ChangeVapidKey,
   answers: { 200: { description: "The key as it is now", schema: OneKey } },
   errors: ["project-not-found", "provider-not-found"],
-  handle: async (gateway, { params }) => {
-    const { id: projectId } = await gateway.projects.settings(params.id);
-    const key = await gateway.ask(PromoteVapidKey, { projectId, keyId: params.key });
-    return ok({ data: await counted(gateway, projectId, key) });
+  handle: async (deps, { params }) => {
+    const { id: projectId } = await deps.projects.settings(params.id);
+    const key = await deps.sendRequest(PromoteVapidKey, { projectId, keyId: params.key });
+    return ok({ data: await counted(deps, projectId, key) });
   },
 });
 
@@ -148,9 +148,9 @@ const retireKey = defineRoute({
   query: z.strictObject({ force: z.enum(["true", "false"], 'must be "true" or "false"').optional() }),
   answers: { 200: { description: "The key is gone", schema: z.object({ data: RetiredVapidKey }) } },
   errors: ["project-not-found", "provider-not-found", "vapid-key-current", "vapid-key-in-use"],
-  handle: async (gateway, { params: { id, key: keyId }, query }) => {
-    const { id: projectId } = await gateway.projects.settings(id);
-    const { devicesOf, keys } = await keysOf(gateway, projectId);
+  handle: async (deps, { params: { id, key: keyId }, query }) => {
+    const { id: projectId } = await deps.projects.settings(id);
+    const { devicesOf, keys } = await keysOf(deps, projectId);
     const devices = devicesOf(keyId);
     const retirable = keys.some((key) => key.id === keyId && key.status !== "current");
     if (retirable && devices > 0 && query.force !== "true")
@@ -158,9 +158,9 @@ const retireKey = defineRoute({
         "vapid-key-in-use",
         `key: ${devices} active ${devices === 1 ? "subscription was" : "subscriptions were"} made with it and would get nothing until they subscribe again; wait for them, or repeat with force=true`,
       );
-    await gateway.ask(RetireVapidKey, { projectId, keyId });
+    await deps.sendRequest(RetireVapidKey, { projectId, keyId });
     // Counted once more: a registration may have come between.
-    const { devicesOf: left } = await keysOf(gateway, projectId);
+    const { devicesOf: left } = await keysOf(deps, projectId);
     return ok({ data: { id: keyId, lost_devices: left(keyId) } });
   },
 });

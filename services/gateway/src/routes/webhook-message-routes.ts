@@ -36,12 +36,12 @@ const listMessages = defineRoute({
   access: project("read"),
   query: z.strictObject({ ...pageQuery, status: WebhookMessageStatus.optional() }),
   answers: { 200: { description: "A page of messages", schema: pageOf(WebhookMessage) } },
-  handle: async ({ ask }, request) => {
+  handle: async ({ sendRequest }, request) => {
     const { status, ...paging } = request.query;
     const question = { projectId: request.caller.projectId, webhookId: request.params.id, page: pageRequest(paging) };
     return pageReply(
       request,
-      await ask(ListWebhookMessages, { ...question, ...(status === undefined ? {} : { status }) }),
+      await sendRequest(ListWebhookMessages, { ...question, ...(status === undefined ? {} : { status }) }),
     );
   },
 });
@@ -55,8 +55,8 @@ const getMessage = defineRoute({
   description: "With what is posted, and what the receiver answered to each attempt: the last 20, oldest first.",
   access: project("read"),
   answers: { 200: { description: "The message", schema: z.object({ data: WebhookMessageDetail }) } },
-  handle: async ({ ask }, { caller: { projectId }, params: { id: webhookId, message: messageId } }) =>
-    ok({ data: await ask(GetWebhookMessage, { projectId, webhookId, messageId }) }),
+  handle: async ({ sendRequest }, { caller: { projectId }, params: { id: webhookId, message: messageId } }) =>
+    ok({ data: await sendRequest(GetWebhookMessage, { projectId, webhookId, messageId }) }),
 });
 
 const resendMessage = defineRoute({
@@ -70,12 +70,12 @@ const resendMessage = defineRoute({
   access: writing,
   answers: { 202: { description: "The message, waiting to be sent", schema: OneMessage } },
   errors: ["webhook-disabled"],
-  handle: async ({ ask }, { caller: { projectId }, params, once }) =>
-    once({
+  handle: async ({ sendRequest }, { caller: { projectId }, params, idempotent }) =>
+    idempotent({
       newId: () => "", // sending again is repeatable by itself
       perform: async () => {
         const question = { projectId, webhookId: params.id, messageId: params.message };
-        return accepted({ data: await ask(ResendWebhookMessage, question) });
+        return accepted({ data: await sendRequest(ResendWebhookMessage, question) });
       },
     }),
 });
@@ -91,12 +91,12 @@ const pingWebhook = defineRoute({
   access: writing,
   answers: { 202: { description: "The message, waiting to be sent", schema: OneMessage } },
   errors: ["webhook-disabled"],
-  handle: async ({ ask }, { caller: { projectId }, params, once }) =>
-    once({
+  handle: async ({ sendRequest }, { caller: { projectId }, params, idempotent }) =>
+    idempotent({
       newId: newWebhookMessageId,
       perform: async ({ id }) => {
         const question = { projectId, webhookId: params.id, messageId: id as WebhookMessageId };
-        return accepted({ data: await ask(PingWebhook, question) });
+        return accepted({ data: await sendRequest(PingWebhook, question) });
       },
     }),
 });
@@ -113,12 +113,12 @@ const recoverWebhook = defineRoute({
   body: RecoverWebhook,
   answers: { 202: { description: "How many messages wait to be sent", schema: z.object({ data: Recovered }) } },
   errors: ["webhook-disabled"],
-  handle: async ({ ask }, { caller: { projectId }, params, body, once }) =>
-    once({
+  handle: async ({ sendRequest }, { caller: { projectId }, params, body, idempotent }) =>
+    idempotent({
       newId: () => "", // what waits already is not taken twice
       perform: async () => {
         const question = { projectId, webhookId: params.id, since: new Date(body.since).toISOString() };
-        return accepted({ data: await ask(RecoverWebhookRequest, question) });
+        return accepted({ data: await sendRequest(RecoverWebhookRequest, question) });
       },
     }),
 });

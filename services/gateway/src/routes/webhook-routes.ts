@@ -44,12 +44,12 @@ const createWebhook = defineRoute({
   body: CreateWebhook,
   answers: { 201: { description: "The webhook and its secret", schema: WithSecret } },
   errors: ["webhook-limit"],
-  handle: async ({ ask }, { caller: { projectId }, body, once }) =>
-    once({
+  handle: async ({ sendRequest }, { caller: { projectId }, body, idempotent }) =>
+    idempotent({
       newId: newWebhookId,
       perform: async ({ id }) => {
         const question = { projectId, webhookId: id as WebhookId, settings: body.webhook };
-        const { webhook, secret } = await ask(CreateWebhookRequest, question);
+        const { webhook, secret } = await sendRequest(CreateWebhookRequest, question);
         return created({ data: webhook, secret });
       },
     }),
@@ -64,9 +64,9 @@ const listWebhooks = defineRoute({
   access: project("read"),
   query: z.strictObject(pageQuery),
   answers: { 200: { description: "A page of webhooks, without their secrets", schema: pageOf(Webhook) } },
-  handle: async ({ ask }, request) => {
+  handle: async ({ sendRequest }, request) => {
     const { projectId } = request.caller;
-    return pageReply(request, await ask(ListWebhooks, { projectId, page: pageRequest(request.query) }));
+    return pageReply(request, await sendRequest(ListWebhooks, { projectId, page: pageRequest(request.query) }));
   },
 });
 
@@ -78,8 +78,8 @@ const getWebhook = defineRoute({
   summary: "Read a webhook",
   access: project("read"),
   answers: { 200: { description: "The webhook", schema: OneWebhook } },
-  handle: async ({ ask }, { caller: { projectId }, params }) =>
-    ok({ data: await ask(GetWebhook, { projectId, webhookId: params.id }) }),
+  handle: async ({ sendRequest }, { caller: { projectId }, params }) =>
+    ok({ data: await sendRequest(GetWebhook, { projectId, webhookId: params.id }) }),
 });
 
 const changeWebhook = defineRoute({
@@ -93,9 +93,9 @@ const changeWebhook = defineRoute({
   access: writing,
   body: ChangeWebhook,
   answers: { 200: { description: "The webhook as it is now", schema: OneWebhook } },
-  handle: async ({ ask }, { caller: { projectId }, params, body }) => {
+  handle: async ({ sendRequest }, { caller: { projectId }, params, body }) => {
     const question = { projectId, webhookId: params.id, change: body.webhook };
-    return ok({ data: await ask(ChangeWebhookRequest, question) });
+    return ok({ data: await sendRequest(ChangeWebhookRequest, question) });
   },
 });
 
@@ -108,8 +108,8 @@ const deleteWebhook = defineRoute({
   description: "Needs the scopes `read` and `send`.",
   access: writing,
   answers: { 204: { description: "The webhook is gone" } },
-  handle: async ({ ask }, { caller: { projectId }, params }) => {
-    await ask(DeleteWebhook, { projectId, webhookId: params.id });
+  handle: async ({ sendRequest }, { caller: { projectId }, params }) => {
+    await sendRequest(DeleteWebhook, { projectId, webhookId: params.id });
     return noContent();
   },
 });
@@ -124,11 +124,15 @@ const rotateSecret = defineRoute({
     "For a day messages are signed with the secret before, too, so that the receiver can be changed without a gap. Needs the scopes `read` and `send`.",
   access: writing,
   answers: { 201: { description: "The webhook and its new secret", schema: WithSecret } },
-  handle: async ({ ask }, { caller: { projectId }, params, once }) =>
-    once({
+  handle: async ({ sendRequest }, { caller: { projectId }, params, idempotent }) =>
+    idempotent({
       newId: newWebhookId,
       perform: async ({ id: rotationId }) => {
-        const { webhook, secret } = await ask(RotateWebhookSecret, { projectId, webhookId: params.id, rotationId });
+        const { webhook, secret } = await sendRequest(RotateWebhookSecret, {
+          projectId,
+          webhookId: params.id,
+          rotationId,
+        });
         return created({ data: webhook, secret });
       },
     }),

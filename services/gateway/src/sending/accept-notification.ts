@@ -10,7 +10,7 @@ import {
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { weigh } from "@herald/payload";
-import type { Gateway } from "../gateway.ts";
+import type { RouteDeps } from "../deps.ts";
 
 /** What FCM and Expo assume when nothing is said, and about as long as APNs keeps one: a phone that was off still gets it. */
 export const defaultTtlSeconds = maxTtlSeconds;
@@ -59,7 +59,7 @@ type Rules = {
 type Accepting = Sending & Rules;
 
 /** What a project's notifications must keep to. */
-export const rulesFor = ({ projects, openTokens }: Gateway, projectId: ProjectId): Rules => ({
+export const rulesFor = ({ projects, openTokens }: RouteDeps, projectId: ProjectId): Rules => ({
   platforms: projects.platforms(projectId),
   openTokenBytes: openTokens.length,
 });

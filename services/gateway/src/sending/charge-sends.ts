@@ -3,7 +3,7 @@ import { HeraldError } from "@herald/kit";
 import type { QueueQuota } from "../limits/queue-quota.ts";
 import type { RateLimits } from "../limits/rate-limits.ts";
 
-type Quotas = { readonly limits: Pick<RateLimits, "sends">; readonly queue: QueueQuota };
+type Quotas = { readonly limits: Pick<RateLimits, "reserveSends">; readonly queue: QueueQuota };
 
 export type Charge = {
   /** How many of the sends are within the quotas: the first ones. */
@@ -11,7 +11,7 @@ export type Charge = {
   /** Why the others are not. */
   readonly refusal?: HeraldError;
   /** They were not sent. */
-  readonly giveBack: () => Promise<void>;
+  readonly refund: () => Promise<void>;
 };
 
 /** Counts sends of so many bytes against the quotas of their project. */
@@ -20,7 +20,7 @@ export const chargeSends = async (
   projectId: ProjectId,
   bytes: readonly number[],
 ): Promise<Charge> => {
-  const room = await limits.sends(projectId, bytes.length);
+  const room = await limits.reserveSends(projectId, bytes.length);
   let refusal = room.granted < bytes.length ? room.refusal : undefined;
   let granted = 0;
   for (const own of bytes.slice(0, room.granted)) {
@@ -33,13 +33,13 @@ export const chargeSends = async (
     }
     granted++;
   }
-  await room.giveBack(room.granted - granted);
+  await room.refund(room.granted - granted);
   return {
     granted,
     ...(refusal ? { refusal } : {}),
-    giveBack: async () => {
-      for (const own of bytes.slice(0, granted)) queue.giveBack(projectId, own);
-      await room.giveBack(granted);
+    refund: async () => {
+      for (const own of bytes.slice(0, granted)) queue.refund(projectId, own);
+      await room.refund(granted);
     },
   };
 };

@@ -7,11 +7,11 @@ import {
   type SentNotification,
 } from "@herald/contracts";
 import { createYieldIfDue, HeraldError, parseBody } from "@herald/kit";
-import type { Gateway } from "../gateway.ts";
-import type { Attempt } from "../idempotency/once.ts";
+import type { RouteDeps } from "../deps.ts";
+import type { Attempt } from "../idempotency/idempotency.ts";
 import { acceptNotification, rulesFor, sendCommand } from "./accept-notification.ts";
 import { packIds, unpackIds } from "./accepted-ids.ts";
-import type { Judgement, SendRequest } from "./send-once.ts";
+import type { SendOperation, Validated } from "./send-operation.ts";
 
 /** Of all notifications of a batch together, as of any other request. */
 const maxProblems = 100;
@@ -23,7 +23,7 @@ type Accepted = {
   readonly body: { readonly data: SentNotification[] };
   readonly headers?: Readonly<Record<string, string>>;
 };
-type Judged = { readonly command: SendV1 } | { readonly errors: readonly string[] };
+type ValidatedOne = { readonly command: SendV1 } | { readonly errors: readonly string[] };
 
 /** Throws validation-failed. Its problems are about `name`, and `most` of them are described. */
 const parseOne = (sent: unknown, name: string, most: number) => {
@@ -50,25 +50,25 @@ const atMost = (most: number, problems: readonly string[]): readonly string[] =>
 };
 
 /** Judges each notification by itself. A long computation: it gives way to other requests. */
-const judgeEach = async (
+const validateEach = async (
   notifications: readonly unknown[],
   accept: (notification: ReturnType<typeof parseOne>) => SendV1,
-): Promise<Judged[]> => {
+): Promise<ValidatedOne[]> => {
   const yieldIfDue = createYieldIfDue();
-  const judged: Judged[] = [];
+  const validated: ValidatedOne[] = [];
   let left = maxProblems;
   for (const [at, sent] of notifications.entries()) {
     const name = nameOf(at);
     try {
-      judged.push({ command: accept(parseOne(sent, name, left)) });
+      validated.push({ command: accept(parseOne(sent, name, left)) });
     } catch (error) {
       if (!(error instanceof HeraldError && error.code === "validation-failed")) throw error;
-      judged.push({ errors: atMost(left, error.messages).map((problem) => renamed(problem, name)) });
+      validated.push({ errors: atMost(left, error.messages).map((problem) => renamed(problem, name)) });
       left = Math.max(0, left - error.messages.length);
     }
     await yieldIfDue();
   }
-  return judged;
+  return validated;
 };
 
 const failedBefore = (at: number): string =>
@@ -76,14 +76,14 @@ const failedBefore = (at: number): string =>
 
 /** A request with several notifications: each is accepted or refused by itself. */
 export const sendBatch = (
-  gateway: Gateway,
+  deps: RouteDeps,
   projectId: ProjectId,
   notifications: readonly unknown[],
-): SendRequest<Accepted> => {
-  const judge = (at: Date): Promise<Judged[]> => {
-    const rules = rulesFor(gateway, projectId);
+): SendOperation<Accepted> => {
+  const validate = (at: Date): Promise<ValidatedOne[]> => {
+    const rules = rulesFor(deps, projectId);
     const id = newNotificationId(at);
-    return judgeEach(notifications, (notification) =>
+    return validateEach(notifications, (notification) =>
       acceptNotification({ projectId, id, at, notification, ...rules }),
     );
   };
@@ -92,18 +92,18 @@ export const sendBatch = (
   const reply = (data: SentNotification[]): Accepted => ({ status: 202, body: { data } });
 
   return {
-    judge: async (at): Promise<Judgement<Accepted>> => {
-      const judged = await judge(at);
-      const commands = judged.flatMap((one) => ("command" in one ? [one.command] : []));
+    validate: async (at): Promise<Validated<Accepted>> => {
+      const validated = await validate(at);
+      const commands = validated.flatMap((one) => ("command" in one ? [one.command] : []));
       if (commands.length === 0)
         throw new HeraldError(
           "validation-failed",
-          judged.flatMap((one) => ("errors" in one ? one.errors : [])),
+          validated.flatMap((one) => ("errors" in one ? one.errors : [])),
         );
       /** Ids by place, of which there are fewer than commands where a quota was used up. */
       const placed = (ids: readonly NotificationId[]) => {
         const next = ids.values();
-        return judged.map((one) => ("command" in one ? next.next().value : undefined));
+        return validated.map((one) => ("command" in one ? next.next().value : undefined));
       };
       return {
         commands,
@@ -111,7 +111,7 @@ export const sendBatch = (
         reply: (accepted, refusal) => {
           const ids = placed(accepted.map(({ notificationId }) => notificationId));
           return reply(
-            judged.map((one, place) => {
+            validated.map((one, place) => {
               const id = ids[place];
               if (id !== undefined) return { id };
               if ("errors" in one) return { errors: [...one.errors] };
@@ -122,7 +122,7 @@ export const sendBatch = (
       };
     },
     // Without the checks: what was accepted once stays so.
-    commandsOf: async (attempt) => {
+    rebuildCommands: async (attempt) => {
       const yieldIfDue = createYieldIfDue();
       const commands: SendV1[] = [];
       for (const [at, id] of idsOf(attempt).entries()) {
@@ -135,11 +135,11 @@ export const sendBatch = (
     },
     rebuildResponse: async (attempt) => {
       const ids = idsOf(attempt);
-      const judged = ids.includes(undefined) ? await judge(attempt.at) : [];
+      const validated = ids.includes(undefined) ? await validate(attempt.at) : [];
       return reply(
         ids.map((id, at) => {
           if (id !== undefined) return { id };
-          const one = judged[at];
+          const one = validated[at];
           return { errors: one && "errors" in one ? [...one.errors] : [failedBefore(at)] };
         }),
       );

@@ -3,13 +3,13 @@ import { z } from "zod";
 import { project } from "../auth/caller.ts";
 import { ok } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
-import { deviceStory } from "../story/tell-story.ts";
+import { deliveryTrace } from "../trace/delivery-trace.ts";
 import { deviceParam, notificationParam } from "./path-params.ts";
 
-const tellDevice = defineRoute({
+const getDeliveryTrace = defineRoute({
   method: "get",
   path: "/api/v1/notifications/{id}/devices/{device}",
-  operationId: "tellDevice",
+  operationId: "getDeliveryTrace",
   tag: "Notifications",
   summary: "Read the whole story of a notification on one device",
   description:
@@ -18,14 +18,14 @@ const tellDevice = defineRoute({
   params: { id: notificationParam, device: deviceParam },
   answers: { 200: { description: "The story", schema: z.object({ data: DeviceStory }) } },
   errors: ["notification-not-found", "notification-gone"],
-  handle: async ({ ask }, { caller: { projectId }, params: { id, device: deviceId } }) => {
-    const told = await ask(GetDeliveryTrace, { projectId, notificationId: id, deviceId });
+  handle: async ({ sendRequest }, { caller: { projectId }, params: { id, device: deviceId } }) => {
+    const told = await sendRequest(GetDeliveryTrace, { projectId, notificationId: id, deviceId });
     const [explained, opens] = await Promise.all([
-      ask(ExplainDevice, { projectId, deviceId, targets: told.notification.targets }),
-      ask(OpensOfDevices, { projectId, notificationId: id, deviceIds: [deviceId] }),
+      sendRequest(ExplainDevice, { projectId, deviceId, targets: told.notification.targets }),
+      sendRequest(OpensOfDevices, { projectId, notificationId: id, deviceIds: [deviceId] }),
     ]);
-    return ok({ data: deviceStory({ ...told, ...explained, openedAt: opens.openedAt[deviceId] }) });
+    return ok({ data: deliveryTrace({ ...told, ...explained, openedAt: opens.openedAt[deviceId] }) });
   },
 });
 
-export const storyRoutes = [tellDevice];
+export const deliveryTraceRoutes = [getDeliveryTrace];

@@ -1,6 +1,6 @@
 import { type DeliveryAttempt, newDeviceId, newNotificationId } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
-import { deviceStory, type Facts } from "./tell-story.ts";
+import { deliveryTrace, type Facts } from "./delivery-trace.ts";
 
 const t = (minute: number) => `2030-01-31T09:0${minute}:00.000Z`;
 const id = newDeviceId(new Date());
@@ -19,7 +19,7 @@ const delivery = (status: NonNullable<Facts["delivery"]>["status"]): Facts["deli
 });
 
 const told = ({ notification, device, ...rest }: Partial<{ [Key in keyof Facts]: object | string | boolean }>) =>
-  deviceStory({
+  deliveryTrace({
     notification: {
       id: newNotificationId(new Date()),
       status: "completed",

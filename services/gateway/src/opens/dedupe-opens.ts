@@ -9,7 +9,7 @@ const written = Promise.resolve();
  * Gives a repeat of an open that was recorded a moment ago the answer of the first, without writing it again: whoever floods the route
  * with one true token costs no more than its signature. What is forgotten here is told apart by analytics.
  */
-export const absorbRepeats = (record: GroupOpens["record"], most = maxRemembered): GroupOpens["record"] => {
+export const dedupeOpens = (record: GroupOpens["record"], most = maxRemembered): GroupOpens["record"] => {
   const recent = new Map<string, Promise<void>>();
   return (projectId: ProjectId, open) => {
     const key = `${open.notificationId}/${open.deviceId}`;

@@ -5,7 +5,7 @@ export type Policy = { readonly name: string; readonly most: number; readonly se
 export type State = { readonly policy: Policy; readonly remaining: number; readonly resetSeconds: number };
 
 /** `RateLimit-Policy` and `RateLimit` as in draft-ietf-httpapi-ratelimit-headers: lists, in one order. */
-export const rateLimitFields = (states: readonly State[]): Readonly<Record<string, string>> => ({
+export const rateLimitHeaders = (states: readonly State[]): Readonly<Record<string, string>> => ({
   "ratelimit-policy": states
     .map(({ policy: { name, most, seconds } }) => `"${name}";q=${most};w=${seconds}`)
     .join(", "),

@@ -1,12 +1,12 @@
 import type { IdempotencyRecord, NotificationId, ProjectId, SendV1 } from "@herald/contracts";
-import type { Gateway } from "../gateway.ts";
-import type { Attempt, FirstTry, Work } from "../idempotency/once.ts";
+import type { RouteDeps } from "../deps.ts";
+import type { Attempt, FirstTry, Work } from "../idempotency/idempotency.ts";
 import { chargeSends } from "./charge-sends.ts";
 
 type Answer = { readonly status: 202; readonly body: unknown; readonly headers?: Readonly<Record<string, string>> };
 
 /** What a request is found to ask for. */
-export type Judgement<Reply extends Answer> = {
+export type Validated<Reply extends Answer> = {
   /** What may be sent, under ids that are not its own yet; at least one. */
   readonly commands: readonly SendV1[];
   /** The answer when the first of them are accepted, and the others are beyond a quota. */
@@ -15,53 +15,53 @@ export type Judgement<Reply extends Answer> = {
   readonly batchOf?: (ids: readonly NotificationId[]) => IdempotencyRecord["batch"];
 };
 
-export type SendRequest<Reply extends Answer> = {
+export type SendOperation<Reply extends Answer> = {
   /** Throws validation-failed where nothing can be sent. */
-  readonly judge: (at: Date) => Promise<Judgement<Reply>>;
+  readonly validate: (at: Date) => Promise<Validated<Reply>>;
   /** What an earlier try accepted. */
-  readonly commandsOf: (attempt: Attempt) => Promise<readonly SendV1[]>;
+  readonly rebuildCommands: (attempt: Attempt) => Promise<readonly SendV1[]>;
   readonly rebuildResponse: (attempt: Attempt) => Reply | Promise<Reply>;
 };
 
 /** How a request that sends notifications is carried out: a first try together with others, a repeat under the ids of the first. */
-export const sendOnce = <Reply extends Answer>(
-  gateway: Gateway,
+export const sendOperation = <Reply extends Answer>(
+  deps: RouteDeps,
   projectId: ProjectId,
-  { judge, commandsOf, rebuildResponse }: SendRequest<Reply>,
+  { validate, rebuildCommands, rebuildResponse }: SendOperation<Reply>,
 ): Work<Reply> => {
   const measured = (commands: readonly SendV1[]) =>
     commands.map((command) => ({ command, bytes: Buffer.byteLength(JSON.stringify(command)) }));
   const charge = (sends: ReturnType<typeof measured>) =>
     chargeSends(
-      gateway,
+      deps,
       projectId,
       sends.map(({ bytes }) => bytes),
     );
   return {
     performFirst: async ({ at, key }: FirstTry) => {
-      const { commands, reply, batchOf } = await judge(at);
+      const { commands, reply, batchOf } = await validate(at);
       const sends = measured(commands);
-      const { granted, refusal, giveBack } = await charge(sends);
+      const { granted, refusal, refund } = await charge(sends);
       if (granted === 0) throw refusal;
       const sendKey = key && { request: key, at, ...(batchOf ? { batchOf } : {}) };
       let accepted: readonly SendV1[] | undefined;
       try {
-        accepted = await gateway.sends.accept(sends.slice(0, granted), sendKey);
+        accepted = await deps.sends.accept(sends.slice(0, granted), sendKey);
       } finally {
         // A replay is not sent again, so it does not count.
-        if (accepted === undefined) await giveBack();
+        if (accepted === undefined) await refund();
       }
       return accepted && reply(accepted, refusal);
     },
     perform: async (attempt) => {
-      const sends = measured(await commandsOf(attempt));
-      const { granted, refusal, giveBack } = await charge(sends);
+      const sends = measured(await rebuildCommands(attempt));
+      const { granted, refusal, refund } = await charge(sends);
       try {
         // All were accepted once.
         if (granted < sends.length) throw refusal;
-        await gateway.sends.repeat(sends);
+        await deps.sends.repeat(sends);
       } catch (error) {
-        await giveBack();
+        await refund();
         throw error;
       }
       return rebuildResponse(attempt);

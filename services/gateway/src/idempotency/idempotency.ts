@@ -62,10 +62,10 @@ export type Work<Reply extends Answered> = Tries<Reply> &
  * Carries a request out once for each Idempotency-Key. Throws idempotency-key-reused, request-in-progress, bus-unavailable, and
  * whatever `perform` throws; a request that failed may be tried again under its key at once.
  */
-export type Once = <Reply extends Answered>(asked: Asked, work: Work<Reply>) => Promise<Reply>;
+export type Idempotency = <Reply extends Answered>(asked: Asked, work: Work<Reply>) => Promise<Reply>;
 
-/** {@link Once}, for a request that is known. */
-export type OnceForKey = <Reply extends Answered>(work: Work<Reply>) => Promise<Reply>;
+/** {@link Idempotency}, for a request that is known. */
+export type Idempotent = <Reply extends Answered>(work: Work<Reply>) => Promise<Reply>;
 
 /** Older than any request that is still running: the HTTP server and every question give up before. */
 const runningMs = 10_000;
@@ -83,7 +83,7 @@ type Deps = {
   readonly now: () => Date;
 };
 
-export const createOnce = ({ keys, records, now }: Deps): Once => {
+export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => {
   const replay = async <Reply extends Answered>(record: IdempotencyRecord, work: Tries<Reply>): Promise<Reply> => {
     const headers = { "idempotent-replayed": "true" };
     const reply = work.rebuildResponse ? await work.rebuildResponse(attemptOf(record)) : (record.answer as Reply);
@@ -91,7 +91,7 @@ export const createOnce = ({ keys, records, now }: Deps): Once => {
   };
 
   /** What was accepted once stays so, even where it would be refused by now. */
-  const unlessAnswered =
+  const replayOrThrow =
     <Reply extends Answered>(request: KeyedRequest, work: Tries<Reply>) =>
     async (refusal: unknown): Promise<Reply> => {
       if (!(refusal instanceof HeraldError) || errors[refusal.code].status >= 500) throw refusal;
@@ -101,7 +101,7 @@ export const createOnce = ({ keys, records, now }: Deps): Once => {
     };
 
   /** Carries out what the record says, and notes what comes of it. */
-  const carryOut = async <Reply extends Answered>(
+  const run = async <Reply extends Answered>(
     request: KeyedRequest,
     record: IdempotencyRecord,
     { perform, rebuildResponse }: Tries<Reply>,
@@ -113,7 +113,7 @@ export const createOnce = ({ keys, records, now }: Deps): Once => {
       // What is kept with a key weighs, too: an answer may have many times the bytes of its key.
       const ttlMs =
         rebuildResponse === undefined ? keys.use(request.owner, Buffer.byteLength(JSON.stringify(answer))) : undefined;
-      await records.note({ request: keptFor(request, ttlMs), record: { ...record, answer } });
+      await records.note({ request: withShorterTtl(request, ttlMs), record: { ...record, answer } });
       return reply;
     } catch (error) {
       const noted = records.note({ request, record: { ...record, released: true } });
@@ -137,19 +137,19 @@ export const createOnce = ({ keys, records, now }: Deps): Once => {
     if (earlier.released !== true && at - (earlier.triedAt ?? earlier.at) < runningMs) throw inProgress();
     const { released: _, ...record } = { ...earlier, triedAt: at };
     if (!(await records.update({ request, record }, revision))) throw inProgress();
-    return carryOut(request, record, work);
+    return run(request, record, work);
   };
 
   /** Undefined where the key is taken. */
-  const tryFirst = async <Reply extends Answered>(
+  const runFirst = async <Reply extends Answered>(
     request: KeyedRequest,
     { id, at }: Attempt,
     work: Work<Reply>,
   ): Promise<Reply | undefined> => {
-    if ("performFirst" in work) return work.performFirst({ at, key: request }).catch(unlessAnswered(request, work));
+    if ("performFirst" in work) return work.performFirst({ at, key: request }).catch(replayOrThrow(request, work));
     const record = { body: request.body, id, at: at.getTime() };
     const [mine] = await records.create([{ request, record }]);
-    return mine ? carryOut(request, record, work) : undefined;
+    return mine ? run(request, record, work) : undefined;
   };
 
   return async ({ key, owner, route, body }, work) => {
@@ -165,13 +165,13 @@ export const createOnce = ({ keys, records, now }: Deps): Once => {
     try {
       if ("newId" in work) work.check?.({ id, at });
     } catch (refusal) {
-      return unlessAnswered(request, work)(refusal);
+      return replayOrThrow(request, work)(refusal);
     }
     const ttlMs = keys.use(owner, keyBytes);
     // Until it is answered, nobody else may take it up.
     const kept = ttlMs === undefined ? request : { ...request, ttlMs: Math.max(ttlMs, runningMs) };
     for (let tries = 0; tries < maxTries; tries++) {
-      const reply = (await tryFirst(kept, { id, at }, work)) ?? (await repeat(kept, work));
+      const reply = (await runFirst(kept, { id, at }, work)) ?? (await repeat(kept, work));
       if (reply !== undefined) return reply;
     }
     throw inProgress();
@@ -179,7 +179,7 @@ export const createOnce = ({ keys, records, now }: Deps): Once => {
 };
 
 /** The shorter of two lifetimes, where undefined is the longest. */
-const keptFor = (request: KeyedRequest, ttlMs: number | undefined): KeyedRequest =>
+const withShorterTtl = (request: KeyedRequest, ttlMs: number | undefined): KeyedRequest =>
   ttlMs === undefined ? request : { ...request, ttlMs: Math.min(ttlMs, request.ttlMs ?? ttlMs) };
 
 const attemptOf = ({ id, at, batch }: IdempotencyRecord): Attempt => ({

@@ -1,6 +1,6 @@
 import { newDeviceId, newNotificationId, newProjectId } from "@herald/contracts";
 import { expect, test } from "vitest";
-import { absorbRepeats } from "./absorb-repeats.ts";
+import { dedupeOpens } from "./dedupe-opens.ts";
 
 const at = new Date("2030-01-01T00:00:00Z");
 const projectId = newProjectId(at);
@@ -13,7 +13,7 @@ const newOpen = () => ({
 /** A writer whose writes the test ends one by one. */
 const writer = (most?: number) => {
   const writes: { deviceId: string; succeed: () => void; fail: (error: Error) => void }[] = [];
-  const record = absorbRepeats(
+  const record = dedupeOpens(
     (_, { deviceId }) =>
       new Promise((succeed, fail) => {
         writes.push({ deviceId, succeed, fail });

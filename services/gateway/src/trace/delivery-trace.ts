@@ -90,7 +90,7 @@ const absence = (facts: Facts): string[] => {
 };
 
 /** The same in sentences, in the order in which it happened. */
-export const tellStory = (facts: Facts): string[] => {
+export const traceSentences = (facts: Facts): string[] => {
   const { notification, device, matched, delivery, attempts, nextAttemptAt, openedAt } = facts;
   const provider = names[providerOf[device.platform]];
   const scheduled = notification.status === "scheduled" && notification.send_at !== undefined;
@@ -125,7 +125,7 @@ const statusOf = ({ delivery, expanded, notification, device, matched }: Facts):
 };
 
 /** Everything about one notification and one device. */
-export const deviceStory = (facts: Facts): DeviceStory => {
+export const deliveryTrace = (facts: Facts): DeviceStory => {
   const { notification, device, delivery, matched, attempts, nextAttemptAt, openedAt } = facts;
   return {
     notification: { id: notification.id, status: notification.status },
@@ -136,6 +136,6 @@ export const deviceStory = (facts: Facts): DeviceStory => {
     attempts: [...attempts],
     ...(nextAttemptAt === undefined ? {} : { next_attempt_at: nextAttemptAt }),
     ...(openedAt === undefined ? {} : { opened_at: openedAt }),
-    story: tellStory(facts),
+    story: traceSentences(facts),
   };
 };

@@ -3,13 +3,13 @@ import type { BucketName } from "@herald/contracts";
 import type { z } from "zod";
 
 /** A bucket in memory, kept up to date by a watch. */
-export type Mirror<Value> = {
+export type BucketReplica<Value> = {
   readonly get: (key: string) => Value | undefined;
   /**
    * Reads one key from the bus: for what memory does not know, so that a record is good from the moment it is written.
    * `permit` may refuse. Throws bus-unavailable.
    */
-  readonly look: (key: string, permit: () => Promise<void>) => Promise<Value | undefined>;
+  readonly fetch: (key: string, permit: () => Promise<void>) => Promise<Value | undefined>;
   /** Everything there was has been seen, and the connection is up. */
   readonly ready: () => boolean;
   /** Begins to watch. */
@@ -18,17 +18,17 @@ export type Mirror<Value> = {
 };
 
 /** Mirrors a bucket. Until it is started it knows nothing, and `bus` throws bus-unavailable. */
-export const mirrorBucket = <Schema extends z.ZodType>(
+export const replicateBucket = <Schema extends z.ZodType>(
   name: BucketName,
   schema: Schema,
   bus: () => Bus,
-): Mirror<z.output<Schema>> => {
+): BucketReplica<z.output<Schema>> => {
   type Value = z.output<Schema>;
   const known = new Map<string, Value>();
   let watching: ReturnType<Bucket<Value>["watch"]> | undefined;
   return {
     get: (key) => known.get(key),
-    look: async (key, permit) => {
+    fetch: async (key, permit) => {
       const bucket = openBucket(bus(), name, schema);
       await permit();
       return (await bucket.get(key))?.value;

@@ -6,7 +6,7 @@ import { HeraldError, type Logger } from "@herald/kit";
 const seekEveryMs = 500;
 const retryAfterSeconds = 2;
 
-export type BusLink = {
+export type BusConnection = {
   /** The bus. Throws bus-unavailable before the first connection. */
   readonly bus: () => Bus;
   /** True, or what is wrong with it in words. */
@@ -17,7 +17,7 @@ export type BusLink = {
 };
 
 /** Holds the connection to the bus from before there is one. `connect` throws while the bus cannot be reached. */
-export const createBusLink = (connect: () => Promise<Bus>, log: Logger): BusLink => {
+export const createBusConnection = (connect: () => Promise<Bus>, log: Logger): BusConnection => {
   const stopping = new AbortController();
   let bus: Bus | undefined;
   let seeking: Promise<void> | undefined;

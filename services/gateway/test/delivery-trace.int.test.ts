@@ -1,7 +1,7 @@
 import { newDeviceId } from "@herald/contracts";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type GatewayTest, startGatewayTest } from "./gateway-fixture.ts";
-import { newWorld } from "./new-world.ts";
+import { createWorld } from "./new-world.ts";
 
 let system: GatewayTest;
 beforeAll(async () => {
@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => system.stop());
 
 test("the story of a device is what dispatch, registry and analytics know, in data and in words", async () => {
-  const { project, notification, device } = await newWorld(system);
+  const { project, notification, device } = await createWorld(system);
   const at = new Date().toISOString();
   system.peers.opens.set(`${notification.id}/${device.id}`, at);
   const path = `GET /api/v1/notifications/${notification.id}/devices/${device.id}`;
@@ -33,7 +33,7 @@ test("the story of a device is what dispatch, registry and analytics know, in da
 });
 
 test("a device that got nothing has a story too; one that is not the project's has none", async () => {
-  const { project, notification, device } = await newWorld(system);
+  const { project, notification, device } = await createWorld(system);
   const { token } = project;
   await system.call(`PATCH /api/v1/devices/${device.id}`, { token, body: { device: { status: "inactive" } } });
   const story = (id: string) => system.call(`GET /api/v1/notifications/${notification.id}/devices/${id}`, { token });

@@ -6,7 +6,7 @@ import { HeraldError } from "@herald/kit";
  * How many sends of a project wait: large ones in the queue of commands, small ones in dispatch's backlog. Undefined while dispatch does
  * not answer, and so takes none. Throws bus-unavailable.
  */
-export const createCountWaiting =
+export const createCountQueued =
   (bus: () => Bus, limit: number) =>
   async (projectId: ProjectId): Promise<number | undefined> => {
     const [commands, backlog] = await Promise.all([

@@ -4,29 +4,29 @@ import type { z } from "zod";
 import type { Access, Caller } from "./auth/caller.ts";
 import type { DeadLetters } from "./dead-letters/dead-letters.ts";
 import type { EventStreams } from "./events/event-streams.ts";
-import type { Once } from "./idempotency/once.ts";
+import type { Idempotency } from "./idempotency/idempotency.ts";
 import type { QueueQuota } from "./limits/queue-quota.ts";
 import type { RateLimits } from "./limits/rate-limits.ts";
 import type { ProjectDirectory } from "./records/project-directory.ts";
 import type { SendCommands } from "./sending/send-commands.ts";
 
 /** Asks another service. Throws what it answered as an error, service-unavailable or bus-unavailable. */
-export type Ask = <Request extends z.ZodType, Answer extends z.ZodType>(
+export type SendRequest = <Request extends z.ZodType, Answer extends z.ZodType>(
   question: RequestContract<Request, Answer>,
   data: z.input<Request>,
   options?: { readonly timeoutMs?: number },
 ) => Promise<z.output<Answer>>;
 
 /** What the routes work with. */
-export type Gateway = {
+export type RouteDeps = {
   readonly now: () => Date;
   /** Who is asking. Throws unauthenticated, forbidden or rate-limited. */
   readonly authenticate: (access: Access, authorization: string | undefined, address: string) => Promise<Caller>;
-  readonly ask: Ask;
+  readonly sendRequest: SendRequest;
   readonly projects: ProjectDirectory;
   readonly limits: RateLimits;
   readonly queue: QueueQuota;
-  readonly once: Once;
+  readonly idempotency: Idempotency;
   readonly sends: SendCommands;
   readonly deadLetters: DeadLetters;
   readonly eventStreams: Pick<EventStreams, "open">;

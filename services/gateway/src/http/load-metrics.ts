@@ -3,7 +3,7 @@ import { meter } from "@herald/kit";
 type Load = { readonly now: () => number; readonly limit: number };
 
 /** Shows what this gateway has under way beside what it may, when Prometheus asks. Returns how to end it. */
-export const observeLoad = ({
+export const registerLoadMetrics = ({
   connections,
   heldBytes,
 }: {
