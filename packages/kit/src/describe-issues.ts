@@ -1,12 +1,13 @@
 import type { z } from "zod";
+import { type Fault, messageOf, pointerTo } from "./fault.ts";
 import { nearestName } from "./nearest-name.ts";
 import { schemasAt } from "./schema-at.ts";
 
 type Issue = z.core.$ZodIssue;
 
-/** More sentences help nobody, and a hostile body could ask for a hundred thousand. */
+/** More would not help, and a hostile body could ask for a hundred thousand. */
 const maxMessages = 100;
-const longestKey = 64;
+const maxKeyLength = 64;
 
 const types: Record<string, string> = {
   string: "a string",
@@ -90,10 +91,32 @@ const sentence = (issue: Issue): string => {
   }
 };
 
-const dotted = (path: readonly PropertyKey[]): string =>
-  path
-    .map((part) => (String(part).length > longestKey ? `${String(part).slice(0, longestKey)}…` : String(part)))
-    .join(".");
+const boundCode = (issue: Issue & ({ code: "too_small" } | { code: "too_big" })): string => {
+  const small = issue.code === "too_small";
+  if (issue.origin === "string") return small ? "too-short" : "too-long";
+  if (["array", "set", "object", "map"].includes(issue.origin)) return small ? "too-few" : "too-many";
+  return small ? "too-small" : "too-large";
+};
+
+/** The stable code of an issue. */
+const codeOf = (issue: Issue): string => {
+  switch (issue.code) {
+    case "invalid_type":
+      return issue.message.endsWith("received undefined") ? "required" : "invalid-type";
+    case "too_small":
+    case "too_big":
+      return boundCode(issue);
+    case "invalid_format":
+      return "invalid-format";
+    default:
+      return "invalid-value";
+  }
+};
+
+const shortened = (part: PropertyKey): string =>
+  String(part).length > maxKeyLength ? `${String(part).slice(0, maxKeyLength)}…` : String(part);
+
+const dotted = (path: readonly PropertyKey[]): string => path.map(shortened).join(".");
 
 type Flat = { path: readonly PropertyKey[]; issue: Issue };
 
@@ -150,7 +173,8 @@ const unknownField = (key: string, known: readonly string[]): string => {
   return known.length === 0 ? "unknown field" : `unknown field; known here: ${known.map(quoted).join(", ")}`;
 };
 
-const knownFields = (schemas: readonly z.core.$ZodType[]): string[] => [
+/** The fields that objects of these schemas have. */
+export const knownFields = (schemas: readonly z.core.$ZodType[]): string[] => [
   ...new Set(
     schemas.flatMap((schema) => {
       const { shape } = schema._zod.def as { shape?: Record<string, unknown> };
@@ -162,7 +186,7 @@ const knownFields = (schemas: readonly z.core.$ZodType[]): string[] => [
 export type DescribeOptions = {
   /** The schema that refused: unknown fields are then answered with the nearest known one. */
   readonly schema?: z.core.$ZodType | undefined;
-  /** Stands before every path, such as `notification`. */
+  /** Dotted path of the value in the body, such as `notification`. */
   readonly prefix?: string | undefined;
   /** How many problems are put into words; 100 by default. */
   readonly most?: number | undefined;
@@ -171,16 +195,21 @@ export type DescribeOptions = {
 };
 
 /**
- * zod's issues as sentences for the caller: dotted path, what is wrong or what would be accepted. Nothing of the refused
- * values is repeated. At most 100 unless said otherwise; a last one then counts the rest, which nobody put into words.
+ * zod's issues for the caller: where, what is wrong or what would be accepted, a stable code. Repeats nothing of the refused values. At
+ * most 100 unless said otherwise; a last one counts the rest.
  */
-export const describeIssues = (error: { issues: readonly Issue[] }, options: DescribeOptions = {}): string[] => {
+export const faultsOf = (error: { issues: readonly Issue[] }, options: DescribeOptions = {}): Fault[] => {
   const { schema, prefix = "", whole = "body", most = maxMessages } = options;
-  const name = (path: readonly PropertyKey[]) =>
-    [prefix, dotted(path)].filter((part) => part !== "").join(".") || whole;
+  const above = prefix === "" ? [] : prefix.split(".");
+  const fault = (path: readonly PropertyKey[], code: string, detail: string): Fault => ({
+    name: [prefix, dotted(path)].filter((part) => part !== "").join(".") || whole,
+    detail,
+    code,
+    ...(whole === "body" && { pointer: pointerTo([...above, ...path.map(shortened)]) }),
+  });
 
-  /** Each problem as what puts it into words: looking for the name that was meant costs more than finding that it is wrong. */
-  function* problems(): Generator<() => string> {
+  /** Each issue as a function: finding the nearest name costs more than finding that a name is wrong. */
+  function* describers(): Generator<() => Fault> {
     for (const { path, issue } of flatten(error.issues, [])) {
       const at = () => (schema ? schemasAt([schema], path) : []);
       if (issue.code === "unrecognized_keys") {
@@ -188,22 +217,30 @@ export const describeIssues = (error: { issues: readonly Issue[] }, options: Des
         for (const key of issue.keys)
           yield () => {
             known ??= knownFields(at());
-            return `${name([...path, key])}: ${unknownField(key, known)}`;
+            return fault([...path, key], "unknown-field", unknownField(key, known));
           };
-      } else if (issue.code === "invalid_union") yield () => `${name(path)}: ${unionSentence(issue, at())}`;
-      else yield () => `${name(path)}: ${sentence(issue)}`;
+      } else
+        yield () =>
+          fault(path, codeOf(issue), issue.code === "invalid_union" ? unionSentence(issue, at()) : sentence(issue));
     }
   }
 
-  const sentences = new Set<string>();
+  const faults = new Map<string, Fault>();
   let described = 0;
   let more = 0;
-  for (const describe of problems()) {
-    if (described === most) more++;
-    else {
-      described++;
-      sentences.add(describe());
+  for (const describe of describers()) {
+    if (described === most) {
+      more++;
+      continue;
     }
+    described++;
+    const one = describe();
+    faults.set(messageOf(one), one);
   }
-  return more === 0 ? [...sentences] : [...sentences, `${more} more problems like these`];
+  const rest = { name: "", detail: `${more} more problems like these`, code: "more-problems" };
+  return [...faults.values(), ...(more === 0 ? [] : [rest])];
 };
+
+/** {@link faultsOf} as sentences. */
+export const describeIssues = (error: { issues: readonly Issue[] }, options?: DescribeOptions): string[] =>
+  faultsOf(error, options).map(messageOf);

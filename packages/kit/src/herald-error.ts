@@ -1,4 +1,5 @@
 import { type ErrorCode, errors, type Problem } from "@herald/contracts";
+import { type Fault, faultOf, messageOf } from "./fault.ts";
 
 type HeraldErrorOptions = {
   readonly cause?: unknown;
@@ -11,22 +12,28 @@ type HeraldErrorOptions = {
 /** A failure with a code of the table in contracts. Its messages reach the caller, so they hold no secret and no content. */
 export class HeraldError extends Error {
   readonly code: ErrorCode;
-  readonly messages: readonly string[];
+  faults: readonly Fault[];
   readonly retryAfterSeconds: number | undefined;
   readonly headers: Readonly<Record<string, string>> | undefined;
 
-  constructor(code: ErrorCode, messages: string | readonly string[], options: HeraldErrorOptions = {}) {
-    const list = typeof messages === "string" ? [messages] : messages;
+  constructor(code: ErrorCode, faults: string | readonly (string | Fault)[], options: HeraldErrorOptions = {}) {
+    const list = (typeof faults === "string" ? [faults] : faults).map((one) =>
+      typeof one === "string" ? faultOf(one) : one,
+    );
     // Where a refused request came from in the code is of no use to anybody, and costs more than the rest of refusing it.
     const depth = Error.stackTraceLimit;
     if (errors[code].log === "info") Error.stackTraceLimit = 0;
-    super(list.join("; "), options.cause === undefined ? undefined : { cause: options.cause });
+    super(list.map(messageOf).join("; "), options.cause === undefined ? undefined : { cause: options.cause });
     Error.stackTraceLimit = depth;
     this.name = "HeraldError";
     this.code = code;
-    this.messages = list.length > 0 ? list : [errors[code].title];
+    this.faults = list.length > 0 ? list : [{ name: "", detail: errors[code].title }];
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.headers = options.headers;
+  }
+
+  get messages(): string[] {
+    return this.faults.map(messageOf);
   }
 }
 
@@ -55,6 +62,7 @@ export const toProblem = (
       ? error
       : new HeraldError("internal", "Herald failed; the log has the reason under this request id");
   const { status, title } = errors[known.code];
+  const { messages } = known;
   const seconds = retryAfter(known);
   return {
     status,
@@ -65,10 +73,16 @@ export const toProblem = (
       ...known.headers,
     },
     body: {
-      errors: [...known.messages],
+      errors: messages,
+      problems: known.faults.map(({ name, detail, code = known.code, pointer = name }) => ({
+        ...(pointer !== "" && { pointer }),
+        detail,
+        code,
+      })),
       type: `/docs/errors#${known.code}`,
       title,
       status,
+      detail: messages.length === 1 ? String(messages[0]) : `${messages[0]}; and ${messages.length - 1} more`,
       instance: requestId,
     },
   };

@@ -8,6 +8,11 @@ test.each(codes)("%s becomes a problem of the contract with the table's status",
   const { status, headers, body } = toProblem(new HeraldError(code, ["a: one", "b: two"]), "req-1");
   expect(Problem.parse(body)).toEqual({
     errors: ["a: one", "b: two"],
+    problems: [
+      { pointer: "a", detail: "one", code },
+      { pointer: "b", detail: "two", code },
+    ],
+    detail: "a: one; and 1 more",
     type: `/docs/errors#${code}`,
     title: errors[code].title,
     status: errors[code].status,

@@ -10,27 +10,24 @@ export {
 } from "./config/shared-blocks.ts";
 export { type VariableInfo, variable, variableInfo, variables } from "./config/variables.ts";
 export { createDeadline, type Deadline } from "./deadline.ts";
-export { type DescribeOptions, describeIssues } from "./describe-issues.ts";
+export { type DescribeOptions, describeIssues, knownFields } from "./describe-issues.ts";
 export type { Envelope, Owner } from "./envelope/envelope.ts";
 export { rewrap, seal, UnknownMasterKey, unseal } from "./envelope/envelope.ts";
 export type { MasterKeys } from "./envelope/master-keys.ts";
 export { parseMasterKeys } from "./envelope/master-keys.ts";
 export { rewrapAll } from "./envelope/rewrap-all.ts";
 export { createFairGate, createShares, type FairGate, type Shares } from "./fair-gate.ts";
+export { type Fault, messageOf, pointerTo } from "./fault.ts";
 export { createGroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 export { createHealth, type Health } from "./health.ts";
 export { heldBytes } from "./held-bytes.ts";
 export { HeraldError, toProblem } from "./herald-error.ts";
 export { clientAddress } from "./http/client-address.ts";
-export {
-  createHttpApp,
-  type DirectRoute,
-  defaultBodyLimitBytes,
-  type HttpAppOptions,
-} from "./http/create-http-app.ts";
-export { type BytesLimit, createHeldBytes, type HeldBytes, type Hold } from "./http/held-bytes.ts";
-export { createReadBody, type ReadBody } from "./http/json-body.ts";
-export { startHealthServer } from "./http/start-health-server.ts";
+export { createHttpApp } from "./http/create-http-app.ts";
+export { createReadBody, defaultBodyLimitBytes, type ReadBody } from "./http/json-body.ts";
+export { createMemoryLimit, type MemoryLimit, type ReserveMemory } from "./http/memory-limit.ts";
+export { type HttpRoute, type RouteMatch, serveRoutes } from "./http/serve-routes.ts";
+export { probeRoutes, startHealthServer } from "./http/start-health-server.ts";
 export { defaultHttpTimeouts, type HttpServer, type HttpTimeouts, startHttp } from "./http/start-http.ts";
 export { createLifecycle, type Lifecycle } from "./lifecycle.ts";
 export { createLogger, type Logger, type LoggerOptions } from "./logger.ts";
@@ -38,7 +35,7 @@ export { nearestName } from "./nearest-name.ts";
 export { failureWords } from "./outbound/failure-words.ts";
 export { checkPublicEndpoint, NOT_PUBLIC, publicLookup, type Resolve } from "./outbound/public-endpoint.ts";
 export { retryAfterMs } from "./outbound/retry-after.ts";
-export { parseBody, parseParams, parseQuery, parseSearch, queryOf } from "./parse-request.ts";
+export { parseBody, parseQuery, parseSearch, queryOf } from "./parse-request.ts";
 export { type Repeating, repeat } from "./repeat.ts";
 export {
   acceptRequestId,
@@ -48,6 +45,7 @@ export {
   withRequestId,
 } from "./request-context.ts";
 export { type App, runService } from "./run-service.ts";
+export { bareSchemas } from "./schema-at.ts";
 export { scrub } from "./scrub.ts";
 export { failSpan, inSpan, meter, type SpanOptions, secondsHistogram, tracer } from "./telemetry/spans.ts";
 export { startTelemetry, type TelemetryOptions } from "./telemetry/start-telemetry.ts";

@@ -1,10 +1,10 @@
 import type { z } from "zod";
 import { cutLists } from "./cut-lists.ts";
-import { type DescribeOptions, describeIssues } from "./describe-issues.ts";
+import { type DescribeOptions, faultsOf } from "./describe-issues.ts";
 import { HeraldError } from "./herald-error.ts";
 
-/** Where zod found a problem in its own code is of no use to anybody, and costs more than finding it. */
-const judge = <Schema extends z.ZodType>(schema: Schema, value: unknown): z.ZodSafeParseResult<z.output<Schema>> => {
+/** Without stack traces, which cost more than the validation. */
+const validate = <Schema extends z.ZodType>(schema: Schema, value: unknown): z.ZodSafeParseResult<z.output<Schema>> => {
   const depth = Error.stackTraceLimit;
   Error.stackTraceLimit = 0;
   try {
@@ -14,27 +14,21 @@ const judge = <Schema extends z.ZodType>(schema: Schema, value: unknown): z.ZodS
   }
 };
 
-const parse = <Schema extends z.ZodType>(
-  schema: Schema,
-  value: unknown,
-  options: DescribeOptions,
-): z.output<Schema> => {
-  cutLists(schema, value);
-  const result = judge(schema, value);
-  if (result.success) return result.data;
-  throw new HeraldError("validation-failed", describeIssues(result.error, { schema, ...options }));
-};
-
 /**
- * The body as its schema says. `prefix` stands before the paths where only a part of the body is parsed, of which `most` problems are
- * described.
+ * The body as its schema says. `prefix` is the path of the parsed part in the body; at most `most` of its problems are described.
  * @throws HeraldError `validation-failed` with every problem at once.
  */
 export const parseBody = <Schema extends z.ZodType>(
   schema: Schema,
   body: unknown,
   options: Pick<DescribeOptions, "prefix" | "most"> = {},
-): z.output<Schema> => parse(schema, body === undefined ? {} : body, { whole: "body", ...options });
+): z.output<Schema> => {
+  const value = body === undefined ? {} : body;
+  cutLists(schema, value);
+  const result = validate(schema, value);
+  if (result.success) return result.data;
+  throw new HeraldError("validation-failed", faultsOf(result.error, { schema, ...options }));
+};
 
 /** More than any route knows, and room for repeating the longest of them. */
 const maxParameters = 50;
@@ -77,17 +71,10 @@ export const parseQuery = <Schema extends z.ZodType>(schema: Schema, request: { 
   const once = Object.fromEntries(
     Object.entries(query).map(([name, value]) => [name, Array.isArray(value) ? value[0] : value]),
   );
-  const result = judge(schema, once);
+  const result = validate(schema, once);
   if (result.success && twice.length === 0) return result.data;
   throw new HeraldError("validation-failed", [
-    ...twice.map((name) => `${name.slice(0, 64)}: is given more than once`),
-    ...(result.success ? [] : describeIssues(result.error, { schema, whole: "query" })),
+    ...twice.map((name) => ({ name: name.slice(0, 64), detail: "is given more than once", code: "repeated" })),
+    ...(result.success ? [] : faultsOf(result.error, { schema, whole: "query" })),
   ]);
 };
-
-/**
- * The path's parameters as their schema says.
- * @throws HeraldError `validation-failed` with every problem at once.
- */
-export const parseParams = <Schema extends z.ZodType>(schema: Schema, request: { params: unknown }): z.output<Schema> =>
-  parse(schema, request.params, { whole: "path" });

@@ -1,16 +1,16 @@
 import { randomUUID } from "node:crypto";
-import type { IncomingMessage } from "node:http";
 import { type Bus, connectBus, openBucket, publish, serviceAccess } from "@herald/bus";
 import { IdempotencyRecord, OpenGroupV1, ProjectRecord, ProvidersRecord, TokenRecord } from "@herald/contracts";
 import {
   clientAddress,
   createHealth,
-  createHeldBytes,
   createHttpApp,
   createLifecycle,
   createLogger,
+  createMemoryLimit,
   type HttpServer,
   type Logger,
+  probeRoutes,
   startHttp,
   startTelemetry,
 } from "@herald/kit";
@@ -22,10 +22,9 @@ import type { GatewayConfig } from "./config.ts";
 import { createSendRequest } from "./create-send-request.ts";
 import { createDeadLetters } from "./dead-letters/create-dead-letters.ts";
 import type { RouteDeps } from "./deps.ts";
-import { mountDocs } from "./docs/mount-docs.ts";
 import { createEventStreams } from "./events/event-streams.ts";
 import { allowBrowsers } from "./http/cors.ts";
-import { directRoutes } from "./http/direct-routes.ts";
+import { serveGateway } from "./http/http-routes.ts";
 import { registerLoadMetrics } from "./http/load-metrics.ts";
 import { serveRoute } from "./http/serve-route.ts";
 import { createIdempotency } from "./idempotency/idempotency.ts";
@@ -50,8 +49,6 @@ const stopDeadlineMs = 25_000;
 /** Of streams of events: half of what the most impatient proxies allow, and what a reader may take to wake up. */
 const heartbeatMs = 15_000;
 const patienceMs = 30_000;
-
-const isProbe = (url: string): boolean => /^\/(?:livez|readyz)(?:\?|$)/.test(url);
 
 type Overrides = {
   readonly log?: Logger;
@@ -143,25 +140,22 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     projects: () => projectRecords.ready() || "the projects are not all known yet",
   });
   const proxies = config.HERALD_GATEWAY_TRUST_PROXY;
-  const heldBytes = createHeldBytes({
-    most: config.HERALD_GATEWAY_LIMIT_HELD,
-    perAddress: config.HERALD_GATEWAY_LIMIT_ADDRESS_HELD,
+  const memory = createMemoryLimit({
+    maxBytes: config.HERALD_GATEWAY_LIMIT_HELD,
+    maxPerAddress: config.HERALD_GATEWAY_LIMIT_ADDRESS_HELD,
   });
   const connectionLimit = {
-    most: config.HERALD_GATEWAY_LIMIT_CONNECTIONS,
-    perAddress: proxies === 0 ? config.HERALD_GATEWAY_LIMIT_ADDRESS_CONNECTIONS : undefined,
-  };
-  const routes = new Map(allRoutes.map((route) => [route, serveRoute(route, deps, { proxies, heldBytes })]));
-  const admit = async (request: IncomingMessage): Promise<void> => {
-    // An orchestrator that is refused would restart a gateway that is well.
-    if (!isProbe(request.url ?? "")) await limits.countAnonymous(clientAddress(request, proxies));
+    max: config.HERALD_GATEWAY_LIMIT_CONNECTIONS,
+    maxPerAddress: proxies === 0 ? config.HERALD_GATEWAY_LIMIT_ADDRESS_CONNECTIONS : undefined,
   };
   const http = createHttpApp(
-    { log, bodyLimitBytes: "by-route", direct: directRoutes(routes, admit), admit },
-    (router) => {
-      for (const [path, probe] of health.probes) router.get(path, (_request, response) => probe(response));
-      mountDocs(router, allRoutes);
-    },
+    log,
+    serveGateway(
+      new Map(allRoutes.map((route) => [route, serveRoute(route, deps, { proxies, memory })])),
+      probeRoutes(health),
+      (request) => limits.countAnonymous(clientAddress(request, proxies)),
+    ),
+    allowBrowsers(allRoutes),
   );
   const watch = (bus: Bus) => {
     tokens.start(bus);
@@ -178,15 +172,15 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
         metricsPort: config.HERALD_GATEWAY_METRICS_PORT,
         otlpEndpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT,
       });
-      const listening = await startHttp(allowBrowsers(allRoutes, http), {
+      const listening = await startHttp(http, {
         host: config.HERALD_GATEWAY_HOST,
         port: config.HERALD_GATEWAY_PORT,
         limit: connectionLimit,
       });
       server = listening;
       const unobserve = registerLoadMetrics({
-        connections: { now: listening.connections, limit: connectionLimit.most },
-        heldBytes: { now: heldBytes.held, limit: config.HERALD_GATEWAY_LIMIT_HELD },
+        connections: { now: listening.connections, limit: connectionLimit.max },
+        heldBytes: { now: memory.used, limit: config.HERALD_GATEWAY_LIMIT_HELD },
       });
       link.start(watch);
       lifecycle.onStop("readiness", health.shuttingDown);

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
-import { limitKey } from "./limit-key.ts";
+import { rateLimitKey } from "./rate-limit-key.ts";
 
 /** Some proxies write the port too: `203.0.113.9:4711`, `[2001:db8::1]:4711`. */
 const withPort = /^(?:\[([0-9a-f:.]{2,45})\]|([0-9.]{7,15}))(?::[0-9]{1,5})?$/i;
@@ -12,7 +12,7 @@ const addressIn = (entry: string): string | undefined => {
   return isIP(address) === 0 ? undefined : address;
 };
 
-/** The entry that so many proxies added last, or the first one where there are fewer. Looks at no more than it needs. */
+/** The entry that the outermost proxy appended, or the first one where there are fewer entries. */
 const entryOf = (forwarded: string, proxies: number): string => {
   let end = forwarded.length;
   for (let hop = 1; ; hop++) {
@@ -23,12 +23,11 @@ const entryOf = (forwarded: string, proxies: number): string => {
 };
 
 /**
- * Where a request comes from, as limits count it: the last address that none of so many trusted proxies has given, each of which
- * adds to `X-Forwarded-For` whom it heard from. Anything before that could be written by anyone. What is no address is not taken
- * for one.
+ * The client's address as limits count it. Each trusted proxy appends its peer to `X-Forwarded-For`, so the client is the entry that the
+ * outermost of them appended; a client can forge everything before it. Falls back to the connection's address.
  */
 export const clientAddress = (request: IncomingMessage, proxies: number): string => {
   const forwarded = proxies === 0 ? undefined : request.headers["x-forwarded-for"];
-  const said = forwarded === undefined ? undefined : addressIn(entryOf(String(forwarded), proxies));
-  return limitKey(said ?? request.socket.remoteAddress ?? "");
+  const forwardedAddress = forwarded === undefined ? undefined : addressIn(entryOf(String(forwarded), proxies));
+  return rateLimitKey(forwardedAddress ?? request.socket.remoteAddress ?? "");
 };

@@ -1,16 +1,16 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { HeraldError } from "../herald-error.ts";
-import { limitKey } from "./limit-key.ts";
+import { rateLimitKey } from "./rate-limit-key.ts";
 
-/** How many connections are taken. Without `perAddress` one address may have all: behind a proxy all come from there. */
-export type ConnectionLimit = { readonly most: number; readonly perAddress?: number | undefined };
+/** Without `maxPerAddress` one address may have all connections: behind a proxy they all come from it. */
+export type ConnectionLimit = { readonly max: number; readonly maxPerAddress?: number | undefined };
 
 export type Connections = {
-  /** Takes a connection, closing an idle one where it must. The error says why it is not taken. */
-  readonly add: (socket: Socket) => HeraldError | undefined;
-  /** A request begins on it, which ends with its response. False when the connection was not taken. */
-  readonly begin: (socket: Socket, response: ServerResponse) => boolean;
+  /** Accepts a connection, and closes an idle one where it must. Returns the error where there is no room. */
+  readonly accept: (socket: Socket) => HeraldError | undefined;
+  /** Marks the connection busy until the response closes. False for a connection that was not accepted. */
+  readonly beginRequest: (socket: Socket, response: ServerResponse) => boolean;
   readonly count: () => number;
   readonly sockets: () => Iterable<Socket>;
 };
@@ -19,16 +19,13 @@ type Connection = { readonly address: string; requests: number };
 
 const retryAfterSeconds = 1;
 
-/**
- * Keeps count of a server's connections within a limit. A client may keep a connection for its next request, and loses it first when
- * others need the room: what then is refused has that many requests under way.
- */
+/** Limits the connections of a server. An idle connection is closed when a new one needs its place, so only busy ones count. */
 export const createConnections = (
-  { most, perAddress = Number.POSITIVE_INFINITY }: ConnectionLimit = { most: Number.POSITIVE_INFINITY },
+  { max, maxPerAddress = Number.POSITIVE_INFINITY }: ConnectionLimit = { max: Number.POSITIVE_INFINITY },
 ): Connections => {
   const open = new Map<Socket, Connection>();
   const byAddress = new Map<string, number>();
-  /** Between two requests, the longest first. */
+  /** Between two requests, longest idle first. */
   const idle = new Set<Socket>();
 
   const remove = (socket: Socket): void => {
@@ -51,14 +48,14 @@ export const createConnections = (
     return false;
   };
 
-  const refusalOf = (address: string): HeraldError | undefined => {
-    if ((byAddress.get(address) ?? 0) >= perAddress && !closeIdle((socket) => open.get(socket)?.address === address))
+  const refusalFor = (address: string): HeraldError | undefined => {
+    if ((byAddress.get(address) ?? 0) >= maxPerAddress && !closeIdle((socket) => open.get(socket)?.address === address))
       return new HeraldError(
         "rate-limited",
-        `connection: one address may have ${perAddress} at a time; use those that are open`,
+        `connection: one address may have ${maxPerAddress} at a time; use those that are open`,
         { retryAfterSeconds },
       );
-    if (open.size >= most && !closeIdle(() => true))
+    if (open.size >= max && !closeIdle(() => true))
       return new HeraldError("overloaded", "connection: as many as are taken here are open; try again later", {
         retryAfterSeconds,
       });
@@ -66,18 +63,18 @@ export const createConnections = (
   };
 
   return {
-    add: (socket) => {
-      const address = limitKey(socket.remoteAddress ?? "");
-      const refusal = refusalOf(address);
+    accept: (socket) => {
+      const address = rateLimitKey(socket.remoteAddress ?? "");
+      const refusal = refusalFor(address);
       if (refusal) return refusal;
       open.set(socket, { address, requests: 0 });
       byAddress.set(address, (byAddress.get(address) ?? 0) + 1);
       socket.once("close", () => remove(socket));
-      // As many requests as are pipelined listen for its end.
+      // Each pipelined request adds a listener.
       socket.setMaxListeners(0);
       return undefined;
     },
-    begin: (socket, response) => {
+    beginRequest: (socket, response) => {
       const connection = open.get(socket);
       if (connection === undefined) return false;
       connection.requests++;

@@ -218,6 +218,8 @@ test("what nobody foresaw is a 500 without a leak, and the log has the reason", 
   expect(status).toBe(500);
   expect(body).toEqual({
     errors: ["Herald failed; the log has the reason under this request id"],
+    problems: [{ detail: "Herald failed; the log has the reason under this request id", code: "internal" }],
+    detail: "Herald failed; the log has the reason under this request id",
     type: "/docs/errors#internal",
     title: "Internal error",
     status: 500,

@@ -2,36 +2,32 @@ import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import type { Transform } from "node:stream";
 import { createGunzip, createInflate } from "node:zlib";
-import type { RequestHandler } from "express";
 import { HeraldError } from "../herald-error.ts";
-import type { Hold } from "./held-bytes.ts";
+import type { ReserveMemory } from "./memory-limit.ts";
 
 /**
  * Deeper than anything the interface knows (`metadata` ends at 5, a provider override far before this), and shallow enough
  * for code that walks a value by calling itself.
  */
-const deepest = 32;
+const maxDepth = 32;
 
-/**
- * More than any route takes: metadata and identifiers of 16 KiB each have 16,000 values at most. What comes behind looks at each
- * value several times, and says of each what is wrong with it.
- */
+/** More than any route takes: metadata and identifiers of 16 KiB each have 16,000 values at most. Validation visits each several times. */
 const maxValues = 20_000;
-/** More than any object has whose fields are counted nowhere else, such as `data`, which is part of a payload of 4 KiB. */
+/** More than any object needs: `data`, for one, is part of a payload of 4 KiB. */
 const maxFields = 1_000;
 
-/** Each field takes four bytes at least, so what is smaller has neither too many fields nor too many values. */
+/** A field takes at least four bytes, so smaller bodies need no count. */
 const countFromBytes = 4 * maxFields;
 
 const [quote, backslash, comma, openBrace, openBracket, closeBrace, closeBracket] = Buffer.from('"\\,{[}]');
 
 /**
- * What has too many parts, by its commas and brackets: parsing costs most where every key is another one, so that is found before.
- * What is no JSON may be counted wrong, and is refused all the same.
+ * Finds too many values, fields or levels by counting commas and brackets, because parsing them costs most. Invalid JSON may be counted
+ * wrong; the parser refuses it anyway.
  */
 const sizeProblem = (bytes: Buffer): string | undefined => {
   if (bytes.length < countFromBytes) return undefined;
-  /** Of each list and object that is open: undefined for a list, else the commas that its fields have between them. */
+  /** One entry per open list (undefined) or object (its commas so far). */
   const fields: (number | undefined)[] = [];
   let values = 1;
   for (let at = 0; at < bytes.length; at++) {
@@ -40,8 +36,8 @@ const sizeProblem = (bytes: Buffer): string | undefined => {
       for (at++; at < bytes.length && bytes[at] !== quote; at++) if (bytes[at] === backslash) at++;
     } else if (byte === openBrace || byte === openBracket) {
       values++;
-      if (fields.push(byte === openBrace ? 0 : undefined) > deepest)
-        return `body: may be nested at most ${deepest} deep`;
+      if (fields.push(byte === openBrace ? 0 : undefined) > maxDepth)
+        return `body: may be nested at most ${maxDepth} deep`;
     } else if (byte === closeBrace || byte === closeBracket) fields.pop();
     else if (byte === comma) {
       values++;
@@ -56,13 +52,13 @@ const sizeProblem = (bytes: Buffer): string | undefined => {
   return undefined;
 };
 
-/** Where a value is too deep or carries `__proto__`, which a later merge would take for the prototype. Does not recurse. */
+/** Refuses deep values, and `__proto__`, which a later merge would take for the prototype. Does not recurse. */
 const shapeProblem = (root: unknown): string | undefined => {
   const left: { value: unknown; depth: number }[] = [{ value: root, depth: 1 }];
   for (let next = left.pop(); next; next = left.pop()) {
     const { value, depth } = next;
     if (typeof value !== "object" || value === null) continue;
-    if (depth > deepest) return `body: may be nested at most ${deepest} deep`;
+    if (depth > maxDepth) return `body: may be nested at most ${maxDepth} deep`;
     if (Object.hasOwn(value, "__proto__")) return "body: a field may not be called `__proto__`";
     for (const inner of Object.values(value))
       if (typeof inner === "object") left.push({ value: inner, depth: depth + 1 });
@@ -84,7 +80,7 @@ const isJson = (contentType: string): boolean => {
 const tooLarge = (limitBytes: number) =>
   new HeraldError("body-too-large", `body: is larger than ${limitBytes} bytes, counted after decompression`);
 
-const brokenOff = () =>
+const incompleteBody = () =>
   new HeraldError("malformed-request", "body: could not be read as content-length and content-encoding announce it");
 
 /** Strips a byte order mark. */
@@ -99,27 +95,27 @@ const parseText = (bytes: Buffer): unknown => {
   }
 };
 
-/** What a chunk costs beside its bytes: a body that comes byte by byte is a list of chunks. */
+/** What a chunk costs beside its bytes. A body may arrive byte by byte. */
 const bytesPerChunk = 256;
-/** What unpacking needs for itself: its window, and a piece of what comes out. */
-const bytesToUnpack = 65_536;
+/** What decompression needs: its window, and a piece of its output. */
+const decoderBytes = 65_536;
 
-/** Brotli is none of them: each body would need a window of up to 16 MiB. */
-const unpackers: ReadonlyMap<string, () => Transform> = new Map([
+/** Not Brotli: each body would need a window of up to 16 MiB. */
+const decoders: ReadonlyMap<string, () => Transform> = new Map([
   ["gzip", createGunzip],
   ["deflate", createInflate],
 ]);
 
-/** The bytes of a body of at most so many, unpacked. Throws what is wrong with it. */
-const readBytes = (request: IncomingMessage, limitBytes: number, hold: Hold): Promise<Buffer> => {
+/** The decompressed bytes of a body. Throws the HeraldError that refuses it. */
+const readBytes = (request: IncomingMessage, limitBytes: number, reserve: ReserveMemory): Promise<Buffer> => {
   const coding = (request.headers["content-encoding"] ?? "identity").toLowerCase();
-  const unpack = unpackers.get(coding);
-  if (unpack === undefined && coding !== "identity")
+  const createDecoder = decoders.get(coding);
+  if (createDecoder === undefined && coding !== "identity")
     throw new HeraldError("unsupported-media-type", "content-encoding: must be gzip, deflate or none");
-  // It left while its credential was looked up, and will not say so again.
-  if (request.destroyed) throw brokenOff();
-  if (unpack) hold(bytesToUnpack);
-  const unpacked = unpack?.();
+  // The client left while its credential was verified; no further event says so.
+  if (request.destroyed) throw incompleteBody();
+  if (createDecoder) reserve(decoderBytes);
+  const decoded = createDecoder?.();
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
@@ -127,49 +123,55 @@ const readBytes = (request: IncomingMessage, limitBytes: number, hold: Hold): Pr
     const fail = (error: unknown) => {
       failed = true;
       chunks.length = 0;
-      if (unpacked) {
-        request.unpipe(unpacked);
-        unpacked.destroy();
-        // What is still to come is let go, or the connection could not say anything else.
+      if (decoded) {
+        request.unpipe(decoded);
+        decoded.destroy();
+        // Unread bytes would block the response on this connection.
         request.resume();
       }
       reject(error);
     };
-    const body = unpacked ? request.pipe(unpacked) : request;
+    const body = decoded ? request.pipe(decoded) : request;
     body.on("data", (chunk: Buffer) => {
       if (failed) return;
       bytes += chunk.length;
       try {
         if (bytes > limitBytes) throw tooLarge(limitBytes);
-        hold(chunk.length + bytesPerChunk);
+        reserve(chunk.length + bytesPerChunk);
         chunks.push(chunk);
       } catch (error) {
         fail(error);
       }
     });
     body.once("end", () => resolve(Buffer.concat(chunks, bytes)));
-    unpacked?.once("error", () => fail(brokenOff()));
-    request.once("error", () => fail(brokenOff()));
+    decoded?.once("error", () => fail(incompleteBody()));
+    request.once("error", () => fail(incompleteBody()));
     request.once("close", () => {
-      if (!request.readableEnded) fail(brokenOff());
+      if (!request.readableEnded) fail(incompleteBody());
     });
   });
 };
 
-/** Reads the JSON body of a request, undefined without one. Throws what is wrong with it. */
-export type ReadBody = (request: IncomingMessage, hold: Hold) => Promise<unknown>;
+/**
+ * A body of 1,000 targets of 900 bytes each fits (a topic takes 30, an FCM token 170, a Web Push endpoint up to 500), and
+ * with ids and headers it still fits one bus message, which is 1 MiB unless the broker is told otherwise.
+ */
+export const defaultBodyLimitBytes = 960 * 1024;
 
-/** For bodies of at most so many bytes, counted after decompression. */
+/** Reads the JSON body of a request, undefined without one. Throws the HeraldError that refuses it. */
+export type ReadBody = (request: IncomingMessage, reserve: ReserveMemory) => Promise<unknown>;
+
+/** `limitBytes` counts after decompression. */
 export const createReadBody =
   (limitBytes: number): ReadBody =>
-  async (request, hold) => {
+  async (request, reserve) => {
     const { "content-length": length, "transfer-encoding": transfer, "content-type": type } = request.headers;
     if (transfer === undefined && (length === undefined || Number(length) === 0)) return undefined;
     if (type === undefined || !isJson(type))
       throw new HeraldError("unsupported-media-type", "content-type: must be application/json, in UTF-8");
-    // The reader would answer only after all of it had come.
+    // Refuse before reading.
     if (Number(length) > limitBytes) throw tooLarge(limitBytes);
-    const bytes = await readBytes(request, limitBytes, hold);
+    const bytes = await readBytes(request, limitBytes, reserve);
     if (bytes.length === 0) return undefined;
     const tooMuch = sizeProblem(bytes);
     if (tooMuch !== undefined) throw new HeraldError("validation-failed", tooMuch);
@@ -178,12 +180,3 @@ export const createReadBody =
     if (problem !== undefined) throw new HeraldError("validation-failed", problem);
     return body;
   };
-
-/** {@link createReadBody} as middleware, into `request.body`, for servers that only their operators reach. */
-export const jsonBody = (limitBytes: number): RequestHandler => {
-  const read = createReadBody(limitBytes);
-  return async (request, _response, next) => {
-    request.body = await read(request, () => {});
-    next();
-  };
-};

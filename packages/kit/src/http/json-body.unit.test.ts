@@ -3,13 +3,13 @@ import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { toProblem } from "../herald-error.ts";
-import { createHeldBytes } from "./held-bytes.ts";
 import { createReadBody } from "./json-body.ts";
+import { createMemoryLimit } from "./memory-limit.ts";
 import { type HttpServer, startHttp } from "./start-http.ts";
 
 const limit = 200_000;
 const share = 300_000;
-const held = createHeldBytes({ most: 2 * share, perAddress: share });
+const memory = createMemoryLimit({ maxBytes: 2 * share, maxPerAddress: share });
 const read = createReadBody(limit);
 /** Resolves when the body may be read. */
 let permit = Promise.resolve();
@@ -18,9 +18,9 @@ let server: HttpServer;
 beforeAll(async () => {
   server = await startHttp(
     async (request, response) => {
-      const hold = held.holdFor(request, response, "address");
+      const reserve = memory.forRequest(request, response, "address");
       await permit;
-      const { status, headers, body } = await read(request, hold).then(
+      const { status, headers, body } = await read(request, reserve).then(
         (value) => ({ status: 200, headers: {}, body: { errors: [typeof value] } }),
         (error: unknown) => toProblem(error, "test"),
       );
@@ -60,10 +60,10 @@ test("JSON of too many values is refused before anything looks at them", async (
     expect(await post(many)).toMatchObject({ status: 422, errors: ["body: may have at most 20000 values"] });
 });
 
-test("what is held of bodies is bounded while they come, packed ones as what they unpack to", async () => {
+test("limits the memory of arriving bodies, compressed ones by their decompressed size", async () => {
   const sockets = [1, 2].map(() => connect(server.port, "127.0.0.1"));
   for (const socket of sockets) socket.write(half(140_000));
-  await expect.poll(held.held).toBeGreaterThan(280_000);
+  await expect.poll(memory.used).toBeGreaterThan(280_000);
   for (const [body, coding] of [
     [JSON.stringify("x".repeat(100_000)), "identity"],
     [new Uint8Array(gzipSync(JSON.stringify("x".repeat(100_000)))), "gzip"],
@@ -74,10 +74,10 @@ test("what is held of bodies is bounded while they come, packed ones as what the
   }
   expect(await post('"small"')).toMatchObject({ status: 200 });
   for (const socket of sockets) socket.destroy();
-  await expect.poll(held.held).toBe(0);
+  await expect.poll(memory.used).toBe(0);
 });
 
-test("a body that breaks off gives back what was held, before it is read too", async () => {
+test("a body that breaks off releases its memory, also before it is read", async () => {
   const gate = Promise.withResolvers<void>();
   for (const wait of [Promise.resolve(), gate.promise]) {
     permit = wait;
@@ -90,6 +90,6 @@ test("a body that breaks off gives back what was held, before it is read too", a
     gate.resolve();
     await expect.poll(() => outcomes.length).toBe(1);
     expect(outcomes.splice(0)).toEqual(["body: could not be read as content-length and content-encoding announce it"]);
-    expect(held.held()).toBe(0);
+    expect(memory.used()).toBe(0);
   }
 });

@@ -2,13 +2,17 @@ import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import helmet from "helmet";
 
-/** What helmet puts into every answer of an API. It is the same each time, so it is asked once. */
-export const securityHeaders = (): readonly (readonly [name: string, value: string])[] => {
-  const headers = new ServerResponse(new IncomingMessage(new Socket()));
+/** Middleware that sets what helmet sets for an API. The headers are the same for each response, so helmet runs once. */
+export const setSecurityHeaders = () => {
+  const sample = new ServerResponse(new IncomingMessage(new Socket()));
   helmet({
     contentSecurityPolicy: { useDefaults: false, directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] } },
-  })(headers.req, headers, (error) => {
+  })(sample.req, sample, (error) => {
     if (error) throw error;
   });
-  return Object.entries(headers.getHeaders()).map(([name, value]) => [name, String(value)]);
+  const headers = Object.entries(sample.getHeaders()).map(([name, value]) => [name, String(value)] as const);
+  return (_request: IncomingMessage, response: ServerResponse, next: () => void): void => {
+    for (const [name, value] of headers) response.setHeader(name, value);
+    next();
+  };
 };

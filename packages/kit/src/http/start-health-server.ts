@@ -1,19 +1,21 @@
 import type { Logger } from "pino";
 import type { Health } from "../health.ts";
-import { HeraldError } from "../herald-error.ts";
-import { createListener, type FoundRoute } from "./create-listener.ts";
+import { createErrorHandler } from "./handle-error.ts";
+import { observeRequests } from "./observe-requests.ts";
+import { requireHost } from "./require-host.ts";
+import { setSecurityHeaders } from "./security-headers.ts";
+import { serveRoutes } from "./serve-routes.ts";
 import { type HttpServer, startHttp } from "./start-http.ts";
 
-const allowed = "GET, HEAD, OPTIONS";
+/** `/livez` and `/readyz` as routes. */
+export const probeRoutes = ({ probes }: Health) =>
+  [...probes].map(([pattern, probe]) => ({
+    method: "GET",
+    pattern,
+    serve: (_request: unknown, response: Parameters<typeof probe>[0]) => probe(response),
+  }));
 
-const refuse = (pattern: string, error: HeraldError): FoundRoute => ({
-  pattern: () => pattern,
-  serve: async () => {
-    throw error;
-  },
-});
-
-/** `/livez` and `/readyz` for services that have no other HTTP, and so without express: it is 15 MB, which they would hold for two paths. */
+/** Serves the probes of a service that has no other HTTP. Without express, which would hold 15 MB for two paths. */
 export const startHealthServer = ({
   health,
   log,
@@ -25,24 +27,20 @@ export const startHealthServer = ({
   host: string;
   port: number;
 }): Promise<HttpServer> => {
-  const find = ({ method = "", url = "" }: { method?: string | undefined; url?: string | undefined }): FoundRoute => {
-    const [path = ""] = url.split("?", 1);
-    const probe = health.probes.get(path);
-    if (probe === undefined)
-      return refuse("unmatched", new HeraldError("route-not-found", "path: must be /livez or /readyz"));
-    if (method === "GET" || method === "HEAD")
-      return { pattern: () => path, serve: (_request, response) => probe(response) };
-    if (method === "OPTIONS")
-      return {
-        pattern: () => path,
-        serve: async (_request, response) => {
-          response.writeHead(204, { allow: allowed }).end();
-        },
-      };
-    return refuse(
-      path,
-      new HeraldError("method-not-allowed", `method: must be ${allowed}`, { headers: { allow: allowed } }),
-    );
-  };
-  return startHttp(createListener(log, find), { host, port });
+  const observe = observeRequests(log);
+  const setHeaders = setSecurityHeaders();
+  const handleError = createErrorHandler(log);
+  const serve = serveRoutes(probeRoutes(health), { notFound: "must be /livez or /readyz" });
+  return startHttp(
+    (request, response) =>
+      observe(request, response, () =>
+        setHeaders(request, response, () =>
+          requireHost(request, response, (error) => {
+            const served = error === undefined ? serve(request, response) : Promise.reject(error);
+            served.catch((reason) => handleError(reason, response));
+          }),
+        ),
+      ),
+    { host, port },
+  );
 };

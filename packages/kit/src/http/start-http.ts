@@ -9,9 +9,9 @@ export type HttpTimeouts = {
   readonly headersMs: number;
   /** To receive the whole request. */
   readonly requestMs: number;
-  /** For the whole answer to be taken. A body that has no end has a patience of its own. */
+  /** For the client to read the whole response. Event streams have a limit of their own. */
   readonly responseMs: number;
-  /** An idle connection is kept so long. Longer than a load balancer keeps it, or it would send into a closed one. */
+  /** How long an idle connection stays open. Longer than in a load balancer, which would otherwise send into a closed one. */
   readonly keepAliveMs: number;
 };
 
@@ -24,7 +24,7 @@ export const defaultHttpTimeouts: HttpTimeouts = {
 
 /** Room for a long credential, a trace and a proxy's additions; Node's own default. */
 const maxHeaderBytes = 16_384;
-/** How often slow requests are looked for, and idle connections during a stop. */
+/** Intervals of the checks for slow requests, and for idle connections during a stop. */
 const timeoutCheckMs = 1_000;
 const idleCheckMs = 50;
 
@@ -34,12 +34,12 @@ export type HttpServer = {
   readonly port: number;
   /** How many connections are open. */
   readonly connections: () => number;
-  /** Takes nothing new, finishes what is in flight within the deadline, then cuts off the rest. */
+  /** Accepts nothing new, finishes requests in flight, and closes the rest at the deadline. */
   readonly stop: (deadlineMs: number) => Promise<void>;
 };
 
-/** Answers where there is no response object, and ends the connection. */
-const answerBare = (socket: Socket, error: HeraldError, status?: number): void => {
+/** Answers where Node made no response object, and ends the connection. */
+const respondOnSocket = (socket: Socket, error: HeraldError, status?: number): void => {
   const requestId = randomUUID();
   const problem = toProblem(error, requestId);
   const code = status ?? problem.status;
@@ -53,13 +53,13 @@ const answerBare = (socket: Socket, error: HeraldError, status?: number): void =
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   socket.end(
     [`HTTP/1.1 ${code} ${STATUS_CODES[code]}`, ...lines, "", text].join("\r\n"),
-    // Whoever does not read the answer does not keep the socket either.
+    // A client that does not read the response must not keep the socket.
     () => socket.destroy(),
   );
 };
 
-/** What was sent is not HTTP. */
-const refuse = (error: Error & { code?: string }, socket: Socket): void => {
+/** Answers bytes that are not HTTP. */
+const handleClientError = (error: Error & { code?: string }, socket: Socket): void => {
   if (error.code === "ECONNRESET" || !socket.writable || socket.bytesWritten > 0) {
     socket.destroy();
     return;
@@ -70,11 +70,11 @@ const refuse = (error: Error & { code?: string }, socket: Socket): void => {
       : error.code === "ERR_HTTP_REQUEST_TIMEOUT"
         ? [408, "request: took too long to arrive"]
         : [400, "request: is not HTTP/1.1 as RFC 9112 describes it"];
-  answerBare(socket, new HeraldError("malformed-request", String(problem)), Number(status));
+  respondOnSocket(socket, new HeraldError("malformed-request", String(problem)), Number(status));
 };
 
-/** Cuts off who does not take an answer that is complete: it would be held until the process ends. */
-const limitAnswer = (response: ServerResponse, socket: Socket, withinMs: number): void => {
+/** Disconnects a client that does not read a complete response, which would stay in memory. */
+const limitResponseTime = (response: ServerResponse, socket: Socket, withinMs: number): void => {
   response.once("prefinish", () => {
     if (socket.writableLength === 0) return;
     const timer = setTimeout(() => socket.destroy(), withinMs);
@@ -101,23 +101,23 @@ export const startHttp = async (
       keepAliveTimeout: timeouts.keepAliveMs,
       maxHeaderSize: maxHeaderBytes,
       connectionsCheckingInterval: timeoutCheckMs,
-      // The app checks it, and answers with problem details.
+      // `requireHost` answers with problem details.
       requireHostHeader: false,
       noDelay: true,
     },
     (request, response) => {
-      // What a refused connection still said; its answer is on the way.
-      if (!connections.begin(request.socket, response)) return;
+      // The connection was refused, and its answer is on the way.
+      if (!connections.beginRequest(request.socket, response)) return;
       if (stopping) response.setHeader("connection", "close");
-      limitAnswer(response, request.socket, timeouts.responseMs);
+      limitResponseTime(response, request.socket, timeouts.responseMs);
       app(request, response);
     },
   );
   server.on("connection", (socket) => {
-    const refusal = connections.add(socket);
-    if (refusal) answerBare(socket, refusal);
+    const refusal = connections.accept(socket);
+    if (refusal) respondOnSocket(socket, refusal);
   });
-  server.on("clientError", (error: Error, socket) => refuse(error, socket as Socket));
+  server.on("clientError", (error: Error, socket) => handleClientError(error, socket as Socket));
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, host, () => {
@@ -133,7 +133,7 @@ export const startHttp = async (
       stopping = true;
       const closeIdle = () => {
         server.closeIdleConnections();
-        // Node takes a connection that never said anything for a request that is on its way.
+        // Node counts a connection without any bytes as busy.
         for (const socket of connections.sockets()) if (socket.bytesRead === 0) socket.destroy();
       };
       const idle = setInterval(closeIdle, idleCheckMs);

@@ -111,8 +111,8 @@ const ask = async (port: number, bytes: string): Promise<string> => {
 const get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
 test.each([
-  [{ most: 2 }, /^HTTP\/1\.1 503 .*retry-after: 1\r\n.*"\/docs\/errors#overloaded"/s],
-  [{ most: 9, perAddress: 2 }, /^HTTP\/1\.1 429 .*retry-after: 1\r\n.*"\/docs\/errors#rate-limited"/s],
+  [{ max: 2 }, /^HTTP\/1\.1 503 .*retry-after: 1\r\n.*"\/docs\/errors#overloaded"/s],
+  [{ max: 9, maxPerAddress: 2 }, /^HTTP\/1\.1 429 .*retry-after: 1\r\n.*"\/docs\/errors#rate-limited"/s],
 ])("past %j connections with a request each, another is told to come back", async (limit, answer) => {
   const { app, first, release } = gated();
   const server = await startHttp(app, { ...local, limit });
@@ -133,7 +133,7 @@ test.each([
 });
 
 test("an idle connection makes room for a new one", async () => {
-  const server = await startHttp((_request, response) => response.end("done"), { ...local, limit: { most: 1 } });
+  const server = await startHttp((_request, response) => response.end("done"), { ...local, limit: { max: 1 } });
   for (let next = 0; next < 3; next++) {
     const socket = connect(server.port, "127.0.0.1");
     socket.write(get);

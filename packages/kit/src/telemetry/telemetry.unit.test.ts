@@ -4,6 +4,7 @@ import { context, propagation, trace } from "@opentelemetry/api";
 import { afterEach, expect, test } from "vitest";
 import { HeraldError } from "../herald-error.ts";
 import { createHttpApp } from "../http/create-http-app.ts";
+import { serveRoutes } from "../http/serve-routes.ts";
 import { startHttp } from "../http/start-http.ts";
 import { createLogger } from "../logger.ts";
 import { currentRequestId, withRequestId } from "../request-context.ts";
@@ -58,17 +59,30 @@ const collector = async () => {
 const app = async () => {
   const log = createLogger({ service: "test", level: "silent" });
   const server = await startHttp(
-    createHttpApp({ log }, (router) => {
-      router.get("/things/:id", async (_request, response) => {
-        await inSpan("inner", { kind: "producer", attributes: { "herald.count": 1 } }, async () => {
-          await new Promise((resolve) => setImmediate(resolve));
-          response.json({ carrier: inject() });
-        });
-      });
-      router.get("/away", () => {
-        throw new HeraldError("bus-unavailable", "the bus is unavailable");
-      });
-    }),
+    createHttpApp(
+      log,
+      serveRoutes(
+        [
+          {
+            method: "GET",
+            pattern: "/things/:id",
+            serve: (_request, response) =>
+              inSpan("inner", { kind: "producer", attributes: { "herald.count": 1 } }, async () => {
+                await new Promise((resolve) => setImmediate(resolve));
+                response.end(JSON.stringify({ carrier: inject() }));
+              }),
+          },
+          {
+            method: "GET",
+            pattern: "/away",
+            serve: async () => {
+              throw new HeraldError("bus-unavailable", "the bus is unavailable");
+            },
+          },
+        ],
+        { notFound: "there is no such route" },
+      ),
+    ),
     { host: "127.0.0.1", port: 0 },
   );
   cleanups.push(() => server.stop(100));

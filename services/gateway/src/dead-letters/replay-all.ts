@@ -34,7 +34,7 @@ export const replayAll = async (
 
 const explain = (error: unknown): Pick<Replay, "status" | "detail"> => {
   if (!(error instanceof HeraldError)) return { status: "failed", detail: errors.internal.title };
-  const detail = error.messages.map((message) => message.replace(/^id: /, "")).join("; ");
+  const detail = error.faults.map((fault) => fault.detail).join("; ");
   if (error.code === "dead-letter-not-found") return { status: "not-found", detail };
   return { status: error.code === "replay-refused" ? "refused" : "failed", detail };
 };

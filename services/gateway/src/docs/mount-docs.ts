@@ -1,4 +1,4 @@
-import type { Response, Router } from "express";
+import type { Request, Response } from "express";
 import { describeEvents } from "../asyncapi/describe-events.ts";
 import type { Route } from "../http/route.ts";
 import { describeRoutes } from "../openapi/describe-routes.ts";
@@ -24,6 +24,8 @@ const made = (text: string): Buffer => Buffer.from(text);
 const sendPage = (response: Response, html: Buffer): void => {
   response.set({ "content-security-policy": pagePolicy, "cache-control": cache }).type("html").send(html);
 };
+
+type Router = { get(path: string, handler: (request: Request, response: Response) => void): void };
 
 /**
  * Adds `/openapi.json`, `/asyncapi.json`, `/docs`, `/docs/errors` and `/docs/events`: each is made from routes and contracts when it is

@@ -1,33 +1,44 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Route } from "./route.ts";
+import type { HttpRoute } from "@herald/kit";
+import { type Route, routePattern } from "./route.ts";
 
-/** How long a browser may remember a preflight's answer: two hours is the most that Chromium honours. */
+/** How long a browser may cache a preflight: two hours is the most that Chromium honours. */
 const preflightSeconds = 7_200;
 
 const exposed = "X-Request-Id, Retry-After, RateLimit, RateLimit-Policy";
 
-/** What a browser is told that asks whether it may call a path by these methods. */
-export const preflightHeaders = (methods: readonly string[]): Readonly<Record<string, string>> => ({
-  "access-control-allow-methods": methods.join(", "),
-  "access-control-allow-headers": "Authorization, Content-Type, X-Request-Id, traceparent, tracestate",
-  "access-control-max-age": String(preflightSeconds),
-});
-
 /**
- * Lets pages of any origin read what the client's routes answer, problems included, which is why it stands before
- * everything else. There are no cookies, so an origin proves nothing and `*` gives nothing away.
+ * Middleware that lets pages of any origin read what the routes for browsers answer, problems included. There are no cookies, so `*`
+ * gives nothing away.
  */
-export const allowBrowsers = (
-  routes: readonly Route[],
-  next: (request: IncomingMessage, response: ServerResponse) => void,
-): ((request: IncomingMessage, response: ServerResponse) => void) => {
-  const paths = routes.filter((route) => route.cors).map((route) => route.path.replaceAll(/\{\w+\}/g, "[^/?]+"));
+export const allowBrowsers = (routes: readonly Route[]) => {
+  const paths = routes.filter(({ cors }) => cors).map(({ path }) => path.replaceAll(/\{\w+\}/g, "[^/?]+"));
   const open = new RegExp(`^(?:${[...new Set(paths)].join("|")})/?(?:\\?|$)`);
-  return (request, response) => {
-    if (open.test(request.url ?? "")) {
+  return ({ url = "" }: IncomingMessage, response: ServerResponse, next: () => void): void => {
+    if (open.test(url)) {
       response.setHeader("access-control-allow-origin", "*");
       response.setHeader("access-control-expose-headers", exposed);
     }
-    next(request, response);
+    next();
   };
 };
+
+/** Answers preflights. Limits do not count them: a refusal would cost as much, and the open of a notification waits for them. */
+export const preflightRoutes = (routes: readonly Route[]): HttpRoute[] =>
+  [
+    ...Map.groupBy(
+      routes.filter(({ cors }) => cors),
+      routePattern,
+    ),
+  ].map(([pattern, own]) => {
+    const headers = {
+      "access-control-allow-methods": own.map(({ method }) => method.toUpperCase()).join(", "),
+      "access-control-allow-headers": "Authorization, Content-Type, X-Request-Id, traceparent, tracestate",
+      "access-control-max-age": String(preflightSeconds),
+    };
+    return {
+      method: "OPTIONS",
+      pattern,
+      serve: async (_request, response, { allow }) => void response.writeHead(204, { allow, ...headers }).end(),
+    };
+  });

@@ -1,15 +1,20 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import {
+  bareSchemas,
   clientAddress,
   createReadBody,
   defaultBodyLimitBytes,
-  type HeldBytes,
+  type Fault,
   HeraldError,
-  type Hold,
+  type HttpRoute,
+  knownFields,
+  type MemoryLimit,
   parseBody,
   parseQuery,
   parseSearch,
+  pointerTo,
   queryOf,
+  type ReserveMemory,
 } from "@herald/kit";
 import { z } from "zod";
 import type { RouteDeps } from "../deps.ts";
@@ -52,24 +57,41 @@ const idempotencyKey = (request: IncomingMessage): string | undefined => {
 const isEmpty = (body: unknown): boolean =>
   body === undefined || body === null || (typeof body === "object" && Object.keys(body).length === 0);
 
-/** The problems of the query and those of the body are said at once. */
+/** Reports the problems of query and body together. */
 const parseBoth = (route: Route, query: Sent, sent: unknown): { query: unknown; body: unknown } => {
-  const problems: string[] = [];
+  const problems: Fault[] = [];
   const attempt = <Value>(parse: () => Value): Value | undefined => {
     try {
       return parse();
     } catch (error) {
       if (!(error instanceof HeraldError) || error.code !== "validation-failed") throw error;
-      problems.push(...error.messages);
+      problems.push(...error.faults);
       return undefined;
     }
   };
   const parsed = attempt(() => parseQuery(route.query ?? noQuery, { query }));
   const { body: schema } = route;
-  if (schema === undefined && !isEmpty(sent)) problems.push("body: this route takes none");
+  if (schema === undefined && !isEmpty(sent))
+    problems.push({ name: "body", detail: "this route takes none", code: "unknown-field", pointer: "#" });
   const body = schema === undefined ? undefined : attempt(() => parseBody(schema, sent));
   if (problems.length > 0) throw new HeraldError("validation-failed", problems);
   return { query: parsed, body };
+};
+
+/** The fields of a route's body, without the names of its parameters. */
+const bodyFieldsOf = ({ body, params, query }: Route): ReadonlySet<string> => {
+  const parameters = new Set([...Object.keys(params ?? {}), ...knownFields(query ? [query] : [])]);
+  return new Set(knownFields(body ? bareSchemas(body) : []).filter((field) => !parameters.has(field)));
+};
+
+/** Adds the pointer to each fault that names a field of the body. */
+const locateFaults = (error: unknown, bodyFields: ReadonlySet<string>): void => {
+  if (!(error instanceof HeraldError)) return;
+  error.faults = error.faults.map((fault) => {
+    const path = fault.name.split(".");
+    if (fault.pointer !== undefined || !bodyFields.has(path[0] ?? "")) return fault;
+    return { ...fault, pointer: pointerTo(path) };
+  });
 };
 
 type Headers = Readonly<Record<string, string>>;
@@ -91,7 +113,11 @@ const startAnswer = (response: ServerResponse, status: number, headers?: Headers
   setHeaders(response, headers);
 };
 
-const send = async (response: ServerResponse, { status, body, headers }: Reply, hold: Hold): Promise<void> => {
+const send = async (
+  response: ServerResponse,
+  { status, body, headers }: Reply,
+  reserve: ReserveMemory,
+): Promise<void> => {
   if (typeof body === "function") {
     startAnswer(response, status, { ...headers, ...streamHeaders });
     await (body as StreamBody)(response);
@@ -103,17 +129,11 @@ const send = async (response: ServerResponse, { status, body, headers }: Reply, 
     return;
   }
   const text = Buffer.from(JSON.stringify(body));
-  if (text.length > smallAnswerBytes) hold(text.length);
+  if (text.length > smallAnswerBytes) reserve(text.length);
   startAnswer(response, status, headers);
   response.setHeader("content-type", "application/json; charset=utf-8");
   response.end(text);
 };
-
-/** What a request asks for, as the router found it; percent-encoding is undone in `params`. */
-export type Asked = { readonly params: Sent; readonly url: string };
-
-/** Serves one route: authenticate, parse, handle, reply. Throws what is to be answered. */
-export type ServeRoute = (request: IncomingMessage, response: ServerResponse, asked: Asked) => Promise<void>;
 
 /** The status of a route that answers with a stream, undefined for the others. */
 const streamStatus = (route: Route): number | undefined => {
@@ -124,26 +144,26 @@ const streamStatus = (route: Route): number | undefined => {
 type Edge = {
   /** How many proxies stand in front and are believed. */
   readonly proxies: number;
-  readonly heldBytes: HeldBytes;
+  readonly memory: MemoryLimit;
 };
 
 /** Makes what serves a route. Whoever shows no credential is counted by address before a query or a body is looked at. */
-export const serveRoute = (route: Route, deps: RouteDeps, { proxies, heldBytes }: Edge): ServeRoute => {
+export const serveRoute = (route: Route, deps: RouteDeps, { proxies, memory }: Edge): HttpRoute["serve"] => {
   const readBody = createReadBody(route.bodyLimitBytes ?? defaultBodyLimitBytes);
   const stream = streamStatus(route);
-  return async (request, response, asked) => {
+  const bodyFields = bodyFieldsOf(route);
+  return async (request, response, match) => {
     const address = clientAddress(request, proxies);
-    const hold = heldBytes.holdFor(request, response, address);
+    const reserve = memory.forRequest(request, response, address);
     const authenticate = () => deps.authenticate(route.access, request.headers.authorization, address);
     const caller = await authenticate();
     setHeaders(response, await deps.limits.countRequest(caller));
 
     const serve = async () => {
-      const params = parsePath(route.params ?? {}, asked.params);
-      const split = asked.url.indexOf("?");
-      const path = split < 0 ? asked.url : asked.url.slice(0, split);
-      const search = parseSearch(split < 0 ? "" : asked.url.slice(split + 1));
-      const sent = await readBody(request, hold);
+      const params = parsePath(route.params ?? {}, match.params);
+      const { path } = match;
+      const search = parseSearch(match.query);
+      const sent = await readBody(request, reserve);
       const { query, body } = parseBoth(route, queryOf(search), sent);
       // A stream has no end that a HEAD could see, and takes a place that others wait for.
       if (stream !== undefined && request.method === "HEAD") {
@@ -154,7 +174,7 @@ export const serveRoute = (route: Route, deps: RouteDeps, { proxies, heldBytes }
       const key = idempotencyKey(request);
       const owner = "projectId" in caller ? caller.projectId : caller.kind;
       const lastEventId = request.headers["last-event-id"];
-      const reply = await route.handle(deps, {
+      const handled = route.handle(deps, {
         caller,
         params,
         query,
@@ -166,7 +186,11 @@ export const serveRoute = (route: Route, deps: RouteDeps, { proxies, heldBytes }
         path,
         search,
       });
-      await send(response, reply, hold);
+      const reply = await handled.catch((error: unknown) => {
+        locateFaults(error, bodyFields);
+        throw error;
+      });
+      await send(response, reply, reserve);
     };
 
     if (route.access.signed) return deps.limits.runUnverified(address, serve);

@@ -6,7 +6,7 @@ import {
   type SendV1,
   type SentNotification,
 } from "@herald/contracts";
-import { createYieldIfDue, HeraldError, parseBody } from "@herald/kit";
+import { createYieldIfDue, type Fault, HeraldError, messageOf, parseBody } from "@herald/kit";
 import type { RouteDeps } from "../deps.ts";
 import type { Attempt } from "../idempotency/idempotency.ts";
 import { acceptNotification, rulesFor, sendCommand } from "./accept-notification.ts";
@@ -23,7 +23,7 @@ type Accepted = {
   readonly body: { readonly data: SentNotification[] };
   readonly headers?: Readonly<Record<string, string>>;
 };
-type ValidatedOne = { readonly command: SendV1 } | { readonly errors: readonly string[] };
+type ValidatedOne = { readonly command: SendV1 } | { readonly faults: readonly Fault[] };
 
 /** Throws validation-failed. Its problems are about `name`, and `most` of them are described. */
 const parseOne = (sent: unknown, name: string, most: number) => {
@@ -35,18 +35,18 @@ const parseOne = (sent: unknown, name: string, most: number) => {
   );
 };
 
-/** A problem in the words of the batch, where it names the notification or nothing. */
-const renamed = (problem: string, name: string): string => {
-  if (problem.startsWith(name)) return problem;
-  const [, own] = /^notification([.:].*)$/s.exec(problem) ?? [];
-  return own === undefined ? `${name}: ${problem}` : `${name}${own}`;
+/** A problem of a notification as one of the batch. */
+const inBatch = (fault: Fault, at: string): Fault => {
+  if (fault.name.startsWith(at)) return fault;
+  if (/^notification(?:\.|$)/.test(fault.name)) return { ...fault, name: fault.name.replace("notification", at) };
+  return { ...fault, name: at, detail: messageOf(fault) };
 };
 
 /** Problems that no schema sees come in full: those that are too many are counted, as the schema's are already. */
-const atMost = (most: number, problems: readonly string[]): readonly string[] => {
-  const more = problems.length - most;
-  if (more <= 0 || problems.at(-1)?.endsWith("more problems like these")) return problems;
-  return [...problems.slice(0, most), `${more} more problems like these`];
+const atMost = (most: number, faults: readonly Fault[]): readonly Fault[] => {
+  const more = faults.length - most;
+  if (more <= 0 || faults.at(-1)?.code === "more-problems") return faults;
+  return [...faults.slice(0, most), { name: "", detail: `${more} more problems like these`, code: "more-problems" }];
 };
 
 /** Judges each notification by itself. A long computation: it gives way to other requests. */
@@ -63,8 +63,8 @@ const validateEach = async (
       validated.push({ command: accept(parseOne(sent, name, left)) });
     } catch (error) {
       if (!(error instanceof HeraldError && error.code === "validation-failed")) throw error;
-      validated.push({ errors: atMost(left, error.messages).map((problem) => renamed(problem, name)) });
-      left = Math.max(0, left - error.messages.length);
+      validated.push({ faults: atMost(left, error.faults).map((fault) => inBatch(fault, name)) });
+      left = Math.max(0, left - error.faults.length);
     }
     await yieldIfDue();
   }
@@ -98,7 +98,7 @@ export const sendBatch = (
       if (commands.length === 0)
         throw new HeraldError(
           "validation-failed",
-          validated.flatMap((one) => ("errors" in one ? one.errors : [])),
+          validated.flatMap((one) => ("faults" in one ? one.faults : [])),
         );
       /** Ids by place, of which there are fewer than commands where a quota was used up. */
       const placed = (ids: readonly NotificationId[]) => {
@@ -114,7 +114,7 @@ export const sendBatch = (
             validated.map((one, place) => {
               const id = ids[place];
               if (id !== undefined) return { id };
-              if ("errors" in one) return { errors: [...one.errors] };
+              if ("faults" in one) return { errors: one.faults.map(messageOf) };
               return { errors: [`${nameOf(place)}: ${refusal?.message ?? "was not accepted"}`] };
             }),
           );
@@ -140,7 +140,7 @@ export const sendBatch = (
         ids.map((id, at) => {
           if (id !== undefined) return { id };
           const one = validated[at];
-          return { errors: one && "errors" in one ? [...one.errors] : [failedBefore(at)] };
+          return { errors: one && "faults" in one ? one.faults.map(messageOf) : [failedBefore(at)] };
         }),
       );
     },

@@ -1,53 +1,74 @@
+import type { ServerResponse } from "node:http";
 import { connect } from "node:net";
-import { Router } from "express";
 import { z } from "zod";
 import { HeraldError } from "../../herald-error.ts";
 import { createLogger } from "../../logger.ts";
-import { parseBody, parseParams, parseQuery } from "../../parse-request.ts";
+import { parseBody, parseQuery, parseSearch, queryOf } from "../../parse-request.ts";
 import { currentRequestId } from "../../request-context.ts";
 import { createHttpApp } from "../create-http-app.ts";
+import { createReadBody } from "../json-body.ts";
+import { type HttpRoute, serveRoutes } from "../serve-routes.ts";
 import { startHttp } from "../start-http.ts";
 
 /** Bytes of a body. */
 export const limit = 2_000;
 
+const ThingsQuery = z.strictObject({ status: z.enum(["active", "inactive"]).optional() });
 const Thing = z.strictObject({ thing: z.strictObject({ name: z.string(), size: z.number().optional() }) });
 
 /** A server of things, with a route for each way in which an answer can go wrong. */
 export const startThings = async () => {
   const lines: string[] = [];
   const log = createLogger({ service: "test", level: "info", destination: { write: (line) => lines.push(line) } });
-  const app = createHttpApp({ log, bodyLimitBytes: limit }, (router) => {
-    const api = Router({ mergeParams: true });
-    api.get("/things/:id", (request, response) => {
-      const { id } = parseParams(z.strictObject({ id: z.string().max(3, "must have at most 3 characters") }), request);
-      response.json({ id, requestId: currentRequestId() });
-    });
-    api.delete("/things/:id", () => {
-      throw new HeraldError("topic-not-found", "id: no such thing");
-    });
-    api.post("/things", async (request, response) => {
-      const { thing } = parseBody(Thing, request.body);
-      response.status(201).json({ data: thing, requestId: currentRequestId() });
-    });
-    api.get("/things", (request, response) => {
-      response.json(parseQuery(z.strictObject({ status: z.enum(["active", "inactive"]).optional() }), request));
-    });
-    api.get("/broken", async () => {
-      throw new Error("hpt_0123456789abcdef went wrong");
-    });
-    api.get("/half", (_request, response) => {
-      response.write("half");
-      throw new Error("too late");
-    });
-    api.get("/away", () => {
-      throw new HeraldError("bus-unavailable", "the bus is unavailable");
-    });
-    api.get("/closed", () => {
-      throw new HeraldError("unauthenticated", "authorization: a project token is required");
-    });
-    router.use("/api/v1", api);
-  });
+  const readBody = createReadBody(limit);
+  const json = (response: ServerResponse, body: unknown, status = 200) =>
+    response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+  const fail = (error: Error) => async () => {
+    throw error;
+  };
+  const routes: readonly [string, string, HttpRoute["serve"]][] = [
+    [
+      "GET",
+      "/things/:id",
+      async (_request, response, { params: { id = "" } }) => {
+        if (id.length > 3) throw new HeraldError("validation-failed", "id: must have at most 3 characters");
+        json(response, { id, requestId: currentRequestId() });
+      },
+    ],
+    ["DELETE", "/things/:id", fail(new HeraldError("topic-not-found", "id: no such thing"))],
+    [
+      "POST",
+      "/things",
+      async (request, response) => {
+        const { thing } = parseBody(Thing, await readBody(request, () => {}));
+        json(response, { data: thing, requestId: currentRequestId() }, 201);
+      },
+    ],
+    [
+      "GET",
+      "/things",
+      async (_request, response, match) =>
+        void json(response, parseQuery(ThingsQuery, { query: queryOf(parseSearch(match.query)) })),
+    ],
+    ["GET", "/broken", fail(new Error("hpt_0123456789abcdef went wrong"))],
+    [
+      "GET",
+      "/half",
+      async (_request, response) => {
+        response.write("half");
+        throw new Error("too late");
+      },
+    ],
+    ["GET", "/away", fail(new HeraldError("bus-unavailable", "the bus is unavailable"))],
+    ["GET", "/closed", fail(new HeraldError("unauthenticated", "authorization: a project token is required"))],
+  ];
+  const app = createHttpApp(
+    log,
+    serveRoutes(
+      routes.map(([method, path, serve]) => ({ method, pattern: `/api/v1${path}`, serve })),
+      { notFound: "there is no such route; GET /openapi.json lists all" },
+    ),
+  );
   const server = await startHttp(app, { host: "127.0.0.1", port: 0 });
 
   const call = async (method: string, path: string, options: RequestInit = {}) => {

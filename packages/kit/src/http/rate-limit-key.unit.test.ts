@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { limitKey } from "./limit-key.ts";
+import { rateLimitKey } from "./rate-limit-key.ts";
 
 test.each([
   ["203.0.113.9", "203.0.113.9"],
@@ -13,10 +13,10 @@ test.each([
   ["", ""],
   ["not an address", "not an address"],
 ])("%s counts as %s", (address, key) => {
-  expect(limitKey(address)).toBe(key);
+  expect(rateLimitKey(address)).toBe(key);
 });
 
 test("neighbours of one network are one, neighbours of two are two", () => {
-  expect(limitKey("2001:db8:1:2::1")).toBe(limitKey("2001:db8:1:2:ffff:ffff:ffff:ffff"));
-  expect(limitKey("2001:db8:1:2::1")).not.toBe(limitKey("2001:db8:1:3::1"));
+  expect(rateLimitKey("2001:db8:1:2::1")).toBe(rateLimitKey("2001:db8:1:2:ffff:ffff:ffff:ffff"));
+  expect(rateLimitKey("2001:db8:1:2::1")).not.toBe(rateLimitKey("2001:db8:1:3::1"));
 });

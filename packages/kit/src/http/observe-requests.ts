@@ -3,25 +3,17 @@ import { context, type Histogram, propagation, SpanKind, SpanStatusCode, trace }
 import type { Logger } from "pino";
 import { acceptRequestId, withRequestId } from "../request-context.ts";
 import { secondsHistogram, tracer } from "../telemetry/spans.ts";
-import { answeredWith } from "./answer-error.ts";
+import { outcomeOf } from "./request-outcome.ts";
 
 const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 
 /**
- * Serves a request under one span, one log line and one measurement, by the pattern of its route, which is asked for when all is
- * over; and under its request id, taken over or made, in the answer, in the logs and for everything that the request causes.
- * No query, no body, no token.
+ * Middleware that gives each request one span, one log line and one measurement, named after its route, and a request id: taken over or
+ * made, sent back, and known to everything that the request causes. Records no query, body or token.
  */
-export type Observe = (
-  request: IncomingMessage,
-  response: ServerResponse,
-  routeOf: () => string,
-  serve: () => void,
-) => void;
-
-export const createObserver = (log: Logger): Observe => {
+export const observeRequests = (log: Logger) => {
   let durations: Histogram | undefined;
-  return (request, response, routeOf, serve) => {
+  return (request: IncomingMessage, response: ServerResponse, next: () => void): void => {
     const begin = performance.now();
     const requestId = acceptRequestId(request.headers["x-request-id"]);
     response.setHeader("x-request-id", requestId);
@@ -32,8 +24,7 @@ export const createObserver = (log: Logger): Observe => {
 
     response.once("close", () => {
       const ms = performance.now() - begin;
-      const code = answeredWith(response);
-      const route = routeOf();
+      const { code, route } = outcomeOf(response);
       const aborted = !response.writableFinished;
       const { statusCode: status } = response;
       if (span.isRecording()) {
@@ -47,7 +38,7 @@ export const createObserver = (log: Logger): Observe => {
         if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
       }
       span.end();
-      durations ??= secondsHistogram("http_server_request_seconds", "From the first header to the end of the answer");
+      durations ??= secondsHistogram("http_server_request_seconds", "From the first header to the end of the response");
       durations.record(ms / 1000, { method, route, status: String(status) });
       const probe = route === "/livez" || route === "/readyz";
       const level =
@@ -70,6 +61,6 @@ export const createObserver = (log: Logger): Observe => {
       );
     });
 
-    withRequestId(requestId, () => context.with(active, serve));
+    withRequestId(requestId, () => context.with(active, next));
   };
 };

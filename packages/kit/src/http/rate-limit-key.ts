@@ -1,6 +1,6 @@
 import { isIPv6 } from "node:net";
 
-/** The eight groups of an IPv6 address, in whatever way it is written. */
+/** The eight groups of an IPv6 address in any notation. */
 const groups = (address: string): string[] => {
   const [head = "", tail] = address.split("::");
   const left = head === "" ? [] : head.split(":");
@@ -10,10 +10,10 @@ const groups = (address: string): string[] => {
 };
 
 /**
- * What a limit counts an address under. Whoever has one IPv6 address has the 2^64 of its network, so the network is
- * counted; an IPv4 address that arrives as IPv6 is the same sender.
+ * The key that limits count an address under. A client with one IPv6 address has the 2^64 of its network, so limits count the network.
+ * An IPv4 address mapped into IPv6 is the same client.
  */
-export const limitKey = (address: string): string => {
+export const rateLimitKey = (address: string): string => {
   const mapped = /^::ffff:([0-9.]+)$/i.exec(address)?.[1];
   if (mapped !== undefined) return mapped;
   const bare = address.split("%", 1)[0] ?? "";

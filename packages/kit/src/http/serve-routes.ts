@@ -1,0 +1,86 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import createRouter from "find-my-way";
+import { HeraldError } from "../herald-error.ts";
+import { outcomeOf } from "./request-outcome.ts";
+
+/** A request as its route sees it. */
+export type RouteMatch = {
+  /** Percent-decoded. */
+  readonly params: Readonly<Record<string, string | undefined>>;
+  /** As sent, without the query. */
+  readonly path: string;
+  /** The query as sent, without its `?`. */
+  readonly query: string;
+  /** The methods of the path. */
+  readonly allow: string;
+};
+
+export type HttpRoute = {
+  /** Upper case. A GET answers HEAD too. */
+  readonly method: string;
+  /** `/api/v1/devices/:id`. A literal path wins over a parameter. */
+  readonly pattern: string;
+  /** Answers, or throws the error to answer with. */
+  readonly serve: (request: IncomingMessage, response: ServerResponse, match: RouteMatch) => Promise<void>;
+};
+
+export type ServeRoutes = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+
+export type ServeRoutesOptions = {
+  /** The message of a 404. */
+  readonly notFound: string;
+  /** Counts a request that no route serves. May refuse it. */
+  readonly countUnserved?: (request: IncomingMessage) => Promise<void>;
+};
+
+type Entry = {
+  readonly pattern: string;
+  readonly byMethod: ReadonlyMap<string, HttpRoute["serve"]>;
+  readonly allow: string;
+};
+
+const entryOf = (pattern: string, routes: readonly HttpRoute[]): Entry => {
+  const byMethod = new Map(routes.map(({ method, serve }) => [method, serve]));
+  const get = byMethod.get("GET");
+  if (get) byMethod.set("HEAD", get); // Node leaves the body out
+  return { pattern, byMethod, allow: [...byMethod.keys()].sort().join(", ") };
+};
+
+/**
+ * Finds the route of a request in a tree of patterns and serves it. Throws route-not-found, method-not-allowed, malformed-request, and
+ * what the route throws. A tree, because express tries its routes one after the other.
+ */
+export const serveRoutes = (
+  routes: readonly HttpRoute[],
+  { notFound, countUnserved = async () => {} }: ServeRoutesOptions,
+): ServeRoutes => {
+  const tree = createRouter({
+    ignoreTrailingSlash: true,
+    maxParamLength: 16_384, // the server's limit of header bytes bounds a path
+    onBadUrl: () => undefined,
+  });
+  for (const [pattern, own] of Map.groupBy(routes, (route) => route.pattern))
+    tree.on("GET", pattern, () => undefined, entryOf(pattern, own));
+
+  return async (request, response) => {
+    const { method = "", url = "" } = request;
+    const split = url.indexOf("?");
+    const path = split < 0 ? url : url.slice(0, split);
+    const found = path === "*" ? null : tree.find("GET", path); // the tree takes it for /
+    const entry: Entry | null | undefined = found?.store;
+    if (!found || !entry) {
+      await countUnserved(request);
+      if (found) throw new HeraldError("malformed-request", "path: is not valid percent-encoding");
+      throw new HeraldError("route-not-found", `path: ${notFound}`);
+    }
+    const { pattern, byMethod, allow } = entry;
+    outcomeOf(response).route = pattern;
+    const serve = byMethod.get(method);
+    const query = split < 0 ? "" : url.slice(split + 1);
+    if (serve) return serve(request, response, { params: found.params, path, query, allow });
+    await countUnserved(request);
+    if (method !== "OPTIONS")
+      throw new HeraldError("method-not-allowed", `method: must be ${allow}`, { headers: { allow } });
+    response.writeHead(204, { allow }).end();
+  };
+};

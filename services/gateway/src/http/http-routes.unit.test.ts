@@ -1,0 +1,95 @@
+import { IncomingMessage, ServerResponse } from "node:http";
+import { Socket } from "node:net";
+import type { HttpRoute, RouteMatch } from "@herald/kit";
+import { expect, test } from "vitest";
+import { allRoutes } from "../routes/all-routes.ts";
+import { serveGateway } from "./http-routes.ts";
+import { type Route, routePattern } from "./route.ts";
+
+type Served = { readonly route: Route; readonly match: RouteMatch };
+
+const served: Served[] = [];
+const counted: IncomingMessage[] = [];
+const serveRequest = serveGateway(
+  new Map(
+    allRoutes.map((route): [Route, HttpRoute["serve"]] => [
+      route,
+      async (_request, _response, match) => void served.push({ route, match }),
+    ]),
+  ),
+  [],
+  async (one) => void counted.push(one),
+);
+const send = (method: string, url: string) => {
+  const request = Object.assign(new IncomingMessage(new Socket()), { method, url });
+  const response = new ServerResponse(request);
+  return { request, response, done: serveRequest(request, response) };
+};
+
+test.each(allRoutes.map((route) => [route.operationId, route] as const))(
+  "finds %s, with its parameters",
+  async (_, route) => {
+    const names = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+    const path = route.path.replaceAll(/\{(\w+)\}/g, "x-$1.~1");
+    await send(route.method.toUpperCase(), `${path}?page=1`).done;
+    expect(served.at(-1)).toEqual({
+      route,
+      match: {
+        params: Object.fromEntries(names.map((name) => [name, `x-${name}.~1`])),
+        path,
+        query: "page=1",
+        allow: expect.stringContaining(route.method.toUpperCase()),
+      },
+    });
+    expect(routePattern(route)).toBe(route.path.replaceAll("{", ":").replaceAll("}", ""));
+  },
+);
+
+test.each([
+  ["HEAD", "/api/v1/devices", {}],
+  ["GET", "/api/v1/devices/", {}],
+  ["GET", "/api/v1/devices/dev_%31", { id: "dev_1" }],
+  ["GET", "/api/v1/devices/dev_1;x", { id: "dev_1;x" }],
+  ["GET", "/api/v1/devices/%2e%2E%2f", { id: "../" }],
+  ["GET", `/api/v1/devices/${"x".repeat(9_000)}`, { id: "x".repeat(9_000) }],
+  ["GET", "http://herald.example/api/v1/devices", {}],
+])("serves %s %s in any notation", async (method, url, params) => {
+  await send(method, url).done;
+  expect(served.at(-1)?.match).toMatchObject({ params, path: url });
+});
+
+test.each([
+  ["PATCH", "/api/v1/devices", "GET, HEAD, POST"],
+  ["get", "/api/v1/devices", "GET, HEAD, POST"],
+  ["GET", "/admin/v1/dead-letters/replay", "POST"],
+  ["POST", "/docs", "GET, HEAD"],
+])("refuses %s %s, whose path has other methods, and counts the client", async (method, url, allow) => {
+  const { request, done } = send(method, url);
+  await expect(done).rejects.toMatchObject({ code: "method-not-allowed", headers: { allow } });
+  expect(counted.at(-1)).toBe(request);
+});
+
+test.each([
+  ["GET", "/api/v1/devices/%ff", "malformed-request"],
+  ["GET", "/%", "malformed-request"],
+  ["GET", "/api/v1/nothing/%E0%A4%A", "malformed-request"],
+  ["GET", "//api/v1/devices", "route-not-found"],
+  ["GET", "/api/v1//devices", "route-not-found"],
+  ["GET", "/api/v1/Devices", "route-not-found"],
+  ["GET", "/api/v1/nothing", "route-not-found"],
+  ["OPTIONS", "*", "route-not-found"],
+])("refuses %s %s as %s, and counts the client", async (method, url, code) => {
+  const { request, done } = send(method, url);
+  await expect(done).rejects.toMatchObject({ code });
+  expect(counted.at(-1)).toBe(request);
+});
+
+test("counts OPTIONS, but not a browser's preflight", async () => {
+  const options = async (url: string) => {
+    const { request, response, done } = send("OPTIONS", url);
+    await done;
+    return { status: response.statusCode, counted: counted.includes(request) };
+  };
+  expect(await options("/api/v1/notifications/ntf_1/open")).toEqual({ status: 204, counted: false });
+  expect(await options("/api/v1/devices")).toEqual({ status: 204, counted: true });
+});
