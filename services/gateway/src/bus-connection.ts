@@ -11,12 +11,12 @@ export type BusConnection = {
   readonly bus: () => Bus;
   /** True, or what is wrong with it in words. */
   readonly ready: () => true | string;
-  /** Seeks the first connection in the background: a gateway without a bus lives, answers 503 and is not ready. */
+  /** Connects in the background. Without a bus the gateway is alive, answers 503 and is not ready. */
   readonly start: (onConnected: (bus: Bus) => void) => void;
   readonly stop: () => Promise<void>;
 };
 
-/** Holds the connection to the bus from before there is one. `connect` throws while the bus cannot be reached. */
+/** The connection to the bus, also before it exists. `connect` throws while the bus is unreachable. */
 export const createBusConnection = (connect: () => Promise<Bus>, log: Logger): BusConnection => {
   const stopping = new AbortController();
   let bus: Bus | undefined;
@@ -31,7 +31,7 @@ export const createBusConnection = (connect: () => Promise<Bus>, log: Logger): B
         return;
       } catch (err) {
         const reason = err instanceof Error ? err.message : String(err);
-        // A refused password is said once, and again when the reason changes: not twice a second.
+        // Log a reason once, not twice a second.
         if (reason !== announced) log.error({ err }, "the message bus cannot be reached yet");
         announced = reason;
       }

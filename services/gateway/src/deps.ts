@@ -10,17 +10,17 @@ import type { RateLimits } from "./limits/rate-limits.ts";
 import type { ProjectDirectory } from "./records/project-directory.ts";
 import type { SendCommands } from "./sending/send-commands.ts";
 
-/** Asks another service. Throws what it answered as an error, service-unavailable or bus-unavailable. */
+/** Sends a request to another service. Throws the error that it answers, service-unavailable or bus-unavailable. */
 export type SendRequest = <Request extends z.ZodType, Answer extends z.ZodType>(
-  question: RequestContract<Request, Answer>,
+  contract: RequestContract<Request, Answer>,
   data: z.input<Request>,
   options?: { readonly timeoutMs?: number },
 ) => Promise<z.output<Answer>>;
 
-/** What the routes work with. */
+/** The dependencies of route handlers. */
 export type RouteDeps = {
   readonly now: () => Date;
-  /** Who is asking. Throws unauthenticated, forbidden or rate-limited. */
+  /** Identifies the caller. Throws unauthenticated, forbidden or rate-limited. */
   readonly authenticate: (access: Access, authorization: string | undefined, address: string) => Promise<Caller>;
   readonly sendRequest: SendRequest;
   readonly projects: ProjectDirectory;

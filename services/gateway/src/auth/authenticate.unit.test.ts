@@ -172,7 +172,7 @@ describe("who is refused", () => {
     });
   });
 
-  test("a device where only a project may sendRequest, without a question to registry", async () => {
+  test("a device credential where only a project token is accepted, without a request to registry", async () => {
     const { authenticate, credential, questions } = open();
     await expect(authenticate(project("send"), bearer(credential), address)).rejects.toMatchObject({
       code: "forbidden",

@@ -34,19 +34,19 @@ export type Limits = {
   readonly newDevices: number;
 };
 
-/** Reservation for a new device of one address; whether the device is new shows only when it has registered. */
+/** Room for one new device of an address. Only registry knows whether the device is new. */
 export type Reservation = {
   readonly granted: boolean;
-  /** It was not new. */
+  /** Returns the reservation: the device was known. */
   readonly refund: () => Promise<void>;
   /** What to answer where there is none. */
   readonly refusal: HeraldError;
 };
 
-/** Reservation for some of what was asked for. */
+/** Room for some of the requested sends. */
 export type Share = {
   readonly granted: number;
-  /** So many of them were not used. */
+  /** Returns unused sends. */
   readonly refund: (count: number) => Promise<void>;
   /** What to answer for the others. */
   readonly refusal: HeraldError;

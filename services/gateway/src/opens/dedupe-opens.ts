@@ -6,8 +6,8 @@ const maxRemembered = 50_000;
 const written = Promise.resolve();
 
 /**
- * Gives a repeat of an open that was recorded a moment ago the answer of the first, without writing it again: whoever floods the route
- * with one true token costs no more than its signature. What is forgotten here is told apart by analytics.
+ * Answers a repeated open like the first, without writing it again, so a flood with one valid token costs no more than its signature.
+ * Analytics dedupes what this cache has evicted.
  */
 export const dedupeOpens = (record: GroupOpens["record"], most = maxRemembered): GroupOpens["record"] => {
   const recent = new Map<string, Promise<void>>();

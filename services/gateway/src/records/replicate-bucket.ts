@@ -2,7 +2,7 @@ import { type Bucket, type Bus, openBucket } from "@herald/bus";
 import type { BucketName } from "@herald/contracts";
 import type { z } from "zod";
 
-/** A bucket in memory, kept up to date by a watch. */
+/** A bucket replicated into memory by a watch. */
 export type BucketReplica<Value> = {
   readonly get: (key: string) => Value | undefined;
   /**
@@ -17,7 +17,7 @@ export type BucketReplica<Value> = {
   readonly stop: () => Promise<void>;
 };
 
-/** Mirrors a bucket. Until it is started it knows nothing, and `bus` throws bus-unavailable. */
+/** Replicates a bucket. Empty until started, while `bus` throws bus-unavailable. */
 export const replicateBucket = <Schema extends z.ZodType>(
   name: BucketName,
   schema: Schema,

@@ -19,7 +19,7 @@ import { vapidKeyRoutes } from "./vapid-key-routes.ts";
 import { webhookMessageRoutes } from "./webhook-message-routes.ts";
 import { webhookRoutes } from "./webhook-routes.ts";
 
-/** The whole interface: what express serves and what the OpenAPI document describes. */
+/** Every declared route: served by the gateway, described by OpenAPI. */
 export const allRoutes: readonly Route[] = [
   ...deviceRoutes,
   ...identificationRoutes,

@@ -11,20 +11,20 @@ const getDeliveryTrace = defineRoute({
   path: "/api/v1/notifications/{id}/devices/{device}",
   operationId: "getDeliveryTrace",
   tag: "Notifications",
-  summary: "Read the whole story of a notification on one device",
+  summary: "Read the delivery trace of a notification on one device",
   description:
     "For every device of the project, in data and in sentences: which target names it or why it got nothing, each attempt with the provider's answer, what happens next, and when it was opened. Targets are held against the device as it is now.",
   access: project("read"),
   params: { id: notificationParam, device: deviceParam },
-  answers: { 200: { description: "The story", schema: z.object({ data: DeviceStory }) } },
+  answers: { 200: { description: "The delivery trace", schema: z.object({ data: DeviceStory }) } },
   errors: ["notification-not-found", "notification-gone"],
   handle: async ({ sendRequest }, { caller: { projectId }, params: { id, device: deviceId } }) => {
-    const told = await sendRequest(GetDeliveryTrace, { projectId, notificationId: id, deviceId });
+    const trace = await sendRequest(GetDeliveryTrace, { projectId, notificationId: id, deviceId });
     const [explained, opens] = await Promise.all([
-      sendRequest(ExplainDevice, { projectId, deviceId, targets: told.notification.targets }),
+      sendRequest(ExplainDevice, { projectId, deviceId, targets: trace.notification.targets }),
       sendRequest(OpensOfDevices, { projectId, notificationId: id, deviceIds: [deviceId] }),
     ]);
-    return ok({ data: deliveryTrace({ ...told, ...explained, openedAt: opens.openedAt[deviceId] }) });
+    return ok({ data: deliveryTrace({ ...trace, ...explained, openedAt: opens.openedAt[deviceId] }) });
   },
 });
 
