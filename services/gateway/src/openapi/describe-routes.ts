@@ -72,13 +72,22 @@ export const errorsOf = (route: Route): ErrorCode[] => {
 };
 
 /** The body of an error answer. */
-const problemOf = (code: ErrorCode): Problem => ({
-  errors: [code === "validation-failed" ? "notification.targets: at least one target is required" : errors[code].title],
-  type: `/docs/errors#${code}`,
-  title: errors[code].title,
-  status: errors[code].status,
-  instance: "0198f1c2-7d1e-7cc4-8d5e-2f9f0a4b6c11",
-});
+const problemOf = (code: ErrorCode): Problem => {
+  const fault =
+    code === "validation-failed"
+      ? { pointer: "#/notification/targets", detail: "at least one target is required", code: "too-few" }
+      : { detail: errors[code].title, code };
+  const text = code === "validation-failed" ? `notification.targets: ${fault.detail}` : fault.detail;
+  return {
+    errors: [text],
+    problems: [fault],
+    type: `/docs/errors#${code}`,
+    title: errors[code].title,
+    status: errors[code].status,
+    detail: text,
+    instance: "0198f1c2-7d1e-7cc4-8d5e-2f9f0a4b6c11",
+  };
+};
 
 const errorResponses = (route: Route, known: Map<string, ZodOpenApiResponseObject>): ZodOpenApiResponsesObject =>
   Object.fromEntries(

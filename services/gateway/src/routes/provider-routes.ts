@@ -80,9 +80,9 @@ const routesOf = (provider: Provider): Route[] => {
       body: testPushOf(provider),
       answers: { 200: { description: "How the provider answered", schema: z.object({ data: TestedPush }) } },
       errors: ["project-not-found", "provider-not-found"],
-      handle: async ({ ask, projects }, { params, body }) => {
+      handle: async ({ sendRequest, projects }, { params, body }) => {
         const { id: projectId } = await projects.settings(params.id);
-        return ok({ data: await ask(TestProvider, { projectId, provider, push: body }) });
+        return ok({ data: await sendRequest(TestProvider, { projectId, provider, push: body }) });
       },
     }),
   ];
