@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { freePort, images } from "@herald/local-stack";
-import { eventually } from "@herald/testing";
 import { makeBaseImages } from "./engine/base-images.ts";
 import { startLocalEngine } from "./engine/local-engine.ts";
+import { type Run, readDemo, refusedCertificate, sendAndOpen } from "./first-push.ts";
 import { checkContainers, checkImages } from "./inspect.ts";
 
 /**
@@ -128,26 +128,21 @@ async function test(
 
   await timed("up --wait", () => compose("up", "--detach", "--wait"));
   await checkContainers(here, services, say);
-  const first = await compose("run", "--rm", "demo");
-  await push(first, 1);
+  const first = readDemo(await compose("run", "--rm", "demo"));
+  const shell: Run = (command, ...args) => must(command, args, here);
+  await sendAndOpen(first, shell);
   say("sent and opened a push");
 
   await compose("down");
   await timed("up --wait, after down", () => compose("up", "--detach", "--wait"));
-  const second = await compose("run", "--rm", "demo");
-  assert.equal(second, first, "the project and its token are still known");
-  await push(second, 1);
+  const second = readDemo(await compose("run", "--rm", "demo"));
+  assert.deepEqual(second, first, "the project and its token are still known");
+  await sendAndOpen(second, shell);
   say("sent and opened a push after down and up");
-}
 
-/** Runs the printed commands, as somebody would who copies them. The simulators keep pushes in memory. */
-async function push(printed: string, pushes: number): Promise<void> {
-  const commands = printed.split("\n").filter((line) => /^(curl|pushes=)/.test(line));
-  assert.equal(commands.length, 4, printed);
-  const [register = "", send = "", arrived = "", open = ""] = commands;
-  const sh = (command: string) => must("sh", ["-c", command], { cwd: root, env: process.env });
-  assert.match(await sh(register), /"status":"active"/);
-  assert.match(await sh(send), /"status":"accepted"/);
-  await eventually(async () => assert.equal(JSON.parse(await sh(arrived)).data.length, pushes), { timeoutMs: 20_000 });
-  assert.match(await sh(open), /^204/m);
+  const [, admin = ""] = /^HERALD_ADMIN_TOKEN=(.*)$/m.exec(written) ?? [];
+  await refusedCertificate(second, admin, shell);
+  say(
+    "a refused certificate is in the provider's state, the delivery trace, the log and the metrics; new settings send what waited",
+  );
 }

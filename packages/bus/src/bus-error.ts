@@ -50,6 +50,11 @@ const isAway = (error: unknown): boolean =>
     (error instanceof JetStreamApiError &&
       (error.status === 503 || error.code === apiCodes.tooManyBatches || error.code === apiCodes.streamNotFound)));
 
+/** A stream, a bucket or a durable that the bootstrap step has not made yet. */
+export const isMissing = (error: unknown): boolean =>
+  error instanceof JetStreamApiError &&
+  (error.code === apiCodes.consumerNotFound || error.code === apiCodes.streamNotFound);
+
 export const notConnected = (): HeraldError => new HeraldError("bus-unavailable", "the message bus is not connected");
 
 /**

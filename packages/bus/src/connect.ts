@@ -9,6 +9,7 @@ import {
   type NatsConnection,
   nkeyAuthenticator,
 } from "@nats-io/transport-node";
+import { versionProblem } from "./server-version.ts";
 import { createTelemetry, type Telemetry } from "./telemetry.ts";
 
 declare const opaque: unique symbol;
@@ -69,7 +70,7 @@ const heavyRequestsAtATime = 8;
 
 /** Connects, and from then on reconnects for ever. Throws HeraldError bus-unavailable, or an Error for a refused user. */
 export const connectBus = async (options: ConnectOptions): Promise<Bus> => {
-  const nc = await firstConnection(options);
+  const nc = await refuseOlder(await firstConnection(options));
   const connection: Connection = {
     nc,
     js: jetstream(nc, { timeout: 5_000 }),
@@ -87,6 +88,14 @@ export const connectBus = async (options: ConnectOptions): Promise<Bus> => {
   };
   void followStatus(connection);
   return connection as unknown as Bus;
+};
+
+/** An older server would take the streams and leave out what Herald relies on. */
+const refuseOlder = async (nc: NatsConnection): Promise<NatsConnection> => {
+  const problem = versionProblem(nc.info?.version ?? "");
+  if (problem === undefined) return nc;
+  await nc.close();
+  throw new Error(problem);
 };
 
 const firstConnection = async (options: ConnectOptions): Promise<NatsConnection> => {
@@ -114,7 +123,11 @@ const firstConnection = async (options: ConnectOptions): Promise<NatsConnection>
       }
       if (options.waitOnFirstConnect === false)
         throw new HeraldError("bus-unavailable", "NATS cannot be reached", { cause });
-      if (!announced) options.log.warn({ err: cause }, "NATS cannot be reached, waiting for it");
+      if (!announced)
+        options.log.warn(
+          { err: cause },
+          "NATS cannot be reached, waiting for it: check HERALD_NATS_URL, and that the server runs",
+        );
       announced = true;
       await sleep(reconnectEveryMs);
     }
@@ -130,7 +143,9 @@ const identity = async ({ user, password = "", nkeySeed, credsFile }: ConnectOpt
 
 const described = ({ user = "", nkeySeed, credsFile }: ConnectOptions): string => {
   if (credsFile !== undefined) return `the credentials in ${credsFile}`;
-  return nkeySeed === undefined ? `the user "${user}": check user and password` : "the nkey: check its seed";
+  return nkeySeed === undefined
+    ? `the user "${user}": check HERALD_NATS_USER and HERALD_NATS_PASSWORD`
+    : "the nkey: check its seed";
 };
 
 const followStatus = async (connection: Connection): Promise<void> => {

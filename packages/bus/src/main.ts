@@ -3,6 +3,7 @@ import { BootstrapConfig, declaredBytes } from "./bootstrap-config.ts";
 import { closeBus, connectBus } from "./connect.ts";
 import { ensureStreams } from "./ensure-streams.ts";
 import { serviceAccess } from "./service-access.ts";
+import { whyNotMade } from "./why-not-made.ts";
 
 /** Creates streams, buckets and durables, or brings them up to date, and ends: 0 when all are as declared. */
 await runService("bootstrap", () => {
@@ -14,6 +15,8 @@ await runService("bootstrap", () => {
       const { created, updated, unchanged, problems } = await ensureStreams(bus, {
         replicas: config.HERALD_NATS_REPLICAS === "3" ? 3 : 1,
         sizeFactor: config.HERALD_NATS_STORAGE / declaredBytes,
+      }).catch((cause: unknown) => {
+        throw new Error(whyNotMade(cause), { cause });
       });
       await closeBus(bus);
       log.info({ created, updated, unchanged: unchanged.length }, "streams, buckets and durables are there");

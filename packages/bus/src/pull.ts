@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { DurableName, StreamName } from "@herald/contracts";
-import { JetStreamApiError } from "@nats-io/jetstream";
 import { createInbox, type Msg, nanos } from "@nats-io/transport-node";
-import { apiCodes } from "./bus-error.ts";
+import { isMissing } from "./bus-error.ts";
 import type { Connection } from "./connect.ts";
 import { type Received, toReceived } from "./received.ts";
 import { within } from "./within.ts";
@@ -96,7 +95,7 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
         }
       } catch (error) {
         if (!announced && isMissing(error))
-          log.warn({ durable, stream }, "the durable does not exist yet, waiting for it");
+          log.warn({ durable, stream }, "the durable does not exist yet, waiting for the bootstrap step to make it");
         else if (!announced && connection.connected)
           log.warn({ err: error, durable }, "the durable cannot be read, trying again");
         announced = true;
@@ -201,7 +200,3 @@ const endsAnswer = (msg: Msg): boolean => msg.data.length === 0 && msg.headers =
 
 /** 409s after which the request has nobody to serve it. */
 const lost = /consumer deleted|consumer is push based|leadership change|server shutdown|stream deleted/i;
-
-const isMissing = (error: unknown): boolean =>
-  error instanceof JetStreamApiError &&
-  (error.code === apiCodes.consumerNotFound || error.code === apiCodes.streamNotFound);

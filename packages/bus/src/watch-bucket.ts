@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BucketName } from "@herald/contracts";
 import { type ConsumerMessages, DeliverPolicy, type JsMsg } from "@nats-io/jetstream";
+import { isMissing } from "./bus-error.ts";
 import { type Connection, whenConnected } from "./connect.ts";
 import { isDeletion } from "./message-headers.ts";
 
@@ -19,6 +20,8 @@ export type Watcher = {
 const retryMs = { first: 100, longest: 2_000 };
 /** Half of this is the heartbeat, and two missed ones mean that the broker forgot the watch. */
 const expiresMs = 6_000;
+
+const notMade = "the bucket does not exist yet, waiting for the bootstrap step to make it";
 
 /** Watches a bucket for as long as it is wanted: a lost connection or bucket begins the watch anew. */
 export const watchBucket = (connection: Connection, name: BucketName, keys: string, watcher: Watcher): Watching => {
@@ -80,7 +83,7 @@ export const watchBucket = (connection: Connection, name: BucketName, keys: stri
         delay = retryMs.first;
       } catch (err) {
         if (connection.connected && delay === retryMs.first)
-          connection.log.warn({ err, bucket: name }, "a watch begins anew");
+          connection.log.warn({ err, bucket: name }, isMissing(err) ? notMade : "watching the bucket again");
         delay = Math.min(delay * 2, retryMs.longest);
       }
       complete = false;

@@ -1,5 +1,6 @@
 import { ConfigError } from "./config/read-config.ts";
 import { createLogger } from "./logger.ts";
+import { scrub } from "./scrub.ts";
 import { mapStackTraces } from "./stack-traces.ts";
 
 /** What a composition root gives. `stop` ends within its own deadline; false says that not all of it went well. */
@@ -50,7 +51,7 @@ export const runService = async (name: string, createApp: () => App | Promise<Ap
       process.stderr.write(`${name}: ${error.message}\n`);
       process.exit(exitConfig);
     }
-    log.fatal({ err: error }, "did not start");
+    log.fatal({ err: error }, `did not start: ${scrub(error instanceof Error ? error.message : String(error))}`);
     process.exit(exitFailed);
   }
 };

@@ -70,7 +70,7 @@ test("a wrong configuration is said in words, with an exit code of its own", asy
 test("a start that fails is logged", async () => {
   const { exited, output } = run('() => { throw new Error("no port hpt_0123456789abcdef"); }');
   expect(await exited).toBe(1);
-  expect(output()).toContain('"msg":"did not start"');
+  expect(output()).toContain('"msg":"did not start: no port ');
   expect(output()).not.toContain("hpt_0123456789abcdef");
 });
 

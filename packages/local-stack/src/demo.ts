@@ -26,8 +26,8 @@ const simulatorAddresses = async (): Promise<SimulatorAddresses> => {
 };
 
 const explain = (problem: string): string =>
-  /custom|endpoint/i.test(problem)
-    ? `${problem}\nHerald sends to Apple's and Google's hosts alone. Run infra/init --simulators, then docker compose up --build -d --wait.`
+  problem.includes("HERALD_DISPATCH_CUSTOM_ENDPOINTS")
+    ? `${problem}\nThe simulators need that: run infra/init --simulators, then docker compose up --build -d --wait.`
     : problem;
 
 try {

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "@herald/kit";
 import { type Db, MongoClient } from "mongodb";
+import { whyWaiting } from "./why-waiting.ts";
 
 /** A request waits this long for a server that may write before it is answered 503. */
 const serverSelectionMs = 2_500;
@@ -75,7 +76,10 @@ export const connectMongo = ({ url, database, log, appName }: MongoOptions): Mon
       } catch (error) {
         if (closing.signal.aborted) return;
         if (saidAt === undefined || Date.now() - saidAt > reminderMs) {
-          log.warn({ database, what, reason: nameOf(error), err: error }, "waiting for the database");
+          log.warn(
+            { database, what, reason: nameOf(error), err: error },
+            `waiting for the database: ${whyWaiting(error, database)}`,
+          );
           saidAt = Date.now();
         }
       }

@@ -104,7 +104,9 @@ export const createService = (options: ServiceOptions): Service => {
 
     const health = createHealth({
       bus: () => busReady(bus),
-      consumers: () => (consuming !== undefined && consumersReady(consuming)) || "not every durable is there",
+      consumers: () =>
+        (consuming !== undefined && consumersReady(consuming)) ||
+        "not every durable is there; the bootstrap step makes them",
       database: async () => (await mongo.ping()) || "the database is unavailable",
       // Nothing is asked of it to prepare before the bus is there.
       indexes: () => (parts !== undefined && mongo.prepared()) || "the indexes are not made yet",

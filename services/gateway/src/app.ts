@@ -136,7 +136,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
 
   const health = createHealth({
     bus: link.ready,
-    tokens: () => tokens.ready() || "the project tokens are not all known yet",
+    tokens: () => tokens.ready() || "the project tokens are not all known yet; the bootstrap step makes their bucket",
     projects: () => projectRecords.ready() || "the projects are not all known yet",
   });
   const proxies = config.HERALD_GATEWAY_TRUST_PROXY;

@@ -5,7 +5,7 @@ import { GatewayConfig } from "./config.ts";
 const key = Buffer.alloc(32, 1).toString("base64");
 const least = {
   HERALD_NATS_URL: "nats://127.0.0.1:4222",
-  HERALD_ADMIN_TOKEN: "x".repeat(24),
+  HERALD_ADMIN_TOKEN: "0123456789abcdef01234567",
   HERALD_OPEN_KEYS: `k2:${key},k1:${key}`,
 };
 

@@ -1,4 +1,7 @@
-import { expect, test } from "vitest";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { ConfigError, readConfig } from "./read-config.ts";
 import { httpConfig, logConfig, mongoConfig, natsConfig, telemetryConfig } from "./shared-blocks.ts";
@@ -123,6 +126,50 @@ test("a secret is never repeated, however it is wrong", () => {
   });
   expect(problems).toHaveLength(3);
   expect(problems.join()).not.toContain("hunter2");
+});
+
+describe("a secret from a file", () => {
+  let folder: string;
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "herald-secret-"));
+  });
+  afterEach(() => rm(folder, { recursive: true, force: true }));
+  const { HERALD_ADMIN_TOKEN, ...others } = complete;
+  const file = () => join(folder, "token");
+
+  test("is what stands there, without the line break at its end", async () => {
+    await writeFile(file(), `${HERALD_ADMIN_TOKEN}\n`);
+    expect(readConfig(gateway, { ...others, HERALD_ADMIN_TOKEN_FILE: file() })).toMatchObject({ HERALD_ADMIN_TOKEN });
+  });
+
+  test("that is missing, empty, too short or given twice is a problem that names it", async () => {
+    const problems = (env: Record<string, string>) => problemsOf(gateway, { ...others, ...env });
+    const named = { HERALD_ADMIN_TOKEN_FILE: file() };
+    expect(problems(named)).toEqual([expect.stringMatching(/^HERALD_ADMIN_TOKEN_FILE: cannot be read: ENOENT/)]);
+    await writeFile(file(), "\n");
+    expect(problems(named)).toEqual([expect.stringMatching(/^HERALD_ADMIN_TOKEN: is not set; accepted: /)]);
+    await writeFile(file(), "hunter2");
+    expect(problems(named)).toEqual([expect.stringMatching(/^HERALD_ADMIN_TOKEN: is shorter than 16 characters; /)]);
+    expect(problems({ ...named, HERALD_ADMIN_TOKEN })).toEqual([
+      "HERALD_ADMIN_TOKEN_FILE: is set beside HERALD_ADMIN_TOKEN; set one of the two",
+    ]);
+  });
+
+  test("is for secrets alone, and a slip in its name is noticed", () => {
+    expect(problemsOf(gateway, { ...complete, HERALD_GATEWAY_PORT_FILE: "/x" })).toEqual([
+      expect.stringMatching(/^HERALD_GATEWAY_PORT_FILE: is not a variable of this service/),
+    ]);
+    expect(problemsOf(gateway, { ...complete, HERALD_ADMIN_TOKEN_FIEL: "/x" })).toEqual([
+      "HERALD_ADMIN_TOKEN_FIEL: is not a variable of this service; probably HERALD_ADMIN_TOKEN_FILE is meant",
+    ]);
+  });
+});
+
+test("a secret that is easy to guess is refused, and not repeated", () => {
+  for (const easy of ["a".repeat(40), "changeme".repeat(4).slice(0, 7).repeat(5), "123123123123123123"])
+    expect(problemsOf(gateway, { ...complete, HERALD_ADMIN_TOKEN: easy })).toEqual([
+      expect.stringMatching(/^HERALD_ADMIN_TOKEN: is easy to guess; accepted: at least 16 characters/),
+    ]);
 });
 
 test("variables of other services and of other programs are none of ours", () => {

@@ -95,13 +95,22 @@ const mongoUrl = () =>
     secret: true,
   });
 
+/** `changeme` typed three times, or one letter over and over; a random secret of that length has more, whatever its alphabet. */
+const isVaried = (least: number) => (text: string) => new Set(text).size >= Math.min(8, least / 2);
+
 /** A secret of at least so many characters. No default: one that everybody knows is none. */
 const secret = ({ least = 16 }: { least?: number } = {}) =>
-  variable(z.string().min(least, `is shorter than ${least} characters`), {
-    accepts: `at least ${least} characters that nobody can guess`,
-    example: "the output of `openssl rand -base64 32`",
-    secret: true,
-  });
+  variable(
+    z
+      .string()
+      .min(least, { error: `is shorter than ${least} characters`, abort: true })
+      .refine(isVaried(least), "is easy to guess"),
+    {
+      accepts: `at least ${least} characters that nobody can guess`,
+      example: "the output of `openssl rand -base64 32`",
+      secret: true,
+    },
+  );
 
 /** 32 random bytes in base64 or hex, as a Buffer. */
 const key32 = () =>
