@@ -140,6 +140,13 @@ async function test(
   await sendAndOpen(second, shell);
   say("sent and opened a push after down and up");
 
+  if (!local) {
+    const [, password = ""] = /^HERALD_MONGO_PASSWORD_REGISTRY=(.*)$/m.exec(written) ?? [];
+    const url = `mongodb://herald-registry:${password}@mongo:27017/herald_dispatch?authSource=admin`;
+    const read = ["exec", "-T", "mongo", "mongosh", "--quiet", url, "--eval", "db.notifications.findOne()"];
+    await assert.rejects(compose(...read), /not authorized/i);
+    say("a service is refused the database of another");
+  }
   const [, admin = ""] = /^HERALD_ADMIN_TOKEN=(.*)$/m.exec(written) ?? [];
   await refusedCertificate(second, admin, shell);
   say(
