@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { appendFile, cp, mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { appendFile, cp, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -128,6 +128,8 @@ async function test(
 
   await timed("up --wait", () => compose("up", "--detach", "--wait"));
   await checkContainers(here, services, say);
+  const [, makeProject = ""] = /--wait\n {2}(curl .*?)\n\n/s.exec(await printedWithoutSimulators(tree, here)) ?? [];
+  assert.match(await must("sh", ["-c", makeProject], here), /"token":"hpt_/);
   const first = readDemo(await compose("run", "--rm", "demo"));
   const shell: Run = (command, ...args) => must(command, args, here);
   await sendAndOpen(first, shell);
@@ -152,4 +154,13 @@ async function test(
   say(
     "a refused certificate is in the provider's state, the delivery trace, the log and the metrics; new settings send what waited",
   );
+}
+
+/** What `infra/init` says to those who have accounts at the push services. */
+async function printedWithoutSimulators(tree: string, here: { cwd: string; env: NodeJS.ProcessEnv }): Promise<string> {
+  const other = join(tree, "without-simulators");
+  await cp(join(tree, "infra/init"), join(other, "infra/init"));
+  const environment = await readFile(join(tree, ".env"), "utf8");
+  await writeFile(join(other, ".env"), environment.replace(/^COMPOSE_PROFILES=.*\n/m, ""));
+  return must(join(other, "infra/init"), [], here);
 }

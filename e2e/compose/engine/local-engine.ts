@@ -30,8 +30,12 @@ const keepNetwork = async (env: NodeJS.ProcessEnv): Promise<() => Promise<void>>
   ]);
   return async () => {
     if (!bridge) await runCommand("ip", ["link", "delete", "docker0"], { env, timeoutMs: 10_000 });
-    // A table that was not there is left empty, as it is for the kernel.
-    const text = ["filter", "nat"].map((table) => (rules.stdout.includes(`*${table}`) ? "" : `*${table}\nCOMMIT\n`));
+    // Without rules every table lets everything pass.
+    const before = {
+      filter: "*filter\n:INPUT ACCEPT\n:FORWARD ACCEPT\n:OUTPUT ACCEPT\nCOMMIT\n",
+      nat: "*nat\n:PREROUTING ACCEPT\n:INPUT ACCEPT\n:OUTPUT ACCEPT\n:POSTROUTING ACCEPT\nCOMMIT\n",
+    };
+    const text = Object.entries(before).map(([table, none]) => (rules.stdout.includes(`*${table}`) ? "" : none));
     const restore = [
       "-c",
       'printf %s "$1" | xtables-nft-multi iptables-restore',

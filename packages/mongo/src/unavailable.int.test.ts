@@ -50,7 +50,9 @@ test("starts while the database is unavailable, says what it waits for, and goes
   });
   expect(await mongo.ping()).toBe(false);
   expect(mongo.prepared()).toBe(false);
-  await eventually(() => expect(said()).toContainEqual(expect.stringMatching(/^waiting for the database: .*HERALD_MONGO_URL/)));
+  await eventually(() =>
+    expect(said()).toContainEqual(expect.stringMatching(/^waiting for the database: .*HERALD_MONGO_URL/)),
+  );
   await proxy.heal();
   await ready;
   expect(mongo.prepared()).toBe(true);
