@@ -50,6 +50,13 @@ module.exports = {
       "^packages/http2-client/src",
       "^(packages/(?!http2-client/|kit/)|services/)",
     ),
+    {
+      name: "client-stands-alone",
+      comment: "Whoever installs the client gets nothing else: its types are made from the contracts, by a test.",
+      severity: "error",
+      from: { path: "^packages/client/src", pathNot: tests },
+      to: { pathNot: "^packages/client/src" },
+    },
     only(
       "service-knows-no-service",
       "What all services with a database share is below each of them.",

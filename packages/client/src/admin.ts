@@ -1,0 +1,147 @@
+import type {
+  ApnsSettings,
+  DeadLetter,
+  FcmSettings,
+  IdentityKey,
+  NewIdentityKey,
+  NewProject,
+  NewProjectToken,
+  Project,
+  ProjectChange,
+  ProjectToken,
+  ProviderView,
+  Replay,
+  RetiredVapidKey,
+  VapidKey,
+  VapidKeyPair,
+  WebPushSettings,
+} from "./api-types.ts";
+import { type CallOptions, createHttp, type HeraldOptions, type Http, type PostOptions, path } from "./http.ts";
+import { type ListOptions, list } from "./list.ts";
+
+/** The settings of each provider. */
+export type ProviderSettings = {
+  readonly apns: ApnsSettings;
+  readonly fcm: FcmSettings;
+  readonly webpush: WebPushSettings;
+};
+
+const createProjects = (http: Http) => ({
+  /** Makes a project and its first token, `hpt_…`, shown this once; absent where an answer was lost and is given again. */
+  create: async (project: NewProject, options?: PostOptions) => {
+    const call = { ...options, body: { project } };
+    const { data, token } = await http.body<{ data: Project; token?: string }>("POST", "/admin/v1/projects", call);
+    return { project: data, token };
+  },
+  get: (id: string, options?: CallOptions) => http.get<Project>(path`/admin/v1/projects/${id}`, options),
+  list: (options?: ListOptions) => list<Project>(http, "/admin/v1/projects", options),
+  update: (id: string, change: ProjectChange, options?: CallOptions) =>
+    http.patch<Project>(path`/admin/v1/projects/${id}`, { ...options, body: { project: change } }),
+  /** With everything in it. */
+  delete: (id: string, options?: CallOptions) => http.done("DELETE", path`/admin/v1/projects/${id}`, options),
+});
+
+const createTokens = (http: Http) => ({
+  /** The token is shown this once; absent where an answer was lost and is given again. */
+  create: async (projectId: string, token: NewProjectToken, options?: PostOptions) => {
+    const target = path`/admin/v1/projects/${projectId}/tokens`;
+    const call = { ...options, body: { token } };
+    const { data, token: secret } = await http.body<{ data: ProjectToken; token?: string }>("POST", target, call);
+    return { projectToken: data, token: secret };
+  },
+  list: (projectId: string, options?: ListOptions) =>
+    list<ProjectToken>(http, path`/admin/v1/projects/${projectId}/tokens`, options),
+  /** It is refused everywhere within a second. */
+  revoke: (projectId: string, tokenId: string, options?: CallOptions) =>
+    http.done("DELETE", path`/admin/v1/projects/${projectId}/tokens/${tokenId}`, options),
+});
+
+const createIdentityKeys = (http: Http) => ({
+  /** Without a public key Herald makes a secret, `his_…`, shown this once; absent where an answer was lost and is given again. */
+  create: async (projectId: string, key: NewIdentityKey = {}, options?: PostOptions) => {
+    const target = path`/admin/v1/projects/${projectId}/identity-keys`;
+    const call = { ...options, body: key };
+    const { data, secret } = await http.body<{ data: IdentityKey; secret?: string }>("POST", target, call);
+    return { identityKey: data, secret };
+  },
+  list: (projectId: string, options?: ListOptions) =>
+    list<IdentityKey>(http, path`/admin/v1/projects/${projectId}/identity-keys`, options),
+  delete: (projectId: string, keyId: string, options?: CallOptions) =>
+    http.done("DELETE", path`/admin/v1/projects/${projectId}/identity-keys/${keyId}`, options),
+});
+
+const createProviders = (http: Http) => {
+  const target = (projectId: string, provider: string) => path`/admin/v1/projects/${projectId}/providers/${provider}`;
+  return {
+    /** They are checked at once, and never shown again. */
+    set: <Provider extends keyof ProviderSettings>(
+      projectId: string,
+      provider: Provider,
+      settings: ProviderSettings[Provider],
+      options?: CallOptions,
+    ) => http.put<ProviderView>(target(projectId, provider), { ...options, body: settings }),
+    get: (projectId: string, provider: keyof ProviderSettings, options?: CallOptions) =>
+      http.get<ProviderView>(target(projectId, provider), options),
+    delete: (projectId: string, provider: keyof ProviderSettings, options?: CallOptions) =>
+      http.done("DELETE", target(projectId, provider), options),
+  };
+};
+
+const createVapidKeys = (http: Http) => {
+  const keys = (projectId: string) => path`/admin/v1/projects/${projectId}/providers/webpush/keys`;
+  const key = (projectId: string, keyId: string) => `${keys(projectId)}/${encodeURIComponent(keyId)}`;
+  return {
+    /** The next one first, then the current one, then earlier ones. */
+    list: (projectId: string, options?: CallOptions) => http.get<VapidKey[]>(keys(projectId), options),
+    /** Adds the next key: the first step of a rotation. Without a pair Herald makes one. */
+    stage: (projectId: string, pair?: VapidKeyPair, options?: PostOptions) =>
+      http.post<VapidKey>(keys(projectId), { ...options, body: pair === undefined ? {} : { key: pair } }),
+    /** Browsers subscribe with it from now on. */
+    makeCurrent: (projectId: string, keyId: string, options?: CallOptions) =>
+      http.patch<VapidKey>(key(projectId, keyId), { ...options, body: { key: { status: "current" } } }),
+    /** `force` accepts that subscriptions made with it get nothing until they subscribe again. */
+    retire: (projectId: string, keyId: string, options?: CallOptions & { readonly force?: boolean | undefined }) =>
+      http.delete<RetiredVapidKey>(key(projectId, keyId), {
+        signal: options?.signal,
+        query: { force: options?.force },
+      }),
+  };
+};
+
+const createDeadLetters = (http: Http) => {
+  const replayMany = (body: unknown, options?: PostOptions) =>
+    http.post<{ replays: Replay[]; next: string | null }>("/admin/v1/dead-letters/replay", { ...options, body });
+  return {
+    get: (id: string, options?: CallOptions) => http.get<DeadLetter>(path`/admin/v1/dead-letters/${id}`, options),
+    list: (options?: ListOptions & { readonly durable?: string | undefined }) =>
+      list<DeadLetter>(http, "/admin/v1/dead-letters", options),
+    replay: (id: string, options?: PostOptions) =>
+      http.post<Replay>(path`/admin/v1/dead-letters/${id}/replay`, options),
+    /** Up to 100 of them; each has an answer. */
+    replayMany: (ids: readonly string[], options?: PostOptions) => replayMany({ dead_letters: ids }, options),
+    /** The next 100 of a durable that were never replayed; `next` is the `after` of those behind them, null at the end. */
+    replayDurable: (durable: string, after?: string, options?: PostOptions) =>
+      replayMany({ durable, ...(after === undefined ? {} : { after }) }, options),
+  };
+};
+
+/** What an operator does with the admin token: projects, their tokens, keys and providers, and dead letters. */
+export class HeraldAdmin {
+  readonly projects: ReturnType<typeof createProjects>;
+  readonly tokens: ReturnType<typeof createTokens>;
+  readonly identityKeys: ReturnType<typeof createIdentityKeys>;
+  readonly providers: ReturnType<typeof createProviders>;
+  readonly vapidKeys: ReturnType<typeof createVapidKeys>;
+  readonly deadLetters: ReturnType<typeof createDeadLetters>;
+
+  /** Throws a TypeError for an address or token that cannot be one. */
+  constructor(options: HeraldOptions) {
+    const http = createHttp(options);
+    this.projects = createProjects(http);
+    this.tokens = createTokens(http);
+    this.identityKeys = createIdentityKeys(http);
+    this.providers = createProviders(http);
+    this.vapidKeys = createVapidKeys(http);
+    this.deadLetters = createDeadLetters(http);
+  }
+}

@@ -1,0 +1,38 @@
+import type { Device, DeviceChange, DeviceStatus, NewDevice } from "./api-types.ts";
+import { type CallOptions, type Http, type PostOptions, path } from "./http.ts";
+import { type ListOptions, list } from "./list.ts";
+
+/** A device and its own credential, `hdc_…`, for the app to keep; absent where an answer was lost and is given again. */
+export type RegisteredDevice = { readonly device: Device; readonly credential?: string | undefined };
+
+export const createDevices = (http: Http) => {
+  const update = (id: string, change: DeviceChange, options?: CallOptions) =>
+    http.patch<Device>(path`/api/v1/devices/${id}`, { ...options, body: { device: change } });
+  return {
+    /** Registers a device. A known one keeps its id: metadata is merged, topics are added, the credential is a new one. */
+    register: async (device: NewDevice, options?: PostOptions): Promise<RegisteredDevice> => {
+      const call = { ...options, body: { device } };
+      const { data, credential } = await http.body<{ data: Device; credential?: string }>(
+        "POST",
+        "/api/v1/devices",
+        call,
+      );
+      return { device: data, credential };
+    },
+    get: (id: string, options?: CallOptions) => http.get<Device>(path`/api/v1/devices/${id}`, options),
+    list: (options?: ListOptions & { readonly status?: DeviceStatus | undefined }) =>
+      list<Device>(http, "/api/v1/devices", options),
+    /** `metadata` and `identifiers` are merged into what is there; `null` removes a key. */
+    update,
+    /** It gets nothing until it registers again. */
+    deactivate: (id: string, options?: CallOptions) => update(id, { status: "inactive" }, options),
+    delete: (id: string, options?: CallOptions) => http.done("DELETE", path`/api/v1/devices/${id}`, options),
+    /** A topic by its id or name; a name that does not exist is created. */
+    subscribe: (id: string, topic: string, options?: CallOptions) =>
+      http.done("PUT", path`/api/v1/devices/${id}/topics/${topic}`, options),
+    unsubscribe: (id: string, topic: string, options?: CallOptions) =>
+      http.done("DELETE", path`/api/v1/devices/${id}/topics/${topic}`, options),
+    /** The device stays, without a user. */
+    logOut: (id: string, options?: CallOptions) => http.done("DELETE", path`/api/v1/devices/${id}/user`, options),
+  };
+};

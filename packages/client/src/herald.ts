@@ -1,0 +1,32 @@
+import type { Stats, StatsQuery } from "./api-types.ts";
+import { createDevices } from "./devices.ts";
+import { createEvents } from "./events.ts";
+import { type CallOptions, createHttp, type HeraldOptions } from "./http.ts";
+import { createNotifications } from "./notifications.ts";
+import { createTopics } from "./topics.ts";
+import { createUsers } from "./users.ts";
+import { createWebhooks } from "./webhooks.ts";
+
+/** What a project's backend does with its token: `new Herald({ url, token })`. */
+export class Herald {
+  readonly notifications: ReturnType<typeof createNotifications>;
+  readonly devices: ReturnType<typeof createDevices>;
+  readonly topics: ReturnType<typeof createTopics>;
+  readonly users: ReturnType<typeof createUsers>;
+  readonly events: ReturnType<typeof createEvents>;
+  readonly webhooks: ReturnType<typeof createWebhooks>;
+  /** What was sent, failed and opened, over time: the last 24 hours by hour unless you say otherwise. */
+  readonly stats: (query?: StatsQuery, options?: CallOptions) => Promise<Stats>;
+
+  /** `webhookSecret` is what `webhooks.verify` checks with. Throws a TypeError for an address or token that cannot be one. */
+  constructor({ webhookSecret, ...options }: HeraldOptions & { readonly webhookSecret?: string | undefined }) {
+    const http = createHttp(options);
+    this.notifications = createNotifications(http);
+    this.devices = createDevices(http);
+    this.topics = createTopics(http);
+    this.users = createUsers(http);
+    this.events = createEvents(http);
+    this.webhooks = createWebhooks(http, webhookSecret);
+    this.stats = (query, options) => http.get("/api/v1/stats", { ...options, query: { ...query } });
+  }
+}

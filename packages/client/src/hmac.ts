@@ -1,0 +1,5 @@
+/** `CryptoKey`, whether the runtime's types or the DOM's say what that is. */
+export type SigningKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
+
+export const hmacKey = (bytes: Uint8Array<ArrayBuffer>, use: "sign" | "verify"): Promise<SigningKey> =>
+  crypto.subtle.importKey("raw", bytes, { name: "HMAC", hash: "SHA-256" }, false, [use]);

@@ -1,0 +1,171 @@
+import { describe, expect, test } from "vitest";
+import { answer, hangUp, problem, silence, startScriptedServer } from "../test/scripted-server.ts";
+import { HeraldError } from "./error.ts";
+import { Herald } from "./herald.ts";
+import { backoffMs } from "./http.ts";
+
+const token = "hpt_test";
+const ok = answer(200, { data: { id: "ntf_1" } });
+const notification = { title: "Hello", targets: ["all"] };
+
+/** What a call rejects with. */
+const errorOf = async (call: Promise<unknown>): Promise<HeraldError> => {
+  const error = await call.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  expect(error).toBeInstanceOf(HeraldError);
+  return error as HeraldError;
+};
+
+describe("a call is tried again", () => {
+  test.each([
+    ["when the rate limit says later", problem(429, "rate-limited", { "retry-after": "0" })],
+    ["when the bus is unavailable", problem(503, "bus-unavailable", { "retry-after": "0" })],
+    ["when a proxy got no answer", answer(502, "Bad Gateway", { "content-type": "text/html" })],
+    ["when no answer comes", hangUp],
+    ["when its first try still runs", problem(409, "request-in-progress", { "retry-after": "0" })],
+  ])("%s, under the same key", async (_, first) => {
+    const server = await startScriptedServer([first, ok]);
+    const herald = new Herald({ url: server.url, token });
+    await herald.notifications.send(notification);
+    const [one, two] = server.taken;
+    expect(server.taken).toHaveLength(2);
+    expect(one?.headers["idempotency-key"]).toMatch(/^[0-9a-f-]{36}$/);
+    expect(two?.headers["idempotency-key"]).toBe(one?.headers["idempotency-key"]);
+    expect(two?.body).toBe(one?.body);
+  });
+
+  test("when an attempt takes longer than it may", async () => {
+    const server = await startScriptedServer([silence, ok]);
+    await new Herald({ url: server.url, token, timeoutMs: 200 }).devices.get("dev_1");
+    expect(server.taken).toHaveLength(2);
+  });
+
+  test("no sooner than Retry-After says, and later each time", () => {
+    expect(backoffMs(1, 2)).toBeGreaterThan(2_000);
+    expect(backoffMs(3)).toBeGreaterThanOrEqual(2 * 250);
+    expect(backoffMs(3)).toBeLessThanOrEqual(4 * 250);
+  });
+
+  test("as often as it may, and then rejects with the last answer", async () => {
+    const server = await startScriptedServer([problem(503, "queue-full", { "retry-after": "0" })]);
+    const herald = new Herald({ url: server.url, token, maxRetries: 1 });
+    expect(await errorOf(herald.notifications.send(notification))).toMatchObject({ slug: "queue-full", status: 503 });
+    expect(server.taken).toHaveLength(2);
+  });
+});
+
+describe("a call is not tried again", () => {
+  test.each([
+    ["when it is refused", problem(422, "validation-failed"), "validation-failed"],
+    ["when Herald fails", problem(500, "internal"), "internal"],
+    ["when its key was used otherwise", problem(422, "idempotency-key-reused"), "idempotency-key-reused"],
+    ["when the wait would be an hour", problem(429, "quota-exceeded", { "retry-after": "3600" }), "quota-exceeded"],
+    ["when it is sent elsewhere", answer(308, "", { location: "https://x.example/" }), "unexpected-answer"],
+  ])("%s", async (_, step, slug) => {
+    const server = await startScriptedServer([step, ok]);
+    const herald = new Herald({ url: server.url, token });
+    expect((await errorOf(herald.notifications.send(notification))).slug).toBe(slug);
+    expect(server.taken).toHaveLength(1);
+  });
+});
+
+test("a key of the caller's own is sent as it is", async () => {
+  const server = await startScriptedServer([ok]);
+  await new Herald({ url: server.url, token }).notifications.send(notification, { idempotencyKey: "order-17" });
+  expect(server.taken[0]?.headers["idempotency-key"]).toBe("order-17");
+});
+
+test("an error has everything that the problem document says", async () => {
+  const document = {
+    errors: ["notification.targets: at least one target is required"],
+    problems: [{ pointer: "/notification/targets", detail: "at least one target is required", code: "too-small" }],
+    type: "/docs/errors#validation-failed",
+    title: "The content is not valid",
+    status: 422,
+    instance: "req-1",
+  };
+  const server = await startScriptedServer([answer(422, document)]);
+  const error = await errorOf(
+    new Herald({ url: server.url, token }).notifications.send({ ...notification, targets: [] }),
+  );
+  expect(error).toMatchObject({
+    slug: "validation-failed",
+    status: 422,
+    errors: document.errors,
+    problems: document.problems,
+    requestId: "req-1",
+    message: document.errors[0],
+  });
+});
+
+test("what answers without being Herald is said so, with its address", async () => {
+  const server = await startScriptedServer([answer(200, "<html>", { "content-type": "text/html" })]);
+  const error = await errorOf(new Herald({ url: server.url, token }).devices.get("dev_1"));
+  expect(error.slug).toBe("unexpected-answer");
+  expect(error.message).toContain(`${server.url}/api/v1/devices/dev_1 answered 200`);
+});
+
+test("where nothing listens, the error names the address and never the token", async () => {
+  const error = await errorOf(new Herald({ url: "http://127.0.0.1:9", token, maxRetries: 0 }).devices.get("dev_1"));
+  expect(error).toMatchObject({ slug: "unreachable", status: undefined });
+  expect(error.message).toContain("http://127.0.0.1:9");
+  expect(JSON.stringify(error) + error.message + error.stack).not.toContain(token);
+});
+
+test.each([
+  ["url", { url: "herald", token }],
+  ["token", { url: "http://localhost", token: "hpt_1\n" }],
+])("an impossible %s is refused at once, without being shown", (field, options) => {
+  expect(() => new Herald(options)).toThrow(new RegExp(`^${field}: must be`));
+});
+
+test("an aborted signal ends a call while it waits for its next try, with the signal's reason", async () => {
+  const leaving = new AbortController();
+  const server = await startScriptedServer([
+    (...taken) => {
+      problem(503, "bus-unavailable", { "retry-after": "30" })(...taken);
+      setImmediate(() => leaving.abort(new Error("enough")));
+    },
+  ]);
+  const call = new Herald({ url: server.url, token }).devices.get("dev_1", { signal: leaving.signal });
+  await expect(call).rejects.toThrow("enough");
+  expect(server.taken).toHaveLength(1);
+});
+
+test("an id is one segment of the path, whatever is in it", async () => {
+  const server = await startScriptedServer([ok]);
+  await new Herald({ url: server.url, token }).devices.get("../topics?x=1");
+  expect(server.taken[0]?.url).toBe("/api/v1/devices/..%2Ftopics%3Fx%3D1");
+});
+
+test("a list reads the next page only when its rows are wanted", async () => {
+  const server = await startScriptedServer([
+    answer(200, { data: [{ id: 1 }, { id: 2 }], next: "two" }),
+    answer(200, { data: [{ id: 3 }], next: null }),
+  ]);
+  const list = new Herald({ url: server.url, token }).devices.list({ status: "active", perPage: 2 });
+  expect(server.taken).toHaveLength(0);
+  const ids: unknown[] = [];
+  for await (const { id } of list) {
+    expect(server.taken).toHaveLength(Number(id) > 2 ? 2 : 1);
+    ids.push(id);
+  }
+  expect(ids).toEqual([1, 2, 3]);
+  expect(server.taken.map(({ url }) => url)).toEqual([
+    "/api/v1/devices?status=active&per_page=2&after=",
+    "/api/v1/devices?status=active&per_page=2&after=two",
+  ]);
+});
+
+test("a cancel whose answer was lost finds the notification cancelled", async () => {
+  const server = await startScriptedServer([
+    hangUp,
+    problem(409, "notification-final"),
+    answer(200, { data: { id: "ntf_1", status: "cancelled" } }),
+  ]);
+  expect(await new Herald({ url: server.url, token }).notifications.cancel("ntf_1")).toMatchObject({
+    status: "cancelled",
+  });
+});

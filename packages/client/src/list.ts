@@ -1,0 +1,43 @@
+import type { Pagination } from "./api-types.ts";
+import type { CallOptions, Http } from "./http.ts";
+
+export type ListOptions = CallOptions & {
+  /** Rows of a page, at most 100. */
+  readonly perPage?: number | undefined;
+};
+
+/** A list, read page by page while you walk it: `for await (const device of herald.devices.list())`. Oldest first. */
+export type List<Row> = AsyncIterable<Row> & {
+  /** Walks the pages instead of the rows. */
+  pages(): AsyncIterable<Row[]>;
+  /** One page by its number, with the count of all rows. */
+  page(number?: number): Promise<{ data: Row[]; pagination: Pagination }>;
+};
+
+const maxPerPage = 100;
+
+/** By cursor, so that a page costs the same at any depth. */
+export const list = <Row>(
+  http: Http,
+  path: string,
+  { signal, perPage = maxPerPage, ...filters }: ListOptions & Readonly<Record<string, unknown>> = {},
+): List<Row> => {
+  const read = <Body>(position: { page: number } | { after: string }) => {
+    const query = { ...(filters as Record<string, string | undefined>), per_page: perPage, ...position };
+    return http.body<Body>("GET", path, { query, signal });
+  };
+  async function* pages() {
+    for (let after: string | null = ""; after !== null; ) {
+      const page: { data: Row[]; next: string | null } = await read({ after });
+      yield page.data;
+      after = page.next;
+    }
+  }
+  return {
+    pages,
+    page: (number = 1) => read({ page: number }),
+    async *[Symbol.asyncIterator]() {
+      for await (const rows of pages()) yield* rows;
+    },
+  };
+};

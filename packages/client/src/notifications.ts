@@ -1,0 +1,77 @@
+import type {
+  Delivery,
+  DeliveryStatus,
+  DeviceStory,
+  DryRun,
+  NewNotification,
+  Notification,
+  SentNotification,
+} from "./api-types.ts";
+import { createCompletions } from "./completions.ts";
+import { HeraldError } from "./error.ts";
+import { type CallOptions, type Http, type PostOptions, path } from "./http.ts";
+import { type ListOptions, list } from "./list.ts";
+
+export type CompletedOptions = CallOptions & {
+  /** Called with each look at the notification on the way: its counts, for a progress bar. */
+  readonly onChange?: ((notification: Notification) => void) | undefined;
+};
+
+/** A notification that was accepted. */
+export type Sent = Notification & {
+  /** Resolves when every device is final: completed, cancelled or expired. Needs the scope `read`. */
+  completed(options?: CompletedOptions): Promise<Notification>;
+};
+
+export const createNotifications = (http: Http) => {
+  const get = (id: string, options?: CallOptions) => http.get<Notification>(path`/api/v1/notifications/${id}`, options);
+  const completed = createCompletions(http);
+
+  return {
+    /** Sends to every device that the targets name. When it resolves, the notification is stored safely. */
+    send: async (notification: NewNotification, options?: PostOptions): Promise<Sent> => {
+      const sent = await http.post<Notification>("/api/v1/notifications", { ...options, body: { notification } });
+      return { ...sent, completed: (how) => completed(sent.id, how) };
+    },
+
+    /** Sends up to 500, each with its own content. Answers an `id` or `errors` for each, in their order. */
+    sendBatch: (notifications: readonly NewNotification[], options?: PostOptions) =>
+      http.post<SentNotification[]>("/api/v1/notifications/batch", { ...options, body: { notifications } }),
+
+    /** How many devices would get it, and what they would get. Sends and stores nothing. */
+    dryRun: (notification: NewNotification, options?: CallOptions) =>
+      http.post<DryRun>("/api/v1/notifications", {
+        ...options,
+        body: { notification: { ...notification, dry_run: true } },
+      }),
+
+    get,
+
+    /** Waits for a notification that was sent earlier, as `sent.completed()` does. */
+    completed,
+
+    list: (options?: ListOptions) => list<Notification>(http, "/api/v1/notifications", options),
+
+    /** Cancels what is not sent yet. One that is cancelled already is the same answer again. */
+    cancel: async (id: string, options?: CallOptions): Promise<Notification> => {
+      try {
+        await http.delete(path`/api/v1/notifications/${id}`, options);
+      } catch (error) {
+        // Also where a retry finds what its first try did.
+        if (!(error instanceof HeraldError) || error.slug !== "notification-final") throw error;
+        const found = await get(id, options);
+        if (found.status !== "cancelled") throw error;
+        return found;
+      }
+      return get(id, options);
+    },
+
+    /** One row for each device. */
+    deliveries: (id: string, options?: ListOptions & { readonly status?: DeliveryStatus | undefined }) =>
+      list<Delivery>(http, path`/api/v1/notifications/${id}/deliveries`, options),
+
+    /** Why one device got it, or why it did not: the target that matched, every attempt, and the same in sentences. */
+    trace: (id: string, deviceId: string, options?: CallOptions) =>
+      http.get<DeviceStory>(path`/api/v1/notifications/${id}/devices/${deviceId}`, options),
+  };
+};

@@ -1,0 +1,63 @@
+import { execFileSync } from "node:child_process";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { buildPackage } from "../test/build.ts";
+
+const maxBytes = 15_360;
+let folder: string;
+let published: string;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "herald-client-"));
+  published = join(folder, "node_modules/@herald/client");
+  await buildPackage(published);
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+test("minified it is at most 15 KB, and imports nothing", async () => {
+  const code = await readFile(join(published, "dist/index.js"), "utf8");
+  expect(Buffer.byteLength(code)).toBeLessThanOrEqual(maxBytes);
+  expect(code).not.toMatch(/\bimport\b\s*[({"'*]|\bfrom\s*["']|\brequire\(/);
+  expect(JSON.parse(await readFile(join(published, "package.json"), "utf8"))).not.toHaveProperty("dependencies");
+});
+
+test("its types need neither zod nor Node's, and hold what one writes to them", async () => {
+  for (const file of await readdir(join(published, "dist")))
+    if (file.endsWith(".d.ts"))
+      expect(await readFile(join(published, "dist", file), "utf8")).not.toMatch(/zod|contracts"/);
+  await writeFile(
+    join(folder, "backend.ts"),
+    `import { Herald, type Device } from "@herald/client";
+const herald = new Herald({ url: "https://herald.example.com", token: "hpt_1" });
+export const run = async (): Promise<Device[]> => {
+  const sent = await herald.notifications.send({ title: "Hello", targets: ["topic:news"] });
+  const { counts } = await sent.completed();
+  const opened: number = counts.opened;
+  // @ts-expect-error a target is text
+  await herald.notifications.send({ title: String(opened), targets: [17] });
+  for await (const event of herald.events.follow({ types: ["notification.opened"] })) {
+    const user: string | undefined = event.data.userId;
+    if (user) break;
+  }
+  const devices: Device[] = [];
+  for await (const device of herald.devices.list({ status: "active" })) devices.push(device);
+  return devices;
+};
+`,
+  );
+  const options = [
+    "--noEmit",
+    "--strict",
+    "--module",
+    "nodenext",
+    "--lib",
+    "es2023,dom,dom.asynciterable",
+    "--types",
+    "",
+  ];
+  const tsc = join(import.meta.dirname, "../../../node_modules/.bin/tsc");
+  const run = () => execFileSync(tsc, [...options, "backend.ts"], { cwd: folder, encoding: "utf8" });
+  expect(run()).toBe("");
+});

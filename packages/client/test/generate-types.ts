@@ -1,0 +1,172 @@
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import * as contracts from "@herald/contracts";
+import { z } from "zod";
+
+type Json = {
+  readonly $ref?: string;
+  readonly $defs?: Record<string, Json>;
+  readonly const?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly anyOf?: readonly Json[];
+  readonly oneOf?: readonly Json[];
+  readonly allOf?: readonly Json[];
+  readonly type?: string | readonly string[];
+  readonly items?: Json;
+  readonly properties?: Record<string, Json>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: boolean | Json;
+  readonly description?: string;
+};
+
+/** What the API answers. */
+const answers = [
+  contracts.Device,
+  contracts.User,
+  contracts.UserErasure,
+  contracts.Topic,
+  contracts.SubscriptionResult,
+  contracts.Notification,
+  contracts.SentNotification,
+  contracts.Delivery,
+  contracts.DeviceStory,
+  contracts.DryRun,
+  contracts.Stats,
+  contracts.Pagination,
+  contracts.Webhook,
+  contracts.WebhookMessage,
+  contracts.WebhookMessageDetail,
+  contracts.Recovered,
+  contracts.EventMessage,
+  contracts.Project,
+  contracts.ProjectToken,
+  contracts.IdentityKey,
+  contracts.ProviderView,
+  contracts.VapidKey,
+  contracts.RetiredVapidKey,
+  contracts.DeadLetter,
+  contracts.Replay,
+];
+
+/** A `user_token` is for devices: a backend says `user_id`. */
+const { user_token: _, ...deviceChange } = contracts.ChangeDevice.shape.device.shape;
+
+/** What the API takes, by the name that the client gives it. */
+const inputs = {
+  NewNotification: contracts.NotificationContent,
+  NewDevice: contracts.RegisterDevice.shape.device,
+  DeviceChange: z.strictObject(deviceChange),
+  NewTopic: contracts.CreateTopic.shape.topic,
+  TopicChange: contracts.ChangeTopic.shape.topic,
+  StatsQuery: contracts.StatsQuery,
+  NewWebhook: contracts.CreateWebhook.shape.webhook,
+  WebhookChange: contracts.ChangeWebhook.shape.webhook,
+  NewProject: contracts.CreateProject.shape.project,
+  ProjectChange: contracts.ChangeProject.shape.project,
+  NewProjectToken: contracts.CreateToken.shape.token,
+  NewIdentityKey: contracts.CreateIdentityKey,
+  ApnsSettings: contracts.ApnsSettings,
+  FcmSettings: contracts.FcmSettings,
+  WebPushSettings: contracts.WebPushSettings,
+  VapidKeyPair: contracts.VapidKeyPair,
+};
+
+/** The data of each event, by the type that HTTP names it by. */
+const eventSchemas = (): [string, z.ZodType][] =>
+  Object.values(contracts.events).map((event, index) => [contracts.EventType.options[index] ?? "", event.schema]);
+
+const jsonSchema = (schema: z.ZodType, io: "input" | "output"): Json =>
+  z.toJSONSchema(schema, { io, unrepresentable: "any" }) as Json;
+
+const nameOf = ({ $ref }: Json): string => $ref?.split("/").at(-1) ?? "";
+
+const comment = (description: string | undefined): string =>
+  description === undefined ? "" : `/** ${description.replaceAll("*/", "*\\/")} */\n`;
+
+/**
+ * Writes types of JSON schemas. Of answers, objects and enums that have a name get a type of that name, and enums are open; what the
+ * API takes stands where it is used.
+ */
+const createWriter = (io: "input" | "output") => {
+  const named = new Map<string, string>();
+  const typeOf = (schema: Json, defs: Record<string, Json>): string => {
+    const inner = (one: Json) => typeOf(one, defs);
+    if (schema.$ref !== undefined) {
+      const name = nameOf(schema);
+      const target = defs[name] ?? {};
+      const isScalar = target.enum === undefined && target.properties === undefined && target.anyOf === undefined;
+      return io === "input" || isScalar ? inner(target) : define(name, target, defs);
+    }
+    if (schema.const !== undefined) return JSON.stringify(schema.const);
+    if (schema.enum !== undefined) {
+      const values = schema.enum.map((value) => JSON.stringify(value)).join(" | ");
+      return io === "output" ? `Open<${values}>` : values;
+    }
+    const union = schema.anyOf ?? schema.oneOf;
+    if (union !== undefined) return union.map(inner).join(" | ");
+    if (schema.allOf !== undefined) return schema.allOf.map(inner).join(" & ");
+    if (Array.isArray(schema.type)) return schema.type.map((type) => inner({ ...schema, type })).join(" | ");
+    if (schema.type === "array") return `${io === "input" ? "readonly " : ""}(${inner(schema.items ?? {})})[]`;
+    if (schema.type === "object" && schema.properties === undefined) {
+      const values = schema.additionalProperties;
+      return `Record<string, ${typeof values === "object" ? inner(values) : "unknown"}>`;
+    }
+    if (schema.type === "object") {
+      const fields = Object.entries(schema.properties ?? {}).map(([name, field]) => {
+        const optional = schema.required?.includes(name) ? "" : "?";
+        const absent = optional !== "" && io === "input" ? " | undefined" : "";
+        return `${comment(field.description)}${name}${optional}: ${inner(field)}${absent};`;
+      });
+      return `{\n${fields.join("\n")}\n}`;
+    }
+    if (schema.type === "integer") return "number";
+    return typeof schema.type === "string" ? schema.type : "unknown";
+  };
+  const define = (name: string, schema: Json, defs: Record<string, Json>): string => {
+    if (!named.has(name)) {
+      named.set(name, "");
+      named.set(name, `${comment(schema.description)}export type ${name} = ${typeOf(schema, defs)};`);
+    }
+    return name;
+  };
+  return {
+    add: (schema: z.ZodType, as?: string) => {
+      const json = jsonSchema(schema, io);
+      const defs = json.$defs ?? {};
+      const root = json.$ref === undefined ? json : (defs[nameOf(json)] ?? {});
+      define(as ?? nameOf(json), root, defs);
+    },
+    typeOf: (schema: z.ZodType) => {
+      const json = jsonSchema(schema, io);
+      return typeOf(json, json.$defs ?? {});
+    },
+    text: () => [...named.values()].join("\n\n"),
+  };
+};
+
+const format = (text: string): string =>
+  execFileSync(join(import.meta.dirname, "../../../node_modules/.bin/biome"), ["format", "--stdin-file-path=x.ts"], {
+    input: text,
+    encoding: "utf8",
+  });
+
+/** The types of the HTTP API as the client has them: `src/api-types.ts`. */
+export const generateTypes = (): string => {
+  const answered = createWriter("output");
+  for (const schema of answers) answered.add(schema);
+  const taken = createWriter("input");
+  for (const [name, schema] of Object.entries(inputs)) taken.add(schema, name);
+  const events = eventSchemas().map(([type, schema]) => `"${type}": ${answered.typeOf(schema)};`);
+  const eventTypes = `/** The data of each type of event. */\nexport type EventData = {\n${events.join("\n")}\n};`;
+  return format(`// Generated from the schemas of packages/contracts by test/generate-types.ts: npm run docs writes it again.
+
+/** One of these values; later versions of Herald may add some. */
+export type Open<Known extends string> = Known | (string & Record<never, never>);
+
+${answered.text()}
+
+${eventTypes}
+
+${taken.text()}
+`);
+};
