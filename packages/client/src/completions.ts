@@ -2,6 +2,13 @@ import type { Notification } from "./api-types.ts";
 import { type EventType, openStream } from "./events.ts";
 import { type CallOptions, type Http, path, sleep } from "./http.ts";
 
+export type CompletedOptions = CallOptions & {
+  /** Called with each look at the notification on the way: its counts, for a progress bar. */
+  readonly onChange?: ((notification: Notification) => void) | undefined;
+  /** The longest time between two looks, in milliseconds: 15 s unless you say otherwise. */
+  readonly maxPollMs?: number | undefined;
+};
+
 /** What says that a notification is final. */
 const finalEvents = [
   "notification.completed",
@@ -11,7 +18,7 @@ const finalEvents = [
 
 /** Between two looks at a notification: with the stream open its event comes first. */
 const firstPollMs = 250;
-const maxPollMs = 15_000;
+const patientPollMs = 15_000;
 
 /**
  * Waits for notifications to become final. All that wait share one stream of events, which tells when to look; looking now and then is
@@ -56,7 +63,7 @@ export const createCompletions = (http: Http) => {
   /** Resolves when the notification is completed, cancelled or expired; `onChange` sees every look at it. */
   return async (
     id: string,
-    { signal, onChange }: CallOptions & { readonly onChange?: ((notification: Notification) => void) | undefined } = {},
+    { signal, onChange, maxPollMs = patientPollMs }: CompletedOptions = {},
   ): Promise<Notification> => {
     let asleep = new AbortController();
     const look = () => asleep.abort();

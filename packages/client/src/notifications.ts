@@ -7,15 +7,10 @@ import type {
   Notification,
   SentNotification,
 } from "./api-types.ts";
-import { createCompletions } from "./completions.ts";
+import { type CompletedOptions, createCompletions } from "./completions.ts";
 import { HeraldError } from "./error.ts";
 import { type CallOptions, type Http, type PostOptions, path } from "./http.ts";
 import { type ListOptions, list } from "./list.ts";
-
-export type CompletedOptions = CallOptions & {
-  /** Called with each look at the notification on the way: its counts, for a progress bar. */
-  readonly onChange?: ((notification: Notification) => void) | undefined;
-};
 
 /** A notification that was accepted. */
 export type Sent = Notification & {
