@@ -58,6 +58,12 @@ module.exports = {
       to: { pathNot: "^packages/client/src" },
     },
     only(
+      "cli-calls-the-client",
+      "The command line does nothing that the client cannot.",
+      "^packages/cli/src",
+      "^(packages/(?!cli/|client/)|services/)",
+    ),
+    only(
       "service-knows-no-service",
       "What all services with a database share is below each of them.",
       "^packages/service/src",

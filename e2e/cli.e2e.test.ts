@@ -1,0 +1,398 @@
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { promisify, stripVTControlCharacters } from "node:util";
+import { freePort } from "@herald/local-stack";
+import { eventually, operateBroker } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type CommandLine, commandLine } from "./harness/command-line.ts";
+import type { Project } from "./harness/project.ts";
+import { settingsFor } from "./harness/providers.ts";
+import { seed } from "./harness/seed.ts";
+import { type System, startSystem, tellOnFailure } from "./harness/system.ts";
+
+const root = join(import.meta.dirname, "..");
+let system: System;
+let project: Project;
+let home: string;
+let cli: CommandLine;
+
+/** A command line whose profile is the project's. */
+const signedIn = async (name: string, to: Project): Promise<CommandLine> => {
+  const env = { HOME: join(home, name) };
+  const { herald } = commandLine({
+    ...env,
+    HERALD_URL: system.gateway,
+    HERALD_TOKEN: to.token,
+    HERALD_ADMIN_TOKEN: system.adminToken,
+    HERALD_PROJECT: to.id,
+  });
+  expect(await herald("login")).toMatchObject({ exitCode: 0, stdout: expect.stringContaining("Signed in") });
+  return commandLine(env);
+};
+
+beforeAll(async () => {
+  // One dry run a minute and project is enough to see what the second one is told.
+  system = await startSystem({ env: { HERALD_GATEWAY_QUOTA_DRY_RUNS: "1" } });
+  home = join(system.folder, "home");
+  project = await system.project("Command line");
+  cli = await signedIn("person", project);
+});
+afterAll(() => system?.stop());
+tellOnFailure(() => system);
+
+/** As a person reads it. */
+const read = (text: string) => stripVTControlCharacters(text).replaceAll("\r", "");
+
+test("npx finds it in the project's root, and its help teaches", async () => {
+  const { stdout } = await promisify(execFile)("npx", ["herald", "--help"], { cwd: root });
+  expect(stdout).toContain("$ herald login --local");
+  expect(stdout).toContain("Exit codes:");
+});
+
+test("login takes what npm start wrote down, into a file for its owner alone", async () => {
+  const env = { HOME: join(home, "local") };
+  const local = commandLine(env).shell(`cd ${system.folder} && herald login --local`);
+  expect(await local.ended()).toMatchObject({ exitCode: 0 });
+  const file = join(env.HOME, ".config/herald/profiles.json");
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  expect(JSON.parse(await readFile(file, "utf8")).default).toMatchObject({ url: system.gateway });
+  expect(await commandLine(env).herald("device", "list")).toMatchObject({ exitCode: 0 });
+});
+
+test("login asks at a terminal, shows no token while it is typed, and keeps none that is unknown", async () => {
+  const env = { HOME: join(home, "asked") };
+  const asked = commandLine(env).terminal("herald login");
+  await eventually(() => expect(asked.written.stdout).toContain("Herald's address:"));
+  asked.type(`${system.gateway}\r`);
+  await eventually(() => expect(asked.written.stdout).toContain("Project token"));
+  asked.type(`${project.token}\r`);
+  await eventually(() => expect(asked.written.stdout).toContain("Admin token"));
+  asked.type("\r");
+  const { exitCode, stdout } = await asked.ended();
+  expect([exitCode, read(stdout)]).toEqual([0, expect.stringContaining("Signed in")]);
+  expect(stdout).not.toContain(project.token);
+  expect(await commandLine(env).herald("topic", "list")).toMatchObject({ exitCode: 0 });
+
+  const wrong = await commandLine({ HOME: join(home, "wrong"), HERALD_URL: system.gateway }).herald(
+    "login",
+    "--token",
+    "x",
+  );
+  expect([wrong.exitCode, wrong.stderr]).toEqual([3, expect.stringContaining("does not know this project token")]);
+  await expect(stat(join(home, "wrong"))).rejects.toThrow("ENOENT");
+});
+
+test("projects, tokens and providers, from nothing to a send and away again", async () => {
+  const { json, herald } = cli;
+  const { id, token } = await json("project", "create", "--name", "Made by hand");
+  expect(token).toMatch(/^hpt_/);
+  expect(await json("project", "get", id)).toMatchObject({ id, name: "Made by hand" });
+  expect((await json("project", "list", "--all")).map((one: { id: string }) => one.id)).toContain(id);
+  const made = await json("token", "create", "--project", id, "--name", "mailer", "--scope", "send", "--scope", "read");
+  expect(made).toMatchObject({ scopes: ["send", "read"], token: expect.stringMatching(/^hpt_/) });
+  expect(await json("token", "list", "--project", id)).toHaveLength(2);
+
+  const { simulators } = JSON.parse(await readFile(join(system.folder, ".herald/local.json"), "utf8"));
+  const keys = join(system.folder, "keys");
+  await mkdir(keys);
+  const apns = settingsFor("apns", simulators) as { private_key: string };
+  const { service_account } = settingsFor("fcm", simulators) as { service_account: unknown };
+  await writeFile(join(keys, "AuthKey_E2EKEY0001.p8"), apns.private_key);
+  await writeFile(join(keys, "ca.pem"), simulators.ca);
+  await writeFile(join(keys, "account.json"), JSON.stringify(service_account));
+  const to = (provider: "apns" | "fcm" | "webpush") => [
+    ...["--project", id, "--endpoint", simulators[provider], "--ca", join(keys, "ca.pem")],
+  ];
+  const app = [
+    "--key",
+    join(keys, "AuthKey_E2EKEY0001.p8"),
+    "--team-id",
+    "E2ETEAM001",
+    "--bundle-id",
+    "com.example.e2e",
+  ];
+  const set = ["provider", "set"];
+  expect(await json(...set, "apns", ...app, "--environment", "sandbox", ...to("apns"))).toMatchObject({
+    status: "active",
+  });
+  await json(...set, "fcm", "--service-account", join(keys, "account.json"), ...to("fcm"));
+  const { settings } = await json(...set, "webpush", "--subject", "mailto:e2e@example.com", ...to("webpush"));
+  expect(settings.public_key).toMatch(/^B/);
+  const shown = await herald("provider", "get", "apns", "--project", id);
+  expect(shown.stdout).toContain("E2EKEY0001");
+  expect(shown.stdout).not.toContain("PRIVATE KEY");
+  expect(await herald("provider", "delete", "fcm", "--project", id, "--yes")).toMatchObject({ exitCode: 0 });
+  expect(await herald("provider", "get", "fcm", "--project", id)).toMatchObject({ exitCode: 4 });
+
+  const sends = ["send", "--title", "Hello", "--to", "all", "--watch"];
+  expect(await json(...sends, "--token", made.token)).toMatchObject({ status: "completed", counts: { devices: 0 } });
+  await json("token", "revoke", made.id, "--project", id);
+  await eventually(async () => expect(await herald(...sends, "--token", made.token)).toMatchObject({ exitCode: 3 }));
+  expect(await herald("project", "delete", id)).toMatchObject({ exitCode: 2 });
+  expect(await herald("project", "delete", id, "--yes")).toMatchObject({ exitCode: 0, stdout: `Deleted ${id}.\n` });
+});
+
+test("devices, topics and users", async () => {
+  const { json, herald } = cli;
+  const { device } = await project.register({ user_id: "u-1", topics: ["news"] });
+  const { device: other } = await project.register({ user_id: "u-2" });
+  expect((await json("device", "list")).map(({ id }: { id: string }) => id)).toEqual([device.id, other.id]);
+  expect(await json("device", "get", device.id)).toMatchObject({ user_id: "u-1", topics: ["news"] });
+  expect(await json("device", "deactivate", other.id)).toMatchObject({ status: "inactive" });
+  expect(await json("device", "list", "--status", "inactive")).toHaveLength(1);
+
+  expect(await json("topic", "create", "quiet", "--closed")).toMatchObject({ name: "quiet", closed: true });
+  expect(await json("topic", "open", "quiet")).toMatchObject({ closed: false });
+  expect(await json("topic", "close", "quiet")).toMatchObject({ closed: true });
+  expect(await json("topic", "subscribe", "quiet", device.id, other.id)).toMatchObject({ changed: 2 });
+  expect(await json("topic", "unsubscribe", "quiet", device.id)).toMatchObject({ changed: 1 });
+  expect(await json("topic", "get", "quiet")).toMatchObject({ devices: 1 });
+  expect((await json("topic", "list")).map(({ name }: { name: string }) => name)).toEqual(["news", "quiet"]);
+  expect(await herald("topic", "delete", "quiet", "--yes")).toMatchObject({ exitCode: 0 });
+
+  expect((await herald("user", "get", "u-1")).stdout).toContain(device.id);
+  expect(await json("user", "erase", "u-1", "--yes")).toMatchObject({ user_id: "u-1" });
+  expect(await herald("user", "get", "u-1")).toMatchObject({ exitCode: 4 });
+  expect(await herald("device", "delete", other.id, "--yes")).toMatchObject({ exitCode: 0 });
+  expect(await herald("device", "get", other.id)).toMatchObject({ exitCode: 4 });
+});
+
+test("sending, watching and finding out what became of it", async () => {
+  const { json, herald, shell, terminal } = cli;
+  const { device } = await project.register({ topics: ["sport"] });
+  const dry = await herald("send", "--title", "Hello", "--to", "topic:sport", "--dry-run");
+  expect(dry.stdout).toMatch(/^devices\s+1$/m);
+  expect(dry.stdout).toContain("Nothing was sent.");
+
+  const content = ["--title", "Goal", "--body", "1:0", "--link", "/games/1", "--data", "game=1", "--ttl", "600"];
+  const sent = await json("send", ...content, "--to", "topic:sport", "--key", "goal-1");
+  expect(sent).toMatchObject({ title: "Goal", link_to: "/games/1", data: { game: "1" }, ttl: 600 });
+  expect((await json("send", ...content, "--to", "topic:sport", "--key", "goal-1")).id).toBe(sent.id);
+  await project.final(sent.id);
+  expect(await json("notification", "get", sent.id)).toMatchObject({ status: "completed", counts: { accepted: 1 } });
+  expect((await herald("notification", "get", sent.id)).stdout).toMatch(/^accepted\s+1$/m);
+  expect(await json("notification", "deliveries", sent.id)).toMatchObject([{ device_id: device.id }]);
+  expect((await herald("notification", "trace", sent.id, device.id)).stdout).toContain("topic:sport");
+
+  const piped = shell(
+    `echo '{ "body": "2:0", "targets": ["topic:sport"] }' | herald send --file - --title Goal --json`,
+  );
+  const second = JSON.parse((await piped.ended()).stdout);
+  expect(second).toMatchObject({ title: "Goal", body: "2:0" });
+  const later = await json(
+    "send",
+    "--title",
+    "Later",
+    "--to",
+    "all",
+    "--at",
+    new Date(Date.now() + 3_600_000).toISOString(),
+  );
+  expect((await json("notification", "list", "--limit", "2")).map(({ id }: { id: string }) => id)).toEqual([
+    later.id,
+    second.id,
+  ]);
+  expect(await json("notification", "cancel", later.id)).toMatchObject({ status: "cancelled" });
+  expect((await json("notification", "list", "--all")).length).toBeGreaterThan(2);
+
+  const watched = await terminal(`herald send --title Watched --to ${device.id} --watch`).ended();
+  expect(watched.exitCode).toBe(0);
+  expect(read(watched.stdout)).toMatch(/accepted +1\n/);
+
+  await eventually(async () => expect((await json("stats")).totals.sent).toBeGreaterThanOrEqual(3), {
+    timeoutMs: 30_000,
+  });
+  const narrow = read((await terminal("herald stats", 40).ended()).stdout);
+  expect(narrow).toMatch(/^sent \d/m);
+  expect(narrow).toContain("█");
+  expect(Math.max(...narrow.split("\n").map((line) => line.length))).toBeLessThanOrEqual(40);
+  const table = read((await terminal("herald notification list", 40).ended()).stdout)
+    .trim()
+    .split("\n");
+  expect(table[0]).toMatch(/^ID +STATUS/);
+  expect(Math.max(...table.map((line) => line.length))).toBeLessThanOrEqual(40);
+});
+
+test("events are followed from a time, and gone on with", async () => {
+  const since = new Date().toISOString();
+  for (const name of ["one", "two"]) await cli.herald("topic", "create", name);
+  const follow = ["events", "follow", "--type", "topic.created", "--count", "1", "--json"];
+  const first = JSON.parse((await cli.herald(...follow, "--since", since)).stdout);
+  expect(first.data.topic).toBe("one");
+  const second = JSON.parse((await cli.herald(...follow, "--after", first.position)).stdout);
+  expect(second.data.topic).toBe("two");
+});
+
+test("webhooks: made, tried, disabled, recovered and gone", async () => {
+  const { json, herald } = cli;
+  const receiver = createServer((_, response) => response.writeHead(500).end("not today"));
+  await once(receiver.listen(0, "127.0.0.1"), "listening");
+  const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`;
+  try {
+    const { id, secret } = await json("webhook", "create", url, "--event", "topic.created", "--description", "Tests");
+    expect(secret).toMatch(/^whsec_/);
+    expect((await json("webhook", "rotate-secret", id)).secret).not.toBe(secret);
+    const ping = await json("webhook", "ping", id);
+    await eventually(async () =>
+      expect(await json("webhook", "message", id, ping.id)).toMatchObject({ status: "failed" }),
+    );
+    expect((await herald("webhook", "message", id, ping.id)).stdout).toContain("not today");
+    expect(await json("webhook", "messages", id, "--status", "failed")).toHaveLength(1);
+    expect(await json("webhook", "resend", id, ping.id)).toMatchObject({ id: ping.id });
+    expect(await json("webhook", "disable", id)).toMatchObject({ enabled: false });
+    expect((await herald("webhook", "list")).stdout).toContain("disabled: requested");
+    expect((await herald("doctor")).stdout).toContain("is disabled: requested");
+    expect(await herald("webhook", "ping", id)).toMatchObject({ exitCode: 5 });
+    expect(await json("webhook", "enable", id)).toMatchObject({ enabled: true });
+    const since = new Date(Date.now() - 60_000).toISOString();
+    expect((await json("webhook", "recover", id, "--since", since)).messages).toBeGreaterThanOrEqual(0);
+    expect(await json("webhook", "get", id)).toMatchObject({ events: ["topic.created"] });
+    expect(await herald("webhook", "delete", id, "--yes")).toMatchObject({ exitCode: 0 });
+    expect(await json("webhook", "list")).toEqual([]);
+  } finally {
+    receiver.closeAllConnections();
+    receiver.close();
+  }
+});
+
+test("dead letters are listed, shown and replayed", async () => {
+  const { json, herald } = cli;
+  const broker = await operateBroker(system.broker);
+  try {
+    await broker.publish(`push.cmd.v1.dispatch.send.${project.id}.x`, "no JSON");
+    await eventually(async () => expect(await json("dead-letters", "list")).toHaveLength(1));
+  } finally {
+    await broker.close();
+  }
+  const [{ id, durable }] = await json("dead-letters", "list");
+  expect(await json("dead-letters", "list", "--durable", durable)).toHaveLength(1);
+  expect(await json("dead-letters", "get", id)).toMatchObject({ id, durable });
+  expect(await herald("dead-letters", "replay")).toMatchObject({ exitCode: 2 });
+  expect(await json("dead-letters", "replay", id)).toMatchObject([{ id, status: "replayed" }]);
+  await eventually(async () => expect(await json("dead-letters", "list")).toHaveLength(2));
+  const again = await json("dead-letters", "replay", "--durable", durable);
+  expect(again).toMatchObject([{ status: "replayed" }]);
+});
+
+test("the doctor finds nothing to mend where all is well, and what is wrong where it is not", async () => {
+  const healthy = await signedIn("healthy", await system.project("Healthy", ["apns", "fcm", "webpush"]));
+  const found: { check: string; state: string }[] = JSON.parse((await healthy.herald("doctor", "--json")).stdout);
+  const states = Object.fromEntries(found.map(({ check, state }) => [check, state]));
+  expect(states).toMatchObject({
+    url: "ok",
+    clock: "ok",
+    readiness: "ok",
+    token: "ok",
+    apns: "ok",
+    fcm: "ok",
+    webpush: "ok",
+  });
+  const port = await freePort();
+  for (const [words, sentence] of [
+    [["--url", `http://127.0.0.1:${port}`], "does not answer"],
+    [["--url", system.simulators.url], "not Herald's gateway"],
+    [["--token", "hpt_x"], "herald token create"],
+    [["--admin-token", "x"], "HERALD_ADMIN_TOKEN"],
+    [["--project", "prj_x"], "Check --project"],
+  ] as const) {
+    const { exitCode, stdout } = await healthy.herald("doctor", ...words);
+    expect([exitCode, stdout]).toEqual([1, expect.stringContaining(sentence)]);
+  }
+});
+
+test("what goes wrong is told in the API's own sentences, with what to do and an exit code", async () => {
+  const { herald } = cli;
+  const large = join(system.folder, "large.json");
+  await writeFile(large, JSON.stringify({ title: "x".repeat(2_000_000), targets: ["all"] }));
+  const readOnly = await cli.json("token", "create", "--name", "reader", "--scope", "read");
+  const port = await freePort();
+  const cases = [
+    [["topic", "list", "--url", `http://127.0.0.1:${port}`, "--retries", "0"], 7, "did not answer", "herald doctor"],
+    [["topic", "list", "--token", "hpt_x"], 3, "(401 unauthenticated)", "herald login"],
+    [["send", "--title", "x", "--to", "all", "--token", readOnly.token], 3, "(403 forbidden)", "--scope"],
+    [["notification", "get", "ntf_x"], 4, "(404 notification-not-found)", "Check the id"],
+    [["send", "--file", large], 2, "(413 body-too-large)", "shorten"],
+    [["send", "--to", "condition:'"], 2, "notification.targets.0: ", "Correct what is named"],
+  ] as const;
+  for (const [words, exitCode, sentence, hint] of cases) {
+    const result = await herald(...words);
+    expect(result, words.join(" ")).toMatchObject({ exitCode, stdout: "" });
+    expect(result.stderr).toContain(sentence);
+    expect(result.stderr).toContain(hint);
+  }
+
+  const dryRun = ["send", "--title", "x", "--to", "all", "--dry-run", "--retries", "0"];
+  const limited = await signedIn("limited", await system.project("Limited"));
+  expect(await limited.herald(...dryRun)).toMatchObject({ exitCode: 0 });
+  const second = await limited.herald(...dryRun);
+  expect([second.exitCode, second.stderr]).toEqual([6, expect.stringContaining("(429 quota-exceeded)")]);
+  expect(second.stderr).toMatch(/Try again in \d+ s/);
+
+  await system.database.cut();
+  try {
+    await eventually(async () => {
+      const { exitCode, stderr } = await herald("device", "list", "--retries", "0");
+      expect([exitCode, stderr]).toEqual([7, expect.stringContaining("(503 ")]);
+      expect(stderr).toContain("Nothing is lost");
+    });
+  } finally {
+    await system.database.heal();
+  }
+  await eventually(async () => expect(await herald("device", "list")).toMatchObject({ exitCode: 0 }), {
+    timeoutMs: 30_000,
+  });
+});
+
+const ctrlC = "\u0003";
+
+test("Ctrl-C ends what waits with 130, and says what goes on without it", async () => {
+  const tomorrow = new Date(Date.now() + 86_400_000).toISOString();
+  const watch = cli.terminal(`herald send --title Later --to all --at ${tomorrow} --watch`);
+  await eventually(() => expect(read(watch.written.stdout)).toContain("scheduled: 0 of 0"));
+  watch.type(ctrlC);
+  const watched = await watch.ended();
+  expect([watched.exitCode, read(watched.stdout)]).toEqual([130, expect.stringMatching(/ntf_\w+ goes on: .*cancel/)]);
+
+  const events = cli.terminal("herald events follow --type topic.created");
+  await eventually(async () => {
+    await cli.herald("topic", "create", `topic-${Date.now()}`);
+    expect(read(events.written.stdout)).toContain("topic.created");
+  });
+  events.type(ctrlC);
+  const followed = await events.ended();
+  expect([followed.exitCode, read(followed.stdout)]).toEqual([
+    130,
+    expect.stringMatching(/follow --after \d+` goes on here/),
+  ]);
+
+  const large = await system.project("Large");
+  await seed(system, large, 5_000);
+  const { terminal, shell } = await signedIn("large", large);
+  const list = terminal("herald device list --all > /dev/null");
+  await eventually(() => expect(list.written.stdout).toContain("rows…"), { intervalMs: 1 } as never);
+  list.type(ctrlC);
+  expect(await list.ended()).toMatchObject({ exitCode: 130, stdout: expect.stringContaining("Stopped.") });
+
+  // Whoever has read enough closes the pipe: no error, and nothing more is read.
+  const head = await shell("set -o pipefail; herald device list --all | head -n 2").ended();
+  expect(head).toMatchObject({ exitCode: 0, stderr: "" });
+  expect(head.stdout.split("\n")).toHaveLength(3);
+});
+
+test("bash completes commands, options and choices", async () => {
+  const complete = (line: string) =>
+    `COMP_WORDS=(herald ${line}); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)); _herald; echo "\${COMPREPLY[@]}"`;
+  const script = [
+    'eval "$(herald completion bash)"',
+    complete("dev"),
+    complete("provider set ''"),
+    complete("send --pri"),
+  ];
+  const { exitCode, stdout } = await cli.shell(script.join("\n")).ended();
+  expect([exitCode, stdout]).toEqual([0, "device\napns fcm webpush\n--priority\n"]);
+  expect((await cli.herald("completion", "zsh")).stdout).toContain("#compdef herald");
+});

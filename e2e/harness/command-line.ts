@@ -1,0 +1,67 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+
+const root = join(import.meta.dirname, "../..");
+const bin = join(root, "node_modules/.bin");
+
+export type Ran = { readonly exitCode: number | null; readonly stdout: string; readonly stderr: string };
+
+type Running = {
+  /** What it has written so far; at a terminal all is stdout. */
+  readonly written: { readonly stdout: string; readonly stderr: string };
+  /** Types at the terminal, or writes to stdin. */
+  type(text: string): void;
+  ended(): Promise<Ran>;
+};
+
+const watch = (child: ChildProcess): Running => {
+  const written = { stdout: "", stderr: "" };
+  for (const name of ["stdout", "stderr"] as const)
+    child[name]?.setEncoding("utf8").on("data", (text: string) => {
+      written[name] += text;
+    });
+  const closed = once(child, "close");
+  return {
+    written,
+    type: (text) => child.stdin?.write(text),
+    ended: async () => {
+      const [exitCode] = (await closed) as [number | null];
+      return { exitCode, ...written };
+    },
+  };
+};
+
+export type CommandLine = {
+  /** `herald("device", "list")`, as a script runs it. */
+  herald(...words: string[]): Promise<Ran>;
+  /** Its `--json`, parsed. Throws unless it ended well. */
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads fields of answers that it asserts on
+  json(...words: string[]): Promise<any>;
+  /** A shell that has `herald` among its commands. */
+  shell(script: string): Running;
+  /** The same at a terminal of so many columns. */
+  terminal(script: string, columns?: number): Running;
+};
+
+/** The command line as it is installed, with an environment of its own and no other. */
+export const commandLine = (env: Readonly<Record<string, string>>): CommandLine => {
+  const environment = { PATH: `${bin}:${process.env.PATH}`, TERM: "xterm-256color", ...env };
+  const start = (program: string, words: readonly string[]) =>
+    watch(spawn(program, words, { cwd: root, env: environment, stdio: "pipe" }));
+  const herald = async (...words: string[]) => {
+    const running = start("herald", words);
+    return running.ended();
+  };
+  return {
+    herald,
+    json: async (...words) => {
+      const { exitCode, stdout, stderr } = await herald(...words, "--json");
+      if (exitCode !== 0) throw new Error(`herald ${words.join(" ")} ended with ${exitCode}: ${stderr}`);
+      return JSON.parse(stdout);
+    },
+    shell: (script) => start("bash", ["-c", script]),
+    terminal: (script, columns = 80) =>
+      start("script", ["--quiet", "--return", "--command", `stty cols ${columns}; ${script}`, "/dev/null"]),
+  };
+};

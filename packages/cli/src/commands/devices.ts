@@ -1,0 +1,65 @@
+import type { Device } from "@herald/client";
+import type { Command } from "commander";
+import type { ListChoice } from "../context.ts";
+import { type Add, listOptions, option, yesOption } from "../define.ts";
+
+const columns = [
+  { title: "ID", value: ({ id }: Device) => id },
+  { title: "PLATFORM", value: ({ platform }: Device) => platform },
+  { title: "STATUS", value: ({ status }: Device) => status },
+  { title: "USER", value: ({ user_id }: Device) => user_id },
+  { title: "TOPICS", value: ({ topics }: Device) => topics },
+  { title: "LAST SEEN", value: ({ last_seen_at, created_at }: Device) => last_seen_at ?? created_at },
+];
+
+const entries = (device: Device): [string, unknown][] => [
+  ["id", device.id],
+  ["platform", device.platform],
+  ["status", device.status],
+  ["user", device.user_id],
+  ["token", device.token],
+  ["environment", device.environment],
+  ["topics", device.topics],
+  ["metadata", device.metadata],
+  ["identifiers", device.identifiers],
+  ["last seen", device.last_seen_at],
+  ["created", device.created_at],
+  ["updated", device.updated_at],
+];
+
+export const addDevices = (group: Command, add: Add) => {
+  add<ListChoice & { status?: string }>(group, {
+    usage: "list",
+    does: "List devices, oldest first",
+    options: [option("--status <status>", "only active or inactive ones"), ...listOptions],
+    examples: [["device list --all --json > devices.json", "every device, as JSON"]],
+    run: ({ herald, signal, rows }, _, { status, ...choice }) =>
+      rows(herald().devices.list({ status, signal }), columns, choice),
+  });
+  add(group, {
+    usage: "get <id>",
+    does: "Show a device",
+    run: async ({ herald, signal, record }, [id = ""]) => {
+      const device = await herald().devices.get(id, { signal });
+      record(device, entries(device));
+    },
+  });
+  add(group, {
+    usage: "deactivate <id>",
+    does: "Send nothing to it until it registers again",
+    run: async ({ herald, signal, record }, [id = ""]) => {
+      const device = await herald().devices.deactivate(id, { signal });
+      record(device, entries(device));
+    },
+  });
+  add<{ yes?: boolean }>(group, {
+    usage: "delete <id>",
+    does: "Delete a device",
+    options: [yesOption],
+    run: async ({ herald, signal, result, confirm }, [id = ""], { yes }) => {
+      await confirm(`Delete device ${id}?`, yes);
+      await herald().devices.delete(id, { signal });
+      result({ deleted: id }, () => `Deleted ${id}.`);
+    },
+  });
+};

@@ -1,0 +1,182 @@
+import { type Herald, HeraldError, type ProviderSettings } from "@herald/client";
+import type { Command } from "commander";
+import type { Context } from "../context.ts";
+import type { Add } from "../define.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { plain } from "../terminal/text.ts";
+
+type Finding = {
+  readonly check: string;
+  readonly state: "ok" | "problem" | "skipped";
+  readonly found: string;
+  /** What to do about it. */
+  readonly mend?: string | undefined;
+};
+
+const timeoutMs = 5_000;
+/** Webhooks' receivers take five minutes; user tokens a minute. */
+const maxClockSeconds = 30;
+
+const ok = (check: string, found: string): Finding => ({ check, state: "ok", found });
+const skipped = (check: string, found: string): Finding => ({ check, state: "skipped", found });
+const problem = (check: string, found: string, mend: string): Finding => ({ check, state: "problem", found, mend });
+
+const fetchFrom = ({ settings: { url = "" }, signal }: Context, path: string): Promise<Response> =>
+  fetch(url.replace(/\/+$/, "") + path, { signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]) });
+
+/** Whether Herald answers, what time it has, and whether it is ready. */
+async function* gateway(context: Context): AsyncGenerator<Finding> {
+  const { url } = context.settings;
+  const asked = Date.now();
+  const response = await fetchFrom(context, "/readyz").catch((error: unknown) => error as Error);
+  context.signal.throwIfAborted();
+  if (response instanceof Error) {
+    const cause =
+      response.cause instanceof Error
+        ? response.cause.message || String((response.cause as { code?: string }).code)
+        : response.message;
+    yield problem(
+      "url",
+      `${url} does not answer: ${cause}`,
+      "Start Herald (`npm start`), or correct --url, HERALD_URL or the profile's url.",
+    );
+    return;
+  }
+  const body = (await response.json().catch(() => undefined)) as
+    | { status?: string; failing?: { check: string; reason: string; since: string }[] }
+    | undefined;
+  if (body?.status === undefined) {
+    yield problem(
+      "url",
+      `${url} answers, but it is not Herald's gateway (${response.status})`,
+      "Correct the url: it is the gateway's, without /api/v1.",
+    );
+    return;
+  }
+  yield ok("url", `${url} is a gateway of Herald's`);
+  const date = Date.parse(response.headers.get("date") ?? "");
+  const off = Math.round((asked - date) / 1_000);
+  yield Number.isNaN(date)
+    ? skipped("clock", "Herald's answer has no time")
+    : Math.abs(off) <= maxClockSeconds
+      ? ok("clock", "this machine and Herald agree on the time")
+      : problem(
+          "clock",
+          `this machine is ${Math.abs(off)} s ${off > 0 ? "ahead of" : "behind"} Herald`,
+          "Synchronise both clocks (NTP): user tokens and webhooks depend on them.",
+        );
+  if (body.status === "ready") yield ok("readiness", "the gateway is ready");
+  for (const { check, reason, since } of body.failing ?? [])
+    yield problem(
+      "readiness",
+      `${check}: ${reason}, since ${since}`,
+      `Look at ${check} and at the gateway's log; it takes up work again by itself.`,
+    );
+}
+
+const explain = (check: string, error: unknown, refused: string): Finding => {
+  if (!(error instanceof HeraldError)) throw error;
+  if (error.status === 403) return ok(check, `is valid, without the scope to look closer`);
+  const mend = error.status === 401 ? refused : "Try again when Herald is ready.";
+  return problem(check, error.errors.join("; "), mend);
+};
+
+async function* project(herald: Herald, { signal }: Context): AsyncGenerator<Finding> {
+  try {
+    const { pagination } = await herald.devices.list({ perPage: 1, status: "active", signal }).page();
+    yield ok("token", `is valid; the project has ${pagination.count} active devices`);
+  } catch (error) {
+    yield explain("token", error, "Make another: `herald token create --name …`, then `herald login`.");
+    return;
+  }
+  for await (const webhook of herald.webhooks.list({ signal }))
+    if (!webhook.enabled || webhook.failing_since !== undefined)
+      yield problem(
+        "webhooks",
+        `${webhook.url} ${webhook.enabled ? `fails since ${webhook.failing_since}` : `is disabled: ${webhook.disabled_reason}`}`,
+        `\`herald webhook messages ${webhook.id} --status failed\` says why; then \`herald webhook enable\` and \`recover\`.`,
+      );
+}
+
+async function* operations(context: Context): AsyncGenerator<Finding> {
+  const { signal, settings } = context;
+  const admin = context.admin();
+  try {
+    await admin.projects.list({ perPage: 1, signal }).page();
+    yield ok("admin token", "is valid");
+  } catch (error) {
+    yield explain("admin token", error, "It is HERALD_ADMIN_TOKEN of the gateway's environment.");
+    return;
+  }
+  const { pagination } = await admin.deadLetters.list({ perPage: 1, signal }).page();
+  yield pagination.count === 0
+    ? ok("dead letters", "there are none")
+    : problem(
+        "dead letters",
+        `there are ${pagination.count}`,
+        "`herald dead-letters list` says why; `herald dead-letters replay` tries again.",
+      );
+  if (settings.project === undefined) return yield skipped("providers", "no --project to look at");
+  for (const name of ["apns", "fcm", "webpush"] satisfies (keyof ProviderSettings)[]) {
+    try {
+      const { status, paused_reason, problems = [] } = await admin.providers.get(settings.project, name, { signal });
+      if (status === "paused")
+        yield problem(
+          name,
+          `is paused: ${paused_reason}`,
+          `Put settings that work: \`herald provider set ${name} …\` resumes it.`,
+        );
+      for (const { reason, host, detail } of problems)
+        yield problem(name, [reason, host].filter(Boolean).join(" at "), detail);
+      if (status !== "paused" && problems.length === 0) yield ok(name, "is set, and nothing is known against it");
+    } catch (error) {
+      if (!(error instanceof HeraldError)) throw error;
+      yield error.slug === "provider-not-found"
+        ? skipped(name, `is not set: \`herald provider set ${name} --help\``)
+        : problem(name, error.errors.join("; "), "Check --project, HERALD_PROJECT or the profile's project.");
+    }
+  }
+}
+
+async function* examine(context: Context): AsyncGenerator<Finding> {
+  const { settings } = context;
+  if (settings.url === undefined)
+    return yield problem("url", "is not set", "`herald login` sets it, or --url, or HERALD_URL.");
+  let answers = false;
+  for await (const finding of gateway(context)) {
+    answers ||= finding.check === "url" && finding.state === "ok";
+    yield finding;
+  }
+  if (!answers) return;
+  if (settings.token === undefined) yield skipped("token", "none is set: `herald login`, --token or HERALD_TOKEN");
+  else yield* project(context.herald(), context);
+  if (settings.admin_token === undefined)
+    yield skipped("admin token", "none is set; providers and dead letters need it");
+  else yield* operations(context);
+}
+
+const marks = { ok: ["green", "✓"], problem: ["red", "✗"], skipped: ["dim", "–"] } as const;
+
+export const addDoctor = (program: Command, add: Add) =>
+  add(program, {
+    usage: "doctor",
+    does: "Say what is wrong with the address, tokens, clocks, providers, and how to mend it",
+    run: async (context) => {
+      const { terminal, json } = context;
+      const findings: Finding[] = [];
+      for await (const finding of examine(context)) {
+        findings.push(finding);
+        if (json) continue;
+        const [color, mark] = marks[finding.state];
+        terminal.print(
+          `${terminal.paint(color, mark)} ${terminal.paint("bold", finding.check)} ${plain(finding.found)}`,
+        );
+        if (finding.mend !== undefined) terminal.print(`    ${plain(finding.mend)}`);
+      }
+      const problems = findings.filter(({ state }) => state === "problem").length;
+      context.result(findings, () =>
+        problems === 0 ? "All is well." : `${problems === 1 ? "One thing is" : `${problems} things are`} to be mended.`,
+      );
+      return problems === 0 ? exitCodes.ok : exitCodes.failed;
+    },
+  });

@@ -1,0 +1,43 @@
+import type { EventType } from "@herald/client";
+import type { Command } from "commander";
+import { type Add, numberOption, option, repeated } from "../define.ts";
+import { show } from "../terminal/text.ts";
+
+type Options = {
+  readonly type?: EventType[];
+  readonly since?: string;
+  readonly after?: string;
+  readonly count?: number;
+};
+
+export const addEvents = (group: Command, add: Add) =>
+  add<Options>(group, {
+    usage: "follow",
+    does: "Print events as they happen; with --json a line each",
+    options: [
+      repeated("--type <type>", "only these, such as notification.opened; again for more"),
+      option("--since <time>", "from when on, at most 30 days ago"),
+      option("--after <position>", "go on behind the position of an event that you saw"),
+      numberOption("--count <count>", "stop after so many"),
+    ],
+    examples: [
+      ["events follow --type notification.opened", "every open"],
+      ["events follow --since 2030-01-31T09:00:00Z --json | jq .data", "what happened since, for a program"],
+    ],
+    run: async (context, _, { type: types, since, after: lastEventId, count = Number.POSITIVE_INFINITY }) => {
+      const { signal, terminal, json } = context;
+      let last = "";
+      let seen = 0;
+      context.onInterrupt("Stopped following; nothing that happens meanwhile is lost for 30 days.");
+      for await (const event of context.herald().events.follow({ types, since, lastEventId, signal })) {
+        last = event.position;
+        context.onInterrupt(`Stopped following. \`herald events follow --after ${last}\` goes on here.`);
+        terminal.print(
+          json
+            ? JSON.stringify(event)
+            : `${terminal.paint("dim", event.timestamp)} ${terminal.paint("cyan", show(event.type))} ${show(event.data)}`,
+        );
+        if (++seen >= count) return;
+      }
+    },
+  });

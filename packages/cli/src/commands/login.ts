@@ -1,0 +1,76 @@
+import { readFile } from "node:fs/promises";
+import { Herald, HeraldAdmin, HeraldError } from "@herald/client";
+import type { Command } from "commander";
+import { type Add, option } from "../define.ts";
+import { UsageError } from "../failures.ts";
+import { type Profile, saveProfile } from "../profiles.ts";
+
+const localFile = ".herald/local.json";
+
+/** What `npm start` wrote down. */
+const readLocal = async (): Promise<Profile> => {
+  const text = await readFile(localFile, "utf8").catch(() => {
+    throw new UsageError(
+      `There is no ${localFile} here.`,
+      "Run this in Herald's folder while `npm start` is running there.",
+    );
+  });
+  const { gateway, adminToken, project } = JSON.parse(text);
+  return { url: gateway, token: project.token, admin_token: adminToken, project: project.id };
+};
+
+/** Known to Herald. One without the scope that this takes is known, too. */
+const check = async (call: Promise<unknown>, what: string): Promise<void> => {
+  await call.catch((error: unknown) => {
+    if (!(error instanceof HeraldError) || error.status !== 401) {
+      if (error instanceof HeraldError && error.status === 403) return;
+      throw error;
+    }
+    throw new HeraldError(error.slug, `Herald does not know this ${what}.`, {
+      ...error,
+      errors: [`Herald does not know this ${what}.`],
+    });
+  });
+};
+
+export const addLogin = (program: Command, add: Add) =>
+  add<{ local?: boolean }>(program, {
+    usage: "login",
+    does: "Save where Herald is and who you are there",
+    options: [option("--local", "take both from `npm start` in this folder")],
+    examples: [
+      ["login --local", "the system that npm start runs here"],
+      ["login --url https://herald.example.com --profile production", "asks for the tokens, and does not show them"],
+    ],
+    run: async ({ settings, terminal, env, signal, profileName, ask, result }, _, { local }) => {
+      const given = local ? await readLocal() : settings;
+      const want = async (value: string | undefined, question: string, secret: boolean): Promise<string | undefined> =>
+        value ?? (terminal.canAsk ? (await ask(question, secret)).trim() || undefined : undefined);
+      const url = await want(given.url, "Herald's address: ", false);
+      const token = await want(given.token, "Project token (hpt_…, empty for none): ", true);
+      const admin_token = await want(given.admin_token, "Admin token (empty for none): ", true);
+      if (url === undefined) throw new UsageError("A profile needs Herald's address.", "Give it as --url.");
+      if (token === undefined && admin_token === undefined)
+        throw new UsageError(
+          "A profile needs a token.",
+          "Give HERALD_TOKEN or HERALD_ADMIN_TOKEN, or run this at a terminal.",
+        );
+      if (token !== undefined)
+        await check(new Herald({ url, token }).devices.list({ perPage: 1, signal }).page(), "project token");
+      if (admin_token !== undefined)
+        await check(
+          new HeraldAdmin({ url, token: admin_token }).projects.list({ perPage: 1, signal }).page(),
+          "admin token",
+        );
+      const profile = { url, token, admin_token, project: given.project };
+      const file = await saveProfile(env, profileName, profile);
+      result({ profile: profileName, file, url, project: given.project }, () =>
+        [
+          `${terminal.paint("green", "Signed in")} to ${url} as profile ${profileName}, in ${file}.`,
+          token === undefined
+            ? "Next: `herald project create --name …`, whose token sends."
+            : "Next: `herald send --title Hello --to all --dry-run`.",
+        ].join("\n"),
+      );
+    },
+  });

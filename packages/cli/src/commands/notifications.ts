@@ -1,0 +1,126 @@
+import type { Delivery, Notification } from "@herald/client";
+import type { Command } from "commander";
+import { type Context, defaultLimit, type ListChoice } from "../context.ts";
+import { type Add, listOptions, option } from "../define.ts";
+import { createTable, fields } from "../terminal/table.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { count, show } from "../terminal/text.ts";
+
+const reasons = (by: Readonly<Record<string, number>>): string | undefined =>
+  Object.entries(by)
+    .map(([reason, devices]) => `${count(devices)} ${reason}`)
+    .join(", ") || undefined;
+
+/** A notification and what became of it. */
+export const inWords = (notification: Notification, terminal: Terminal): string => {
+  const { id, status, title, body, targets, link_to, counts, failures, skips, unmatched, opens } = notification;
+  const rate = opens?.open_rate;
+  const opened =
+    rate === undefined || rate === null ? counts.opened : `${count(counts.opened)} (${Math.round(rate * 100)} %)`;
+  return fields(
+    [
+      ["id", id],
+      ["status", status],
+      ["title", title],
+      ["body", body],
+      ["targets", targets],
+      ["unmatched", unmatched.length > 0 ? unmatched : undefined],
+      ["link", link_to],
+      ["send at", notification.send_at],
+      ["created", notification.created_at],
+      ["completed", notification.completed_at],
+      ["devices", counts.devices],
+      ["pending", counts.pending || undefined],
+      ["accepted", counts.accepted],
+      ["failed", reasons(failures) ?? counts.failed],
+      ["expired", counts.expired || undefined],
+      ["cancelled", counts.cancelled || undefined],
+      ["skipped", reasons(skips)],
+      ["opened", opened],
+    ],
+    terminal,
+  );
+};
+
+const columns = [
+  { title: "ID", value: ({ id }: Notification) => id },
+  { title: "STATUS", value: ({ status }: Notification) => status },
+  { title: "DEVICES", value: ({ counts }: Notification) => counts.devices, right: true },
+  { title: "ACCEPTED", value: ({ counts }: Notification) => counts.accepted, right: true },
+  { title: "FAILED", value: ({ counts }: Notification) => counts.failed, right: true },
+  { title: "OPENED", value: ({ counts }: Notification) => counts.opened, right: true },
+  { title: "TITLE", value: ({ title, body }: Notification) => title ?? body },
+];
+
+/** The newest, newest first. The API lists the oldest first, so they are on its last pages. */
+const newest = async ({ signal, herald }: Context, limit: number): Promise<Notification[]> => {
+  const list = herald().notifications.list({ signal, perPage: Math.min(limit, 100) });
+  const first = await list.page();
+  const rows: Notification[] = [];
+  for (let number = first.pagination.last; number >= 1 && rows.length < limit; number--) {
+    const { data } = number === 1 ? first : await list.page(number);
+    rows.push(...data.toReversed());
+  }
+  return rows.slice(0, limit);
+};
+
+const deliveryColumns = [
+  { title: "DEVICE", value: ({ device_id }: Delivery) => device_id },
+  { title: "STATUS", value: ({ status }: Delivery) => status },
+  { title: "REASON", value: ({ reason }: Delivery) => reason },
+  { title: "PLATFORM", value: ({ platform }: Delivery) => platform },
+  { title: "ATTEMPTS", value: ({ attempts }: Delivery) => attempts, right: true },
+  { title: "AT", value: ({ at }: Delivery) => at },
+];
+
+export const addNotifications = (group: Command, add: Add) => {
+  add<ListChoice>(group, {
+    usage: "list",
+    does: "List notifications, newest first; with --all every one, oldest first",
+    options: listOptions,
+    run: async (context, _, { limit = defaultLimit, all }) => {
+      const { signal, result, rows, terminal } = context;
+      if (all) return rows(context.herald().notifications.list({ signal }), columns, { all });
+      const found = await newest(context, limit);
+      result(found, () => (found.length === 0 ? "There are none." : createTable(columns, terminal)(found).join("\n")));
+    },
+  });
+  add(group, {
+    usage: "get <id>",
+    does: "Show a notification, with what became of it",
+    run: async ({ herald, signal, result, terminal }, [id = ""]) => {
+      const found = await herald().notifications.get(id, { signal });
+      result(found, () => inWords(found, terminal));
+    },
+  });
+  add<ListChoice & { status?: string }>(group, {
+    usage: "deliveries <id>",
+    does: "List what became of it on each device",
+    options: [
+      option("--status <status>", "only accepted, failed, expired, cancelled, skipped or pending"),
+      ...listOptions,
+    ],
+    examples: [["notification deliveries ntf_… --status failed --all", "every device that failed, and why"]],
+    run: ({ herald, signal, rows }, [id = ""], { status, ...choice }) =>
+      rows(herald().notifications.deliveries(id, { status, signal }), deliveryColumns, choice),
+  });
+  add(group, {
+    usage: "trace <id> <device>",
+    does: "Say why a device got it, or why it did not",
+    run: async ({ herald, signal, result, terminal }, [id = "", device = ""]) => {
+      const trace = await herald().notifications.trace(id, device, { signal });
+      result(
+        trace,
+        () => `${terminal.paint("bold", trace.status)}\n${trace.story.map((line) => `  ${show(line)}`).join("\n")}`,
+      );
+    },
+  });
+  add(group, {
+    usage: "cancel <id>",
+    does: "Cancel what is not sent yet",
+    run: async ({ herald, signal, result, terminal }, [id = ""]) => {
+      const found = await herald().notifications.cancel(id, { signal });
+      result(found, () => inWords(found, terminal));
+    },
+  });
+};

@@ -1,0 +1,56 @@
+import type { Project } from "@herald/client";
+import type { Command } from "commander";
+import type { ListChoice } from "../context.ts";
+import { type Add, listOptions, option, yesOption } from "../define.ts";
+
+const columns = [
+  { title: "ID", value: ({ id }: Project) => id },
+  { title: "NAME", value: ({ name }: Project) => name },
+  { title: "CREATED", value: ({ created_at }: Project) => created_at },
+];
+const entries = (project: Project): [string, unknown][] => [
+  ["id", project.id],
+  ["name", project.name],
+  ["open registration", project.open_registration ? "yes" : "no"],
+  ["protected metadata", project.protected_metadata],
+  ["warnings", project.warnings],
+  ["created", project.created_at],
+];
+
+export const addProjects = (group: Command, add: Add) => {
+  add<{ name: string }>(group, {
+    usage: "create",
+    does: "Create a project; shows its first token, this once",
+    options: [option("--name <name>", "what people call it").makeOptionMandatory()],
+    examples: [["project create --name News", "a project that can be given providers"]],
+    run: async ({ admin, signal, record }, _, { name }) => {
+      const { project, token } = await admin().projects.create({ name }, { signal });
+      const lost = "was in an answer that got lost: `herald token create` makes another";
+      record({ ...project, token }, [...entries(project), ["token", token ?? lost]]);
+    },
+  });
+  add<ListChoice>(group, {
+    usage: "list",
+    does: "List projects, oldest first",
+    options: listOptions,
+    run: ({ admin, signal, rows }, _, choice) => rows(admin().projects.list({ signal }), columns, choice),
+  });
+  add(group, {
+    usage: "get [id]",
+    does: "Show a project: the profile's unless told",
+    run: async ({ admin, signal, record, project: own }, [id]) => {
+      const project = await admin().projects.get(id ?? own(), { signal });
+      record(project, entries(project));
+    },
+  });
+  add<{ yes?: boolean }>(group, {
+    usage: "delete <id>",
+    does: "Delete a project with everything in it",
+    options: [yesOption],
+    run: async ({ admin, signal, result, confirm }, [id = ""], { yes }) => {
+      await confirm(`Delete project ${id} with its devices, notifications and statistics?`, yes);
+      await admin().projects.delete(id, { signal });
+      result({ deleted: id }, () => `Deleted ${id}.`);
+    },
+  });
+};

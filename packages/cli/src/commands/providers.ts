@@ -1,0 +1,143 @@
+import { readFile } from "node:fs/promises";
+import { basename } from "node:path";
+import type { ApnsSettings, ProviderSettings, ProviderView } from "@herald/client";
+import { Argument, type Command } from "commander";
+import type { Context } from "../context.ts";
+import { type Add, option, yesOption } from "../define.ts";
+import { UsageError } from "../failures.ts";
+
+type Name = keyof ProviderSettings;
+type Elsewhere = { readonly endpoint?: string; readonly ca?: string };
+
+const names: readonly Name[] = ["apns", "fcm", "webpush"];
+
+const elsewhereOptions = [
+  option("--endpoint <url>", "another server, where the operator allows it"),
+  option("--ca <file>", "the authority that signed that server's certificate, PEM"),
+];
+
+const read = (file: string) => readFile(file, "utf8");
+
+const elsewhere = async ({ endpoint, ca }: Elsewhere) => ({
+  endpoint,
+  ca: ca === undefined ? undefined : await read(ca),
+});
+
+const show = ({ record }: Context, view: ProviderView) =>
+  record(view, [
+    ["provider", view.provider],
+    ["status", view.status],
+    ["paused because", view.paused_reason],
+    ...Object.entries(view.settings),
+    ...(view.problems ?? []).map(({ reason, host, detail }): [string, string] => [
+      "problem",
+      [reason, host, detail].filter(Boolean).join(": "),
+    ]),
+    ["updated", view.updated_at],
+  ]);
+
+/** Apple names the file `AuthKey_<key id>.p8`. */
+export const keyIdOf = (file: string): string | undefined =>
+  /^AuthKey_([A-Za-z0-9]{10})\.p8$/.exec(basename(file))?.[1];
+
+type ApnsOptions = Elsewhere & {
+  readonly key: string;
+  readonly keyId?: string;
+  readonly teamId?: string;
+  readonly certificate?: string;
+  readonly bundleId: string;
+  readonly environment: string;
+};
+
+const apnsSettings = async ({ key, keyId, teamId, certificate, bundleId, environment, ...rest }: ApnsOptions) => {
+  const common = { private_key: await read(key), bundle_id: bundleId, environment, ...(await elsewhere(rest)) };
+  if (certificate !== undefined) return { ...common, certificate: await read(certificate) } as ApnsSettings;
+  const id = keyId ?? keyIdOf(key);
+  if (id === undefined)
+    throw new UsageError(`The key's id is not in the name of ${key}.`, "Give its 10 characters as --key-id.");
+  if (teamId === undefined)
+    throw new UsageError("A .p8 key needs the team's id.", "Give its 10 characters as --team-id.");
+  return { ...common, key_id: id, team_id: teamId } as ApnsSettings;
+};
+
+export const addProviders = (group: Command, add: Add) => {
+  const set = group.command("set").description("Set a provider; what it needs is checked at once");
+  const put = async <Provider extends Name>(context: Context, name: Provider, settings: ProviderSettings[Provider]) =>
+    show(context, await context.admin().providers.set(context.project(), name, settings, { signal: context.signal }));
+
+  add<ApnsOptions>(set, {
+    usage: "apns",
+    does: "Apple devices: a .p8 key, or a certificate with its key",
+    options: [
+      option(
+        "--key <file>",
+        "AuthKey_….p8 of the Apple developer account, or the certificate's key",
+      ).makeOptionMandatory(),
+      option("--bundle-id <id>", "of the app, such as com.example.app").makeOptionMandatory(),
+      option("--team-id <id>", "10 characters"),
+      option("--key-id <id>", "10 characters; taken from the file's name"),
+      option("--certificate <file>", "PEM, instead of team and key id"),
+      option("--environment <environment>", "of devices that do not say theirs")
+        .choices(["production", "sandbox"])
+        .default("production"),
+      ...elsewhereOptions,
+    ],
+    examples: [
+      [
+        "provider set apns --key AuthKey_ABC123DEFG.p8 --team-id TEAM123456 --bundle-id com.example.app",
+        "one key serves all apps of a team",
+      ],
+    ],
+    run: async (context, _, options) => put(context, "apns", await apnsSettings(options)),
+  });
+  add<Elsewhere & { serviceAccount: string }>(set, {
+    usage: "fcm",
+    does: "Android devices: the service account's JSON of Firebase",
+    options: [
+      option("--service-account <file>", "Firebase console, Project settings, Service accounts").makeOptionMandatory(),
+      ...elsewhereOptions,
+    ],
+    examples: [["provider set fcm --service-account service-account.json", "the file goes in as it is"]],
+    run: async (context, _, { serviceAccount, ...rest }) =>
+      put(context, "fcm", { service_account: JSON.parse(await read(serviceAccount)), ...(await elsewhere(rest)) }),
+  });
+  add<Elsewhere & { subject: string; publicKey?: string; privateKey?: string }>(set, {
+    usage: "webpush",
+    does: "Browsers: a key pair is made unless you bring one",
+    options: [
+      option("--subject <url>", "mailto: or https: address under which push services reach you").makeOptionMandatory(),
+      option("--public-key <key>", "base64url"),
+      option("--private-key <file>", "a file with the private key, base64url"),
+      ...elsewhereOptions,
+    ],
+    examples: [
+      ["provider set webpush --subject mailto:push@example.com", "shows the public key that browsers subscribe with"],
+    ],
+    run: async (context, _, { subject, publicKey: public_key, privateKey, ...rest }) => {
+      const private_key = privateKey === undefined ? undefined : (await read(privateKey)).trim();
+      await put(context, "webpush", { subject, public_key, private_key, ...(await elsewhere(rest)) });
+    },
+  });
+
+  const provider = (command: Command) => command.addArgument(new Argument("<provider>", "which one").choices(names));
+  provider(
+    add(group, {
+      usage: "get",
+      does: "Show a provider, its status and problems; never a secret",
+      run: async (context, [name]) =>
+        show(context, await context.admin().providers.get(context.project(), name as Name, { signal: context.signal })),
+    }),
+  );
+  provider(
+    add<{ yes?: boolean }>(group, {
+      usage: "delete",
+      does: "Delete a provider: nothing is sent by it any more",
+      options: [yesOption],
+      run: async ({ admin, project, signal, result, confirm }, [name], { yes }) => {
+        await confirm(`Delete the ${name} settings of ${project()}?`, yes);
+        await admin().providers.delete(project(), name as Name, { signal });
+        result({ deleted: name }, () => `Deleted ${name}.`);
+      },
+    }),
+  );
+};

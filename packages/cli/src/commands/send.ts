@@ -1,0 +1,161 @@
+import { readFile } from "node:fs/promises";
+import { text } from "node:stream/consumers";
+import type { DryRun, NewNotification, Notification } from "@herald/client";
+import type { Command } from "commander";
+import type { Context } from "../context.ts";
+import { type Add, numberOption, option, repeated } from "../define.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { UsageError } from "../failures.ts";
+import { fields } from "../terminal/table.ts";
+import { count } from "../terminal/text.ts";
+import { inWords } from "./notifications.ts";
+
+type Options = {
+  readonly to?: string[];
+  readonly title?: string;
+  readonly body?: string;
+  readonly link?: string;
+  readonly image?: string;
+  readonly data?: string[];
+  readonly at?: string;
+  readonly ttl?: number;
+  readonly priority?: string;
+  readonly collapseId?: string;
+  readonly silent?: boolean;
+  readonly file?: string;
+  readonly key?: string;
+  readonly dryRun?: boolean;
+  readonly watch?: boolean;
+};
+
+/** `name=value`, of which the value may have more `=`. */
+export const parsePairs = (pairs: readonly string[]): Record<string, string> =>
+  Object.fromEntries(
+    pairs.map((pair) => {
+      const at = pair.indexOf("=");
+      if (at < 1) throw new UsageError(`--data ${pair}: must be name=value.`);
+      return [pair.slice(0, at), pair.slice(at + 1)];
+    }),
+  );
+
+const readNotification = async (file: string): Promise<Partial<NewNotification>> => {
+  const content = file === "-" ? await text(process.stdin) : await readFile(file, "utf8");
+  try {
+    const parsed = JSON.parse(content);
+    return parsed.notification ?? parsed;
+  } catch {
+    throw new UsageError(`${file}: must be JSON, such as { "title": "Hello", "targets": ["all"] }.`);
+  }
+};
+
+/** What flags say goes before the file. */
+export const notificationOf = async (options: Options): Promise<NewNotification> => {
+  const { file, to, title, body, link, image, data, at, ttl, priority, collapseId, silent } = options;
+  const flags = {
+    title,
+    body,
+    targets: to,
+    link_to: link,
+    image,
+    data: data && parsePairs(data),
+    send_at: at,
+    ttl,
+    priority: priority as "high" | "normal" | undefined,
+    collapse_id: collapseId,
+    silent,
+  };
+  const given = Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined));
+  const { targets = [], ...content } = { ...(file === undefined ? {} : await readNotification(file)), ...given };
+  return { ...content, targets } as NewNotification;
+};
+
+const dryRunWords = ({ devices, unmatched, rendered }: DryRun, { terminal }: Context): string =>
+  [
+    fields(
+      [
+        ["devices", devices.total],
+        ["ios", devices.ios],
+        ["android", devices.android],
+        ["web", devices.web],
+        ["unmatched", unmatched.length > 0 ? unmatched : undefined],
+      ],
+      terminal,
+    ),
+    ...Object.entries(rendered).map(
+      ([platform, payload]) => `\n${terminal.paint("bold", platform)}\n${JSON.stringify(payload, null, 2)}`,
+    ),
+    "\nNothing was sent.",
+  ].join("\n");
+
+const barWidth = 20;
+
+/** Where a notification is, in one line. */
+export const progressLine = ({ status, counts }: Notification): string => {
+  const done = counts.devices - counts.pending;
+  const filled = counts.devices === 0 ? 0 : Math.floor((done / counts.devices) * barWidth);
+  const bar = "█".repeat(filled) + "░".repeat(barWidth - filled);
+  const failed = counts.failed > 0 ? `, ${count(counts.failed)} failed` : "";
+  return `${bar} ${status}: ${count(done)} of ${count(counts.devices)}, ${count(counts.accepted)} accepted${failed}`;
+};
+
+/** Between two looks of somebody who watches. */
+const watchMs = 1_000;
+
+export const addSend = (program: Command, add: Add) =>
+  add<Options>(program, {
+    usage: "send",
+    does: "Send a notification",
+    options: [
+      repeated(
+        "--to <target>",
+        "topic:news, user:u-17, device:dev_…, token:…, metadata:plan=pro, condition:…, all; again for more",
+      ),
+      option("--title <text>", "first line"),
+      option("--body <text>", "what it says"),
+      option("--link <url>", "where a tap leads: a URL, or a path in the app"),
+      option("--image <url>", "https URL of an image"),
+      repeated("--data <name=value>", "for the app; again for more"),
+      option("--at <time>", "when to send, such as 2030-01-31T09:00:00+01:00"),
+      numberOption("--ttl <seconds>", "for how long it is worth delivering"),
+      option("--priority <priority>", "how urgent it is").choices(["high", "normal"]),
+      option("--collapse-id <id>", "it takes the place of an earlier one with this id"),
+      option("--silent", "wakes the app, shows nothing"),
+      option("--file <file>", "a notification as JSON, `-` for stdin; flags go before it"),
+      option("--key <key>", "sends once for this key, however often the command runs"),
+      option("--dry-run", "count and render, send nothing"),
+      option("--watch", "wait until every device is done, with live counts"),
+    ],
+    examples: [
+      ["send --title Hello --to topic:news --dry-run", "who would get it, and what they would see"],
+      ["send --title 'Order shipped' --to user:u-17 --link /orders/1 --watch", "to one user, and wait for the end"],
+      ["send --title 'Good morning' --to all --at 2030-01-31T09:00:00+01:00", "tomorrow at nine"],
+    ],
+    run: async (context, _, options) => {
+      const { signal, terminal, result } = context;
+      const notification = await notificationOf(options);
+      const { notifications } = context.herald();
+      if (options.dryRun) {
+        const found = await notifications.dryRun(notification, { signal });
+        return result(found, () => dryRunWords(found, context));
+      }
+      const sent = await notifications.send(notification, { signal, idempotencyKey: options.key });
+      if (!options.watch)
+        return result(sent, () =>
+          [
+            `${terminal.paint("green", "Accepted")} as ${sent.id}${sent.send_at ? `, for ${sent.send_at}` : ""}.`,
+            `\`herald notification get ${sent.id}\` shows what becomes of it.`,
+          ].join("\n"),
+        );
+      context.onInterrupt(
+        `Stopped watching. ${sent.id} goes on: \`herald notification get ${sent.id}\` shows it, \`herald notification cancel ${sent.id}\` stops it.`,
+      );
+      terminal.note(`Accepted as ${sent.id}.`);
+      const final = await sent.completed({
+        signal,
+        maxPollMs: watchMs,
+        onChange: (now) => terminal.progress(progressLine(now)),
+      });
+      result(final, () => inWords(final, terminal));
+      return final.status === "completed" ? exitCodes.ok : exitCodes.failed;
+    },
+  });

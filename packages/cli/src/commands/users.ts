@@ -1,0 +1,34 @@
+import type { Command } from "commander";
+import { type Add, yesOption } from "../define.ts";
+
+export const addUsers = (group: Command, add: Add) => {
+  add(group, {
+    usage: "get <user>",
+    does: "Show a user's devices",
+    run: async ({ herald, signal, record }, [id = ""]) => {
+      const user = await herald().users.get(id, { signal });
+      record(user, [
+        ["user", user.user_id],
+        ["last seen", user.last_seen_at],
+        ["devices", user.device_count],
+        ...user.devices.map((device): [string, string] => ["", `${device.id} ${device.platform} ${device.status}`]),
+      ]);
+    },
+  });
+  add<{ yes?: boolean }>(group, {
+    usage: "erase <user>",
+    does: "Delete a user's devices, and forget the user everywhere",
+    options: [yesOption],
+    run: async ({ herald, signal, record, confirm }, [id = ""], { yes }) => {
+      await confirm(`Erase user ${id}, with all their devices?`, yes);
+      const erasure = await herald().users.erase(id, { signal });
+      record(erasure, [
+        ["user", erasure.user_id],
+        ["erased", erasure.erased_at],
+        ["databases", erasure.databases],
+        ["streams", erasure.streams],
+        ["backups", erasure.backups],
+      ]);
+    },
+  });
+};

@@ -1,0 +1,142 @@
+import { Herald, HeraldAdmin, type List } from "@herald/client";
+import { UsageError } from "./failures.ts";
+import { defaultProfile, type Profile, readProfiles } from "./profiles.ts";
+import { type Column, createTable, fields } from "./terminal/table.ts";
+import type { Terminal } from "./terminal/terminal.ts";
+import { count } from "./terminal/text.ts";
+
+/** The options that every command has. */
+export type GlobalOptions = {
+  readonly url?: string;
+  readonly token?: string;
+  readonly adminToken?: string;
+  readonly project?: string;
+  readonly profile?: string;
+  readonly json?: boolean;
+  readonly color?: boolean;
+  readonly retries?: number;
+};
+
+export type ListChoice = { readonly limit?: number; readonly all?: boolean };
+
+/** What a command works with. */
+export type Context = {
+  readonly terminal: Terminal;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly signal: AbortSignal;
+  readonly json: boolean;
+  /** As flags, the environment and the profile say, in this order. */
+  readonly settings: Profile;
+  readonly profileName: string;
+  /** Throw a UsageError that says how to sign in. */
+  herald(): Herald;
+  admin(): HeraldAdmin;
+  project(): string;
+  /** Says what Ctrl-C leaves as it is. */
+  onInterrupt(sentence: string): void;
+  /** What a person types; a secret is not shown. */
+  ask(question: string, secret?: boolean): Promise<string>;
+  /** The result: as JSON where that is asked for, else in words. */
+  result(value: unknown, words: () => string): void;
+  record(value: unknown, entries: readonly (readonly [string, unknown])[]): void;
+  rows<Row>(list: List<Row>, columns: readonly Column<Row>[], choice: ListChoice): Promise<void>;
+  /** True when it may be done: said beforehand by --yes, or now by a person. */
+  confirm(question: string, yes: boolean | undefined): Promise<void>;
+};
+
+type Deps = {
+  readonly terminal: Terminal;
+  readonly env: Context["env"];
+  readonly signal: AbortSignal;
+  readonly onInterrupt: (sentence: string) => void;
+  readonly ask: Context["ask"];
+};
+
+export const defaultLimit = 20;
+const signIn = "`herald login` saves it in a profile; flags and the environment go before profiles.";
+
+export const createContext = async (options: GlobalOptions, deps: Deps): Promise<Context> => {
+  const { terminal, env, signal } = deps;
+  const profileName = options.profile ?? env.HERALD_PROFILE ?? defaultProfile;
+  const profiles = await readProfiles(env);
+  const asked = options.profile ?? env.HERALD_PROFILE;
+  const profile = profiles[profileName];
+  if (asked !== undefined && profile === undefined && options.url === undefined)
+    throw new UsageError(
+      `There is no profile ${asked}; there ${Object.keys(profiles).length === 0 ? "is none" : `are ${Object.keys(profiles).join(", ")}`}.`,
+      `\`herald login --profile ${asked}\` makes it.`,
+    );
+  const settings: Profile = {
+    url: options.url ?? env.HERALD_URL ?? profile?.url,
+    token: options.token ?? env.HERALD_TOKEN ?? profile?.token,
+    admin_token: options.adminToken ?? env.HERALD_ADMIN_TOKEN ?? profile?.admin_token,
+    project: options.project ?? env.HERALD_PROJECT ?? profile?.project,
+  };
+  const json = options.json === true;
+  const retries = options.retries === undefined ? {} : { maxRetries: options.retries };
+  const needs = (name: keyof Profile, what: string, flag: string): string => {
+    const value = settings[name];
+    if (value !== undefined && value !== "") return value;
+    throw new UsageError(`This needs ${what}: ${flag} or HERALD_${name.toUpperCase()}.`, signIn);
+  };
+  const url = () => needs("url", "Herald's address", "--url");
+  const printJson = (value: unknown) => terminal.print(JSON.stringify(value, null, 2));
+
+  const jsonRows = async (pages: AsyncIterable<unknown[]>) => {
+    let written = 0;
+    for await (const page of pages)
+      for (const row of page) terminal.print(`${written++ === 0 ? "[" : ","}${JSON.stringify(row)}`);
+    terminal.print(written === 0 ? "[]" : "]");
+  };
+
+  /** Pages until there are so many rows. */
+  async function* limited<Row>(list: List<Row>, most: number) {
+    let shown = 0;
+    for await (const page of list.pages()) {
+      const rows = page.slice(0, most - shown);
+      shown += rows.length;
+      yield rows;
+      if (rows.length < page.length)
+        terminal.note(`The first ${count(shown)} are shown; --all shows every one, --limit more.`);
+      if (shown >= most) return;
+      // Of a list that goes into a file nothing else is seen.
+      if (!terminal.isTerminal) terminal.progress(`${count(shown)} rows…`);
+    }
+    terminal.progress();
+  }
+
+  return {
+    terminal,
+    env,
+    signal,
+    json,
+    settings,
+    profileName,
+    herald: () => new Herald({ url: url(), token: needs("token", "a project token", "--token"), ...retries }),
+    admin: () =>
+      new HeraldAdmin({ url: url(), token: needs("admin_token", "the admin token", "--admin-token"), ...retries }),
+    project: () => needs("project", "a project's id", "--project"),
+    onInterrupt: deps.onInterrupt,
+    ask: deps.ask,
+    result: (value, words) => (json ? printJson(value) : terminal.print(words())),
+    record: (value, entries) => (json ? printJson(value) : terminal.print(fields(entries, terminal))),
+    rows: async (list, columns, { all, limit = defaultLimit }) => {
+      const pages = limited(list, all ? Number.POSITIVE_INFINITY : limit);
+      if (json) return jsonRows(pages);
+      const table = createTable(columns, terminal);
+      let shown = 0;
+      for await (const rows of pages) {
+        if (rows.length > 0) terminal.print(table(rows).join("\n"));
+        shown += rows.length;
+      }
+      if (shown === 0) terminal.note("There are none.");
+    },
+    confirm: async (question, yes) => {
+      if (yes) return;
+      if (!terminal.canAsk)
+        throw new UsageError(`${question} Nobody is here to answer.`, "Say so beforehand with --yes.");
+      const answer = await deps.ask(`${question} Type yes: `);
+      if (answer.trim() !== "yes") throw new UsageError("Nothing was done.");
+    },
+  };
+};

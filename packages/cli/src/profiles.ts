@@ -1,0 +1,45 @@
+import { chmod, mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
+import { UsageError } from "./failures.ts";
+
+/** Where a Herald is, and who one is there. */
+export type Profile = {
+  readonly url?: string | undefined;
+  readonly token?: string | undefined;
+  readonly admin_token?: string | undefined;
+  readonly project?: string | undefined;
+};
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export const defaultProfile = "default";
+
+/** `$XDG_CONFIG_HOME/herald/profiles.json`, in `~/.config` unless that is set. */
+export const profilesFile = ({ XDG_CONFIG_HOME, HOME }: Environment): string =>
+  join(XDG_CONFIG_HOME || join(HOME || homedir(), ".config"), "herald", "profiles.json");
+
+export const readProfiles = async (env: Environment): Promise<Record<string, Profile>> => {
+  const file = profilesFile(env);
+  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return "{}";
+    throw error;
+  });
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new UsageError(`${file} is not JSON.`, "Mend or delete it; `herald login` writes it again.");
+  }
+};
+
+/** For this user's eyes alone, and whole or not at all. */
+export const saveProfile = async (env: Environment, name: string, profile: Profile): Promise<string> => {
+  const file = profilesFile(env);
+  const profiles = { ...(await readProfiles(env)), [name]: profile };
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  const temporary = `${file}.${process.pid}`;
+  await writeFile(temporary, `${JSON.stringify(profiles, null, 2)}\n`, { mode: 0o600 });
+  await chmod(temporary, 0o600);
+  await rename(temporary, file);
+  return file;
+};

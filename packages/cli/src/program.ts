@@ -1,0 +1,75 @@
+import { Command } from "commander";
+import { addCompletion } from "./commands/completion.ts";
+import { addDeadLetters } from "./commands/dead-letters.ts";
+import { addDevices } from "./commands/devices.ts";
+import { addDoctor } from "./commands/doctor.ts";
+import { addEvents } from "./commands/events.ts";
+import { addLogin } from "./commands/login.ts";
+import { addNotifications } from "./commands/notifications.ts";
+import { addProjects } from "./commands/projects.ts";
+import { addProviders } from "./commands/providers.ts";
+import { addSend } from "./commands/send.ts";
+import { addStats } from "./commands/stats.ts";
+import { addTokens } from "./commands/tokens.ts";
+import { addTopics } from "./commands/topics.ts";
+import { addUsers } from "./commands/users.ts";
+import { addWebhooks } from "./commands/webhooks.ts";
+import { createAdd, type Execute, numberOption } from "./define.ts";
+import { exitCodesHelp } from "./exit-codes.ts";
+import type { Terminal } from "./terminal/terminal.ts";
+
+const firstSteps = `
+First steps, with \`npm start\` running in another terminal:
+  $ herald login --local
+  $ herald send --title Hello --to all --dry-run
+  $ herald send --title Hello --to all --watch
+
+Settings come from flags, then the environment (HERALD_URL, HERALD_TOKEN,
+HERALD_ADMIN_TOKEN, HERALD_PROJECT, HERALD_PROFILE), then the profile.`;
+
+/** The whole command line. */
+export const createProgram = (terminal: Terminal, execute: Execute): Command => {
+  const write = (to: (text: string) => void) => (text: string) => to(text.replace(/\n$/, ""));
+  const program = new Command("herald")
+    .description("Send push notifications through Herald, and see what became of them")
+    .option("--url <url>", "where Herald answers")
+    .option("--token <token>", "project token, hpt_…")
+    .option("--admin-token <token>", "the operator's token")
+    .option("--project <id>", "project of administrative commands, prj_…")
+    .option("--profile <name>", "profile that `herald login` saved")
+    .addOption(numberOption("--retries <count>", "how often to try again what is unavailable, 3 unless told"))
+    .option("--json", "print JSON")
+    .option("--no-color", "print without colours, as NO_COLOR does")
+    .configureOutput({
+      writeOut: write(terminal.print),
+      writeErr: write(terminal.note),
+      getOutHelpWidth: () => Math.min(terminal.width, 100),
+      getErrHelpWidth: () => Math.min(terminal.width, 100),
+      getOutHasColors: () => terminal.hasColors,
+      getErrHasColors: () => terminal.hasColors,
+    })
+    .configureHelp({ styleTitle: (title) => terminal.paint("bold", title) })
+    .showHelpAfterError("Add --help to see what is accepted.")
+    .addHelpText("after", firstSteps + exitCodesHelp)
+    .exitOverride();
+
+  const add = createAdd(execute);
+  const group = (name: string, does: string): Command => program.command(name).description(does);
+
+  addLogin(program, add);
+  addSend(program, add);
+  addNotifications(group("notification", "See what was sent, and stop it"), add);
+  addStats(program, add);
+  addEvents(group("events", "Follow what happens"), add);
+  addDevices(group("device", "Devices of the project"), add);
+  addTopics(group("topic", "Topics, and who is subscribed"), add);
+  addUsers(group("user", "Users, and forgetting them"), add);
+  addWebhooks(group("webhook", "URLs that get the project's events"), add);
+  addProjects(group("project", "Projects (admin token)"), add);
+  addTokens(group("token", "Project tokens (admin token)"), add);
+  addProviders(group("provider", "APNs, FCM and Web Push of a project (admin token)"), add);
+  addDeadLetters(group("dead-letters", "Messages that could not be processed (admin token)"), add);
+  addDoctor(program, add);
+  addCompletion(program, add);
+  return program;
+};

@@ -1,0 +1,70 @@
+import { CommanderError } from "commander";
+import { createAsk } from "./ask.ts";
+import { createContext } from "./context.ts";
+import { exitCodes } from "./exit-codes.ts";
+import { type Failure, failureOf, Interrupted } from "./failures.ts";
+import { createProgram } from "./program.ts";
+import { createTerminal, type Surroundings, type Terminal } from "./terminal/terminal.ts";
+import { plain } from "./terminal/text.ts";
+
+const show = (failure: Failure, { note, paint }: Terminal, json: boolean): void => {
+  const { exitCode, errors, hint, slug, status, problems, requestId, retryAfter } = failure;
+  if (json) {
+    const error = { slug, status, errors, problems, request_id: requestId, retry_after: retryAfter, hint };
+    note(JSON.stringify({ error, exit_code: exitCode }));
+    return;
+  }
+  const what = slug === undefined ? "" : paint("dim", ` (${[status, slug].filter(Boolean).join(" ")})`);
+  const color = exitCode === exitCodes.interrupted ? "yellow" : "red";
+  for (const [at, error] of errors.entries()) note(paint(color, plain(error)) + (at === 0 ? what : ""));
+  if (hint !== undefined) note(hint);
+  if (requestId !== undefined) note(paint("dim", `request ${plain(requestId)}`));
+};
+
+/** `herald <words>`: answers the exit code. Whatever goes wrong is a sentence on stderr. */
+export async function run(words: readonly string[], surroundings: Surroundings): Promise<number> {
+  const { stdout, env } = surroundings;
+  // Before the command line is understood: what is wrong with it has no colours and is JSON, if that is asked for.
+  const json = words.includes("--json");
+  const terminal = createTerminal(surroundings, !words.includes("--no-color"));
+  const interrupting = new AbortController();
+  let left: string | undefined;
+  const onSignal = () => {
+    if (interrupting.signal.aborted) process.exit(exitCodes.interrupted);
+    interrupting.abort(new Interrupted(left));
+  };
+  // Whoever reads this has read enough.
+  const onClosed = (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") throw error;
+    process.exit(exitCodes.ok);
+  };
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, onSignal);
+  stdout.on("error", onClosed);
+  try {
+    let exitCode: number = exitCodes.ok;
+    const program = createProgram(terminal, async (command, handle) => {
+      const context = await createContext(command.optsWithGlobals(), {
+        terminal,
+        env,
+        signal: interrupting.signal,
+        ask: createAsk(surroundings),
+        onInterrupt: (sentence) => {
+          left = sentence;
+        },
+      });
+      exitCode = (await handle(context)) || exitCodes.ok;
+    });
+    await program.parseAsync([...words], { from: "user" });
+    return exitCode;
+  } catch (error) {
+    // It has said what is wrong by itself.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+    const failure = failureOf(error);
+    show(failure, terminal, json);
+    return failure.exitCode;
+  } finally {
+    terminal.progress();
+    stdout.off("error", onClosed);
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.off(signal, onSignal);
+  }
+}

@@ -1,0 +1,268 @@
+import { once } from "node:events";
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { candidates } from "./commands/completion.ts";
+import { keyIdOf } from "./commands/providers.ts";
+import { notificationOf, parsePairs, progressLine } from "./commands/send.ts";
+import { saveProfile } from "./profiles.ts";
+import { createProgram } from "./program.ts";
+import { run } from "./run.ts";
+import { createTerminal, type Surroundings } from "./terminal/terminal.ts";
+
+let home: string;
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), "herald-cli-"));
+});
+afterAll(() => rm(home, { recursive: true, force: true }));
+
+/** Runs the command line as in a pipe. */
+const herald = async (words: readonly string[], env: Record<string, string> = {}) => {
+  const written = { stdout: "", stderr: "" };
+  const stream = (name: keyof typeof written) => ({
+    isTTY: false,
+    write: (text: string) => {
+      written[name] += text;
+      return true;
+    },
+    on: () => {},
+    off: () => {},
+  });
+  const surroundings = {
+    env: { HOME: home, ...env },
+    stdin: { isTTY: false },
+    stdout: stream("stdout"),
+    stderr: stream("stderr"),
+  };
+  const exitCode = await run(words, surroundings as unknown as Surroundings);
+  return { exitCode, ...written };
+};
+
+/** Answers everything alike, and remembers who asked. */
+const gateway = async (status: number, body: unknown, headers: Record<string, string> = {}) => {
+  const asked: { url: string; token: string | undefined }[] = [];
+  const server = createServer((request, response) => {
+    asked.push({ url: request.url ?? "", token: request.headers.authorization?.slice(7) });
+    response.writeHead(status, {
+      "content-type": status < 400 ? "application/json" : "application/problem+json",
+      ...headers,
+    });
+    response.end(JSON.stringify(body));
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  onTestFinished(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+};
+
+test.each([
+  ["help", ["--help"], 0],
+  ["help of a command", ["send", "--help"], 0],
+  ["no command", [], 2],
+  ["no such command", ["frob"], 2],
+  ["no such option", ["device", "list", "--frob"], 2],
+  ["no argument", ["device", "get"], 2],
+  ["one argument too many", ["stats", "x"], 2],
+  ["an option without its value", ["send", "--title"], 2],
+  ["a value that is no choice", ["send", "--priority", "huge"], 2],
+  ["a word where a number belongs", ["device", "list", "--limit", "all"], 2],
+  ["no url", ["device", "list"], 2],
+  ["a url that is none", ["device", "list", "--url", "herald", "--token", "x"], 2],
+  ["a profile that is not there", ["device", "list", "--profile", "x"], 2],
+  ["a file that is not there", ["send", "--file", "/none.json", "--url", "http://localhost", "--token", "x"], 2],
+])("%s ends with its exit code", async (_, words, exitCode) => {
+  const result = await herald(words);
+  expect(result.exitCode).toBe(exitCode);
+  expect(exitCode === 0 ? result.stdout : result.stderr).not.toBe("");
+  expect(result.stderr).not.toContain("    at ");
+});
+
+test("every command says what it does, and its options too", () => {
+  const program = createProgram(
+    createTerminal({ env: {}, stdin: {}, stdout: {}, stderr: {} } as never),
+    async () => {},
+  );
+  const walk = (command: typeof program): void => {
+    if (command.name().startsWith("_")) return;
+    expect(command.description(), command.name()).not.toBe("");
+    for (const option of command.options) expect(option.description, `${command.name()} ${option.flags}`).not.toBe("");
+    command.commands.forEach(walk);
+  };
+  walk(program);
+});
+
+test("flags go before the environment, and that before the profile", async () => {
+  const page = { data: [], next: null };
+  const { url, asked } = await gateway(200, page);
+  await saveProfile({ HOME: home }, "default", { url, token: "of-the-profile" });
+  await saveProfile({ HOME: home }, "other", { url, token: "of-the-other" });
+  await herald(["topic", "list"]);
+  await herald(["topic", "list", "--profile", "other"]);
+  await herald(["topic", "list"], { HERALD_PROFILE: "other" });
+  await herald(["topic", "list"], { HERALD_TOKEN: "of-the-environment" });
+  await herald(["--token", "of-the-flag", "topic", "list"], { HERALD_TOKEN: "of-the-environment" });
+  expect(asked.map(({ token }) => token)).toEqual([
+    "of-the-profile",
+    "of-the-other",
+    "of-the-other",
+    "of-the-environment",
+    "of-the-flag",
+  ]);
+});
+
+test("a profile is for its owner's eyes alone", async () => {
+  const file = await saveProfile({ XDG_CONFIG_HOME: join(home, "xdg") }, "default", {
+    url: "http://localhost",
+    token: "x",
+  });
+  expect(file).toBe(join(home, "xdg/herald/profiles.json"));
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  expect(JSON.parse(await readFile(file, "utf8"))).toEqual({ default: { url: "http://localhost", token: "x" } });
+  await writeFile(file, "{");
+  const { exitCode, stderr } = await herald(["topic", "list"], { XDG_CONFIG_HOME: join(home, "xdg") });
+  expect([exitCode, stderr]).toEqual([2, expect.stringContaining(`${file} is not JSON.`)]);
+});
+
+const problem = (status: number, slug: string, errors = [`${slug}: in Herald's words`]) => ({
+  errors,
+  problems: [{ pointer: "/x", detail: "in Herald's words", code: "custom" }],
+  type: `/docs/errors#${slug}`,
+  title: slug,
+  status,
+  instance: "req-1",
+});
+
+test.each([
+  [400, "malformed-request", 2],
+  [401, "unauthenticated", 3],
+  [403, "forbidden", 3],
+  [404, "device-not-found", 4],
+  [409, "topic-exists", 5],
+  [410, "notification-gone", 4],
+  [413, "body-too-large", 2],
+  [422, "validation-failed", 2],
+  [429, "rate-limited", 6],
+  [500, "internal", 1],
+  [503, "bus-unavailable", 7],
+])("a %i is shown in Herald's words, with what to do, the request and an exit code", async (status, slug, exitCode) => {
+  const { url } = await gateway(status, problem(status, slug), { "retry-after": "7" });
+  const words = ["device", "get", "dev_1", "--url", url, "--token", "x", "--retries", "0"];
+  const result = await herald(words);
+  expect(result.exitCode).toBe(exitCode);
+  const [sentence, ...rest] = result.stderr.trim().split("\n");
+  expect(sentence).toBe(`${slug}: in Herald's words (${status} ${slug})`);
+  expect(rest.at(-1)).toBe("request req-1");
+  if (![400, 410].includes(status)) expect(rest).toHaveLength(2);
+  if ([429, 503].includes(status)) expect(rest[0]).toContain("in 7 s");
+
+  const json = await herald([...words, "--json"]);
+  expect(JSON.parse(json.stderr)).toMatchObject({
+    exit_code: exitCode,
+    error: { slug, status, errors: [`${slug}: in Herald's words`], problems: [{ pointer: "/x" }], request_id: "req-1" },
+  });
+  expect(json.stdout).toBe("");
+});
+
+test("all problems are shown, a line each", async () => {
+  const { url } = await gateway(422, problem(422, "validation-failed", ["a: must be b", "c: must be d"]));
+  const { stderr } = await herald(["send", "--url", url, "--token", "x"]);
+  expect(stderr).toMatch(/^a: must be b \(422 validation-failed\)\nc: must be d\n/);
+});
+
+test("what destroys is not done where nobody can be asked", async () => {
+  const { url, asked } = await gateway(204, undefined);
+  const refused = await herald(["device", "delete", "dev_1", "--url", url, "--token", "x"]);
+  expect([refused.exitCode, refused.stderr]).toEqual([2, expect.stringContaining("--yes")]);
+  expect(asked).toEqual([]);
+  expect(await herald(["device", "delete", "dev_1", "--yes", "--url", url, "--token", "x"])).toMatchObject({
+    exitCode: 0,
+  });
+});
+
+test("a list as JSON is one document, however it is paged", async () => {
+  const { url } = await gateway(200, { data: [{ id: "top_1" }, { id: "top_2" }], next: null });
+  const { stdout } = await herald(["topic", "list", "--json", "--url", url, "--token", "x"]);
+  expect(JSON.parse(stdout)).toEqual([{ id: "top_1" }, { id: "top_2" }]);
+  const limited = await herald(["topic", "list", "--json", "--limit", "1", "--url", url, "--token", "x"]);
+  expect(JSON.parse(limited.stdout)).toEqual([{ id: "top_1" }]);
+  expect(limited.stderr).toContain("--all");
+});
+
+test.each([
+  [["a=1", "b=x=y", "c="], { a: "1", b: "x=y", c: "" }],
+  [[], {}],
+])("pairs %j are %j", (pairs, expected) => expect(parsePairs(pairs)).toEqual(expected));
+test.each([["a"], ["=1"]])("%s is no pair", (pair) => expect(() => parsePairs([pair])).toThrow("must be name=value"));
+
+test("flags go before the file that a notification is in", async () => {
+  const file = join(home, "notification.json");
+  await writeFile(file, JSON.stringify({ notification: { title: "File", body: "File", targets: ["all"] } }));
+  expect(await notificationOf({ file, title: "Flag", to: ["topic:news"], data: ["a=1"] })).toEqual({
+    title: "Flag",
+    body: "File",
+    targets: ["topic:news"],
+    data: { a: "1" },
+  });
+});
+
+test.each([
+  ["/keys/AuthKey_ABC123DEFG.p8", "ABC123DEFG"],
+  ["key.p8", undefined],
+])("the key's id of %s is %s", (file, expected) => expect(keyIdOf(file)).toBe(expected));
+
+test("live counts are one line", () => {
+  const counts = {
+    devices: 1_000,
+    accepted: 480,
+    failed: 20,
+    pending: 500,
+    expired: 0,
+    cancelled: 0,
+    skipped: 0,
+    opened: 0,
+  };
+  expect(progressLine({ status: "sending", counts } as never)).toBe(
+    "██████████░░░░░░░░░░ sending: 500 of 1,000, 480 accepted, 20 failed",
+  );
+  expect(
+    progressLine({
+      status: "accepted",
+      counts: { ...counts, devices: 0, pending: 0, accepted: 0, failed: 0 },
+    } as never),
+  ).toContain("0 of 0");
+});
+
+test.each([
+  [["dev"], ["device"]],
+  [
+    ["device", ""],
+    ["deactivate", "delete", "get", "list"],
+  ],
+  [
+    ["provider", "set", ""],
+    ["apns", "fcm", "webpush"],
+  ],
+  [
+    ["provider", "get", ""],
+    ["apns", "fcm", "webpush"],
+  ],
+  [["send", "--pri"], ["--priority"]],
+  [
+    ["send", "--priority", ""],
+    ["high", "normal"],
+  ],
+  [["send", "--title", ""], []],
+  [["device", "list", "--al"], ["--all"]],
+  [["completion", "z"], ["zsh"]],
+])("after %j come %j", (words, expected) => {
+  const program = createProgram(
+    createTerminal({ env: {}, stdin: {}, stdout: {}, stderr: {} } as never),
+    async () => {},
+  );
+  expect(candidates(program, words)).toEqual(expected);
+});

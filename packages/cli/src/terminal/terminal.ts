@@ -1,0 +1,57 @@
+import { styleText } from "node:util";
+
+/** What a command runs in: `process`, or what a test gives. */
+export type Surroundings = {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly stdin: NodeJS.ReadStream;
+  readonly stdout: NodeJS.WriteStream;
+  readonly stderr: NodeJS.WriteStream;
+};
+
+type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
+
+export type Terminal = {
+  readonly isTerminal: boolean;
+  /** Somebody sits there and can be asked. */
+  readonly canAsk: boolean;
+  /** Columns; without a terminal nothing has to fit. */
+  readonly width: number;
+  readonly hasColors: boolean;
+  paint(style: Style, text: string): string;
+  print(text: string): void;
+  /** Beside the result: sentences, progress, errors. */
+  note(text: string): void;
+  /** A line that the next one replaces; nothing without a terminal. Without a text it goes away. */
+  progress(text?: string): void;
+};
+
+const eraseLine = "\r\u001b[K";
+const someWidth = 80;
+
+export const createTerminal = ({ env, stdin, stdout, stderr }: Surroundings, colors = true): Terminal => {
+  const isTerminal = stdout.isTTY === true;
+  const hasColors = colors && isTerminal && !env.NO_COLOR && env.TERM !== "dumb";
+  const width = isTerminal ? stdout.columns || someWidth : Number.POSITIVE_INFINITY;
+  let shown = false;
+  const progress = (text?: string) => {
+    if (stderr.isTTY !== true || (text === undefined && !shown)) return;
+    shown = text !== undefined;
+    stderr.write(eraseLine + (text ?? "").slice(0, (stderr.columns || someWidth) - 1));
+  };
+  return {
+    isTerminal,
+    canAsk: stdin.isTTY === true && stderr.isTTY === true,
+    width,
+    hasColors,
+    paint: (style, text) => (hasColors ? styleText(style, text, { validateStream: false }) : text),
+    print: (text) => {
+      progress();
+      stdout.write(`${text}\n`);
+    },
+    note: (text) => {
+      progress();
+      stderr.write(`${text}\n`);
+    },
+    progress,
+  };
+};

@@ -1,0 +1,42 @@
+const segments = new Intl.Segmenter("en", { granularity: "grapheme" });
+const wide =
+  /^(\p{Emoji_Presentation}|\p{Extended_Pictographic}\uFE0F|[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6])/u;
+
+const widthOf = (grapheme: string): number => (wide.test(grapheme) ? 2 : 1);
+
+/** How many columns a text takes. */
+export const columnsOf = (text: string): number =>
+  [...segments.segment(text)].reduce((sum, { segment }) => sum + widthOf(segment), 0);
+
+/** On one line, and harmless: what devices and senders wrote may hold control characters that move a terminal's cursor. */
+export const plain = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, " ");
+
+/** At most so many columns; what is cut off is an ellipsis. */
+export const cut = (text: string, width: number): string => {
+  if (columnsOf(text) <= width) return text;
+  let kept = "";
+  let columns = 0;
+  for (const { segment } of segments.segment(text)) {
+    columns += widthOf(segment);
+    if (columns > width - 1) break;
+    kept += segment;
+  }
+  return `${kept}…`;
+};
+
+/** Filled up with spaces to so many columns. */
+export const pad = (text: string, width: number, right = false): string => {
+  const spaces = " ".repeat(Math.max(0, width - columnsOf(text)));
+  return right ? spaces + text : text + spaces;
+};
+
+const numbers = new Intl.NumberFormat("en");
+export const count = (value: number): string => numbers.format(value);
+
+/** A value as a person reads it: nothing as a dash, an object as JSON. */
+export const show = (value: unknown): string => {
+  if (value === undefined || value === null || value === "") return "–";
+  if (typeof value === "number") return count(value);
+  if (Array.isArray(value)) return value.length === 0 ? "–" : value.map(show).join(", ");
+  return plain(typeof value === "object" ? JSON.stringify(value) : String(value));
+};
