@@ -46,7 +46,6 @@ const columns = [
   { title: "ID", value: ({ id }: Notification) => id },
   { title: "STATUS", value: ({ status }: Notification) => status },
   { title: "DEVICES", value: ({ counts }: Notification) => counts.devices, right: true },
-  { title: "ACCEPTED", value: ({ counts }: Notification) => counts.accepted, right: true },
   { title: "FAILED", value: ({ counts }: Notification) => counts.failed, right: true },
   { title: "OPENED", value: ({ counts }: Notification) => counts.opened, right: true },
   { title: "TITLE", value: ({ title, body }: Notification) => title ?? body },

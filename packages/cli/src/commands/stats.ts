@@ -16,7 +16,7 @@ export const statsInWords = ({ series, totals, interval, time_zone, from, to }: 
   const { paint } = terminal;
   const width = Number.isFinite(terminal.width) ? terminal.width : plainWidth;
   const ends = [label(series[0]?.at ?? from, interval), label(series.at(-1)?.at ?? to, interval)] as const;
-  const rate = totals.open_rate === null ? "" : `, ${Math.round(totals.open_rate * 100)} %`;
+  const rate = totals.open_rate === null ? "" : ` (${Math.round(totals.open_rate * 100)} %)`;
   const parts = (["sent", "failed", "opened"] as const).flatMap((name) => {
     const title = paint("bold", `${name} ${count(totals[name])}${name === "opened" ? rate : ""}`);
     if (totals[name] === 0) return [title];

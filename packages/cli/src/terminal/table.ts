@@ -9,22 +9,25 @@ export type Column<Row> = {
 };
 
 const gap = "  ";
-/** Below this a column says nothing any more, and is left out. */
+/** Below this a text says nothing any more. */
 const minWidth = 6;
 
 const sum = (widths: readonly number[]): number =>
   widths.reduce((total, width) => total + width, 0) + gap.length * Math.max(0, widths.length - 1);
 
-/** Narrows the widest columns until all fit; leaves out the last ones where that is not enough. The first, an id, stays whole. */
-const fitted = (natural: readonly number[], width: number): number[] => {
-  const widths = [...natural];
-  while (widths.length > 1 && sum([widths[0] ?? 0, ...widths.slice(1).map((one) => Math.min(one, minWidth))]) > width)
-    widths.pop();
+/** Narrows the widest texts until all columns fit; leaves out the last columns where that is not enough. */
+const fitted = (natural: readonly number[], least: readonly number[], width: number): number[] => {
+  let columns = natural.length;
+  while (columns > 1 && sum(least.slice(0, columns)) > width) columns--;
+  const widths = natural.slice(0, columns);
   while (sum(widths) > width) {
-    const others = widths.slice(1);
-    const widest = Math.max(...others);
-    if (others.length === 0 || widest <= minWidth) break;
-    widths[others.indexOf(widest) + 1] = widest - 1;
+    const yielding = widths.flatMap((one, at) => (one > (least[at] ?? 0) ? [at] : []));
+    const widest = yielding.reduce(
+      (most, at) => ((widths[at] ?? 0) > (widths[most] ?? 0) ? at : most),
+      yielding[0] ?? 0,
+    );
+    if (yielding.length === 0) break;
+    widths[widest] = (widths[widest] ?? 0) - 1;
   }
   return widths;
 };
@@ -45,7 +48,11 @@ export const createTable = <Row>(columns: readonly Column<Row>[], { width, paint
       return texts.map((row) => line(row, known));
     }
     const natural = columns.map((_, at) => Math.max(...[titles, ...texts].map((row) => columnsOf(row[at] ?? ""))));
-    const fitting = fitted(natural, width);
+    // An id is to be copied and a number to be read: both stay whole, as do titles.
+    const least = columns.map(({ title, right }, at) =>
+      at === 0 || right ? (natural[at] ?? 0) : Math.min(natural[at] ?? 0, Math.max(minWidth, columnsOf(title))),
+    );
+    const fitting = fitted(natural, least, width);
     widths = fitting;
     return [paint("bold", line(titles, fitting)), ...texts.map((row) => line(row, fitting))];
   };

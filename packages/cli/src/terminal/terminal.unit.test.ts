@@ -69,6 +69,12 @@ test("a table fits 70 columns: the widest column gives way", () => {
   expect(row).toBe(`${id}  completed    1,204  A title of some l…`);
 });
 
+test("a number and a column's title are never cut", () => {
+  const [head, row] = createTable(columns, terminalOf({ columns: 55 }, false))([{ id }]);
+  expect(head).toBe(`ID${" ".repeat(30)}STATUS  DEVICES  TITLE`);
+  expect(row).toBe(`${id}  compl…    1,204  A tit…`);
+});
+
 test("without a terminal nothing is cut off, and there are no colours", () => {
   const [head, row] = createTable(columns, terminalOf({ isTTY: false }))([{ id }]);
   expect(row).toContain("A title of some length");
