@@ -20,7 +20,7 @@ let project: Project;
 let home: string;
 let cli: CommandLine;
 
-/** A command line whose profile is the project's. */
+/** A command line that is signed in to the project. */
 const signedIn = async (name: string, to: Project): Promise<CommandLine> => {
   const env = { HOME: join(home, name) };
   const { herald } = commandLine({
@@ -35,7 +35,7 @@ const signedIn = async (name: string, to: Project): Promise<CommandLine> => {
 };
 
 beforeAll(async () => {
-  // One dry run a minute and project is enough to see what the second one is told.
+  // The second dry run of a project exceeds its quota.
   system = await startSystem({ env: { HERALD_GATEWAY_QUOTA_DRY_RUNS: "1" } });
   home = join(system.folder, "home");
   project = await system.project("Command line");
@@ -44,7 +44,7 @@ beforeAll(async () => {
 afterAll(() => system?.stop());
 tellOnFailure(() => system);
 
-/** As a person reads it. */
+/** Without control sequences. */
 const read = (text: string) => stripVTControlCharacters(text).replaceAll("\r", "");
 
 test("npx finds it in the project's root, and its help teaches", async () => {
@@ -53,7 +53,7 @@ test("npx finds it in the project's root, and its help teaches", async () => {
   expect(stdout).toContain("Exit codes:");
 });
 
-test("login takes what npm start wrote down, into a file for its owner alone", async () => {
+test("login --local uses the system of npm start, and saves a file that only its owner can read", async () => {
   const env = { HOME: join(home, "local") };
   const local = commandLine(env).shell(`cd ${system.folder} && herald login --local`);
   expect(await local.ended()).toMatchObject({ exitCode: 0 });
@@ -63,7 +63,7 @@ test("login takes what npm start wrote down, into a file for its owner alone", a
   expect(await commandLine(env).herald("device", "list")).toMatchObject({ exitCode: 0 });
 });
 
-test("login asks at a terminal, shows no token while it is typed, and keeps none that is unknown", async () => {
+test("login prompts without echoing tokens, and saves no unknown token", async () => {
   const env = { HOME: join(home, "asked") };
   const asked = commandLine(env).terminal("herald login");
   await eventually(() => expect(asked.written.stdout).toContain("Herald's address:"));
@@ -86,7 +86,7 @@ test("login asks at a terminal, shows no token while it is typed, and keeps none
   await expect(stat(join(home, "wrong"))).rejects.toThrow("ENOENT");
 });
 
-test("projects, tokens and providers, from nothing to a send and away again", async () => {
+test("projects, tokens and providers are created, used and deleted", async () => {
   const { json, herald } = cli;
   const { id, token } = await json("project", "create", "--name", "Made by hand");
   expect(token).toMatch(/^hpt_/);
@@ -161,7 +161,7 @@ test("devices, topics and users", async () => {
   expect(await herald("device", "get", other.id)).toMatchObject({ exitCode: 4 });
 });
 
-test("sending, watching and finding out what became of it", async () => {
+test("notifications are sent, watched, listed, traced and cancelled", async () => {
   const { json, herald, shell, terminal } = cli;
   const { device } = await project.register({ topics: ["sport"] });
   const dry = await herald("send", "--title", "Hello", "--to", "topic:sport", "--dry-run");
@@ -227,7 +227,7 @@ test("events are followed from a time, and gone on with", async () => {
   expect(second.data.topic).toBe("two");
 });
 
-test("webhooks: made, tried, disabled, recovered and gone", async () => {
+test("webhooks are created, pinged, disabled, recovered and deleted", async () => {
   const { json, herald } = cli;
   const receiver = createServer((_, response) => response.writeHead(500).end("not today"));
   await once(receiver.listen(0, "127.0.0.1"), "listening");
@@ -278,7 +278,7 @@ test("dead letters are listed, shown and replayed", async () => {
   expect(again).toMatchObject([{ status: "replayed" }]);
 });
 
-test("the doctor finds nothing to mend where all is well, and what is wrong where it is not", async () => {
+test("the doctor finds no problem in a healthy system, and names each problem of another", async () => {
   const healthy = await signedIn("healthy", await system.project("Healthy", ["apns", "fcm", "webpush"]));
   const found: { check: string; state: string }[] = JSON.parse((await healthy.herald("doctor", "--json")).stdout);
   const states = Object.fromEntries(found.map(({ check, state }) => [check, state]));
@@ -304,7 +304,7 @@ test("the doctor finds nothing to mend where all is well, and what is wrong wher
   }
 });
 
-test("what goes wrong is told in the API's own sentences, with what to do and an exit code", async () => {
+test("an error has the API's own sentences, a hint and an exit code", async () => {
   const { herald } = cli;
   const large = join(system.folder, "large.json");
   await writeFile(large, JSON.stringify({ title: "x".repeat(2_000_000), targets: ["all"] }));
@@ -316,7 +316,7 @@ test("what goes wrong is told in the API's own sentences, with what to do and an
     [["send", "--title", "x", "--to", "all", "--token", readOnly.token], 3, "(403 forbidden)", "--scope"],
     [["notification", "get", "ntf_x"], 4, "(404 notification-not-found)", "Check the id"],
     [["send", "--file", large], 2, "(413 body-too-large)", "shorten"],
-    [["send", "--to", "condition:'"], 2, "notification.targets.0: ", "Correct what is named"],
+    [["send", "--to", "condition:'"], 2, "notification.targets.0: ", "Correct the fields"],
   ] as const;
   for (const [words, exitCode, sentence, hint] of cases) {
     const result = await herald(...words);
@@ -337,7 +337,7 @@ test("what goes wrong is told in the API's own sentences, with what to do and an
     await eventually(async () => {
       const { exitCode, stderr } = await herald("device", "list", "--retries", "0");
       expect([exitCode, stderr]).toEqual([7, expect.stringContaining("(503 ")]);
-      expect(stderr).toContain("Nothing is lost");
+      expect(stderr).toContain("herald doctor");
     });
   } finally {
     await system.database.heal();
@@ -349,13 +349,13 @@ test("what goes wrong is told in the API's own sentences, with what to do and an
 
 const ctrlC = "\u0003";
 
-test("Ctrl-C ends what waits with 130, and says what goes on without it", async () => {
+test("Ctrl-C ends what waits with 130, and says what continues", async () => {
   const tomorrow = new Date(Date.now() + 86_400_000).toISOString();
   const watch = cli.terminal(`herald send --title Later --to all --at ${tomorrow} --watch`);
   await eventually(() => expect(read(watch.written.stdout)).toContain("scheduled: 0 of 0"));
   watch.type(ctrlC);
   const watched = await watch.ended();
-  expect([watched.exitCode, read(watched.stdout)]).toEqual([130, expect.stringMatching(/ntf_\w+ goes on: .*cancel/)]);
+  expect([watched.exitCode, read(watched.stdout)]).toEqual([130, expect.stringMatching(/ntf_\w+ continues: .*cancel/)]);
 
   const events = cli.terminal("herald events follow --type topic.created");
   await eventually(async () => {
@@ -366,7 +366,7 @@ test("Ctrl-C ends what waits with 130, and says what goes on without it", async 
   const followed = await events.ended();
   expect([followed.exitCode, read(followed.stdout)]).toEqual([
     130,
-    expect.stringMatching(/follow --after \d+` goes on here/),
+    expect.stringMatching(/follow --after \d+` resumes here/),
   ]);
 
   const large = await system.project("Large");
@@ -377,7 +377,7 @@ test("Ctrl-C ends what waits with 130, and says what goes on without it", async 
   list.type(ctrlC);
   expect(await list.ended()).toMatchObject({ exitCode: 130, stdout: expect.stringContaining("Stopped.") });
 
-  // Whoever has read enough closes the pipe: no error, and nothing more is read.
+  // head closes the pipe after two lines.
   const head = await shell("set -o pipefail; herald device list --all | head -n 2").ended();
   expect(head).toMatchObject({ exitCode: 0, stderr: "" });
   expect(head.stdout.split("\n")).toHaveLength(3);

@@ -19,7 +19,7 @@ let project: Project;
 let secret: string;
 let folder: string;
 
-/** A recipe as a reader has it: behind the page's beginning, beside the package as it is published. */
+/** Writes a recipe behind the page's first block, next to the published package. */
 const recipe = async (heading: string): Promise<string> => {
   const file = join(folder, `${heading.toLowerCase().replaceAll(/\W+/g, "-")}.ts`);
   await writeFile(file, [...codeBlocks(page, "Start", "ts"), ...codeBlocks(page, heading, "ts")].join("\n"));
@@ -35,7 +35,7 @@ const environment = () => ({
   HERALD_IDENTITY_SECRET: secret,
 });
 
-/** What a recipe prints, line by line. */
+/** Runs a recipe and returns the lines that it prints. */
 const follow = async (heading: string, variables: Record<string, string> = {}): Promise<string[]> => {
   const env = { ...environment(), ...variables };
   const { stdout } = await run(process.execPath, [await recipe(heading)], { env, timeout: 90_000 });
@@ -58,7 +58,7 @@ test.beforeAll(async ({ system: shared }) => {
 });
 tellOnFailure(() => system);
 
-test("every recipe is what TypeScript lets through", async () => {
+test("every recipe type-checks", async () => {
   const headings = [...page.matchAll(/^## (.*)$/gm)].map(([, heading = ""]) => heading);
   const recipes = headings.filter((heading) => heading !== "Start" && codeBlocks(page, heading, "ts").length > 0);
   const files = await Promise.all(recipes.map(recipe));
@@ -83,7 +83,7 @@ test("waiting for completion ends with the counts", async () => {
 
 test("a dry run counts, and sends nothing", async () => {
   const before = (await project.notifications()).length;
-  expect(await follow("Count the audience first")).toEqual(["1 devices; nobody is reached by topic:nobody"]);
+  expect(await follow("Count the audience first")).toEqual(["1 devices; without devices: topic:nobody"]);
   expect(await project.notifications()).toHaveLength(before);
 });
 

@@ -4,7 +4,7 @@ import { Interrupted } from "./failures.ts";
 
 type Streams = { readonly stdin: NodeJS.ReadStream; readonly stderr: NodeJS.WriteStream };
 
-/** Asks the person at the terminal; what is secret is not shown while it is typed. */
+/** Prompts at the terminal. A secret is not echoed. */
 export const createAsk =
   ({ stdin, stderr }: Streams) =>
   async (question: string, secret = false): Promise<string> => {

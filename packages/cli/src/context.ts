@@ -19,28 +19,28 @@ export type GlobalOptions = {
 
 export type ListChoice = { readonly limit?: number; readonly all?: boolean };
 
-/** What a command works with. */
+/** What every command gets. */
 export type Context = {
   readonly terminal: Terminal;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly signal: AbortSignal;
   readonly json: boolean;
-  /** As flags, the environment and the profile say, in this order. */
+  /** Flags take precedence over the environment, and that over the profile. */
   readonly settings: Profile;
   readonly profileName: string;
-  /** Throw a UsageError that says how to sign in. */
+  /** These throw a UsageError if the token or project is missing. */
   herald(): Herald;
   admin(): HeraldAdmin;
   project(): string;
-  /** Says what Ctrl-C leaves as it is. */
+  /** The sentence that Ctrl-C prints. */
   onInterrupt(sentence: string): void;
-  /** What a person types; a secret is not shown. */
+  /** Prompts at the terminal; a secret is not echoed. */
   ask(question: string, secret?: boolean): Promise<string>;
-  /** The result: as JSON where that is asked for, else in words. */
+  /** Prints the result: JSON with --json, else text. */
   result(value: unknown, words: () => string): void;
   record(value: unknown, entries: readonly (readonly [string, unknown])[]): void;
   rows<Row>(list: List<Row>, columns: readonly Column<Row>[], choice: ListChoice): Promise<void>;
-  /** True when it may be done: said beforehand by --yes, or now by a person. */
+  /** Throws unless --yes is given or the person at the terminal types yes. */
   confirm(question: string, yes: boolean | undefined): Promise<void>;
 };
 
@@ -96,10 +96,9 @@ export const createContext = async (options: GlobalOptions, deps: Deps): Promise
       const rows = page.slice(0, most - shown);
       shown += rows.length;
       yield rows;
-      if (rows.length < page.length)
-        terminal.note(`The first ${count(shown)} are shown; --all shows every one, --limit more.`);
+      if (rows.length < page.length) terminal.note(`Showing the first ${count(shown)}. --all shows all, --limit more.`);
       if (shown >= most) return;
-      // Of a list that goes into a file nothing else is seen.
+      // The rows go into a file or a pipe.
       if (!terminal.isTerminal) terminal.progress(`${count(shown)} rows…`);
     }
     terminal.progress();
@@ -133,8 +132,7 @@ export const createContext = async (options: GlobalOptions, deps: Deps): Promise
     },
     confirm: async (question, yes) => {
       if (yes) return;
-      if (!terminal.canAsk)
-        throw new UsageError(`${question} Nobody is here to answer.`, "Say so beforehand with --yes.");
+      if (!terminal.canAsk) throw new UsageError(`${question} This is not a terminal, so it cannot ask.`, "Add --yes.");
       const answer = await deps.ask(`${question} Type yes: `);
       if (answer.trim() !== "yes") throw new UsageError("Nothing was done.");
     },

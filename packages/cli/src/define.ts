@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Context } from "./context.ts";
 
-/** Carries a command out; a number is its exit code. */
+/** Runs a command; a number is its exit code. */
 // biome-ignore lint/suspicious/noConfusingVoidType: a command without an exit code of its own returns nothing
 type Outcome = number | undefined | void;
 type Handle = (context: Context) => Promise<Outcome>;
@@ -13,7 +13,7 @@ export type Definition<Options> = {
   /** As commander has it: `get <id>`. */
   readonly usage: string;
   readonly does: string;
-  /** What to type, and what that is for. */
+  /** Commands to type, each with its purpose. */
   readonly examples?: readonly (readonly [command: string, why: string])[];
   readonly options?: readonly Option[];
   readonly run: (context: Context, words: Words, options: Options) => Promise<Outcome>;
@@ -29,15 +29,15 @@ const wholeNumber = (text: string): number => {
 export const option = (flags: string, description: string): Option => new Option(flags, description);
 export const numberOption = (flags: string, description: string): Option =>
   option(flags, description).argParser(wholeNumber);
-/** May be given several times. */
+/** An option that may be repeated. */
 export const repeated = (flags: string, description: string): Option =>
   option(flags, description).argParser((value: string, before: string[] | undefined) => [...(before ?? []), value]);
 
 export const listOptions = [
-  numberOption("--limit <count>", "rows to show, 20 unless told"),
-  option("--all", "every row, page by page"),
+  numberOption("--limit <count>", "rows to show (default: 20)"),
+  option("--all", "show all rows"),
 ];
-export const yesOption = option("--yes", "do not ask");
+export const yesOption = option("--yes", "do not ask for confirmation");
 
 const helpOf = (examples: Definition<never>["examples"] = []): string =>
   examples.length === 0

@@ -1,19 +1,19 @@
 import type { HeraldError } from "@herald/client";
 
-/** What a script learns from how a command ended. */
+/** Exit codes for scripts. */
 export const exitCodes = {
   ok: 0,
-  /** Herald failed, or what was looked at is not well. */
+  /** Herald failed, a watched notification did not complete, or the doctor found a problem. */
   failed: 1,
-  /** The command line, or the content that was sent, is not valid. */
+  /** The command line or the content is invalid. */
   usage: 2,
-  /** No credential, or one that may not do this. */
+  /** The credential is missing, unknown or insufficient. */
   credential: 3,
   notFound: 4,
   conflict: 5,
   /** A limit or a quota. */
   limit: 6,
-  /** No answer, or something that Herald needs is unavailable: try again later. */
+  /** No answer, or Herald is unavailable: try again later. */
   unavailable: 7,
   interrupted: 130,
 } as const;
@@ -22,7 +22,7 @@ export const exitCodes = {
 export const exitCodesHelp = `
 
 Exit codes:
-  0 done · 1 failed · 2 not valid · 3 credential · 4 not found · 5 conflict
+  0 success · 1 failed · 2 invalid · 3 credential · 4 not found · 5 conflict
   6 limit or quota · 7 unavailable · 130 interrupted`;
 
 const byStatus: Readonly<Record<number, number>> = {

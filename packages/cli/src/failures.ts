@@ -1,7 +1,7 @@
 import { HeraldError } from "@herald/client";
 import { exitCodeOf, exitCodes } from "./exit-codes.ts";
 
-/** The command line cannot be carried out as it is. `hint` says what to do. */
+/** The command line is invalid. `hint` says what to do. */
 export class UsageError extends Error {
   readonly hint: string | undefined;
   constructor(message: string, hint?: string) {
@@ -11,7 +11,7 @@ export class UsageError extends Error {
   }
 }
 
-/** Ctrl-C. Its message says what is left as it was. */
+/** Ctrl-C. The message says what continues without the command. */
 export class Interrupted extends Error {
   constructor(message = "Stopped.") {
     super(message);
@@ -19,10 +19,10 @@ export class Interrupted extends Error {
   }
 }
 
-/** What a command ended with, for people and for programs. */
+/** Why a command failed, for people and for programs. */
 export type Failure = {
   readonly exitCode: number;
-  /** What is wrong, a sentence each. */
+  /** One sentence per problem. */
   readonly errors: readonly string[];
   /** What to do about it. */
   readonly hint?: string | undefined;
@@ -34,30 +34,28 @@ export type Failure = {
 };
 
 const hints: Readonly<Record<string, string>> = {
-  unreachable:
-    "Check that Herald runs there, and --url, HERALD_URL or the profile's url. `herald doctor` looks closer.",
-  timeout: "Herald is busy or cannot be reached. `herald doctor` looks closer.",
-  "unexpected-answer": "Check --url, HERALD_URL or the profile's url: something else answers there.",
-  unauthenticated: "Sign in with a token that is valid: `herald login`. `herald doctor` says which one is not.",
-  forbidden: "Use a token with the scope that is missing: `herald token create --name … --scope …` makes one.",
-  "body-too-large": "Send less at once: shorten the content, or split the targets over several sends.",
-  "notification-final": "Nothing is left to do: `herald notification get` shows how it ended.",
-  "position-gone": "Begin again with --since, or with neither to follow what comes.",
-  internal: "Give the request's id to the operator: the gateway's log has the reason under it.",
+  unreachable: "Check that Herald is running, and --url, HERALD_URL or the profile's url. Then run `herald doctor`.",
+  timeout: "Herald is busy or unreachable. Run `herald doctor`.",
+  "unexpected-answer": "Check --url, HERALD_URL or the profile's url: another server answers there.",
+  unauthenticated: "Sign in with a valid token: `herald login`. `herald doctor` says which token is invalid.",
+  forbidden: "Use a token with the missing scope: `herald token create --name … --scope …`.",
+  "body-too-large": "Send less at once: shorten the content, or split the targets into several sends.",
+  "notification-final": "It is already final: `herald notification get` shows its result.",
+  "position-gone": "Start again with --since, or without --after to follow new events.",
+  internal: "Give the request id to the operator: the gateway's log has the reason.",
 };
 
 const byStatus: Readonly<Record<number, string>> = {
-  403: "Use a token that may do this: `herald token create` makes one.",
-  404: "Check the id, and that the profile is of the project it belongs to: other projects' ids are not found.",
-  409: "Look at what is there first: it is not as this command needs it.",
-  422: "Correct what is named above; --help shows examples.",
+  403: "Use a token that is allowed to do this: `herald token create`.",
+  404: "Check the id and the profile: ids of other projects are not found.",
+  409: "Check the current state first: it conflicts with this command.",
+  422: "Correct the fields named above; --help shows examples.",
 };
 
 const hintOf = ({ slug, status, retryAfter }: HeraldError): string | undefined => {
   const later = retryAfter === undefined ? "later" : `in ${retryAfter} s`;
-  if (status === 429)
-    return `Try again ${later}. An operator sets the limits at the gateway (docs/how-to/set-limits.md).`;
-  if (status === 503) return `Try again ${later}. Nothing is lost, and \`herald doctor\` says what is unavailable.`;
+  if (status === 429) return `Try again ${later}. The operator configures the limits (docs/how-to/set-limits.md).`;
+  if (status === 503) return `Try again ${later}. \`herald doctor\` says what is unavailable.`;
   return hints[slug] ?? byStatus[status ?? 0];
 };
 
@@ -68,7 +66,7 @@ export const failureOf = (error: unknown): Failure => {
   }
   if (error instanceof Interrupted) return { exitCode: exitCodes.interrupted, errors: [error.message] };
   if (error instanceof UsageError) return { exitCode: exitCodes.usage, errors: [error.message], hint: error.hint };
-  // The client refuses impossible options so, files that are not there are Node's.
+  // The client throws TypeErrors for malformed options; missing files are Node's errors.
   if (error instanceof TypeError || (error as NodeJS.ErrnoException).code !== undefined)
     return { exitCode: exitCodes.usage, errors: [(error as Error).message] };
   return {

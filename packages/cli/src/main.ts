@@ -1,7 +1,7 @@
 #!/usr/bin/env -S node --conditions=@herald/source
 import { enableCompileCache } from "node:module";
 
-// Stripping types and compiling are two thirds of what a start costs.
+// Two thirds of the start-up time is stripping types and compiling.
 enableCompileCache();
 const { run } = await import("./run.ts");
 process.exitCode = await run(process.argv.slice(2), process);

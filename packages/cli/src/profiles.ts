@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { UsageError } from "./failures.ts";
 
-/** Where a Herald is, and who one is there. */
+/** An address with its credentials. */
 export type Profile = {
   readonly url?: string | undefined;
   readonly token?: string | undefined;
@@ -28,11 +28,11 @@ export const readProfiles = async (env: Environment): Promise<Record<string, Pro
   try {
     return JSON.parse(text);
   } catch {
-    throw new UsageError(`${file} is not JSON.`, "Mend or delete it; `herald login` writes it again.");
+    throw new UsageError(`${file} is not JSON.`, "Fix or delete it; `herald login` creates it again.");
   }
 };
 
-/** For this user's eyes alone, and whole or not at all. */
+/** Only the owner can read the file. It is replaced atomically. */
 export const saveProfile = async (env: Environment, name: string, profile: Profile): Promise<string> => {
   const file = profilesFile(env);
   const profiles = { ...(await readProfiles(env)), [name]: profile };

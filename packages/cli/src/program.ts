@@ -24,20 +24,20 @@ First steps, with \`npm start\` running in another terminal:
   $ herald send --title Hello --to all --dry-run
   $ herald send --title Hello --to all --watch
 
-Settings come from flags, then the environment (HERALD_URL, HERALD_TOKEN,
-HERALD_ADMIN_TOKEN, HERALD_PROJECT, HERALD_PROFILE), then the profile.`;
+Precedence: flags, environment (HERALD_URL, HERALD_TOKEN,
+HERALD_ADMIN_TOKEN, HERALD_PROJECT, HERALD_PROFILE), profile.`;
 
 /** The whole command line. */
 export const createProgram = (terminal: Terminal, execute: Execute): Command => {
   const write = (to: (text: string) => void) => (text: string) => to(text.replace(/\n$/, ""));
   const program = new Command("herald")
-    .description("Send push notifications through Herald, and see what became of them")
-    .option("--url <url>", "where Herald answers")
+    .description("Send push notifications with Herald and track their delivery")
+    .option("--url <url>", "address of the gateway")
     .option("--token <token>", "project token, hpt_…")
-    .option("--admin-token <token>", "the operator's token")
-    .option("--project <id>", "project of administrative commands, prj_…")
+    .option("--admin-token <token>", "admin token")
+    .option("--project <id>", "project id for admin commands, prj_…")
     .option("--profile <name>", "profile that `herald login` saved")
-    .addOption(numberOption("--retries <count>", "how often to try again what is unavailable, 3 unless told"))
+    .addOption(numberOption("--retries <count>", "retries if Herald is unavailable (default: 3)"))
     .option("--json", "print JSON")
     .option("--no-color", "print without colours, as NO_COLOR does")
     .configureOutput({
@@ -58,17 +58,17 @@ export const createProgram = (terminal: Terminal, execute: Execute): Command => 
 
   addLogin(program, add);
   addSend(program, add);
-  addNotifications(group("notification", "See what was sent, and stop it"), add);
+  addNotifications(group("notification", "Track and cancel notifications"), add);
   addStats(program, add);
-  addEvents(group("events", "Follow what happens"), add);
-  addDevices(group("device", "Devices of the project"), add);
-  addTopics(group("topic", "Topics, and who is subscribed"), add);
-  addUsers(group("user", "Users, and forgetting them"), add);
-  addWebhooks(group("webhook", "URLs that get the project's events"), add);
-  addProjects(group("project", "Projects (admin token)"), add);
-  addTokens(group("token", "Project tokens (admin token)"), add);
-  addProviders(group("provider", "APNs, FCM and Web Push of a project (admin token)"), add);
-  addDeadLetters(group("dead-letters", "Messages that could not be processed (admin token)"), add);
+  addEvents(group("events", "Follow events"), add);
+  addDevices(group("device", "Manage devices"), add);
+  addTopics(group("topic", "Manage topics and subscriptions"), add);
+  addUsers(group("user", "Show and erase users"), add);
+  addWebhooks(group("webhook", "Manage webhooks"), add);
+  addProjects(group("project", "Manage projects (admin token)"), add);
+  addTokens(group("token", "Manage project tokens (admin token)"), add);
+  addProviders(group("provider", "Configure APNs, FCM and Web Push (admin token)"), add);
+  addDeadLetters(group("dead-letters", "Inspect and replay dead letters (admin token)"), add);
   addDoctor(program, add);
   addCompletion(program, add);
   return program;

@@ -21,10 +21,10 @@ const show = (failure: Failure, { note, paint }: Terminal, json: boolean): void 
   if (requestId !== undefined) note(paint("dim", `request ${plain(requestId)}`));
 };
 
-/** `herald <words>`: answers the exit code. Whatever goes wrong is a sentence on stderr. */
+/** Runs `herald <words>` and returns the exit code. Errors are sentences on stderr. */
 export async function run(words: readonly string[], surroundings: Surroundings): Promise<number> {
   const { stdout, env } = surroundings;
-  // Before the command line is understood: what is wrong with it has no colours and is JSON, if that is asked for.
+  // Errors of the command line itself obey these flags too, so they are read before it is parsed.
   const json = words.includes("--json");
   const terminal = createTerminal(surroundings, !words.includes("--no-color"));
   const interrupting = new AbortController();
@@ -33,7 +33,7 @@ export async function run(words: readonly string[], surroundings: Surroundings):
     if (interrupting.signal.aborted) process.exit(exitCodes.interrupted);
     interrupting.abort(new Interrupted(left));
   };
-  // Whoever reads this has read enough.
+  // The reader of the pipe has closed it.
   const onClosed = (error: NodeJS.ErrnoException) => {
     if (error.code !== "EPIPE") throw error;
     process.exit(exitCodes.ok);
@@ -57,7 +57,7 @@ export async function run(words: readonly string[], surroundings: Surroundings):
     await program.parseAsync([...words], { from: "user" });
     return exitCode;
   } catch (error) {
-    // It has said what is wrong by itself.
+    // Commander has printed it.
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
     const failure = failureOf(error);
     show(failure, terminal, json);

@@ -27,7 +27,7 @@ export type ProviderSettings = {
 };
 
 const createProjects = (http: Http) => ({
-  /** Makes a project and its first token, `hpt_…`, shown this once; absent where an answer was lost and is given again. */
+  /** Makes a project and its first token, `hpt_…`, shown only once. Absent if the first answer was lost and this one is a replay. */
   create: async (project: NewProject, options?: PostOptions) => {
     const call = { ...options, body: { project } };
     const { data, token } = await http.body<{ data: Project; token?: string }>("POST", "/admin/v1/projects", call);
@@ -42,7 +42,7 @@ const createProjects = (http: Http) => ({
 });
 
 const createTokens = (http: Http) => ({
-  /** The token is shown this once; absent where an answer was lost and is given again. */
+  /** The token is shown only once. Absent if the first answer was lost and this one is a replay. */
   create: async (projectId: string, token: NewProjectToken, options?: PostOptions) => {
     const target = path`/admin/v1/projects/${projectId}/tokens`;
     const call = { ...options, body: { token } };
@@ -57,7 +57,7 @@ const createTokens = (http: Http) => ({
 });
 
 const createIdentityKeys = (http: Http) => ({
-  /** Without a public key Herald makes a secret, `his_…`, shown this once; absent where an answer was lost and is given again. */
+  /** Without a public key Herald makes a secret, `his_…`, shown only once. Absent if the first answer was lost and this one is a replay. */
   create: async (projectId: string, key: NewIdentityKey = {}, options?: PostOptions) => {
     const target = path`/admin/v1/projects/${projectId}/identity-keys`;
     const call = { ...options, body: key };
@@ -73,7 +73,7 @@ const createIdentityKeys = (http: Http) => ({
 const createProviders = (http: Http) => {
   const target = (projectId: string, provider: string) => path`/admin/v1/projects/${projectId}/providers/${provider}`;
   return {
-    /** They are checked at once, and never shown again. */
+    /** Settings are checked at once. Secrets are never shown again. */
     set: <Provider extends keyof ProviderSettings>(
       projectId: string,
       provider: Provider,
@@ -99,7 +99,7 @@ const createVapidKeys = (http: Http) => {
     /** Browsers subscribe with it from now on. */
     makeCurrent: (projectId: string, keyId: string, options?: CallOptions) =>
       http.patch<VapidKey>(key(projectId, keyId), { ...options, body: { key: { status: "current" } } }),
-    /** `force` accepts that subscriptions made with it get nothing until they subscribe again. */
+    /** `force` accepts that subscriptions made with this key are lost until they subscribe again. */
     retire: (projectId: string, keyId: string, options?: CallOptions & { readonly force?: boolean | undefined }) =>
       http.delete<RetiredVapidKey>(key(projectId, keyId), {
         signal: options?.signal,
@@ -117,15 +117,15 @@ const createDeadLetters = (http: Http) => {
       list<DeadLetter>(http, "/admin/v1/dead-letters", options),
     replay: (id: string, options?: PostOptions) =>
       http.post<Replay>(path`/admin/v1/dead-letters/${id}/replay`, options),
-    /** Up to 100 of them; each has an answer. */
+    /** Replays up to 100. Returns a result for each. */
     replayMany: (ids: readonly string[], options?: PostOptions) => replayMany({ dead_letters: ids }, options),
-    /** The next 100 of a durable that were never replayed; `next` is the `after` of those behind them, null at the end. */
+    /** Replays the next 100 of a durable that were never replayed. `next` is the `after` of the next call, null at the end. */
     replayDurable: (durable: string, after?: string, options?: PostOptions) =>
       replayMany({ durable, ...(after === undefined ? {} : { after }) }, options),
   };
 };
 
-/** What an operator does with the admin token: projects, their tokens, keys and providers, and dead letters. */
+/** The routes for operators: projects, their tokens, keys and providers, and dead letters. Takes the admin token. */
 export class HeraldAdmin {
   readonly projects: ReturnType<typeof createProjects>;
   readonly tokens: ReturnType<typeof createTokens>;

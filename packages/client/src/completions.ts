@@ -3,26 +3,26 @@ import { type EventType, openStream } from "./events.ts";
 import { type CallOptions, type Http, path, sleep } from "./http.ts";
 
 export type CompletedOptions = CallOptions & {
-  /** Called with each look at the notification on the way: its counts, for a progress bar. */
+  /** Called with the notification each time it is read: its counts, for a progress bar. */
   readonly onChange?: ((notification: Notification) => void) | undefined;
-  /** The longest time between two looks, in milliseconds: 15 s unless you say otherwise. */
+  /** Longest time between two reads, in milliseconds. Default: 15 s. */
   readonly maxPollMs?: number | undefined;
 };
 
-/** What says that a notification is final. */
+/** The events that make a notification final. */
 const finalEvents = [
   "notification.completed",
   "notification.cancelled",
   "notification.expired",
 ] as const satisfies EventType[];
 
-/** Between two looks at a notification: with the stream open its event comes first. */
+/** Between two reads of a notification. With the stream open, its event usually comes first. */
 const firstPollMs = 250;
-const patientPollMs = 15_000;
+const defaultMaxPollMs = 15_000;
 
 /**
- * Waits for notifications to become final. All that wait share one stream of events, which tells when to look; looking now and then is
- * what happens anyway, so nothing is missed where there is no stream.
+ * Waits for notifications to become final by polling. All waiting calls share one stream of events, which wakes them at once. Without
+ * the stream they still finish, only later.
  */
 export const createCompletions = (http: Http) => {
   const waiting = new Map<string, Set<() => void>>();
@@ -39,7 +39,7 @@ export const createCompletions = (http: Http) => {
         else for (const id of waiting.keys()) wake(id);
       }
     } catch {
-      // Too many streams, or none for this token: those who wait go on looking.
+      // Too many streams, for example. Polling goes on.
     }
   };
 
@@ -60,10 +60,10 @@ export const createCompletions = (http: Http) => {
     following = undefined;
   };
 
-  /** Resolves when the notification is completed, cancelled or expired; `onChange` sees every look at it. */
+  /** Resolves when the notification is completed, cancelled or expired. */
   return async (
     id: string,
-    { signal, onChange, maxPollMs = patientPollMs }: CompletedOptions = {},
+    { signal, onChange, maxPollMs = defaultMaxPollMs }: CompletedOptions = {},
   ): Promise<Notification> => {
     let asleep = new AbortController();
     const look = () => asleep.abort();

@@ -2,7 +2,7 @@ import type { Device, DeviceChange, DeviceStatus, NewDevice } from "./api-types.
 import { type CallOptions, type Http, type PostOptions, path } from "./http.ts";
 import { type ListOptions, list } from "./list.ts";
 
-/** A device and its own credential, `hdc_…`, for the app to keep; absent where an answer was lost and is given again. */
+/** A device and its own credential, `hdc_…`, for the app to keep. Absent if the first answer was lost and this one is a replay. */
 export type RegisteredDevice = { readonly device: Device; readonly credential?: string | undefined };
 
 export const createDevices = (http: Http) => {
@@ -24,7 +24,7 @@ export const createDevices = (http: Http) => {
       list<Device>(http, "/api/v1/devices", options),
     /** `metadata` and `identifiers` are merged into what is there; `null` removes a key. */
     update,
-    /** It gets nothing until it registers again. */
+    /** Nothing is sent to it until it registers again. */
     deactivate: (id: string, options?: CallOptions) => update(id, { status: "inactive" }, options),
     delete: (id: string, options?: CallOptions) => http.done("DELETE", path`/api/v1/devices/${id}`, options),
     /** A topic by its id or name; a name that does not exist is created. */

@@ -1,4 +1,4 @@
-/** One problem of a request: where in the body, what, and a code that does not change. */
+/** One problem of a request: a JSON pointer to the field, a sentence, and a stable code. */
 export type Problem = { readonly pointer: string; readonly detail: string; readonly code: string };
 
 type Details = {
@@ -11,22 +11,22 @@ type Details = {
 };
 
 /**
- * Everything that goes wrong between you and Herald. An aborted call rejects with its signal's reason instead.
+ * The one error of this client. Only an aborted call rejects with something else: its signal's reason.
  *
- * `slug` is stable: one of the errors under `/docs/errors` of a gateway, such as `validation-failed`, or one of the client's own:
- * `unreachable` and `timeout` (no answer came), `unexpected-answer` (something answered that is not Herald), `signature-invalid` (a webhook).
+ * `slug` is stable. It is one of the errors that a gateway lists under `/docs/errors`, such as `validation-failed`, or one of the client's
+ * own: `unreachable` and `timeout` (no answer), `unexpected-answer` (the answer is not Herald's), `signature-invalid` (webhooks).
  */
 export class HeraldError extends Error {
   readonly slug: string;
-  /** HTTP status; undefined where no answer came. */
+  /** HTTP status; undefined without an answer. */
   readonly status: number | undefined;
-  /** What is wrong, in sentences: each names the field and what would be accepted. */
+  /** Sentences; each names the field and what is accepted. */
   readonly errors: readonly string[];
-  /** The same by field, for forms and programs; empty where the gateway does not say it. */
+  /** The same by field, for programs; may be empty. */
   readonly problems: readonly Problem[];
   /** Names the request in the gateway's log. */
   readonly requestId: string | undefined;
-  /** Seconds until it is worth trying again. */
+  /** Seconds to wait before the next attempt. */
   readonly retryAfter: number | undefined;
 
   constructor(slug: string, message: string, details: Details = {}) {
@@ -44,7 +44,7 @@ export class HeraldError extends Error {
 
 type ProblemDocument = { errors?: string[]; problems?: Problem[]; type?: string; title?: string; instance?: string };
 
-/** Seconds or a date, as RFC 9110 has it. */
+/** Seconds or an HTTP date (RFC 9110). */
 const secondsOf = (retryAfter: string | null): number | undefined => {
   if (retryAfter === null) return undefined;
   const seconds = Number(retryAfter);
@@ -53,7 +53,7 @@ const secondsOf = (retryAfter: string | null): number | undefined => {
   return Number.isNaN(at) ? undefined : Math.max(0, Math.ceil((at - Date.now()) / 1_000));
 };
 
-/** The error that an answer other than 2xx is. What is no problem document comes from something in front of Herald. */
+/** Turns an unsuccessful answer into an error. If it is not a problem document, it comes from a proxy or another server. */
 export const errorOf = ({ status, headers, url }: Response, text: string): HeraldError => {
   const requestId = headers.get("x-request-id") ?? undefined;
   const retryAfter = secondsOf(headers.get("retry-after"));

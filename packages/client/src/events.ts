@@ -4,10 +4,10 @@ import { backoffMs, type CallOptions, type Http, sleep } from "./http.ts";
 
 export type EventType = keyof EventData;
 
-/** An event as the stream and webhooks have it. Later versions of Herald add types: ignore those that you do not know. */
+/** An event as the stream and webhooks deliver it. Ignore types that you do not know: later versions of Herald add some. */
 export type HeraldEvent<Type extends EventType = EventType> = {
   [Each in Type]: {
-    /** The same however often the event comes. */
+    /** Stays the same if the event is delivered again. */
     readonly id: string;
     readonly type: Each;
     /** When it happened. */
@@ -17,23 +17,23 @@ export type HeraldEvent<Type extends EventType = EventType> = {
 }[Type];
 
 export type FollowOptions<Type extends EventType = EventType> = CallOptions & {
-  /** Only these; absent: all. */
+  /** Only these types. Default: all. */
   readonly types?: readonly Type[] | undefined;
-  /** From when on, at most 30 days ago; absent: from now. */
+  /** Start time, at most 30 days ago. Default: now. */
   readonly since?: Date | string | undefined;
-  /** The `position` of the last event that you took: the stream goes on behind it. Goes before `since`. */
+  /** The `position` of the last event that you processed: the stream resumes after it. Takes precedence over `since`. */
   readonly lastEventId?: string | undefined;
 };
 
 export type FollowedEvent<Type extends EventType = EventType> = HeraldEvent<Type> & {
-  /** Where the stream is: give the last one as `lastEventId` to go on here. */
+  /** The position in the stream. Pass the last one as `lastEventId` to resume. */
   readonly position: string;
 };
 
-/** Herald says every 15 s that it is there. */
+/** Herald sends a heartbeat every 15 s. */
 const silenceMs = 60_000;
 
-/** The blocks of a stream of server-sent events: position, and the event if the block has one. */
+/** Parses server-sent events. A block without data is a heartbeat that moves the position. */
 async function* blocks(body: ReadableStream<Uint8Array>, onBytes: () => void) {
   const decoder = new TextDecoder();
   let text = "";
@@ -56,8 +56,8 @@ async function* blocks(body: ReadableStream<Uint8Array>, onBytes: () => void) {
 type Item<Type extends EventType> = { readonly position: string; readonly event?: HeraldEvent<Type> };
 
 /**
- * The stream of events, opened again behind its last position whenever it breaks off. An item without an event says that the stream
- * is open, or still is. Throws what Herald refuses: `position-gone` where events in between are not kept any more.
+ * The stream of events, reopened after its last position whenever the connection breaks. An item without an event means that the
+ * stream is open. Throws what Herald refuses, such as `position-gone` if events after the position are no longer kept.
  */
 export async function* openStream<Type extends EventType>(
   http: Http,
@@ -89,7 +89,7 @@ export async function* openStream<Type extends EventType>(
       }
     } catch (error) {
       signal?.throwIfAborted();
-      // The network broke it off, or it fell silent; everything that Herald says is a HeraldError with a status.
+      // A broken or silent connection is reopened. An error with a status is Herald's answer.
       if (error instanceof HeraldError && error.status !== undefined) throw error;
     } finally {
       clearTimeout(timer);
@@ -101,7 +101,7 @@ export async function* openStream<Type extends EventType>(
 }
 
 export const createEvents = (http: Http) => ({
-  /** Follows the project's events as they happen, without an end: break out of the loop, or abort the signal. */
+  /** Follows the project's events until you break out of the loop or abort the signal. */
   async *follow<Type extends EventType = EventType>(
     options: FollowOptions<Type> = {},
   ): AsyncGenerator<FollowedEvent<Type>, void, void> {

@@ -7,7 +7,7 @@ import { createTopics } from "./topics.ts";
 import { createUsers } from "./users.ts";
 import { createWebhooks } from "./webhooks.ts";
 
-/** What a project's backend does with its token: `new Herald({ url, token })`. */
+/** The client of a project's backend: `new Herald({ url, token })`. */
 export class Herald {
   readonly notifications: ReturnType<typeof createNotifications>;
   readonly devices: ReturnType<typeof createDevices>;
@@ -15,10 +15,10 @@ export class Herald {
   readonly users: ReturnType<typeof createUsers>;
   readonly events: ReturnType<typeof createEvents>;
   readonly webhooks: ReturnType<typeof createWebhooks>;
-  /** What was sent, failed and opened, over time: the last 24 hours by hour unless you say otherwise. */
+  /** What was sent, failed and opened, over time. Default: the last 24 hours by hour. */
   readonly stats: (query?: StatsQuery, options?: CallOptions) => Promise<Stats>;
 
-  /** `webhookSecret` is what `webhooks.verify` checks with. Throws a TypeError for an address or token that cannot be one. */
+  /** `webhookSecret` is the default secret of `webhooks.verify`. Throws a TypeError if `url` or `token` is malformed. */
   constructor({ webhookSecret, ...options }: HeraldOptions & { readonly webhookSecret?: string | undefined }) {
     const http = createHttp(options);
     this.notifications = createNotifications(http);

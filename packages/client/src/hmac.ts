@@ -1,4 +1,4 @@
-/** `CryptoKey`, whether the runtime's types or the DOM's say what that is. */
+/** `CryptoKey`, which is declared by the DOM's types or by Node's. */
 export type SigningKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
 
 export const hmacKey = (bytes: Uint8Array<ArrayBuffer>, use: "sign" | "verify"): Promise<SigningKey> =>

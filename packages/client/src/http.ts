@@ -1,26 +1,26 @@
 import { errorOf, HeraldError } from "./error.ts";
 
 export type HeraldOptions = {
-  /** Where the gateway answers, such as `https://herald.example.com`. */
+  /** The gateway's address, such as `https://herald.example.com`. */
   readonly url: string;
-  /** A project token, `hpt_…`; of {@link HeraldAdmin} the admin token. */
+  /** A project token, `hpt_…`. For HeraldAdmin: the admin token. */
   readonly token: string;
-  /** Instead of the runtime's own. */
+  /** Replaces the runtime's own `fetch`. */
   readonly fetch?: typeof fetch;
-  /** How long one attempt may take, in milliseconds: 30 s unless you say otherwise. */
+  /** Time limit of each attempt, in milliseconds. Default: 30 s. */
   readonly timeoutMs?: number;
-  /** How often a call is tried again: 3 times unless you say otherwise. */
+  /** How often a call is retried. Default: 3. */
   readonly maxRetries?: number;
 };
 
 export type CallOptions = {
-  /** Ends the call, its retries and its waiting. */
+  /** Aborts the call, including its retries and waits. */
   readonly signal?: AbortSignal | undefined;
 };
 
-/** Of a call that makes something. */
+/** Options of a POST. */
 export type PostOptions = CallOptions & {
-  /** Calls with the same key and content have one effect, for 24 hours. Without it each call gets a key of its own, which its retries share. */
+  /** For 24 hours, calls with the same key and content have one effect. Default: a random key, which all retries of the call share. */
   readonly idempotencyKey?: string | undefined;
 };
 
@@ -32,13 +32,15 @@ type Call = PostOptions & {
   readonly headers?: Readonly<Record<string, string>>;
 };
 
+type Kind = { readonly stream?: boolean; readonly mayBeGone?: boolean };
+
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-/** Longer waits are the caller's decision: a used-up quota says an hour. */
+/** Longer waits are the caller's decision: a quota may ask for an hour. */
 const maxWaitMs = 60_000;
 const firstBackoffMs = 250;
 
-/** Resolves after a while; rejects with the signal's reason when that is aborted. */
+/** Rejects with the signal's reason if it is aborted meanwhile. */
 export const sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
   new Promise((resolve, reject) => {
     const onAbort = () => {
@@ -53,11 +55,11 @@ export const sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
     signal?.addEventListener("abort", onAbort, { once: true });
   });
 
-/** No answer, one from a proxy that got none, one that says "later", or the first try of this call that still runs. */
+/** No answer, a proxy that got none, "try again later", or a first attempt that is still running. */
 const isWorthRetrying = ({ status, slug }: HeraldError): boolean =>
   status === undefined || [429, 502, 503, 504].includes(status) || slug === "request-in-progress";
 
-/** As long as Herald asks for, or twice as long each time; never exactly, so that many clients do not come back together. */
+/** Retry-After, or exponential; with jitter, so that many clients do not return at the same moment. */
 export const backoffMs = (attempt: number, retryAfter = 0): number =>
   retryAfter * 1_000 + firstBackoffMs * 2 ** (attempt - 1) * (0.5 + Math.random() / 2);
 
@@ -67,16 +69,16 @@ const causeOf = (error: unknown): string => {
 };
 
 /**
- * Calls the API. Every call can be repeated: a POST carries an Idempotency-Key, everything else has the same effect twice. So what gets
- * no answer is tried again, and nothing is ever sent twice.
+ * Calls the API. Every call is safe to repeat: a POST carries an Idempotency-Key, all other methods are idempotent. So calls without an
+ * answer are retried, and nothing is ever sent twice.
  */
 export const createHttp = ({ url, token, fetch: custom, timeoutMs = 30_000, maxRetries = 3 }: HeraldOptions) => {
   if (!URL.canParse(url)) throw new TypeError("url: must be an absolute URL, such as https://herald.example.com");
-  // The runtime would put it into its error.
+  // fetch would quote a malformed token in its error.
   if (!/^[!-~]+$/.test(token)) throw new TypeError("token: must be a token of Herald's, without spaces");
   const base = url.replace(/\/+$/, "");
 
-  /** One attempt. A stream's answer is complete when it begins. */
+  /** One attempt. The answer of a stream is returned as soon as its headers are there. */
   const attempt = async (method: Method, target: string, call: Call, stream: boolean): Promise<Response | unknown> => {
     const { signal, body, headers } = call;
     const timeout = new AbortController();
@@ -92,7 +94,7 @@ export const createHttp = ({ url, token, fetch: custom, timeoutMs = 30_000, maxR
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         signal: signal ? AbortSignal.any([signal, timeout.signal]) : timeout.signal,
-        redirect: "manual", // a POST would be followed as a GET
+        redirect: "manual", // fetch would follow a POST with a GET
       });
       if (stream && response.ok) return response;
       const text = await response.text();
@@ -112,21 +114,25 @@ export const createHttp = ({ url, token, fetch: custom, timeoutMs = 30_000, maxR
     }
   };
 
-  const call = async (method: Method, path: string, options: Call = {}, stream = false): Promise<unknown> => {
-    const { query = {}, idempotencyKey, signal } = options;
+  const call = async (method: Method, path: string, options: Call & Kind = {}): Promise<unknown> => {
+    const { query = {}, idempotencyKey, signal, stream = false, mayBeGone = false } = options;
     signal?.throwIfAborted();
     const search = new URLSearchParams();
     for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value));
     const target = `${base}${path}${search.size > 0 ? `?${search}` : ""}`;
     const headers = { ...options.headers };
     if (method === "POST") headers["idempotency-key"] = idempotencyKey ?? crypto.randomUUID();
+    let lost = false;
     for (let tries = 1; ; tries++) {
       try {
         return await attempt(method, target, { ...options, headers }, stream);
       } catch (error) {
-        if (!(error instanceof HeraldError) || !isWorthRetrying(error) || tries > maxRetries) throw error;
+        if (!(error instanceof HeraldError)) throw error;
+        if (mayBeGone && lost && error.status === 404) return undefined;
+        if (!isWorthRetrying(error) || tries > maxRetries) throw error;
         const waitMs = backoffMs(tries, error.retryAfter);
         if (waitMs > maxWaitMs) throw error;
+        lost ||= error.status !== 429; // a 429 has done nothing
         await sleep(waitMs, signal);
       }
     }
@@ -143,19 +149,19 @@ export const createHttp = ({ url, token, fetch: custom, timeoutMs = 30_000, maxR
     put: data("PUT"),
     patch: data("PATCH"),
     delete: data("DELETE"),
-    /** The whole body, for what stands beside `data`: pages and secrets. */
+    /** The whole body, for fields beside `data`: pages and secrets. */
     body: async <Body>(method: Method, path: string, options?: Call) => (await call(method, path, options)) as Body,
-    /** For answers without a body. */
+    /** For answers without a body. If a DELETE was retried because its answer was lost, a 404 means it worked. */
     done: async (method: Method, path: string, options?: Call): Promise<void> => {
-      await call(method, path, options);
+      await call(method, path, { ...options, mayBeGone: method === "DELETE" });
     },
-    /** An answer that has no end; the signal ends it. */
-    stream: async (path: string, options: Call) => (await call("GET", path, options, true)) as Response,
+    /** An answer without an end; the signal ends it. */
+    stream: async (path: string, options: Call) => (await call("GET", path, { ...options, stream: true })) as Response,
   };
 };
 
 export type Http = ReturnType<typeof createHttp>;
 
-/** A path with what came from outside in it. */
+/** A path whose values are percent-encoded. */
 export const path = (parts: TemplateStringsArray, ...values: string[]): string =>
   parts.reduce((text, part, index) => text + encodeURIComponent(values[index - 1] ?? "") + part);

@@ -169,3 +169,18 @@ test("a cancel whose answer was lost finds the notification cancelled", async ()
     status: "cancelled",
   });
 });
+
+test.each([
+  ["worked if the answer to its first attempt was lost", hangUp, undefined],
+  [
+    "found nothing if its first attempt was refused",
+    problem(429, "rate-limited", { "retry-after": "0" }),
+    "device-not-found",
+  ],
+])("a retried DELETE that answers 404 %s", async (_, first, slug) => {
+  const server = await startScriptedServer([first, problem(404, "device-not-found")]);
+  const gone = new Herald({ url: server.url, token }).devices.delete("dev_1");
+  if (slug === undefined) await gone;
+  else expect((await errorOf(gone)).slug).toBe(slug);
+  expect(server.taken).toHaveLength(2);
+});

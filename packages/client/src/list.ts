@@ -2,21 +2,21 @@ import type { Pagination } from "./api-types.ts";
 import type { CallOptions, Http } from "./http.ts";
 
 export type ListOptions = CallOptions & {
-  /** Rows of a page, at most 100. */
+  /** Rows per page, at most 100. */
   readonly perPage?: number | undefined;
 };
 
-/** A list, read page by page while you walk it: `for await (const device of herald.devices.list())`. Oldest first. */
+/** A list, oldest first, that is read page by page while you iterate: `for await (const device of herald.devices.list())`. */
 export type List<Row> = AsyncIterable<Row> & {
-  /** Walks the pages instead of the rows. */
+  /** Iterates over pages instead of rows. */
   pages(): AsyncIterable<Row[]>;
-  /** One page by its number, with the count of all rows. */
+  /** Reads one page by its number, with the count of all rows. */
   page(number?: number): Promise<{ data: Row[]; pagination: Pagination }>;
 };
 
 const maxPerPage = 100;
 
-/** By cursor, so that a page costs the same at any depth. */
+/** Iterates by cursor, so that every page costs the same at any depth. */
 export const list = <Row>(
   http: Http,
   path: string,

@@ -33,7 +33,7 @@ export const createNotifications = (http: Http) => {
     sendBatch: (notifications: readonly NewNotification[], options?: PostOptions) =>
       http.post<SentNotification[]>("/api/v1/notifications/batch", { ...options, body: { notifications } }),
 
-    /** How many devices would get it, and what they would get. Sends and stores nothing. */
+    /** Counts the devices that would get it and renders what they would get. Sends and stores nothing. */
     dryRun: (notification: NewNotification, options?: CallOptions) =>
       http.post<DryRun>("/api/v1/notifications", {
         ...options,
@@ -47,12 +47,12 @@ export const createNotifications = (http: Http) => {
 
     list: (options?: ListOptions) => list<Notification>(http, "/api/v1/notifications", options),
 
-    /** Cancels what is not sent yet. One that is cancelled already is the same answer again. */
+    /** Cancels what is not sent yet. Cancelling twice is no error. */
     cancel: async (id: string, options?: CallOptions): Promise<Notification> => {
       try {
         await http.delete(path`/api/v1/notifications/${id}`, options);
       } catch (error) {
-        // Also where a retry finds what its first try did.
+        // A retry finds what its first attempt did.
         if (!(error instanceof HeraldError) || error.slug !== "notification-final") throw error;
         const found = await get(id, options);
         if (found.status !== "cancelled") throw error;
@@ -65,7 +65,7 @@ export const createNotifications = (http: Http) => {
     deliveries: (id: string, options?: ListOptions & { readonly status?: DeliveryStatus | undefined }) =>
       list<Delivery>(http, path`/api/v1/notifications/${id}/deliveries`, options),
 
-    /** Why one device got it, or why it did not: the target that matched, every attempt, and the same in sentences. */
+    /** The delivery trace of one device: why it got the notification or did not, as data and in sentences. */
     trace: (id: string, deviceId: string, options?: CallOptions) =>
       http.get<DeviceStory>(path`/api/v1/notifications/${id}/devices/${deviceId}`, options),
   };

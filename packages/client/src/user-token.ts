@@ -5,9 +5,9 @@ export type UserTokenOptions = {
   readonly project: string;
   /** The identity secret, `his_…`, or the private key whose public half the project has (ES256, EdDSA or RS256). */
   readonly secret: string | SigningKey;
-  /** The id of the identity key: spares Herald from trying each. */
+  /** The id of the identity key, so that Herald need not try each. */
   readonly keyId?: string | undefined;
-  /** For how long it is good, at most 24 hours: an hour unless you say otherwise. */
+  /** Lifetime, at most 24 hours. Default: an hour. */
   readonly expiresInSeconds?: number | undefined;
 };
 
@@ -26,7 +26,7 @@ const base64url = (bytes: Uint8Array): string =>
 
 const utf8 = new TextEncoder();
 
-/** Signs what proves to Herald that the user with this id is logged in to your app: a JWT, for the app to send. */
+/** Signs a JWT that proves to Herald that this user is logged in to your app. The app sends it. */
 export const createUserToken = async (
   userId: string,
   { project, secret, keyId, expiresInSeconds = 3_600 }: UserTokenOptions,

@@ -4,14 +4,14 @@ import { type ListOptions, list } from "./list.ts";
 import { createUserToken } from "./user-token.ts";
 
 export const createUsers = (http: Http) => ({
-  /** Signs a user token for your app; asks nobody. Never take the id from what the app says. */
+  /** Signs a user token for your app, without a request. Take the id from your own session, never from the app. */
   token: createUserToken,
   /** A user with at most 100 of their devices; one without any is not found. */
   get: (userId: string, options?: CallOptions) => http.get<User>(path`/api/v1/users/${userId}`, options),
   /** The notifications that were sent to `user:<id>`. */
   notifications: (userId: string, options?: ListOptions) =>
     list<Notification>(http, path`/api/v1/users/${userId}/notifications`, options),
-  /** The device is this user's from now on, whoever had it before. */
+  /** Gives the device to this user, and takes it from any other. */
   assignDevice: (userId: string, deviceId: string, options?: CallOptions) =>
     http.put<Device>(path`/api/v1/users/${userId}/devices/${deviceId}`, options),
   /** The device stays, without a user. */

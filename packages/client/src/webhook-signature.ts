@@ -2,14 +2,14 @@ import { HeraldError } from "./error.ts";
 import type { HeraldEvent } from "./events.ts";
 import { hmacKey } from "./hmac.ts";
 
-/** As the runtime gives them: `Headers`, or Node's `request.headers`. */
+/** `Headers`, or Node's `request.headers`. */
 export type ReceivedHeaders = Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** Longer ago than clocks differ: a recorded message has a true signature, too. */
+/** Refuses replayed messages, whose signatures are valid too. */
 const toleranceSeconds = 300;
 
 const refuse = (why: string): HeraldError =>
-  new HeraldError("signature-invalid", `the webhook is not Herald's: ${why}`);
+  new HeraldError("signature-invalid", `the webhook's signature is invalid: ${why}`);
 
 const bytesOf = (base64: string): Uint8Array<ArrayBuffer> => {
   try {
@@ -20,8 +20,8 @@ const bytesOf = (base64: string): Uint8Array<ArrayBuffer> => {
 };
 
 /**
- * The event of a webhook's message, when its signature is Herald's and fresh (Standard Webhooks). `body` is what came, byte for
- * byte: one that was parsed and written again has another signature. Throws `signature-invalid`.
+ * Verifies a webhook's signature and timestamp (Standard Webhooks), and returns the event. `body` must be the bytes as received: parsing
+ * and serialising changes them. Throws `signature-invalid`.
  */
 export const verifyWebhook = async (
   headers: ReceivedHeaders,
@@ -41,7 +41,7 @@ export const verifyWebhook = async (
   const text = typeof body === "string" ? body : new TextDecoder().decode(body);
   const signed = new TextEncoder().encode(`${header("webhook-id")}.${timestamp}.${text}`);
   const verifier = await hmacKey(key, "verify");
-  // Two during a rotation of the secret.
+  // There are two while a secret is rotated.
   for (const signature of header("webhook-signature").split(" "))
     if (
       signature.startsWith("v1,") &&

@@ -11,7 +11,7 @@ import { type CallOptions, type Http, type PostOptions, path } from "./http.ts";
 import { type ListOptions, list } from "./list.ts";
 import { type ReceivedHeaders, verifyWebhook } from "./webhook-signature.ts";
 
-/** A webhook and its secret, `whsec_…`, shown this once; absent where an answer was lost and is given again. */
+/** A webhook and its secret, `whsec_…`, shown only once. Absent if the first answer was lost and this one is a replay. */
 export type WebhookWithSecret = { readonly webhook: Webhook; readonly secret?: string | undefined };
 
 export const createWebhooks = (http: Http, ownSecret?: string) => {
@@ -23,7 +23,7 @@ export const createWebhooks = (http: Http, ownSecret?: string) => {
     return { webhook: data, secret };
   };
   return {
-    /** The event of a message that your receiver got. Throws `signature-invalid` unless it is Herald's, whole and fresh. */
+    /** Verifies a message that your receiver got, and returns its event. Throws `signature-invalid`. */
     verify: (headers: ReceivedHeaders, body: string | Uint8Array, secret = ownSecret) => {
       if (secret === undefined) throw new TypeError("secret: give it here, or as `webhookSecret` to the client");
       return verifyWebhook(headers, body, secret);
@@ -37,10 +37,10 @@ export const createWebhooks = (http: Http, ownSecret?: string) => {
     delete: (id: string, options?: CallOptions) => http.done("DELETE", path`/api/v1/webhooks/${id}`, options),
     /** Makes a new secret. For a day messages are signed with the former one, too. */
     rotateSecret: (id: string, options?: PostOptions) => withSecret(path`/api/v1/webhooks/${id}/secret`, options),
-    /** What it got of each event. */
+    /** One message for each event that it gets. */
     messages: (id: string, options?: ListOptions & { readonly status?: WebhookMessageStatus | undefined }) =>
       list<WebhookMessage>(http, path`/api/v1/webhooks/${id}/messages`, options),
-    /** With what is posted, and what the receiver answered to each attempt. */
+    /** The message with its payload and its attempts. */
     message: (id: string, messageId: string, options?: CallOptions) =>
       http.get<WebhookMessageDetail>(path`/api/v1/webhooks/${id}/messages/${messageId}`, options),
     resend: (id: string, messageId: string, options?: PostOptions) =>

@@ -5,7 +5,7 @@ import { rolldown } from "rolldown";
 
 const folder = join(import.meta.dirname, "..");
 
-/** Writes the package as it is published into a folder: one minified file, its types, and a package.json that knows nothing of the sources. */
+/** Writes the package as it is published: one minified file, its types, and a package.json without references to the sources. */
 export async function buildPackage(into: string): Promise<void> {
   const bundle = await rolldown({ input: join(folder, "src/index.ts"), platform: "neutral" });
   try {
@@ -29,5 +29,5 @@ export async function buildPackage(into: string): Promise<void> {
   await copyFile(join(folder, "README.md"), join(into, "README.md"));
 }
 
-/** `npm run build -w @herald/client -- <folder>`: what `npm publish` takes, in `dist/package` unless told. */
+/** `npm run build -w @herald/client -- <folder>`: writes what `npm publish` takes. Default: `dist/package`. */
 if (import.meta.main) await buildPackage(resolve(process.argv[2] ?? join(folder, "dist/package")));

@@ -19,7 +19,7 @@ type Json = {
   readonly description?: string;
 };
 
-/** What the API answers. */
+/** Schemas of answers. */
 const answers = [
   contracts.Device,
   contracts.User,
@@ -48,10 +48,10 @@ const answers = [
   contracts.Replay,
 ];
 
-/** A `user_token` is for devices: a backend says `user_id`. */
+/** Devices send a `user_token`; backends send `user_id`. */
 const { user_token: _, ...deviceChange } = contracts.ChangeDevice.shape.device.shape;
 
-/** What the API takes, by the name that the client gives it. */
+/** Schemas of request bodies, by the client's names. */
 const inputs = {
   NewNotification: contracts.NotificationContent,
   NewDevice: contracts.RegisterDevice.shape.device,
@@ -84,8 +84,8 @@ const comment = (description: string | undefined): string =>
   description === undefined ? "" : `/** ${description.replaceAll("*/", "*\\/")} */\n`;
 
 /**
- * Writes types of JSON schemas. Of answers, objects and enums that have a name get a type of that name, and enums are open; what the
- * API takes stands where it is used.
+ * Writes TypeScript types of JSON schemas. For answers, named objects and enums become types of their own, and enums are open. For inputs,
+ * everything is inlined, and enums are closed.
  */
 const createWriter = (io: "input" | "output") => {
   const named = new Map<string, string>();

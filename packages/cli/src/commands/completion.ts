@@ -1,7 +1,7 @@
 import { Argument, type Command } from "commander";
 import type { Add } from "../define.ts";
 
-/** What may follow words that were typed; the last one is being typed. */
+/** Completions of the last word. */
 export const candidates = (program: Command, words: readonly string[]): string[] => {
   const typed = words.at(-1) ?? "";
   let command = program;
@@ -9,7 +9,7 @@ export const candidates = (program: Command, words: readonly string[]): string[]
   const options = [...command.options, ...(command === program ? [] : program.options)];
   const before = options.find(({ long }) => long !== undefined && long === words.at(-2));
   if (before?.argChoices) return before.argChoices.filter((choice) => choice.startsWith(typed));
-  // A value that only the person knows.
+  // A free-form value.
   if (before?.required) return [];
   const names = typed.startsWith("-")
     ? [...options.map(({ long }) => long ?? ""), "--help"]
@@ -38,7 +38,7 @@ compdef _herald herald`,
 export const addCompletion = (program: Command, add: Add) => {
   add(program, {
     usage: "completion",
-    does: "Print what makes your shell complete commands and options",
+    does: "Print a completion script for your shell",
     examples: [
       ["completion bash >> ~/.bashrc", "for bash"],
       ["completion zsh >> ~/.zshrc", "for zsh"],

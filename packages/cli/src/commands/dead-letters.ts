@@ -31,13 +31,13 @@ export const addDeadLetters = (group: Command, add: Add) => {
   add<ListChoice & { durable?: string }>(group, {
     usage: "list",
     does: "List dead letters, oldest first",
-    options: [option("--durable <name>", "only those that this handler gave up"), ...listOptions],
+    options: [option("--durable <name>", "only those of this handler"), ...listOptions],
     run: ({ admin, signal, rows }, _, { durable, ...choice }) =>
       rows(admin().deadLetters.list({ durable, signal }), columns, choice),
   });
   add(group, {
     usage: "get <id>",
-    does: "Show a dead letter; never its content",
+    does: "Show a dead letter without its content",
     run: async ({ admin, signal, record }, [id = ""]) => {
       const letter = await admin().deadLetters.get(id, { signal });
       record(letter, [
@@ -59,11 +59,11 @@ export const addDeadLetters = (group: Command, add: Add) => {
   });
   add<{ durable?: string }>(group, {
     usage: "replay [ids...]",
-    does: "Publish dead letters again, for whoever processes them now",
-    options: [option("--durable <name>", "all that this handler gave up and that were never replayed")],
+    does: "Publish dead letters again",
+    options: [option("--durable <name>", "all of this handler that were never replayed")],
     examples: [
       ["dead-letters replay 17 18", "these two"],
-      ["dead-letters replay --durable dispatch-deliver", "all of a handler that is mended"],
+      ["dead-letters replay --durable dispatch-deliver", "all of a handler, after fixing it"],
     ],
     run: async (context, ids, { durable }) => {
       const { signal, terminal } = context;
@@ -71,7 +71,7 @@ export const addDeadLetters = (group: Command, add: Add) => {
       if ((ids.length === 0) === (durable === undefined)) throw new UsageError("Give either ids or --durable.");
       const replays: Replay[] = [];
       if (durable === undefined) replays.push(...(await deadLetters.replayMany(ids, { signal })).replays);
-      context.onInterrupt("Stopped; what was replayed before stays so.");
+      context.onInterrupt("Stopped. Dead letters that were already replayed stay replayed.");
       for (let after: string | null | undefined; durable !== undefined && after !== null; ) {
         const batch = await deadLetters.replayDurable(durable, after, { signal });
         replays.push(...batch.replays);

@@ -46,7 +46,7 @@ export const addDevices = (group: Command, add: Add) => {
   });
   add(group, {
     usage: "deactivate <id>",
-    does: "Send nothing to it until it registers again",
+    does: "Stop sending to a device until it registers again",
     run: async ({ herald, signal, record }, [id = ""]) => {
       const device = await herald().devices.deactivate(id, { signal });
       record(device, entries(device));

@@ -9,22 +9,22 @@ type Finding = {
   readonly check: string;
   readonly state: "ok" | "problem" | "skipped";
   readonly found: string;
-  /** What to do about it. */
-  readonly mend?: string | undefined;
+  /** How to fix it. */
+  readonly fix?: string | undefined;
 };
 
 const timeoutMs = 5_000;
-/** Webhooks' receivers take five minutes; user tokens a minute. */
+/** Webhooks tolerate five minutes, user tokens one. */
 const maxClockSeconds = 30;
 
 const ok = (check: string, found: string): Finding => ({ check, state: "ok", found });
 const skipped = (check: string, found: string): Finding => ({ check, state: "skipped", found });
-const problem = (check: string, found: string, mend: string): Finding => ({ check, state: "problem", found, mend });
+const problem = (check: string, found: string, fix: string): Finding => ({ check, state: "problem", found, fix });
 
 const fetchFrom = ({ settings: { url = "" }, signal }: Context, path: string): Promise<Response> =>
   fetch(url.replace(/\/+$/, "") + path, { signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]) });
 
-/** Whether Herald answers, what time it has, and whether it is ready. */
+/** Checks the address, the clock and readiness. */
 async function* gateway(context: Context): AsyncGenerator<Finding> {
   const { url } = context.settings;
   const asked = Date.now();
@@ -70,15 +70,15 @@ async function* gateway(context: Context): AsyncGenerator<Finding> {
     yield problem(
       "readiness",
       `${check}: ${reason}, since ${since}`,
-      `Look at ${check} and at the gateway's log; it takes up work again by itself.`,
+      `Look at ${check} and at the gateway's log; it recovers by itself.`,
     );
 }
 
 const explain = (check: string, error: unknown, refused: string): Finding => {
   if (!(error instanceof HeraldError)) throw error;
   if (error.status === 403) return ok(check, `is valid, without the scope to look closer`);
-  const mend = error.status === 401 ? refused : "Try again when Herald is ready.";
-  return problem(check, error.errors.join("; "), mend);
+  const fix = error.status === 401 ? refused : "Try again when Herald is ready.";
+  return problem(check, error.errors.join("; "), fix);
 };
 
 async function* project(herald: Herald, { signal }: Context): AsyncGenerator<Finding> {
@@ -128,7 +128,7 @@ async function* operations(context: Context): AsyncGenerator<Finding> {
         );
       for (const { reason, host, detail } of problems)
         yield problem(name, [reason, host].filter(Boolean).join(" at "), detail);
-      if (status !== "paused" && problems.length === 0) yield ok(name, "is set, and nothing is known against it");
+      if (status !== "paused" && problems.length === 0) yield ok(name, "is set, without known problems");
     } catch (error) {
       if (!(error instanceof HeraldError)) throw error;
       yield error.slug === "provider-not-found"
@@ -160,7 +160,7 @@ const marks = { ok: ["green", "✓"], problem: ["red", "✗"], skipped: ["dim", 
 export const addDoctor = (program: Command, add: Add) =>
   add(program, {
     usage: "doctor",
-    does: "Say what is wrong with the address, tokens, clocks, providers, and how to mend it",
+    does: "Check the address, tokens, clock, readiness, webhooks and providers, say what is wrong and how to fix it",
     run: async (context) => {
       const { terminal, json } = context;
       const findings: Finding[] = [];
@@ -171,11 +171,11 @@ export const addDoctor = (program: Command, add: Add) =>
         terminal.print(
           `${terminal.paint(color, mark)} ${terminal.paint("bold", finding.check)} ${plain(finding.found)}`,
         );
-        if (finding.mend !== undefined) terminal.print(`    ${plain(finding.mend)}`);
+        if (finding.fix !== undefined) terminal.print(`    ${plain(finding.fix)}`);
       }
       const problems = findings.filter(({ state }) => state === "problem").length;
       context.result(findings, () =>
-        problems === 0 ? "All is well." : `${problems === 1 ? "One thing is" : `${problems} things are`} to be mended.`,
+        problems === 0 ? "All is well." : `Found ${problems === 1 ? "one problem" : `${problems} problems`}.`,
       );
       return problems === 0 ? exitCodes.ok : exitCodes.failed;
     },

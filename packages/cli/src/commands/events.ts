@@ -13,25 +13,25 @@ type Options = {
 export const addEvents = (group: Command, add: Add) =>
   add<Options>(group, {
     usage: "follow",
-    does: "Print events as they happen; with --json a line each",
+    does: "Print events as they happen; with --json, one per line",
     options: [
-      repeated("--type <type>", "only these, such as notification.opened; again for more"),
-      option("--since <time>", "from when on, at most 30 days ago"),
-      option("--after <position>", "go on behind the position of an event that you saw"),
-      numberOption("--count <count>", "stop after so many"),
+      repeated("--type <type>", "only these, such as notification.opened; repeatable"),
+      option("--since <time>", "start time, at most 30 days ago"),
+      option("--after <position>", "resume after this position"),
+      numberOption("--count <count>", "stop after this many"),
     ],
     examples: [
       ["events follow --type notification.opened", "every open"],
-      ["events follow --since 2030-01-31T09:00:00Z --json | jq .data", "what happened since, for a program"],
+      ["events follow --since 2030-01-31T09:00:00Z --json | jq .data", "events since a time, for a program"],
     ],
     run: async (context, _, { type: types, since, after: lastEventId, count = Number.POSITIVE_INFINITY }) => {
       const { signal, terminal, json } = context;
       let last = "";
       let seen = 0;
-      context.onInterrupt("Stopped following; nothing that happens meanwhile is lost for 30 days.");
+      context.onInterrupt("Stopped following. Herald keeps events for 30 days.");
       for await (const event of context.herald().events.follow({ types, since, lastEventId, signal })) {
         last = event.position;
-        context.onInterrupt(`Stopped following. \`herald events follow --after ${last}\` goes on here.`);
+        context.onInterrupt(`Stopped following. \`herald events follow --after ${last}\` resumes here.`);
         terminal.print(
           json
             ? JSON.stringify(event)

@@ -7,19 +7,16 @@ import { type Profile, saveProfile } from "../profiles.ts";
 
 const localFile = ".herald/local.json";
 
-/** What `npm start` wrote down. */
+/** The addresses and tokens that `npm start` writes to disk. */
 const readLocal = async (): Promise<Profile> => {
   const text = await readFile(localFile, "utf8").catch(() => {
-    throw new UsageError(
-      `There is no ${localFile} here.`,
-      "Run this in Herald's folder while `npm start` is running there.",
-    );
+    throw new UsageError(`There is no ${localFile} here.`, "Run this in Herald's folder while `npm start` is running.");
   });
   const { gateway, adminToken, project } = JSON.parse(text);
   return { url: gateway, token: project.token, admin_token: adminToken, project: project.id };
 };
 
-/** Known to Herald. One without the scope that this takes is known, too. */
+/** Throws if Herald does not know the token. A 403 means that it does. */
 const check = async (call: Promise<unknown>, what: string): Promise<void> => {
   await call.catch((error: unknown) => {
     if (!(error instanceof HeraldError) || error.status !== 401) {
@@ -36,11 +33,11 @@ const check = async (call: Promise<unknown>, what: string): Promise<void> => {
 export const addLogin = (program: Command, add: Add) =>
   add<{ local?: boolean }>(program, {
     usage: "login",
-    does: "Save where Herald is and who you are there",
-    options: [option("--local", "take both from `npm start` in this folder")],
+    does: "Save Herald's address and your tokens as a profile",
+    options: [option("--local", "use the system that `npm start` runs in this folder")],
     examples: [
-      ["login --local", "the system that npm start runs here"],
-      ["login --url https://herald.example.com --profile production", "asks for the tokens, and does not show them"],
+      ["login --local", "sign in to the system that npm start runs here"],
+      ["login --url https://herald.example.com --profile production", "prompts for the tokens without echoing them"],
     ],
     run: async ({ settings, terminal, env, signal, profileName, ask, result }, _, { local }) => {
       const given = local ? await readLocal() : settings;
@@ -53,7 +50,7 @@ export const addLogin = (program: Command, add: Add) =>
       if (token === undefined && admin_token === undefined)
         throw new UsageError(
           "A profile needs a token.",
-          "Give HERALD_TOKEN or HERALD_ADMIN_TOKEN, or run this at a terminal.",
+          "Set HERALD_TOKEN or HERALD_ADMIN_TOKEN, or run this in a terminal.",
         );
       if (token !== undefined)
         await check(new Herald({ url, token }).devices.list({ perPage: 1, signal }).page(), "project token");
@@ -68,7 +65,7 @@ export const addLogin = (program: Command, add: Add) =>
         [
           `${terminal.paint("green", "Signed in")} to ${url} as profile ${profileName}, in ${file}.`,
           token === undefined
-            ? "Next: `herald project create --name …`, whose token sends."
+            ? "Next: `herald project create --name …` creates a project and its first token."
             : "Next: `herald send --title Hello --to all --dry-run`.",
         ].join("\n"),
       );

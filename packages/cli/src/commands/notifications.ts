@@ -11,7 +11,7 @@ const reasons = (by: Readonly<Record<string, number>>): string | undefined =>
     .map(([reason, devices]) => `${count(devices)} ${reason}`)
     .join(", ") || undefined;
 
-/** A notification and what became of it. */
+/** A notification with its delivery counts. */
 export const inWords = (notification: Notification, terminal: Terminal): string => {
   const { id, status, title, body, targets, link_to, counts, failures, skips, unmatched, opens } = notification;
   const rate = opens?.open_rate;
@@ -51,7 +51,7 @@ const columns = [
   { title: "TITLE", value: ({ title, body }: Notification) => title ?? body },
 ];
 
-/** The newest, newest first. The API lists the oldest first, so they are on its last pages. */
+/** The API lists the oldest first, so the newest are on its last pages. */
 const newest = async ({ signal, herald }: Context, limit: number): Promise<Notification[]> => {
   const list = herald().notifications.list({ signal, perPage: Math.min(limit, 100) });
   const first = await list.page();
@@ -75,7 +75,7 @@ const deliveryColumns = [
 export const addNotifications = (group: Command, add: Add) => {
   add<ListChoice>(group, {
     usage: "list",
-    does: "List notifications, newest first; with --all every one, oldest first",
+    does: "List notifications, newest first; with --all, oldest first",
     options: listOptions,
     run: async (context, _, { limit = defaultLimit, all }) => {
       const { signal, result, rows, terminal } = context;
@@ -86,7 +86,7 @@ export const addNotifications = (group: Command, add: Add) => {
   });
   add(group, {
     usage: "get <id>",
-    does: "Show a notification, with what became of it",
+    does: "Show a notification with its delivery counts",
     run: async ({ herald, signal, result, terminal }, [id = ""]) => {
       const found = await herald().notifications.get(id, { signal });
       result(found, () => inWords(found, terminal));
@@ -94,18 +94,18 @@ export const addNotifications = (group: Command, add: Add) => {
   });
   add<ListChoice & { status?: string }>(group, {
     usage: "deliveries <id>",
-    does: "List what became of it on each device",
+    does: "List its deliveries, one row per device",
     options: [
       option("--status <status>", "only accepted, failed, expired, cancelled, skipped or pending"),
       ...listOptions,
     ],
-    examples: [["notification deliveries ntf_… --status failed --all", "every device that failed, and why"]],
+    examples: [["notification deliveries ntf_… --status failed --all", "every failed device with its reason"]],
     run: ({ herald, signal, rows }, [id = ""], { status, ...choice }) =>
       rows(herald().notifications.deliveries(id, { status, signal }), deliveryColumns, choice),
   });
   add(group, {
     usage: "trace <id> <device>",
-    does: "Say why a device got it, or why it did not",
+    does: "Explain why a device got it or did not",
     run: async ({ herald, signal, result, terminal }, [id = "", device = ""]) => {
       const trace = await herald().notifications.trace(id, device, { signal });
       result(

@@ -20,9 +20,9 @@ const entries = (project: Project): [string, unknown][] => [
 export const addProjects = (group: Command, add: Add) => {
   add<{ name: string }>(group, {
     usage: "create",
-    does: "Create a project; shows its first token, this once",
-    options: [option("--name <name>", "what people call it").makeOptionMandatory()],
-    examples: [["project create --name News", "a project that can be given providers"]],
+    does: "Create a project and show its first token, only this once",
+    options: [option("--name <name>", "name of the project").makeOptionMandatory()],
+    examples: [["project create --name News", "then give it providers: herald provider set"]],
     run: async ({ admin, signal, record }, _, { name }) => {
       const { project, token } = await admin().projects.create({ name }, { signal });
       const lost = "was in an answer that got lost: `herald token create` makes another";
@@ -37,7 +37,7 @@ export const addProjects = (group: Command, add: Add) => {
   });
   add(group, {
     usage: "get [id]",
-    does: "Show a project: the profile's unless told",
+    does: "Show a project (default: the profile's)",
     run: async ({ admin, signal, record, project: own }, [id]) => {
       const project = await admin().projects.get(id ?? own(), { signal });
       record(project, entries(project));
@@ -45,7 +45,7 @@ export const addProjects = (group: Command, add: Add) => {
   });
   add<{ yes?: boolean }>(group, {
     usage: "delete <id>",
-    does: "Delete a project with everything in it",
+    does: "Delete a project and all its data",
     options: [yesOption],
     run: async ({ admin, signal, result, confirm }, [id = ""], { yes }) => {
       await confirm(`Delete project ${id} with its devices, notifications and statistics?`, yes);

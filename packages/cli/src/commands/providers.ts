@@ -12,8 +12,8 @@ type Elsewhere = { readonly endpoint?: string; readonly ca?: string };
 const names: readonly Name[] = ["apns", "fcm", "webpush"];
 
 const elsewhereOptions = [
-  option("--endpoint <url>", "another server, where the operator allows it"),
-  option("--ca <file>", "the authority that signed that server's certificate, PEM"),
+  option("--endpoint <url>", "another server, if the operator allows it"),
+  option("--ca <file>", "CA certificate of that server, PEM"),
 ];
 
 const read = (file: string) => readFile(file, "utf8");
@@ -61,13 +61,13 @@ const apnsSettings = async ({ key, keyId, teamId, certificate, bundleId, environ
 };
 
 export const addProviders = (group: Command, add: Add) => {
-  const set = group.command("set").description("Set a provider; what it needs is checked at once");
+  const set = group.command("set").description("Set a provider's credentials");
   const put = async <Provider extends Name>(context: Context, name: Provider, settings: ProviderSettings[Provider]) =>
     show(context, await context.admin().providers.set(context.project(), name, settings, { signal: context.signal }));
 
   add<ApnsOptions>(set, {
     usage: "apns",
-    does: "Apple devices: a .p8 key, or a certificate with its key",
+    does: "Set APNs credentials: a .p8 key, or a certificate with its key",
     options: [
       option(
         "--key <file>",
@@ -75,9 +75,9 @@ export const addProviders = (group: Command, add: Add) => {
       ).makeOptionMandatory(),
       option("--bundle-id <id>", "of the app, such as com.example.app").makeOptionMandatory(),
       option("--team-id <id>", "10 characters"),
-      option("--key-id <id>", "10 characters; taken from the file's name"),
+      option("--key-id <id>", "10 characters; default: taken from the file name"),
       option("--certificate <file>", "PEM, instead of team and key id"),
-      option("--environment <environment>", "of devices that do not say theirs")
+      option("--environment <environment>", "for devices that do not name theirs")
         .choices(["production", "sandbox"])
         .default("production"),
       ...elsewhereOptions,
@@ -92,7 +92,7 @@ export const addProviders = (group: Command, add: Add) => {
   });
   add<Elsewhere & { serviceAccount: string }>(set, {
     usage: "fcm",
-    does: "Android devices: the service account's JSON of Firebase",
+    does: "Set FCM credentials: Firebase's service account JSON",
     options: [
       option("--service-account <file>", "Firebase console, Project settings, Service accounts").makeOptionMandatory(),
       ...elsewhereOptions,
@@ -103,9 +103,9 @@ export const addProviders = (group: Command, add: Add) => {
   });
   add<Elsewhere & { subject: string; publicKey?: string; privateKey?: string }>(set, {
     usage: "webpush",
-    does: "Browsers: a key pair is made unless you bring one",
+    does: "Set Web Push: creates a key pair unless you give one",
     options: [
-      option("--subject <url>", "mailto: or https: address under which push services reach you").makeOptionMandatory(),
+      option("--subject <url>", "mailto: or https: contact for push services").makeOptionMandatory(),
       option("--public-key <key>", "base64url"),
       option("--private-key <file>", "a file with the private key, base64url"),
       ...elsewhereOptions,
@@ -123,7 +123,7 @@ export const addProviders = (group: Command, add: Add) => {
   provider(
     add(group, {
       usage: "get",
-      does: "Show a provider, its status and problems; never a secret",
+      does: "Show a provider's settings without secrets, its status and problems",
       run: async (context, [name]) =>
         show(context, await context.admin().providers.get(context.project(), name as Name, { signal: context.signal })),
     }),
@@ -131,7 +131,7 @@ export const addProviders = (group: Command, add: Add) => {
   provider(
     add<{ yes?: boolean }>(group, {
       usage: "delete",
-      does: "Delete a provider: nothing is sent by it any more",
+      does: "Delete a provider's settings",
       options: [yesOption],
       run: async ({ admin, project, signal, result, confirm }, [name], { yes }) => {
         await confirm(`Delete the ${name} settings of ${project()}?`, yes);

@@ -28,7 +28,7 @@ type Options = {
   readonly watch?: boolean;
 };
 
-/** `name=value`, of which the value may have more `=`. */
+/** Parses `name=value`; the value may contain `=`. */
 export const parsePairs = (pairs: readonly string[]): Record<string, string> =>
   Object.fromEntries(
     pairs.map((pair) => {
@@ -48,7 +48,7 @@ const readNotification = async (file: string): Promise<Partial<NewNotification>>
   }
 };
 
-/** What flags say goes before the file. */
+/** Flags take precedence over the file. */
 export const notificationOf = async (options: Options): Promise<NewNotification> => {
   const { file, to, title, body, link, image, data, at, ttl, priority, collapseId, silent } = options;
   const flags = {
@@ -89,7 +89,7 @@ const dryRunWords = ({ devices, unmatched, rendered }: DryRun, { terminal }: Con
 
 const barWidth = 20;
 
-/** Where a notification is, in one line. */
+/** Progress of a notification in one line. */
 export const progressLine = ({ status, counts }: Notification): string => {
   const done = counts.devices - counts.pending;
   const filled = counts.devices === 0 ? 0 : Math.floor((done / counts.devices) * barWidth);
@@ -98,7 +98,7 @@ export const progressLine = ({ status, counts }: Notification): string => {
   return `${bar} ${status}: ${count(done)} of ${count(counts.devices)}, ${count(counts.accepted)} accepted${failed}`;
 };
 
-/** Between two looks of somebody who watches. */
+/** Between two updates of the progress line. */
 const watchMs = 1_000;
 
 export const addSend = (program: Command, add: Add) =>
@@ -108,27 +108,27 @@ export const addSend = (program: Command, add: Add) =>
     options: [
       repeated(
         "--to <target>",
-        "topic:news, user:u-17, device:dev_…, token:…, metadata:plan=pro, condition:…, all; again for more",
+        "topic:news, user:u-17, device:dev_…, token:…, metadata:plan=pro, condition:…, all; repeatable",
       ),
-      option("--title <text>", "first line"),
-      option("--body <text>", "what it says"),
-      option("--link <url>", "where a tap leads: a URL, or a path in the app"),
+      option("--title <text>", "title"),
+      option("--body <text>", "text"),
+      option("--link <url>", "opened by a tap: a URL or an in-app path"),
       option("--image <url>", "https URL of an image"),
-      repeated("--data <name=value>", "for the app; again for more"),
-      option("--at <time>", "when to send, such as 2030-01-31T09:00:00+01:00"),
-      numberOption("--ttl <seconds>", "for how long it is worth delivering"),
-      option("--priority <priority>", "how urgent it is").choices(["high", "normal"]),
-      option("--collapse-id <id>", "it takes the place of an earlier one with this id"),
-      option("--silent", "wakes the app, shows nothing"),
-      option("--file <file>", "a notification as JSON, `-` for stdin; flags go before it"),
-      option("--key <key>", "sends once for this key, however often the command runs"),
-      option("--dry-run", "count and render, send nothing"),
-      option("--watch", "wait until every device is done, with live counts"),
+      repeated("--data <name=value>", "for the app; repeatable"),
+      option("--at <time>", "time to send it, such as 2030-01-31T09:00:00+01:00"),
+      numberOption("--ttl <seconds>", "time to live"),
+      option("--priority <priority>", "delivery priority").choices(["high", "normal"]),
+      option("--collapse-id <id>", "replaces an earlier notification with this id"),
+      option("--silent", "wake the app without showing anything"),
+      option("--file <file>", "notification as JSON, `-` for stdin; flags take precedence"),
+      option("--key <key>", "idempotency key: send only once, however often the command runs"),
+      option("--dry-run", "count devices and render payloads without sending"),
+      option("--watch", "show live counts until it is final"),
     ],
     examples: [
-      ["send --title Hello --to topic:news --dry-run", "who would get it, and what they would see"],
-      ["send --title 'Order shipped' --to user:u-17 --link /orders/1 --watch", "to one user, and wait for the end"],
-      ["send --title 'Good morning' --to all --at 2030-01-31T09:00:00+01:00", "tomorrow at nine"],
+      ["send --title Hello --to topic:news --dry-run", "count the audience and render the payloads"],
+      ["send --title 'Order shipped' --to user:u-17 --link /orders/1 --watch", "send to one user and wait"],
+      ["send --title 'Good morning' --to all --at 2030-01-31T09:00:00+01:00", "schedule it"],
     ],
     run: async (context, _, options) => {
       const { signal, terminal, result } = context;
@@ -143,11 +143,11 @@ export const addSend = (program: Command, add: Add) =>
         return result(sent, () =>
           [
             `${terminal.paint("green", "Accepted")} as ${sent.id}${sent.send_at ? `, for ${sent.send_at}` : ""}.`,
-            `\`herald notification get ${sent.id}\` shows what becomes of it.`,
+            `\`herald notification get ${sent.id}\` shows its progress.`,
           ].join("\n"),
         );
       context.onInterrupt(
-        `Stopped watching. ${sent.id} goes on: \`herald notification get ${sent.id}\` shows it, \`herald notification cancel ${sent.id}\` stops it.`,
+        `Stopped watching. ${sent.id} continues: \`herald notification get ${sent.id}\` shows it, \`herald notification cancel ${sent.id}\` stops it.`,
       );
       terminal.note(`Accepted as ${sent.id}.`);
       const final = await sent.completed({

@@ -33,10 +33,10 @@ export const statsInWords = ({ series, totals, interval, time_zone, from, to }: 
 export const addStats = (program: Command, add: Add) =>
   add<StatsQuery & { timeZone?: string }>(program, {
     usage: "stats",
-    does: "Plot what was sent, failed and opened: the last 24 hours unless told",
+    does: "Plot sent, failed and opened (default: the last 24 hours)",
     options: [
       option("--from <time>", "start, such as 2030-01-31T09:00:00Z"),
-      option("--to <time>", "end; now unless told"),
+      option("--to <time>", "end (default: now)"),
       option("--interval <interval>", "hour or day").choices(["hour", "day"]),
       option("--time-zone <zone>", "where days begin, such as Europe/Berlin"),
       option("--notification <id>", "of one notification"),
@@ -44,7 +44,7 @@ export const addStats = (program: Command, add: Add) =>
       option("--user <id>", "of notifications that named this user"),
       option("--platform <platform>", "of one platform").choices(["ios", "android", "web"]),
     ],
-    examples: [["stats --from 2030-01-01T00:00:00Z --interval day --topic news", "a topic's days"]],
+    examples: [["stats --from 2030-01-01T00:00:00Z --interval day --topic news", "one topic, by day"]],
     run: async ({ herald, signal, result, terminal }, _, { timeZone: time_zone, ...query }) => {
       const stats = await herald().stats({ ...query, time_zone }, { signal });
       result(stats, () => statsInWords(stats, terminal));

@@ -15,11 +15,11 @@ const columns = [
 export const addTokens = (group: Command, add: Add) => {
   add<{ name: string; scope?: Scope[]; expires?: string }>(group, {
     usage: "create",
-    does: "Create a project token; shows it, this once",
+    does: "Create a project token and show it, only this once",
     options: [
-      option("--name <name>", "who has it").makeOptionMandatory(),
-      repeated("--scope <scope>", "send, read or devices; again for more, all three unless told"),
-      option("--expires <time>", "until when it is good, such as 2030-01-31T09:00:00Z"),
+      option("--name <name>", "name of the token, such as its user").makeOptionMandatory(),
+      repeated("--scope <scope>", "send, read or devices; repeatable (default: all three)"),
+      option("--expires <time>", "expiry time, such as 2030-01-31T09:00:00Z"),
     ],
     examples: [["token create --name mailer --scope send", "for a program that only sends"]],
     run: async ({ admin, project, signal, record }, _, { name, scope: scopes, expires: expires_at }) => {

@@ -17,7 +17,7 @@ export const addUsers = (group: Command, add: Add) => {
   });
   add<{ yes?: boolean }>(group, {
     usage: "erase <user>",
-    does: "Delete a user's devices, and forget the user everywhere",
+    does: "Erase a user and their devices everywhere",
     options: [yesOption],
     run: async ({ herald, signal, record, confirm }, [id = ""], { yes }) => {
       await confirm(`Erase user ${id}, with all their devices?`, yes);

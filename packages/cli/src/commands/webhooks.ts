@@ -61,10 +61,10 @@ export const addWebhooks = (group: Command, add: Add) => {
   });
   add<{ event?: EventType[]; description?: string }>(group, {
     usage: "create <url>",
-    does: "Post events to a URL; shows its secret, this once",
+    does: "Create a webhook and show its secret, only this once",
     options: [
-      repeated("--event <type>", "only these, such as notification.opened; again for more"),
-      option("--description <text>", "what it is for"),
+      repeated("--event <type>", "only these, such as notification.opened; repeatable"),
+      option("--description <text>", "description"),
     ],
     run: async (context, [url = ""], { event: events, description }) =>
       showSecret(
@@ -73,8 +73,8 @@ export const addWebhooks = (group: Command, add: Add) => {
       ),
   });
   for (const [usage, does, enabled] of [
-    ["enable <id>", "Post to it again", true],
-    ["disable <id>", "Post nothing until it is enabled; what happens meanwhile can be recovered", false],
+    ["enable <id>", "Enable a webhook", true],
+    ["disable <id>", "Disable a webhook; events meanwhile can be recovered", false],
   ] as const)
     add(group, {
       usage,
@@ -86,7 +86,7 @@ export const addWebhooks = (group: Command, add: Add) => {
     });
   add(group, {
     usage: "rotate-secret <id>",
-    does: "Make a new secret; for a day messages are signed with both",
+    does: "Create a new secret; for a day messages are signed with both",
     run: async (context, [id = ""]) =>
       showSecret(context, await context.herald().webhooks.rotateSecret(id, { signal: context.signal })),
   });
@@ -102,14 +102,14 @@ export const addWebhooks = (group: Command, add: Add) => {
   });
   add<ListChoice & { status?: string }>(group, {
     usage: "messages <id>",
-    does: "List what it got of each event",
+    does: "List its messages, one per event",
     options: [option("--status <status>", "only waiting, delivered or failed"), ...listOptions],
     run: ({ herald, signal, rows }, [id = ""], { status, ...choice }) =>
       rows(herald().webhooks.messages(id, { status, signal }), messageColumns, choice),
   });
   add(group, {
     usage: "message <id> <message>",
-    does: "Show a message, and what the receiver answered to each attempt",
+    does: "Show a message with its payload and attempts",
     run: async ({ herald, signal, record }, [id = "", messageId = ""]) => {
       const message = await herald().webhooks.message(id, messageId, { signal });
       record(message, [
@@ -138,7 +138,7 @@ export const addWebhooks = (group: Command, add: Add) => {
   });
   add<{ since: string }>(group, {
     usage: "recover <id>",
-    does: "Send again what failed since a time",
+    does: "Resend everything that failed since a time",
     options: [option("--since <time>", "such as 2030-01-31T09:00:00Z").makeOptionMandatory()],
     run: async (context, [id = ""], { since }) => {
       const { signal, terminal, result } = context;
@@ -149,7 +149,7 @@ export const addWebhooks = (group: Command, add: Add) => {
         more = found.more;
         terminal.progress(`${messages} messages…`);
       }
-      result({ messages }, () => `${messages} messages wait to be sent.`);
+      result({ messages }, () => `${messages} messages are queued again.`);
     },
   });
 };

@@ -4,7 +4,7 @@ const blocks = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 const steps = blocks.length - 1;
 const maxWidth = 100;
 
-/** At most so many values: neighbours are added up. */
+/** Sums neighbours until there are at most `width` values. */
 const squeeze = (values: readonly number[], width: number): number[] => {
   const each = Math.ceil(values.length / width);
   const columns = Math.ceil(values.length / each);
@@ -16,14 +16,14 @@ const squeeze = (values: readonly number[], width: number): number[] => {
 type PlotOptions = {
   readonly width: number;
   readonly height: number;
-  /** Under the first and the last column. */
+  /** Labels of the first and the last column. */
   readonly ends: readonly [string, string];
 };
 
-/** Columns over time, with the largest value at their side: lines of at most `width` columns. */
+/** A column chart with the largest value as its axis label, at most `width` columns wide. */
 export const plot = (values: readonly number[], { width, height, ends: [from, to] }: PlotOptions): string[] => {
   const room = Math.min(width, maxWidth);
-  // As many neighbours as are added up, so wide may the number beside them be.
+  // Summing neighbours makes the label wider; half the room is the worst case.
   const sideWidth = count(Math.max(...squeeze(values, Math.ceil(room / 2)))).length + 1;
   const columns = squeeze(values, room - sideWidth);
   const most = Math.max(...columns);

@@ -4,18 +4,18 @@ import { columnsOf, cut, pad, plain, show } from "./text.ts";
 export type Column<Row> = {
   readonly title: string;
   readonly value: (row: Row) => unknown;
-  /** Numbers stand to the right. */
+  /** Right-aligned, for numbers. */
   readonly right?: boolean;
 };
 
 const gap = "  ";
-/** Below this a text says nothing any more. */
+/** Narrower texts are unreadable. */
 const minWidth = 6;
 
 const sum = (widths: readonly number[]): number =>
   widths.reduce((total, width) => total + width, 0) + gap.length * Math.max(0, widths.length - 1);
 
-/** Narrows the widest texts until all columns fit; leaves out the last columns where that is not enough. */
+/** Narrows the widest columns until all fit. If that is not enough, drops the last columns. */
 const fitted = (natural: readonly number[], least: readonly number[], width: number): number[] => {
   let columns = natural.length;
   while (columns > 1 && sum(least.slice(0, columns)) > width) columns--;
@@ -32,7 +32,7 @@ const fitted = (natural: readonly number[], least: readonly number[], width: num
   return widths;
 };
 
-/** Lays rows out under their titles. Later pages take the widths of the first. */
+/** Formats rows as a table. Later pages reuse the widths of the first, without titles. */
 export const createTable = <Row>(columns: readonly Column<Row>[], { width, paint }: Terminal) => {
   let widths: number[] | undefined;
   const line = (texts: readonly string[], by: readonly number[]): string =>
@@ -48,7 +48,7 @@ export const createTable = <Row>(columns: readonly Column<Row>[], { width, paint
       return texts.map((row) => line(row, known));
     }
     const natural = columns.map((_, at) => Math.max(...[titles, ...texts].map((row) => columnsOf(row[at] ?? ""))));
-    // An id is to be copied and a number to be read: both stay whole, as do titles.
+    // Ids, numbers and column titles are never truncated.
     const least = columns.map(({ title, right }, at) =>
       at === 0 || right ? (natural[at] ?? 0) : Math.min(natural[at] ?? 0, Math.max(minWidth, columnsOf(title))),
     );
@@ -58,7 +58,7 @@ export const createTable = <Row>(columns: readonly Column<Row>[], { width, paint
   };
 };
 
-/** Names and values under each other. */
+/** Formats names and values, one per line. Undefined values are left out. */
 export const fields = (entries: readonly (readonly [string, unknown])[], { paint }: Terminal): string => {
   const given = entries.filter(([, value]) => value !== undefined);
   const nameWidth = Math.max(...given.map(([name]) => columnsOf(name)));

@@ -1,6 +1,6 @@
 import { styleText } from "node:util";
 
-/** What a command runs in: `process`, or what a test gives. */
+/** The part of `process` that a command uses. */
 export type Surroundings = {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdin: NodeJS.ReadStream;
@@ -12,16 +12,16 @@ type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
 
 export type Terminal = {
   readonly isTerminal: boolean;
-  /** Somebody sits there and can be asked. */
+  /** stdin and stderr are a terminal, so it can prompt. */
   readonly canAsk: boolean;
-  /** Columns; without a terminal nothing has to fit. */
+  /** Columns; infinite without a terminal. */
   readonly width: number;
   readonly hasColors: boolean;
   paint(style: Style, text: string): string;
   print(text: string): void;
-  /** Beside the result: sentences, progress, errors. */
+  /** Prints to stderr. */
   note(text: string): void;
-  /** A line that the next one replaces; nothing without a terminal. Without a text it goes away. */
+  /** Replaces the progress line on stderr, or clears it. Does nothing without a terminal. */
   progress(text?: string): void;
 };
 

@@ -4,14 +4,14 @@ const wide =
 
 const widthOf = (grapheme: string): number => (wide.test(grapheme) ? 2 : 1);
 
-/** How many columns a text takes. */
+/** The width of a text in terminal columns. */
 export const columnsOf = (text: string): number =>
   [...segments.segment(text)].reduce((sum, { segment }) => sum + widthOf(segment), 0);
 
-/** On one line, and harmless: what devices and senders wrote may hold control characters that move a terminal's cursor. */
+/** Replaces control characters: devices and senders could use them to move the terminal's cursor. */
 export const plain = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, " ");
 
-/** At most so many columns; what is cut off is an ellipsis. */
+/** Truncates to `width` columns, with an ellipsis. */
 export const cut = (text: string, width: number): string => {
   if (columnsOf(text) <= width) return text;
   let kept = "";
@@ -24,7 +24,7 @@ export const cut = (text: string, width: number): string => {
   return `${kept}…`;
 };
 
-/** Filled up with spaces to so many columns. */
+/** Pads with spaces to `width` columns. */
 export const pad = (text: string, width: number, right = false): string => {
   const spaces = " ".repeat(Math.max(0, width - columnsOf(text)));
   return right ? spaces + text : text + spaces;
@@ -33,7 +33,7 @@ export const pad = (text: string, width: number, right = false): string => {
 const numbers = new Intl.NumberFormat("en");
 export const count = (value: number): string => numbers.format(value);
 
-/** A value as a person reads it: nothing as a dash, an object as JSON. */
+/** Formats a value for people: a dash if empty, objects as JSON. */
 export const show = (value: unknown): string => {
   if (value === undefined || value === null || value === "") return "–";
   if (typeof value === "number") return count(value);
