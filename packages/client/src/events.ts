@@ -1,6 +1,6 @@
 import type { EventData } from "./api-types.ts";
 import { HeraldError } from "./error.ts";
-import { backoffMs, type CallOptions, type Http, sleep } from "./http.ts";
+import { backoffMs, type CallOptions, type Http, isUnavailable, sleep } from "./http.ts";
 
 export type EventType = keyof EventData;
 
@@ -56,8 +56,8 @@ async function* blocks(body: ReadableStream<Uint8Array>, onBytes: () => void) {
 type Item<Type extends EventType> = { readonly position: string; readonly event?: HeraldEvent<Type> };
 
 /**
- * The stream of events, reopened after its last position whenever the connection breaks. An item without an event means that the
- * stream is open. Throws what Herald refuses, such as `position-gone` if events after the position are no longer kept.
+ * The stream of events, reopened after its last position whenever the connection breaks or Herald is unavailable. An item without an
+ * event means that the stream is open. Throws what Herald refuses, such as `position-gone` if events after the position are no longer kept.
  */
 export async function* openStream<Type extends EventType>(
   http: Http,
@@ -65,6 +65,7 @@ export async function* openStream<Type extends EventType>(
 ): AsyncGenerator<Item<Type>> {
   const { types, since, signal } = options;
   let { lastEventId } = options;
+  let opened = false;
   for (let failures = 0; ; ) {
     const silence = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -80,6 +81,7 @@ export async function* openStream<Type extends EventType>(
         headers: lastEventId === undefined ? {} : { "last-event-id": lastEventId },
         signal: ending,
       });
+      opened = true;
       heard();
       for await (const { position, data } of blocks(response.body as ReadableStream<Uint8Array>, heard)) {
         failures = 0;
@@ -89,8 +91,8 @@ export async function* openStream<Type extends EventType>(
       }
     } catch (error) {
       signal?.throwIfAborted();
-      // A broken or silent connection is reopened. An error with a status is Herald's answer.
-      if (error instanceof HeraldError && error.status !== undefined) throw error;
+      // Once it was open, the stream outlasts restarts of Herald. Before, a wrong address would never be noticed.
+      if (!opened || (error instanceof HeraldError && !isUnavailable(error))) throw error;
     } finally {
       clearTimeout(timer);
       silence.abort();

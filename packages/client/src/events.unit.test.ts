@@ -35,6 +35,26 @@ test("a stream that breaks off is opened again behind the last position, seen or
   ]);
 });
 
+test("a stream that was open once outlasts a gateway that is unavailable for longer than a call is retried", async () => {
+  const server = await startScriptedServer([
+    (response) => {
+      stream(response, "id: 3\n: events follow\n\n");
+      response.end();
+    },
+    ...Array.from({ length: 5 }, () => problem(503, "bus-unavailable", { "retry-after": "0" })),
+    (response) => stream(response, block(4, "a")),
+  ]);
+  const follow = new Herald({ url: server.url, token, maxRetries: 1 }).events.follow();
+  expect((await follow.next()).value).toMatchObject({ id: "a", position: "4" });
+  await follow.return();
+  expect(server.taken).toHaveLength(7);
+});
+
+test("a stream that cannot be opened at first says so", async () => {
+  const follow = new Herald({ url: "http://127.0.0.1:9", token, maxRetries: 0 }).events.follow();
+  await expect(follow.next()).rejects.toMatchObject({ slug: "unreachable" });
+});
+
 test("a position that is gone is the reader's to decide about", async () => {
   const server = await startScriptedServer([problem(410, "position-gone")]);
   const follow = new Herald({ url: server.url, token }).events.follow({ lastEventId: "17", types: ["topic.created"] });

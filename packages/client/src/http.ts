@@ -6,11 +6,11 @@ export type HeraldOptions = {
   /** A project token, `hpt_…`. For HeraldAdmin: the admin token. */
   readonly token: string;
   /** Replaces the runtime's own `fetch`. */
-  readonly fetch?: typeof fetch;
+  readonly fetch?: typeof fetch | undefined;
   /** Time limit of each attempt, in milliseconds. Default: 30 s. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /** How often a call is retried. Default: 3. */
-  readonly maxRetries?: number;
+  readonly maxRetries?: number | undefined;
 };
 
 export type CallOptions = {
@@ -55,9 +55,13 @@ export const sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
     signal?.addEventListener("abort", onAbort, { once: true });
   });
 
-/** No answer, a proxy that got none, "try again later", or a first attempt that is still running. */
-const isWorthRetrying = ({ status, slug }: HeraldError): boolean =>
-  status === undefined || [429, 502, 503, 504].includes(status) || slug === "request-in-progress";
+/** No answer, a proxy that got none, or a part of Herald that is unavailable. */
+export const isUnavailable = ({ status }: HeraldError): boolean =>
+  status === undefined || [502, 503, 504].includes(status);
+
+/** "Try again later", or a first attempt that is still running, is also worth a retry. */
+const isWorthRetrying = (error: HeraldError): boolean =>
+  isUnavailable(error) || error.status === 429 || error.slug === "request-in-progress";
 
 /** Retry-After, or exponential; with jitter, so that many clients do not return at the same moment. */
 export const backoffMs = (attempt: number, retryAfter = 0): number =>

@@ -19,14 +19,9 @@ const readLocal = async (): Promise<Profile> => {
 /** Throws if Herald does not know the token. A 403 means that it does. */
 const check = async (call: Promise<unknown>, what: string): Promise<void> => {
   await call.catch((error: unknown) => {
-    if (!(error instanceof HeraldError) || error.status !== 401) {
-      if (error instanceof HeraldError && error.status === 403) return;
-      throw error;
-    }
-    throw new HeraldError(error.slug, `Herald does not know this ${what}.`, {
-      ...error,
-      errors: [`Herald does not know this ${what}.`],
-    });
+    if (!(error instanceof HeraldError)) throw error;
+    if (error.status === 401) throw new HeraldError(error.slug, `Herald does not know this ${what}.`, { status: 401 });
+    if (error.status !== 403) throw error;
   });
 };
 
