@@ -1,6 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
+import { Writable } from "node:stream";
+import { run, type Surroundings } from "@herald/cli";
 
 const root = join(import.meta.dirname, "../..");
 const bin = join(root, "node_modules/.bin");
@@ -35,7 +37,7 @@ const watch = (child: ChildProcess): Running => {
 export type CommandLine = {
   /** `herald("device", "list")`, as a script runs it. */
   herald(...words: string[]): Promise<Ran>;
-  /** Its `--json`, parsed. Throws unless it ended well. */
+  /** Its `--json`, parsed, without a process of its own: starting one costs more than most commands. Throws unless it succeeds. */
   // biome-ignore lint/suspicious/noExplicitAny: a test reads fields of answers that it asserts on
   json(...words: string[]): Promise<any>;
   /** A shell that has `herald` among its commands. */
@@ -56,9 +58,18 @@ export const commandLine = (env: Readonly<Record<string, string>>): CommandLine 
   return {
     herald,
     json: async (...words) => {
-      const { exitCode, stdout, stderr } = await herald(...words, "--json");
-      if (exitCode !== 0) throw new Error(`herald ${words.join(" ")} ended with ${exitCode}: ${stderr}`);
-      return JSON.parse(stdout);
+      const written = { stdout: "", stderr: "" };
+      const stream = (name: keyof typeof written) =>
+        new Writable({
+          write: (text, _, done) => {
+            written[name] += text;
+            done();
+          },
+        });
+      const surroundings = { env, stdin: {}, stdout: stream("stdout"), stderr: stream("stderr") };
+      const exitCode = await run([...words, "--json"], surroundings as unknown as Surroundings);
+      if (exitCode !== 0) throw new Error(`herald ${words.join(" ")} ended with ${exitCode}: ${written.stderr}`);
+      return JSON.parse(written.stdout);
     },
     shell: (script) => start("bash", ["-c", script]),
     terminal: (script, columns = 80) =>
