@@ -76,8 +76,6 @@ type Declaration<
   readonly summary: string;
   readonly description?: string;
   readonly access: Access<Kind>;
-  /** Browsers call it from other origins. */
-  readonly cors?: boolean;
   readonly params?: P;
   readonly query?: Q;
   readonly body?: B;
@@ -91,6 +89,8 @@ type Declaration<
 /** What a route is: how it is declared, and what it does. Express and the OpenAPI document are both made from it. */
 export type Route = Omit<Declaration<CallerKind, Params, z.ZodType, z.ZodType, Answers>, "description"> & {
   readonly description?: string;
+  /** Browsers call it from other origins. */
+  readonly cors: boolean;
   readonly handle: (deps: RouteDeps, request: RouteRequest<CallerKind, Params, z.ZodType, z.ZodType>) => Promise<Reply>;
 };
 
@@ -105,7 +105,12 @@ export const defineRoute = <
   route: Declaration<Kind, P, Q, B, A> & {
     handle: (deps: RouteDeps, request: RouteRequest<Kind, P, Q, B>) => Promise<Reply<A>>;
   },
-): Route => route as unknown as Route;
+): Route =>
+  ({
+    ...route,
+    // Devices and apps are pages too: what takes a device credential, or none, answers every origin.
+    cors: route.access.by.some((kind: CallerKind) => kind === "device" || kind === "client"),
+  }) as unknown as Route;
 
 /** The path as express writes it: `/api/v1/devices/:id`. */
 export const routePattern = ({ path }: Route): string => path.replaceAll(/\{(\w+)\}/g, ":$1");

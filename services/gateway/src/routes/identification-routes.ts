@@ -58,7 +58,6 @@ const identify = defineRoute({
   description:
     "Needs no credential. A `user_token` logs the app's user in. `previous_identifier` is the token that this one replaces: the device is kept where the device's credential comes along as `Authorization`, or a `user_token` of its user; else a new device registers. Values that the project protects (`protected_metadata`) are left out and named in `ignored`. Answers say nothing about a device that was known already.",
   access: clientOrDevice,
-  cors: true,
   body: Identification,
   bodyLimitBytes: clientBodyBytes,
   answers: {
@@ -160,7 +159,6 @@ const changeMetadata = (method: "patch" | "put") =>
     description:
       "A JSON Merge Patch (RFC 7396), with PUT as with PATCH: `null` removes a key, the rest is kept. The device is named by a device credential; by `device_id` beside a project token; or, without a credential, by `project_id` and `identifier`, with `platform` where one token is registered on two. Without a credential the answer is the id and the status alone. A `user_token` logs the app's user in. What the project protects (`protected_metadata`) only its token writes.",
     access: anyClient("devices"),
-    cors: true,
     body: ChangeMetadata,
     bodyLimitBytes: clientBodyBytes,
     answers: {

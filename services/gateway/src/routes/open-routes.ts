@@ -20,7 +20,6 @@ const openNotification = defineRoute({
   summary: "Report that a notification was opened",
   description: "Echo `project_id` and `token` from the payload that the device received. Counted once for each device.",
   access: signedBody,
-  cors: true,
   params: { id: notificationParam },
   body: OpenNotification,
   // A project's id, and a token of at most 512 characters.

@@ -93,7 +93,6 @@ const logOut = defineRoute({
   description:
     "The device stays, without a user. To log in again it needs a user token that is newer than the last one it took.",
   access: projectOrDevice("devices"),
-  cors: true,
   params: { id: deviceParam },
   answers: { 204: { description: "The device has no user" } },
   errors: ["device-not-found"],

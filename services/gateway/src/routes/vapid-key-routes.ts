@@ -55,7 +55,6 @@ const readKey = defineRoute({
   description:
     "Needs no credential. `public_key` is what `pushManager.subscribe` takes as `applicationServerKey`; name it as `keys.vapid_key` when the subscription is registered.",
   access: noCredential,
-  cors: true,
   query: z.strictObject({ project_id: ProjectIdSchema }),
   answers: { 200: { description: "The current key", schema: z.object({ data: WebPushKey }) } },
   errors: ["project-not-found", "provider-not-found"],
