@@ -78,6 +78,12 @@ module.exports = {
         "^packages/bus/",
       ),
     },
+    only(
+      "web-stands-alone",
+      "Browsers load it: it depends on nothing, and says in its own few types what the contracts say.",
+      "^packages/web/src",
+      "^(packages/(?!web/)|services/)|node_modules/",
+    ),
     {
       name: "services-meet-on-the-bus",
       comment: "A service never imports a service: they are deployed apart.",

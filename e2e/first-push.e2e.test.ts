@@ -16,7 +16,7 @@ const run = promisify(execFile);
 const root = join(import.meta.dirname, "..");
 const parts = ["GATEWAY", "REGISTRY", "DISPATCH", "ANALYTICS"].flatMap((name) => [name, `${name}_METRICS`]);
 const simulators = ["CONTROL", "APNS", "FCM", "WEBPUSH"].map((name) => `SIMULATORS_${name}`);
-const freePorts = [...parts, ...simulators, "NATS", "MONGO"].map((name) => [`HERALD_${name}_PORT`, "0"]);
+const freePorts = [...parts, ...simulators, "NATS", "MONGO", "EXAMPLE"].map((name) => [`HERALD_${name}_PORT`, "0"]);
 
 /** As a clone of the repository, as far as the README's commands see it: `.herald` is in it. */
 let folder: string;

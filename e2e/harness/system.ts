@@ -57,6 +57,8 @@ export type System = {
   /** Registry's own database, to put devices into. */
   readonly registryDatabase: FreshDatabase;
   readonly simulators: SimulatorControl;
+  /** The site of `examples/web`, and the project that it belongs to. */
+  readonly example: { readonly url: string; readonly project: RunningHerald["local"]["project"] };
   readonly services: Readonly<Record<ServiceName, Service>>;
   readonly logs: Logs;
   /** What a service was started with, for a further instance of it: that needs ports of its own. */
@@ -90,7 +92,15 @@ async function servicePorts(): Promise<Ports> {
 }
 
 function portVariables(ports: Ports): Record<string, string> {
-  const others = ["SIMULATORS_CONTROL", "SIMULATORS_APNS", "SIMULATORS_FCM", "SIMULATORS_WEBPUSH", "NATS", "MONGO"];
+  const others = [
+    "SIMULATORS_CONTROL",
+    "SIMULATORS_APNS",
+    "SIMULATORS_FCM",
+    "SIMULATORS_WEBPUSH",
+    "NATS",
+    "MONGO",
+    "EXAMPLE",
+  ];
   const variables = Object.fromEntries(others.map((name) => [`HERALD_${name}_PORT`, "0"]));
   for (const name of serviceNames) {
     variables[`HERALD_${name.toUpperCase()}_PORT`] = String(ports[name].http);
@@ -195,6 +205,7 @@ async function startOnce({ env = {}, broker: makeBroker, mongoUrl }: SystemOptio
       database,
       registryDatabase,
       simulators: simulatorControl(simulators.control),
+      example: { url: herald.local.example, project: herald.local.project },
       services,
       logs,
       environmentOf: herald.environmentOf,

@@ -1,14 +1,17 @@
 import { join } from "node:path";
 import { bundle, type ProgramName, programNames } from "./bundle/bundle.ts";
+import { writeWebKit } from "./bundle/web-kit.ts";
 
-/** `npm run build`: makes what images run; `npm run build -- gateway` for one of Herald's programs alone. */
+/** `npm run build`: makes what images run, and the browser kit; `npm run build -- gateway` for one of them alone. */
 
 const isName = (name: string): name is ProgramName => (programNames as readonly string[]).includes(name);
 
+const root = join(import.meta.dirname, "../../..");
 const asked = process.argv.slice(2);
-const unknown = asked.filter((name) => !isName(name));
+const unknown = asked.filter((name) => !isName(name) && name !== "web");
 if (unknown.length > 0) {
-  console.error(`there is no ${unknown.join(", ")}; there are ${programNames.join(", ")}`);
+  console.error(`there is no ${unknown.join(", ")}; there are ${[...programNames, "web"].join(", ")}`);
   process.exit(1);
 }
-await bundle(join(import.meta.dirname, "../../.."), asked.length > 0 ? asked.filter(isName) : programNames);
+await bundle(root, asked.length > 0 ? asked.filter(isName) : programNames);
+if (asked.length === 0 || asked.includes("web")) await writeWebKit(root);

@@ -1,4 +1,5 @@
 export { bundle, bundleOf } from "./bundle/bundle.ts";
+export { bundleWebKit } from "./bundle/web-kit.ts";
 export type { Attempt, Resolution, Source, Step } from "./chain.ts";
 export type { DockerService, DockerStarter } from "./docker.ts";
 export { resolveMongo } from "./mongo/resolve-mongo.ts";
@@ -11,6 +12,7 @@ export { type CommandResult, runCommand } from "./processes/run-command.ts";
 export { type RunningProcess, startProcess } from "./processes/start-process.ts";
 export { removeAtExit } from "./processes/watchdog.ts";
 export { cacheFolder } from "./provision/cache-folder.ts";
+export { type Chromium, findChromium } from "./provision/chromium.ts";
 export { debianSite, unpackDebianPackages } from "./provision/debian.ts";
 export { goProgram } from "./provision/go-program.ts";
 export { pipInstall } from "./provision/pip-install.ts";

@@ -48,6 +48,7 @@ function summary({ local, sources }: RunningHerald): string {
     "",
     `  gateway      ${local.gateway}   (interface: ${local.gateway}/docs)`,
     `  pushes       ${local.simulators.control}   (a page that shows them as they arrive)`,
+    `  example      ${local.example}   (a site with the browser kit: subscribe, log in, send)`,
     `  project      ${local.project.id}, token ${local.project.token}`,
     `  admin token  ${local.adminToken}`,
     `  NATS         ${local.nats.url}   (${sources.nats.why})`,

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { ProviderKeys } from "./secrets.ts";
 
-export type DemoProject = { id: string; token: string };
+/** `identitySecret` signs its user tokens. */
+export type DemoProject = { id: string; token: string; identitySecret: string };
 export type SimulatorAddresses = { apns: string; fcm: string; webpush: string; control: string; ca: string };
 
 /** A service that has just become ready may still be reconnecting to the broker. */
@@ -26,6 +27,8 @@ export async function ensureDemoProject(options: {
   );
   const known = kept && (await call("GET", `${gateway}/api/v1/devices?per_page=1`, kept.token)).ok;
   const project = known ? kept : await makeProject(admin, adminToken);
+  // One that an earlier version made has none.
+  project.identitySecret ??= await makeIdentitySecret(admin, adminToken, project.id);
   // At each start: the simulators' ports may have moved.
   const settings = demoSettings(keys);
   await Promise.all(
@@ -44,7 +47,18 @@ export async function ensureDemoProject(options: {
 async function makeProject(admin: string, adminToken: string): Promise<DemoProject> {
   const made = await expectOk("POST", admin, adminToken, { project: { name: "Demo" } });
   const { data, token } = made as { data: { id: string }; token: string };
-  return { id: data.id, token };
+  // Without it a device could only subscribe to topics that a backend made.
+  await expectOk("POST", `${admin.replace("/admin/v1/projects", "/api/v1/topics")}`, token, {
+    topic: { name: "news" },
+  });
+  return { id: data.id, token, identitySecret: await makeIdentitySecret(admin, adminToken, data.id) };
+}
+
+async function makeIdentitySecret(admin: string, adminToken: string, projectId: string): Promise<string> {
+  const { secret } = (await expectOk("POST", `${admin}/${projectId}/identity-keys`, adminToken, {})) as {
+    secret: string;
+  };
+  return secret;
 }
 
 /** Without an account at Apple or Google: the simulators take any that is well formed. */

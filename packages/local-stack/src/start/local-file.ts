@@ -9,6 +9,8 @@ export type LocalFile = {
   adminToken: string;
   project: DemoProject;
   simulators: SimulatorAddresses;
+  /** The site of `examples/web`. */
+  example: string;
   /** With a broker that was given by its URL, the users are what the environment gave, or none. */
   nats: { url: string; user?: string; password?: string; analytics: AnalyticsAccess };
   mongo: { url: string };

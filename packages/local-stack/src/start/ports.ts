@@ -21,6 +21,7 @@ const table = {
   webpush: { variable: "HERALD_SIMULATORS_WEBPUSH_PORT", port: 8093 },
   nats: { variable: "HERALD_NATS_PORT", port: 14222 },
   mongo: { variable: "HERALD_MONGO_PORT", port: 37017 },
+  example: { variable: "HERALD_EXAMPLE_PORT", port: 8084 },
 } as const;
 
 export type PortName = keyof typeof table;

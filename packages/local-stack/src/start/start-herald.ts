@@ -7,6 +7,7 @@ import { startMongo } from "../mongo/start-mongo.ts";
 import { startNats } from "../nats/start-nats.ts";
 import type { RunningServer } from "../stack-options.ts";
 import { ensureDemoProject } from "./demo-project.ts";
+import { startExampleSite } from "./example-site.ts";
 import { keepAccounts } from "./keep-accounts.ts";
 import { type Kept, keepRunning, type Part, type Started } from "./keep-running.ts";
 import { type LocalFile, localFile } from "./local-file.ts";
@@ -79,9 +80,11 @@ export async function startHerald({ root, dataDir, env, say, logLine }: StartOpt
       hopeless: (why) => fail(`${why}: its configuration is wrong`),
     });
   };
+  let site: { url: string; stop: () => Promise<void> } | undefined;
   const stop = async () => {
     local = undefined;
     await file.remove();
+    await site?.stop();
     const stopAll = (names: readonly string[]) => Promise.all(names.map((name) => kept[name]?.stop()));
     await stopAll(serviceNames);
     await stopAll(["simulators"]);
@@ -142,12 +145,14 @@ export async function startHerald({ root, dataDir, env, say, logLine }: StartOpt
       simulators: simulatorAddresses,
     });
     await allReady(urls);
+    site = await startExampleSite({ root, port: ports.example, gateway, project });
 
     local = {
       gateway,
       adminToken,
       project,
       simulators: simulatorAddresses,
+      example: site.url,
       nats: { url: natsUrl, ...logins.of("admin"), analytics: logins.analytics },
       mongo: { url: mongo.running().url },
       processes: {},

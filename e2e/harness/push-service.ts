@@ -1,0 +1,85 @@
+import type { BrowserContext } from "playwright-core";
+import type { System } from "./system.ts";
+
+/** What a page sees of a subscription, and the key that it was made with. */
+type Subscription = { endpoint: string; keys: Record<string, string>; applicationServerKey: string };
+
+/**
+ * Stands for the browser's own push service, which a headless Chromium does not have: `PushManager.subscribe` gives a subscription at the
+ * simulator, with real keys. There is one for all tabs, as a worker has one, and it outlives a page.
+ */
+export type PushService = {
+  /** Gives it to the pages of a browser. */
+  standIn(context: BrowserContext): Promise<void>;
+  /** The subscription that the browser has; undefined: none. */
+  current(): Subscription | undefined;
+  /** How many were made. */
+  made(): number;
+  /** Without a network a browser cannot subscribe. */
+  setOffline(offline: boolean): void;
+  forget(): void;
+};
+
+export function createPushService({ simulators }: Pick<System, "simulators">): PushService {
+  let current: Subscription | undefined;
+  let made = 0;
+  let isOffline = false;
+  const answer = async (verb: string, applicationServerKey: string): Promise<Subscription | null> => {
+    if (verb === "unsubscribe" && current) {
+      await fetch(`${simulators.url}/webpush/subscriptions/${current.endpoint.split("/").at(-1)}`, {
+        method: "DELETE",
+      });
+      current = undefined;
+    }
+    if (verb === "subscribe") {
+      if (isOffline) throw new Error("AbortError: no network");
+      const body = JSON.stringify({ applicationServerKey });
+      const response = await fetch(`${simulators.url}/webpush/subscriptions`, { method: "POST", body });
+      current = { ...((await response.json()) as Subscription), applicationServerKey };
+      made += 1;
+    }
+    return current ?? null;
+  };
+  return {
+    standIn: async (context) => {
+      await context.exposeFunction("heraldPushService", answer);
+      await context.addInitScript(replacePushManager);
+    },
+    current: () => current,
+    made: () => made,
+    setOffline: (offline) => {
+      isOffline = offline;
+    },
+    forget: () => {
+      current = undefined;
+      made = 0;
+    },
+  };
+}
+
+/** Runs in the page. */
+function replacePushManager(): void {
+  type Found = { endpoint: string; keys: object; applicationServerKey: string };
+  // biome-ignore lint/suspicious/noExplicitAny: browser globals, in a file that Node compiles
+  const page = globalThis as any;
+  if (!page.PushManager) return;
+  const subscriptionOf = (found: Found | null) =>
+    found && {
+      endpoint: found.endpoint,
+      options: {
+        applicationServerKey: Uint8Array.from(
+          page.atob(found.applicationServerKey.replaceAll("-", "+").replaceAll("_", "/")),
+          (character: string) => character.charCodeAt(0),
+        ).buffer,
+      },
+      toJSON: () => ({ endpoint: found.endpoint, keys: found.keys }),
+      unsubscribe: async () => (await page.heraldPushService("unsubscribe")) === null,
+    };
+  Object.assign(page.PushManager.prototype, {
+    subscribe: async ({ applicationServerKey }: { applicationServerKey: string }) => {
+      if (page.Notification.permission !== "granted") throw new page.DOMException("refused", "NotAllowedError");
+      return subscriptionOf(await page.heraldPushService("subscribe", applicationServerKey));
+    },
+    getSubscription: async () => subscriptionOf(await page.heraldPushService("get")),
+  });
+}

@@ -1,0 +1,54 @@
+import { createHerald } from "/herald.js";
+
+const { gateway, project } = await (await fetch("/config.json")).json();
+const element = (id) => document.getElementById(id);
+
+const hints = {
+  unsupported: "This browser cannot receive pushes here.",
+  denied: "You refused notifications. Allow them in the browser's settings of this site.",
+  default: "Subscribe to receive notifications.",
+  granted: "",
+};
+
+const show = (status) => {
+  const { permission, problem, subscribed, topics } = status;
+  element("hint").textContent = problem?.message ?? (subscribed ? "Subscribed." : hints[permission]);
+  element("news").checked = topics.includes("news");
+  element("status").textContent = JSON.stringify(status, null, 2);
+};
+
+const showPush = ({ notification, data }) => {
+  const item = document.createElement("li");
+  item.textContent = notification?.title ?? JSON.stringify(data);
+  element("pushes").append(item);
+};
+
+const herald = createHerald({ gateway, project, onChange: show, onPush: showPush });
+const status = await herald.start();
+
+/** This site's backend. */
+const post = async (path, body) => {
+  const response = await fetch(path, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  return response.json();
+};
+const send = (...targets) =>
+  post("/send", { notification: { title: "Hello", body: `To ${targets}`, link_to: "/inbox", targets } });
+
+element("subscribe").onclick = () => herald.subscribe();
+element("unsubscribe").onclick = () => herald.unsubscribe();
+element("login").onclick = async () => {
+  const { user_token } = await post("/session", { user: element("user").value });
+  await herald.login(user_token);
+};
+element("logout").onclick = () => herald.logout();
+element("news").onchange = ({ target }) => (target.checked ? herald.topics.add("news") : herald.topics.remove("news"));
+element("send-device").onclick = async () => send((await herald.start()).device);
+element("send-user").onclick = () => send(`user:${element("user").value}`);
+element("send-topic").onclick = () => send("topic:news");
+
+// Tests wait for it.
+document.body.dataset.ready = String(status.permission);

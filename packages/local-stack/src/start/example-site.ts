@@ -1,0 +1,89 @@
+import { createHmac } from "node:crypto";
+import { once } from "node:events";
+import { readdir, readFile } from "node:fs/promises";
+import { createServer, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import { extname, join } from "node:path";
+import { text } from "node:stream/consumers";
+import { bundleWebKit } from "../bundle/web-kit.ts";
+import type { DemoProject } from "./demo-project.ts";
+
+type Options = { root: string; port: number; gateway: string; project: DemoProject };
+
+type Reply = { status: number; type: string; body: string | Buffer };
+
+const types: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+};
+
+const json = (status: number, body: unknown): Reply => ({
+  status,
+  type: "application/json",
+  body: JSON.stringify(body),
+});
+
+const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url");
+
+/** As an app's backend signs it for a user who has logged in: good for an hour. */
+const userToken = ({ id, identitySecret }: DemoProject, user: string): string => {
+  const iat = Math.floor(Date.now() / 1000);
+  const signed = `${part({ alg: "HS256", typ: "JWT" })}.${part({ sub: user, aud: id, iat, exp: iat + 3600 })}`;
+  return `${signed}.${createHmac("sha256", identitySecret).update(signed).digest("base64url")}`;
+};
+
+/**
+ * The site of `examples/web` with the browser kit, and the backend that such a site has: `POST /session { user }` logs anybody in, `POST
+ * /send { notification }` sends with the project's token. For this machine alone.
+ */
+export async function startExampleSite({ root, port, gateway, project }: Options) {
+  const folder = join(root, "examples/web");
+  const [kit, names] = await Promise.all([bundleWebKit(root), readdir(folder)]);
+
+  const serveFile = async (path: string): Promise<Reply> => {
+    const name = path === "/" ? "index.html" : path.slice(1);
+    const type = types[extname(name)] ?? "text/plain; charset=utf-8";
+    if (name in kit) return { status: 200, type, body: kit[name as keyof typeof kit] };
+    if (names.includes(name)) return { status: 200, type, body: await readFile(join(folder, name)) };
+    // Links of notifications lead to pages that the app itself draws.
+    if (extname(name) === "") return serveFile("/");
+    return { status: 404, type: "text/plain", body: "not found" };
+  };
+
+  const act = async (path: string, request: IncomingMessage): Promise<Reply> => {
+    // Other sites cannot send this type without asking first.
+    if (request.headers["content-type"] !== "application/json") return json(415, { errors: ["send application/json"] });
+    const body = JSON.parse(await text(request));
+    if (path === "/session") return json(200, { user_token: userToken(project, String(body.user)) });
+    if (path !== "/send") return json(404, { errors: ["no such path"] });
+    const answer = await fetch(`${gateway}/api/v1/notifications`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${project.token}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    return json(answer.status, await answer.json());
+  };
+
+  const server = createServer(async (request, response) => {
+    const { pathname } = new URL(request.url ?? "/", "http://localhost");
+    const reply = await answer(pathname, request).catch((error: Error) => json(400, { errors: [error.message] }));
+    response.writeHead(reply.status, { "content-type": reply.type, "cache-control": "no-cache" }).end(reply.body);
+  });
+  const answer = async (path: string, request: IncomingMessage): Promise<Reply> => {
+    if (request.method === "POST") return act(path, request);
+    if (path === "/config.json") return json(200, { gateway, project: project.id });
+    return serveFile(path);
+  };
+  server.listen(port, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    stop: async (): Promise<void> => {
+      const closed = once(server, "close");
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}

@@ -1,0 +1,64 @@
+import { call, type Problem } from "./call.ts";
+import type { State } from "./state.ts";
+import type { IdentificationAnswer, IdentificationBody, WebPushKeyAnswer } from "./wire.ts";
+
+/** The key that a subscription was made with, as Herald writes it. */
+const keyOf = ({ options }: PushSubscription): string =>
+  btoa(String.fromCharCode(...new Uint8Array(options.applicationServerKey ?? new ArrayBuffer(0))))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replace(/=+$/, "");
+
+/**
+ * Subscribes with the project's current key, keeping a subscription that has it, and registers what came of it. Without the device's
+ * credential the subscription is replaced: Herald gives a credential only for a push endpoint that it has not seen. Throws a Problem,
+ * or what the browser throws.
+ */
+export const register = async ({ pushManager }: ServiceWorkerRegistration, state: State): Promise<State> => {
+  const { gateway, project, device, endpoint } = state;
+  const { data: key } = await call<WebPushKeyAnswer>(gateway, `GET webpush-key?project_id=${project}`);
+  let subscription = await pushManager.getSubscription();
+  for (let usable = device !== undefined; ; usable = false) {
+    if (subscription && !(usable && keyOf(subscription) === key.public_key)) {
+      await subscription.unsubscribe();
+      subscription = null;
+    }
+    const isNew = subscription === null;
+    subscription ??= await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key.public_key });
+    const { p256dh = "", auth = "" } = subscription.toJSON().keys ?? {};
+    const body: IdentificationBody = {
+      project_id: project,
+      platform: "web",
+      identifier: subscription.endpoint,
+      ...(device && endpoint && endpoint !== subscription.endpoint && { previous_identifier: endpoint }),
+      keys: { p256dh, auth, vapid_key: key.public_key },
+      ...state.data,
+    };
+    const answer = await call<IdentificationAnswer>(gateway, "PUT identification", body, state.credential).catch(
+      (problem: Problem) => {
+        if (problem.slug === "token-held" && !isNew) return undefined;
+        throw problem;
+      },
+    );
+    const registered = {
+      ...state,
+      endpoint: subscription.endpoint,
+      registeredAt: Date.now(),
+      registeredData: JSON.stringify(state.data),
+    };
+    if (answer && answer.data.id === device) return registered;
+    if (answer?.credential)
+      return { ...registered, ...newDevice(state), device: answer.data.id, credential: answer.credential };
+    if (isNew) throw { slug: "failed", message: "Herald gave no credential", retry: true, status: 0 } satisfies Problem;
+  }
+};
+
+/** A new device has no user and no topics yet. */
+const newDevice = ({ topics = {} }: State): Partial<State> => ({
+  user: undefined,
+  userTokenIat: undefined,
+  loggingOut: false,
+  topics: Object.fromEntries(
+    Object.entries(topics).flatMap(([name, is]) => (is === "remove" ? [] : [[name, "add" as const]])),
+  ),
+});

@@ -1,0 +1,120 @@
+import { activeWorker, browserPermission, workerOf } from "./browser.ts";
+import { call, type Problem } from "./call.ts";
+import { register } from "./register.ts";
+import { type State, writeState } from "./state.ts";
+import { claimsOf } from "./user-token.ts";
+import type { LoginAnswer, LoginBody } from "./wire.ts";
+
+/** Herald hears of a device that has not changed once a day: so often it looks for a rotated key too. */
+const registerEveryMs = 86_400_000;
+
+export const problemOf = (error: unknown): Problem =>
+  typeof error === "object" && error !== null && "slug" in error
+    ? (error as Problem)
+    : { slug: "failed", message: String(error), retry: true, status: 0 };
+
+/** Herald does not know the device or its credential any more. */
+const isUnknownDevice = ({ slug, status }: Problem): boolean => status === 401 || slug === "device-not-found";
+
+export const isPending = (state: State, permission: string): boolean =>
+  Boolean(
+    state.leaving ||
+      (state.device &&
+        (state.loggingOut || state.userToken || Object.values(state.topics ?? {}).some((is) => is !== "subscribed"))) ||
+      (state.wanted && permission === "granted" && !state.device),
+  );
+
+type Deps = { readonly worker: string; readonly force: boolean; readonly lastToken: string | undefined };
+
+/**
+ * Tells Herald everything that it does not know yet, and stores each step. What Herald refuses is given up, so that it keeps nothing
+ * else waiting; where it cannot be reached everything stays for the next time. Throws what the browser throws.
+ */
+export const settle = async (
+  before: State,
+  { worker, force, lastToken }: Deps,
+): Promise<{ readonly state: State; readonly problem: Problem | null }> => {
+  let state = before;
+  let problem: Problem | null = null;
+  const store = async (change: Partial<State>): Promise<void> => {
+    state = await writeState({ ...state, ...change });
+  };
+  /** Does `work` and stores what it says; `otherwise` where Herald refuses it. */
+  const attempt = async (work: () => Promise<Partial<State>>, otherwise: Partial<State>): Promise<void> => {
+    try {
+      await store(await work());
+    } catch (error) {
+      const found = problemOf(error);
+      if (found.retry || isUnknownDevice(found)) throw found;
+      problem = found;
+      await store(otherwise);
+    }
+  };
+  const asDevice = <Answer>(route: string, body?: unknown): Promise<Answer> =>
+    call(state.gateway, route.replace("{id}", state.device ?? ""), body, state.credential);
+
+  const mustRegister = async (): Promise<boolean> => {
+    if (!state.wanted || browserPermission() !== "granted") return false;
+    const subscription = await (await workerOf(worker))?.pushManager.getSubscription();
+    return (
+      force ||
+      !state.device ||
+      subscription?.endpoint !== state.endpoint ||
+      JSON.stringify(state.data) !== state.registeredData ||
+      Date.now() - (state.registeredAt ?? 0) > registerEveryMs
+    );
+  };
+
+  const once = async (): Promise<void> => {
+    const { leaving } = state;
+    if (leaving)
+      await call(state.gateway, `DELETE devices/${leaving.device}`, undefined, leaving.credential)
+        .catch((found: Problem) => {
+          if (found.retry) throw found;
+        })
+        .then(() => store({ leaving: undefined }));
+    if (state.loggingOut) {
+      if (state.device) await attempt(() => asDevice("DELETE devices/{id}/user"), {});
+      await store({ loggingOut: false });
+    }
+    if (await mustRegister()) {
+      const { device } = state;
+      await store(await register(await activeWorker(worker), state));
+      // A new device has no user: who logged in on this page still is.
+      if (state.device !== device && !state.userToken) await store({ userToken: lastToken });
+    }
+    if (!state.device) return;
+    const { userToken } = state;
+    if (userToken)
+      await attempt(
+        async () => {
+          const body: LoginBody = { device: { user_token: userToken } };
+          const { data } = await asDevice<LoginAnswer>("PATCH devices/{id}", body);
+          const userTokenIat = claimsOf(userToken)?.iat;
+          return { user: data.user_id ?? undefined, userTokenIat, userToken: undefined };
+        },
+        { userToken: undefined },
+      );
+    for (const [name, is] of Object.entries(state.topics ?? {})) {
+      if (is === "subscribed") continue;
+      const { [name]: _, ...others } = state.topics ?? {};
+      const route = `${is === "add" ? "PUT" : "DELETE"} devices/{id}/topics/${encodeURIComponent(name)}`;
+      await attempt(
+        () => asDevice(route).then(() => ({ topics: is === "add" ? { ...others, [name]: "subscribed" } : others })),
+        { topics: others },
+      );
+    }
+  };
+
+  try {
+    await once().catch(async (error: unknown) => {
+      if (!isUnknownDevice(problemOf(error))) throw error;
+      await store({ device: undefined, credential: undefined });
+      await once();
+    });
+    (await workerOf(worker))?.active?.postMessage({ herald: "flush" });
+  } catch (error) {
+    problem = problemOf(error);
+  }
+  return { state, problem };
+};

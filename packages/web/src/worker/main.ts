@@ -1,0 +1,98 @@
+/// <reference lib="webworker" />
+import { register } from "../register.ts";
+import { exclusively, readState, writeState } from "../state.ts";
+import type { PushPayload } from "../wire.ts";
+import { flushOpens, reportOpen } from "./opens.ts";
+
+declare const self: ServiceWorkerGlobalScope & {
+  heraldWorker: { readonly click: typeof click };
+};
+
+/** Not what was sent to a user who has logged out, to one who unsubscribed, or to a device that this browser no longer is. */
+const isForThisUser = async ({ token }: PushPayload): Promise<boolean> => {
+  const state = await readState().catch(() => undefined);
+  // Lost with the browser's storage: the push came to the living subscription all the same.
+  if (!state) return true;
+  const { wanted, loggingOut, device } = state;
+  return wanted === true && !loggingOut && (device === undefined || String(token).split(".")[2] === device);
+};
+
+const show = async ({ notification, app_badge, ...rest }: PushPayload): Promise<void> => {
+  if (typeof app_badge === "number") await navigator.setAppBadge?.(app_badge).catch(() => undefined);
+  if (typeof notification !== "object" || notification === null) return;
+  const { title = "", body, tag, ...options } = notification;
+  const plain = { body: body ?? "", tag: tag ?? "", data: rest };
+  await self.registration
+    .showNotification(String(title), { ...options, ...plain })
+    // An option that this browser refuses must not keep the words back.
+    .catch(() => self.registration.showNotification(String(title), plain));
+};
+
+const receive = async (text: string | undefined): Promise<void> => {
+  const payload = parse(text);
+  // Of another sender: this worker may be part of one that has its own.
+  if (typeof payload?.notification_id !== "string") return;
+  if (!(await isForThisUser(payload))) return;
+  for (const page of await self.clients.matchAll({ type: "window", includeUncontrolled: true }))
+    page.postMessage({ herald: "push", payload });
+  await show(payload);
+  await flushOpens();
+};
+
+const parse = (text: string | undefined): PushPayload | undefined => {
+  try {
+    return JSON.parse(text ?? "");
+  } catch {
+    return undefined;
+  }
+};
+
+/** The page that a link leads to; the app's first page for one that a browser should not open. */
+const pageOf = (link: unknown): string => {
+  const { scope } = self.registration;
+  try {
+    const url = new URL(String(link ?? ""), scope);
+    const isOwn = url.origin === new URL(scope).origin;
+    // A path leads into the app; only a whole address leads out of it.
+    if (isOwn || /^https?:\/\//i.test(String(link))) return url.href;
+  } catch {}
+  return scope;
+};
+
+const openPage = async (link: unknown): Promise<unknown> => {
+  const page = pageOf(link);
+  const open = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
+  const found = open.find(({ url }) => url === page) ?? (link ? undefined : open[0]);
+  return found ? found.focus() : self.clients.openWindow(page);
+};
+
+/** What a click on a shown notification does: its link opens, or the tab that shows it comes to the front, and Herald counts the open. */
+const click = async (notification: Notification): Promise<void> => {
+  const { notification_id, project_id, token, link_to } = notification.data ?? {};
+  if (typeof notification_id !== "string") return;
+  notification.close();
+  await Promise.allSettled([
+    openPage(link_to),
+    reportOpen({ notification: notification_id, project: project_id, token }),
+  ]);
+};
+
+/** The browser replaced the subscription: tells Herald. Where that fails, the next page that starts the kit does it. */
+const subscribeAgain = () =>
+  exclusively(async () => {
+    const state = await readState();
+    if (state?.wanted) await writeState(await register(self.registration, state));
+  }).catch(() => undefined);
+
+self.heraldWorker = { click };
+self.addEventListener("push", (event) => event.waitUntil(receive(event.data?.text())));
+self.addEventListener("notificationclick", (event) => event.waitUntil(click(event.notification)));
+self.addEventListener("pushsubscriptionchange", (event) => (event as ExtendableEvent).waitUntil(subscribeAgain()));
+self.addEventListener("activate", (event) => event.waitUntil(flushOpens()));
+self.addEventListener("message", (event) => {
+  if (event.data?.herald === "flush") event.waitUntil(flushOpens());
+});
+self.addEventListener("sync", (event) => {
+  const { tag, waitUntil } = event as ExtendableEvent & { tag: string };
+  if (tag === "herald") waitUntil.call(event, flushOpens({ throws: true }));
+});
