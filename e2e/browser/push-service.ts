@@ -1,5 +1,5 @@
 import type { BrowserContext } from "playwright-core";
-import type { System } from "./system.ts";
+import type { System } from "../harness/system.ts";
 
 /** What a page sees of a subscription, and the key that it was made with. */
 type Subscription = { endpoint: string; keys: Record<string, string>; applicationServerKey: string };

@@ -3,11 +3,11 @@ import type { Push } from "@herald/simulators";
 import { eventually } from "@herald/testing";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type Browser, startBrowser } from "./harness/browser.ts";
-import { type Content, type Project, projectClient } from "./harness/project.ts";
-import { payloadOf } from "./harness/simulators.ts";
-import { type System, startSystem, tellOnFailure } from "./harness/system.ts";
-import { claimsOf, hs256, nowSeconds } from "./harness/user-tokens.ts";
+import { type Content, type Project, projectClient } from "../harness/project.ts";
+import { payloadOf } from "../harness/simulators.ts";
+import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { claimsOf, hs256, nowSeconds } from "../harness/user-tokens.ts";
+import { type Browser, startBrowser } from "./browser.ts";
 
 /** The browser kit in a real Chromium, on the example site, against a running system. */
 
@@ -269,6 +269,8 @@ describe("bad days", () => {
     await page.click("#login");
     await reaches(page, { pending: true, user: null, problem: expect.objectContaining({ slug: "offline" }) });
     await page.click("#news");
+    // It shows the topic once Herald has it: until then it is stored.
+    await eventually(async () => expect(await page.isChecked("#news")).toBe(false));
     await page.unroute("**/api/v1/**");
     await page.reload();
     await reaches(page, { pending: false, user: "u-offline", topics: ["news"] });

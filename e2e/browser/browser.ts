@@ -5,8 +5,8 @@ import { findChromium, removeAtExit } from "@herald/local-stack";
 import type { Push } from "@herald/simulators";
 import { eventually } from "@herald/testing";
 import { type BrowserContext, type CDPSession, chromium, type Page, type Worker } from "playwright-core";
+import type { System } from "../harness/system.ts";
 import { createPushService, type PushService } from "./push-service.ts";
-import type { System } from "./system.ts";
 
 export type Browser = {
   readonly pushService: PushService;
