@@ -14,8 +14,10 @@ export type Browser = {
   readonly errors: string[];
   /** The example site in a new tab, ready. */
   open(path?: string): Promise<Page>;
+  /** A tab at another site, which the caller waits for. */
+  visit(url: string): Promise<Page>;
   /** What the person chose in the browser's settings. */
-  setNotifications(setting: "granted" | "denied"): Promise<void>;
+  setNotifications(setting: "granted" | "denied", origin?: string): Promise<void>;
   /** The service worker, while it runs. */
   worker(): Promise<Worker>;
   /** Delivers what the push service has to the worker, as it does for a subscription that is still there. Says whether it was. */
@@ -92,9 +94,14 @@ export async function startBrowser(system: System): Promise<Browser> {
       await page.waitForFunction("document.body.dataset.ready !== undefined");
       return page;
     },
-    setNotifications: async (setting) => {
+    visit: async (url) => {
+      const page = await context.newPage();
+      await page.goto(url);
+      return page;
+    },
+    setNotifications: async (setting, origin = site) => {
       const permission = { name: "notifications" };
-      await devtools.send("Browser.setPermission", { permission, setting, origin: site });
+      await devtools.send("Browser.setPermission", { permission, setting, origin });
     },
     worker,
     deliver: async ({ token, payload }) => {

@@ -1,0 +1,82 @@
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { copyFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { extname, join } from "node:path";
+import { promisify } from "node:util";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { codeBlocks, shellBlocks } from "../harness/shell-blocks.ts";
+import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { type Browser, startBrowser } from "./browser.ts";
+
+const run = promisify(execFile);
+const root = join(import.meta.dirname, "../..");
+
+let system: System;
+let browser: Browser;
+let folder: string;
+let site: string;
+const server = createServer(async (request, response) => {
+  const name = request.url === "/" ? "index.html" : String(request.url).slice(1);
+  const type = extname(name) === ".js" ? "text/javascript" : "text/html";
+  const file = await readFile(join(folder, name)).catch(() => undefined);
+  response.writeHead(file ? 200 : 404, { "content-type": type }).end(file);
+});
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "herald-site-"));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  site = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  system = await startSystem();
+  browser = await startBrowser(system);
+});
+afterAll(async () => {
+  await browser?.close();
+  await system?.stop();
+  server.close();
+  await rm(folder, { recursive: true, force: true });
+});
+tellOnFailure(() => system);
+
+test("the page on web apps, followed in a fresh folder, subscribes a browser; so does a worker that imports Herald's", async () => {
+  const page = await readFile(join(root, "docs/how-to/connect-web.md"), "utf8");
+  const [build = ""] = shellBlocks(page, "Build the kit");
+  // The packages are there already.
+  await run("sh", ["-e", "-c", build.replace("npm ci && ", "")], { cwd: root });
+  for (const name of ["herald.js", "herald-worker.js"])
+    await copyFile(join(root, "packages/web/dist", name), join(folder, name));
+  const [html = ""] = codeBlocks(page, "On every page", "html");
+  const [own = ""] = codeBlocks(page, "Build the kit", "js");
+  const { project } = system.example;
+  const filled = html.replace("https://push.example.com", system.gateway).replace("prj_…", project.id);
+  expect(filled).not.toBe(html);
+  await writeFile(join(folder, "index.html"), filled);
+  await writeFile(join(folder, "own-worker.js"), own);
+  await writeFile(
+    join(folder, "own.html"),
+    filled.replace("createHerald({", 'createHerald({ worker: "/own-worker.js",'),
+  );
+  await browser.setNotifications("granted", site);
+
+  const devices = async () => {
+    const answer = await fetch(`${system.gateway}/api/v1/devices`, {
+      headers: { authorization: `Bearer ${project.token}` },
+    });
+    return ((await answer.json()) as { data: unknown[] }).data;
+  };
+  for (const [count, path] of [
+    [1, "/"],
+    [1, "/own.html"],
+  ] as const) {
+    const tab = await browser.visit(site + path);
+    if (path === "/") await tab.click("#subscribe");
+    await tab.waitForSelector("#subscribe", { state: "hidden" });
+    await eventually(async () => expect(await devices()).toHaveLength(count));
+    const worker = await tab.evaluate("navigator.serviceWorker.ready.then(({ active }) => active.scriptURL)");
+    expect(worker).toContain(path === "/" ? "herald-worker.js" : site);
+  }
+  expect(browser.errors).toEqual([]);
+});

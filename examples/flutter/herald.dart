@@ -1,0 +1,173 @@
+// A device at Herald, for Flutter on iOS and Android. Copy it: it needs the package `http`, and a store for one text.
+// Not compiled here. `push.dart` beside it connects it to Firebase Messaging.
+//
+// Every call stores what is wanted and then tells Herald. What cannot be told now is told by the next call, or by `settle()`: call that when
+// the app is resumed.
+
+import 'dart:convert';
+
+import 'package:http/http.dart' as http;
+
+/// `flutter_secure_storage` or the like: the credential acts for this device.
+abstract interface class HeraldStore {
+  Future<String?> read();
+  Future<void> write(String value);
+}
+
+/// What Herald will not take the next time either.
+class Refused implements Exception {
+  Refused(this.status, this.errors);
+  final int status;
+  final List<Object?> errors;
+}
+
+class Herald {
+  Herald({required this.gateway, required this.project, required this.platform, required this.locale, required this.store});
+
+  final String gateway;
+  final String project;
+
+  /// `ios` or `android`.
+  final String platform;
+  final String locale;
+  final HeraldStore store;
+  Future<void> _last = Future.value();
+
+  /// At every start, and when the platform gives another push token.
+  Future<void> register(String pushToken) => _run((state) => state
+    ..['pushToken'] = pushToken
+    ..['due'] = true);
+
+  /// [userToken]: a JWT from your backend.
+  Future<void> login(String userToken) => _run((state) => state['userToken'] = userToken);
+
+  Future<void> logout() => _run((state) => state
+    ..['loggingOut'] = true
+    ..remove('userToken'));
+
+  Future<void> subscribe(String topic) => _run((state) => _topics(state)[topic] = 'add');
+
+  Future<void> unsubscribe(String topic) => _run((state) => _topics(state)[topic] = 'remove');
+
+  /// A person opened the notification with this data.
+  Future<void> opened(Map<String, dynamic> data) async {
+    final open = [data['notification_id'], data['project_id'], data['token']];
+    if (open.every((part) => part is String)) await _run((state) => _opens(state).add(open));
+  }
+
+  /// Tells Herald what it does not know yet.
+  Future<void> settle() => _run((_) {});
+
+  /// One after another, so that none overwrites what another stored.
+  Future<void> _run(void Function(Map<String, dynamic> state) change) {
+    final work = _last.then((_) async {
+      final state = jsonDecode(await store.read() ?? '{}') as Map<String, dynamic>;
+      change(state);
+      await _save(state);
+      try {
+        await _tell(state);
+      } on Refused catch (refused) {
+        if (refused.status != 401) return;
+        // Herald does not know the device any more: it registers as a new one.
+        state
+          ..remove('device')
+          ..remove('credential')
+          ..['due'] = true;
+        await _save(state);
+        await _tell(state).catchError((_) {});
+      } on Exception {
+        // Later.
+      }
+    });
+    _last = work.catchError((_) {});
+    return work;
+  }
+
+  Future<void> _tell(Map<String, dynamic> state) async {
+    while (_opens(state).isNotEmpty) {
+      final [notification, project, token] = _opens(state).first as List;
+      await _attempt(() => _call('PUT', '/notifications/$notification/open', body: {'project_id': project, 'token': token}));
+      _opens(state).removeAt(0);
+      await _save(state);
+    }
+    if (state['loggingOut'] == true) {
+      final device = state['device'];
+      if (device != null) await _attempt(() => _call('DELETE', '/devices/$device/user', credential: state['credential']));
+      state.remove('loggingOut');
+      await _save(state);
+    }
+    final pushToken = state['pushToken'];
+    if (pushToken != null && state['due'] == true) {
+      final registered = state['registered'];
+      final answer = await _call('PUT', '/identification', credential: state['credential'], body: {
+        'project_id': project,
+        'platform': platform,
+        'identifier': pushToken,
+        // With the credential it keeps the device.
+        if (registered != null && registered != pushToken) 'previous_identifier': registered,
+        'identifiers': {'current_locale': locale},
+      });
+      state
+        ..['device'] = answer['data']['id']
+        ..['registered'] = pushToken
+        ..['due'] = false;
+      if (answer['credential'] != null) {
+        state['credential'] = answer['credential'];
+        // A new device has no topics yet.
+        _topics(state).updateAll((_, topic) => topic == 'remove' ? topic : 'add');
+      }
+      await _save(state);
+    }
+    final device = state['device'];
+    final credential = state['credential'];
+    if (device == null || credential == null) return;
+    final userToken = state['userToken'];
+    if (userToken != null) {
+      final login = {'device': {'user_token': userToken}};
+      await _attempt(() => _call('PATCH', '/devices/$device', credential: credential, body: login));
+      state.remove('userToken');
+      await _save(state);
+    }
+    for (final MapEntry(key: name, value: topic) in Map.of(_topics(state)).entries) {
+      final path = '/devices/$device/topics/${Uri.encodeComponent(name)}';
+      if (topic == 'add') {
+        final taken = await _attempt(() => _call('PUT', path, credential: credential));
+        taken ? _topics(state)[name] = 'subscribed' : _topics(state).remove(name);
+      } else if (topic == 'remove') {
+        await _attempt(() => _call('DELETE', path, credential: credential));
+        _topics(state).remove(name);
+      }
+      await _save(state);
+    }
+  }
+
+  /// False where Herald refuses it.
+  Future<bool> _attempt(Future<Object?> Function() work) async {
+    try {
+      await work();
+      return true;
+    } on Refused catch (refused) {
+      if (refused.status == 401) rethrow;
+      return false;
+    }
+  }
+
+  Future<Map<String, dynamic>> _call(String method, String path, {Object? body, String? credential}) async {
+    final request = http.Request(method, Uri.parse('$gateway/api/v1$path'));
+    if (credential != null) request.headers['authorization'] = 'Bearer $credential';
+    if (body != null) {
+      request.headers['content-type'] = 'application/json';
+      request.body = jsonEncode(body);
+    }
+    final response = await http.Response.fromStream(await request.send().timeout(const Duration(seconds: 20)));
+    final status = response.statusCode;
+    if (status == 429 || status >= 500) throw http.ClientException('Herald answered $status');
+    final answer = response.body.isEmpty ? <String, dynamic>{} : jsonDecode(response.body) as Map<String, dynamic>;
+    if (status >= 400) throw Refused(status, answer['errors'] as List<Object?>? ?? []);
+    return answer;
+  }
+
+  Map<String, dynamic> _topics(Map<String, dynamic> state) => state.putIfAbsent('topics', () => <String, dynamic>{});
+  List<dynamic> _opens(Map<String, dynamic> state) => state.putIfAbsent('opens', () => <dynamic>[]);
+  Future<void> _save(Map<String, dynamic> state) => store.write(jsonEncode(state));
+}

@@ -1,0 +1,56 @@
+// Not compiled here: needs `firebase_core`, `firebase_messaging` and `flutter_secure_storage`. Connects `herald.dart` to an app: await
+// `startPush()` in `main()`, after `Firebase.initializeApp()`.
+
+import 'dart:io';
+
+import 'package:firebase_messaging/firebase_messaging.dart';
+import 'package:flutter_secure_storage/flutter_secure_storage.dart';
+
+import 'herald.dart';
+
+class SecureStore implements HeraldStore {
+  static const _storage = FlutterSecureStorage();
+  @override
+  Future<String?> read() => _storage.read(key: 'herald');
+  @override
+  Future<void> write(String value) => _storage.write(key: 'herald', value: value);
+}
+
+final herald = Herald(
+  gateway: 'https://push.example.com',
+  project: 'prj_…',
+  platform: Platform.isIOS ? 'ios' : 'android',
+  locale: Platform.localeName,
+  store: SecureStore(),
+);
+
+final _messaging = FirebaseMessaging.instance;
+
+Future<void> _register() async {
+  // On iOS Herald sends to APNs itself, so it needs the APNs token; on Android it is FCM's.
+  final token = Platform.isIOS ? await _messaging.getAPNSToken() : await _messaging.getToken();
+  if (token != null) await herald.register(token);
+}
+
+Future<void> _open(RemoteMessage message) => herald.opened(message.data);
+
+Future<void> startPush() async {
+  _messaging.onTokenRefresh.listen((_) => _register());
+  FirebaseMessaging.onMessageOpenedApp.listen(_open);
+  final first = await _messaging.getInitialMessage();
+  if (first != null) await _open(first);
+  await _register();
+}
+
+/// Call it when the person has seen what notifications are for.
+Future<void> askForPermission() async {
+  await _messaging.requestPermission();
+  await _register();
+}
+
+Future<void> logout() async {
+  await herald.logout();
+  // FCM drops what is on its way to the old token; the next one keeps the device.
+  if (Platform.isAndroid) await _messaging.deleteToken();
+  await _register();
+}

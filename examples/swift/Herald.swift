@@ -1,0 +1,238 @@
+// A device at Herald, for iOS 15 and later. Copy it: it needs Foundation, Security and UserNotifications alone.
+// Not compiled here. `AppDelegate.swift` beside it connects it to an app.
+//
+// Every call stores what is wanted and then tells Herald. What cannot be told now is told by the next call, or by `settle()`: call that when
+// the app becomes active.
+
+import Foundation
+import Security
+import UserNotifications
+
+actor Herald {
+    static let shared = Herald(gateway: URL(string: "https://push.example.com")!, project: "prj_…")
+
+    private struct Open: Codable {
+        let notification: String
+        let project: String
+        let token: String
+    }
+
+    private enum Topic: String, Codable { case subscribed, add, remove }
+
+    private struct State: Codable {
+        var pushToken: String?
+        /// It is to be registered.
+        var due = false
+        /// The push token that Herald was last told of.
+        var registered: String?
+        var device: String?
+        var credential: String?
+        /// A login that Herald has not answered yet, and a log-out.
+        var userToken: String?
+        var loggingOut = false
+        var topics: [String: Topic] = [:]
+        var opens: [Open] = []
+    }
+
+    /// What Herald will not take the next time either.
+    struct Refused: Error {
+        let status: Int
+        let errors: [String]
+    }
+
+    private let gateway: URL
+    private let project: String
+    private var isTelling = false
+    private var isDue = false
+    private var state: State { didSet { Keychain.write((try? JSONEncoder().encode(state)) ?? Data()) } }
+
+    init(gateway: URL, project: String) {
+        self.gateway = gateway
+        self.project = project
+        state = Keychain.read().flatMap { try? JSONDecoder().decode(State.self, from: $0) } ?? State()
+    }
+
+    /// At every start: `application(_:didRegisterForRemoteNotificationsWithDeviceToken:)`.
+    func register(deviceToken: Data) async {
+        state.pushToken = deviceToken.map { String(format: "%02x", $0) }.joined()
+        state.due = true
+        await settle()
+    }
+
+    /// `userToken`: a JWT from your backend.
+    func login(userToken: String) async {
+        state.userToken = userToken
+        await settle()
+    }
+
+    /// Takes away what is shown. What Herald has not sent yet is not sent.
+    func logout() async {
+        state.userToken = nil
+        state.loggingOut = true
+        UNUserNotificationCenter.current().removeAllDeliveredNotifications()
+        await settle()
+    }
+
+    func subscribe(_ topic: String) async {
+        state.topics[topic] = .add
+        await settle()
+    }
+
+    func unsubscribe(_ topic: String) async {
+        state.topics[topic] = .remove
+        await settle()
+    }
+
+    /// A person opened a notification with this `userInfo`.
+    func opened(_ userInfo: [AnyHashable: Any]) async {
+        guard let notification = userInfo["notification_id"] as? String,
+            let project = userInfo["project_id"] as? String,
+            let token = userInfo["token"] as? String
+        else { return }
+        state.opens = (state.opens + [Open(notification: notification, project: project, token: token)]).suffix(100)
+        await settle()
+    }
+
+    /// Tells Herald what it does not know yet.
+    func settle() async {
+        // What is stored while a round runs is told by the next one.
+        isDue = true
+        if isTelling { return }
+        isTelling = true
+        defer { isTelling = false }
+        while isDue {
+            isDue = false
+            await tellOnce()
+        }
+    }
+
+    private func tellOnce() async {
+        do {
+            try await tell()
+        } catch let refused as Refused where refused.status == 401 {
+            // Herald does not know the device any more: it registers as a new one.
+            state.device = nil
+            state.credential = nil
+            state.due = true
+            try? await tell()
+        } catch {
+            // Later.
+        }
+    }
+
+    private func tell() async throws {
+        while let open = state.opens.first {
+            try await attempt {
+                try await self.call(
+                    "PUT", "/notifications/\(open.notification)/open", ["project_id": open.project, "token": open.token])
+            }
+            state.opens.removeFirst()
+        }
+        if state.loggingOut {
+            if let device = state.device {
+                try await attempt { try await self.call("DELETE", "/devices/\(device)/user", credential: self.state.credential) }
+            }
+            state.loggingOut = false
+        }
+        if state.due, let pushToken = state.pushToken {
+            var body: [String: Any] = [
+                "project_id": project,
+                "platform": "ios",
+                "identifier": pushToken,
+                "environment": environment,
+                "identifiers": ["current_locale": Locale.current.identifier, "time_zone": TimeZone.current.identifier],
+            ]
+            // With the credential it keeps the device.
+            if let registered = state.registered, registered != pushToken { body["previous_identifier"] = registered }
+            let answer = try await call("PUT", "/identification", body, credential: state.credential)
+            state.device = (answer["data"] as? [String: Any])?["id"] as? String
+            state.registered = pushToken
+            state.due = state.pushToken != pushToken
+            if let credential = answer["credential"] as? String {
+                // A new device has no topics yet.
+                state.credential = credential
+                for (name, topic) in state.topics where topic == .subscribed { state.topics[name] = .add }
+            }
+        }
+        guard let device = state.device, let credential = state.credential else { return }
+        if let userToken = state.userToken {
+            try await attempt {
+                try await self.call("PATCH", "/devices/\(device)", ["device": ["user_token": userToken]], credential: credential)
+            }
+            if state.userToken == userToken { state.userToken = nil }
+        }
+        for (name, topic) in state.topics where topic != .subscribed {
+            let path = "/devices/\(device)/topics/\(name.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? name)"
+            if topic == .add {
+                let taken = try await attempt { try await self.call("PUT", path, credential: credential) }
+                state.topics[name] = taken ? .subscribed : nil
+            } else {
+                try await attempt { try await self.call("DELETE", path, credential: credential) }
+                state.topics[name] = nil
+            }
+        }
+    }
+
+    /// False where Herald refuses it.
+    @discardableResult
+    private func attempt(_ work: () async throws -> Void) async throws -> Bool {
+        do {
+            try await work()
+            return true
+        } catch let refused as Refused where refused.status != 401 {
+            return false
+        }
+    }
+
+    @discardableResult
+    private func call(
+        _ method: String, _ path: String, _ body: [String: Any]? = nil, credential: String? = nil
+    ) async throws -> [String: Any] {
+        var request = URLRequest(url: URL(string: gateway.absoluteString + "/api/v1" + path)!, timeoutInterval: 20)
+        request.httpMethod = method
+        if let credential { request.setValue("Bearer \(credential)", forHTTPHeaderField: "Authorization") }
+        if let body {
+            request.setValue("application/json", forHTTPHeaderField: "Content-Type")
+            request.httpBody = try JSONSerialization.data(withJSONObject: body)
+        }
+        let (data, response) = try await URLSession.shared.data(for: request)
+        let status = (response as? HTTPURLResponse)?.statusCode ?? 0
+        let answer = (try? JSONSerialization.jsonObject(with: data)) as? [String: Any] ?? [:]
+        if status == 429 || status >= 500 { throw URLError(.cannotConnectToHost) }
+        if status >= 400 { throw Refused(status: status, errors: answer["errors"] as? [String] ?? []) }
+        return answer
+    }
+
+    /// Builds that Xcode installs get tokens of APNs' sandbox.
+    private var environment: String {
+        #if DEBUG
+            return "sandbox"
+        #else
+            return "production"
+        #endif
+    }
+}
+
+/// The credential acts for this device: it stays on it, and out of backups. It outlives a reinstallation, and so does the device at Herald.
+private enum Keychain {
+    private static let query: [String: Any] = [
+        kSecClass as String: kSecClassGenericPassword,
+        kSecAttrService as String: "herald",
+    ]
+
+    static func read() -> Data? {
+        var found: AnyObject?
+        let wanted = query.merging([kSecReturnData as String: true]) { $1 }
+        return SecItemCopyMatching(wanted as CFDictionary, &found) == errSecSuccess ? found as? Data : nil
+    }
+
+    static func write(_ data: Data) {
+        let value: [String: Any] = [
+            kSecValueData as String: data,
+            kSecAttrAccessible as String: kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly,
+        ]
+        if SecItemUpdate(query as CFDictionary, value as CFDictionary) == errSecItemNotFound {
+            SecItemAdd(query.merging(value) { $1 } as CFDictionary, nil)
+        }
+    }
+}
