@@ -12,7 +12,7 @@ import { type CommandLine, commandLine } from "./harness/command-line.ts";
 import type { Project } from "./harness/project.ts";
 import { settingsFor } from "./harness/providers.ts";
 import { seed } from "./harness/seed.ts";
-import { type System, startSystem, tellOnFailure } from "./harness/system.ts";
+import { logOnFailure, type System, startSystem } from "./harness/system.ts";
 
 const root = join(import.meta.dirname, "..");
 let system: System;
@@ -42,7 +42,7 @@ beforeAll(async () => {
   cli = await signedIn("person", project);
 });
 afterAll(() => system?.stop());
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 /** Without control sequences. */
 const read = (text: string) => stripVTControlCharacters(text).replaceAll("\r", "");
@@ -220,7 +220,7 @@ test("notifications are sent, watched, listed, traced and cancelled", async () =
 test("events are followed from a time, and gone on with", async () => {
   const since = new Date().toISOString();
   for (const name of ["one", "two"]) await cli.herald("topic", "create", name);
-  const follow = ["events", "follow", "--type", "topic.created", "--count", "1", "--json"];
+  const follow = ["events", "follow", "--type", "io.herald.topic.created.v1", "--count", "1", "--json"];
   const first = JSON.parse((await cli.herald(...follow, "--since", since)).stdout);
   expect(first.data.topic).toBe("one");
   const second = JSON.parse((await cli.herald(...follow, "--after", first.position)).stdout);
@@ -233,7 +233,15 @@ test("webhooks are created, pinged, disabled, recovered and deleted", async () =
   await once(receiver.listen(0, "127.0.0.1"), "listening");
   const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`;
   try {
-    const { id, secret } = await json("webhook", "create", url, "--event", "topic.created", "--description", "Tests");
+    const { id, secret } = await json(
+      "webhook",
+      "create",
+      url,
+      "--event",
+      "io.herald.topic.created.v1",
+      "--description",
+      "Tests",
+    );
     expect(secret).toMatch(/^whsec_/);
     expect((await json("webhook", "rotate-secret", id)).secret).not.toBe(secret);
     const ping = await json("webhook", "ping", id);
@@ -250,7 +258,7 @@ test("webhooks are created, pinged, disabled, recovered and deleted", async () =
     expect(await json("webhook", "enable", id)).toMatchObject({ enabled: true });
     const since = new Date(Date.now() - 60_000).toISOString();
     expect((await json("webhook", "recover", id, "--since", since)).messages).toBeGreaterThanOrEqual(0);
-    expect(await json("webhook", "get", id)).toMatchObject({ events: ["topic.created"] });
+    expect(await json("webhook", "get", id)).toMatchObject({ events: ["io.herald.topic.created.v1"] });
     expect(await herald("webhook", "delete", id, "--yes")).toMatchObject({ exitCode: 0 });
     expect(await json("webhook", "list")).toEqual([]);
   } finally {
@@ -357,10 +365,10 @@ test("Ctrl-C ends what waits with 130, and says what continues", async () => {
   const watched = await watch.ended();
   expect([watched.exitCode, read(watched.stdout)]).toEqual([130, expect.stringMatching(/ntf_\w+ continues: .*cancel/)]);
 
-  const events = cli.terminal("herald events follow --type topic.created");
+  const events = cli.terminal("herald events follow --type io.herald.topic.created.v1");
   await eventually(async () => {
     await cli.herald("topic", "create", `topic-${Date.now()}`);
-    expect(read(events.written.stdout)).toContain("topic.created");
+    expect(read(events.written.stdout)).toContain("io.herald.topic.created.v1");
   });
   events.type(ctrlC);
   const followed = await events.ended();

@@ -9,7 +9,7 @@ import { expect } from "vitest";
 import type { Project } from "./harness/project.ts";
 import { test } from "./harness/shared-system.ts";
 import { codeBlocks } from "./harness/shell-blocks.ts";
-import { type System, tellOnFailure } from "./harness/system.ts";
+import { logOnFailure, type System } from "./harness/system.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "..");
@@ -56,7 +56,7 @@ test.beforeAll(async ({ system: shared }) => {
   const keys = await system.admin(`POST /projects/${project.id}/identity-keys`, { body: {} });
   secret = expectStatus(keys, 201).body.secret;
 });
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 test("every recipe type-checks", async () => {
   const headings = [...page.matchAll(/^## (.*)$/gm)].map(([, heading = ""]) => heading);

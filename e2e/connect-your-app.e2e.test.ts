@@ -9,7 +9,7 @@ import { apnsToken, type Project } from "./harness/project.ts";
 import { test } from "./harness/shared-system.ts";
 import { shellBlocks } from "./harness/shell-blocks.ts";
 import { payloadOf } from "./harness/simulators.ts";
-import { type System, tellOnFailure } from "./harness/system.ts";
+import { logOnFailure, type System } from "./harness/system.ts";
 import { claimsOf, hs256, nowSeconds } from "./harness/user-tokens.ts";
 
 const run = promisify(execFile);
@@ -25,7 +25,7 @@ test.beforeAll(async ({ system: shared }) => {
   const created = await system.admin(`POST /projects/${project.id}/identity-keys`, { body: {} });
   secret = expectStatus(created, 201).body.secret;
 });
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 /** Each is made a second later than the one before. */
 let made = 0;

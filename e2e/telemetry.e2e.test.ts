@@ -156,9 +156,9 @@ describe("metrics", () => {
       const accepted = { route: "/api/v1/notifications", status: "202" };
       expect(grown("gateway", "http_server_request_seconds_count", accepted)).toBe(1);
       expect(grown("dispatch", "herald_dispatch_pushes_total", { provider: "apns", outcome: "accepted" })).toBe(3);
-      const settled = { durable: "dispatch-send-groups", outcome: "done" };
+      const settled = { durable: "dispatch-send-groups", outcome: "acked" };
       expect(grown("dispatch", "herald_bus_settled_total", settled)).toBe(1);
-      const expanded = { durable: "registry-expand", outcome: "done" };
+      const expanded = { durable: "registry-expand", outcome: "acked" };
       expect(value(await read("registry"), "herald_bus_settled_total", expanded)).toBeGreaterThan(0);
     });
     await eventually(async () => {

@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { codeBlocks, shellBlocks } from "../harness/shell-blocks.ts";
-import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { type Browser, startBrowser } from "./browser.ts";
 
 const run = promisify(execFile);
@@ -39,7 +39,7 @@ afterAll(async () => {
   server.close();
   await rm(folder, { recursive: true, force: true });
 });
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 test("the page on web apps, followed in a fresh folder, subscribes a browser; so does a worker that imports Herald's", async () => {
   const page = await readFile(join(root, "docs/how-to/connect-web.md"), "utf8");

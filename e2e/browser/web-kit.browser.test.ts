@@ -5,7 +5,7 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Content, type Project, projectClient } from "../harness/project.ts";
 import { payloadOf } from "../harness/simulators.ts";
-import { type System, startSystem, tellOnFailure } from "../harness/system.ts";
+import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { claimsOf, hs256, nowSeconds } from "../harness/user-tokens.ts";
 import { type Browser, startBrowser } from "./browser.ts";
 
@@ -24,7 +24,7 @@ afterAll(async () => {
   await system?.stop();
 });
 beforeEach(() => browser.reset());
-tellOnFailure(() => system);
+logOnFailure(() => system);
 
 type Status = {
   permission: string;

@@ -39,7 +39,7 @@ const isForbidden = (error: unknown): boolean =>
   error instanceof RequestError && error.cause instanceof PermissionViolationError;
 
 /** Whether the broker, and not what was asked of it, is the reason. */
-const isAway = (error: unknown): boolean =>
+const isUnavailable = (error: unknown): boolean =>
   !isForbidden(error) &&
   (error instanceof TimeoutError ||
     error instanceof RequestError ||
@@ -69,7 +69,8 @@ export const toBusError = (error: unknown): unknown => {
   if (isNoResponders(error)) {
     return new HeraldError("bus-unavailable", "the message bus takes no messages at the moment", { cause: error });
   }
-  if (isAway(error)) return new HeraldError("bus-unavailable", "the message bus does not answer", { cause: error });
+  if (isUnavailable(error))
+    return new HeraldError("bus-unavailable", "the message bus does not answer", { cause: error });
   return error;
 };
 

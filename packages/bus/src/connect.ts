@@ -99,7 +99,7 @@ const refuseOlder = async (nc: NatsConnection): Promise<NatsConnection> => {
 };
 
 const firstConnection = async (options: ConnectOptions): Promise<NatsConnection> => {
-  let announced = false;
+  let isReported = false;
   for (;;) {
     try {
       return await connect({
@@ -119,16 +119,16 @@ const firstConnection = async (options: ConnectOptions): Promise<NatsConnection>
       });
     } catch (cause) {
       if (cause instanceof AuthorizationError) {
-        throw new Error(`NATS refuses ${described(options)}`, { cause });
+        throw new Error(`NATS refuses ${describeLogin(options)}`, { cause });
       }
       if (options.waitOnFirstConnect === false)
         throw new HeraldError("bus-unavailable", "NATS cannot be reached", { cause });
-      if (!announced)
+      if (!isReported)
         options.log.warn(
           { err: cause },
           "NATS cannot be reached, waiting for it: check HERALD_NATS_URL, and that the server runs",
         );
-      announced = true;
+      isReported = true;
       await sleep(reconnectEveryMs);
     }
   }
@@ -141,7 +141,7 @@ const identity = async ({ user, password = "", nkeySeed, credsFile }: ConnectOpt
   return user === undefined ? {} : { user, pass: password };
 };
 
-const described = ({ user = "", nkeySeed, credsFile }: ConnectOptions): string => {
+const describeLogin = ({ user = "", nkeySeed, credsFile }: ConnectOptions): string => {
   if (credsFile !== undefined) return `the credentials in ${credsFile}`;
   return nkeySeed === undefined
     ? `the user "${user}": check HERALD_NATS_USER and HERALD_NATS_PASSWORD`

@@ -1,6 +1,6 @@
 import { type Bus, connectionOf } from "./connect.ts";
+import { type Consumer, startConsumer } from "./consumer-loop.ts";
 import type { Handler } from "./define-handler.ts";
-import { type Lane, startLane } from "./lane.ts";
 
 declare const opaque: unique symbol;
 
@@ -14,19 +14,19 @@ export type Consuming = {
   stop(deadlineMs: number): Promise<void>;
 };
 
-type Inside = { readonly lanes: readonly Lane[] };
+type Inside = { readonly consumers: readonly Consumer[] };
 
 /**
  * Works on the messages of the handlers' durables until it is stopped, through reconnects, leader changes and durables that do
- * not exist yet. Resolves at once; {@link consumersReady} says when every durable was found.
+ * not exist yet. Resolves at once; {@link areConsumersReady} says when every durable was found.
  */
 export const consume = async (bus: Bus, handlers: readonly Handler[]): Promise<Consuming> => {
   const connection = connectionOf(bus);
-  const lanes = handlers.map((handler) => startLane(connection, handler));
+  const consumers = handlers.map((handler) => startConsumer(connection, handler));
   const consuming: Omit<Consuming, typeof opaque> & Inside = {
-    lanes,
+    consumers,
     async stop(deadlineMs) {
-      const givenBack = await Promise.all(lanes.map((lane) => lane.stop(deadlineMs)));
+      const givenBack = await Promise.all(consumers.map((lane) => lane.stop(deadlineMs)));
       const late = givenBack.reduce((sum, count) => sum + count, 0);
       if (late > 0) connection.log.warn({ late, deadlineMs }, "messages were still in work and are given back");
     },
@@ -35,5 +35,5 @@ export const consume = async (bus: Bus, handlers: readonly Handler[]): Promise<C
 };
 
 /** For readiness: the bus is connected and every durable exists and is being pulled from. */
-export const consumersReady = (consuming: Consuming): boolean =>
-  (consuming as unknown as Inside).lanes.every((lane) => lane.ready());
+export const areConsumersReady = (consuming: Consuming): boolean =>
+  (consuming as unknown as Inside).consumers.every((lane) => lane.ready());

@@ -3,7 +3,7 @@ import { describeIssues } from "@herald/kit";
 import type { z } from "zod";
 import { brokerHeaders, messageIdOf } from "./message-headers.ts";
 import { parseJson } from "./parse-json.ts";
-import type { Received } from "./received.ts";
+import type { Received } from "./received-message.ts";
 
 /** One message as a handler sees it: no broker word in it. */
 export type Delivery<Data> = {

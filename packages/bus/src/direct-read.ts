@@ -32,7 +32,7 @@ const timeoutMs = 5_000;
 
 /** The broker's codes for the end of an answer, and for an answer without messages. */
 const endOfBatch = 204;
-const nothingFound = 404;
+const noMessages = 404;
 const noResponders = 503;
 
 /**
@@ -63,8 +63,8 @@ export const directRead = <Kept>(
       callback: (error, msg) => {
         if (error) return end(error);
         const code = msg.headers?.code ?? 0;
-        if (code === endOfBatch || code === nothingFound) return end();
-        if (code === noResponders) return end(away());
+        if (code === endOfBatch || code === noMessages) return end();
+        if (code === noResponders) return end(notAnswering());
         if (code !== 0) return end(new Error(`a direct get of ${stream} is refused: ${msg.headers?.description}`));
         try {
           kept.push(keep(toStored(msg)));
@@ -74,12 +74,12 @@ export const directRead = <Kept>(
       },
     });
     connection.waiting.add(lost);
-    const timer = setTimeout(() => end(away()), timeoutMs);
+    const timer = setTimeout(() => end(notAnswering()), timeoutMs);
     nc.publish(`$JS.API.DIRECT.GET.${stream}`, JSON.stringify(query), { reply: inbox });
   });
 };
 
-const away = () => new HeraldError("bus-unavailable", "the message bus does not answer");
+const notAnswering = () => new HeraldError("bus-unavailable", "the message bus does not answer");
 
 /** The broker's headers stand behind the message's own, so its are the last of a name. */
 const toStored = ({ headers, data }: Msg): Stored => {

@@ -52,7 +52,7 @@ export const ensureStreams = async (bus: Bus, options: EnsureOptions): Promise<R
     unchanged: [] as string[],
     problems: [] as string[],
   };
-  const file = async (name: string, made: Promise<Made>) => {
+  const file = async (name: string, made: Promise<EnsureResult>) => {
     const { outcome, problems } = await made;
     if (outcome !== "failed") report[outcome].push(name);
     report.problems.push(...problems.map((problem) => `${name}: ${problem}`));
@@ -77,7 +77,10 @@ export const ensureStreams = async (bus: Bus, options: EnsureOptions): Promise<R
   return report;
 };
 
-type Made = { readonly outcome: "created" | "updated" | "unchanged" | "failed"; readonly problems: readonly string[] };
+type EnsureResult = {
+  readonly outcome: "created" | "updated" | "unchanged" | "failed";
+  readonly problems: readonly string[];
+};
 type NamedStream = Partial<StreamConfig> & { readonly name: string };
 
 const unlimited = -1;
@@ -151,8 +154,8 @@ export const durableConfig = (name: DurableName): Partial<ConsumerConfig> => {
   };
 };
 
-const ensureStream = async ({ jsm }: Connection, wanted: NamedStream): Promise<Made> => {
-  const found = await orMissing(jsm.streams.info(wanted.name));
+const ensureStream = async ({ jsm }: Connection, wanted: NamedStream): Promise<EnsureResult> => {
+  const found = await undefinedIfMissing(jsm.streams.info(wanted.name));
   if (found === undefined) {
     await jsm.streams.add(wanted);
     return { outcome: "created", problems: [] };
@@ -164,9 +167,9 @@ const ensureDurable = async (
   { jsm }: Connection,
   stream: StreamName,
   wanted: Partial<ConsumerConfig>,
-): Promise<Made> => {
+): Promise<EnsureResult> => {
   const name = wanted.durable_name ?? "";
-  const found = await orMissing(jsm.consumers.info(stream, name));
+  const found = await undefinedIfMissing(jsm.consumers.info(stream, name));
   if (found === undefined) {
     try {
       await jsm.consumers.add(stream, wanted);
@@ -187,7 +190,7 @@ const change = async <Config extends object>(
   have: Config,
   wanted: Partial<Config>,
   update: (config: Config) => Promise<unknown>,
-): Promise<Made> => {
+): Promise<EnsureResult> => {
   const fields = (Object.keys(wanted) as (keyof Config & string)[]).filter(
     (field) => !same(have[field], wanted[field]),
   );
@@ -218,7 +221,7 @@ const same = (have: unknown, wanted: unknown): boolean =>
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-const orMissing = async <Info>(asked: Promise<Info>): Promise<Info | undefined> => {
+const undefinedIfMissing = async <Info>(asked: Promise<Info>): Promise<Info | undefined> => {
   try {
     return await asked;
   } catch (error) {

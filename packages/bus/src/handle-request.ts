@@ -12,11 +12,11 @@ import {
 import type { Msg } from "@nats-io/transport-node";
 import type { z } from "zod";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
-import { type GroupedRequest, GroupOfRequests, groupHeader, replyToGroup } from "./group-of-requests.ts";
-import { sendReply } from "./long-reply.ts";
 import { withRemoteSpan } from "./middleware/trace.ts";
 import { contextOf } from "./origin.ts";
 import { parseJson } from "./parse-json.ts";
+import { sendReply } from "./reply-parts.ts";
+import { type GroupedRequest, groupHeader, RequestGroup, replyToGroup } from "./request-group.ts";
 
 export type RequestContext = {
   readonly requestId?: string;
@@ -25,12 +25,12 @@ export type RequestContext = {
 };
 
 export type RequestListener = {
-  /** Takes no further question and resolves when all that were taken are answered. */
+  /** Takes no more requests; resolves when all that were taken have a reply. */
   stop(): Promise<void>;
 };
 
 /** Of a request that does not say how long its caller waits, from a service of an earlier version. */
-const usualBudgetMs = 5_000;
+const defaultBudgetMs = 5_000;
 /** Those without a project share a share of their own. */
 const noProject = "";
 
@@ -41,20 +41,20 @@ const noProject = "";
  */
 export const handleRequest = <Request extends z.ZodType, Answer extends z.ZodType>(
   bus: Bus,
-  question: RequestContract<Request, Answer>,
+  contract: RequestContract<Request, Answer>,
   handle: (data: z.output<Request>, context: RequestContext) => Promise<z.input<Answer>>,
 ): RequestListener => {
   const connection = connectionOf(bus);
   const open = new Set<Promise<void>>();
 
   const reply = async (body: unknown, requestId: string | undefined, deadline: Deadline): Promise<Reply> => {
-    const parsed = question.request.safeParse(body);
+    const parsed = contract.request.safeParse(body);
     if (!parsed.success)
-      throw new HeraldError("schema", describeIssues(parsed.error, { schema: question.request }), {
+      throw new HeraldError("schema", describeIssues(parsed.error, { schema: contract.request }), {
         cause: parsed.error,
       });
     const request = parsed.data as z.output<Request>;
-    const gate = question.isHeavy?.(request) ? connection.heavyRequests : connection.requests;
+    const gate = contract.isHeavy?.(request) ? connection.heavyRequests : connection.requests;
     const leave = await gate.enter(projectOf(request), 1, () => deadline.remainingMs() === 0);
     try {
       const context: RequestContext = {
@@ -65,54 +65,54 @@ export const handleRequest = <Request extends z.ZodType, Answer extends z.ZodTyp
       };
       const work = () => withinDeadline(deadline, () => handle(request, context));
       const result = await (requestId === undefined ? work() : withRequestId(requestId, work));
-      return { answer: question.answer.parse(result) };
+      return { answer: contract.answer.parse(result) };
     } finally {
       leave();
     }
   };
 
-  const refusal = (deadline: Deadline, error: unknown): Reply => {
-    const cause = deadline.remainingMs() === 0 ? tookTooLong(error) : error;
-    return { error: explain(connection, question, cause) };
+  const errorReply = (deadline: Deadline, error: unknown): Reply => {
+    const cause = deadline.remainingMs() === 0 ? deadlineExceeded(error) : error;
+    return { error: describeError(connection, contract, cause) };
   };
 
   const serve = (msg: Msg): Promise<void> =>
-    withRemoteSpan(`answer ${question.name}`, "server", [msg], async (span) => {
+    withRemoteSpan(`answer ${contract.name}`, "server", [msg], async (span) => {
       const deadline = createDeadline(budgetOf(msg));
       try {
         const requestId = msg.headers?.get(headerNames.requestId) || undefined;
-        sendReply(connection, question.service, msg, await reply(readJson(msg), requestId, deadline));
+        sendReply(connection, contract.service, msg, await reply(readJson(msg), requestId, deadline));
       } catch (error) {
         failSpan(span, error);
-        sendReply(connection, question.service, msg, refusal(deadline, error));
+        sendReply(connection, contract.service, msg, errorReply(deadline, error));
       }
     });
 
   const serveGrouped = ({ origin, budgetMs, data }: GroupedRequest): Promise<Reply> =>
-    inSpan(`answer ${question.name}`, { kind: "server", parent: contextOf(origin) }, async (span) => {
+    inSpan(`answer ${contract.name}`, { kind: "server", parent: contextOf(origin) }, async (span) => {
       const deadline = createDeadline(Math.max(0, budgetMs));
       try {
         return await reply(data, origin.requestId, deadline);
       } catch (error) {
         failSpan(span, error);
-        return refusal(deadline, error);
+        return errorReply(deadline, error);
       }
     });
 
   const serveGroup = async (msg: Msg): Promise<void> => {
-    const { group } = GroupOfRequests.parse(readJson(msg));
-    await replyToGroup(connection, question.service, msg, group.map(serveGrouped));
+    const { group } = RequestGroup.parse(readJson(msg));
+    await replyToGroup(connection, contract.service, msg, group.map(serveGrouped));
   };
 
-  const subscription = connection.nc.subscribe(question.subject, {
-    queue: question.service,
+  const subscription = connection.nc.subscribe(contract.subject, {
+    queue: contract.service,
     callback: (error, msg) => {
       if (error) {
-        connection.log.error({ err: error, question: question.name }, "questions are not received");
+        connection.log.error({ err: error, request: contract.name }, "requests are not received");
         return;
       }
       const serving = (msg.headers?.has(groupHeader) ? serveGroup(msg) : serve(msg)).catch((err: unknown) =>
-        connection.log.error({ err, question: question.name }, "no reply sent"),
+        connection.log.error({ err, request: contract.name }, "no reply sent"),
       );
       open.add(serving);
       void serving.finally(() => open.delete(serving));
@@ -131,14 +131,14 @@ export const handleRequest = <Request extends z.ZodType, Answer extends z.ZodTyp
 /** How long the caller waits from now on. What the way here took is little, and clocks that differ say nothing about it. */
 const budgetOf = (msg: Msg): number => {
   const sent = Number(msg.headers?.get(headerNames.budgetMs) || Number.NaN);
-  return Number.isFinite(sent) ? Math.max(0, sent) : usualBudgetMs;
+  return Number.isFinite(sent) ? Math.max(0, sent) : defaultBudgetMs;
 };
 
 const projectOf = (request: unknown): string =>
   typeof request === "object" && request !== null && "projectId" in request ? String(request.projectId) : noProject;
 
 /** Whatever broke it off, it was the deadline that did. */
-const tookTooLong = (cause: unknown): HeraldError =>
+const deadlineExceeded = (cause: unknown): HeraldError =>
   new HeraldError(
     "service-unavailable",
     "the answer takes longer than anybody waits for it; ask for less, or again later",
@@ -156,16 +156,16 @@ const readJson = (msg: Msg): unknown => {
   }
 };
 
-const explain = (
+const describeError = (
   { log }: Connection,
   { name }: RequestContract,
   error: unknown,
 ): Extract<Reply, { error: unknown }>["error"] => {
   if (!(error instanceof HeraldError)) {
-    log.error({ err: error, question: name }, "a question failed");
+    log.error({ err: error, request: name }, "a request failed");
     return { code: "internal", messages: ["Herald failed to answer"] };
   }
   const { code, messages, retryAfterSeconds } = error;
-  if (errors[code].log !== "info") log[errors[code].log]({ err: error, question: name, code }, "a question failed");
+  if (errors[code].log !== "info") log[errors[code].log]({ err: error, request: name, code }, "a request failed");
   return { code, messages: [...messages], ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }) };
 };

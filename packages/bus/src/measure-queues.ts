@@ -10,10 +10,10 @@ import {
 import { type Repeating, repeat } from "@herald/kit";
 import type { StreamInfo } from "@nats-io/jetstream";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
-import { positionOf, servedBy } from "./stream-position.ts";
+import { durablesOf, positionOf } from "./stream-position.ts";
 
-/** As often as Prometheus asks when nobody tells it otherwise: one small question for each durable and stream. */
-const usualEveryMs = 15_000;
+/** As often as Prometheus asks when nobody tells it otherwise: one small request for each durable and stream. */
+const defaultIntervalMs = 15_000;
 
 /** Where each durable was: kept beyond the process, for what it missed while no process was there. */
 export type Positions = {
@@ -32,7 +32,7 @@ export type MeasureOptions = { readonly everyMs?: number; readonly positions?: P
  */
 export const measureQueues = (bus: Bus, service: BusService, options: MeasureOptions = {}): Repeating => {
   const connection = connectionOf(bus);
-  const { everyMs = usualEveryMs, positions } = options;
+  const { everyMs = defaultIntervalMs, positions } = options;
   const own = (Object.keys(durables) as DurableName[]).filter((durable) => ownerOf(durable) === service);
   const measured = streamsMeasuredBy(service);
   return repeat("measure the queues", everyMs, connection.log, async (signal) => {
@@ -73,7 +73,7 @@ const measureStream = async (connection: Connection, stream: StreamName, positio
   }
   // A schedule leaves its stream when it fires or is replaced: what is gone there was not lost.
   if ("allowSchedules" in streams[stream]) return;
-  await Promise.all(servedBy(stream).map((durable) => measureLag(connection, durable, state, positions)));
+  await Promise.all(durablesOf(stream).map((durable) => measureLag(connection, durable, state, positions)));
 };
 
 /** A stream that forgets its oldest asks nobody whether they have had it. */

@@ -37,7 +37,7 @@ const grouped = (bus: () => Bus, options: GroupCommitOptions<Encoded>, atomicFro
   // Each message keeps the request id and the trace of its own sender.
   return async (message: Outgoing, bytes?: number): Promise<void> => {
     const encoded = encode(message);
-    await commit({ ...encoded, within: AsyncLocalStorage.snapshot() }, bytes ?? encoded.body.length);
+    await commit({ ...encoded, runInContext: AsyncLocalStorage.snapshot() }, bytes ?? encoded.body.length);
   };
 };
 

@@ -14,7 +14,7 @@ export type Message<Schema extends z.ZodType = z.ZodType> = {
    * Runs a function where the message came from (`AsyncLocalStorage.snapshot()`), so that each message of a batch that
    * several requests share carries its own request id and trace. Absent: where the batch is published.
    */
-  readonly within?: <Result>(fn: () => Result) => Result;
+  readonly runInContext?: <Result>(fn: () => Result) => Result;
 };
 
 type Messages<Schemas extends readonly z.ZodType[]> = { readonly [Index in keyof Schemas]: Message<Schemas[Index]> };
@@ -26,7 +26,7 @@ export type Outgoing = Omit<Message, "id"> & {
 };
 
 /** A message that was checked, as it goes over the wire. */
-export type Encoded = EncodedMessage & Pick<Outgoing, "within">;
+export type Encoded = EncodedMessage & Pick<Outgoing, "runInContext">;
 
 /** Throws a ZodError for data that is not what its contract says. */
 export const encode = ({ contract, data, ...rest }: Outgoing): Encoded => ({ ...rest, ...encodeData(contract, data) });
@@ -65,8 +65,8 @@ export const sendBatched = async (bus: Bus, messages: readonly Encoded[], atomic
 
 const here = <Result>(fn: () => Result): Result => fn();
 
-const sendAlone = async (bus: Bus, { within = here, ...message }: Encoded): Promise<void> => {
-  await within(() => publishEncoded(connectionOf(bus), message));
+const sendAlone = async (bus: Bus, { runInContext = here, ...message }: Encoded): Promise<void> => {
+  await runInContext(() => publishEncoded(connectionOf(bus), message));
 };
 
 const isDuplicateInBatch = (error: unknown): boolean =>
@@ -74,11 +74,11 @@ const isDuplicateInBatch = (error: unknown): boolean =>
 
 /** Patterns of a batch count as one. */
 const publishBatch = async (connection: Connection, messages: readonly Encoded[]): Promise<void> => {
-  const batch = messages.map(({ subject, body, messageId, headers: own, within = here }) => ({
+  const batch = messages.map(({ subject, body, messageId, headers: own, runInContext = here }) => ({
     subject,
     body,
     headers: (more: Readonly<Record<string, string>>) =>
-      within(() => outgoingHeaders({ ...own, [brokerHeaders.messageId]: messageId, ...more })),
+      runInContext(() => outgoingHeaders({ ...own, [brokerHeaders.messageId]: messageId, ...more })),
   }));
   const patterns = new Set(messages.map(({ pattern }) => pattern));
   await publishing(connection, [...patterns].join(" "), () => requestBatch(connection, batch));

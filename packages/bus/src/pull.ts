@@ -3,8 +3,8 @@ import type { DurableName, StreamName } from "@herald/contracts";
 import { createInbox, type Msg, nanos } from "@nats-io/transport-node";
 import { isMissing } from "./bus-error.ts";
 import type { Connection } from "./connect.ts";
-import { type Received, toReceived } from "./received.ts";
-import { within } from "./within.ts";
+import { type Received, toReceived } from "./received-message.ts";
+import { withTimeout } from "./with-timeout.ts";
 
 export type Room = { readonly messages: number; readonly bytes: number };
 
@@ -32,7 +32,7 @@ const expiresMs = 30_000;
 /** The broker says so often that it still knows the request, for the price of one small message a second and durable. */
 const heartbeatMs = 1_000;
 /** So many looks without a word, and the broker is asked anew: its new leader knows nothing of what the old one was asked. */
-const silentLooks = 4;
+const maxSilentChecks = 4;
 /** A leader that is cut off does not answer, and within seconds there is another to ask. */
 const attachTimeoutMs = 2_000;
 const retryMs = { first: 100, longest: 2_000 };
@@ -79,7 +79,7 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
   const attach = async (waitMs = 0) => {
     if (attaching) return;
     attaching = true;
-    let announced = false;
+    let isReported = false;
     if (waitMs > 0) await pause(waitMs);
     for (
       let delay = retryMs.first;
@@ -94,16 +94,16 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
           if (attached) options.attached((info.config.ack_wait ?? 0) / 1e6);
         }
       } catch (error) {
-        if (!announced && isMissing(error))
+        if (!isReported && isMissing(error))
           log.warn({ durable, stream }, "the durable does not exist yet, waiting for the bootstrap step to make it");
-        else if (!announced && connection.connected)
+        else if (!isReported && connection.connected)
           log.warn({ err: error, durable }, "the durable cannot be read, trying again");
-        announced = true;
+        isReported = true;
       }
       if (!attached) await pause(delay);
     }
     attaching = false;
-    if (announced && attached) log.info({ durable, stream }, "the durable is there");
+    if (isReported && attached) log.info({ durable, stream }, "the durable is there");
     ask();
   };
 
@@ -132,7 +132,7 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
     }
     if (from === inbox) {
       if (request !== undefined && --request.left === 0) request = undefined;
-      if (endsAnswer(msg)) listenAnew();
+      if (endsReply(msg)) renewInbox();
     }
     receive(toReceived(msg));
     ask();
@@ -155,7 +155,7 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
   let { inbox, subscription } = listen();
 
   /** The broker drops a request that nobody listens to any more: it would give it messages that arrive nowhere. */
-  const listenAnew = () => {
+  const renewInbox = () => {
     subscription.drain().catch((err: unknown) => log.debug({ err, durable }, "an inbox is closed already"));
     ({ inbox, subscription } = listen());
     request = undefined;
@@ -164,7 +164,7 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
   const watchdog = setInterval(() => {
     if (request === undefined) {
       ask();
-    } else if (connection.connected && ++silent > silentLooks) {
+    } else if (connection.connected && ++silent > maxSilentChecks) {
       log.warn({ durable }, "the broker forgot a request, asking anew");
       detach();
     }
@@ -186,7 +186,7 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
       clearInterval(watchdog);
       connection.listeners.delete(onConnection);
       attached = false;
-      if (connection.connected) await within(1_000, subscription.drain());
+      if (connection.connected) await withTimeout(1_000, subscription.drain());
       subscription.unsubscribe();
     },
   };
@@ -196,7 +196,7 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
  * nats-server takes an answer without body and headers for the last one where the request crossed accounts. What is stored like that,
  * which no part of Herald does, ends a request in its middle, and JetStream does not notice.
  */
-const endsAnswer = (msg: Msg): boolean => msg.data.length === 0 && msg.headers === undefined; // reading headers parses them
+const endsReply = (msg: Msg): boolean => msg.data.length === 0 && msg.headers === undefined; // reading headers parses them
 
 /** 409s after which the request has nobody to serve it. */
 const lost = /consumer deleted|consumer is push based|leadership change|server shutdown|stream deleted/i;

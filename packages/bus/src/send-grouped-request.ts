@@ -4,10 +4,10 @@ import { createGroupCommit, inSpan } from "@herald/kit";
 import type { z } from "zod";
 import { codeOf, notConnected } from "./bus-error.ts";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
-import { groupHeader, type RepliesOfGroup } from "./group-of-requests.ts";
 import { plainHeaders } from "./message-headers.ts";
 import { currentOrigin } from "./origin.ts";
-import { askTimeoutMs, budgetShare, roundTrip, sendRequest, unwrap } from "./send-request.ts";
+import { type GroupReplies, groupHeader } from "./request-group.ts";
+import { budgetShare, requestTimeoutMs, roundTrip, sendRequest, unwrap } from "./send-request.ts";
 
 /**
  * Each message costs both services and the broker more than what is in it. A request that is alone goes at once; under load those of a
@@ -26,11 +26,11 @@ const sendGroup = async (
   replies: readonly PromiseWithResolvers<Reply>[],
 ): Promise<void> => {
   try {
-    const endsAt = performance.now() + askTimeoutMs;
+    const endsAt = performance.now() + requestTimeoutMs;
     let next = { subject, body: `{"group":[${requests.join(",")}]}`, headers: plainHeaders({ [groupHeader]: "1" }) };
     for (;;) {
       const timeout = Math.max(1, endsAt - performance.now());
-      const reply = (await roundTrip(connection, { service, ...next }, timeout)) as { answer?: RepliesOfGroup };
+      const reply = (await roundTrip(connection, { service, ...next }, timeout)) as { answer?: GroupReplies };
       if (!reply.answer?.replies) throw new NoGroups();
       for (const [index, one] of reply.answer.replies) replies[index]?.resolve(one);
       const { rest } = reply.answer;
@@ -45,15 +45,15 @@ const sendGroup = async (
 };
 
 /**
- * {@link ask} for one question that many ask at the same time: those of the same moment go in one message. Each is answered, fails and
+ * {@link ask} for one contract that many ask at the same time: those of the same moment go in one message. Each is answered, fails and
  * keeps its request id, trace and project's share alone; it waits for no other one that takes long.
  */
 export const sendGroupedRequest = <Request extends z.ZodType, Answer extends z.ZodType>(
   bus: () => Bus,
-  question: RequestContract<Request, Answer>,
+  contract: RequestContract<Request, Answer>,
 ): ((data: z.input<Request>) => Promise<z.output<Answer>>) => {
   type Asked = { readonly json: string; readonly alone: () => Promise<z.output<Answer>> };
-  const budgetMs = Math.floor(askTimeoutMs * budgetShare);
+  const budgetMs = Math.floor(requestTimeoutMs * budgetShare);
 
   const commit = createGroupCommit<Asked, Promise<z.output<Answer>>>(async (asked) => {
     const connection = connectionOf(bus());
@@ -61,10 +61,10 @@ export const sendGroupedRequest = <Request extends z.ZodType, Answer extends z.Z
     if (asked.length === 1) return asked.map(({ alone }) => alone());
     const requests = asked.map(({ json }) => json);
     const replies = asked.map(() => Promise.withResolvers<Reply>());
-    void sendGroup(connection, question, requests, replies);
+    void sendGroup(connection, contract, requests, replies);
     return replies.map(async ({ promise }, index) => {
       try {
-        return unwrap(question, await promise);
+        return unwrap(contract, await promise);
       } catch (error) {
         if (error instanceof NoGroups && asked[index]) return asked[index].alone();
         throw error;
@@ -73,21 +73,21 @@ export const sendGroupedRequest = <Request extends z.ZodType, Answer extends z.Z
   }, groups);
 
   return (data) => {
-    const attributes = { "rpc.system": "nats", "rpc.service": question.service, "rpc.method": question.name };
-    return inSpan(`ask ${question.name}`, { kind: "client", attributes }, async () => {
+    const attributes = { "rpc.system": "nats", "rpc.service": contract.service, "rpc.method": contract.name };
+    return inSpan(`ask ${contract.name}`, { kind: "client", attributes }, async () => {
       const { telemetry } = connectionOf(bus());
       const startedAt = performance.now();
       let isAlone = false;
       const observe = (outcome: string) => {
         if (isAlone) return;
-        telemetry.asking.record((performance.now() - startedAt) / 1000, { question: question.name, outcome });
+        telemetry.requestDuration.record((performance.now() - startedAt) / 1000, { request: contract.name, outcome });
       };
-      const within = AsyncLocalStorage.snapshot();
+      const runInContext = AsyncLocalStorage.snapshot();
       const alone = () => {
         isAlone = true;
-        return within(() => sendRequest(bus(), question, data));
+        return runInContext(() => sendRequest(bus(), contract, data));
       };
-      const json = JSON.stringify({ origin: currentOrigin(), budgetMs, data: question.request.parse(data) });
+      const json = JSON.stringify({ origin: currentOrigin(), budgetMs, data: contract.request.parse(data) });
       try {
         const answer = await commit({ json, alone }, Buffer.byteLength(json));
         observe("answered");

@@ -4,37 +4,40 @@ import type { MsgHdrs } from "@nats-io/transport-node";
 import type { z } from "zod";
 import { codeOf } from "./bus-error.ts";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
-import { wholeReply } from "./long-reply.ts";
 import { outgoingHeaders } from "./message-headers.ts";
+import { readReply } from "./reply-parts.ts";
 import { request } from "./request.ts";
 
 /** A list at its slowest takes a second or two; after five nobody waits any more. */
-export const askTimeoutMs = 5_000;
+export const requestTimeoutMs = 5_000;
 /** The rest of the time is for the way there and back, so that who gives up hears why. */
 export const budgetShare = 0.95;
 
 /**
- * Asks the service that answers `question`. What it throws there as HeraldError is thrown here with the same code and messages;
+ * Asks the service that answers `contract`. What it throws there as HeraldError is thrown here with the same code and messages;
  * service-unavailable when nobody answers in time, bus-unavailable when the bus is not connected.
  */
 export const sendRequest = async <Request extends z.ZodType, Answer extends z.ZodType>(
   bus: Bus,
-  question: RequestContract<Request, Answer>,
+  contract: RequestContract<Request, Answer>,
   data: z.input<Request>,
   options: { readonly timeoutMs?: number } = {},
 ): Promise<z.output<Answer>> => {
   const connection = connectionOf(bus);
-  const body = JSON.stringify(question.request.parse(data));
+  const body = JSON.stringify(contract.request.parse(data));
   const startedAt = performance.now();
   const observe = (outcome: string) =>
-    connection.telemetry.asking.record((performance.now() - startedAt) / 1000, { question: question.name, outcome });
-  const attributes = { "rpc.system": "nats", "rpc.service": question.service, "rpc.method": question.name };
+    connection.telemetry.requestDuration.record((performance.now() - startedAt) / 1000, {
+      request: contract.name,
+      outcome,
+    });
+  const attributes = { "rpc.system": "nats", "rpc.service": contract.service, "rpc.method": contract.name };
   try {
-    const answer = await inSpan(`ask ${question.name}`, { kind: "client", attributes }, async () => {
-      const timeout = options.timeoutMs ?? askTimeoutMs;
+    const answer = await inSpan(`ask ${contract.name}`, { kind: "client", attributes }, async () => {
+      const timeout = options.timeoutMs ?? requestTimeoutMs;
       const headers = outgoingHeaders({ [headerNames.budgetMs]: String(Math.floor(timeout * budgetShare)) });
-      const { service, subject } = question;
-      return unwrap(question, await roundTrip(connection, { service, subject, body, headers }, timeout));
+      const { service, subject } = contract;
+      return unwrap(contract, await roundTrip(connection, { service, subject, body, headers }, timeout));
     });
     observe("answered");
     return answer;
@@ -58,7 +61,7 @@ export const roundTrip = async (
   timeout: number,
 ): Promise<unknown> => {
   try {
-    return await wholeReply(connection, await request(connection, subject, body, headers, timeout), timeout);
+    return await readReply(connection, await request(connection, subject, body, headers, timeout), timeout);
   } catch (cause) {
     if (cause instanceof HeraldError) throw cause;
     throw new HeraldError("service-unavailable", `${service} does not answer`, { cause });
@@ -67,7 +70,7 @@ export const roundTrip = async (
 
 /** What a reply says: its answer, or the HeraldError thrown that it carries. */
 export const unwrap = <Answer extends z.ZodType>(
-  question: RequestContract<z.ZodType, Answer>,
+  contract: RequestContract<z.ZodType, Answer>,
   reply: unknown,
 ): z.output<Answer> => {
   if (typeof reply === "object" && reply !== null && "error" in reply) {
@@ -75,9 +78,9 @@ export const unwrap = <Answer extends z.ZodType>(
     throw new HeraldError(code, messages, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
   }
   const answer = typeof reply === "object" && reply !== null && "answer" in reply ? reply.answer : undefined;
-  const parsed = question.answer.safeParse(answer);
+  const parsed = contract.answer.safeParse(answer);
   if (!parsed.success) {
-    throw new HeraldError("internal", `${question.name}: the answer is not what its contract says`, {
+    throw new HeraldError("internal", `${contract.name}: the answer is not what its contract says`, {
       cause: parsed.error,
     });
   }

@@ -2,19 +2,20 @@ import { deliveryGuard, type ErrorCode, errors } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { codeOf } from "./bus-error.ts";
 import { whenConnected } from "./connect.ts";
-import type { Step, Task, Verdict } from "./job.ts";
+import type { Settlement, Step, Task } from "./delivery-batch.ts";
 
 /** Something is unavailable: the message is held and tried again here, and nothing is used up. */
 export type Hold = { readonly kind: "hold"; readonly code: ErrorCode };
 
 /** What a handler's error means for its message: the settle table. */
-export const verdictOf = (error: unknown, deliveryCount: number): Verdict | Hold => {
+export const settlementOf = (error: unknown, deliveryCount: number): Settlement | Hold => {
   const code = codeOf(error);
   const { retry } = errors[code];
-  if (retry === "never") return { kind: "dead", reason: code, detail: detailOf(error), error };
+  if (retry === "never") return { kind: "dead_lettered", reason: code, detail: detailOf(error), error };
   if (retry === "unavailable") return { kind: "hold", code };
-  if (deliveryCount >= deliveryGuard) return { kind: "dead", reason: "exhausted", detail: detailOf(error), error };
-  return { kind: "again", delayMs: againDelayMs(deliveryCount), error };
+  if (deliveryCount >= deliveryGuard)
+    return { kind: "dead_lettered", reason: "exhausted", detail: detailOf(error), error };
+  return { kind: "retried", delayMs: retryDelayMs(deliveryCount), error };
 };
 
 /** Herald's messages are made to be shown; anybody else's words may quote the content, so only the error's name is kept. */
@@ -24,7 +25,7 @@ const detailOf = (error: unknown): string => {
 };
 
 /** A quarter to 30 s, doubling, plus as much again at random: a hundred deliveries last for over an hour. */
-export const againDelayMs = (deliveryCount: number, random = Math.random): number => {
+export const retryDelayMs = (deliveryCount: number, random = Math.random): number => {
   const base = Math.min(30_000, 250 * 2 ** Math.min(deliveryCount - 1, 10));
   return base + base * random();
 };
@@ -41,17 +42,17 @@ export const holdDelayMs = (code: ErrorCode, tries: number, random = Math.random
  * again although it is done.
  */
 export const settled: Step = async (job, next) => {
-  const verdict = await next();
-  if (verdict.kind === "split") return verdict;
+  const settlement = await next();
+  if (settlement.kind === "split") return settlement;
   await whenConnected(job.connection, job.place.signal);
-  for (const task of job.tasks) if (!task.settled) tell(task, verdict);
-  return verdict;
+  for (const task of job.tasks) if (!task.settled) tell(task, settlement);
+  return settlement;
 };
 
-const tell = (task: Task, verdict: Exclude<Verdict, { kind: "split" }>): void => {
+const tell = (task: Task, settlement: Exclude<Settlement, { kind: "split" }>): void => {
   task.settled = true;
   const { received } = task;
-  if (verdict.kind === "done") received.ack();
-  else if (verdict.kind === "dead") received.term(verdict.reason);
-  else received.nak(verdict.delayMs);
+  if (settlement.kind === "acked") received.ack();
+  else if (settlement.kind === "dead_lettered") received.term(settlement.reason);
+  else received.nak(settlement.delayMs);
 };

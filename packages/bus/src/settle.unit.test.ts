@@ -1,42 +1,42 @@
 import { deliveryGuard, type ErrorCode, errors } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { describe, expect, test } from "vitest";
-import { againDelayMs, holdDelayMs, verdictOf } from "./settle.ts";
+import { holdDelayMs, retryDelayMs, settlementOf } from "./settle.ts";
 
 const codes = Object.keys(errors) as ErrorCode[];
 
-describe("verdictOf", () => {
+describe("settlementOf", () => {
   test.each(codes)("%s follows its table entry", (code) => {
-    const verdict = verdictOf(new HeraldError(code, "words"), 1);
-    const kinds = { never: "dead", unavailable: "hold", later: "again" } as const;
-    expect(verdict.kind).toBe(kinds[errors[code].retry]);
-    if (verdict.kind === "dead") expect(verdict).toMatchObject({ reason: code, detail: "words" });
+    const settlement = settlementOf(new HeraldError(code, "words"), 1);
+    const kinds = { never: "dead_lettered", unavailable: "hold", later: "retried" } as const;
+    expect(settlement.kind).toBe(kinds[errors[code].retry]);
+    if (settlement.kind === "dead_lettered") expect(settlement).toMatchObject({ reason: code, detail: "words" });
   });
 
   test.each([new Error("secret"), "secret", undefined, null, { code: "bus-unavailable" }])(
     "anything else comes again: %s",
     (thrown) => {
-      expect(verdictOf(thrown, 1)).toMatchObject({ kind: "again" });
+      expect(settlementOf(thrown, 1)).toMatchObject({ kind: "retried" });
     },
   );
 
   test.each([
-    [deliveryGuard - 1, "again"],
-    [deliveryGuard, "dead"],
-    [deliveryGuard + 5, "dead"],
+    [deliveryGuard - 1, "retried"],
+    [deliveryGuard, "dead_lettered"],
+    [deliveryGuard + 5, "dead_lettered"],
   ])("anything else at delivery %i: %s", (deliveryCount, kind) => {
-    expect(verdictOf(new Error("secret"), deliveryCount).kind).toBe(kind);
+    expect(settlementOf(new Error("secret"), deliveryCount).kind).toBe(kind);
   });
 
   test("at the guard it is exhausted, and a stranger's words are not kept", () => {
-    expect(verdictOf(new TypeError("secret"), deliveryGuard)).toMatchObject({
+    expect(settlementOf(new TypeError("secret"), deliveryGuard)).toMatchObject({
       reason: "exhausted",
       detail: "TypeError",
     });
   });
 
   test("what is unavailable is held at the guard too: nothing was used up", () => {
-    expect(verdictOf(new HeraldError("database-unavailable", "unavailable"), deliveryGuard)).toMatchObject({
+    expect(settlementOf(new HeraldError("database-unavailable", "unavailable"), deliveryGuard)).toMatchObject({
       kind: "hold",
     });
   });
@@ -47,8 +47,8 @@ describe("delays", () => {
   const most = () => 1;
 
   test("a nak is never bare, doubles, and ends at 30 s plus as much at random", () => {
-    expect([1, 2, 3, 8, 100].map((count) => againDelayMs(count, least))).toEqual([250, 500, 1_000, 30_000, 30_000]);
-    expect([1, 100].map((count) => againDelayMs(count, most))).toEqual([500, 60_000]);
+    expect([1, 2, 3, 8, 100].map((count) => retryDelayMs(count, least))).toEqual([250, 500, 1_000, 30_000, 30_000]);
+    expect([1, 100].map((count) => retryDelayMs(count, most))).toEqual([500, 60_000]);
   });
 
   test("a full queue is tried again within a second, what is unavailable within five, give or take a quarter", () => {

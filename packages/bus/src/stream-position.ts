@@ -11,7 +11,7 @@ export const positionOf = (
 ): number => (num_pending === 0 && num_ack_pending === 0 ? last_seq : ack_floor.stream_seq);
 
 /** Herald's own durables of a stream. */
-export const servedBy = (stream: StreamName): DurableName[] =>
+export const durablesOf = (stream: StreamName): DurableName[] =>
   (Object.keys(durables) as DurableName[]).filter(
     (durable) => durables[durable].stream === stream && ownerOf(durable) !== undefined,
   );

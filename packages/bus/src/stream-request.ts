@@ -9,7 +9,7 @@ import { request } from "./request.ts";
 export const publishTimeoutMs = 2_500;
 
 /** A stream of three replicas that changes its leader takes nothing for some 100 ms. Nothing was stored, so asking again repeats nothing. */
-const leaderlessMs = [50, 150, 300];
+const electionRetryMs = [50, 150, 300];
 
 type StreamAck = { readonly seq: number; readonly duplicate?: boolean; readonly count?: number };
 type StreamReply = StreamAck | { readonly error: { code: number; description: string; err_code: number } };
@@ -28,7 +28,7 @@ export const requestAck = async (
       if ("error" in reply) throw new JetStreamApiError(reply.error);
       return reply;
     } catch (error) {
-      const delay = leaderlessMs[tries];
+      const delay = electionRetryMs[tries];
       if (delay === undefined || !isNoResponders(error)) throw toBusError(error);
       await sleep(delay);
     }

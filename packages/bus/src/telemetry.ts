@@ -10,12 +10,12 @@ export type InMemory = {
   readonly held: () => number;
 };
 
-/** What the bus measures. Labels are durables, patterns, question names and outcomes: never ids. */
+/** What the bus measures. Labels are durables, patterns, request names and outcomes: never ids. */
 export type Telemetry = {
-  /** Messages settled: `durable`, `outcome` (done, dead, again). */
+  /** Messages settled: `durable`, `outcome` (acked, dead_lettered, retried). */
   readonly settled: Counter;
   /** Seconds from a message's receipt to its settlement, by `durable`. */
-  readonly handling: Histogram;
+  readonly processDuration: Histogram;
   /** What each consumer has in memory: asked for when metrics are read, since messages come and go far more often. */
   readonly consumers: Set<InMemory>;
   /** Messages that wait in the stream, given to nobody yet, by `durable`. */
@@ -38,8 +38,8 @@ export type Telemetry = {
   readonly oldest: Gauge;
   /** Seconds until the stream's ack, by `pattern` and `outcome` (stored, duplicate, or the error's code). */
   readonly publishing: Histogram;
-  /** Seconds until the answer, by `question` and `outcome` (answered or the error's code). */
-  readonly asking: Histogram;
+  /** Seconds until the answer, by `request` and `outcome` (answered or the error's code). */
+  readonly requestDuration: Histogram;
 };
 
 /** Instruments are made here, not on import: a meter asked for before the SDK has started records nothing for ever. */
@@ -55,7 +55,7 @@ export const createTelemetry = (): Telemetry => {
   return {
     consumers,
     settled: made.createCounter("herald.bus.settled", { description: "Messages settled" }),
-    handling: secondsHistogram("herald.bus.handling.seconds", "Receipt to settlement"),
+    processDuration: secondsHistogram("herald.bus.process.seconds", "Receipt to settlement"),
     pending: made.createGauge("herald.bus.pending", { description: "Messages given to nobody yet" }),
     ackPending: made.createGauge("herald.bus.ack_pending", { description: "Messages given and not settled" }),
     streamMessages: made.createGauge("herald.bus.stream.messages", { description: "Messages in the stream" }),
@@ -73,6 +73,6 @@ export const createTelemetry = (): Telemetry => {
     }),
     oldest: made.createGauge("herald.bus.oldest.seconds", { description: "Age of a work queue's oldest message" }),
     publishing: secondsHistogram("herald.bus.publish.seconds", "Publish to ack"),
-    asking: secondsHistogram("herald.bus.ask.seconds", "RequestContractAny to answer"),
+    requestDuration: secondsHistogram("herald.bus.request.seconds", "Request to reply"),
   };
 };

@@ -99,19 +99,19 @@ describe("a batch", () => {
   });
 
   test("is held as a whole while something is unavailable", async () => {
-    let away = true;
+    let unavailable = true;
     const sizes: number[] = [];
     const published = await publishOpens(40);
     await t.handle(
       onOpens(async (deliveries) => {
-        if (away) throw new HeraldError("database-unavailable", "unavailable");
+        if (unavailable) throw new HeraldError("database-unavailable", "unavailable");
         sizes.push(deliveries.length);
       }, 100),
     );
     await eventually(async () =>
       expect((await t.raw.jsm.consumers.info("PUSH_OPENS", "analytics-open-groups")).num_ack_pending).toBe(40),
     );
-    away = false;
+    unavailable = false;
     await allSettled();
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(published.length);
   });

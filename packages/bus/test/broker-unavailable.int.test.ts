@@ -1,10 +1,10 @@
 import {
+  areConsumersReady,
   type Bus,
   busStatus,
   closeBus,
   connectBus,
   consume,
-  consumersReady,
   defineHandler,
   lastMessage,
   publish,
@@ -16,7 +16,7 @@ import { eventually, type FaultyProxy, faultyProxy } from "@herald/testing";
 import { jetstream } from "@nats-io/jetstream";
 import type { Msg } from "@nats-io/transport-node";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { toReceived } from "../src/received.ts";
+import { toReceived } from "../src/received-message.ts";
 import { type BusTest, messagesIn, newProject, sendOf, shortenAckWait, startBusTest } from "./fixture.ts";
 
 let t: BusTest;
@@ -75,14 +75,14 @@ const startLoad = () => {
 };
 
 /** Takes the broker unavailable under load and brings it back: all that was acked is handled, without anyone's help. */
-const survive = async (away: () => Promise<void>, back: () => Promise<void>) => {
+const survive = async (unavailable: () => Promise<void>, back: () => Promise<void>) => {
   const seen = new Map<string, number>();
   const consuming = await t.handle(handler(seen));
   const load = startLoad();
   await eventually(() => expect(seen.size).toBeGreaterThan(50));
-  await away();
+  await unavailable();
   await notConnected();
-  expect(consumersReady(consuming)).toBe(false);
+  expect(areConsumersReady(consuming)).toBe(false);
   await eventually(() => expect(load.refused.length).toBeGreaterThan(20));
   await back();
   await connectedAgain();
@@ -90,7 +90,7 @@ const survive = async (away: () => Promise<void>, back: () => Promise<void>) => 
   await eventually(() => expect(load.acked.size).toBeGreaterThan(before + 50));
   await load.stop();
   await eventually(() => expect([...load.acked].filter((id) => !seen.has(id))).toEqual([]), { timeoutMs: 40_000 });
-  await eventually(() => expect(consumersReady(consuming)).toBe(true));
+  await eventually(() => expect(areConsumersReady(consuming)).toBe(true));
   for (const error of load.refused) expect(error).toMatchObject({ code: "bus-unavailable" });
   return load;
 };
@@ -134,13 +134,13 @@ describe("while the broker is unavailable", () => {
     const message = { contract: SendV1, data, id: data.notificationId };
     await t.broker.kill();
     await notConnected();
-    const away = { code: "bus-unavailable" };
-    await expect(publish(t.bus, SendV1, data, { id: data.notificationId })).rejects.toMatchObject(away);
-    await expect(publishInBatch(t.bus, [message, { ...message, id: "2" }])).rejects.toMatchObject(away);
+    const unavailable = { code: "bus-unavailable" };
+    await expect(publish(t.bus, SendV1, data, { id: data.notificationId })).rejects.toMatchObject(unavailable);
+    await expect(publishInBatch(t.bus, [message, { ...message, id: "2" }])).rejects.toMatchObject(unavailable);
     await expect(
       sendRequest(t.bus, CountOpens, { projectId: newProject(), notificationIds: [data.notificationId] }),
-    ).rejects.toMatchObject(away);
-    await expect(lastMessage(t.bus, "PUSH_CMD", SendV1.subject(data), SendV1)).rejects.toMatchObject(away);
+    ).rejects.toMatchObject(unavailable);
+    await expect(lastMessage(t.bus, "PUSH_CMD", SendV1.subject(data), SendV1)).rejects.toMatchObject(unavailable);
     await t.broker.restart();
     await connectedAgain();
     await eventually(() => t.raw.nc.rtt());

@@ -41,17 +41,17 @@ describe("what the broker sends for a consumer stays in the consumer's account",
   });
 
   test("nor asked of a service", async () => {
-    const question = "push.req.v1.registry.projects.delete";
+    const subject = "push.req.v1.registry.projects.delete";
     let asked = 0;
-    const listening = t.raw.nc.subscribe(question, {
+    const listening = t.raw.nc.subscribe(subject, {
       callback: () => {
         asked += 1;
       },
     });
     await t.raw.nc.flush();
     await jetstream(t.raw.nc).publish(opened, "{}");
-    await askWithReply("opens", question);
-    await askWithReply("admin", question);
+    await askWithReply("opens", subject);
+    await askWithReply("admin", subject);
     await eventually(() => expect(asked).toBeGreaterThan(0));
     expect(asked).toBe(1);
     listening.unsubscribe();

@@ -1,10 +1,10 @@
 import {
+  areConsumersReady,
   type Bus,
   type Consuming,
   closeBus,
   connectBus,
   consume,
-  consumersReady,
   ensureStreams,
   type Handler,
 } from "@herald/bus";
@@ -66,7 +66,7 @@ export const startBusTest = async (options: BrokerOptions = {}): Promise<BusTest
       const started = await consume(bus, handlers);
       consuming.push(started);
       await eventually(() => {
-        if (!consumersReady(started)) throw new Error("the consumers are not ready");
+        if (!areConsumersReady(started)) throw new Error("the consumers are not ready");
       });
       return started;
     },

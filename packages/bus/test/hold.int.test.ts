@@ -29,22 +29,22 @@ const allSettled = () => eventually(async () => expect(await messagesIn(t, "PUSH
 describe("something is unavailable", () => {
   test("the message is held and tried again here: nothing is used up", async () => {
     await shortenAckWait(t, "PUSH_CMD", durable, 600);
-    let away = true;
+    let unavailable = true;
     const counts: number[] = [];
     await t.handle(
       onExpand(async ({ deliveryCount }) => {
         counts.push(deliveryCount);
-        if (away) throw new HeraldError("database-unavailable", "the database is unavailable");
+        if (unavailable) throw new HeraldError("database-unavailable", "the database is unavailable");
       }),
     );
     await expand();
     await eventually(() => expect(counts.length).toBeGreaterThan(4));
     expect(await messagesIn(t, "PUSH_CMD")).toBe(1);
-    away = false;
+    unavailable = false;
     await allSettled();
     expect(new Set(counts)).toEqual(new Set([1]));
     expect(t.logged.find(({ msg }) => msg === "message settled")).toMatchObject({
-      outcome: "done",
+      outcome: "acked",
       holds: counts.length - 1,
     });
     expect(await messagesIn(t, "PUSH_DLQ")).toBe(0);
@@ -53,10 +53,10 @@ describe("something is unavailable", () => {
   test("held messages are outside the concurrency limit: others go by, many more than it", async () => {
     const stuck = newProject();
     const done: string[] = [];
-    let away = true;
+    let unavailable = true;
     await t.handle(
       onExpand(async ({ data }) => {
-        if (data.projectId === stuck && away) throw new HeraldError("queue-full", "full");
+        if (data.projectId === stuck && unavailable) throw new HeraldError("queue-full", "full");
         done.push(data.projectId);
       }, 2),
     );
@@ -65,7 +65,7 @@ describe("something is unavailable", () => {
     const other = newProject();
     await expand(other);
     await eventually(() => expect(done).toEqual([other]));
-    away = false;
+    unavailable = false;
     await allSettled();
     expect(done).toHaveLength(201);
   });
@@ -73,13 +73,13 @@ describe("something is unavailable", () => {
   test("thousands of them neither starve what is new nor keep the handler busy, and go through soon after the return", async () => {
     const stuck = newProject();
     const done: string[] = [];
-    let away = true;
+    let unavailable = true;
     let tries = 0;
     await t.handle(
       onExpand(async ({ data }) => {
         await new Promise((resolve) => setImmediate(resolve));
         if (data.projectId !== stuck) done.push(data.projectId);
-        else if (away) {
+        else if (unavailable) {
           tries++;
           throw new HeraldError("database-unavailable", "unavailable");
         } else done.push(data.projectId);
@@ -92,7 +92,7 @@ describe("something is unavailable", () => {
     for (const other of others) await expand(other);
     await eventually(() => expect(done.toSorted()).toEqual(others.toSorted()));
     expect(tries - triesBefore).toBeLessThan(3_000);
-    away = false;
+    unavailable = false;
     // Their own times are over a minute away: who gets through wakes others.
     await eventually(() => expect(done).toHaveLength(3_050), { timeoutMs: 15_000 });
     await allSettled();

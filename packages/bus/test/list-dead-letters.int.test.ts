@@ -176,13 +176,13 @@ test("while the broker is unavailable nothing is told, and nobody waits for long
   const id = await writeLetter(t, "dispatch-start", {});
   const proxy = await faultyProxy(t.broker.url);
   const bus = await connectBus({ url: proxy.url, name: "cut-off", log: t.log });
-  const away = { code: "bus-unavailable" };
+  const unavailable = { code: "bus-unavailable" };
   try {
     expect((await getDeadLetter(bus, id)).id).toBe(id);
     await t.broker.freeze();
     // The first may still be answered.
-    await eventually(() => expect(getDeadLetter(bus, id)).rejects.toMatchObject(away));
-    await expect(listDeadLetters(bus, { by: "key", after: "", perPage: 20 })).rejects.toMatchObject(away);
+    await eventually(() => expect(getDeadLetter(bus, id)).rejects.toMatchObject(unavailable));
+    await expect(listDeadLetters(bus, { by: "key", after: "", perPage: 20 })).rejects.toMatchObject(unavailable);
     await t.broker.thaw();
     await proxy.cut();
     for (const one of [
@@ -190,7 +190,7 @@ test("while the broker is unavailable nothing is told, and nobody waits for long
       listDeadLetters(bus, { by: "page", page: 1, perPage: 20 }),
       listDeadLetters(bus, { by: "key", after: "", perPage: 20 }),
     ])
-      await expect(one).rejects.toMatchObject(away);
+      await expect(one).rejects.toMatchObject(unavailable);
     await proxy.heal();
     await expect.poll(() => getDeadLetter(bus, id).then((letter) => letter.id, String), { timeout: 10_000 }).toBe(id);
   } finally {

@@ -1,8 +1,8 @@
 import {
+  areConsumersReady,
   closeBus,
   connectBus,
   consume,
-  consumersReady,
   countMessages,
   defineHandler,
   ensureStreams,
@@ -54,7 +54,7 @@ describe("a service's own user", () => {
     for (const data of [sendOf(), sendOf()]) await publish(t.bus, SendV1, data, { id: data.notificationId });
     await eventually(async () => {
       expect(seen).toHaveLength(2);
-      expect(consumersReady(consuming)).toBe(true);
+      expect(areConsumersReady(consuming)).toBe(true);
       expect(await messagesIn(t, "PUSH_DLQ")).toBe(1);
     });
     await consuming.stop(1_000);

@@ -1,4 +1,4 @@
-import { closeBus, consume, consumersReady, defineDeadLetterHandler } from "@herald/bus";
+import { areConsumersReady, closeBus, consume, defineDeadLetterHandler } from "@herald/bus";
 import { SendV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { eventually } from "@herald/testing";
@@ -49,7 +49,7 @@ describe("poison", () => {
       "Herald-Dead-Detail": [expect.stringContaining(detail)],
       "Herald-Original-Nats-Msg-Id": [subject],
     });
-    expect(line()).toMatchObject({ level: "error", outcome: "dead", reason: "schema" });
+    expect(line()).toMatchObject({ level: "error", outcome: "dead_lettered", reason: "schema" });
     expect(JSON.stringify(t.logged)).not.toContain("secret words");
   });
 
@@ -61,7 +61,7 @@ describe("poison", () => {
         counts.push(deliveryCount);
       }),
     ]);
-    await eventually(() => expect(consumersReady(consuming)).toBe(true));
+    await eventually(() => expect(areConsumersReady(consuming)).toBe(true));
     for (let round = 1; round <= 3; round++) {
       await jetstream(t.raw.nc).publish(SendV1.subject(sendOf()), "");
       await eventually(async () => expect(await messagesIn(t, "PUSH_DLQ")).toBe(round));
@@ -106,7 +106,7 @@ describe("poison", () => {
     try {
       await t.handle(onSend(async () => {}));
       await jetstream(t.raw.nc).publish(SendV1.subject(sendOf()), "}");
-      await eventually(() => expect(line()).toMatchObject({ outcome: "again" }));
+      await eventually(() => expect(line()).toMatchObject({ outcome: "retried" }));
       expect(await messagesIn(t, "PUSH_CMD")).toBe(1);
     } finally {
       await t.raw.jsm.streams.update("PUSH_DLQ", config);

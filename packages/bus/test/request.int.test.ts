@@ -23,7 +23,7 @@ const answers: typeof handleRequest = (...args) => {
   answering.push(started);
   return started;
 };
-const question = () => ({ projectId: newProject(), notificationIds: [newNotificationId(new Date())] });
+const countOpens = () => ({ projectId: newProject(), notificationIds: [newNotificationId(new Date())] });
 
 describe("ask", () => {
   test("gets the answer of the service, under the asker's request id", async () => {
@@ -31,7 +31,7 @@ describe("ask", () => {
       expect(currentRequestId()).toBe(requestId);
       return { counts: { [requestId ?? "none"]: notificationIds.length } };
     });
-    expect(await withRequestId("request-1", () => sendRequest(t.bus, CountOpens, question()))).toEqual({
+    expect(await withRequestId("request-1", () => sendRequest(t.bus, CountOpens, countOpens()))).toEqual({
       counts: { "request-1": 1 },
     });
   });
@@ -43,7 +43,7 @@ describe("ask", () => {
     answers(replica, CountOpens, async () => ({ counts: { n: ++calls.two } }));
     let asked = 0;
     await eventually(async () => {
-      await Promise.all(Array.from({ length: 20 }, () => sendRequest(t.bus, CountOpens, question())));
+      await Promise.all(Array.from({ length: 20 }, () => sendRequest(t.bus, CountOpens, countOpens())));
       asked += 20;
       expect(Math.min(calls.one, calls.two)).toBeGreaterThan(0);
     });
@@ -64,7 +64,7 @@ describe("ask", () => {
       await promise;
       return { counts: {} };
     });
-    await expect(sendRequest(t.bus, CountOpens, question(), { timeoutMs: 50 })).rejects.toMatchObject({
+    await expect(sendRequest(t.bus, CountOpens, countOpens(), { timeoutMs: 50 })).rejects.toMatchObject({
       code: "service-unavailable",
     });
     resolve();
@@ -74,7 +74,7 @@ describe("ask", () => {
     answers(t.bus, CountOpens, async () => {
       throw new HeraldError("notification-not-found", ["first", "second"], { retryAfterSeconds: 7 });
     });
-    await expect(sendRequest(t.bus, CountOpens, question())).rejects.toMatchObject({
+    await expect(sendRequest(t.bus, CountOpens, countOpens())).rejects.toMatchObject({
       name: "HeraldError",
       code: "notification-not-found",
       messages: ["first", "second"],
@@ -86,15 +86,15 @@ describe("ask", () => {
     answers(t.bus, CountOpens, async () => {
       throw new Error("password=hunter2");
     });
-    const thrown = await sendRequest(t.bus, CountOpens, question()).catch((error: unknown) => error);
+    const thrown = await sendRequest(t.bus, CountOpens, countOpens()).catch((error: unknown) => error);
     expect(thrown).toMatchObject({ code: "internal" });
     expect(JSON.stringify([thrown, String(thrown)])).not.toContain("hunter2");
-    expect(t.logged.find(({ level }) => level === "error")).toMatchObject({ question: "analytics.opens.count" });
+    expect(t.logged.find(({ level }) => level === "error")).toMatchObject({ request: "analytics.opens.count" });
   });
 
   test("an answer that is not what the contract says is internal, and never leaves", async () => {
     answers(t.bus, CountOpens, async () => ({ counts: { n: -1 } }));
-    await expect(sendRequest(t.bus, CountOpens, question())).rejects.toMatchObject({ code: "internal" });
+    await expect(sendRequest(t.bus, CountOpens, countOpens())).rejects.toMatchObject({ code: "internal" });
   });
 
   test("an answer that is larger than a message comes whole, also when many come at once", async () => {
@@ -117,7 +117,7 @@ describe("ask", () => {
   });
 
   test("refuses a question that is not what the contract says", async () => {
-    await expect(sendRequest(t.bus, CountOpens, { ...question(), notificationIds: [] })).rejects.toMatchObject({
+    await expect(sendRequest(t.bus, CountOpens, { ...countOpens(), notificationIds: [] })).rejects.toMatchObject({
       name: "ZodError",
     });
   });
@@ -131,7 +131,7 @@ describe("answer", () => {
     ["not JSON", "}"],
     ["an empty body", ""],
     ["other JSON", "[1]"],
-    ["a letter that is not UTF-8", Buffer.from(JSON.stringify({ ...question(), extra: "\xe4" }), "latin1")],
+    ["a letter that is not UTF-8", Buffer.from(JSON.stringify({ ...countOpens(), extra: "\xe4" }), "latin1")],
   ])("%s is answered with schema", async (_, body) => {
     answers(t.bus, CountOpens, async () => ({ counts: {} }));
     // Another connection asks, which may be heard before the subscription.
@@ -148,7 +148,9 @@ describe("answer", () => {
       inside--;
       return { counts: {} };
     });
-    const asked = Array.from({ length: 300 }, () => sendRequest(t.bus, CountOpens, question(), { timeoutMs: 10_000 }));
+    const asked = Array.from({ length: 300 }, () =>
+      sendRequest(t.bus, CountOpens, countOpens(), { timeoutMs: 10_000 }),
+    );
     await eventually(() => expect(most).toBe(128));
     release();
     await Promise.all(asked);
@@ -172,7 +174,7 @@ describe("answer", () => {
     );
     await eventually(() => expect(inside).toBe(6));
     expect(await sendRequest(t.bus, Heavy, { projectId: newProject() })).toBeNull();
-    expect(await sendRequest(t.bus, CountOpens, { ...question(), projectId: busy })).toEqual({ counts: {} });
+    expect(await sendRequest(t.bus, CountOpens, { ...countOpens(), projectId: busy })).toEqual({ counts: {} });
     expect(inside).toBe(6);
     release();
     await Promise.all(asked);
@@ -208,11 +210,11 @@ describe("answer", () => {
       await released;
       return { counts: { n: 1 } };
     });
-    const asked = sendRequest(t.bus, CountOpens, question());
+    const asked = sendRequest(t.bus, CountOpens, countOpens());
     await eventually(() => expect(taken).toBe(1));
     const stopped = one.stop();
     await eventually(() =>
-      expect(sendRequest(t.bus, CountOpens, question())).rejects.toMatchObject({ code: "service-unavailable" }),
+      expect(sendRequest(t.bus, CountOpens, countOpens())).rejects.toMatchObject({ code: "service-unavailable" }),
     );
     release();
     expect(await asked).toEqual({ counts: { n: 1 } });

@@ -49,7 +49,13 @@ describe("schedule", () => {
         },
       }),
     );
-    await schedule(t.bus, { subject, at: new Date(0), contract: DueV1, data: due("past"), id: "schedule-past" });
+    await schedule(t.bus, {
+      subject,
+      at: new Date(0),
+      contract: DueV1,
+      data: due("past"),
+      id: "schedule-past",
+    });
     await eventually(() => expect(fired).toEqual(["past"]));
   });
 

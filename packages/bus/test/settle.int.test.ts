@@ -45,7 +45,7 @@ describe("a handler that returns", () => {
     expect(line()).toMatchObject({
       level: "debug",
       durable,
-      outcome: "done",
+      outcome: "acked",
       projectId: data.projectId,
       messageId: data.notificationId,
     });

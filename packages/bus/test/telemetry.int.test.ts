@@ -125,7 +125,7 @@ test("each message of a shared batch carries the request that it came from", asy
   const messages = ["request-a", "request-b"].map((requestId) =>
     withRequestId(requestId, () => {
       const data = sendOf();
-      return { contract: SendV1, data, id: data.notificationId, within: AsyncLocalStorage.snapshot() };
+      return { contract: SendV1, data, id: data.notificationId, runInContext: AsyncLocalStorage.snapshot() };
     }),
   );
   await publishInBatch(t.bus, messages);
@@ -159,13 +159,13 @@ const value = async (name: string, labels: Record<string, string>) => {
 
 test("counts what is settled, held and published, by low-cardinality labels", async () => {
   const bus = await connectBus({ url: t.broker.url, name: "metrics", log: t.log });
-  let away = true;
+  let unavailable = true;
   const consuming = await consume(bus, [
     defineHandler({
       durable: "registry-expand",
       message: ExpandV1,
       async handle() {
-        if (away) throw new HeraldError("database-unavailable", "unavailable");
+        if (unavailable) throw new HeraldError("database-unavailable", "unavailable");
       },
     }),
   ]);
@@ -177,14 +177,14 @@ test("counts what is settled, held and published, by low-cardinality labels", as
   expect(await value("herald.bus.publish.seconds", { pattern: ExpandV1.pattern, outcome: "stored" })).toMatchObject({
     count: expect.any(Number),
   });
-  const before = ((await value("herald.bus.settled", { durable, outcome: "done" })) as number | undefined) ?? 0;
-  away = false;
+  const before = ((await value("herald.bus.settled", { durable, outcome: "acked" })) as number | undefined) ?? 0;
+  unavailable = false;
   await eventually(async () =>
-    expect(await value("herald.bus.settled", { durable, outcome: "done" })).toBe(before + 1),
+    expect(await value("herald.bus.settled", { durable, outcome: "acked" })).toBe(before + 1),
   );
   expect(await value("herald.bus.held", { durable })).toBe(0);
   expect(await value("herald.bus.in_flight", { durable })).toBe(0);
-  expect(await value("herald.bus.handling.seconds", { durable })).toMatchObject({ count: before + 1 });
+  expect(await value("herald.bus.process.seconds", { durable })).toMatchObject({ count: before + 1 });
   await consuming.stop(1_000);
   await closeBus(bus);
   expect(await messagesIn(t, "PUSH_CMD")).toBe(0);

@@ -63,17 +63,17 @@ describe.each(limited)("%s's user", (name) => {
   );
 
   test("has no answer taken for a question of a service that it may not ask", async () => {
-    const question = "push.req.v1.registry.projects.delete";
-    if (publishes(name).some((filter) => matches(filter, question))) return;
+    const subject = "push.req.v1.registry.projects.delete";
+    if (publishes(name).some((filter) => matches(filter, subject))) return;
     let asked = 0;
-    const listening = t.raw.nc.subscribe(question, {
+    const listening = t.raw.nc.subscribe(subject, {
       callback: () => {
         asked += 1;
       },
     });
     await t.raw.nc.flush();
-    for (const request of requestsOf(name)) await refusal(name, `PUB ${request} ${question} 0\r\n`);
-    await refusal("admin", `PUB $JS.API.STREAM.INFO.PUSH_CMD ${question} 0\r\n`);
+    for (const request of requestsOf(name)) await refusal(name, `PUB ${request} ${subject} 0\r\n`);
+    await refusal("admin", `PUB $JS.API.STREAM.INFO.PUSH_CMD ${subject} 0\r\n`);
     await eventually(() => expect(asked).toBe(1));
     listening.unsubscribe();
   });

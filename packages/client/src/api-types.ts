@@ -15,11 +15,11 @@ export type Device = {
   token_kind?: FcmTokenKind;
   /** Web Push: the key that the subscription was made with */
   vapid_key_id?: string;
-  /** The user that it was proven to belong to; null: none */
+  /** The user of the device; null: none */
   user_id: string | null;
-  /** When it was last given its user */
+  /** When its user was last set */
   identified_at?: string;
-  /** When it last registered; of one that registers unchanged up to a day earlier */
+  /** When it last registered. An unchanged registration updates it at most once a day */
   last_seen_at?: string;
   created_at: string;
   updated_at: string;
@@ -78,40 +78,57 @@ export type SubscriptionResult = {
 export type Notification = {
   id: string;
   status: NotificationStatus;
+  /** The first line. iOS: `aps.alert.title`. Android: `notification.title`. Web: `notification.title`. `title` or `body` is required unless `silent` is true */
   title?: string;
+  /** The text below the title. iOS: `aps.alert.body`. Android: `notification.body`. Web: `notification.body` */
   body?: string;
-  targets: string[];
-  /** An absolute URL, or a path inside the app such as /news/42. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
+  /** What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
   link_to?: string;
-  data?: Record<string, string>;
+  /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
   image?: string;
-  /** The number on the app's icon */
+  /** Who gets it: each entry names a set of devices, and the notification goes once to every active device of any of them. `topic:news`, `user:u_8412`, `device:dev_…`, `token:<push token>`, `metadata:plan=pro`, `identifiers:current_locale=de`, `condition:<expression>` or `all` */
+  targets: string[];
+  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to` and `token` */
+  data?: Record<string, string>;
+  /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
   badge?: number;
-  /** Web: https URL of the small one-coloured image that stands for the app in Android's status bar */
+  /** https URL of a small one-coloured image that stands for the app in Android's status bar. Web: `notification.badge`. iOS and Android apps ignore it */
   badge_image?: string;
+  /** iOS: `aps.sound`, `default` or a sound file in the app. Android: `notification.sound`, for versions without notification channels. Web: `notification.sound`, which browsers ignore today. Absent: no sound on iOS, the device's setting elsewhere */
   sound?: string;
-  /** iOS: the notification category that the app registered, whose actions are offered */
+  /** iOS: `aps.category`, a notification category that the app registered; its buttons are shown. Web: `notification.category`, for the service worker. Android ignores it */
   category?: string;
-  /** Android: the action of the intent filter whose activity a tap starts. Absent: the app's launcher activity */
+  /** Android: the action of the intent filter whose activity a tap starts; absent: the app's launcher activity. iOS and web ignore it */
   click_action?: string;
+  /** True: wakes the app and shows nothing. iOS: a background push, which the system may delay or drop. Android: a data message with normal priority. Web: a payload without `notification`; most browsers show a notice of their own when a service worker shows none */
   silent?: boolean;
+  /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`. Silent notifications are always `normal` */
   priority?: Open<"high" | "normal">;
+  /** How long the notification is worth delivering, in seconds from acceptance or `send_at`; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
   ttl?: number;
-  /** A later notification with the same id takes the place of an earlier one on the screen. Default: the notification's own id, so that only a repeat of it does */
+  /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`. Absent: the notification's own id, so only a repeat of it is replaced */
   collapse_id?: string;
+  /** When to send it, at most 30 days ahead. Absent or past: now */
   send_at?: string;
+  /** `title`, `body`, `link_to` and `image` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
   localizations?: Record<
     string,
     {
+      /** The first line. iOS: `aps.alert.title`. Android: `notification.title`. Web: `notification.title`. `title` or `body` is required unless `silent` is true */
       title?: string;
+      /** The text below the title. iOS: `aps.alert.body`. Android: `notification.body`. Web: `notification.body` */
       body?: string;
-      /** An absolute URL, or a path inside the app such as /news/42. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
+      /** What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
       link_to?: string;
+      /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
       image?: string;
     }
   >;
+  /** Merged over the APNs payload (JSON Merge Patch); `null` removes a field. iOS alone */
   ios?: Record<string, unknown>;
+  /** Merged over FCM's `message` (JSON Merge Patch); `null` removes a field. Its target cannot be changed. Android alone */
   android?: Record<string, unknown>;
+  /** Merged over the JSON that the service worker gets (JSON Merge Patch). Web alone */
   web?: Record<string, unknown>;
   counts: NotificationCounts;
   /** At most 10 s behind; in the answers to reads alone */
@@ -126,8 +143,12 @@ export type Notification = {
   completed_at?: string;
 };
 
-export type NotificationStatus = Open<"scheduled" | "accepted" | "sending" | "completed" | "cancelled" | "expired">;
+/** `paused` is reserved: this version never answers it */
+export type NotificationStatus = Open<
+  "scheduled" | "accepted" | "sending" | "paused" | "completed" | "cancelled" | "expired"
+>;
 
+/** `devices` = `accepted` + `failed` + `expired` + `cancelled` + `skipped` + `pending`, always */
 export type NotificationCounts = {
   devices: number;
   accepted: number;
@@ -166,13 +187,17 @@ export type Delivery = {
   device_id: string;
   platform: Platform;
   status: DeliveryStatus;
-  /** Whose the device was when it was sent to */
+  /** The user that the device belonged to when the push was sent */
   user_id?: string;
+  /** Why it was not accepted: a delivery reason (/docs/errors#reasons) */
   reason?: string;
+  /** The provider's own words */
   provider_reason?: string;
+  /** The provider's id of the push */
   provider_id?: string;
-  attempts: number;
+  /** The device may have received it twice */
   possible_repeat: boolean;
+  attempts: number;
   at: string;
   opened_at?: string;
 };
@@ -191,12 +216,12 @@ export type DeviceStory = {
   };
   matched?: string;
   status: Open<"not_addressed" | "pending" | "accepted" | "failed" | "expired" | "cancelled" | "skipped">;
-  /** Whose the device was when it was sent to */
+  /** The user that the device belonged to when the push was sent */
   user_id?: string;
   attempts: DeliveryAttempt[];
   next_attempt_at?: string;
   opened_at?: string;
-  /** The same in sentences, in the order in which it happened */
+  /** The same in sentences, oldest first */
   story: string[];
 };
 
@@ -207,9 +232,13 @@ export type DeliveryAttempt = {
   outcome: Open<
     "accepted" | "failed" | "deferred" | "unknown" | "paused" | "held" | "expired" | "cancelled" | "skipped" | "sending"
   >;
+  /** Why it was not accepted: a delivery reason (/docs/errors#reasons) */
   reason?: string;
+  /** The provider's own words */
   provider_reason?: string;
+  /** The provider's id of the push */
   provider_id?: string;
+  /** The device may have received it twice */
   possible_repeat: boolean;
 };
 
@@ -289,7 +318,7 @@ export type Pagination = {
 export type Webhook = {
   id: string;
   url: string;
-  /** Types of events that it gets; null: all */
+  /** Event types that it gets; null: all */
   events: string[] | null;
   description?: string;
   enabled: boolean;
@@ -297,7 +326,7 @@ export type Webhook = {
   disabled_at?: string;
   /** No attempt has succeeded since */
   failing_since?: string;
-  /** Until then messages are signed with the secret before the last, too */
+  /** Until then messages are also signed with the previous secret */
   previous_secret_until?: string;
   created_at: string;
   updated_at: string;
@@ -314,7 +343,7 @@ export type WebhookMessage = {
   timestamp: string;
   status: WebhookMessageStatus;
   attempt_count: number;
-  /** What went wrong the last time, in words */
+  /** Why the last attempt failed */
   last_error?: string;
   next_attempt_at?: string;
 };
@@ -330,7 +359,7 @@ export type WebhookMessageDetail = {
   timestamp: string;
   status: WebhookMessageStatus;
   attempt_count: number;
-  /** What went wrong the last time, in words */
+  /** Why the last attempt failed */
   last_error?: string;
   next_attempt_at?: string;
   payload: EventMessage;
@@ -338,13 +367,13 @@ export type WebhookMessageDetail = {
 };
 
 export type EventMessage = {
-  /** `ce-id` of the event: one that comes again has the same */
+  /** The event's id (`ce-id`): a repeated event has the same */
   id: string;
-  /** Its type; later versions add some */
+  /** The event's type (`ce-type`). Later versions add types */
   type: string;
   /** When it happened */
   timestamp: string;
-  /** As the event catalogue (/asyncapi.json) has it */
+  /** The event's fields, as in /docs/events */
   data: Record<string, unknown>;
 };
 
@@ -353,7 +382,7 @@ export type WebhookAttempt = {
   duration_ms: number;
   /** HTTP status; absent where no answer came */
   status?: number;
-  /** Why it failed, in words; absent: it succeeded */
+  /** Why it failed; absent: it succeeded */
   error?: string;
   /** The beginning of the answer's body */
   response?: string;
@@ -471,71 +500,73 @@ export type Replay = {
 
 /** The data of each type of event. */
 export type EventData = {
-  "device.registered": {
-    projectId: string;
-    deviceId: string;
+  "io.herald.device.registered.v1": {
+    project_id: string;
+    device_id: string;
     platform: Platform;
-    tokenHash: string;
+    /** SHA-256 in hex */
+    token_hash: string;
     at: string;
   };
-  "device.updated": {
-    projectId: string;
-    deviceId: string;
+  "io.herald.device.updated.v1": {
+    project_id: string;
+    device_id: string;
     /** Names of the fields that changed */
     changed: string[];
     at: string;
   };
-  "device.deactivated": {
-    projectId: string;
-    deviceId: string;
+  "io.herald.device.deactivated.v1": {
+    project_id: string;
+    device_id: string;
     reason: Open<"unregistered" | "requested">;
     at: string;
   };
-  "device.deleted": {
-    projectId: string;
-    deviceId: string;
+  "io.herald.device.deleted.v1": {
+    project_id: string;
+    device_id: string;
     at: string;
   };
-  "device.subscribed": {
-    projectId: string;
-    deviceId: string;
-    topicId: string;
+  "io.herald.device.subscribed.v1": {
+    project_id: string;
+    device_id: string;
+    topic_id: string;
     topic: string;
     at: string;
   };
-  "device.unsubscribed": {
-    projectId: string;
-    deviceId: string;
-    topicId: string;
+  "io.herald.device.unsubscribed.v1": {
+    project_id: string;
+    device_id: string;
+    topic_id: string;
     topic: string;
     at: string;
   };
-  "topic.created": {
-    projectId: string;
-    topicId: string;
+  "io.herald.topic.created.v1": {
+    project_id: string;
+    topic_id: string;
     topic: string;
     at: string;
   };
-  "topic.deleted": {
-    projectId: string;
-    topicId: string;
+  "io.herald.topic.deleted.v1": {
+    project_id: string;
+    topic_id: string;
     topic: string;
     at: string;
   };
-  "notification.accepted": {
-    projectId: string;
-    notificationId: string;
+  "io.herald.notification.accepted.v1": {
+    project_id: string;
+    notification_id: string;
     at: string;
-    sendAt?: string;
-    /** Names of the topics among its targets; absent: none */
+    send_at?: string;
+    /** Topics among its targets; absent: none */
     topics?: string[];
-    /** The users among its targets; absent: none */
+    /** Users among its targets; absent: none */
     users?: string[];
   };
-  "notification.completed": {
-    projectId: string;
-    notificationId: string;
+  "io.herald.notification.completed.v1": {
+    project_id: string;
+    notification_id: string;
     at: string;
+    /** `devices` is the sum of the others; `skipped` absent: none */
     counts: {
       devices: number;
       accepted: number;
@@ -544,14 +575,16 @@ export type EventData = {
       cancelled: number;
       skipped?: number;
     };
+    /** Failed devices by reason */
     failures: Record<string, number>;
     /** Skipped devices by reason; absent: none */
     skips?: Record<string, number>;
   };
-  "notification.cancelled": {
-    projectId: string;
-    notificationId: string;
+  "io.herald.notification.cancelled.v1": {
+    project_id: string;
+    notification_id: string;
     at: string;
+    /** `devices` is the sum of the others; `skipped` absent: none */
     counts: {
       devices: number;
       accepted: number;
@@ -563,10 +596,11 @@ export type EventData = {
     /** Skipped devices by reason; absent: none */
     skips?: Record<string, number>;
   };
-  "notification.expired": {
-    projectId: string;
-    notificationId: string;
+  "io.herald.notification.expired.v1": {
+    project_id: string;
+    notification_id: string;
     at: string;
+    /** `devices` is the sum of the others; `skipped` absent: none */
     counts: {
       devices: number;
       accepted: number;
@@ -578,114 +612,132 @@ export type EventData = {
     /** Skipped devices by reason; absent: none */
     skips?: Record<string, number>;
   };
-  "notification.opened": {
-    projectId: string;
-    notificationId: string;
-    deviceId: string;
-    /** Absent for pushes from before open tokens said it */
+  "io.herald.notification.opened.v1": {
+    project_id: string;
+    notification_id: string;
+    device_id: string;
+    /** Absent when the open token is of an earlier version, without a platform */
     platform?: Platform;
-    /** Whose the device was when it was sent to; absent: nobody's */
-    userId?: string;
-    openedAt: string;
-  };
-  "delivery.accepted": {
-    projectId: string;
-    notificationId: string;
+    /** The user that the device belonged to when the push was sent; absent: none */
+    user_id?: string;
     at: string;
-    batchId: string;
+  };
+  "io.herald.delivery.accepted.v1": {
+    project_id: string;
+    notification_id: string;
+    at: string;
+    batch_id: string;
     platform: Platform;
     devices: string[];
-    /** Whose each of `devices` is, in their order; null: nobody's; absent: all are nobody's */
+    /** The user of each of `devices`, in the same order; null: none; absent: none of them has one */
     users?: (string | null)[];
   };
-  "delivery.failed": {
-    projectId: string;
-    notificationId: string;
+  "io.herald.delivery.failed.v1": {
+    project_id: string;
+    notification_id: string;
     at: string;
-    batchId: string;
+    batch_id: string;
     platform: Platform;
     failures: {
-      deviceId: string;
-      /** Whose the device is; absent: nobody's */
-      userId?: string;
+      device_id: string;
+      /** The user of the device; absent: none */
+      user_id?: string;
       status: Open<"failed" | "expired" | "cancelled" | "skipped">;
-      /** A slug of the table of delivery reasons */
+      /** A delivery reason (/docs/errors#reasons) */
       reason: string;
-      providerReason?: string;
+      provider_reason?: string;
     }[];
     unregistered: {
-      deviceId: string;
-      tokenHash: string;
+      device_id: string;
+      /** SHA-256 in hex */
+      token_hash: string;
       at: string;
     }[];
   };
-  "provider.paused": {
-    projectId: string;
+  "io.herald.provider.paused.v1": {
+    project_id: string;
     provider: Provider;
     at: string;
     reason: string;
-    providerReason: string;
+    provider_reason: string;
   };
-  "provider.resumed": {
-    projectId: string;
+  "io.herald.provider.resumed.v1": {
+    project_id: string;
     provider: Provider;
     at: string;
   };
-  "webhook.disabled": {
-    projectId: string;
-    webhookId: string;
+  "io.herald.webhook.disabled.v1": {
+    project_id: string;
+    webhook_id: string;
     reason: Open<"failing" | "gone">;
-    failingSince?: string;
+    failing_since?: string;
     at: string;
   };
-  "user.erased": {
-    projectId: string;
-    userId: string;
+  "io.herald.user.erased.v1": {
+    project_id: string;
+    user_id: string;
     at: string;
   };
-  "project.deleted": {
-    projectId: string;
+  "io.herald.project.deleted.v1": {
+    project_id: string;
     at: string;
   };
 };
 
 export type NewNotification = {
+  /** The first line. iOS: `aps.alert.title`. Android: `notification.title`. Web: `notification.title`. `title` or `body` is required unless `silent` is true */
   title?: string | undefined;
+  /** The text below the title. iOS: `aps.alert.body`. Android: `notification.body`. Web: `notification.body` */
   body?: string | undefined;
-  targets: readonly string[];
-  /** An absolute URL, or a path inside the app such as /news/42. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
+  /** What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
   link_to?: string | undefined;
-  data?: Record<string, string> | undefined;
+  /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
   image?: string | undefined;
-  /** The number on the app's icon */
+  /** Who gets it: each entry names a set of devices, and the notification goes once to every active device of any of them. `topic:news`, `user:u_8412`, `device:dev_…`, `token:<push token>`, `metadata:plan=pro`, `identifiers:current_locale=de`, `condition:<expression>` or `all` */
+  targets: readonly string[];
+  /** Text values for the app, by name. iOS and web: the payload's `data`. Android: entries of FCM's `data`, beside Herald's own `notification_id`, `project_id`, `link_to` and `token` */
+  data?: Record<string, string> | undefined;
+  /** The number on the app's icon; 0 removes it. iOS: `aps.badge`. Android: `notification_count`, which some launchers show. Web: the payload's `app_badge`, which the service worker may set */
   badge?: number | undefined;
-  /** Web: https URL of the small one-coloured image that stands for the app in Android's status bar */
+  /** https URL of a small one-coloured image that stands for the app in Android's status bar. Web: `notification.badge`. iOS and Android apps ignore it */
   badge_image?: string | undefined;
+  /** iOS: `aps.sound`, `default` or a sound file in the app. Android: `notification.sound`, for versions without notification channels. Web: `notification.sound`, which browsers ignore today. Absent: no sound on iOS, the device's setting elsewhere */
   sound?: string | undefined;
-  /** iOS: the notification category that the app registered, whose actions are offered */
+  /** iOS: `aps.category`, a notification category that the app registered; its buttons are shown. Web: `notification.category`, for the service worker. Android ignores it */
   category?: string | undefined;
-  /** Android: the action of the intent filter whose activity a tap starts. Absent: the app's launcher activity */
+  /** Android: the action of the intent filter whose activity a tap starts; absent: the app's launcher activity. iOS and web ignore it */
   click_action?: string | undefined;
+  /** True: wakes the app and shows nothing. iOS: a background push, which the system may delay or drop. Android: a data message with normal priority. Web: a payload without `notification`; most browsers show a notice of their own when a service worker shows none */
   silent?: boolean | undefined;
+  /** `high` (the default) delivers at once, `normal` when it suits the battery. iOS: `apns-priority` 10 or 5. Android: `HIGH` or `NORMAL`. Web: `Urgency` `high` or `normal`. Silent notifications are always `normal` */
   priority?: "high" | "normal" | undefined;
+  /** How long the notification is worth delivering, in seconds from acceptance or `send_at`; at most 28 days. Devices that are not reached by then count as `expired`. Providers keep it for devices that are offline: `apns-expiration`, FCM's `ttl`, Web Push's `TTL` */
   ttl?: number | undefined;
-  /** A later notification with the same id takes the place of an earlier one on the screen. Default: the notification's own id, so that only a repeat of it does */
+  /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`. Absent: the notification's own id, so only a repeat of it is replaced */
   collapse_id?: string | undefined;
+  /** When to send it, at most 30 days ahead. Absent or past: now */
   send_at?: string | undefined;
+  /** `title`, `body`, `link_to` and `image` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
   localizations?:
     | Record<
         string,
         {
+          /** The first line. iOS: `aps.alert.title`. Android: `notification.title`. Web: `notification.title`. `title` or `body` is required unless `silent` is true */
           title?: string | undefined;
+          /** The text below the title. iOS: `aps.alert.body`. Android: `notification.body`. Web: `notification.body` */
           body?: string | undefined;
-          /** An absolute URL, or a path inside the app such as /news/42. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
+          /** What a tap opens: an absolute URL, or a path inside the app. All platforms get it as the payload's `link_to`, and the app opens it. Refused: `javascript:`, `data:`, `vbscript:`, `blob:` and paths that begin with `//`, however they are written */
           link_to?: string | undefined;
+          /** https URL of a picture. iOS: the payload's `image`, with `mutable-content`, so that the app's notification service extension can download it. Android: FCM shows it. Web: `notification.image` */
           image?: string | undefined;
         }
       >
     | undefined;
+  /** Merged over the APNs payload (JSON Merge Patch); `null` removes a field. iOS alone */
   ios?: Record<string, unknown> | undefined;
+  /** Merged over FCM's `message` (JSON Merge Patch); `null` removes a field. Its target cannot be changed. Android alone */
   android?: Record<string, unknown> | undefined;
+  /** Merged over the JSON that the service worker gets (JSON Merge Patch). Web alone */
   web?: Record<string, unknown> | undefined;
 };
 
@@ -705,7 +757,7 @@ export type NewDevice = {
       }
     | undefined;
   topics?: readonly string[] | undefined;
-  /** Whose it is; null: nobody's; absent: as it was */
+  /** The user of the device; null: none; absent: unchanged */
   user_id?: string | null | undefined;
 };
 
@@ -722,7 +774,7 @@ export type DeviceChange = {
   metadata?: Record<string, unknown> | undefined;
   identifiers?: Record<string, unknown> | undefined;
   status?: "active" | "inactive" | undefined;
-  /** With a project token: whose it is; null: nobody's */
+  /** With a project token: the user of the device; null: none */
   user_id?: string | null | undefined;
 };
 
@@ -755,29 +807,29 @@ export type StatsQuery = {
 export type NewWebhook = {
   /** https on port 443 with a public host name */
   url: string;
-  /** Types of events that it gets; absent or null: all */
+  /** Event types that it gets; absent or null: all */
   events?:
     | readonly (
-        | "device.registered"
-        | "device.updated"
-        | "device.deactivated"
-        | "device.deleted"
-        | "device.subscribed"
-        | "device.unsubscribed"
-        | "topic.created"
-        | "topic.deleted"
-        | "notification.accepted"
-        | "notification.completed"
-        | "notification.cancelled"
-        | "notification.expired"
-        | "notification.opened"
-        | "delivery.accepted"
-        | "delivery.failed"
-        | "provider.paused"
-        | "provider.resumed"
-        | "webhook.disabled"
-        | "user.erased"
-        | "project.deleted"
+        | "io.herald.device.registered.v1"
+        | "io.herald.device.updated.v1"
+        | "io.herald.device.deactivated.v1"
+        | "io.herald.device.deleted.v1"
+        | "io.herald.device.subscribed.v1"
+        | "io.herald.device.unsubscribed.v1"
+        | "io.herald.topic.created.v1"
+        | "io.herald.topic.deleted.v1"
+        | "io.herald.notification.accepted.v1"
+        | "io.herald.notification.completed.v1"
+        | "io.herald.notification.cancelled.v1"
+        | "io.herald.notification.expired.v1"
+        | "io.herald.notification.opened.v1"
+        | "io.herald.delivery.accepted.v1"
+        | "io.herald.delivery.failed.v1"
+        | "io.herald.provider.paused.v1"
+        | "io.herald.provider.resumed.v1"
+        | "io.herald.webhook.disabled.v1"
+        | "io.herald.user.erased.v1"
+        | "io.herald.project.deleted.v1"
       )[]
     | null
     | undefined;
@@ -787,29 +839,29 @@ export type NewWebhook = {
 export type WebhookChange = {
   /** https on port 443 with a public host name */
   url?: string | undefined;
-  /** Types of events that it gets; absent or null: all */
+  /** Event types that it gets; absent or null: all */
   events?:
     | readonly (
-        | "device.registered"
-        | "device.updated"
-        | "device.deactivated"
-        | "device.deleted"
-        | "device.subscribed"
-        | "device.unsubscribed"
-        | "topic.created"
-        | "topic.deleted"
-        | "notification.accepted"
-        | "notification.completed"
-        | "notification.cancelled"
-        | "notification.expired"
-        | "notification.opened"
-        | "delivery.accepted"
-        | "delivery.failed"
-        | "provider.paused"
-        | "provider.resumed"
-        | "webhook.disabled"
-        | "user.erased"
-        | "project.deleted"
+        | "io.herald.device.registered.v1"
+        | "io.herald.device.updated.v1"
+        | "io.herald.device.deactivated.v1"
+        | "io.herald.device.deleted.v1"
+        | "io.herald.device.subscribed.v1"
+        | "io.herald.device.unsubscribed.v1"
+        | "io.herald.topic.created.v1"
+        | "io.herald.topic.deleted.v1"
+        | "io.herald.notification.accepted.v1"
+        | "io.herald.notification.completed.v1"
+        | "io.herald.notification.cancelled.v1"
+        | "io.herald.notification.expired.v1"
+        | "io.herald.notification.opened.v1"
+        | "io.herald.delivery.accepted.v1"
+        | "io.herald.delivery.failed.v1"
+        | "io.herald.provider.paused.v1"
+        | "io.herald.provider.resumed.v1"
+        | "io.herald.webhook.disabled.v1"
+        | "io.herald.user.erased.v1"
+        | "io.herald.project.deleted.v1"
       )[]
     | null
     | undefined;
@@ -861,6 +913,7 @@ export type ApnsSettings =
     };
 
 export type FcmSettings = {
+  /** The service account's JSON as Firebase gives it */
   service_account: Record<string, unknown>;
   endpoint?: string | undefined;
   ca?: string | undefined;

@@ -39,7 +39,9 @@ test("whatever a contract lets Herald answer is of the client's type", () => {
   expectTypeOf<contracts.Stats>().toExtend<Stats>();
   expectTypeOf<contracts.Webhook>().toExtend<Webhook>();
   expectTypeOf<contracts.ProviderView>().toExtend<ProviderView>();
-  expectTypeOf<contracts.EventData<"NotificationCompletedV1">>().toExtend<EventData["notification.completed"]>();
+  expectTypeOf<contracts.EventData<"NotificationCompletedV1">>().toExtend<
+    EventData["io.herald.notification.completed.v1"]
+  >();
 });
 
 test("whatever the client's types let through is what a contract takes", () => {

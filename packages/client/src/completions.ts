@@ -11,9 +11,9 @@ export type CompletedOptions = CallOptions & {
 
 /** The events that make a notification final. */
 const finalEvents = [
-  "notification.completed",
-  "notification.cancelled",
-  "notification.expired",
+  "io.herald.notification.completed.v1",
+  "io.herald.notification.cancelled.v1",
+  "io.herald.notification.expired.v1",
 ] as const satisfies EventType[];
 
 /** Between two reads of a notification. With the stream open, its event usually comes first. */
@@ -35,7 +35,7 @@ export const createCompletions = (http: Http) => {
   const follow = async (signal: AbortSignal) => {
     try {
       for await (const { event } of openStream(http, { types: finalEvents, signal })) {
-        if (event) wake(event.data.notificationId);
+        if (event) wake(event.data.notification_id);
         else for (const id of waiting.keys()) wake(id);
       }
     } catch {

@@ -9,7 +9,7 @@ const stream = (response: ServerResponse, ...chunks: string[]) => {
   for (const chunk of chunks) response.write(chunk);
 };
 const block = (position: number, id: string) =>
-  `id: ${position}\ndata: ${JSON.stringify({ id, type: "topic.created" })}\n\n`;
+  `id: ${position}\ndata: ${JSON.stringify({ id, type: "io.herald.topic.created.v1" })}\n\n`;
 
 test("a stream that breaks off is opened again behind the last position, seen or not", async () => {
   const server = await startScriptedServer([
@@ -57,10 +57,13 @@ test("a stream that cannot be opened at first says so", async () => {
 
 test("a position that is gone is the reader's to decide about", async () => {
   const server = await startScriptedServer([problem(410, "position-gone")]);
-  const follow = new Herald({ url: server.url, token }).events.follow({ lastEventId: "17", types: ["topic.created"] });
+  const follow = new Herald({ url: server.url, token }).events.follow({
+    lastEventId: "17",
+    types: ["io.herald.topic.created.v1"],
+  });
   await expect(follow.next()).rejects.toMatchObject({ slug: "position-gone", status: 410 });
   expect(server.taken[0]).toMatchObject({
-    url: "/api/v1/events?types=topic.created",
+    url: "/api/v1/events?types=io.herald.topic.created.v1",
     headers: { "last-event-id": "17" },
   });
 });
@@ -101,7 +104,7 @@ test("many that wait for completion share one stream, and an event ends the wait
   for (const id of ["one", "two"]) {
     final.add(id);
     events?.write(
-      `id: 2\ndata: ${JSON.stringify({ type: "notification.completed", data: { notificationId: id } })}\n\n`,
+      `id: 2\ndata: ${JSON.stringify({ type: "io.herald.notification.completed.v1", data: { notification_id: id } })}\n\n`,
     );
   }
   expect((await Promise.all(all)).map(({ id }) => id)).toEqual(["one", "two"]);

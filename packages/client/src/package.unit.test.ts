@@ -37,8 +37,8 @@ export const run = async (): Promise<Device[]> => {
   const opened: number = counts.opened;
   // @ts-expect-error a target is text
   await herald.notifications.send({ title: String(opened), targets: [17] });
-  for await (const event of herald.events.follow({ types: ["notification.opened"] })) {
-    const user: string | undefined = event.data.userId;
+  for await (const event of herald.events.follow({ types: ["io.herald.notification.opened.v1"] })) {
+    const user: string | undefined = event.data.user_id;
     if (user) break;
   }
   const devices: Device[] = [];

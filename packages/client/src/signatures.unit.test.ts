@@ -8,7 +8,7 @@ const key = Buffer.from("0123456789abcdef0123456789abcdef");
 const secret = `whsec_${key.toString("base64")}`;
 const body = JSON.stringify({
   id: "e1",
-  type: "notification.opened",
+  type: "io.herald.notification.opened.v1",
   timestamp: "2030-01-31T09:00:00Z",
   data: { é: 1 },
 });

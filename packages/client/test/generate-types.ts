@@ -73,7 +73,7 @@ const inputs = {
 
 /** The data of each event, by the type that HTTP names it by. */
 const eventSchemas = (): [string, z.ZodType][] =>
-  Object.values(contracts.events).map((event, index) => [contracts.EventType.options[index] ?? "", event.schema]);
+  Object.values(contracts.events).map((event) => [event.ceType, event.schema]);
 
 const jsonSchema = (schema: z.ZodType, io: "input" | "output"): Json =>
   z.toJSONSchema(schema, { io, unrepresentable: "any" }) as Json;

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { Agent, request as httpsRequest } from "node:https";
 import type { TLSSocket } from "node:tls";
-import { failureWords } from "@herald/kit";
+import { socketErrorText } from "@herald/kit";
 import { createRequestCheck } from "./check-request.ts";
 import { createClosing } from "./closing.ts";
 import { limitsOf, type Transport, type TransportAnswer, type TransportOptions } from "./transport.ts";
@@ -82,7 +82,7 @@ export function createHttp1Transport(options: TransportOptions): Transport {
       begun = true;
       readAnswer(response, limits.maxBodyBytes, (answer) => end(answer));
     });
-    outgoing.on("error", (error) => lose(failureWords(error)));
+    outgoing.on("error", (error) => lose(socketErrorText(error)));
     outgoing.on("close", () => {
       if (!begun) lose("the connection was closed without an answer");
     });

@@ -1,4 +1,4 @@
-import { failureWords } from "@herald/kit";
+import { socketErrorText } from "@herald/kit";
 import { createBackoff } from "./backoff.ts";
 import { createHttp1Transport } from "./http1-transport.ts";
 import { createHttp2Transport } from "./http2-transport.ts";
@@ -35,7 +35,7 @@ export function createNegotiatedTransport(options: TransportOptions, now = () =>
     try {
       protocol = await askProtocol(options);
     } catch (error) {
-      backoff.failed(now(), failureWords(error as Error));
+      backoff.failed(now(), socketErrorText(error as Error));
       return;
     }
     backoff.succeeded();

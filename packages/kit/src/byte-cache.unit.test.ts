@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createByteCache } from "./byte-cache.ts";
-import { heldBytes } from "./held-bytes.ts";
+import { memoryBytesOf } from "./memory-bytes.ts";
 
 const cache = (maxBytes: number) =>
   createByteCache<string, { text: string }>({ name: "test", maxBytes, sizeOf: ({ text }) => text.length });
@@ -40,19 +40,19 @@ describe("what a value holds", () => {
   test("is at least its JSON, whatever it is", () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 5 }), (value) => {
-        expect(heldBytes(value)).toBeGreaterThanOrEqual(JSON.stringify(value).length);
+        expect(memoryBytesOf(value)).toBeGreaterThanOrEqual(JSON.stringify(value).length);
       }),
     );
   });
 
   test("is several times its JSON where that is many small fields", () => {
     const fields = Object.fromEntries(Array.from({ length: 1_000 }, (_, at) => [`k${at}`, {}]));
-    expect(heldBytes(fields)).toBeGreaterThan(5 * JSON.stringify(fields).length);
+    expect(memoryBytesOf(fields)).toBeGreaterThan(5 * JSON.stringify(fields).length);
   });
 
   test("is found in a value that is nested deeper than the stack", () => {
     let deep: unknown = "x";
     for (let at = 0; at < 100_000; at++) deep = [deep];
-    expect(heldBytes(deep)).toBeGreaterThan(100_000);
+    expect(memoryBytesOf(deep)).toBeGreaterThan(100_000);
   });
 });

@@ -20,7 +20,6 @@ export { createFairGate, createShares, type FairGate, type Shares } from "./fair
 export { type Fault, messageOf, pointerTo } from "./fault.ts";
 export { createGroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 export { createHealth, type Health } from "./health.ts";
-export { heldBytes } from "./held-bytes.ts";
 export { HeraldError, toProblem } from "./herald-error.ts";
 export { clientAddress } from "./http/client-address.ts";
 export { createHttpApp } from "./http/create-http-app.ts";
@@ -31,10 +30,11 @@ export { probeRoutes, startHealthServer } from "./http/start-health-server.ts";
 export { defaultHttpTimeouts, type HttpServer, type HttpTimeouts, startHttp } from "./http/start-http.ts";
 export { createLifecycle, type Lifecycle } from "./lifecycle.ts";
 export { createLogger, type Logger, type LoggerOptions } from "./logger.ts";
+export { memoryBytesOf } from "./memory-bytes.ts";
 export { nearestName } from "./nearest-name.ts";
-export { failureWords } from "./outbound/failure-words.ts";
 export { checkPublicEndpoint, NOT_PUBLIC, publicLookup, type Resolve } from "./outbound/public-endpoint.ts";
 export { retryAfterMs } from "./outbound/retry-after.ts";
+export { socketErrorText } from "./outbound/socket-error-text.ts";
 export { parseBody, parseQuery, parseSearch, queryOf } from "./parse-request.ts";
 export { type Repeating, repeat } from "./repeat.ts";
 export {

@@ -1,6 +1,6 @@
 import { withinDeadline } from "@herald/kit";
 import type { Collection, Document, Filter } from "mongodb";
-import { forCaller } from "./for-caller.ts";
+import { deadlineOptions } from "./deadline-options.ts";
 
 /** Below, counts are exact, and cost a few milliseconds each time; from here on they may be a little old. */
 const exactBelow = 10_000;
@@ -40,13 +40,13 @@ export const createCounts = (now: () => number = Date.now): Counts => {
 
   /** Not shared: a small set's count must see what its asker wrote just before. Undefined when it is not small. */
   const countSmall = async <Doc extends Document>({ collection, filter, hint }: CountRequest<Doc>) => {
-    const count = await collection.countDocuments(filter, { hint, limit: exactBelow, ...forCaller() });
+    const count = await collection.countDocuments(filter, { hint, limit: exactBelow, ...deadlineOptions() });
     return count < exactBelow ? count : undefined;
   };
 
   const countLarge = async <Doc extends Document>(key: string, { collection, filter, hint }: CountRequest<Doc>) => {
     const at = now();
-    const count = await collection.countDocuments(filter, { hint, ...forCaller() });
+    const count = await collection.countDocuments(filter, { hint, ...deadlineOptions() });
     if (count >= exactBelow) remember(key, { count, at });
     else remembered.delete(key);
     return count;

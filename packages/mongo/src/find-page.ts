@@ -2,7 +2,7 @@ import type { PageOf, PageRequest } from "@herald/contracts";
 import type { Collection, Document, Filter, WithId } from "mongodb";
 import { decodeAfter, encodeAfter } from "./after-key.ts";
 import type { Counts } from "./counts.ts";
-import { forCaller } from "./for-caller.ts";
+import { deadlineOptions } from "./deadline-options.ts";
 
 export type FindPageOptions<Doc extends Document> = {
   /** Names the project. Every field is one that the index begins with. */
@@ -33,7 +33,7 @@ export const findPage = async <Doc extends Document>(
   const { filter, sort = "_id", order = "asc", request, hint, projection, counts } = options;
   const rows = (where: Filter<Doc>, skip: number, limit: number) =>
     collection
-      .find(where, { hint, ...forCaller(), ...(projection ? { projection } : {}) })
+      .find(where, { hint, ...deadlineOptions(), ...(projection ? { projection } : {}) })
       .sort({ [sort]: order === "asc" ? 1 : -1 })
       .skip(skip)
       .limit(limit)

@@ -148,7 +148,7 @@ test("what a document was just written with is published in its order, and taken
   ] as const) {
     const doc = device(id, entry(`${id}1`), entry(`${id}2`));
     await devices.insertOne(doc);
-    await outbox.announce(devices, doc, { final });
+    await outbox.publish(devices, doc, { final });
   }
   expect(published).toEqual(["a1", "a2", "b1", "b2"]);
   await outbox.stop();
@@ -158,9 +158,9 @@ test("what a document was just written with is published in its order, and taken
 test("what was added since it was announced stays, and is announced alone", async () => {
   const outbox = create();
   await devices.insertOne(device("a", entry("1")));
-  await outbox.announce(devices, device("a", entry("1")));
+  await outbox.publish(devices, device("a", entry("1")));
   await devices.updateOne({ _id: "a", projectId: "p" }, { $push: { outbox: entry("2") } });
-  await outbox.announce(devices, device("a", entry("1"), entry("2")));
+  await outbox.publish(devices, device("a", entry("1"), entry("2")));
   expect(published).toEqual(["1", "2"]);
   await devices.updateOne({ _id: "a", projectId: "p" }, { $push: { outbox: entry("3") } });
   await outbox.stop();
@@ -176,7 +176,7 @@ test("an announcement that the bus does not take stays in the document, and the 
   });
   const doc = device("a", entry("1"), entry("2"), entry("3"));
   await devices.insertOne(doc);
-  await outbox.announce(devices, doc, { final: true });
+  await outbox.publish(devices, doc, { final: true });
   await outbox.stop();
   expect(published).toEqual(["1"]);
   expect((await stored("a"))?.outbox?.map(({ id }) => id)).toEqual(["2", "3"]);

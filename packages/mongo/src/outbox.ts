@@ -16,7 +16,7 @@ export const outboxIndex: IndexSpec = {
 type AnyCollection = { readonly collectionName: string; readonly namespace: string };
 
 /** A document as it was just written, and the events that it carries since. */
-export type Announced<Entry> = {
+export type WrittenDocument<Entry> = {
   readonly _id: string;
   readonly projectId: string;
   readonly outbox?: readonly Entry[] | undefined;
@@ -48,7 +48,11 @@ export type Outbox<Entry extends OutboxEntry = OutboxEntry> = {
    * moment later, together with those of others. Never throws: what could not be published stays in the document for the
    * sweep. `final`: nothing is added to its outbox any more. Not for collections with tombstones.
    */
-  readonly announce: (collection: AnyCollection, doc: Announced<Entry>, options?: { final?: boolean }) => Promise<void>;
+  readonly publish: (
+    collection: AnyCollection,
+    doc: WrittenDocument<Entry>,
+    options?: { final?: boolean },
+  ) => Promise<void>;
   /**
    * Publishes what the documents of a filter have in their outboxes, and takes it out. Never throws: what could not be
    * published stays in the document for the sweep.
@@ -78,7 +82,7 @@ type Opened<Entry> = { readonly collection: Collection<Carrier<Entry>>; readonly
 export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<Entry>): Outbox<Entry> => {
   const { collections, publish, log, sweepEveryMs = 2_000, graceMs = 5_000 } = options;
   const running = new Set<Promise<unknown>>();
-  const gathered = new Map<string, BatchOutboxes>();
+  const pendingClears = new Map<string, BatchOutboxes>();
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
 
@@ -91,7 +95,7 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
 
   /** A document's entries in their order; ends at the first that fails. */
   const publishAll = async (
-    doc: Pick<Announced<Entry>, "outbox">,
+    doc: Pick<WrittenDocument<Entry>, "outbox">,
   ): Promise<{ published: Entry[]; error?: unknown }> => {
     const published: Entry[] = [];
     for (const entry of doc.outbox ?? []) {
@@ -114,7 +118,7 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
     const settled: Settled = { cleared: 0, kept: 0 };
     const queue = [...docs];
     const worker = async () => {
-      for (let doc = queue.shift(); doc && !isBusAway(settled.error); doc = queue.shift()) {
+      for (let doc = queue.shift(); doc && !isBusUnavailable(settled.error); doc = queue.shift()) {
         const { published, error } = await publishAll(doc);
         writes.set(doc, clearing(doc, published, tombstone));
         if (error === undefined) settled.cleared++;
@@ -125,8 +129,8 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
       }
     };
     await Promise.all(Array.from({ length: Math.min(concurrency, docs.length) }, worker));
-    const keyedMutex = [...writes.keys()].sort(byId).flatMap((doc) => writes.get(doc) ?? []);
-    if (keyedMutex.length > 0) await retryConflicts(() => collection.bulkWrite(keyedMutex, { ordered: true }));
+    const ordered = [...writes.keys()].sort(byId).flatMap((doc) => writes.get(doc) ?? []);
+    if (ordered.length > 0) await retryConflicts(() => collection.bulkWrite(ordered, { ordered: true }));
     return settled;
   };
 
@@ -152,24 +156,24 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
     }
   };
 
-  const gatherOf = (collection: AnyCollection): BatchOutboxes => {
+  const pendingClearsOf = (collection: AnyCollection): BatchOutboxes => {
     const { collectionName } = collection;
-    const known = gathered.get(collectionName);
+    const known = pendingClears.get(collectionName);
     if (known) return known;
     const made = batchOutboxes((documents) =>
       clearOutboxes(collection as unknown as Collection<Carrier<OutboxEntry>>, documents).catch((err: unknown) =>
         log.warn({ err, collection: collectionName }, "events that are out stay in the outbox for now"),
       ),
     );
-    gathered.set(collectionName, made);
+    pendingClears.set(collectionName, made);
     return made;
   };
 
-  const announceNow = async (collection: AnyCollection, doc: Announced<Entry>, final: boolean): Promise<void> => {
-    const gather = gatherOf(collection);
+  const publishNow = async (collection: AnyCollection, doc: WrittenDocument<Entry>, final: boolean): Promise<void> => {
+    const pending = pendingClearsOf(collection);
     const { _id, projectId, outbox = [] } = doc;
-    const { published, error } = await publishAll({ outbox: outbox.filter(({ id }) => !gather.has(_id, id)) });
-    gather.add({ _id, projectId, entries: published.map(({ id }) => id), final: final && error === undefined });
+    const { published, error } = await publishAll({ outbox: outbox.filter(({ id }) => !pending.has(_id, id)) });
+    pending.add({ _id, projectId, entries: published.map(({ id }) => id), final: final && error === undefined });
     if (error !== undefined)
       log.warn({ err: error, collection: collection.collectionName }, "events stay in the outbox for now");
   };
@@ -188,7 +192,7 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
       all.cleared += cleared;
       all.kept += kept;
       all.error ??= error;
-      if (docs.length < chunk || isBusAway(error)) break;
+      if (docs.length < chunk || isBusUnavailable(error)) break;
     }
     return all;
   };
@@ -222,7 +226,7 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
   };
 
   return {
-    announce: (collection, doc, { final = false } = {}) => track(announceNow(collection, doc, final)),
+    publish: (collection, doc, { final = false } = {}) => track(publishNow(collection, doc, final)),
     flush: (collection, filter) => {
       const known = collections.find((each) => each.collection.collectionName === collection.collectionName);
       return track(flushNow(opened({ ...known, collection }), filter));
@@ -235,7 +239,7 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
       stopped = true;
       clearTimeout(timer);
       await Promise.allSettled(running);
-      await Promise.all([...gathered.values()].map((gather) => gather.stop()));
+      await Promise.all([...pendingClears.values()].map((pending) => pending.stop()));
     },
   };
 };
@@ -245,4 +249,4 @@ const opened = <Entry>({ collection, tombstone }: OutboxCollection): Opened<Entr
   tombstone,
 });
 
-const isBusAway = (error: unknown): boolean => error instanceof HeraldError && error.code === "bus-unavailable";
+const isBusUnavailable = (error: unknown): boolean => error instanceof HeraldError && error.code === "bus-unavailable";

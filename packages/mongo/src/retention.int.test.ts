@@ -2,7 +2,7 @@ import { createLogger } from "@herald/kit";
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ensureIndexes, type IndexSpec, indexName } from "./ensure-indexes.ts";
-import { type RetentionRule, removeByProject, removedBefore, removeFirst, runRetention } from "./retention.ts";
+import { applyRetention, type RetentionRule, readRetentionMark, removeByProject, removeFirst } from "./retention.ts";
 
 const byTime = { fields: { projectId: 1, at: 1 }, purpose: "retention" } as const satisfies IndexSpec;
 const log = createLogger({ service: "test", level: "silent" });
@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 const run = (rules: readonly RetentionRule[], signal = going) =>
-  runRetention({ db: db(), rules, everyMs: 10 * minute, now, log }, signal);
+  applyRetention({ db: db(), rules, everyMs: 10 * minute, now, log }, signal);
 
 /** A rule of so many batches, which notes where each began. */
 const counted = (name: string, batches: number, onBatch: () => Promise<void> | void = () => {}) => {
@@ -110,11 +110,11 @@ test("the border is known before the first row goes, and never moves back", asyn
     name: "border",
     keepMs,
     removeBatch: async () => {
-      seen.push(await removedBefore(db(), "border"));
+      seen.push(await readRetentionMark(db(), "border"));
       return { removed: 0, more: false };
     },
   });
-  expect(await removedBefore(db(), "border")).toBeUndefined();
+  expect(await readRetentionMark(db(), "border")).toBeUndefined();
   await run([rule(minute)]);
   const border = new Date(clock - minute);
   clock += 10 * minute;

@@ -51,7 +51,7 @@ const claimCollection = (db: Db): Collection<ClaimDocument> => db.collection("re
 /**
  * From when on nothing was removed by a rule: undefined where nothing ever was. Throws `database-unavailable` when the database is.
  */
-export const removedBefore = guardStore({
+export const readRetentionMark = guardStore({
   read: async (db: Db, rule: string): Promise<Date | undefined> =>
     (await claimCollection(db).findOne({ _id: rule }))?.before,
 }).read;
@@ -92,7 +92,7 @@ type Claim = Pick<ClaimDocument, "_id"> & { readonly by: string };
  * time, for some batches: replicas share the work, and none repeats another's. What a killed one left is gone on with at the same
  * place when its lease ends.
  */
-export const runRetention = async (
+export const applyRetention = async (
   { db, rules, everyMs, now, log }: RetentionOptions,
   signal: AbortSignal,
 ): Promise<void> => {
@@ -126,9 +126,9 @@ export const runRetention = async (
   }
 };
 
-/** Runs {@link runRetention} for as long as the service does. Any number of processes may. */
+/** Runs {@link applyRetention} for as long as the service does. Any number of processes may. */
 export const startRetention = (options: RetentionOptions): Repeating =>
-  repeat("retention", Math.min(options.everyMs, maxPollMs), options.log, (signal) => runRetention(options, signal));
+  repeat("retention", Math.min(options.everyMs, maxPollMs), options.log, (signal) => applyRetention(options, signal));
 
 /** Removes the first documents of an index that match: at most a batch. Gives the ids of what it found. */
 export const removeFirst = async <Doc extends { readonly _id: string; readonly projectId: string }>(

@@ -3,9 +3,9 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { renderApns } from "./apns.ts";
 import { fcmWeight, renderFcm } from "./fcm.ts";
+import { findOversizedPayloads, surelyFitsBytes } from "./find-oversized-payloads.ts";
 import { chooseLocalization } from "./localize.ts";
 import { renderWebPush } from "./webpush.ts";
-import { surelyFitsBytes, weigh } from "./weigh.ts";
 
 const now = new Date();
 const origin = { projectId: newProjectId(now), notificationId: newNotificationId(now) };
@@ -205,7 +205,7 @@ describe("weight", () => {
     const room = { ios: 0, android: 0, web: 0 };
     for (const platform of platforms) {
       let fits = 0;
-      while (weigh(sized(fits + 1), origin, [platform], 100).length === 0) fits++;
+      while (findOversizedPayloads(sized(fits + 1), origin, [platform], 100).length === 0) fits++;
       room[platform] = fits;
     }
     expect(Buffer.byteLength(renderApns(sized(room.ios), origin).body("x".repeat(100)))).toBe(4096);
@@ -248,11 +248,16 @@ describe("weight", () => {
   test("is told of three localizations of each platform", () => {
     const languages = Array.from({ length: 10 }, (_, at) => [`en-${at}`, { body: "x".repeat(4_000) }]);
     const content = { ...sized(4_000), data: { a: "x".repeat(300) }, localizations: Object.fromEntries(languages) };
-    expect(weigh(content, origin, ["ios", "web"], 100)).toHaveLength(6);
+    expect(findOversizedPayloads(content, origin, ["ios", "web"], 100)).toHaveLength(6);
   });
 
   test("names the platform, the locale and both figures", () => {
-    const problems = weigh({ ...sized(10), localizations: { de: { body: "ü".repeat(3000) } } }, origin, ["ios"], 100);
+    const problems = findOversizedPayloads(
+      { ...sized(10), localizations: { de: { body: "ü".repeat(3000) } } },
+      origin,
+      ["ios"],
+      100,
+    );
     expect(problems).toEqual([
       expect.stringMatching(/^notification: renders to 6\d{3} bytes for ios in de, at most 4096 fit/),
     ]);

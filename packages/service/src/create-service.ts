@@ -1,11 +1,11 @@
 import {
+  areConsumersReady,
   type Bus,
   busReady,
   type Consuming,
   closeBus,
   connectBus,
   consume,
-  consumersReady,
   type Handler,
   measureQueues,
   serviceAccess,
@@ -38,10 +38,10 @@ export type ServiceConfig = z.infer<
 >;
 
 /** What a service stands on. */
-export type Ground = { readonly bus: Bus; readonly db: MongoHandle["db"]; readonly log: Logger };
+export type ServiceDeps = { readonly bus: Bus; readonly db: MongoHandle["db"]; readonly log: Logger };
 
 /** A service without its start and stop. */
-export type ServiceParts = {
+export type ServiceDefinition = {
   /** What the database must have before anything begins: every query names its index. Repeatable. */
   readonly prepare: () => Promise<void>;
   /** What takes messages, once the database is prepared. */
@@ -66,7 +66,7 @@ export type ServiceOptions = {
   readonly database: string;
   /** How long messages that are being handled may take to end once it stops: the greater part of the 30 s in all. */
   readonly drainMs: number;
-  readonly assemble: (ground: Ground) => ServiceParts;
+  readonly assemble: (ground: ServiceDeps) => ServiceDefinition;
   readonly log?: Logger | undefined;
 };
 
@@ -96,7 +96,7 @@ export const createService = (options: ServiceOptions): Service => {
     });
     const mongo = connectMongo({ url: config.HERALD_MONGO_URL, database, appName: `herald-${name}`, log });
     let bus: Bus | undefined;
-    let parts: ServiceParts | undefined;
+    let parts: ServiceDefinition | undefined;
     let end: (() => Promise<void>) | undefined;
     let consuming: Consuming | undefined;
     let measuring: ReturnType<typeof measureQueues> | undefined;
@@ -105,7 +105,7 @@ export const createService = (options: ServiceOptions): Service => {
     const health = createHealth({
       bus: () => busReady(bus),
       consumers: () =>
-        (consuming !== undefined && consumersReady(consuming)) ||
+        (consuming !== undefined && areConsumersReady(consuming)) ||
         "not every durable is there; the bootstrap step makes them",
       database: async () => (await mongo.ping()) || "the database is unavailable",
       // Nothing is asked of it to prepare before the bus is there.

@@ -42,7 +42,7 @@ const nextPass = ({ at, passes }: Pick<Erasure, "at" | "passes">): Date | undefi
 };
 
 /** Makes the later passes. Any number of processes may. */
-export const keepErasing = ({ erasures, erase, now }: Parts, log: Logger): Repeating =>
+export const startErasurePasses = ({ erasures, erase, now }: Parts, log: Logger): Repeating =>
   repeat("erase users again", lookEveryMs, log, async (signal) => {
     while (!signal.aborted) {
       const found = await erasures.claim(now(), new Date(now().getTime() + passMs));

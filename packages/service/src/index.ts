@@ -1,9 +1,9 @@
 export {
   createService,
-  type Ground,
   type Service,
   type ServiceConfig,
+  type ServiceDefinition,
+  type ServiceDeps,
   type ServiceOptions,
-  type ServiceParts,
 } from "./create-service.ts";
-export { type EraseRows, eraseUser, keepErasing } from "./erase-users.ts";
+export { type EraseRows, eraseUser, startErasurePasses } from "./erase-users.ts";

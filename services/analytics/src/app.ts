@@ -1,13 +1,13 @@
-import { shareEvents } from "@herald/bus";
+import { limitEventsPerProject } from "@herald/bus";
 import { createErasureStore, startRetention } from "@herald/mongo";
 import {
   createService,
   type EraseRows,
   eraseUser,
-  type Ground,
-  keepErasing,
   type Service,
-  type ServiceParts,
+  type ServiceDefinition,
+  type ServiceDeps,
+  startErasurePasses,
 } from "@herald/service";
 import type { AnalyticsConfig } from "./config.ts";
 import { deleteProject } from "./handlers/delete-project.ts";
@@ -27,7 +27,7 @@ const drainMs = 20_000;
 /** Requests to slow webhooks that take longer are aborted and sent again. */
 const webhooksMs = 5_000;
 
-const assemble = (config: AnalyticsConfig, ground: Ground & WebhookOverrides): ServiceParts => {
+const assemble = (config: AnalyticsConfig, ground: ServiceDeps & WebhookOverrides): ServiceDefinition => {
   const { bus, db, log, now = () => new Date() } = ground;
 
   const stores = createStores(db);
@@ -60,10 +60,10 @@ const assemble = (config: AnalyticsConfig, ground: Ground & WebhookOverrides): S
         handleStatsRequest(bus, rollups, notificationFacts),
       ];
       const jobs = [
-        keepErasing(erasing, log),
+        startErasurePasses(erasing, log),
         sweepOpens(opens, publishOpens, log, now),
         aggregation.begin(),
-        shareEvents(bus),
+        limitEventsPerProject(bus),
         startRetention({ db, rules, everyMs: config.HERALD_RETENTION_INTERVAL, now, log }),
       ];
       const stopWebhooks = webhooks.begin();

@@ -6,7 +6,7 @@ import {
   NotificationAcceptedV1,
   OpenGroupV1,
 } from "@herald/contracts";
-import { runRetention } from "@herald/mongo";
+import { applyRetention } from "@herald/mongo";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createAggregate } from "../src/jobs/aggregate-stats.ts";
@@ -134,5 +134,5 @@ const removeRowsBefore = async (border: Date) => {
   await t.db.collection("retentionClaims").updateMany({}, { $set: { dueAt: new Date(0) } });
   const now = () => new Date(border.getTime() + config.HERALD_ANALYTICS_RETENTION);
   const rules = retentionRules(t.stores(), config);
-  await runRetention({ db: t.db, rules, everyMs: 3_600_000, now, log }, new AbortController().signal);
+  await applyRetention({ db: t.db, rules, everyMs: 3_600_000, now, log }, new AbortController().signal);
 };

@@ -12,7 +12,7 @@ import { createHttp2Transport, createNegotiatedTransport } from "@herald/http2-c
 import { createFairGate, repeat } from "@herald/kit";
 import { createErasureStore, createOutbox, startRetention } from "@herald/mongo";
 import { createOpenTokens } from "@herald/payload";
-import { eraseUser, type Ground, keepErasing, type ServiceParts } from "@herald/service";
+import { eraseUser, type ServiceDefinition, type ServiceDeps, startErasurePasses } from "@herald/service";
 import type { DispatchConfig } from "./config.ts";
 import { createBacklog, sweepBacklogs } from "./delivery/backlog.ts";
 import { createDeliverSends } from "./delivery/deliver-sends.ts";
@@ -102,7 +102,7 @@ export type Overrides = {
 };
 
 /** Everything between the bus and the database, readable from the stores up to the handlers. */
-export const assemble = (config: DispatchConfig, ground: Ground & Overrides): ServiceParts => {
+export const assemble = (config: DispatchConfig, ground: ServiceDeps & Overrides): ServiceDefinition => {
   const { bus, db, log, now = () => new Date(), random = Math.random } = ground;
   const { sweepEveryMs = usualSweepMs, retentionEveryMs = config.HERALD_RETENTION_INTERVAL } = ground;
 
@@ -130,7 +130,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     log,
   });
   const flush = ({ _id, projectId }: NotificationState) => outbox.flush(notificationCollection(db), { _id, projectId });
-  const publishOutbox = (written: OutboxCarrier) => outbox.announce(notificationCollection(db), written);
+  const publishOutbox = (written: OutboxCarrier) => outbox.publish(notificationCollection(db), written);
   const flushCredential = (projectId: string, provider: Provider) =>
     outbox.flush(credentialCollection(db), { _id: `${projectId}/${provider}` });
 
@@ -143,7 +143,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
   const finisher = createFinisher({
     notifications,
     ledger,
-    publishOutbox: (written) => outbox.announce(notificationCollection(db), written, { final: true }),
+    publishOutbox: (written) => outbox.publish(notificationCollection(db), written, { final: true }),
     now,
   });
   const metrics = createMetrics();
@@ -177,7 +177,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     finisher,
     schedule,
     publish: publishEvent,
-    publishOutbox: (row) => outbox.announce(deliveryCollection(db), row, { final: true }),
+    publishOutbox: (row) => outbox.publish(deliveryCollection(db), row, { final: true }),
     flushCredential,
     metrics,
     now,
@@ -202,7 +202,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
     finisher,
     cache,
     publish: publishEvent,
-    publishOutbox: (written) => outbox.announce(notificationCollection(db), written, { final: true }),
+    publishOutbox: (written) => outbox.publish(notificationCollection(db), written, { final: true }),
     flushRows: (projectId, ids) => outbox.flush(deliveryCollection(db), { _id: { $in: ids }, projectId }),
     now,
   });
@@ -359,7 +359,7 @@ export const assemble = (config: DispatchConfig, ground: Ground & Overrides): Se
       sweeps.start();
       const rules = retentionRules({ notifications, deliveries }, config.HERALD_DISPATCH_RETENTION);
       const working = [
-        keepErasing(erasing, log),
+        startErasurePasses(erasing, log),
         sweepExpansions({ queue, expandQueued }, log),
         sweepBacklogs({ store: queued, backlog }, log),
         startRetention({ db, rules, everyMs: retentionEveryMs, now, log }),

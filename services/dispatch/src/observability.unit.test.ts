@@ -58,9 +58,9 @@ const codes = Object.keys(errors);
 /** The values that a label can have, where a query may name one. */
 const valuesOf = (metric: string, label: string): readonly string[] => {
   const outcomes: Record<string, readonly string[]> = {
-    herald_bus_settled_total: kinds("packages/bus/src/job.ts").filter((kind) => kind !== "split"),
+    herald_bus_settled_total: kinds("packages/bus/src/delivery-batch.ts").filter((kind) => kind !== "split"),
     herald_bus_publish_seconds: ["stored", "duplicate", ...codes],
-    herald_bus_ask_seconds: ["answered", ...codes],
+    herald_bus_request_seconds: ["answered", ...codes],
     herald_dispatch_pushes_total: [...kinds("services/dispatch/src/domain/outcome.ts"), "not_sent"],
   };
   const all: Record<string, readonly string[]> = {
@@ -241,11 +241,14 @@ describe("the page", () => {
 });
 
 test("a query with a wrong name, label or value is found out", () => {
-  const ok = 'sum by (durable) (rate(herald_bus_settled_total{job="herald", outcome=~"done|dead"}[5m])) > 1e3';
+  const ok =
+    'sum by (durable) (rate(herald_bus_settled_total{job="herald", outcome=~"acked|dead_lettered"}[5m])) > 1e3';
   expect(mistakes(ok)).toEqual([]);
   expect(mistakes(ok.replace("_total", ""))).toEqual(["no metric herald_bus_settled", "nothing has the label durable"]);
   expect(mistakes(ok.replace("outcome", "result"))).toEqual(["herald_bus_settled_total has no label result"]);
-  expect(mistakes(ok.replace("dead", "gone"))).toEqual(['herald_bus_settled_total never has outcome=~"done|gone"']);
+  expect(mistakes(ok.replace("dead_lettered", "gone"))).toEqual([
+    'herald_bus_settled_total never has outcome=~"acked|gone"',
+  ]);
   expect(mistakes(ok.replace("(durable)", "(lane)"))).toEqual(["nothing has the label lane"]);
-  expect(mistakes("herald_bus_handling_seconds > 1")).toEqual(["no metric herald_bus_handling_seconds"]);
+  expect(mistakes("herald_bus_process_seconds > 1")).toEqual(["no metric herald_bus_process_seconds"]);
 });

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { type Bucket, consume, consumersReady, defineHandler, openBucket } from "@herald/bus";
+import { areConsumersReady, type Bucket, consume, defineHandler, openBucket } from "@herald/bus";
 import { IdempotencyRecord, SendGroupV1, SendOneV1, SendV1, sendGroupOf } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -33,7 +33,7 @@ beforeAll(async () => {
     }),
     defineHandler({ durable: "dispatch-start", message: SendV1, handle: async ({ data }) => void large.push(data) }),
   ]);
-  await eventually(() => expect(consumersReady(consuming)).toBe(true));
+  await eventually(() => expect(areConsumersReady(consuming)).toBe(true));
   stop = () => consuming.stop(2_000);
 });
 afterAll(async () => {

@@ -1,4 +1,4 @@
-import { consume, consumersReady, defineHandler } from "@herald/bus";
+import { areConsumersReady, consume, defineHandler } from "@herald/bus";
 import { SendV1, secretHash } from "@herald/contracts";
 import { createLogger } from "@herald/kit";
 import { eventually } from "@herald/testing";
@@ -88,7 +88,7 @@ describe("while the bus is unavailable", () => {
       handle: async ({ data }) => void stored.add(data.notificationId),
     });
     const consuming = await consume(system.bus, [handler]);
-    await eventually(() => expect(consumersReady(consuming)).toBe(true));
+    await eventually(() => expect(areConsumersReady(consuming)).toBe(true));
     await eventually(() => expect([...accepted].filter((id) => !stored.has(id))).toEqual([]));
     await consuming.stop(2_000);
   });

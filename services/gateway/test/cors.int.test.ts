@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { allRoutes } from "../src/routes/all-routes.ts";
 import { adminToken, type GatewayTest, startGatewayTest } from "./gateway-fixture.ts";
-import { newWorld } from "./new-world.ts";
+import { createWorld } from "./new-world.ts";
 import { table, type World } from "./route-table.ts";
 
 /** What a page of another origin may call: all that takes a device credential, a user token or nothing, and nothing else. */
@@ -23,7 +23,7 @@ let system: GatewayTest;
 let world: World;
 beforeAll(async () => {
   system = await startGatewayTest({ environment: { HERALD_GATEWAY_LIMIT_FAILURES: "100000" } });
-  world = await newWorld(system);
+  world = await createWorld(system);
 });
 afterAll(() => system.stop());
 
@@ -83,7 +83,7 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
 
     const testIf = (concerns: boolean) => (concerns ? test : () => {});
     testIf(isOpen)("lets a page read its answer, with what is left of its limits", async () => {
-      const own = await newWorld(system);
+      const own = await createWorld(system);
       const [, path = ""] = one?.route(own).split(" ") ?? [];
       const { device_id: _, ...body } = { device_id: "", ...(one?.body?.(own) as object) };
       const { status, headers } = await fetch(system.address() + path, {

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { type Consuming, consume, consumersReady, defineHandler, publish } from "@herald/bus";
+import { areConsumersReady, type Consuming, consume, defineHandler, publish } from "@herald/bus";
 import {
   type DeadLetter,
   DeliverBatchV1,
@@ -50,7 +50,7 @@ const work = async (sends: typeof SendV1 = SendV1) => {
     }),
   ]);
   consuming = started;
-  await eventually(() => expect(consumersReady(started)).toBe(true));
+  await eventually(() => expect(areConsumersReady(started)).toBe(true));
   // Tests without a handler leave what they replayed in the queue.
   const marker = opensOf(project.id);
   await publish(system.bus, OpenGroupV1, marker, { id: randomUUID() });

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { consume, consumersReady, defineHandler, openBucket } from "@herald/bus";
+import { areConsumersReady, consume, defineHandler, openBucket } from "@herald/bus";
 import { IdempotencyRecord, newNotificationId, SendV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { eventually } from "@herald/testing";
@@ -25,7 +25,7 @@ beforeAll(async () => {
     handle: async ({ data }) => void sent.push(data),
   });
   const consuming = await consume(system.bus, [handler]);
-  await eventually(() => expect(consumersReady(consuming)).toBe(true));
+  await eventually(() => expect(areConsumersReady(consuming)).toBe(true));
   stop = () => consuming.stop(2_000);
 });
 afterAll(async () => {

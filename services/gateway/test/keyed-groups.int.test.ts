@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { type Bucket, consume, consumersReady, defineHandler, openBucket } from "@herald/bus";
+import { areConsumersReady, type Bucket, consume, defineHandler, openBucket } from "@herald/bus";
 import {
   IdempotencyRecord,
   type NotificationId,
@@ -54,7 +54,7 @@ beforeAll(async () => {
   ];
   [groups, alone, onStored] = [[], [], () => {}];
   const consuming = await consume(system.bus, handlers);
-  await eventually(() => expect(consumersReady(consuming)).toBe(true));
+  await eventually(() => expect(areConsumersReady(consuming)).toBe(true));
   stop = () => consuming.stop(2_000);
 });
 afterAll(async () => {

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { consume, consumersReady, defineHandler, handleRequest } from "@herald/bus";
+import { areConsumersReady, consume, defineHandler, handleRequest } from "@herald/bus";
 import { CountBacklog, SendV1 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterEach, describe, expect, test } from "vitest";
@@ -121,7 +121,7 @@ describe("a project's quota", () => {
     const consuming = await consume(system.bus, [
       defineHandler({ durable: "dispatch-start", message: SendV1, handle: async () => {} }),
     ]);
-    await eventually(() => expect(consumersReady(consuming)).toBe(true));
+    await eventually(() => expect(areConsumersReady(consuming)).toBe(true));
     // As dispatch answers when it has none of the project's sends in its backlog any more. Until then all that was accepted waits.
     expect((await send(project)).status).toBe(429);
     const answering = handleRequest(system.bus, CountBacklog, async () => ({ queued: 0 }));

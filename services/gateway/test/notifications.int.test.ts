@@ -1,4 +1,4 @@
-import { consume, consumersReady, defineHandler } from "@herald/bus";
+import { areConsumersReady, consume, defineHandler } from "@herald/bus";
 import { SendGroupV1, SendV1, sendGroupOf } from "@herald/contracts";
 import { currentRequestId } from "@herald/kit";
 import { eventually } from "@herald/testing";
@@ -126,7 +126,7 @@ test("sends to few devices that come together share messages, each with the requ
     handle: async ({ data }) => void groups.push(data),
   });
   const consuming = await consume(system.bus, [handler]);
-  await eventually(() => expect(consumersReady(consuming)).toBe(true));
+  await eventually(() => expect(areConsumersReady(consuming)).toBe(true));
   const wanted = Array.from({ length: 50 }, (_, index) => `few-${index}`);
   const answers = await Promise.all(
     wanted.map((id) =>
@@ -159,7 +159,7 @@ test("each send of a shared batch travels under the request id of its own reques
     handle: async ({ data }) => void ids.set(data.content.title ?? "", currentRequestId()),
   });
   const consuming = await consume(system.bus, [handler]);
-  await eventually(() => expect(consumersReady(consuming)).toBe(true));
+  await eventually(() => expect(areConsumersReady(consuming)).toBe(true));
   const sent = Array.from({ length: 100 }, (_, index) => `request-${index}`);
   await Promise.all(
     sent.map((id) =>

@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
-import { consume, consumersReady, defineHandler } from "@herald/bus";
+import { areConsumersReady, consume, defineHandler } from "@herald/bus";
 import { newDeviceId, newNotificationId, OpenGroupV1 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -22,7 +22,7 @@ beforeAll(async () => {
     handle: async ({ data }) => void recorded.push(...data.opens.map(({ deviceId }) => deviceId)),
   });
   const consuming = await consume(system.bus, [handler]);
-  await eventually(() => expect(consumersReady(consuming)).toBe(true));
+  await eventually(() => expect(areConsumersReady(consuming)).toBe(true));
   stop = () => consuming.stop(2_000);
 });
 afterAll(async () => {

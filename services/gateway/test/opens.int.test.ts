@@ -1,4 +1,4 @@
-import { consume, consumersReady, defineHandler } from "@herald/bus";
+import { areConsumersReady, consume, defineHandler } from "@herald/bus";
 import { newDeviceId, newNotificationId, OpenGroupV1, type ProjectId } from "@herald/contracts";
 import { createOpenTokens, openTokenLifetimeMs } from "@herald/payload";
 import { eventually } from "@herald/testing";
@@ -21,7 +21,7 @@ beforeAll(async () => {
     handle: async ({ data }) => void groups.push(data),
   });
   const consuming = await consume(system.bus, [handler]);
-  await eventually(() => expect(consumersReady(consuming)).toBe(true));
+  await eventually(() => expect(areConsumersReady(consuming)).toBe(true));
   stop = () => consuming.stop(2_000);
 });
 afterAll(async () => {

@@ -2,7 +2,7 @@ import { groupedPublishEvent, openBucket } from "@herald/bus";
 import { type OutboxEvent, ProjectRecord, TokenRecord } from "@herald/contracts";
 import { type Logger, repeat } from "@herald/kit";
 import { createCounts, createErasureStore, createOutbox, startRetention } from "@herald/mongo";
-import { createService, type Ground, type Service, type ServiceParts } from "@herald/service";
+import { createService, type Service, type ServiceDefinition, type ServiceDeps } from "@herald/service";
 import type { RegistryConfig } from "./config.ts";
 import type { Deps } from "./deps.ts";
 import { expand } from "./handlers/expand.ts";
@@ -46,7 +46,10 @@ const defaults = {
 /** What a test may replace. */
 type Overrides = Partial<typeof defaults>;
 
-const assemble = (config: RegistryConfig, { bus, db, log, ...overrides }: Ground & Overrides): ServiceParts => {
+const assemble = (
+  config: RegistryConfig,
+  { bus, db, log, ...overrides }: ServiceDeps & Overrides,
+): ServiceDefinition => {
   const { now, removeEveryMs, lingerMs, reconcileEveryMs, pendingEveryMs } = { ...defaults, ...overrides };
   const masterKeys = config.HERALD_REGISTRY_MASTER_KEYS;
   const collections = {

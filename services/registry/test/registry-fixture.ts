@@ -1,11 +1,11 @@
 import {
+  areConsumersReady,
   sendRequest as askBus,
   type Bus,
   type Consuming,
   closeBus,
   connectBus,
   consume,
-  consumersReady,
   ensureStreams,
   type Handler,
   lastMessage,
@@ -136,7 +136,7 @@ export const startRegistryTest = async ({
       const started = await consume(bus, handlers);
       consuming.push(started);
       await eventually(() => {
-        if (!consumersReady(started)) throw new Error("the consumers are not ready");
+        if (!areConsumersReady(started)) throw new Error("the consumers are not ready");
       });
       return started;
     },

@@ -8,7 +8,7 @@ import { serviceAccess } from "../service-access.ts";
 import { putAccount } from "./accounts-file.ts";
 import { type ConsumerArguments, parseConsumerArguments, UsageError, usage } from "./consumer-arguments.ts";
 import { putEventConsumer, removeEventConsumer, replayEventConsumer } from "./event-consumers.ts";
-import { reload, welcome } from "./welcome.ts";
+import { reload, waitForAccess } from "./wait-for-access.ts";
 
 /** A few tens of milliseconds for nats-server at each connect, as its own tool chooses. */
 const bcryptCost = 11;
@@ -30,7 +30,7 @@ const access = (url: string, { user, inboxPrefix }: BusUser, password: string): 
     `NATS_INBOX_PREFIX=${inboxPrefix}`,
   ].join("\n");
 
-const carryOut = async (asked: ConsumerArguments): Promise<void> => {
+const run = async (asked: ConsumerArguments): Promise<void> => {
   const config = readConfig(z.object(natsConfig), process.env);
   const log = createLogger({ service: "consumer", level: "warn" });
   const bus = await connectBus({ ...serviceAccess(config, "bootstrap"), log, waitOnFirstConnect: false });
@@ -54,7 +54,8 @@ const carryOut = async (asked: ConsumerArguments): Promise<void> => {
     if (accounts === undefined) tell(`for the accounts of nats-server's configuration:\n\n${block}\n`);
     else await putAccount(accounts, durable, block);
     const [url = ""] = config.HERALD_NATS_URL;
-    if (await welcome(asked.reload, { url, user, password })) tell("nats-server lets the user in, to that durable");
+    if (await waitForAccess(asked.reload, { url, user, password }))
+      tell("nats-server lets the user in, to that durable");
     else tell("now have nats-server read its configuration, twice for a new account: SIGHUP, or --signal reload");
     tell("how to connect; the password is shown only here:");
     process.stdout.write(`${access(url, user, password)}\n`);
@@ -63,7 +64,7 @@ const carryOut = async (asked: ConsumerArguments): Promise<void> => {
 };
 
 try {
-  await carryOut(parseConsumerArguments(process.argv.slice(2)));
+  await run(parseConsumerArguments(process.argv.slice(2)));
 } catch (error) {
   if (error instanceof UsageError) fail(`${error.message}\n\n${usage}`);
   if (error instanceof ConfigError || error instanceof HeraldError) fail(error.message);

@@ -2,9 +2,9 @@ import { contractOf, type DeadLetter, DeadLetterId, headerNames, NotificationId,
 import type { Stored } from "../direct-read.ts";
 import { brokerHeaders, keptPrefix } from "../message-headers.ts";
 
-export const deadSubjects = "push.dlq.v1.>";
-export const deadSubject = (durable: string): string => `push.dlq.v1.${durable}`;
-const prefix = deadSubject("");
+export const deadLetterSubjects = "push.dlq.v1.>";
+export const deadLetterSubject = (durable: string): string => `push.dlq.v1.${durable}`;
+const prefix = deadLetterSubject("");
 
 /** What is told of a dead letter: its headers, never its body. Whoever wrote the headers, what comes of them is of its schema. */
 export const describeLetter = ({

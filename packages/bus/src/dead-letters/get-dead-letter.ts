@@ -2,8 +2,8 @@ import { type DeadLetter, DeadLetterId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { type Bus, type Connection, connectionOf } from "../connect.ts";
 import { directRead, type Stored } from "../direct-read.ts";
-import { deadSubjects, describeLetter } from "./describe-letter.ts";
-import { deadStream } from "./list-dead-letters.ts";
+import { deadLetterSubjects, describeLetter } from "./describe-letter.ts";
+import { deadLetterStream } from "./list-dead-letters.ts";
 import { readReplays } from "./replay-records.ts";
 
 /** A dead letter by its id: its headers, never its body. Throws HeraldError dead-letter-not-found or bus-unavailable. */
@@ -19,8 +19,8 @@ export const readDeadLetter = async (connection: Connection, id: string): Promis
   const sequence = DeadLetterId.safeParse(id).success ? Number(id) : undefined;
   if (sequence !== undefined) {
     // The next one is read where this one is gone.
-    const query = { seq: sequence, batch: 1, next_by_subj: deadSubjects };
-    const [stored] = await directRead(connection, deadStream, query, (message) => message);
+    const query = { seq: sequence, batch: 1, next_by_subj: deadLetterSubjects };
+    const [stored] = await directRead(connection, deadLetterStream, query, (message) => message);
     if (stored?.sequence === sequence) return stored;
   }
   throw new HeraldError("dead-letter-not-found", "id: there is no such dead letter; they are kept for 30 days");

@@ -3,10 +3,10 @@ import { HeraldError } from "@herald/kit";
 import { notConnected, toBusError } from "../bus-error.ts";
 import { type Bus, type Connection, connectionOf } from "../connect.ts";
 import { directRead, type Stored } from "../direct-read.ts";
-import { deadSubject, deadSubjects, describeLetter } from "./describe-letter.ts";
+import { deadLetterSubject, deadLetterSubjects, describeLetter } from "./describe-letter.ts";
 import { readReplays } from "./replay-records.ts";
 
-export const deadStream = "PUSH_DLQ";
+export const deadLetterStream = "PUSH_DLQ";
 
 export type DeadLetterList = PageRequest & {
   /** Only those that this durable's handler gave up. */
@@ -22,7 +22,7 @@ const bytesAtATime = 4 * 1_048_576;
  */
 export const listDeadLetters = async (bus: Bus, request: DeadLetterList): Promise<PageOf<DeadLetter>> => {
   const connection = connectionOf(bus);
-  const filter = request.durable === undefined ? deadSubjects : deadSubject(request.durable);
+  const filter = request.durable === undefined ? deadLetterSubjects : deadLetterSubject(request.durable);
   const { perPage } = request;
   if (request.by === "key") {
     const { rows, more } = await readRows(connection, filter, sequenceAfter(request.after), perPage);
@@ -71,7 +71,7 @@ const readRows = async (
   for (;;) {
     const batch = count - rows.length;
     const query = { seq, batch, next_by_subj: filter, max_bytes: bytesAtATime };
-    rows.push(...(await directRead(connection, deadStream, query, rowOf)));
+    rows.push(...(await directRead(connection, deadLetterStream, query, rowOf)));
     const last = rows.at(-1);
     const more = last !== undefined && last.sequence >= seq && last.pending > 0;
     if (!more || rows.length >= count) return { rows, more };
@@ -89,7 +89,7 @@ type Bounds = { readonly first: number; readonly last: number; readonly count: n
 const boundsOf = async ({ connected, jsm }: Connection, filter: string): Promise<Bounds> => {
   if (!connected) throw notConnected();
   try {
-    const { state } = await jsm.streams.info(deadStream, { subjects_filter: filter });
+    const { state } = await jsm.streams.info(deadLetterStream, { subjects_filter: filter });
     const count = Object.values(state.subjects ?? {}).reduce((sum, subject) => sum + subject, 0);
     return { first: state.first_seq, last: state.last_seq, count };
   } catch (error) {
@@ -111,7 +111,10 @@ const sequenceAt = async (
   let guess = first + Math.floor((offset * (last - first + 1)) / count);
   while (low < high) {
     const query = { seq: guess, batch: 1, next_by_subj: filter };
-    const [found] = await directRead(connection, deadStream, query, ({ sequence, pending }) => ({ sequence, pending }));
+    const [found] = await directRead(connection, deadLetterStream, query, ({ sequence, pending }) => ({
+      sequence,
+      pending,
+    }));
     const before = found === undefined ? count : count - 1 - found.pending;
     if (found && before === offset) return found.sequence;
     if (found && before < offset) low = Math.max(guess, found.sequence) + 1;

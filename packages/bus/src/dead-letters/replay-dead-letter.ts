@@ -8,10 +8,10 @@ import { publishing } from "../publish.ts";
 import { requestAck } from "../stream-request.ts";
 import { describeLetter } from "./describe-letter.ts";
 import { readDeadLetter } from "./get-dead-letter.ts";
-import { noteReplay } from "./replay-records.ts";
+import { recordReplay } from "./replay-records.ts";
 
 /** A dead message that is about to be published again. */
-export type Revived = {
+export type ReplayCandidate = {
   readonly letter: DeadLetter;
   /** The name of its contract, such as `SendV1`. */
   readonly message: string;
@@ -23,7 +23,7 @@ export type ReplayOptions = {
   /** Tells this replay from others of the same dead letter: repeated within two minutes it publishes nothing more, and counts once. */
   readonly attempt: string;
   /** Runs before anything is published; throws to refuse. */
-  readonly allow?: (revived: Revived) => Promise<void>;
+  readonly allow?: (revived: ReplayCandidate) => Promise<void>;
 };
 
 /**
@@ -53,7 +53,7 @@ export const replayDeadLetter = async (
     requestAck(connection, letter.subject, stored.body, outgoingHeaders(headers)),
   );
   // Noted afterwards: a crash in between costs the note, never the message.
-  return { letter: { ...letter, ...(await noteReplay(bus, stored, attempt)) }, understood: data !== undefined };
+  return { letter: { ...letter, ...(await recordReplay(bus, stored, attempt)) }, understood: data !== undefined };
 };
 
 const replayable = ({ headers }: Stored): MessageContract => {

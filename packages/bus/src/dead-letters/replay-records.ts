@@ -5,23 +5,23 @@ import type { Bus, Connection } from "../connect.ts";
 import { directRead, type Stored } from "../direct-read.ts";
 import { readJson } from "../parse-json.ts";
 
-type Place = Pick<Stored, "sequence" | "storedAt">;
+type Permit = Pick<Stored, "sequence" | "storedAt">;
 
 const bucketName = "push_replays";
 const subjectOf = (sequence: number | string) => `$KV.${bucketName}.${sequence}`;
 
 /** Whether a record is about this dead letter, and not about one that had its sequence before the stream was made anew. */
-const isOf = (record: ReplayRecord, { storedAt }: Place): boolean => record.storedAt === storedAt.toISOString();
+const isOf = (record: ReplayRecord, { storedAt }: Permit): boolean => record.storedAt === storedAt.toISOString();
 
 const shown = ({ times, replayedAt }: ReplayRecord): Pick<DeadLetter, "replays" | "replayed_at"> => ({
   replays: times,
   replayed_at: replayedAt,
 });
 
-/** What is remembered of the replays of up to 1,000 dead letters, by sequence: one question for all. */
+/** What is remembered of the replays of up to 1,000 dead letters, by sequence: one read for all. */
 export const readReplays = async (
   connection: Connection,
-  places: readonly Place[],
+  places: readonly Permit[],
 ): Promise<Map<number, ReturnType<typeof shown>>> => {
   const known = new Map<number, ReturnType<typeof shown>>();
   if (places.length === 0) return known;
@@ -47,7 +47,7 @@ const unreadable = (error: unknown): null => {
 const tries = 5;
 
 /** Remembers that a dead letter was published again. The same attempt counts once, however often it is noted. */
-export const noteReplay = async (bus: Bus, place: Place, attempt: string): Promise<ReturnType<typeof shown>> => {
+export const recordReplay = async (bus: Bus, place: Permit, attempt: string): Promise<ReturnType<typeof shown>> => {
   const bucket = openBucket(bus, bucketName, ReplayRecord);
   const key = String(place.sequence);
   for (let tried = 0; tried < tries; tried++) {

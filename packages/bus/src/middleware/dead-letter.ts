@@ -1,28 +1,32 @@
 import { headerNames } from "@herald/contracts";
 import { InvalidArgumentError } from "@nats-io/transport-node";
 import { streamOf } from "../define-handler.ts";
-import { type Job, readsDeadLetters, type Step, type Task, type Verdict } from "../job.ts";
+import { type DeliveryBatch, readsDeadLetters, type Settlement, type Step, type Task } from "../delivery-batch.ts";
 import { brokerHeaders, keptPrefix, outgoingHeaders } from "../message-headers.ts";
-import type { Received } from "../received.ts";
-import { againDelayMs } from "../settle.ts";
+import type { Received } from "../received-message.ts";
+import { retryDelayMs } from "../settle.ts";
 import { requestAck } from "../stream-request.ts";
 
-type Dead = Extract<Verdict, { kind: "dead" }>;
+type Dead = Extract<Settlement, { kind: "dead_lettered" }>;
 
 /** Puts a message that can never succeed into the dead letters. Until that is done it is not given up: it comes again. */
 export const deadLettered: Step = async (job, next) => {
-  const verdict = await next();
-  if (verdict.kind !== "dead" || readsDeadLetters(job.handler)) return verdict;
+  const settlement = await next();
+  if (settlement.kind !== "dead_lettered" || readsDeadLetters(job.handler)) return settlement;
   try {
-    for (const task of job.tasks) await bury(job, task, verdict);
-    return verdict;
+    for (const task of job.tasks) await publishDeadLetter(job, task, settlement);
+    return settlement;
   } catch (error) {
     const deliveryCount = job.tasks[0]?.received.deliveryCount ?? 1;
-    return { kind: "again", delayMs: againDelayMs(deliveryCount), error };
+    return { kind: "retried", delayMs: retryDelayMs(deliveryCount), error };
   }
 };
 
-const bury = async ({ connection, handler }: Job, { received }: Task, verdict: Dead): Promise<void> => {
+const publishDeadLetter = async (
+  { connection, handler }: DeliveryBatch,
+  { received }: Task,
+  settlement: Dead,
+): Promise<void> => {
   const subject = `push.dlq.v1.${handler.durable}`;
   const facts = {
     // The same for every delivery, so that a crash before the term makes no second letter.
@@ -30,8 +34,8 @@ const bury = async ({ connection, handler }: Job, { received }: Task, verdict: D
     [headerNames.deadSubject]: received.subject,
     [headerNames.deadStream]: streamOf(handler),
     [headerNames.deadSequence]: String(received.sequence),
-    [headerNames.deadReason]: verdict.reason,
-    [headerNames.deadDetail]: oneLine(verdict.detail),
+    [headerNames.deadReason]: settlement.reason,
+    [headerNames.deadDetail]: oneLine(settlement.detail),
     [headerNames.deadDeliveries]: String(received.deliveryCount),
     [headerNames.deadAt]: new Date().toISOString(),
     [headerNames.deadPublishedAt]: received.publishedAt.toISOString(),

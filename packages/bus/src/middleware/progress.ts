@@ -1,5 +1,5 @@
 import type { Connection } from "../connect.ts";
-import type { Task } from "../job.ts";
+import type { Task } from "../delivery-batch.ts";
 
 export type Progress = {
   /** Tells the broker from now on, as often as its ack wait asks for. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { Task } from "../job.ts";
+import type { Task } from "../delivery-batch.ts";
 import { createProgress, type Progress } from "./progress.ts";
 
 const ackWaitMs = 6_000;

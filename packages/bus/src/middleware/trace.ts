@@ -1,7 +1,7 @@
 import { failSpan, inSpan } from "@herald/kit";
 import type { MsgHdrs } from "@nats-io/transport-node";
 import { type Context, propagation, ROOT_CONTEXT, type Span, trace } from "@opentelemetry/api";
-import type { Step } from "../job.ts";
+import type { Step } from "../delivery-batch.ts";
 
 const read = {
   keys: (carrier: MsgHdrs) => carrier.keys(),
@@ -45,17 +45,17 @@ export const traced: Step = ({ handler, tasks, place }, next) =>
     "consumer",
     tasks.map(({ received }) => received),
     async (span) => {
-      const verdict = await next();
+      const settlement = await next();
       span.setAttributes({
         "messaging.system": "nats",
         "messaging.destination.template": handler.pattern,
         "messaging.consumer.group.name": handler.durable,
         "messaging.batch.message_count": tasks.length,
-        "herald.outcome": verdict.kind,
+        "herald.outcome": settlement.kind,
         "herald.holds": place.holds(),
       });
-      if (verdict.kind === "dead" || verdict.kind === "again")
-        failSpan(span, "error" in verdict ? verdict.error : undefined);
-      return verdict;
+      if (settlement.kind === "dead_lettered" || settlement.kind === "retried")
+        failSpan(span, "error" in settlement ? settlement.error : undefined);
+      return settlement;
     },
   );

@@ -15,13 +15,13 @@ export const addEvents = (group: Command, add: Add) =>
     usage: "follow",
     does: "Print events as they happen; with --json, one per line",
     options: [
-      repeated("--type <type>", "only these, such as notification.opened; repeatable"),
+      repeated("--type <type>", "only these, such as io.herald.notification.opened.v1; repeatable"),
       option("--since <time>", "start time, at most 30 days ago"),
       option("--after <position>", "resume after this position"),
       numberOption("--count <count>", "stop after this many"),
     ],
     examples: [
-      ["events follow --type notification.opened", "every open"],
+      ["events follow --type io.herald.notification.opened.v1", "every open"],
       ["events follow --since 2030-01-31T09:00:00Z --json | jq .data", "events since a time, for a program"],
     ],
     run: async (context, _, { type: types, since, after: lastEventId, count = Number.POSITIVE_INFINITY }) => {

@@ -63,7 +63,7 @@ export const addWebhooks = (group: Command, add: Add) => {
     usage: "create <url>",
     does: "Create a webhook and show its secret, only this once",
     options: [
-      repeated("--event <type>", "only these, such as notification.opened; repeatable"),
+      repeated("--event <type>", "only these, such as io.herald.notification.opened.v1; repeatable"),
       option("--description <text>", "description"),
     ],
     run: async (context, [url = ""], { event: events, description }) =>

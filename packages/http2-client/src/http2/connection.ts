@@ -1,4 +1,4 @@
-import { failureWords } from "@herald/kit";
+import { socketErrorText } from "@herald/kit";
 import { connectTls, type TlsTickets } from "../tls-socket.ts";
 import type { TransportAnswer, TransportLimits, TransportOptions } from "../transport.ts";
 import { createAnswers } from "./answers.ts";
@@ -240,7 +240,7 @@ export function openConnection(
   socket.on("drain", settle);
   socket.on("end", () => socket.destroy());
   socket.on("error", (error) => {
-    reason = failureWords(error);
+    reason = socketErrorText(error);
   });
   socket.on("close", () => {
     state = "closed";

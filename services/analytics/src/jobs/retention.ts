@@ -1,4 +1,4 @@
-import { type MongoHandle, type RetentionRule, removedBefore } from "@herald/mongo";
+import { type MongoHandle, type RetentionRule, readRetentionMark } from "@herald/mongo";
 import type { AnalyticsConfig } from "../config.ts";
 import type { Stores } from "../stores/create-stores.ts";
 
@@ -21,7 +21,7 @@ export const retentionRules = (
 
 /** Retention has removed no rows of statistics since this time; undefined: it never removed any. */
 export const retentionMark = async (db: MongoHandle["db"]): Promise<Date | undefined> => {
-  const [opens, deltas] = await Promise.all(["opens", "statsDeltas"].map((rule) => removedBefore(db, rule)));
+  const [opens, deltas] = await Promise.all(["opens", "statsDeltas"].map((rule) => readRetentionMark(db, rule)));
   const margined = deltas && new Date(deltas.getTime() + marginMs);
   return opens === undefined || (margined !== undefined && margined > opens) ? margined : opens;
 };

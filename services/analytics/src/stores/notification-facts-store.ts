@@ -1,8 +1,8 @@
 import { firstNotificationId, idTime, type NotificationId, type ProjectId } from "@herald/contracts";
 import {
   byIndex,
+  deadlineOptions,
   ensureIndexes,
-  forCaller,
   guardStore,
   type IndexSpec,
   indexName,
@@ -56,7 +56,7 @@ export const createNotificationFactsStore = (db: Db) => {
     ofTopic: (projectId: ProjectId, topic: string, from: Date, to: Date): Promise<NotificationId[]> =>
       findIds(
         { projectId, topics: topic, at: { $gte: from, $lt: to } },
-        { hint: indexName(indexes.byTopic), ...forCaller() },
+        { hint: indexName(indexes.byTopic), ...deadlineOptions() },
       ),
 
     /** Notifications to a user whose sending began in the range. */

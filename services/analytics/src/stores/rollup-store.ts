@@ -2,8 +2,8 @@ import { firstNotificationId, idTime, type NotificationId, type ProjectId } from
 import {
   areDuplicateKeys,
   byIndex,
+  deadlineOptions,
   ensureIndexes,
-  forCaller,
   guardStore,
   type IndexSpec,
   indexName,
@@ -106,7 +106,12 @@ export const createRollupStore = (db: Db) => {
       return rollups
         .find(
           { projectId, scope: { $in: [...scope] }, hour: { $gte: start, $lt: to } },
-          { hint: indexName(indexes.byHour), projection: { hour: 1, quarters: 1 }, batchSize: 10_000, ...forCaller() },
+          {
+            hint: indexName(indexes.byHour),
+            projection: { hour: 1, quarters: 1 },
+            batchSize: 10_000,
+            ...deadlineOptions(),
+          },
         )
         .toArray() as unknown as Promise<HourFigures[]>;
     },

@@ -2,7 +2,7 @@ import { publishEvent } from "@herald/bus";
 import type { OutboxEvent } from "@herald/contracts";
 import type { Resolve } from "@herald/kit";
 import { createOutbox } from "@herald/mongo";
-import type { Ground } from "@herald/service";
+import type { ServiceDeps } from "@herald/service";
 import type { AnalyticsConfig } from "../config.ts";
 import { createCheckUrl } from "./check-url.ts";
 import { createCreateMessages } from "./create-messages.ts";
@@ -27,7 +27,7 @@ export type WebhookOverrides = {
 };
 
 /** Posts events to the webhooks of projects. */
-export const createWebhooks = (config: AnalyticsConfig, ground: Ground & WebhookOverrides) => {
+export const createWebhooks = (config: AnalyticsConfig, ground: ServiceDeps & WebhookOverrides) => {
   const { bus, db, log, now = () => new Date(), random = Math.random, pollIntervalMs, resolve } = ground;
   const timeoutMs = config.HERALD_ANALYTICS_WEBHOOKS_TIMEOUT;
   const anyHost = config.HERALD_ANALYTICS_WEBHOOKS_ANY_HOST;

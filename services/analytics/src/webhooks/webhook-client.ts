@@ -1,6 +1,6 @@
 import * as http from "node:http";
 import * as https from "node:https";
-import { checkPublicEndpoint, failureWords, publicLookup, type Resolve } from "@herald/kit";
+import { checkPublicEndpoint, publicLookup, type Resolve, socketErrorText } from "@herald/kit";
 import type { WebhookResponse } from "./webhook-outcome.ts";
 
 type Headers = Readonly<Record<string, string>>;
@@ -83,7 +83,7 @@ export const createWebhookClient = ({ timeoutMs, connectTimeoutMs, anyHost, reso
         for (const event of ["end", "error", "close"]) response.on(event, () => end());
       });
       request.on("error", (error: NodeJS.ErrnoException) => {
-        if (!signal.aborted) return end(failureWords(error), request.reusedSocket && error.code === "ECONNRESET");
+        if (!signal.aborted) return end(socketErrorText(error), request.reusedSocket && error.code === "ECONNRESET");
         clearTimers();
         reject(error);
       });

@@ -1,5 +1,5 @@
 import { isPersonal, type NotificationId, type ProjectId } from "@herald/contracts";
-import { createByteCache, heldBytes } from "@herald/kit";
+import { createByteCache, memoryBytesOf } from "@herald/kit";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 
@@ -53,7 +53,7 @@ export const createNotificationCache = (
   const known = createByteCache<NotificationId, CachedNotification>({
     name: "notifications",
     maxBytes,
-    sizeOf: ({ document }) => heldBytes(document),
+    sizeOf: ({ document }) => memoryBytesOf(document),
   });
   const pinned = new Map<NotificationId, CachedNotification>();
   const reading = new Map<NotificationId, Promise<CachedNotification | undefined>>();

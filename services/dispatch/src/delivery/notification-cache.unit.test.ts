@@ -1,4 +1,4 @@
-import { heldBytes } from "@herald/kit";
+import { memoryBytesOf } from "@herald/kit";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 import { type CachedNotification, createNotificationCache, type NotificationCache } from "./notification-cache.ts";
@@ -27,7 +27,7 @@ beforeEach(() => {
   };
   cache = createNotificationCache(
     { get: read("all"), getState: read("state") },
-    { maxBytes: 2 * (heldBytes(record(1)) + 300), now: () => new Date(time) },
+    { maxBytes: 2 * (memoryBytesOf(record(1)) + 300), now: () => new Date(time) },
   );
 });
 

@@ -1,4 +1,4 @@
-import { type Bus, holdsAny, isUnsettled, oldestOf } from "@herald/bus";
+import { type Bus, hasMessages, isUnsettled, oldestMessageTime } from "@herald/bus";
 import {
   DeliverBatchV1,
   ExpandedV1,
@@ -38,15 +38,15 @@ export const createLiveMessages = (bus: Bus): LiveMessages => ({
   ofExpansion: async (projectId, notificationId) => {
     const page = ExpandV1.subject({ projectId, notificationId, page: 0 } as ExpandV1).replace(/0$/, "*");
     // In this order: the last page is settled after the end is published.
-    if (await holdsAny(bus, "PUSH_CMD", page)) return true;
-    return holdsAny(bus, "PUSH_CMD", ExpandedV1.subject({ projectId, notificationId } as ExpandedV1));
+    if (await hasMessages(bus, "PUSH_CMD", page)) return true;
+    return hasMessages(bus, "PUSH_CMD", ExpandedV1.subject({ projectId, notificationId } as ExpandedV1));
   },
 
   ofBatches: async ({ _id, projectId, content }, expandedAt) => {
     const lane: Lane = laneOf(content.targets);
     const oldest = await Promise.all(
       platforms.map((platform) =>
-        oldestOf(
+        oldestMessageTime(
           bus,
           "PUSH_DELIVER",
           DeliverBatchV1.subject({ lane, platform, projectId, notificationId: _id } as DeliverBatchV1),

@@ -7,7 +7,7 @@ import type {
   Platform,
   ProjectId,
 } from "@herald/contracts";
-import { decodeAfter, encodeAfter, forCaller, guardStore } from "@herald/mongo";
+import { deadlineOptions, decodeAfter, encodeAfter, guardStore } from "@herald/mongo";
 import type { Db, WithId } from "mongodb";
 import { skippedOf } from "../domain/counts.ts";
 import { type DeliveryDocument, deliveryCollection, deliveryHints, ownersOf } from "./delivery-document.ts";
@@ -45,7 +45,7 @@ export const createDeliveryList = (db: Db, providerIdOf: ProviderIdOf) => {
     yield* deliveries
       .find(
         { projectId, notificationId, ...(from === "" ? {} : { firstDeviceId: { $gte: from } }) },
-        { hint: deliveryHints.devices, projection: light, ...forCaller() },
+        { hint: deliveryHints.devices, projection: light, ...deadlineOptions() },
       )
       .sort({ firstDeviceId: 1, _id: 1 })
       .batchSize(lightRowsAtATime);

@@ -1,5 +1,5 @@
 import type { NotificationId, ProjectId } from "@herald/contracts";
-import { anyOf, forCaller, guardStore, inOneCommand } from "@herald/mongo";
+import { anyOf, deadlineOptions, guardStore, inOneCommand } from "@herald/mongo";
 import type { Db } from "mongodb";
 import { childId, rootGeneration } from "../domain/batch-ids.ts";
 import { addFailures, addTallies, type Failures, noDevices, type Tally } from "../domain/counts.ts";
@@ -78,7 +78,7 @@ export const createLedgerReads = (db: Db) => {
             hint: deliveryHints.devices,
             projection: { tally: 1, failures: 1, generation: 1, childSize: 1 },
             batchSize,
-            ...forCaller(),
+            ...deadlineOptions(),
           },
         )
         .toArray();

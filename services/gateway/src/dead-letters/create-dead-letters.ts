@@ -1,4 +1,4 @@
-import { type Bus, getDeadLetter, listDeadLetters, type Revived, replayDeadLetter } from "@herald/bus";
+import { type Bus, getDeadLetter, listDeadLetters, type ReplayCandidate, replayDeadLetter } from "@herald/bus";
 import {
   type DeliverBatchV1,
   type DueV1,
@@ -27,7 +27,7 @@ const atATime = 100;
 
 export const createDeadLetters = ({ bus, sendRequest, projects, log }: Deps): DeadLetters => {
   /** Refuses what would change nothing, rather than publish it and let its sender believe that it did. */
-  const allow = async ({ letter, message, data }: Revived): Promise<void> => {
+  const allow = async ({ letter, message, data }: ReplayCandidate): Promise<void> => {
     if (letter.project_id !== undefined && !(message in events)) {
       await projects.settings(letter.project_id).catch((error: unknown) => {
         if (!(error instanceof HeraldError) || error.code !== "project-not-found") throw error;

@@ -9,7 +9,7 @@ import {
   type SendV1,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { weigh } from "@herald/payload";
+import { findOversizedPayloads } from "@herald/payload";
 import type { RouteDeps } from "../deps.ts";
 
 /** What FCM and Expo assume when nothing is said, and about as long as APNs keeps one: a phone that was off still gets it. */
@@ -68,7 +68,7 @@ export const rulesFor = ({ projects, openTokens }: RouteDeps, projectId: Project
 export const acceptNotification = (accepting: Accepting): SendV1 => {
   const { projectId, id, at, platforms, openTokenBytes } = accepting;
   const command = sendCommand(accepting);
-  const problems = weigh(command.content, { projectId, notificationId: id }, platforms, openTokenBytes);
+  const problems = findOversizedPayloads(command.content, { projectId, notificationId: id }, platforms, openTokenBytes);
   if (command.sendAt !== undefined && Date.parse(command.sendAt) > at.getTime() + maxScheduleDays * dayMs) {
     problems.push(`notification.send_at: must be at most ${maxScheduleDays} days ahead`);
   }

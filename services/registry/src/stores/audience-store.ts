@@ -1,5 +1,5 @@
 import { type DeviceId, deviceBucket, type Platform, type ProjectId } from "@herald/contracts";
-import { findBatched, forCaller, guardStore, type IndexSpec, indexName } from "@herald/mongo";
+import { deadlineOptions, findBatched, guardStore, type IndexSpec, indexName } from "@herald/mongo";
 import type { Db, Document, Filter } from "mongodb";
 import type { Lookup } from "../domain/audience.ts";
 import { neededPaths } from "../domain/paths.ts";
@@ -90,7 +90,7 @@ export const createAudienceStore = (db: Db) => {
         hint: query.hint,
         projection: { ...audienceFields, ...query.extra },
         batchSize,
-        ...forCaller(),
+        ...deadlineOptions(),
       };
       const filter = { ...query.filter, status: "active" as const };
       if (query.extra) return devices.find<AudienceRow>(filter, options).toArray();
@@ -143,7 +143,7 @@ export const createAudienceStore = (db: Db) => {
       if (lookup.by === "ids") return lookup.ids.length;
       if (lookup.by === "tokens") return lookup.hashes.length;
       const { filter, hint } = countable(projectId, lookup, undefined);
-      return devices.countDocuments(filter, { hint, limit, ...forCaller() });
+      return devices.countDocuments(filter, { hint, limit, ...deadlineOptions() });
     },
 
     /** The same from every 64th bucket, at a 64th of the cost. */
@@ -151,7 +151,7 @@ export const createAudienceStore = (db: Db) => {
       if (lookup.by === "ids") return lookup.ids.length;
       if (lookup.by === "tokens") return lookup.hashes.length;
       const { filter, hint } = countable(projectId, lookup, sampledBuckets());
-      return (await devices.countDocuments(filter, { hint, ...forCaller() })) * sampleEvery;
+      return (await devices.countDocuments(filter, { hint, ...deadlineOptions() })) * sampleEvery;
     },
   });
 };

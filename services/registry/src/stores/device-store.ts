@@ -4,10 +4,10 @@ import {
   anyOf,
   byIndex,
   type Counts,
+  deadlineOptions,
   ensureIndexes,
   findBatched,
   findPage,
-  forCaller,
   guardStore,
   indexName,
   inOneCommand,
@@ -244,7 +244,7 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
             { $match: { projectId, keys: { $exists: true }, status: "active" } },
             { $group: { _id: "$vapidKeyId", devices: { $sum: 1 } } },
           ],
-          { hint: indexName(deviceIndexes.vapidKey), ...forCaller() },
+          { hint: indexName(deviceIndexes.vapidKey), ...deadlineOptions() },
         )
         .toArray();
       return new Map(rows.map(({ _id, devices: count }) => [_id ?? undefined, count]));

@@ -1,4 +1,4 @@
-import { closeBus, defineHandler, holdsAny, isUnsettled, oldestOf, publish } from "@herald/bus";
+import { closeBus, defineHandler, hasMessages, isUnsettled, oldestMessageTime, publish } from "@herald/bus";
 import { DueV1, SendV1 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -50,10 +50,10 @@ describe("a message of a work queue", () => {
   test("is found by its subject, the oldest first", async () => {
     const { data, time } = await put();
     const subject = SendV1.subject(data);
-    expect(await oldestOf(t.bus, "PUSH_CMD", subject)).toEqual(time);
-    expect(await oldestOf(t.bus, "PUSH_CMD", SendV1.subject(sendOf()))).toBeUndefined();
-    expect(await holdsAny(t.bus, "PUSH_CMD", subject.replace(/[^.]+$/, "*"))).toBe(true);
-    expect(await holdsAny(t.bus, "PUSH_CMD", SendV1.subject({ ...data, projectId: newProject() }))).toBe(false);
+    expect(await oldestMessageTime(t.bus, "PUSH_CMD", subject)).toEqual(time);
+    expect(await oldestMessageTime(t.bus, "PUSH_CMD", SendV1.subject(sendOf()))).toBeUndefined();
+    expect(await hasMessages(t.bus, "PUSH_CMD", subject.replace(/[^.]+$/, "*"))).toBe(true);
+    expect(await hasMessages(t.bus, "PUSH_CMD", SendV1.subject({ ...data, projectId: newProject() }))).toBe(false);
   });
 });
 
@@ -78,7 +78,7 @@ test("dispatch's own user may ask, and a stream that is missing says nothing abo
       expect(await isUnsettled(bus, other, place)).toBe(false);
     await t.raw.jsm.streams.delete("PUSH_CMD");
     await expect(isUnsettled(bus, durable, place)).rejects.toMatchObject({ code: "bus-unavailable" });
-    await expect(holdsAny(bus, "PUSH_CMD", SendV1.subject(data))).rejects.toMatchObject({ code: "bus-unavailable" });
+    await expect(hasMessages(bus, "PUSH_CMD", SendV1.subject(data))).rejects.toMatchObject({ code: "bus-unavailable" });
   } finally {
     await closeBus(bus);
   }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { failureWords } from "./failure-words.ts";
+import { socketErrorText } from "./socket-error-text.ts";
 
 test.each([
   ["its message", "ECONNREFUSED", "connect ECONNREFUSED 192.0.2.1:443", "connect ECONNREFUSED 192.0.2.1:443"],
@@ -14,5 +14,5 @@ test.each([
   ["its code where it has no message", "ECONNRESET", "", "ECONNRESET"],
   ["its name where it has neither", undefined, "", "TypeError"],
 ])("an error is told by %s", (_, code, message, words) => {
-  expect(failureWords(Object.assign(new TypeError(message), code === undefined ? {} : { code }))).toBe(words);
+  expect(socketErrorText(Object.assign(new TypeError(message), code === undefined ? {} : { code }))).toBe(words);
 });

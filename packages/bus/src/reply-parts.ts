@@ -14,9 +14,9 @@ const restHeader = "Herald-Rest";
 /** Beside a part: subject and headers. */
 const roomBytes = 4_096;
 /** A hundred of the largest devices are 4 MB; more is refused rather than held in the memory of two services at once. */
-const longestBytes = 16 * 1_048_576;
+const maxReplyBytes = 16 * 1_048_576;
 /** Twice as long as anybody waits for an answer. */
-const keptMs = 10_000;
+const replyKeptMs = 10_000;
 
 /**
  * Sends a reply, in parts where it is longer than the broker's messages may be.
@@ -30,10 +30,10 @@ export const sendReply = ({ nc }: Connection, service: string, { reply: to }: Ms
     nc.publish(to, bytes);
     return;
   }
-  if (bytes.length > longestBytes) {
+  if (bytes.length > maxReplyBytes) {
     throw new HeraldError(
       "validation-failed",
-      `per_page: these rows are more than ${longestBytes} bytes: ask for fewer`,
+      `per_page: these rows are more than ${maxReplyBytes} bytes: ask for fewer`,
     );
   }
   const parts = Math.ceil(bytes.length / partBytes);
@@ -53,7 +53,7 @@ export const sendReply = ({ nc }: Connection, service: string, { reply: to }: Ms
       if (asked.add(index).size === parts - 1) end();
     },
   });
-  const timer = setTimeout(end, keptMs).unref();
+  const timer = setTimeout(end, replyKeptMs).unref();
   const head = headers();
   head.set(partsHeader, String(parts));
   head.set(restHeader, rest);
@@ -61,9 +61,9 @@ export const sendReply = ({ nc }: Connection, service: string, { reply: to }: Ms
 };
 
 /** Other servers of a cluster hear of a new subscription a moment later than its first message arrives. */
-const partTries = 3;
+const maxPartTries = 3;
 
-const askPart = async (
+const requestPart = async (
   connection: Connection,
   subject: string,
   index: number,
@@ -73,16 +73,16 @@ const askPart = async (
     try {
       return (await request(connection, subject, String(index), outgoingHeaders(), timeout)).data;
     } catch (error) {
-      if (tries === partTries || !isNoResponders(error)) throw error;
+      if (tries === maxPartTries || !isNoResponders(error)) throw error;
     }
   }
 };
 
 /** The JSON of a reply, of which the first part has come. Rejects as `request` does. */
-export const wholeReply = async (connection: Connection, first: Msg, timeout: number): Promise<unknown> => {
+export const readReply = async (connection: Connection, first: Msg, timeout: number): Promise<unknown> => {
   const parts = Number(first.headers?.get(partsHeader) || 1);
   const rest = first.headers?.get(restHeader);
   if (parts === 1 || !rest) return first.json();
-  const others = Array.from({ length: parts - 1 }, (_, index) => askPart(connection, rest, index + 1, timeout));
+  const others = Array.from({ length: parts - 1 }, (_, index) => requestPart(connection, rest, index + 1, timeout));
   return JSON.parse(Buffer.concat([first.data, ...(await Promise.all(others))]).toString());
 };

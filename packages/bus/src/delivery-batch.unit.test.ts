@@ -1,6 +1,6 @@
 import { newProjectId } from "@herald/contracts";
 import { expect, test } from "vitest";
-import { projectOf } from "./job.ts";
+import { projectOf } from "./delivery-batch.ts";
 
 const id = newProjectId(new Date());
 

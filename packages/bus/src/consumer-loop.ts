@@ -1,58 +1,58 @@
-import { attempt } from "./attempt.ts";
 import type { Connection } from "./connect.ts";
 import { type Handler, streamOf } from "./define-handler.ts";
-import type { Job, Step, Task, Verdict } from "./job.ts";
-import { correlated } from "./middleware/correlate.ts";
+import type { DeliveryBatch, Settlement, Step, Task } from "./delivery-batch.ts";
 import { deadLettered } from "./middleware/dead-letter.ts";
+import { logged } from "./middleware/log-settlement.ts";
 import { createProgress } from "./middleware/progress.ts";
-import { recorded } from "./middleware/record.ts";
+import { withRequestIdOf } from "./middleware/request-id.ts";
 import { traced } from "./middleware/trace.ts";
-import { createPlace, type Floor, wake } from "./place.ts";
+import { acquirePermit, type Limiter, wakeHeld } from "./permit.ts";
 import { pull } from "./pull.ts";
-import type { Received } from "./received.ts";
+import type { Received } from "./received-message.ts";
+import { attempt } from "./run-handler.ts";
+import { createSemaphore } from "./semaphore.ts";
 import { settled } from "./settle.ts";
-import { createSlots } from "./slots.ts";
-import { within } from "./within.ts";
+import { withTimeout } from "./with-timeout.ts";
 
 /** One durable being worked on. */
-export type Lane = {
+export type Consumer = {
   ready(): boolean;
   /** Resolves to the number of messages that were given back because the deadline had passed. */
   stop(deadlineMs: number): Promise<number>;
 };
 
 /** What happens around a handler, outermost first. Progress is signalled beside it, for messages that wait too. */
-const steps: readonly Step[] = [traced, correlated, recorded, settled, deadLettered];
+const steps: readonly Step[] = [traced, withRequestIdOf, logged, settled, deadLettered];
 
-const process = (job: Job): Promise<Verdict> =>
-  steps.reduceRight<() => Promise<Verdict>>(
+const process = (job: DeliveryBatch): Promise<Settlement> =>
+  steps.reduceRight<() => Promise<Settlement>>(
     (next, step) => () => step(job, next),
     () => attempt(job),
   )();
 
 /** Messages fetched ahead of the handler: a few are enough to bridge a round trip. */
-const aheadLimit = 64;
+const maxPrefetched = 64;
 /** Bodies in memory that are not held. The largest message is 1 MiB, so two handlers at least have work. */
-const bytesLimit = 16 * 1_048_576;
+const maxActiveBytes = 16 * 1_048_576;
 /** Bodies of held messages. When so much waits, more would wait too, and nothing more is pulled. */
-const heldBytesLimit = 64 * 1_048_576;
+const maxHeldBytes = 64 * 1_048_576;
 /** A retry that takes 20 ms, such as a database's answer, then takes a fifth of what runs, and the rest is for what is new. */
-const retriesPerSlot = 10;
+const retriesPerPermit = 10;
 /** A message that came so often is handled alone: it may be the one that fails its batch. */
-const aloneFrom = 4;
+const aloneFromDelivery = 4;
 /** How soon another replica gets what this one gives back when it stops. */
-const givenBackMs = 50;
+const returnDelayMs = 50;
 
-export const startLane = (connection: Connection, handler: Handler): Lane => {
+export const startConsumer = (connection: Connection, handler: Handler): Consumer => {
   const { telemetry } = connection;
   const { durable, batch, concurrency } = handler;
   const tasks = new Map<string, Task>();
   const unstarted: Task[] = [];
   const running = new Set<Promise<void>>();
   const deadline = new AbortController();
-  const slots = createSlots(concurrency);
+  const semaphore = createSemaphore(concurrency);
   const load = { active: 0, activeBytes: 0, heldBytes: 0 };
-  const capacity = concurrency * batch.size + Math.max(batch.size, Math.min(aheadLimit, concurrency));
+  const capacity = concurrency * batch.size + Math.max(batch.size, Math.min(maxPrefetched, concurrency));
   let queued = false;
   let batchTimer: NodeJS.Timeout | undefined;
 
@@ -65,13 +65,13 @@ export const startLane = (connection: Connection, handler: Handler): Lane => {
     }
   };
 
-  const floor: Floor = {
-    slots,
+  const limiter: Limiter = {
+    semaphore,
     stopping: false,
     deadline: deadline.signal,
     waiting: { messages: 0, insideHandlers: 0 },
     sleepers: new Set(),
-    retriesPerSecond: retriesPerSlot * concurrency,
+    retriesPerSecond: retriesPerPermit * concurrency,
     held(changed, held) {
       for (const task of changed) {
         count(task, -1);
@@ -83,7 +83,7 @@ export const startLane = (connection: Connection, handler: Handler): Lane => {
     },
   };
 
-  const forget = (task: Task) => {
+  const removeTask = (task: Task) => {
     if (!tasks.delete(task.received.key)) return;
     count(task, -1);
   };
@@ -95,8 +95,8 @@ export const startLane = (connection: Connection, handler: Handler): Lane => {
       if (!known.settled) Object.assign(known, { received, heardAt: performance.now() });
       return;
     }
-    if (floor.stopping) {
-      received.nak(givenBackMs * (1 + Math.random()));
+    if (limiter.stopping) {
+      received.nak(returnDelayMs * (1 + Math.random()));
       return;
     }
     const receivedAt = performance.now();
@@ -115,28 +115,28 @@ export const startLane = (connection: Connection, handler: Handler): Lane => {
   };
 
   const start = () => {
-    while (!floor.stopping && !queued && due()) {
-      if (slots.tryAcquire()) {
-        launch(nextBatch());
+    while (!limiter.stopping && !queued && isBatchReady()) {
+      if (semaphore.tryAcquire()) {
+        startBatch(nextBatch());
         continue;
       }
       // In line with those that were held and come back, so that neither keeps the other from its turn.
       queued = true;
-      void slots.acquire().then(() => {
+      void semaphore.acquire().then(() => {
         queued = false;
-        if (!floor.stopping && due()) launch(nextBatch());
-        else slots.release();
+        if (!limiter.stopping && isBatchReady()) startBatch(nextBatch());
+        else semaphore.release();
         start();
       });
     }
   };
 
   /** Whether the unstarted messages are a batch: enough of them, or the first has waited long enough. */
-  const due = (): boolean => {
+  const isBatchReady = (): boolean => {
     const [first] = unstarted;
     if (first === undefined) return false;
     const waited = performance.now() - first.receivedAt;
-    if (unstarted.length >= batch.size || waited >= batch.waitMs || goesAlone(first)) return true;
+    if (unstarted.length >= batch.size || waited >= batch.waitMs || runsAlone(first)) return true;
     batchTimer ??= setTimeout(
       () => {
         batchTimer = undefined;
@@ -147,17 +147,18 @@ export const startLane = (connection: Connection, handler: Handler): Lane => {
     return false;
   };
 
-  const goesAlone = (task: Task) => batch.size === 1 || !task.parsed.ok || task.received.deliveryCount >= aloneFrom;
+  const runsAlone = (task: Task) =>
+    batch.size === 1 || !task.parsed.ok || task.received.deliveryCount >= aloneFromDelivery;
 
   /** What begins the line and goes together: good messages, one that goes alone, or as many that are malformed. */
   const nextBatch = (): Task[] => {
     const good = unstarted.findIndex(({ parsed }) => parsed.ok);
     if (good !== 0) return unstarted.splice(0, good < 0 ? batch.size : Math.min(good, batch.size));
-    const alone = unstarted.findIndex(goesAlone);
+    const alone = unstarted.findIndex(runsAlone);
     return unstarted.splice(0, alone === 0 ? 1 : alone > 0 ? Math.min(alone, batch.size) : batch.size);
   };
 
-  const launch = (batchTasks: readonly Task[]) => {
+  const startBatch = (batchTasks: readonly Task[]) => {
     const run = work(batchTasks).finally(() => {
       running.delete(run);
       pulling.ask();
@@ -167,7 +168,7 @@ export const startLane = (connection: Connection, handler: Handler): Lane => {
   };
 
   const work = async (jobTasks: readonly Task[]) => {
-    const place = createPlace(floor, jobTasks);
+    const place = acquirePermit(limiter, jobTasks);
     const alone = (task: Task) => process({ connection, handler, tasks: [task], place });
     try {
       if (!jobTasks.every(({ parsed }) => parsed.ok)) {
@@ -175,13 +176,13 @@ export const startLane = (connection: Connection, handler: Handler): Lane => {
         await Promise.all(jobTasks.map(alone));
         return;
       }
-      const verdict = await process({ connection, handler, tasks: jobTasks, place });
-      if (verdict.kind === "done" && place.holds() > 0) wake(floor);
-      if (verdict.kind === "split") for (const task of jobTasks) await alone(task);
+      const settlement = await process({ connection, handler, tasks: jobTasks, place });
+      if (settlement.kind === "acked" && place.holds() > 0) wakeHeld(limiter);
+      if (settlement.kind === "split") for (const task of jobTasks) await alone(task);
     } catch (err) {
       connection.log.error({ err, durable }, "a message could not be settled");
     } finally {
-      for (const task of jobTasks) forget(task);
+      for (const task of jobTasks) removeTask(task);
       place.leave();
     }
   };
@@ -194,35 +195,35 @@ export const startLane = (connection: Connection, handler: Handler): Lane => {
     durable,
     room: () => ({
       messages: capacity - load.active,
-      bytes: load.heldBytes > heldBytesLimit ? 0 : bytesLimit - load.activeBytes,
+      bytes: load.heldBytes > maxHeldBytes ? 0 : maxActiveBytes - load.activeBytes,
     }),
     receive,
     attached: progress.follow,
   });
 
-  const giveBack = (given: readonly Task[]) => {
+  const returnMessages = (given: readonly Task[]) => {
     for (const task of given) {
-      if (!task.settled) task.received.nak(givenBackMs * (1 + Math.random()));
+      if (!task.settled) task.received.nak(returnDelayMs * (1 + Math.random()));
       task.settled = true;
-      forget(task);
+      removeTask(task);
     }
   };
 
   return {
     ready: pulling.ready,
     async stop(deadlineMs) {
-      floor.stopping = true;
+      limiter.stopping = true;
       clearTimeout(batchTimer);
-      for (const end of floor.sleepers) end(false);
+      for (const end of limiter.sleepers) end(false);
       await pulling.stop();
-      giveBack(unstarted.splice(0));
-      const inTime = await within(deadlineMs, Promise.all(running));
+      returnMessages(unstarted.splice(0));
+      const inTime = await withTimeout(deadlineMs, Promise.all(running));
       const late = inTime ? [] : [...tasks.values()];
       deadline.abort();
-      giveBack(late);
+      returnMessages(late);
       progress.stop();
       telemetry.consumers.delete(inMemory);
-      if (connection.connected) await within(1_000, connection.nc.flush());
+      if (connection.connected) await withTimeout(1_000, connection.nc.flush());
       return late.length;
     },
   };

@@ -1,5 +1,5 @@
 /** The events of one kind in one project. */
-export type Held = {
+export type SubjectUsage = {
   readonly subject: string;
   readonly project: string;
   readonly messages: number;
@@ -24,13 +24,13 @@ const shareOf = (held: readonly number[], target: number): number => {
   return Number.POSITIVE_INFINITY;
 };
 
-const sum = (all: readonly Held[]): number => all.reduce((bytes, one) => bytes + one.messages * one.bytes, 0);
+const sum = (all: readonly SubjectUsage[]): number => all.reduce((bytes, one) => bytes + one.messages * one.bytes, 0);
 
 /**
  * Which events go so that `target` bytes stay: each project that holds more than its share loses its own oldest, the spare ones
  * first; every other keeps all. A share is not fixed: who is alone may fill everything.
  */
-export const planRoom = (held: readonly Held[], target: number): Removal[] => {
+export const planEventRemoval = (held: readonly SubjectUsage[], target: number): Removal[] => {
   const projects = [...Map.groupBy(held, ({ project }) => project).values()];
   const share = shareOf(projects.map(sum), target);
   return projects.flatMap((own) => {

@@ -1,5 +1,5 @@
 /** A limit on how many do something at a time. */
-export type Slots = {
+export type Semaphore = {
   /** Takes a slot if one is free and nobody waits for it. */
   tryAcquire(): boolean;
   /** Waits for a slot, first come, first served. */
@@ -8,7 +8,7 @@ export type Slots = {
   waiting(): number;
 };
 
-export const createSlots = (limit: number): Slots => {
+export const createSemaphore = (limit: number): Semaphore => {
   const waiters: (() => void)[] = [];
   let taken = 0;
   const tryAcquire = () => {

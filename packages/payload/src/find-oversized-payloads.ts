@@ -4,9 +4,9 @@ import { fcmMaxBytes, fcmWeight, renderFcm } from "./fcm.ts";
 import type { Origin } from "./render.ts";
 import { renderWebPush, webPushMaxBytes } from "./webpush.ts";
 
-type Scale = { readonly most: number; readonly bytes: (openToken: string, locale: string | undefined) => number };
+type Measure = { readonly most: number; readonly bytes: (openToken: string, locale: string | undefined) => number };
 
-const scales = {
+const measures = {
   ios: (content, origin) => {
     const rendering = renderApns(content, origin);
     return { most: apnsMaxBytes, bytes: (token, locale) => Buffer.byteLength(rendering.body(token, locale)) };
@@ -20,7 +20,7 @@ const scales = {
     const rendering = renderWebPush(content, origin);
     return { most: webPushMaxBytes, bytes: (token, locale) => Buffer.byteLength(rendering.body(token, locale)) };
   },
-} satisfies Record<Platform, (content: NotificationContent, origin: Origin) => Scale>;
+} satisfies Record<Platform, (content: NotificationContent, origin: Origin) => Measure>;
 
 /** Of one platform: who shortens these looks at the others, too, and rendering the same weight for each language costs as much. */
 const maxProblems = 3;
@@ -36,7 +36,7 @@ export const surelyFitsBytes = Math.floor((Math.min(apnsMaxBytes, fcmMaxBytes, w
  * What is too heavy about a notification, in words, for the platforms given and in each of its localizations, up to three of
  * a platform; empty when everything fits. `openTokenBytes` is the length of the tokens that will be signed.
  */
-export const weigh = (
+export const findOversizedPayloads = (
   content: NotificationContent,
   origin: Origin,
   platforms: readonly Platform[],
@@ -46,7 +46,7 @@ export const weigh = (
   const openToken = "x".repeat(openTokenBytes);
   const locales = [undefined, ...Object.keys(content.localizations ?? {})];
   return platforms.flatMap((platform) => {
-    const { most, bytes } = scales[platform](content, origin);
+    const { most, bytes } = measures[platform](content, origin);
     const problems: string[] = [];
     for (const locale of locales) {
       const weight = bytes(openToken, locale);

@@ -1,7 +1,7 @@
 import { type ErrorCode, ProjectId } from "@herald/contracts";
 import type { Connection } from "./connect.ts";
 import { type Delivery, type Handler, type Parsed, streamOf } from "./define-handler.ts";
-import type { Received } from "./received.ts";
+import type { Received } from "./received-message.ts";
 
 /** A message in this process, from its receipt until the broker was told what became of it. */
 export type Task = {
@@ -16,15 +16,15 @@ export type Task = {
 };
 
 /** What is handled together: one message, or a batch of those whose bodies are good. */
-export type Job = {
+export type DeliveryBatch = {
   readonly connection: Connection;
   readonly handler: Handler;
   readonly tasks: readonly Task[];
-  readonly place: Place;
+  readonly place: Permit;
 };
 
 /** A job's place among those that run at a time. It is given up while the job waits for something that is unavailable. */
-export type Place = {
+export type Permit = {
   /** How often the job had to wait. */
   readonly holds: () => number;
   /** Waits outside the limit. False when the service stops, and nothing will be tried again. */
@@ -35,23 +35,23 @@ export type Place = {
 };
 
 /** What becomes of a message that was tried. */
-export type Verdict =
+export type Settlement =
   /** Handled: ack. */
-  | { readonly kind: "done" }
+  | { readonly kind: "acked" }
   /** It can never succeed: dead letter, then term(reason). */
   | {
-      readonly kind: "dead";
+      readonly kind: "dead_lettered";
       readonly reason: ErrorCode | "exhausted";
       readonly detail: string;
       readonly error?: unknown;
     }
   /** Tried again later: nak with a delay. */
-  | { readonly kind: "again"; readonly delayMs: number; readonly error?: unknown }
+  | { readonly kind: "retried"; readonly delayMs: number; readonly error?: unknown }
   /** A batch failed: each of its messages is tried alone. */
   | { readonly kind: "split" };
 
 /** One behaviour around the handling of a job. */
-export type Step = (job: Job, next: () => Promise<Verdict>) => Promise<Verdict>;
+export type Step = (job: DeliveryBatch, next: () => Promise<Settlement>) => Promise<Settlement>;
 
 /** The project of a message, for the log: an id, never what a stranger wrote in its place. */
 export const projectOf = ({ parsed }: Pick<Task, "parsed">): string | undefined => {
@@ -60,7 +60,7 @@ export const projectOf = ({ parsed }: Pick<Task, "parsed">): string | undefined 
   return ProjectId.safeParse(project_id).data;
 };
 
-export const deliveryOf = (handler: Handler, { received, parsed }: Task, place: Place): Delivery<unknown> => ({
+export const deliveryOf = (handler: Handler, { received, parsed }: Task, place: Permit): Delivery<unknown> => ({
   data: parsed.ok ? parsed.data : undefined,
   // Asked for by few, and the first to read the headers pays for parsing all of them.
   get id() {

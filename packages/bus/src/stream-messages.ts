@@ -3,7 +3,7 @@ import { notConnected, toBusError } from "./bus-error.ts";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
 
 /** A message of a stream: its number there, and when the stream took it (ms since 1970), because a stream made again counts from 1. */
-export type StreamPlace = { readonly sequence: number; readonly at: number };
+export type StreamPosition = { readonly sequence: number; readonly at: number };
 
 type Query =
   | { readonly seq: number }
@@ -29,7 +29,11 @@ const takenAt = async (bus: Bus, stream: StreamName, query: Query): Promise<Date
  * Whether a durable may still have to settle this message: as long as it may, nobody else should do its work. Throws HeraldError
  * bus-unavailable, also while the stream is missing.
  */
-export const isUnsettled = async (bus: Bus, durable: DurableName, { sequence, at }: StreamPlace): Promise<boolean> => {
+export const isUnsettled = async (
+  bus: Bus,
+  durable: DurableName,
+  { sequence, at }: StreamPosition,
+): Promise<boolean> => {
   const { stream } = durables[durable];
   if (sequence < 1) return false;
   const taken = await takenAt(bus, stream, { seq: sequence });
@@ -45,9 +49,9 @@ export const isUnsettled = async (bus: Bus, durable: DurableName, { sequence, at
 };
 
 /** When a stream took the oldest message that it still holds of a subject; undefined where it holds none. Throws as {@link isUnsettled}. */
-export const oldestOf = (bus: Bus, stream: StreamName, subject: string): Promise<Date | undefined> =>
+export const oldestMessageTime = (bus: Bus, stream: StreamName, subject: string): Promise<Date | undefined> =>
   takenAt(bus, stream, { seq: 1, next_by_subj: subject });
 
 /** Whether a stream holds a message on a subject, or on one that matches a filter. Throws as {@link isUnsettled}. */
-export const holdsAny = async (bus: Bus, stream: StreamName, filter: string): Promise<boolean> =>
+export const hasMessages = async (bus: Bus, stream: StreamName, filter: string): Promise<boolean> =>
   (await takenAt(bus, stream, { last_by_subj: filter })) !== undefined;

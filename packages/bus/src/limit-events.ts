@@ -4,19 +4,19 @@ import type { StreamInfo } from "@nats-io/jetstream";
 import type { MsgHdrs } from "@nats-io/transport-node";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
 import { directRead } from "./direct-read.ts";
-import { type Held, planRoom, type Removal } from "./plan-room.ts";
-import { positionOf, servedBy } from "./stream-position.ts";
+import { planEventRemoval, type Removal, type SubjectUsage } from "./plan-event-removal.ts";
+import { durablesOf, positionOf } from "./stream-position.ts";
 
 /** From this on there is to be room again: at 8 GiB the last fifth takes minutes to fill, however quick. */
-const fullAt = 0.8;
+const limitShare = 0.8;
 /** Then it is cleared down to this: seldom enough, and not so much at once that the broker is held up. */
-const clearedTo = 0.75;
-const usualEveryMs = 2_000;
+const targetShare = 0.75;
+const defaultIntervalMs = 2_000;
 
 /** Subjects whose events are weighed: those with the most; of all others the mean of the stream is taken. */
-const maxWeighed = 200;
-const eventsWeighed = 16;
-const bytesWeighed = 256 * 1_024;
+const maxSampledSubjects = 200;
+const sampledEvents = 16;
+const sampledBytes = 256 * 1_024;
 /** The broker tells with these where a message was; they are not part of it. */
 const told = /^Nats-(?:Stream|Subject|Sequence|Time-Stamp|Num-Pending|Last-Sequence|UpTo-Sequence)$/;
 /** Between a header's name and its value, and behind it. */
@@ -34,14 +34,14 @@ const stream = consumedStream;
  * Keeps the stream of events from being filled by one project: before it is full, and would forget the oldest of all, those that hold
  * more than their share lose their own oldest events. Any number of processes may: the same is removed once.
  */
-export const shareEvents = (bus: Bus, everyMs = usualEveryMs): Repeating => {
+export const limitEventsPerProject = (bus: Bus, everyMs = defaultIntervalMs): Repeating => {
   const connection = connectionOf(bus);
   return repeat("share the room of the stream of events", everyMs, connection.log, async (signal) => {
     if (!connection.connected) return;
     const { config, state } = await connection.jsm.streams.info(stream);
-    if (config.max_bytes <= 0 || state.bytes <= config.max_bytes * fullAt) return;
-    const removals = planRoom(await weigh(connection), config.max_bytes * clearedTo);
-    const consumed = await consumedBefore(connection);
+    if (config.max_bytes <= 0 || state.bytes <= config.max_bytes * limitShare) return;
+    const removals = planEventRemoval(await estimateUsage(connection), config.max_bytes * targetShare);
+    const consumed = await settledSequence(connection);
     let removed = 0;
     for (const removal of removals) if (!signal.aborted) removed += await remove(connection, removal, state, consumed);
     connection.telemetry.removed.add(removed, { stream });
@@ -55,15 +55,15 @@ export const shareEvents = (bus: Bus, everyMs = usualEveryMs): Repeating => {
 };
 
 /** What each project holds of each kind. The broker counts messages and not their bytes, so some are looked at. */
-const weigh = async (connection: Connection): Promise<Held[]> => {
+const estimateUsage = async (connection: Connection): Promise<SubjectUsage[]> => {
   const { state } = await connection.jsm.streams.info(stream, { subjects_filter: "push.evt.v1.>" });
   const counted = Object.entries(state.subjects ?? {}).sort(([, one], [, other]) => other - one);
   const mean = state.bytes / Math.max(1, state.messages);
-  const held: Held[] = [];
+  const held: SubjectUsage[] = [];
   for (const [index, [subject, messages]] of counted.entries()) {
     const { projectId, type } = eventTypeOf(subject) ?? {};
     if (projectId === undefined || type === undefined) continue;
-    const bytes = index < maxWeighed ? await meanBytes(connection, subject, state, mean) : mean;
+    const bytes = index < maxSampledSubjects ? await meanBytes(connection, subject, state, mean) : mean;
     held.push({ subject, project: projectId, messages, bytes, spare: /^io\.herald\.(?:device|topic)\./.test(type) });
   }
   // What all of it takes is known, whatever the disk adds to each.
@@ -79,7 +79,7 @@ const meanBytes = async (
 ): Promise<number> => {
   // From somewhere, and from the beginning where that was behind its last.
   for (const seq of [first_seq + Math.floor(Math.random() * (last_seq - first_seq + 1)), first_seq]) {
-    const query = { seq, batch: eventsWeighed, max_bytes: bytesWeighed, next_by_subj: subject };
+    const query = { seq, batch: sampledEvents, max_bytes: sampledBytes, next_by_subj: subject };
     const sizes = await directRead(
       connection,
       stream,
@@ -92,10 +92,10 @@ const meanBytes = async (
 };
 
 /** Every durable of Herald's own has had, and settled, what comes before. */
-const consumedBefore = async ({ jsm }: Connection): Promise<number> => {
+const settledSequence = async ({ jsm }: Connection): Promise<number> => {
   const { state } = await jsm.streams.info(stream);
   const positions = await Promise.all(
-    servedBy(stream).map(async (durable) => positionOf(await jsm.consumers.info(stream, durable), state)),
+    durablesOf(stream).map(async (durable) => positionOf(await jsm.consumers.info(stream, durable), state)),
   );
   return Math.min(...positions) + 1;
 };

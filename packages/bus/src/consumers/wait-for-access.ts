@@ -20,7 +20,7 @@ const patienceMs = 15_000;
 const askAgainMs = 1_000;
 
 /** Reloads until the server lets the user in and shows it its durable; throws what it says otherwise. False: no command is given. */
-export const welcome = async (
+export const waitForAccess = async (
   command: string | undefined,
   { url, user, password }: { url: string; user: BusUser; password: string },
 ): Promise<boolean> => {

@@ -7,6 +7,6 @@ const unawaitedMs = 55_000;
  * Options of a read whose cost grows with what there is: the server stops it when whoever asked waits no longer. Not for reads that
  * several callers share.
  */
-export const forCaller = (): { maxTimeMS: number } => ({
+export const deadlineOptions = (): { maxTimeMS: number } => ({
   maxTimeMS: Math.max(1, Math.ceil(currentDeadline()?.remainingMs() ?? unawaitedMs)),
 });

@@ -1,9 +1,9 @@
 import { headerNames } from "@herald/contracts";
 import { withRequestId } from "@herald/kit";
-import type { Step } from "../job.ts";
+import type { Step } from "../delivery-batch.ts";
 
 /** Handles a message under the id of the request that caused it. A batch belongs to many. */
-export const correlated: Step = (job, next) => {
+export const withRequestIdOf: Step = (job, next) => {
   const [task] = job.tasks;
   const requestId = job.tasks.length === 1 ? task?.received.headers?.get(headerNames.requestId) : undefined;
   return requestId ? withRequestId(requestId, next) : next();

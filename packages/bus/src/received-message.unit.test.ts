@@ -1,6 +1,6 @@
 import type { Msg } from "@nats-io/transport-node";
 import { expect, test } from "vitest";
-import { toReceived } from "./received.ts";
+import { toReceived } from "./received-message.ts";
 
 const message = (reply: string | undefined) => {
   const sent: string[] = [];

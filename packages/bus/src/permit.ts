@@ -1,12 +1,12 @@
 import { errors } from "@herald/contracts";
 import { codeOf } from "./bus-error.ts";
-import type { Place, Task } from "./job.ts";
+import type { Permit, Task } from "./delivery-batch.ts";
+import type { Semaphore } from "./semaphore.ts";
 import { holdDelayMs } from "./settle.ts";
-import type { Slots } from "./slots.ts";
 
 /** What the places of one durable share. */
-export type Floor = {
-  readonly slots: Slots;
+export type Limiter = {
+  readonly semaphore: Semaphore;
   /** Nothing is tried again any more. */
   stopping: boolean;
   /** Aborted when the deadline of a stop has passed. */
@@ -21,16 +21,16 @@ export type Floor = {
 };
 
 /** More handlers than this do not wait inside: their messages wait without them, and cost only their bytes. */
-const insideLimit = 64;
+const maxHeldHandlers = 64;
 /** A full queue is drained by the next delivery of a batch, which takes about as long. */
 const fullQueueMs = 25;
 /** Pieces that wait inside handlers are tried so often together: a publish each, which a broker hardly notices. */
 const insideRetriesPerSecond = 500;
 /** Whoever got through wakes so many others: when a dependency is back, all are at work within a few rounds. */
-const wakes = 2;
+const wokenPerSuccess = 2;
 
 /** A job's place, taken when it begins. It goes back with `leave`. */
-export const createPlace = (floor: Floor, tasks: readonly Task[]): Place & { leave(): void } => {
+export const acquirePermit = (limiter: Limiter, tasks: readonly Task[]): Permit & { leave(): void } => {
   let taken = true;
   let waiting = 0;
   let holds = 0;
@@ -38,30 +38,30 @@ export const createPlace = (floor: Floor, tasks: readonly Task[]): Place & { lea
   const give = () => {
     if (waiting++ > 0) return;
     taken = false;
-    floor.waiting.messages += tasks.length;
-    floor.held(tasks, true);
-    floor.slots.release();
+    limiter.waiting.messages += tasks.length;
+    limiter.held(tasks, true);
+    limiter.semaphore.release();
   };
   const take = async () => {
     // While another piece of the same handler waits, the handler as a whole does.
     if (--waiting > 0) return;
     // What is given back needs no turn: a stop must not wait behind handlers that do not end.
-    if (!floor.stopping) {
-      await floor.slots.acquire();
+    if (!limiter.stopping) {
+      await limiter.semaphore.acquire();
       taken = true;
     }
-    floor.waiting.messages -= tasks.length;
-    floor.held(tasks, false);
+    limiter.waiting.messages -= tasks.length;
+    limiter.held(tasks, false);
   };
   const pause = (ms: number) =>
     new Promise<boolean>((resolve) => {
       const end = (again: boolean) => {
         clearTimeout(timer);
-        floor.sleepers.delete(end);
-        resolve(again && !floor.stopping);
+        limiter.sleepers.delete(end);
+        resolve(again && !limiter.stopping);
       };
-      const timer = setTimeout(end, floor.stopping ? 0 : ms, true);
-      floor.sleepers.add(end);
+      const timer = setTimeout(end, limiter.stopping ? 0 : ms, true);
+      limiter.sleepers.add(end);
     });
 
   const hold = async <Result>(work: () => Promise<Result>): Promise<Result> => {
@@ -70,26 +70,26 @@ export const createPlace = (floor: Floor, tasks: readonly Task[]): Place & { lea
       for (let tries = 0; ; tries++) {
         try {
           const result = await work();
-          if (inside) wake(floor);
+          if (inside) wakeHeld(limiter);
           return result;
         } catch (error) {
           const code = codeOf(error);
           if (errors[code].retry !== "unavailable") throw error;
-          if (!inside && floor.waiting.insideHandlers >= insideLimit) throw error;
+          if (!inside && limiter.waiting.insideHandlers >= maxHeldHandlers) throw error;
           if (!inside) {
             inside = true;
             holds++;
-            floor.waiting.insideHandlers++;
+            limiter.waiting.insideHandlers++;
             give();
           }
-          const least = (1000 * floor.waiting.insideHandlers) / insideRetriesPerSecond;
+          const least = (1000 * limiter.waiting.insideHandlers) / insideRetriesPerSecond;
           if (!(await pause(Math.max(least, code === "queue-full" ? fullQueueMs : holdDelayMs(code, tries)))))
             throw error;
         }
       }
     } finally {
       if (inside) {
-        floor.waiting.insideHandlers--;
+        limiter.waiting.insideHandlers--;
         await take();
       }
     }
@@ -98,25 +98,25 @@ export const createPlace = (floor: Floor, tasks: readonly Task[]): Place & { lea
   return {
     holds: () => holds,
     hold,
-    signal: floor.deadline,
+    signal: limiter.deadline,
     async wait(ms) {
       holds++;
       give();
-      const again = await pause(Math.max(ms, (1000 * floor.waiting.messages) / floor.retriesPerSecond));
+      const again = await pause(Math.max(ms, (1000 * limiter.waiting.messages) / limiter.retriesPerSecond));
       await take();
-      return again && !floor.stopping;
+      return again && !limiter.stopping;
     },
     leave() {
-      if (taken) floor.slots.release();
+      if (taken) limiter.semaphore.release();
       taken = false;
     },
   };
 };
 
 /** What was unavailable for one may be there for others: they are tried now instead of at their time. */
-export const wake = (floor: Floor): void => {
-  let left = wakes;
-  for (const end of floor.sleepers) {
+export const wakeHeld = (limiter: Limiter): void => {
+  let left = wokenPerSuccess;
+  for (const end of limiter.sleepers) {
     if (left-- === 0) return;
     end(true);
   }

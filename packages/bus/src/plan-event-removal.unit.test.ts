@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
-import { type Held, planRoom } from "./plan-room.ts";
+import { planEventRemoval, type SubjectUsage } from "./plan-event-removal.ts";
 
-const held = (project: string, kind: string, messages: number, bytes = 1): Held => ({
+const held = (project: string, kind: string, messages: number, bytes = 1): SubjectUsage => ({
   ...{ subject: `${project}.${kind}`, project, messages, bytes },
   spare: kind.startsWith("device"),
 });
 
-test.each<[string, readonly Held[], number, [string, number][]]>([
+test.each<[string, readonly SubjectUsage[], number, [string, number][]]>([
   ["nothing goes where all have room", [held("a", "device", 50), held("b", "device", 50)], 100, []],
   ["nobody, nothing", [], 100, []],
   ["who is alone keeps all there is room for", [held("a", "device", 150)], 100, [["a.device", 100]]],
@@ -48,5 +48,5 @@ test.each<[string, readonly Held[], number, [string, number][]]>([
     [["a.device.updated", 40]],
   ],
 ])("%s", (_what, all, target, expected) => {
-  expect(planRoom(all, target).map(({ subject, keep }) => [subject, keep])).toEqual(expected);
+  expect(planEventRemoval(all, target).map(({ subject, keep }) => [subject, keep])).toEqual(expected);
 });

@@ -1,4 +1,4 @@
-import { type Bus, closeBus, publishEvents, shareEvents } from "@herald/bus";
+import { type Bus, closeBus, limitEventsPerProject, publishEvents } from "@herald/bus";
 import { newDeviceId, newNotificationId, type OutboxEvent, type ProjectId } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { jetstream } from "@nats-io/jetstream";
@@ -66,7 +66,7 @@ test("who holds most loses their oldest events of devices; all others, and what 
   ]);
   await fill(() => updated(loud));
   const before = (await held()).of(loud, "device.updated");
-  const sharing = shareEvents(bus, 50);
+  const sharing = limitEventsPerProject(bus, 50);
   await eventually(async () => expect((await held()).bytes).toBeLessThanOrEqual(limit * 0.8));
   await sharing.stop();
   const { bytes, of } = await held();
@@ -90,7 +90,7 @@ test("what a durable has not settled stays, and goes when it is", async () => {
   );
   await fill(() => updated(other));
   const before = (await held()).of(other, "device.updated");
-  const sharing = shareEvents(bus, 50);
+  const sharing = limitEventsPerProject(bus, 50);
   await eventually(async () => expect((await held()).of(other, "device.updated")).toBeLessThan(before));
   expect((await held()).of(loud, "delivery.accepted")).toBe(20);
 

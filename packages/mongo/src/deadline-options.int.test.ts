@@ -1,7 +1,7 @@
 import { createDeadline, withinDeadline } from "@herald/kit";
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { forCaller } from "./for-caller.ts";
+import { deadlineOptions } from "./deadline-options.ts";
 import { unavailableAsError } from "./unavailable.ts";
 
 let database: FreshDatabase;
@@ -17,7 +17,7 @@ test("the server stops a read when its caller waits no longer, and says so as on
     await rows.insertMany(Array.from({ length: 5_000 }, (_, index) => ({ n: (index * 7919) % 5_000, padding })));
   const read = () =>
     rows
-      .aggregate([{ $group: { _id: "$n", of: { $push: "$padding" } } }, { $sort: { of: -1 } }], forCaller())
+      .aggregate([{ $group: { _id: "$n", of: { $push: "$padding" } } }, { $sort: { of: -1 } }], deadlineOptions())
       .toArray();
   expect(await withinDeadline(createDeadline(60_000), read)).toHaveLength(5_000);
   await expect(withinDeadline(createDeadline(5), () => unavailableAsError(read))).rejects.toMatchObject({

@@ -2,13 +2,13 @@ import type { Reply } from "@herald/contracts";
 import { type Msg, nuid } from "@nats-io/transport-node";
 import { z } from "zod";
 import type { Connection } from "./connect.ts";
-import { sendReply } from "./long-reply.ts";
+import { sendReply } from "./reply-parts.ts";
 
-/** Marks a message that carries several requests to the same question. */
+/** Marks a message that carries several requests of the same contract. */
 export const groupHeader = "Herald-Group";
 
 /** Such a message. `budgetMs`: how long the caller of a request waits. */
-export const GroupOfRequests = z.object({
+export const RequestGroup = z.object({
   group: z.array(
     z.object({
       origin: z.object({ requestId: z.string().optional(), traceparent: z.string().optional() }),
@@ -17,15 +17,15 @@ export const GroupOfRequests = z.object({
     }),
   ),
 });
-export type GroupedRequest = z.output<typeof GroupOfRequests>["group"][number];
+export type GroupedRequest = z.output<typeof RequestGroup>["group"][number];
 
 /** Its answer: requests by their place in the group, each with its reply; those that are missing are asked for on `rest`. */
-export type RepliesOfGroup = { readonly replies: readonly (readonly [number, Reply])[]; readonly rest?: string };
+export type GroupReplies = { readonly replies: readonly (readonly [number, Reply])[]; readonly rest?: string };
 
 /** Those of one group are mostly done together, being written together; whoever takes longer holds up the others no longer than this. */
-const lingerMs = 20;
+const groupReplyWaitMs = 20;
 /** Twice as long as anybody waits for an answer. */
-const keptMs = 10_000;
+const replyKeptMs = 10_000;
 
 /** Replies to a group as its requests are done. Resolves when all are, and their replies sent or nobody asks for them. */
 export const replyToGroup = async (
@@ -46,7 +46,7 @@ export const replyToGroup = async (
   const all = Promise.all(settled);
 
   /** Replies that are done: all, or those that need not wait for the others. */
-  const take = async (): Promise<RepliesOfGroup["replies"]> => {
+  const take = async (): Promise<GroupReplies["replies"]> => {
     while (done.length === 0) {
       const { promise, resolve } = Promise.withResolvers<void>();
       onDone = resolve;
@@ -54,7 +54,7 @@ export const replyToGroup = async (
     }
     if (left > 0) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, lingerMs);
+      const timer = setTimeout(resolve, groupReplyWaitMs);
       await Promise.race([all, promise]);
       clearTimeout(timer);
     }
@@ -78,7 +78,7 @@ export const replyToGroup = async (
       if (!error) void replyMore(next);
     },
   });
-  const timer = setTimeout(end, keptMs);
+  const timer = setTimeout(end, replyKeptMs);
   sendReply(connection, service, msg, { answer: { replies, rest } });
   await ended;
   clearTimeout(timer);

@@ -5,7 +5,7 @@ const cost = { object: 64, field: 32, text: 24, scalar: 24 } as const;
  * About how many bytes a value of JSON takes in memory: several times what it is as text where it is made of many small fields.
  * Does not recurse: the value may be a stranger's.
  */
-export const heldBytes = (value: unknown): number => {
+export const memoryBytesOf = (value: unknown): number => {
   let bytes = 0;
   const left: unknown[] = [value];
   for (let next = left.pop(); next !== undefined; next = left.pop()) {

@@ -1,0 +1,47 @@
+import { errors } from "@herald/contracts";
+import { codeOf } from "../bus-error.ts";
+import { type DeliveryBatch, projectOf, type Settlement, type Step, type Task } from "../delivery-batch.ts";
+
+/** One log line and one count for each settled message: its ids and what became of it, never what it says. */
+export const logged: Step = async (job, next) => {
+  const settlement = await next();
+  if (settlement.kind === "split") return settlement;
+  const { connection, handler, tasks } = job;
+  const { durable } = handler;
+  connection.telemetry.settled.add(tasks.length, { durable, outcome: settlement.kind });
+  // Of a batch its oldest: they come within its wait, and one figure for each message costs more than handling it.
+  const oldest = Math.min(...tasks.map(({ receivedAt }) => receivedAt));
+  connection.telemetry.processDuration.record((performance.now() - oldest) / 1000, { durable });
+  const level = levelOf(settlement);
+  if (connection.log.isLevelEnabled(level)) for (const task of tasks) log(job, task, settlement, level);
+  return settlement;
+};
+
+const log = ({ connection, handler, place }: DeliveryBatch, task: Task, settlement: Settlement, level: Level): void => {
+  const { durable } = handler;
+  const ms = performance.now() - task.receivedAt;
+  const { received } = task;
+  connection.log[level](
+    {
+      durable,
+      outcome: settlement.kind,
+      ms: Math.round(ms),
+      messageId: handler.idOf(received),
+      projectId: projectOf(task),
+      ...(received.deliveryCount > 1 ? { deliveries: received.deliveryCount } : {}),
+      ...(place.holds() > 0 ? { holds: place.holds() } : {}),
+      ...(settlement.kind === "dead_lettered" ? { reason: settlement.reason, detail: settlement.detail } : {}),
+      ...("error" in settlement && settlement.error !== undefined ? { err: settlement.error } : {}),
+    },
+    "message settled",
+  );
+};
+
+type Level = "debug" | "warn" | "error";
+
+const levelOf = (settlement: Settlement): Level => {
+  if (settlement.kind === "acked") return "debug";
+  if (settlement.kind === "dead_lettered") return "error";
+  const level = "error" in settlement ? errors[codeOf(settlement.error)].log : "warn";
+  return level === "error" ? "error" : "warn";
+};

@@ -1,0 +1,21 @@
+import { expect, test } from "vitest";
+import { createSemaphore } from "./semaphore.ts";
+
+test("lets in as many as there are, then in the order of asking", async () => {
+  const semaphore = createSemaphore(2);
+  const entered: string[] = [];
+  const enter = (name: string) => semaphore.acquire().then(() => entered.push(name));
+  await Promise.all([enter("a"), enter("b")]);
+  const waiting = [enter("c"), enter("d")];
+  expect(semaphore.tryAcquire()).toBe(false);
+  expect(semaphore.waiting()).toBe(2);
+  semaphore.release();
+  // The slot went to who waited: nobody overtakes.
+  expect(semaphore.tryAcquire()).toBe(false);
+  semaphore.release();
+  await Promise.all(waiting);
+  expect(entered).toEqual(["a", "b", "c", "d"]);
+  semaphore.release();
+  expect(semaphore.tryAcquire()).toBe(true);
+  expect(semaphore.tryAcquire()).toBe(false);
+});
