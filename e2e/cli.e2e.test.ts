@@ -10,6 +10,7 @@ import { eventually, operateBroker } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type CommandLine, commandLine } from "./harness/command-line.ts";
 import type { Project } from "./harness/project.ts";
+import { apnsToken } from "./harness/project.ts";
 import { settingsFor } from "./harness/providers.ts";
 import { seed } from "./harness/seed.ts";
 import { logOnFailure, type System, startSystem } from "./harness/system.ts";
@@ -125,6 +126,13 @@ test("projects, tokens and providers are created, used and deleted", async () =>
   const shown = await herald("provider", "get", "apns", "--project", id);
   expect(shown.stdout).toContain("E2EKEY0001");
   expect(shown.stdout).not.toContain("PRIVATE KEY");
+  const test = ["provider", "test", "apns", "--project", id];
+  expect(await json(...test, "--token", apnsToken())).toMatchObject({ result: "accepted" });
+  await system.simulators.script([{ provider: "apns", tokenPrefix: "dead", status: 400, reason: "BadDeviceToken" }]);
+  const refused = await herald(...test, "--token", apnsToken("dead"));
+  expect(refused.stdout).toContain("BadDeviceToken");
+  expect(refused.exitCode).toBe(1);
+  await system.simulators.script([]);
   expect(await herald("provider", "delete", "fcm", "--project", id, "--yes")).toMatchObject({ exitCode: 0 });
   expect(await herald("provider", "get", "fcm", "--project", id)).toMatchObject({ exitCode: 4 });
 

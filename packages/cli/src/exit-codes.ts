@@ -3,7 +3,7 @@ import type { HeraldError } from "@herald/client";
 /** Exit codes for scripts. */
 export const exitCodes = {
   ok: 0,
-  /** Herald failed, a watched notification did not complete, or the doctor found a problem. */
+  /** Herald failed, a watched notification did not complete, a test push was not accepted, or the doctor found a problem. */
   failed: 1,
   /** The command line or the content is invalid. */
   usage: 2,

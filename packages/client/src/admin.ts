@@ -12,6 +12,8 @@ import type {
   ProviderView,
   Replay,
   RetiredVapidKey,
+  TestedPush,
+  TestPush,
   VapidKey,
   VapidKeyPair,
   WebPushSettings,
@@ -84,6 +86,9 @@ const createProviders = (http: Http) => {
       http.get<ProviderView>(target(projectId, provider), options),
     delete: (projectId: string, provider: keyof ProviderSettings, options?: CallOptions) =>
       http.done("DELETE", target(projectId, provider), options),
+    /** Sends one push to the token and tells what the provider said. Works while the provider is paused. */
+    test: (projectId: string, provider: keyof ProviderSettings, push: TestPush, options?: PostOptions) =>
+      http.post<TestedPush>(`${target(projectId, provider)}/test`, { ...options, body: push }),
   };
 };
 

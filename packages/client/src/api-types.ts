@@ -447,6 +447,19 @@ export type ProviderProblem = {
   since: string;
 };
 
+export type TestedPush = {
+  /** More may come */
+  result: Open<
+    "accepted" | "token-refused" | "credential-refused" | "message-refused" | "try-later" | "not-reached" | "no-answer"
+  >;
+  /** The provider's own word, or what kept Herald from reaching it; absent: it gave none */
+  provider_reason?: string;
+  /** The provider's id of the message, where it gave one */
+  provider_id?: string;
+  /** What this means and what to check, in one or two sentences */
+  detail: string;
+};
+
 export type VapidKey = {
   id: string;
   public_key: string;
@@ -891,6 +904,20 @@ export type NewProjectToken = {
 
 export type NewIdentityKey = {
   public_key?: string | Record<string, unknown> | undefined;
+};
+
+export type TestPush = {
+  token: string;
+  environment?: "production" | "sandbox" | undefined;
+  token_kind?: "token" | "fid" | undefined;
+  keys?:
+    | {
+        p256dh: string;
+        auth: string;
+        /** The `applicationServerKey` that the subscription was made with. Absent: what is known of this endpoint stays, and a new one is taken to be made with the current key */
+        vapid_key?: string | undefined;
+      }
+    | undefined;
 };
 
 export type ApnsSettings =

@@ -49,6 +49,7 @@ test("every route of the API that is not for apps has a method", async () => {
     const { providers } = new HeraldAdmin(options);
     await providers.get("p", provider);
     await providers.delete("p", provider);
+    await providers.test("p", provider, { token: "a" });
     await providers.set("p", provider as "webpush", { subject: "mailto:a@b.example" });
   }
 

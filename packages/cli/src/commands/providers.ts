@@ -1,9 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { basename } from "node:path";
-import type { ApnsSettings, ProviderSettings, ProviderView } from "@herald/client";
+import type { ApnsSettings, ProviderSettings, ProviderView, TestPush } from "@herald/client";
 import { Argument, type Command } from "commander";
 import type { Context } from "../context.ts";
 import { type Add, option, yesOption } from "../define.ts";
+import { exitCodes } from "../exit-codes.ts";
 import { UsageError } from "../failures.ts";
 
 type Name = keyof ProviderSettings;
@@ -59,6 +60,21 @@ const apnsSettings = async ({ key, keyId, teamId, certificate, bundleId, environ
     throw new UsageError("A .p8 key needs the team's id.", "Give its 10 characters as --team-id.");
   return { ...common, key_id: id, team_id: teamId } as ApnsSettings;
 };
+
+type TestOptions = {
+  readonly token: string;
+  readonly environment?: TestPush["environment"];
+  readonly tokenKind?: TestPush["token_kind"];
+  readonly p256dh?: string;
+  readonly auth?: string;
+};
+
+const testPush = ({ token, environment, tokenKind, p256dh, auth }: TestOptions): TestPush => ({
+  token,
+  ...(environment && { environment }),
+  ...(tokenKind && { token_kind: tokenKind }),
+  ...(p256dh !== undefined && auth !== undefined && { keys: { p256dh, auth } }),
+});
 
 export const addProviders = (group: Command, add: Add) => {
   const set = group.command("set").description("Set a provider's credentials");
@@ -126,6 +142,30 @@ export const addProviders = (group: Command, add: Add) => {
       does: "Show a provider's settings without secrets, its status and problems",
       run: async (context, [name]) =>
         show(context, await context.admin().providers.get(context.project(), name as Name, { signal: context.signal })),
+    }),
+  );
+  provider(
+    add<TestOptions>(group, {
+      usage: "test",
+      does: "Send one test push and show what the provider said",
+      options: [
+        option("--token <token>", "push token, or a subscription's endpoint").makeOptionMandatory(),
+        option("--environment <environment>", "apns: of the device").choices(["production", "sandbox"]),
+        option("--token-kind <kind>", "fcm: registration token or Installation ID").choices(["token", "fid"]),
+        option("--p256dh <key>", "webpush: the subscription's key"),
+        option("--auth <secret>", "webpush: the subscription's secret"),
+      ],
+      examples: [["provider test apns --token 00fc13ad… --environment sandbox", "works while the provider is paused"]],
+      run: async ({ admin, project, signal, record }, [name], options) => {
+        const tested = await admin().providers.test(project(), name as Name, testPush(options), { signal });
+        record(tested, [
+          ["result", tested.result],
+          ["the provider said", tested.provider_reason],
+          ["message id", tested.provider_id],
+          ["", tested.detail],
+        ]);
+        return tested.result === "accepted" ? exitCodes.ok : exitCodes.failed;
+      },
     }),
   );
   provider(
