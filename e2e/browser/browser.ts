@@ -91,7 +91,7 @@ export async function startBrowser(system: System): Promise<Browser> {
         if (message.type() === "error") errors.push(message.text());
       });
       await page.goto(site + path);
-      await page.waitForFunction("document.body.dataset.ready !== undefined");
+      await ready(page);
       return page;
     },
     visit: async (url) => {
@@ -139,6 +139,11 @@ export async function startBrowser(system: System): Promise<Browser> {
     },
   };
 }
+
+/** The example site listens to clicks from here on. */
+export const ready = async (page: Page): Promise<void> => {
+  await page.waitForFunction("document.body.dataset.ready !== undefined");
+};
 
 /** Runs in the worker. */
 function noteWhatIsShown(): void {

@@ -7,7 +7,7 @@ import { type Content, type Project, projectClient } from "../harness/project.ts
 import { payloadOf } from "../harness/simulators.ts";
 import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { claimsOf, hs256, nowSeconds } from "../harness/user-tokens.ts";
-import { type Browser, startBrowser } from "./browser.ts";
+import { type Browser, ready, startBrowser } from "./browser.ts";
 
 /** The browser kit in a real Chromium, on the example site, against a running system. */
 
@@ -59,7 +59,12 @@ const subscribed = async (): Promise<Page> => {
 const logIn = async (page: Page, user: string): Promise<void> => {
   await page.fill("#user", user);
   await page.click("#login");
-  await reaches(page, { user, pending: false });
+  await eventually(async () => {
+    const status = await statusOf(page);
+    // Made in the same second as that of the last user: a fresh one is asked for.
+    if (status.problem?.slug === "user-token-used") await page.click("#login");
+    expect(status).toMatchObject({ user, pending: false });
+  });
 };
 
 /** Sends; what arrived at the push service, by the time that the notification is final. */
@@ -210,6 +215,7 @@ describe("bad days", () => {
       });
     });
     await page.reload();
+    await ready(page);
     await page.click("#subscribe");
     const after = await reaches(page, { subscribed: true, pending: false });
     expect(after.device).not.toBe(before.device);

@@ -1,14 +1,15 @@
-import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { findBinary } from "../processes/find-binary.ts";
 import { runCommand } from "../processes/run-command.ts";
 import { cacheFolder } from "./cache-folder.ts";
 import { whyNoDebian } from "./debian.ts";
-import { provision } from "./provision.ts";
+import { exists, provision } from "./provision.ts";
 import { unpackDeb } from "./unpack-deb.ts";
 
 const APT_TIMEOUT_MS = 600_000;
 const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+const PROGRAM = "usr/lib/chromium/chromium";
 /** The number is this recipe's. */
 const FROM_DEBIAN = "chromium-debian-1";
 
@@ -35,7 +36,7 @@ export async function findChromium(env: NodeJS.ProcessEnv, progress: (line: stri
   });
   const root = join(folder, "root");
   return {
-    executable: join(root, "usr/lib/chromium/chromium"),
+    executable: join(root, PROGRAM),
     env: {
       LD_LIBRARY_PATH: (await libraryFolders(root)).join(":"),
       FONTCONFIG_PATH: join(root, "etc/fonts"),
@@ -73,7 +74,10 @@ async function unpackChromium(folder: string, env: NodeJS.ProcessEnv, progress: 
   await mkdir(root);
   const debs = (await readdir(archives)).filter((name) => name.endsWith(".deb")).sort();
   for (const deb of debs) await unpackDeb(join(archives, deb), root, env);
+  // Ubuntu's package of this name only fetches a snap.
+  if (!(await exists(join(root, PROGRAM)))) throw new Error("the package chromium of this machine holds no browser");
   await writeFile(join(folder, "packages.txt"), `${debs.map((deb) => deb.replace(/\.deb$/, "")).join("\n")}\n`);
+  await rm(apt, { recursive: true });
 }
 
 /** Where the packages put libraries, one folder for each architecture and a few below. */
