@@ -379,11 +379,18 @@ describe("bad days", () => {
     await isShown("Seen");
     const late = await send({ title: "Late", targets: ["user:u-ann"] });
 
-    // Herald cannot be reached: the log-out holds all the same.
-    await page.route("**/api/v1/**", (route) => route.abort());
+    // Herald does not answer what it was asked before, and cannot be reached: the log-out holds all the same.
+    await page.route("**/api/v1/**", () => undefined);
+    await page.fill("#user", "u-ann");
+    await page.click("#login");
     await page.click("#logout");
+    await eventually(async () => expect(await shown()).toEqual([]));
+    expect(browser.pushService.current()).toBeUndefined();
+    await browser.deliverText(JSON.stringify(late.pushes[0]?.payload));
+    await page.unroute("**/api/v1/**");
+    await page.route("**/api/v1/**", (route) => route.abort());
+    await page.reload();
     await reaches(page, { user: null, subscribed: false, pending: true });
-    expect(await shown()).toEqual([]);
     expect(await browser.deliver(late.pushes[0] as Push)).toBe(false);
     await browser.deliverText(JSON.stringify(late.pushes[0]?.payload));
     await page.unroute("**/api/v1/**");

@@ -30,7 +30,6 @@ export const call = async <Answer>(
         ...(credential && { authorization: `Bearer ${credential}` }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      credentials: "omit",
       signal: AbortSignal.timeout(timeoutMs),
     });
     text = await response.text();

@@ -1,7 +1,7 @@
 import { browserPermission, closeShown, isSupported, workerOf } from "./browser.ts";
 import type { Problem } from "./call.ts";
 import { isPending, problemOf, settle } from "./settle.ts";
-import { exclusively, readState, type State, writeState } from "./state.ts";
+import { exclusively, markLoggedOut, readState, type State, unmarkLoggedOut, writeState } from "./state.ts";
 import { claimsOf } from "./user-token.ts";
 import type { PushPayload } from "./wire.ts";
 
@@ -105,6 +105,7 @@ export const createHerald = (options: HeraldOptions): Herald => {
       const before = await load();
       try {
         const wanted = await writeState(await change(before));
+        if (before.loggingOut) await unmarkLoggedOut();
         const settled = await settle(wanted, { worker, force, lastToken });
         problem = settled.problem;
         return settled.state;
@@ -126,15 +127,15 @@ export const createHerald = (options: HeraldOptions): Herald => {
 
   const start = () => run((state) => state);
 
-  /** Ends the subscription first: the browser drops what the push service still has for it. */
-  const withoutUser = async (state: State): Promise<State> => {
-    const { user, userTokenIat, userToken, ...rest } = state;
-    if (state.device === undefined || (user ?? userToken) === undefined) return rest;
-    const leaving = await writeState({ ...rest, loggingOut: true });
+  /** Ends the subscription of a user who is not `next`: the browser drops what the push service still has for it. */
+  const leave = async (next?: string): Promise<void> => {
+    const { user, userToken } = (await known()) ?? {};
+    const current = user ?? (userToken && claimsOf(userToken)?.sub);
+    if (current === undefined || current === next) return;
+    await markLoggedOut();
     const registration = await workerOf(worker);
     await (await registration?.pushManager.getSubscription())?.unsubscribe();
     await closeShown(registration);
-    return leaving;
   };
 
   const changeTopic = (name: string, is: "add" | "remove") =>
@@ -176,21 +177,21 @@ export const createHerald = (options: HeraldOptions): Herald => {
         await (await registration?.pushManager.getSubscription())?.unsubscribe();
         return state;
       }),
-    login: (userToken) =>
-      run(async (before) => {
-        const claims = claimsOf(userToken);
-        if (!claims) throw refusal("user-token-invalid", "the user token is no JWT");
-        const { sub, iat } = claims;
-        lastToken = userToken;
-        const { userToken: _, ...state } = before;
-        if (state.user === sub) return state.userTokenIat === iat ? state : { ...state, userToken };
-        return { ...(await withoutUser(before)), userToken };
-      }),
-    logout: () =>
-      run((state) => {
-        lastToken = undefined;
-        return withoutUser(state);
-      }),
+    login: async (userToken) => {
+      const claims = claimsOf(userToken);
+      if (!claims) return statusOf(await known(), refusal("user-token-invalid", "the user token is no JWT"));
+      lastToken = userToken;
+      const { sub, iat } = claims;
+      await leave(sub).catch(() => undefined);
+      return run((state) =>
+        state.user === sub && state.userTokenIat === iat ? { ...state, userToken: undefined } : { ...state, userToken },
+      );
+    },
+    logout: async () => {
+      lastToken = undefined;
+      await leave().catch(() => undefined);
+      return start();
+    },
     topics: { add: (name) => changeTopic(name, "add"), remove: (name) => changeTopic(name, "remove") },
   };
 };

@@ -49,7 +49,7 @@ export const register = async ({ pushManager }: ServiceWorkerRegistration, state
     if (answer && answer.data.id === device) return registered;
     if (answer?.credential)
       return { ...registered, ...newDevice(state), device: answer.data.id, credential: answer.credential };
-    if (isNew) throw { slug: "failed", message: "Herald gave no credential", retry: true, status: 0 } satisfies Problem;
+    if (isNew) throw { slug: "failed", message: "no credential", retry: true, status: 0 } satisfies Problem;
   }
 };
 

@@ -60,12 +60,23 @@ const use = async <Value>(
   }
 };
 
-export const readState = (): Promise<State | undefined> => use("state", "readonly", (store) => store.get("state"));
+export const readState = async (): Promise<State | undefined> => {
+  const state: State | undefined = await use("state", "readonly", (store) => store.get("state"));
+  return state && (await use("state", "readonly", (store) => store.get("loggedOut")))
+    ? { ...state, loggingOut: true, user: undefined, userToken: undefined }
+    : state;
+};
 
+/** Within {@link exclusively}, of a state that was read there. */
 export const writeState = async (state: State): Promise<State> => {
   await use("state", "readwrite", (store) => store.put(state, "state"));
   return state;
 };
+
+/** A log-out counts at once, whatever a call that is under way waits for, and writes afterwards. */
+export const markLoggedOut = (): Promise<unknown> => use("state", "readwrite", (store) => store.put(true, "loggedOut"));
+/** Once the state that was read since is written. */
+export const unmarkLoggedOut = (): Promise<unknown> => use("state", "readwrite", (store) => store.delete("loggedOut"));
 
 export const addOpen = (open: Open): Promise<unknown> => use("opens", "readwrite", (store) => store.add(open));
 export const openKeys = (): Promise<IDBValidKey[]> => use("opens", "readonly", (store) => store.getAllKeys());

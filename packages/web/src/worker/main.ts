@@ -31,8 +31,7 @@ const show = async ({ notification, app_badge, ...rest }: PushPayload): Promise<
 const receive = async (text: string | undefined): Promise<void> => {
   const payload = parse(text);
   // Of another sender: this worker may be part of one that has its own.
-  if (typeof payload?.notification_id !== "string") return;
-  if (!(await isForThisUser(payload))) return;
+  if (typeof payload?.notification_id !== "string" || !(await isForThisUser(payload))) return;
   for (const page of await self.clients.matchAll({ type: "window", includeUncontrolled: true }))
     page.postMessage({ herald: "push", payload });
   await show(payload);

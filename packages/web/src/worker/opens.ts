@@ -5,9 +5,6 @@ import type { OpenBody } from "../wire.ts";
 
 declare const self: ServiceWorkerGlobalScope;
 
-/** Of a browser that stays offline; the oldest go first. */
-const maxOpens = 100;
-
 /** Stored before it is sent: the worker may end at any time. */
 export const reportOpen = async (open: Open): Promise<void> => {
   await addOpen(open);
@@ -21,12 +18,11 @@ export const reportOpen = async (open: Open): Promise<void> => {
 export const flushOpens = async ({ throws = false } = {}): Promise<void> => {
   try {
     const keys = await openKeys();
-    for (const key of keys.slice(0, -maxOpens)) await deleteOpen(key);
     if (keys.length === 0) return;
     const state = await readState();
     // Without it nobody knows where Herald is: the next page that starts the kit says so.
     if (!state) return;
-    for (const key of keys.slice(-maxOpens)) {
+    for (const key of keys) {
       const open = await getOpen(key);
       if (!open) continue;
       const body: OpenBody = { project_id: open.project, token: open.token };
