@@ -228,7 +228,7 @@ describe.concurrent("what the provider says about one device", () => {
     expect(await provider()).toMatchObject({ status: "active", settings: { key_id: "E2EKEY0002" } });
     await eventually(async () => {
       expect(await eventsOf(system, project, ProviderPausedV1)).toMatchObject([
-        { providerReason: "InvalidProviderToken" },
+        { provider_reason: "InvalidProviderToken" },
       ]);
       expect(await eventsOf(system, project, ProviderResumedV1)).toHaveLength(1);
     });

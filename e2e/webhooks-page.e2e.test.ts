@@ -70,7 +70,7 @@ test.each([
 
   const { id } = await project.send({ title: "Hello", targets: ["all"] });
   await project.final(id);
-  await eventually(() => expect(printed).toMatch(new RegExp(`notification\\.completed .*${id}`)), {
+  await eventually(() => expect(printed).toMatch(new RegExp(`notification\\.completed\\.v1 .*${id}`)), {
     timeoutMs: 20_000,
   });
 

@@ -1,23 +1,24 @@
 import type { ProjectId } from "@herald/contracts";
 import type { Push } from "@herald/simulators";
 import { eventually } from "@herald/testing";
-import type { Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type Content, type Project, projectClient } from "../harness/project.ts";
-import { payloadOf } from "../harness/simulators.ts";
+import { type Project, projectClient } from "../harness/project.ts";
 import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { claimsOf, hs256, nowSeconds } from "../harness/user-tokens.ts";
 import { type Browser, ready, startBrowser } from "./browser.ts";
+import { createPerson, reaches, statusOf } from "./person.ts";
 
 /** The browser kit in a real Chromium, on the example site, against a running system. */
 
 let system: System;
 let project: Project;
 let browser: Browser;
+let person: ReturnType<typeof createPerson>;
 beforeAll(async () => {
   system = await startSystem();
   browser = await startBrowser(system);
   project = projectClient(system.gateway, system.example.project as { id: ProjectId; token: string });
+  person = createPerson(system, project, browser);
 });
 afterAll(async () => {
   await browser?.close();
@@ -26,112 +27,25 @@ afterAll(async () => {
 beforeEach(() => browser.reset());
 logOnFailure(() => system);
 
-type Status = {
-  permission: string;
-  subscribed: boolean;
-  device: string;
-  user: string | null;
-  topics: string[];
-  pending: boolean;
-  problem: { slug: string } | null;
-};
-
-const statusOf = async (page: Page): Promise<Status> => JSON.parse((await page.textContent("#status")) || "{}");
-
-/** Waits until the page shows it. */
-const reaches = (page: Page, expected: Partial<Record<keyof Status, unknown>>): Promise<Status> =>
-  eventually(async () => {
-    const status = await statusOf(page);
-    expect(status).toMatchObject(expected);
-    return status;
-  });
-
-const allow = () => browser.setNotifications("granted");
-
-const subscribed = async (): Promise<Page> => {
-  await allow();
-  const page = await browser.open();
-  await page.click("#subscribe");
-  await reaches(page, { subscribed: true, pending: false });
-  return page;
-};
-
-const logIn = async (page: Page, user: string): Promise<void> => {
-  await page.fill("#user", user);
-  await page.click("#login");
-  await eventually(async () => {
-    const status = await statusOf(page);
-    // Made in the same second as that of the last user: a fresh one is asked for.
-    if (status.problem?.slug === "user-token-used") await page.click("#login");
-    expect(status).toMatchObject({ user, pending: false });
-  });
-};
-
-/** Sends; what arrived at the push service, by the time that the notification is final. */
-const send = async (content: Partial<Content> & Pick<Content, "targets">): Promise<{ id: string; pushes: Push[] }> => {
-  const { id } = await project.send({ title: "Hello", link_to: "/inbox", ...content });
-  await project.final(id);
-  const pushes = await system.simulators.pushes({ provider: "webpush", status: 201 });
-  return { id, pushes: pushes.filter((push) => payloadOf(push).notification_id === id) };
-};
-
-type Shown = { title: string; body: string; data: Record<string, unknown> };
-
-const shown = async (): Promise<Shown[]> => {
-  const worker = await browser.worker();
-  return worker.evaluate(async () => {
-    // biome-ignore lint/suspicious/noExplicitAny: inside the worker
-    const { registration } = globalThis as any;
-    const all: Shown[] = await registration.getNotifications();
-    return all.map(({ title, body, data }) => ({ title, body, data }));
-  });
-};
-
-const isShown = async (title: string): Promise<void> => {
-  await eventually(async () => expect(await browser.showed()).toContain(title));
-  expect((await shown()).map((one) => one.title)).toContain(title);
-};
-
-/** Clicks the shown notification, and answers what the browser was asked to open or to bring to the front. */
-const click = async (title: string): Promise<string[]> => {
-  const worker = await browser.worker();
-  return worker.evaluate(async (wanted) => {
-    // biome-ignore lint/suspicious/noExplicitAny: inside the worker
-    const scope = globalThis as any;
-    const asked: string[] = [];
-    // A browser opens and focuses for a person's click alone.
-    scope.clients.openWindow = async (url: string) => void asked.push(`open ${url}`);
-    scope.WindowClient.prototype.focus = async function focus() {
-      asked.push(`focus ${this.url}`);
-    };
-    const all = await scope.registration.getNotifications();
-    await scope.heraldWorker.click(all.find((one: Shown) => one.title === wanted));
-    return asked;
-  }, title);
-};
-
-const opened = (id: string): Promise<void> =>
-  eventually(async () => expect((await project.notification(id)).counts.opened).toBe(1));
-
 const noErrors = () => expect(browser.errors).toEqual([]);
 
 test("subscribes from a click, shows a push, opens its link, and the open is in the statistics", async () => {
-  await allow();
+  await person.allow();
   const page = await browser.open();
   await reaches(page, { permission: "granted", subscribed: false });
   expect(browser.pushService.made()).toBe(0);
   await page.click("#subscribe");
   const { device } = await reaches(page, { subscribed: true, pending: false, problem: null });
 
-  const { id, pushes } = await send({ title: "First", body: "Words", targets: [`device:${device}`] });
+  const { id, pushes } = await person.send({ title: "First", body: "Words", targets: [`device:${device}`] });
   expect(await browser.deliver(pushes[0] as Push)).toBe(true);
-  await isShown("First");
-  expect((await shown())[0]).toMatchObject({ body: "Words", data: { notification_id: id, link_to: "/inbox" } });
+  await person.isShown("First");
+  expect((await person.shown())[0]).toMatchObject({ body: "Words", data: { notification_id: id, link_to: "/inbox" } });
   await eventually(async () => expect(await page.textContent("#pushes")).toContain("First"));
 
-  expect(await click("First")).toEqual([`open ${system.example.url}/inbox`]);
-  expect(await shown()).toEqual([]);
-  await opened(id);
+  expect(await person.click("First")).toEqual([`open ${system.example.url}/inbox`]);
+  expect(await person.shown()).toEqual([]);
+  await person.opened(id);
   const from = new Date(Date.now() - 3_600_000).toISOString();
   await eventually(async () => {
     const { body } = await project.call(`GET /stats?notification=${id}&from=${encodeURIComponent(from)}`);
@@ -141,26 +55,26 @@ test("subscribes from a click, shows a push, opens its link, and the open is in 
 });
 
 test("a click brings the tab to the front that shows the page already, and counts once", async () => {
-  const page = await subscribed();
+  const page = await person.subscribed();
   const { device } = await statusOf(page);
   await page.goto(`${system.example.url}/inbox`);
-  const { id, pushes } = await send({ targets: [`device:${device}`] });
+  const { id, pushes } = await person.send({ targets: [`device:${device}`] });
   await browser.deliver(pushes[0] as Push);
-  await isShown("Hello");
-  expect(await click("Hello")).toEqual([`focus ${system.example.url}/inbox`]);
-  await opened(id);
+  await person.isShown("Hello");
+  expect(await person.click("Hello")).toEqual([`focus ${system.example.url}/inbox`]);
+  await person.opened(id);
 });
 
 test("topics, and a log-in that lasts until the browser starts again", async () => {
-  const page = await subscribed();
-  await logIn(page, "u-topics");
+  const page = await person.subscribed();
+  await person.logIn(page, "u-topics");
   await page.click("#news");
   await reaches(page, { topics: ["news"], pending: false });
   const { device } = await statusOf(page);
   const known = (await project.call("GET /users/u-topics")).body.data.devices;
   expect(known).toMatchObject([{ id: device, user_id: "u-topics", topics: ["news"] }]);
   await browser.restart();
-  await allow();
+  await person.allow();
   const again = await browser.open();
   await reaches(again, { topics: ["news"], user: "u-topics", subscribed: true, device });
   await again.click("#news");
@@ -179,7 +93,7 @@ describe("bad days", () => {
     await page.click("#subscribe");
     await reaches(page, { permission: "denied", subscribed: false });
     expect(browser.pushService.made()).toBe(0);
-    await allow();
+    await person.allow();
     await reaches(page, { permission: "granted", subscribed: true, pending: false });
     noErrors();
   });
@@ -204,9 +118,9 @@ describe("bad days", () => {
   });
 
   test("storage cleared: the browser is a new device, and what was sent to the old one is not shown", async () => {
-    const page = await subscribed();
+    const page = await person.subscribed();
     const before = await statusOf(page);
-    const { pushes } = await send({ title: "Old", targets: [`device:${before.device}`] });
+    const { pushes } = await person.send({ title: "Old", targets: [`device:${before.device}`] });
     await page.evaluate(() => {
       // biome-ignore lint/suspicious/noExplicitAny: inside the page
       const { indexedDB } = globalThis as any;
@@ -222,27 +136,27 @@ describe("bad days", () => {
     expect(browser.pushService.made()).toBe(2);
     expect(await browser.deliver(pushes[0] as Push)).toBe(false);
     await browser.deliverText(JSON.stringify(pushes[0]?.payload));
-    const { pushes: fresh } = await send({ title: "New", targets: [`device:${after.device}`] });
+    const { pushes: fresh } = await person.send({ title: "New", targets: [`device:${after.device}`] });
     await browser.deliver(fresh[0] as Push);
-    await isShown("New");
-    expect(await shown()).toHaveLength(1);
+    await person.isShown("New");
+    expect(await person.shown()).toHaveLength(1);
     noErrors();
   });
 
   test("two tabs subscribe at the same moment: one device, and both show it", async () => {
-    await allow();
+    await person.allow();
     const [one, two] = [await browser.open(), await browser.open()];
     await Promise.all([one.click("#subscribe"), two.click("#subscribe")]);
     const { device } = await reaches(one, { subscribed: true });
     await reaches(two, { subscribed: true, device });
     expect(browser.pushService.made()).toBe(1);
-    await logIn(one, "u-two-tabs");
+    await person.logIn(one, "u-two-tabs");
     await reaches(two, { user: "u-two-tabs" });
     noErrors();
   });
 
   test("an expired user token: the device stays, without a user, and a fresh one logs in", async () => {
-    const page = await subscribed();
+    const page = await person.subscribed();
     const { id, identitySecret } = system.example.project;
     const old = nowSeconds() - 7_200;
     const expired = hs256(identitySecret, { claims: claimsOf(id, "u-late", { iat: old, exp: old + 60 }) });
@@ -251,25 +165,25 @@ describe("bad days", () => {
     const { device } = await reaches(page, { problem: expect.objectContaining({ slug: "user-token-invalid" }) });
     expect(await statusOf(page)).toMatchObject({ subscribed: true, user: null, pending: false });
     await page.unroute("**/session");
-    await logIn(page, "u-late");
+    await person.logIn(page, "u-late");
     expect((await statusOf(page)).device).toBe(device);
   });
 
   test("offline at the click: the open is sent when the browser is back", async () => {
-    const page = await subscribed();
+    const page = await person.subscribed();
     const { device } = await statusOf(page);
-    const { id, pushes } = await send({ targets: [`device:${device}`] });
+    const { id, pushes } = await person.send({ targets: [`device:${device}`] });
     await browser.deliver(pushes[0] as Push);
-    await isShown("Hello");
+    await person.isShown("Hello");
     await browser.setOffline(true);
-    await click("Hello");
+    await person.click("Hello");
     expect((await project.notification(id)).counts.opened).toBe(0);
     await browser.setOffline(false);
-    await opened(id);
+    await person.opened(id);
   });
 
   test("offline at the log-in and the topic: kept, over a reload, until the browser is back", async () => {
-    const page = await subscribed();
+    const page = await person.subscribed();
     await page.fill("#user", "u-offline");
     await page.route("**/api/v1/**", (route) => route.abort());
     await page.click("#login");
@@ -283,9 +197,9 @@ describe("bad days", () => {
   });
 
   test("a payload of another version is shown as far as it is understood", async () => {
-    const page = await subscribed();
+    const page = await person.subscribed();
     const { device } = await statusOf(page);
-    const { id, pushes } = await send({ targets: [`device:${device}`] });
+    const { id, pushes } = await person.send({ targets: [`device:${device}`] });
     const payload = pushes[0]?.payload as Record<string, unknown>;
     const ways: Record<string, unknown>[] = [
       {
@@ -307,15 +221,15 @@ describe("bad days", () => {
     ])
       await browser.deliverText(other);
     await eventually(async () => expect((await browser.showed()).toSorted()).toEqual(["", "Later", "Numbers"]));
-    expect(await click("Numbers")).toEqual([`focus ${system.example.url}/`]);
-    await opened(id);
+    expect(await person.click("Numbers")).toEqual([`focus ${system.example.url}/`]);
+    await person.opened(id);
     noErrors();
   });
 
   test("a rotated VAPID key: the device moves to the new key and gets what is sent", async () => {
-    const page = await subscribed();
+    const page = await person.subscribed();
     const { device } = await statusOf(page);
-    await logIn(page, "u-rotated");
+    await person.logIn(page, "u-rotated");
     const first = browser.pushService.current();
     const keys = `/projects/${project.id}/providers/webpush/keys`;
     const { body } = await system.admin(`POST ${keys}`, { body: {} });
@@ -326,15 +240,15 @@ describe("bad days", () => {
     await eventually(() => expect(browser.pushService.made()).toBe(2));
     await reaches(page, { subscribed: true, device, user: "u-rotated", pending: false });
     expect(browser.pushService.current()?.applicationServerKey).not.toBe(first?.applicationServerKey);
-    const { pushes } = await send({ targets: ["user:u-rotated"] });
+    const { pushes } = await person.send({ targets: ["user:u-rotated"] });
     expect(await browser.deliver(pushes[0] as Push)).toBe(true);
-    await isShown("Hello");
+    await person.isShown("Hello");
   });
 
   test("a subscription that the browser replaced is registered by the worker", async () => {
-    const page = await subscribed();
+    const page = await person.subscribed();
     const { device } = await statusOf(page);
-    await logIn(page, "u-replaced");
+    await person.logIn(page, "u-replaced");
     const other = await system.simulators.subscribe();
     const { applicationServerKey } = browser.pushService.current() ?? {};
     const worker = await browser.worker();
@@ -359,7 +273,7 @@ describe("bad days", () => {
       },
       { ...other, key: applicationServerKey },
     );
-    const { pushes } = await send({ targets: ["user:u-replaced"] });
+    const { pushes } = await person.send({ targets: ["user:u-replaced"] });
     expect(pushes.map(({ token }) => token)).toEqual([other.endpoint]);
     await page.close();
     expect((await project.call(`GET /devices/${device}`)).body.data).toMatchObject({
@@ -369,22 +283,22 @@ describe("bad days", () => {
   });
 
   test("a user who logged out: what was shown goes, what is on its way is not shown, and the device stays", async () => {
-    const page = await subscribed();
+    const page = await person.subscribed();
     const { device } = await statusOf(page);
-    await logIn(page, "u-ann");
+    await person.logIn(page, "u-ann");
     await page.click("#news");
     await reaches(page, { topics: ["news"] });
-    const seen = await send({ title: "Seen", targets: ["user:u-ann"] });
+    const seen = await person.send({ title: "Seen", targets: ["user:u-ann"] });
     await browser.deliver(seen.pushes[0] as Push);
-    await isShown("Seen");
-    const late = await send({ title: "Late", targets: ["user:u-ann"] });
+    await person.isShown("Seen");
+    const late = await person.send({ title: "Late", targets: ["user:u-ann"] });
 
     // Herald does not answer what it was asked before, and cannot be reached: the log-out holds all the same.
     await page.route("**/api/v1/**", () => undefined);
     await page.fill("#user", "u-ann");
     await page.click("#login");
     await page.click("#logout");
-    await eventually(async () => expect(await shown()).toEqual([]));
+    await eventually(async () => expect(await person.shown()).toEqual([]));
     expect(browser.pushService.current()).toBeUndefined();
     await browser.deliverText(JSON.stringify(late.pushes[0]?.payload));
     await page.unroute("**/api/v1/**");
@@ -399,24 +313,24 @@ describe("bad days", () => {
     expect(await browser.deliver(late.pushes[0] as Push)).toBe(false);
 
     // The next user of the browser gets what is theirs, and nothing of the first one's.
-    await logIn(page, "u-bob");
+    await person.logIn(page, "u-bob");
     expect((await project.call("GET /users/u-ann")).status).toBe(404);
-    const bobs = await send({ title: "Bob's", targets: ["user:u-bob", "user:u-ann"] });
+    const bobs = await person.send({ title: "Bob's", targets: ["user:u-bob", "user:u-ann"] });
     await browser.deliver(bobs.pushes[0] as Push);
-    await isShown("Bob's");
-    expect(await shown()).toHaveLength(1);
+    await person.isShown("Bob's");
+    expect(await person.shown()).toHaveLength(1);
 
     // Somebody else logs in without a log-out.
-    await logIn(page, "u-cid");
-    expect(await shown()).toEqual([]);
+    await person.logIn(page, "u-cid");
+    expect(await person.shown()).toEqual([]);
     expect(await browser.deliver(bobs.pushes[0] as Push)).toBe(false);
     expect((await statusOf(page)).device).toBe(device);
   });
 
   test("a device that Herald has forgotten is registered anew", async () => {
-    const page = await subscribed();
+    const page = await person.subscribed();
     const { device } = await statusOf(page);
-    await logIn(page, "u-forgotten");
+    await person.logIn(page, "u-forgotten");
     await project.call(`DELETE /devices/${device}`);
     await page.click("#news");
     const after = await reaches(page, { subscribed: true, topics: ["news"], user: "u-forgotten", pending: false });

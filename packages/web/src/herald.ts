@@ -90,7 +90,7 @@ export const createHerald = (options: HeraldOptions): Herald => {
       permission,
       subscribed: permission === "granted" && device !== undefined && !state?.loggingOut,
       device: device ?? null,
-      user: user ?? null,
+      user: (device && user) ?? null,
       topics: Object.keys(topics).filter((name) => topics[name] === "subscribed"),
       pending: state !== undefined && isPending(state, permission),
       problem,
@@ -170,9 +170,9 @@ export const createHerald = (options: HeraldOptions): Herald => {
       return run((state) => ({ ...state, wanted: true }), true);
     },
     unsubscribe: () =>
-      run(async ({ device, credential, data }) => {
+      run(async ({ device, credential, data, user }) => {
         const leaving = device && credential ? { device, credential } : undefined;
-        const state = await writeState({ gateway, project, data, leaving });
+        const state = await writeState({ gateway, project, data, leaving, user });
         const registration = await workerOf(worker);
         await (await registration?.pushManager.getSubscription())?.unsubscribe();
         return state;

@@ -78,10 +78,11 @@ export const settle = async (
       await store({ loggingOut: false });
     }
     if (await mustRegister()) {
-      const { device } = state;
+      const { device, user } = state;
       await store(await register(await activeWorker(worker), state));
-      // A new device has no user: who logged in on this page still is.
-      if (state.device !== device && !state.userToken) await store({ userToken: lastToken });
+      // A new device has no user: who logged in on this page still is, unless another tab logged them out.
+      const isUsers = lastToken !== undefined && user === claimsOf(lastToken)?.sub;
+      if (state.device !== device && isUsers && !state.userToken) await store({ userToken: lastToken });
     }
     if (!state.device) return;
     const { userToken } = state;
