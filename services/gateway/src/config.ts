@@ -36,14 +36,14 @@ export const GatewayConfig = z.object({
    * that only as many requests under way as this are too many.
    */
   HERALD_GATEWAY_LIMIT_CONNECTIONS: variables.integer({ least: 1, most: 1_000_000 }).default(2_000),
-  /** Of one address, so that it takes four to fill all. Not counted behind proxies, whose connections all come from them. */
+  /** Connections of one address at a time, so that it takes four to fill all. Not counted behind proxies, whose connections all come from them. */
   HERALD_GATEWAY_LIMIT_ADDRESS_CONNECTIONS: variables.integer({ least: 1, most: 1_000_000 }).default(500),
   /**
    * Bytes of bodies that arrive and of answers that are not taken yet, at a time: sixty of the largest bodies. With
    * the connections and what the gateway needs for itself this stays within 512 MiB.
    */
   HERALD_GATEWAY_LIMIT_HELD: variables.bytes({ least: 1_048_576 }).default(67_108_864),
-  /** Of one address; of a proxy's clients each counts by its own. */
+  /** Such bytes of one address; of a proxy's clients each counts by its own. */
   HERALD_GATEWAY_LIMIT_ADDRESS_HELD: variables.bytes({ least: 1_048_576 }).default(16_777_216),
   /**
    * New devices by client identity, per address and hour. A carrier puts some thousand phones behind one address, of which few install
@@ -52,7 +52,7 @@ export const GatewayConfig = z.object({
   HERALD_GATEWAY_LIMIT_NEW_DEVICES: variables.integer({ least: 1, most: maxPerHour }).default(2_000),
   /** Streams of events that are open at a time, in all. A reader that does not read holds about half a MiB until it is cut off. */
   HERALD_GATEWAY_LIMIT_STREAMS: variables.integer({ least: 0, most: 10_000 }).default(200),
-  /** Of one project: a few services with replicas, and people who look on. */
+  /** Streams of events of one project that are open at a time: a few services with replicas, and people who look on. */
   HERALD_GATEWAY_LIMIT_PROJECT_STREAMS: variables.integer({ least: 0, most: 10_000 }).default(20),
   /**
    * Requests with one project token, per 10 seconds: 500 a second are more than a backend has to say, and leave room for the
@@ -72,7 +72,7 @@ export const GatewayConfig = z.object({
   HERALD_GATEWAY_QUOTA_DRY_RUNS: variables.integer({ least: 1, most: maxPerWindow }).default(60),
   /** Notifications of a project that wait to be started, in the queue that all projects share: 100 s of 500 a second, while the database is unavailable. */
   HERALD_GATEWAY_QUOTA_QUEUED: variables.integer({ least: 1, most: maxQueued }).default(50_000),
-  /** The same in bytes: an eighth of the queue's 4 GiB. */
+  /** Bytes of a project's notifications that wait to be started: an eighth of the queue's 4 GiB. */
   HERALD_GATEWAY_QUOTA_QUEUED_BYTES: variables.integer({ least: 1, most: queueBytes }).default(536_870_912),
 });
 export type GatewayConfig = z.infer<typeof GatewayConfig>;
