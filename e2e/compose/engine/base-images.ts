@@ -96,7 +96,7 @@ ENTRYPOINT ["nats-server"]
 };
 
 /** FerretDB with DocumentDB under the name of MongoDB's image: the real one cannot be made here. */
-export const buildMongo = async (settings: Settings, node: string, image: string) => {
+const buildMongo = async (settings: Settings, node: string, image: string) => {
   const { choice } = await resolveMongo({ env: { ...process.env, HERALD_MONGO_URL: "" }, progress: settings.progress });
   if (choice?.kind !== "ferretdb")
     throw new Error("the stand-in for MongoDB is made of FerretDB, which is not used here");
@@ -122,6 +122,7 @@ COPY --chown=999:999 documentdb /opt/documentdb
 COPY ferretdb /opt/ferretdb
 COPY stand-in ./
 RUN printf '#!/bin/sh\\nexec node --disable-warning=ExperimentalWarning /opt/stand-in/mongosh.ts "$@"\\n' > /usr/local/bin/mongosh && chmod 755 /usr/local/bin/mongosh
+USER mongodb
 ENTRYPOINT ["node", "--disable-warning=ExperimentalWarning", "/opt/stand-in/mongod.ts"]
 `,
   );

@@ -8,7 +8,7 @@ export const whyWaiting = (error: unknown, database: string): string => {
   if (error instanceof MongoServerError && error.code === authenticationFailed)
     return "the database refuses the user: check user, password and authSource in HERALD_MONGO_URL";
   if (error instanceof MongoServerError && error.code === unauthorized)
-    return `the user has no right to that: give the user of HERALD_MONGO_URL the role readWrite on ${database}`;
+    return `not authorized: HERALD_MONGO_URL needs a user with the role readWrite on ${database}`;
   if (error instanceof MongoServerSelectionError)
     return "the database cannot be reached: check HERALD_MONGO_URL, and that the server runs";
   return "trying again until it succeeds";
