@@ -127,9 +127,9 @@ test("projects, tokens and providers are created, used and deleted", async () =>
   expect(shown.stdout).toContain("E2EKEY0001");
   expect(shown.stdout).not.toContain("PRIVATE KEY");
   const test = ["provider", "test", "apns", "--project", id];
-  expect(await json(...test, "--token", apnsToken())).toMatchObject({ result: "accepted" });
+  expect(await json(...test, "--push-token", apnsToken())).toMatchObject({ result: "accepted" });
   await system.simulators.script([{ provider: "apns", tokenPrefix: "dead", status: 400, reason: "BadDeviceToken" }]);
-  const refused = await herald(...test, "--token", apnsToken("dead"));
+  const refused = await herald(...test, "--push-token", apnsToken("dead"));
   expect(refused.stdout).toContain("BadDeviceToken");
   expect(refused.exitCode).toBe(1);
   await system.simulators.script([]);

@@ -152,7 +152,7 @@ test("a webhook's messages are verified", async () => {
     const forged = () => fetch(`http://127.0.0.1:${port}/`, { method: "POST", body: "{}" });
     await eventually(async () => expect((await forged()).status).toBe(401), { timeoutMs: 20_000 });
     expectStatus(await project.call(`POST /webhooks/${data.id}/ping`), 202);
-    await eventually(async () => expect(printed).toMatch(/^webhook\.ping 2/), { timeoutMs: 20_000 });
+    await eventually(async () => expect(printed).toMatch(/^io\.herald\.webhook\.ping\.v1 2/), { timeoutMs: 20_000 });
   } finally {
     const ended = once(receiver, "exit");
     receiver.kill();

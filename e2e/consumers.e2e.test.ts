@@ -176,9 +176,9 @@ test("the page's commands work with the nats command alone, and a removed consum
   await follow("A user of your own");
   await consumer("replay", "warehouse", "--from", since);
   for (const id of ["1", "2", "3", "4"]) await event(`page-${id}`);
-  expect(await follow("With the nats command alone")).toEqual(["page-1", "page-2", "page-3"]);
+  expect(await follow("With the nats command")).toEqual(["page-1", "page-2", "page-3"]);
   await follow("Replay", { since });
-  expect(await follow("With the nats command alone")).toEqual(["page-1", "page-2", "page-3"]);
+  expect(await follow("With the nats command")).toEqual(["page-1", "page-2", "page-3"]);
 
   const access = variables(await readFile(join(folder, "warehouse.env"), "utf8"));
   const { NATS_USER: user = "", NATS_PASSWORD: password = "" } = access;

@@ -62,14 +62,14 @@ const apnsSettings = async ({ key, keyId, teamId, certificate, bundleId, environ
 };
 
 type TestOptions = {
-  readonly token: string;
+  readonly pushToken: string;
   readonly environment?: TestPush["environment"];
   readonly tokenKind?: TestPush["token_kind"];
   readonly p256dh?: string;
   readonly auth?: string;
 };
 
-const testPush = ({ token, environment, tokenKind, p256dh, auth }: TestOptions): TestPush => ({
+const testPush = ({ pushToken: token, environment, tokenKind, p256dh, auth }: TestOptions): TestPush => ({
   token,
   ...(environment && { environment }),
   ...(tokenKind && { token_kind: tokenKind }),
@@ -149,13 +149,15 @@ export const addProviders = (group: Command, add: Add) => {
       usage: "test",
       does: "Send one test push and show what the provider said",
       options: [
-        option("--token <token>", "push token, or a subscription's endpoint").makeOptionMandatory(),
+        option("--push-token <token>", "the device's token, or a subscription's endpoint").makeOptionMandatory(),
         option("--environment <environment>", "apns: of the device").choices(["production", "sandbox"]),
         option("--token-kind <kind>", "fcm: registration token or Installation ID").choices(["token", "fid"]),
         option("--p256dh <key>", "webpush: the subscription's key"),
         option("--auth <secret>", "webpush: the subscription's secret"),
       ],
-      examples: [["provider test apns --token 00fc13ad… --environment sandbox", "works while the provider is paused"]],
+      examples: [
+        ["provider test apns --push-token 00fc13ad… --environment sandbox", "works while the provider is paused"],
+      ],
       run: async ({ admin, project, signal, record }, [name], options) => {
         const tested = await admin().providers.test(project(), name as Name, testPush(options), { signal });
         record(tested, [
