@@ -1,13 +1,13 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { RunningHerald } from "@herald/local-stack";
 import { eventually } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { shellBlocks } from "./harness/shell-blocks.ts";
+import { codeBlocks, shellBlocks } from "./harness/shell-blocks.ts";
 import { payloadOf, simulatorControl } from "./harness/simulators.ts";
 
 type LocalFile = RunningHerald["local"];
@@ -69,10 +69,18 @@ async function expectAllGone(): Promise<void> {
 }
 
 test("the README's first push works as written, twice; Ctrl-C in the terminal leaves nothing behind", async () => {
-  const blocks = shellBlocks(await readFile(join(root, "README.md"), "utf8"), "Your first push");
+  const readme = await readFile(join(root, "README.md"), "utf8");
+  const blocks = shellBlocks(readme, "Your first push");
   expect(blocks.length).toBeGreaterThan(0);
   const script = blocks.join("\n");
-  const follow = async () => (await run("sh", ["-e", "-c", script], { cwd: folder, maxBuffer: 32_000_000 })).stdout;
+  // In a clone, `npx herald` finds the command line; its profile stays in the folder.
+  await symlink(join(root, "node_modules"), join(folder, "node_modules"));
+  const options = {
+    cwd: folder,
+    maxBuffer: 32_000_000,
+    env: { ...process.env, XDG_CONFIG_HOME: join(folder, "config"), NO_COLOR: "1" },
+  };
+  const follow = async () => (await run("sh", ["-e", "-c", script], options)).stdout;
 
   const first = await follow();
   expect(first).toContain('"credential":"hdc_');
@@ -96,6 +104,12 @@ test("the README's first push works as written, twice; Ctrl-C in the terminal le
   expect(providers.toSorted()).toEqual(["apns", "fcm", "webpush"]);
   // The command shows what has arrived until then: by now that is at least the first one.
   expect(await follow()).toContain(`"notification_id":"${id}"`);
+
+  const [program = ""] = codeBlocks(readme, "Your first push", "ts");
+  const known = `const url = ${JSON.stringify(local.gateway)}, token = ${JSON.stringify(local.project.token)};\n`;
+  await writeFile(join(folder, "send.mts"), `${known}${program}console.log(counts);`);
+  const sent = await run(process.execPath, ["--conditions=@herald/source", "send.mts"], options);
+  expect(sent.stdout).toMatch(/devices: [1-9]/);
 
   const running = (await left()).map((line) => Number.parseInt(line, 10));
   expect(running).toEqual(expect.arrayContaining(Object.values(local.processes)));
