@@ -48,8 +48,7 @@ import {
 } from "@herald/testing";
 import { expect } from "vitest";
 import type { z } from "zod";
-import { createApp } from "../src/app.ts";
-import type { Overrides } from "../src/assemble.ts";
+import { createApp, type Overrides } from "../src/app.ts";
 import { DispatchConfig } from "../src/config.ts";
 import { type DeliveryDocument, deliveryCollection } from "../src/stores/delivery-document.ts";
 import { rowsOf } from "../src/stores/embedded-rows.ts";

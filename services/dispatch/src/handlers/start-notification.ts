@@ -14,8 +14,8 @@ export const startNotification = ({
   cache,
   expandQueued,
   schedule,
-  publishOutbox,
-  flush,
+  publishNotification,
+  flushNotification,
   gate,
   concurrency,
   now,
@@ -25,9 +25,9 @@ export const startNotification = ({
   expandQueued: ExpandQueued;
   schedule: Schedule;
   /** Publishes what it was just written with. Never throws. */
-  publishOutbox: (written: OutboxCarrier) => Promise<void>;
+  publishNotification: (written: OutboxCarrier) => Promise<void>;
   /** Publishes what is in its outbox. Never throws. */
-  flush: (document: NotificationState) => Promise<void>;
+  flushNotification: (document: NotificationState) => Promise<void>;
   /** How many are started at a time, and whose. */
   gate: FairGate;
   /** Those in memory, which wait for their turn at the gate: so many of one project keep no other's waiting. */
@@ -42,8 +42,8 @@ export const startNotification = ({
     if (!document || document.final || document.expanded) return;
     if (document.dueAt) await schedule(wakeUp(document, document.dueAt));
     else await expandQueued(document.projectId, inserted?.document);
-    if (inserted) await publishOutbox({ ...document, outbox: inserted.outbox });
-    else await flush(document);
+    if (inserted) await publishNotification({ ...document, outbox: inserted.outbox });
+    else await flushNotification(document);
   };
   return defineHandler({
     durable: "dispatch-start", // renaming a durable replays its stream

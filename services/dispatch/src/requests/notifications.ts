@@ -28,7 +28,7 @@ type Options = {
   readonly sumsOf: (projectId: ProjectId, id: NotificationId) => Promise<Sums>;
   readonly cache: NotificationCache;
   readonly sweeps: Pick<Sweeps, "sweepDue">;
-  readonly flush: (document: NotificationState) => Promise<void>;
+  readonly flushNotification: (document: NotificationState) => Promise<void>;
   readonly now: () => Date;
 };
 
@@ -36,7 +36,7 @@ type Options = {
 const heardMs = freshMs + 10;
 
 export const handleNotificationRequests = (options: Options): RequestListener[] => {
-  const { bus, find, notifications, deliveries, sumsOf, cache, sweeps, flush, now } = options;
+  const { bus, find, notifications, deliveries, sumsOf, cache, sweeps, flushNotification, now } = options;
 
   const view = async (document: NotificationRecord): Promise<Notification> =>
     document.final || document.dueAt
@@ -86,7 +86,7 @@ export const handleNotificationRequests = (options: Options): RequestListener[] 
       const document = await notifications.get(projectId, notificationId);
       if (!document)
         throw new HeraldError("notification-not-found", `the project has no notification ${notificationId}`);
-      await flush(document);
+      await flushNotification(document);
       await heard;
       return view(document);
     }),

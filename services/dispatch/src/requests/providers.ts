@@ -28,14 +28,14 @@ type Options = {
   readonly check: (provider: Provider, settings: unknown, previousKeys: KeyRing | undefined) => CheckedProvider;
   readonly pool: Pick<ProviderPool, "forget">;
   readonly sweeps: Pick<Sweeps, "sweepDue">;
-  readonly flush: (projectId: string, provider: Provider) => Promise<void>;
+  readonly flushCredential: (projectId: string, provider: Provider) => Promise<void>;
   readonly now: () => Date;
 };
 
 const platforms = Object.keys(providerOf) as Platform[];
 
 export const handleProviderRequests = (options: Options): RequestListener[] => {
-  const { bus, credentials, deliveries, records, check, pool, sweeps, flush, now } = options;
+  const { bus, credentials, deliveries, records, check, pool, sweeps, flushCredential, now } = options;
 
   /** What waited for settings goes on, with the new ones or without any. */
   const changed = async (projectId: ProjectId, provider: Provider) => {
@@ -44,7 +44,7 @@ export const handleProviderRequests = (options: Options): RequestListener[] => {
     for (const platform of platforms)
       if (providerOf[platform] === provider) await deliveries.resume(projectId, platform, now());
     void sweeps.sweepDue();
-    await flush(projectId, provider);
+    await flushCredential(projectId, provider);
   };
 
   /** Only where something of them may stay: elsewhere new settings must mend those that cannot be opened any more. */
