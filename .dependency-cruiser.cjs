@@ -102,7 +102,7 @@ module.exports = {
       name: "nats-only-in-bus",
       comment: "Ack, nak and consumer traps are handled in one place.",
       severity: "error",
-      from: { path: "^(packages/(?!bus/|testing/)|services/|e2e/|bench/)" },
+      from: { path: "^(packages/(?!bus/|testing/)|services/|e2e/|bench/|infra/)" },
       to: { path: "node_modules/@nats-io/|^@nats-io/" },
     },
     {
@@ -128,7 +128,7 @@ module.exports = {
       name: "one-door-per-package",
       comment: "What a package exports is what its index lists.",
       severity: "error",
-      from: { path: "^(packages|services|e2e|bench|examples)/([^/]+)/", pathNot: "^packages/local-stack/" },
+      from: { path: "^(packages|services|e2e|bench|examples|infra)/([^/]+)/", pathNot: "^packages/local-stack/" },
       to: { path: "^packages/([^/]+)/(src|test)/", pathNot: "^packages/[^/]+/(src|test)/index\\.ts$|^$1/$2/" },
     },
   ],

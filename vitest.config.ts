@@ -35,7 +35,7 @@ export default defineConfig({
         ssr,
         test: {
           name: "unit",
-          include: ["{packages,services}/*/{src,test}/**/*.unit.test.ts", "bench/src/**/*.unit.test.ts"],
+          include: ["{packages,services}/*/{src,test}/**/*.unit.test.ts", "{bench/src,infra}/**/*.unit.test.ts"],
           exclude: [...defaultExclude, ...fakesTimers],
           testTimeout: properties,
         },

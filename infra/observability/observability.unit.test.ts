@@ -4,13 +4,13 @@ import { createTelemetry } from "@herald/bus";
 import { durables, errors, messages, providerOf, providerProblems, streams } from "@herald/contracts";
 import { createByteCache, createHealth, createLogger, startHealthServer, startTelemetry } from "@herald/kit";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { createMetrics } from "./metrics.ts";
-import { finds, readPromql } from "./testing/read-promql.ts";
+import { createMetrics } from "../../services/dispatch/src/metrics.ts";
+import { finds, readPromql } from "./read-promql.ts";
 
 /** A metric as `/metrics` shows it. */
 type Metric = { readonly type: string; readonly labels: Set<string> };
 
-const root = join(import.meta.dirname, "../../..");
+const root = join(import.meta.dirname, "../..");
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 const alerts = read("infra/observability/alerts.yml");
 const page = read("docs/how-to/observe.md");
