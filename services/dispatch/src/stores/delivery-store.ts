@@ -30,6 +30,14 @@ const maxDue = 500;
 const childGraceMs = 5_000;
 
 const factFields = { projectId: 1, notificationId: 1, platform: 1, lane: 1, generation: 1 } as const;
+const runFields = { ...factFields, starts: 1, devices: 1 } as const;
+
+/** Has a message start a row that waited, or that another one had started. */
+const startFor = ({ at, sequence }: Claim, now: Date) => ({
+  $set: { state: "started" as const, claim: at, claimSequence: sequence, startedAt: now },
+  $inc: { starts: 1 },
+  $unset: { dueAt: "" as const, notBefore: "" as const, paused: "" as const },
+});
 
 /** The ledger: one row for each batch, and one for each part of it that had to wait. */
 export const createDeliveryStore = (db: Db) => {
@@ -38,12 +46,18 @@ export const createDeliveryStore = (db: Db) => {
   const updateOne = updateBatched(deliveries);
 
   /** The message that started it comes again: how far it got is not known, so every device may get it twice. */
-  const restart = async (id: string, projectId: ProjectId, claim: Claim, now: Date) =>
+  const restartRow = (projectId: ProjectId, id: string, claim: Claim, now: Date) =>
     deliveries.findOneAndUpdate(
       { _id: id, projectId, ...claimedBy(claim) },
       { $inc: { starts: 1 }, $set: { startedAt: now } },
-      { returnDocument: "after", projection: { ...factFields, starts: 1, devices: 1 } },
+      { returnDocument: "after", projection: runFields },
     );
+
+  const restart = async (projectId: ProjectId, id: string, claim: Claim, now: Date): Promise<Run | undefined> => {
+    const row = await restartRow(projectId, id, claim, now);
+    const devices = row?.devices?.map((device) => ({ ...device, repeat: true })) ?? [];
+    return row ? { ...factsOf(row), startedAt: now, starts: row.starts, devices } : undefined;
+  };
 
   return guardStore({
     ensureIndexes: () => ensureIndexes(deliveries, deliveryIndexes),
@@ -53,34 +67,18 @@ export const createDeliveryStore = (db: Db) => {
       const row = newRow(batch, { claim, now });
       const run = { ...factsOf(row), startedAt: now, publishedBeforeAck: true as const };
       if (await insertOne(row)) return { ...run, starts: 1, devices: fresh(batch, false) };
-      const again = await restart(batch.batchId, batch.projectId, claim, now);
+      const again = await restartRow(batch.projectId, batch.batchId, claim, now);
       return again ? { ...run, starts: again.starts, devices: fresh(batch, true) } : undefined;
     },
 
     /** Starts a row that carries its devices again, for the message that started it before; undefined when it is not that one's. */
-    restart: async (projectId: ProjectId, id: string, claim: Claim, now: Date): Promise<Run | undefined> => {
-      const row = await restart(id, projectId, claim, now);
-      const devices = row?.devices?.map((device) => ({ ...device, repeat: true })) ?? [];
-      return row ? { ...factsOf(row), startedAt: now, starts: row.starts, devices } : undefined;
-    },
+    restart,
 
     /** A row without its devices, to decide whether it can start. */
     read: (projectId: ProjectId, id: string) =>
       deliveries.findOne(
         { _id: id, projectId },
-        {
-          projection: {
-            projectId: 1,
-            notificationId: 1,
-            platform: 1,
-            lane: 1,
-            generation: 1,
-            state: 1,
-            paused: 1,
-            dueAt: 1,
-            "tally.devices": 1,
-          },
-        },
+        { projection: { ...factFields, state: 1, paused: 1, dueAt: 1, "tally.devices": 1 } },
       ),
 
     /** The devices of a row that waits, or was being sent when its process died; none of any other. */
@@ -94,20 +92,13 @@ export const createDeliveryStore = (db: Db) => {
 
     /** Claims a waiting row that is due and starts it; undefined when it does not wait, or is another message's to send. */
     claimDue: async (projectId: ProjectId, id: string, claim: Claim, now: Date): Promise<Run | undefined> => {
-      const woken = await deliveries.findOneAndUpdate(
+      const row = await deliveries.findOneAndUpdate(
         { _id: id, projectId, state: "waiting", notBefore: { $lte: now } },
-        {
-          $set: { state: "started", claim: claim.at, claimSequence: claim.sequence, startedAt: now },
-          $inc: { starts: 1 },
-          $unset: { dueAt: "", notBefore: "", paused: "" },
-        },
-        { returnDocument: "after" },
+        startFor(claim, now),
+        { returnDocument: "after", projection: runFields },
       );
-      if (woken) return { ...factsOf(woken), startedAt: now, starts: woken.starts, devices: woken.devices ?? [] };
-      if (!(await restart(id, projectId, claim, now))) return undefined;
-      const row = await deliveries.findOne({ _id: id, projectId });
-      const devices = row?.devices?.map((device) => ({ ...device, repeat: true })) ?? [];
-      return row ? { ...factsOf(row), startedAt: now, starts: row.starts, devices } : undefined;
+      if (row) return { ...factsOf(row), startedAt: now, starts: row.starts, devices: row.devices ?? [] };
+      return restart(projectId, id, claim, now);
     },
 
     /**
@@ -132,17 +123,8 @@ export const createDeliveryStore = (db: Db) => {
       // A root that waits went on without its message, which is another's to wake; only its own wake-up is given up.
       const row = await deliveries.findOneAndUpdate(
         { _id: id, projectId, ...(batch ? started : { $or: [started, { state: "waiting" as const }] }) },
-        {
-          $set: {
-            state: "started",
-            claim: deadLetterClaim.at,
-            claimSequence: deadLetterClaim.sequence,
-            startedAt: now,
-          },
-          $inc: { starts: 1 },
-          $unset: { dueAt: "", notBefore: "", paused: "" },
-        },
-        { returnDocument: "before" },
+        startFor(deadLetterClaim, now),
+        { returnDocument: "before", projection: { ...runFields, state: 1 } },
       );
       if (!row) return undefined;
       const devices = batch ? fresh(batch, true) : (row.devices ?? []);
@@ -243,7 +225,7 @@ export const createDeliveryStore = (db: Db) => {
           { dueAt: { $exists: true, $lte: before } },
           {
             hint: deliveryHints.due,
-            projection: { projectId: 1, notificationId: 1, platform: 1, lane: 1, generation: 1, state: 1, dueAt: 1 },
+            projection: { ...factFields, state: 1, dueAt: 1 },
           },
         )
         .sort({ dueAt: 1 })

@@ -1,14 +1,6 @@
-import {
-  erasedTarget,
-  erasedUser,
-  idTime,
-  type NotificationId,
-  type ProjectId,
-  userKey,
-  usersOf,
-} from "@herald/contracts";
+import { erasedTarget, erasedUser, idTime, type ProjectId, userKey, usersOf } from "@herald/contracts";
 import { guardStore } from "@herald/mongo";
-import type { Db, WithId } from "mongodb";
+import type { Collection, Db, Filter, WithId } from "mongodb";
 import type { Sendable } from "../domain/settle-batch.ts";
 import { type DeliveryDocument, deliveryCollection, deliveryHints, ownersOf, packOwners } from "./delivery-document.ts";
 import { type NotificationDocument, notificationCollection, notificationHints } from "./notification-document.ts";
@@ -16,13 +8,31 @@ import type { SmallSendStore } from "./small-send-store.ts";
 
 type Erased = { readonly projectId: ProjectId; readonly key: string; readonly at: Date };
 
-const notificationsAtATime = 100;
-/** With their owners: some 60 KiB each at most. */
-const rowsAtATime = 100;
+/** A row of the ledger has 60 KiB at most, with the owners of its devices. */
+const pageSize = 100;
+
+/** The documents of a filter by their ids, page after page. Each page is a query of its own: documents change between two. */
+async function* pagesOf<Document extends { _id: string }>(
+  collection: Collection<Document>,
+  filter: Filter<Document>,
+  hint: string,
+): AsyncGenerator<WithId<Document>[]> {
+  for (let after = ""; ; ) {
+    const page = await collection
+      .find({ ...filter, _id: { $gt: after } } as Filter<Document>, { hint })
+      .sort({ _id: 1 })
+      .limit(pageSize)
+      .toArray();
+    yield page;
+    const last = page.at(-1);
+    if (!last || page.length < pageSize) return;
+    after = last._id;
+  }
+}
 
 type IsTheirs = (userId: string) => boolean;
 
-/** Whether a user of some rows is the one of a key; each is hashed once. */
+/** Whether a user of a page is the one of a key; each is hashed once. */
 const isUserOf = (projectId: ProjectId, key: string): IsTheirs => {
   const known = new Map<string, boolean>();
   return (userId) => {
@@ -62,20 +72,9 @@ export const createUserEraser = (db: Db, { moveToDeliveries }: Pick<SmallSendSto
 
   const eraseNotifications = async (erased: Erased): Promise<void> => {
     const { projectId, key, at } = erased;
-    for (let after = "" as NotificationId; ; ) {
-      const found = await notifications
-        .find(
-          { projectId, userKeys: key, _id: { $gt: after }, acceptedAt: { $lte: at } },
-          { hint: notificationHints.users },
-        )
-        .sort({ _id: 1 })
-        .limit(notificationsAtATime)
-        .toArray();
-      for (const document of found) await rewrite(document, erased);
-      const last = found.at(-1);
-      if (!last || found.length < notificationsAtATime) return;
-      after = last._id;
-    }
+    const filter = { projectId, userKeys: key, acceptedAt: { $lte: at } };
+    for await (const page of pagesOf(notifications, filter, notificationHints.users))
+      for (const document of page) await rewrite(document, erased);
   };
 
   const eraseRow = async (row: WithId<DeliveryDocument>, isTheirs: IsTheirs): Promise<void> => {
@@ -107,36 +106,19 @@ export const createUserEraser = (db: Db, { moveToDeliveries }: Pick<SmallSendSto
   };
 
   const eraseNamed = async ({ projectId, key, at }: Erased): Promise<void> => {
-    for (let after = "" as NotificationId; ; ) {
-      const found = await notifications
-        .find(
-          { projectId, named: { $exists: true }, _id: { $gt: after }, acceptedAt: { $lte: at } },
-          { hint: notificationHints.named },
-        )
-        .sort({ _id: 1 })
-        .limit(notificationsAtATime)
-        .toArray();
+    const filter = { projectId, named: { $exists: true }, acceptedAt: { $lte: at } } as const;
+    for await (const page of pagesOf(notifications, filter, notificationHints.named)) {
       const isTheirs = isUserOf(projectId, key);
-      for (const document of found) await eraseEmbedded(document, isTheirs);
-      const last = found.at(-1);
-      if (!last || found.length < notificationsAtATime) return;
-      after = last._id;
+      for (const document of page) await eraseEmbedded(document, isTheirs);
     }
   };
 
   const eraseRows = async ({ projectId, key, at }: Erased): Promise<void> => {
-    for (let after = ""; ; ) {
-      const found = await deliveries
-        .find({ projectId, users: { $exists: true }, _id: { $gt: after } }, { hint: deliveryHints.users })
-        .sort({ _id: 1 })
-        .limit(rowsAtATime)
-        .toArray();
-      // Ids tell when a notification was made: what a user got who came back is theirs to keep.
+    const filter = { projectId, users: { $exists: true } };
+    for await (const page of pagesOf(deliveries, filter, deliveryHints.users)) {
       const isTheirs = isUserOf(projectId, key);
-      for (const row of found) if (idTime(row.notificationId) <= at) await eraseRow(row, isTheirs);
-      const last = found.at(-1);
-      if (!last || found.length < rowsAtATime) return;
-      after = last._id;
+      // Ids tell when a notification was made: what a user got who came back is theirs to keep.
+      for (const row of page) if (idTime(row.notificationId) <= at) await eraseRow(row, isTheirs);
     }
   };
 
