@@ -215,9 +215,9 @@ const assemble = (
         })),
       ];
       outbox.start();
-      sweeps.start();
       const rules = retentionRules(stores, config.HERALD_DISPATCH_RETENTION);
       const jobs = [
+        sweeps.start(),
         startErasurePasses(erasing, log),
         sweepExpansions({ queue, expandQueued: delivery.expandQueued }, log),
         sweepBacklogs({ store: queued, backlog: delivery.backlog }, log),
@@ -229,7 +229,6 @@ const assemble = (
       ];
       return async () => {
         await Promise.all(listeners.map((each) => each.stop()));
-        await sweeps.stop();
         await Promise.all(jobs.map((each) => each.stop()));
         await pool.close();
         await outbox.stop();

@@ -4,7 +4,6 @@ import type { FairGate, Logger } from "@herald/kit";
 import type { OpenTokens } from "@herald/payload";
 import { createExpandQueued } from "../jobs/expand-queued.ts";
 import { createLiveMessages } from "../jobs/live-messages.ts";
-import { createPublishDue } from "../jobs/publish-due.ts";
 import { createRecoverLostWork, createResolveOne } from "../jobs/recover-lost-work.ts";
 import type { DispatchMetrics } from "../metrics.ts";
 import type { ProviderPool } from "../providers/provider-pool.ts";
@@ -19,12 +18,12 @@ import type { NotificationStore } from "../stores/notification-store.ts";
 import type { SmallSendStore } from "../stores/small-send-store.ts";
 import { createBacklog } from "./backlog.ts";
 import { createDeliverSends } from "./deliver-sends.ts";
+import { createDueMessages } from "./due-messages.ts";
 import { createExpand } from "./expand.ts";
 import { createFinisher } from "./finish.ts";
 import { createNotificationCache } from "./notification-cache.ts";
 import { createPipeline } from "./pipeline.ts";
 import { createCheckWaiting, createResolveSend } from "./prepare.ts";
-import { createSchedule } from "./schedule.ts";
 import { createSmallSend } from "./small-send.ts";
 
 /** Contents in memory: ten thousand usual ones, and more than are being sent at a time of the largest. */
@@ -60,8 +59,7 @@ export const createDelivery = (deps: Deps) => {
   const { bus, notifications, outbox, now } = deps;
   const cache = createNotificationCache(notifications, { maxBytes: cachedBytes, now });
   const finisher = createFinisher({ ...deps, publishOutbox: outbox.publishEnd });
-  const schedule = createSchedule(bus);
-  const publishDue = createPublishDue(bus);
+  const dueMessages = createDueMessages(bus);
   const expand = createExpand(bus);
   const expandQueued = createExpandQueued({ ...deps, expand });
   const checkWaiting = createCheckWaiting(bus);
@@ -70,7 +68,7 @@ export const createDelivery = (deps: Deps) => {
     ...deps,
     cache,
     finisher,
-    schedule,
+    dueMessages,
     publishOutbox: outbox.publishRow,
     flushCredential,
   });
@@ -90,7 +88,7 @@ export const createDelivery = (deps: Deps) => {
     live: createLiveMessages(bus),
     pipeline,
     expand,
-    publishDue,
+    dueMessages,
     resolve: createResolveOne(bus),
   });
   const backlog = createBacklog({ ...deps, store: deps.queued, smallSend, checkWaiting, release });
@@ -100,8 +98,7 @@ export const createDelivery = (deps: Deps) => {
   return {
     cache,
     finisher,
-    schedule,
-    publishDue,
+    dueMessages,
     expandQueued,
     checkWaiting,
     pipeline,

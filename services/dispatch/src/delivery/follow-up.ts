@@ -1,18 +1,17 @@
 import { providerOf } from "@herald/contracts";
-import { batchKey, scheduleSubject } from "../domain/batch-ids.ts";
 import type { ProviderPool } from "../providers/provider-pool.ts";
 import type { CredentialStore } from "../stores/credential-store.ts";
 import type { BatchFacts } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
+import type { DueMessages } from "./due-messages.ts";
 import type { Finisher } from "./finish.ts";
-import type { Schedule } from "./schedule.ts";
 
 export type FollowUpDeps = {
   readonly deliveries: Pick<DeliveryStore, "storeChild" | "resume">;
   readonly credentials: Pick<CredentialStore, "find">;
   readonly pool: Pick<ProviderPool, "refused" | "forget">;
   readonly finisher: Pick<Finisher, "check">;
-  readonly schedule: Schedule;
+  readonly dueMessages: Pick<DueMessages, "scheduleBatch">;
   readonly now: () => Date;
 };
 
@@ -22,17 +21,20 @@ export type FollowUpDeps = {
  */
 export type FollowUp = (batch: BatchFacts, sent?: { readonly version?: string | undefined }) => Promise<void>;
 
-export const createFollowUp = ({ deliveries, credentials, pool, finisher, schedule, now }: FollowUpDeps): FollowUp => {
+export const createFollowUp = ({
+  deliveries,
+  credentials,
+  pool,
+  finisher,
+  dueMessages,
+  now,
+}: FollowUpDeps): FollowUp => {
   const plan = async (
     child: NonNullable<Awaited<ReturnType<DeliveryStore["storeChild"]>>>,
     version: string | undefined,
   ): Promise<void> => {
-    const { projectId, _id, generation, dueAt, paused } = child;
-    await schedule({
-      subject: scheduleSubject(batchKey(_id), generation),
-      at: dueAt,
-      data: { kind: "batch", projectId, key: batchKey(_id), id: _id },
-    });
+    const { projectId, dueAt, paused } = child;
+    await dueMessages.scheduleBatch(child, dueAt);
     if (!paused && version === undefined) return;
     // New settings that came between the attempt and this row have woken the others without it.
     const credential = await credentials.find(projectId, providerOf[child.platform]);

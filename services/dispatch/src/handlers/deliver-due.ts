@@ -1,12 +1,11 @@
 import { defineHandler } from "@herald/bus";
 import { DueV1, type Lane, type NotificationId, type Platform, type ProjectId, providerOf } from "@herald/contracts";
 import type { FairGate } from "@herald/kit";
+import type { DueMessages } from "../delivery/due-messages.ts";
 import type { NotificationCache } from "../delivery/notification-cache.ts";
 import type { Pipeline } from "../delivery/pipeline.ts";
 import type { CheckWaiting } from "../delivery/prepare.ts";
 import { blockedUntil } from "../delivery/push-devices.ts";
-import type { Schedule } from "../delivery/schedule.ts";
-import { batchKey, scheduleSubject } from "../domain/batch-ids.ts";
 import { unitsOf } from "../domain/gate-units.ts";
 import { pauseCheckMs } from "../domain/settle-batch.ts";
 import type { ExpandQueued } from "../jobs/expand-queued.ts";
@@ -22,7 +21,7 @@ type Options = {
   cache: NotificationCache;
   pool: ProviderPool;
   pipeline: Pipeline;
-  schedule: Schedule;
+  dueMessages: Pick<DueMessages, "scheduleBatch">;
   expandQueued: ExpandQueued;
   checkWaiting: CheckWaiting;
   gateOf: (lane: Lane, platform: Platform) => FairGate;
@@ -83,21 +82,16 @@ type Row = BatchFacts & Pick<DeliveryDocument, "state" | "paused" | "tally">;
  * it stays one row, however long that takes. Not when its notification has ended.
  */
 const postponeBlocked = async (options: Options, row: Row): Promise<boolean> => {
-  const { deliveries, cache, schedule, now } = options;
+  const { deliveries, cache, dueMessages, now } = options;
   if (row.state !== "waiting") return false;
   const until = await allBlockedUntil(options, row);
   if (until === undefined) return false;
-  const { _id, projectId, notificationId, generation } = row;
+  const { _id, projectId, notificationId } = row;
   const cached = await cache.get(projectId, notificationId);
   if (!cached || (await cache.stopped(cached)) || now() >= cached.document.expiresAt) return false;
   const at = new Date(Math.min(until, cached.document.expiresAt.getTime()));
   await deliveries.postpone(projectId, _id, at);
-  const key = batchKey(_id);
-  await schedule({
-    subject: scheduleSubject(key, generation),
-    at,
-    data: { kind: "batch", projectId, key, id: _id },
-  });
+  await dueMessages.scheduleBatch(row, at);
   return true;
 };
 

@@ -1,9 +1,8 @@
 import { defineHandler } from "@herald/bus";
 import { SendV1 } from "@herald/contracts";
 import type { FairGate } from "@herald/kit";
+import type { DueMessages } from "../delivery/due-messages.ts";
 import type { NotificationCache } from "../delivery/notification-cache.ts";
-import type { Schedule } from "../delivery/schedule.ts";
-import { scheduleSubject } from "../domain/batch-ids.ts";
 import type { ExpandQueued } from "../jobs/expand-queued.ts";
 import type { NotificationState, OutboxCarrier } from "../stores/notification-document.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
@@ -13,7 +12,7 @@ export const startNotification = ({
   notifications,
   cache,
   expandQueued,
-  schedule,
+  dueMessages,
   publishNotification,
   flushNotification,
   gate,
@@ -23,7 +22,7 @@ export const startNotification = ({
   notifications: NotificationStore;
   cache: NotificationCache;
   expandQueued: ExpandQueued;
-  schedule: Schedule;
+  dueMessages: Pick<DueMessages, "scheduleNotification">;
   /** Publishes what it was just written with. Never throws. */
   publishNotification: (written: OutboxCarrier) => Promise<void>;
   /** Publishes what is in its outbox. Never throws. */
@@ -40,7 +39,7 @@ export const startNotification = ({
     // Known already: it came twice, or was cancelled before it came and is final.
     const document = inserted?.document ?? (await notifications.get(data.projectId, data.notificationId));
     if (!document || document.final || document.expanded) return;
-    if (document.dueAt) await schedule(wakeUp(document, document.dueAt));
+    if (document.dueAt) await dueMessages.scheduleNotification(document, document.dueAt);
     else await expandQueued(document.projectId, inserted?.document);
     if (inserted) await publishNotification({ ...document, outbox: inserted.outbox });
     else await flushNotification(document);
@@ -59,9 +58,3 @@ export const startNotification = ({
     },
   });
 };
-
-const wakeUp = ({ _id, projectId }: NotificationState, at: Date): Parameters<Schedule>[0] => ({
-  subject: scheduleSubject(_id, 0),
-  at,
-  data: { kind: "notification", projectId, key: _id, id: _id },
-});

@@ -9,10 +9,10 @@ import {
   ResolveSends,
 } from "@herald/contracts";
 import type { Logger } from "@herald/kit";
+import type { DueMessages } from "../delivery/due-messages.ts";
 import type { Expand } from "../delivery/expand.ts";
 import type { Pipeline } from "../delivery/pipeline.ts";
 import type { Resolution } from "../delivery/prepare.ts";
-import { batchKey } from "../domain/batch-ids.ts";
 import type { Sendable } from "../domain/settle-batch.ts";
 import { deadLetterClaim, ownersOf } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
@@ -24,7 +24,6 @@ import type { NotificationStore } from "../stores/notification-store.ts";
 import { packedAt, packedCount } from "../stores/packed-ids.ts";
 import type { SmallSendStore } from "../stores/small-send-store.ts";
 import type { LiveMessages } from "./live-messages.ts";
-import type { PublishDue } from "./publish-due.ts";
 
 /** Longer than a provider may take to answer: a process whose message is gone still writes the outcomes of what it has sent. */
 const lostAfterMs = 45_000;
@@ -51,7 +50,7 @@ export type RecoverDeps = {
   readonly deliveries: Pick<DeliveryStore, "claim">;
   readonly pipeline: Pick<Pipeline, "abandon">;
   readonly expand: Expand;
-  readonly publishDue: PublishDue;
+  readonly dueMessages: Pick<DueMessages, "publishBatch">;
   /** Resolves when the event is on disk. */
   readonly publish: (event: OutboxEvent) => Promise<void>;
   readonly resolve: Resolve;
@@ -70,11 +69,8 @@ export type RecoverLostWork = {
 };
 
 export const createRecoverLostWork = (deps: RecoverDeps): RecoverLostWork => {
-  const { live, lost, notifications, queue, sends, deliveries, pipeline, expand, publishDue, now, log } = deps;
+  const { live, lost, notifications, queue, sends, deliveries, pipeline, expand, dueMessages, now, log } = deps;
   const never = new AbortController().signal;
-
-  const wake = (projectId: ProjectId, id: string) =>
-    publishDue({ kind: "batch", projectId, key: batchKey(id), id }, now());
 
   /** A row's devices as registry knows them now, in the row's order; what it does not know is skipped as moved when it is due. */
   const devicesOf = async (row: StartedRow): Promise<Sendable[]> => {
@@ -94,7 +90,7 @@ export const createRecoverLostWork = (deps: RecoverDeps): RecoverLostWork => {
   /** False when somebody else goes on with it. */
   const releaseRow = async (row: StartedRow): Promise<boolean> => {
     if (!(await lost.release(row, await devicesOf(row), now()))) return false;
-    await wake(row.projectId, row._id);
+    await dueMessages.publishBatch(row, now());
     return true;
   };
 

@@ -1,31 +1,28 @@
-import type { Logger } from "@herald/kit";
+import { type Logger, type Repeating, repeat } from "@herald/kit";
+import type { DueMessages } from "../delivery/due-messages.ts";
 import type { Finisher } from "../delivery/finish.ts";
 import type { Pipeline } from "../delivery/pipeline.ts";
-import { batchKey } from "../domain/batch-ids.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 import type { LedgerReads } from "../stores/ledger-reads.ts";
 import type { NotificationState } from "../stores/notification-document.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
-import type { PublishDue } from "./publish-due.ts";
 import type { RecoverLostWork } from "./recover-lost-work.ts";
 
 export type Sweeps = {
-  start(): void;
+  /** Begins the rounds, with one at once. */
+  start(): Repeating;
   /** Looks for rows that are due, at once: they were just made so. Never throws. */
   sweepDue(): Promise<void>;
-  /** One round of everything. Throws what failed. */
-  sweep(): Promise<void>;
-  stop(): Promise<void>;
 };
 
-type Options = {
+type Deps = {
   readonly deliveries: DeliveryStore;
   readonly notifications: NotificationStore;
   readonly ledger: LedgerReads;
   readonly pipeline: Pick<Pipeline, "followUp">;
   readonly finisher: Finisher;
   readonly recover: RecoverLostWork["recover"];
-  readonly publishDue: PublishDue;
+  readonly dueMessages: Pick<DueMessages, "publishBatch" | "publishNotification">;
   readonly everyMs: number;
   readonly now: () => Date;
   readonly log: Logger;
@@ -41,21 +38,17 @@ const checksAtATime = 8;
 const lostExpansionMs = 60_000;
 
 /** The safety net under the clock and the handlers: finds what is late and hands it to the code that missed it. */
-export const createSweeps = (options: Options): Sweeps => {
-  const { deliveries, notifications, ledger, pipeline, finisher, recover, publishDue, now, log } = options;
-  let timer: NodeJS.Timeout | undefined;
-  let running: Promise<void> = Promise.resolve();
-  let stopped = false;
-  let failing = false;
+export const createSweeps = (deps: Deps): Sweeps => {
+  const { deliveries, notifications, ledger, pipeline, finisher, recover, dueMessages, now, log } = deps;
 
-  const sweepRows = async (grace: number) => {
+  const sweepRows = async (grace: number, signal?: AbortSignal) => {
     const at = now();
     for (const row of await deliveries.overdue(new Date(at.getTime() - grace))) {
-      if (stopped) return;
+      if (signal?.aborted) return;
       const { _id, projectId, state, dueAt = at } = row;
       if (state === "settled") await pipeline.followUp(row);
       if (state !== "waiting") continue;
-      await publishDue({ kind: "batch", projectId, key: batchKey(_id), id: _id }, dueAt);
+      await dueMessages.publishBatch(row, dueAt);
       // Whoever was woken may already have put it off for longer.
       await deliveries.postpone(projectId, _id, new Date(at.getTime() + againMs), row.dueAt);
     }
@@ -63,7 +56,7 @@ export const createSweeps = (options: Options): Sweeps => {
 
   const check = async (document: NotificationState) => {
     const { _id, projectId, dueAt, expanded, expansionLostAt } = document;
-    if (dueAt) return publishDue({ kind: "notification", projectId, key: _id, id: _id }, now());
+    if (dueAt) return dueMessages.publishNotification(document, now());
     if (expansionLostAt && !expanded && now().getTime() - expansionLostAt.getTime() > lostExpansionMs) {
       const { finalRoots, open } = await ledger.state(projectId, _id);
       if (open > 0) return;
@@ -79,11 +72,11 @@ export const createSweeps = (options: Options): Sweeps => {
     await recover(document);
   };
 
-  const sweep = async () => {
-    await sweepRows(graceMs);
+  const sweep = async (signal: AbortSignal) => {
+    await sweepRows(graceMs, signal);
     const unchecked = await notifications.takeUnchecked(now());
     const failed: unknown[] = [];
-    for (let from = 0; from < unchecked.length && !stopped; from += checksAtATime) {
+    for (let from = 0; from < unchecked.length && !signal.aborted; from += checksAtATime) {
       const checked = await Promise.allSettled(unchecked.slice(from, from + checksAtATime).map(check));
       // What one fails with keeps no other from being looked at.
       for (const one of checked) if (one.status === "rejected") failed.push(one.reason);
@@ -91,33 +84,9 @@ export const createSweeps = (options: Options): Sweeps => {
     if (failed.length > 0) throw failed[0];
   };
 
-  const quietly = async (round: () => Promise<void>) => {
-    try {
-      await round();
-      failing = false;
-    } catch (err) {
-      // Once when it begins: while something is unavailable, every round fails.
-      if (!failing) log.warn({ err }, "a sweep failed");
-      failing = true;
-    }
-  };
-
-  const tick = () => {
-    running = quietly(sweep).then(() => {
-      if (!stopped) timer = setTimeout(tick, options.everyMs);
-    });
-  };
-
   return {
-    start: () => {
-      timer = setTimeout(tick, options.everyMs);
-    },
-    sweepDue: () => quietly(() => sweepRows(0)),
-    sweep,
-    stop: async () => {
-      stopped = true;
-      clearTimeout(timer);
-      await running;
-    },
+    start: () => repeat("find what is late", deps.everyMs, log, sweep),
+    sweepDue: () =>
+      sweepRows(0).catch((err: unknown) => log.warn({ err }, "could not start what is due: the next sweep starts it")),
   };
 };
