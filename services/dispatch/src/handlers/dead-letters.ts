@@ -23,7 +23,7 @@ import type { NotificationStore } from "../stores/notification-store.ts";
 import type { SmallSendStore } from "../stores/small-send-store.ts";
 import { claimOf, rootOf } from "./deliver-batch.ts";
 
-type Options = {
+type Deps = {
   notifications: NotificationStore;
   sends: Pick<SmallSendStore, "moveToDeliveries">;
   deliveries: DeliveryStore;
@@ -40,8 +40,8 @@ type Options = {
  * A message about a notification was dead-lettered: its devices still get their final state, failed with `internal`.
  * What does not parse names no device, so it is left in the dead letters for a person.
  */
-export const handleDeadLetters = (options: Options) => {
-  const { notifications, sends, deliveries, pipeline, finisher, queue, expandQueued, sendAsLarge, now } = options;
+export const handleDeadLetters = (deps: Deps) => {
+  const { notifications, sends, deliveries, pipeline, finisher, queue, expandQueued, sendAsLarge, now } = deps;
 
   /** Nothing is sent for it, but it is expanded, so that every device it addressed is counted. */
   const abandonAll = async (projectId: SendV1["projectId"], id: NotificationId) => {

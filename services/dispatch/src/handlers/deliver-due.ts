@@ -15,7 +15,7 @@ import type { DeliveryStore } from "../stores/delivery-store.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 import { claimOf } from "./deliver-batch.ts";
 
-type Options = {
+type Deps = {
   notifications: NotificationStore;
   deliveries: DeliveryStore;
   cache: NotificationCache;
@@ -31,8 +31,8 @@ type Options = {
 };
 
 /** The clock says that a stored batch, or a scheduled notification, is due. */
-export const deliverDue = (options: Options) => {
-  const { notifications, deliveries, pipeline, expandQueued, gateOf, now } = options;
+export const deliverDue = (deps: Deps) => {
+  const { notifications, deliveries, pipeline, expandQueued, gateOf, now } = deps;
 
   const startScheduled = async (projectId: ProjectId, id: NotificationId) => {
     if (await notifications.begin(projectId, id, now())) await expandQueued(projectId);
@@ -43,12 +43,12 @@ export const deliverDue = (options: Options) => {
     if (!row || row.state === "final") return;
     if (row.state === "settled") return pipeline.followUp(row);
     // Before the gate too: what can only go on waiting takes nobody's turn.
-    if (await postponeBlocked(options, row)) return;
+    if (await postponeBlocked(deps, row)) return;
     const leave = await gateOf(row.lane, row.platform).enter(projectId, unitsOf(row.tally.devices));
     try {
-      if (await postponeBlocked(options, row)) return;
+      if (await postponeBlocked(deps, row)) return;
       // Before the row is claimed: while registry cannot be asked, it goes on waiting.
-      const moved = await movedOf(options, row);
+      const moved = await movedOf(deps, row);
       const run = await deliveries.claimDue(projectId, id, claim, now());
       if (run) await pipeline.deliver(run, signal, moved);
     } finally {
@@ -59,7 +59,7 @@ export const deliverDue = (options: Options) => {
   return defineHandler({
     durable: "dispatch-due", // renaming a durable replays its stream
     message: DueV1,
-    concurrency: options.concurrency,
+    concurrency: deps.concurrency,
     handle: ({ data: { kind, projectId, id }, signal, ...message }) =>
       kind === "notification"
         ? startScheduled(projectId, id as NotificationId)
@@ -68,7 +68,7 @@ export const deliverDue = (options: Options) => {
 };
 
 /** The devices of a row that it is not for any more. None where nothing is sent, because its notification has ended. */
-const movedOf = async ({ cache, deliveries, checkWaiting, now }: Options, row: BatchFacts) => {
+const movedOf = async ({ cache, deliveries, checkWaiting, now }: Deps, row: BatchFacts) => {
   const { _id, projectId, notificationId } = row;
   const cached = await cache.get(projectId, notificationId);
   if (!cached || (await cache.stopped(cached)) || now() >= cached.document.expiresAt) return undefined;
@@ -81,10 +81,10 @@ type Row = BatchFacts & Pick<DeliveryDocument, "state" | "paused" | "tally">;
  * Leaves a row alone whose provider is paused, or whose devices' servers must all be left alone, until it is looked at again:
  * it stays one row, however long that takes. Not when its notification has ended.
  */
-const postponeBlocked = async (options: Options, row: Row): Promise<boolean> => {
-  const { deliveries, cache, dueMessages, now } = options;
+const postponeBlocked = async (deps: Deps, row: Row): Promise<boolean> => {
+  const { deliveries, cache, dueMessages, now } = deps;
   if (row.state !== "waiting") return false;
-  const until = await allBlockedUntil(options, row);
+  const until = await allBlockedUntil(deps, row);
   if (until === undefined) return false;
   const { _id, projectId, notificationId } = row;
   const cached = await cache.get(projectId, notificationId);
@@ -96,7 +96,7 @@ const postponeBlocked = async (options: Options, row: Row): Promise<boolean> => 
 };
 
 /** When it is looked at again, in milliseconds since 1970; undefined when some of its devices may be sent to. */
-const allBlockedUntil = async ({ deliveries, pool, now }: Options, row: Row): Promise<number | undefined> => {
+const allBlockedUntil = async ({ deliveries, pool, now }: Deps, row: Row): Promise<number | undefined> => {
   const lookup = await pool.lookup(row.projectId, providerOf[row.platform]);
   const at = now().getTime();
   if (lookup.kind === "paused") return row.paused ? at + pauseCheckMs : undefined;

@@ -13,7 +13,7 @@ import type { CompleteWebPushSettings } from "./webpush/settings.ts";
 /** Makes a client for settings that were checked when they were put. */
 export type ConnectProvider = (provider: Provider, settings: unknown) => ProviderClient;
 
-type Options = {
+type Deps = {
   readonly createTransport: (options: TransportOptions) => Transport;
   /** For push services, some of which are old. */
   readonly createWebPushTransport: (options: TransportOptions) => Transport;
@@ -33,8 +33,8 @@ const originOf = (endpoint: string): string => {
 };
 
 /** The clients of `providers/`, each with its rendering: what is the same for all devices of a batch is done once. */
-export const createConnectProvider = (options: Options): ConnectProvider => {
-  const { createTransport, createWebPushTransport, anyPushService, now } = options;
+export const createConnectProvider = (deps: Deps): ConnectProvider => {
+  const { createTransport, createWebPushTransport, anyPushService, now } = deps;
   const tokens = createProviderTokens(now);
 
   const apns = (settings: ApnsSettings): ProviderClient => {

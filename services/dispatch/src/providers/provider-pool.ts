@@ -83,8 +83,8 @@ type Open = {
 type Known = { checkedAt: number; lookup: Lookup };
 
 /** The clients of all projects. Settings are looked up at most once a second; a new version gets a new client. */
-export const createProviderPool = (options: PoolDeps): ProviderPool => {
-  const { credentials, now, log } = options;
+export const createProviderPool = (deps: PoolDeps): ProviderPool => {
+  const { credentials, now, log } = deps;
   const known = new Map<string, Known>();
   const looking = new Map<string, Promise<Lookup>>();
   const open = new Map<string, Open>();
@@ -111,7 +111,7 @@ export const createProviderPool = (options: PoolDeps): ProviderPool => {
       .filter(([, { usage }]) => usage.inFlight === 0)
       .sort(([, a], [, b]) => a.usage.usedAt - b.usage.usedAt);
     for (const [key, entry] of idle)
-      if (open.size > options.clients || at - entry.usage.usedAt > idleMs) close(key, entry);
+      if (open.size > deps.clients || at - entry.usage.usedAt > idleMs) close(key, entry);
   };
   /** Answers without a client: of providers that a project does not have, or that are paused. */
   const forgetOld = () => {
@@ -152,7 +152,7 @@ export const createProviderPool = (options: PoolDeps): ProviderPool => {
     const { projectId, provider, version } = document;
     let client: ProviderClient;
     try {
-      client = options.connect(provider, await credentials.open(document));
+      client = deps.connect(provider, await credentials.open(document));
     } catch (err) {
       // The operator's to mend, not the project's: what is to be sent waits.
       if (err instanceof UnknownMasterKey) throw new HeraldError("service-unavailable", err.message, { cause: err });
@@ -170,12 +170,12 @@ export const createProviderPool = (options: PoolDeps): ProviderPool => {
       // What strangers' servers do is in the traces of their devices: here it would hide what is the provider's.
       unreached: (route, problem) => {
         if (client.isNamedByDevice(route)) return;
-        options.metrics.unreached(provider, problem.reason);
+        deps.metrics.unreached(provider, problem.reason);
         problems.found(route, problem);
       },
       reached: problems.over,
       changed: (change, route, reason) => {
-        options.metrics.breaker(provider, change);
+        deps.metrics.breaker(provider, change);
         const facts = { projectId, provider, ...(route === "" ? {} : { route }) };
         if (change === "opened")
           log.warn({ ...facts, providerReason: reason }, "the circuit breaker opened: pushes to this server wait");
@@ -191,7 +191,7 @@ export const createProviderPool = (options: PoolDeps): ProviderPool => {
       routes,
       problems,
       proven,
-      ...options,
+      ...deps,
     });
     return { channel, routes, problems, usage };
   };
@@ -228,17 +228,17 @@ type ChannelDeps = Pick<Channel, "projectId" | "provider" | "version" | "client"
     readonly proven: boolean;
   };
 
-const createChannel = (options: ChannelDeps): Channel => {
-  const { projectId, provider, version, client, usage, routes, problems, credentials, now, log } = options;
+const createChannel = (deps: ChannelDeps): Channel => {
+  const { projectId, provider, version, client, usage, routes, problems, credentials, now, log } = deps;
   const waiting: { count: number; go: () => void }[] = [];
-  let { proven } = options;
+  let { proven } = deps;
   let refused = false;
   /** By route, until when the database says that it is throttled. */
   const shared = new Map<string, number>();
 
   const admit = () => {
     for (let next = waiting[0]; next; next = waiting[0]) {
-      const limit = proven ? options.inFlight : options.unproven;
+      const limit = proven ? deps.inFlight : deps.unproven;
       // A count of 0 waits until no request is in flight.
       const fits =
         next.count === 0 ? usage.inFlight === 0 : usage.inFlight === 0 || usage.inFlight + next.count <= limit;

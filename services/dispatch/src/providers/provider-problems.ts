@@ -30,7 +30,7 @@ const logEveryMs = 60_000;
 export const freshProblems = ({ problems = [] }: Pick<CredentialDocument, "problems">, now: Date) =>
   problems.filter(({ at }) => now.getTime() - at.getTime() < problemShownMs);
 
-type Options = Pick<CredentialDocument, "projectId" | "provider" | "version"> & {
+type Deps = Pick<CredentialDocument, "projectId" | "provider" | "version"> & {
   readonly credentials: Pick<CredentialStore, "report">;
   /** What was stored when this process began with the settings. */
   readonly known: readonly string[];
@@ -38,10 +38,10 @@ type Options = Pick<CredentialDocument, "projectId" | "provider" | "version"> & 
   readonly log: Logger;
 };
 
-export const createProviderProblems = (options: Options): ProviderProblems => {
-  const { projectId, provider, version, credentials, now, log } = options;
+export const createProviderProblems = (deps: Deps): ProviderProblems => {
+  const { projectId, provider, version, credentials, now, log } = deps;
   const current = new Map<string, Problem & { readonly at: number }>();
-  const written = new Set(options.known);
+  const written = new Set(deps.known);
   const changed = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
   let loggedAt = Number.NEGATIVE_INFINITY;

@@ -14,7 +14,7 @@ import type { FindNotification } from "./find-notification.ts";
 import { notificationView } from "./notification-view.ts";
 import { acceptedView } from "./notifications.ts";
 
-type Options = {
+type Deps = {
   readonly bus: Bus;
   readonly find: FindNotification;
   readonly list: DeliveryList["list"];
@@ -25,15 +25,7 @@ type Options = {
 };
 
 /** The ledger of a notification, one row per device, and what it knows of a single one. */
-export const handleDeliveryRequests = ({
-  bus,
-  find,
-  list,
-  trace,
-  usersOf,
-  sumsOf,
-  now,
-}: Options): RequestListener[] => [
+export const handleDeliveryRequests = ({ bus, find, list, trace, usersOf, sumsOf, now }: Deps): RequestListener[] => [
   handleRequest(bus, ListDeliveries, async ({ projectId, notificationId, status, page }) => {
     await find(projectId, notificationId);
     return list({ projectId, notificationId, status }, page);

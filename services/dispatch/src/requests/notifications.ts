@@ -20,7 +20,7 @@ import type { NotificationStore } from "../stores/notification-store.ts";
 import type { FindNotification } from "./find-notification.ts";
 import { notificationView } from "./notification-view.ts";
 
-type Options = {
+type Deps = {
   readonly bus: Bus;
   readonly find: FindNotification;
   readonly notifications: NotificationStore;
@@ -35,8 +35,8 @@ type Options = {
 /** After this no process begins another chunk of what was cancelled: a timer may end a little early. */
 const heardMs = freshMs + 10;
 
-export const handleNotificationRequests = (options: Options): RequestListener[] => {
-  const { bus, find, notifications, deliveries, sumsOf, cache, sweeps, flushNotification, now } = options;
+export const handleNotificationRequests = (deps: Deps): RequestListener[] => {
+  const { bus, find, notifications, deliveries, sumsOf, cache, sweeps, flushNotification, now } = deps;
 
   const view = async (document: NotificationRecord): Promise<Notification> =>
     document.final || document.dueAt

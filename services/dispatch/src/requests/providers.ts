@@ -20,7 +20,7 @@ import type { CredentialDocument, CredentialStore } from "../stores/credential-s
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 import type { ProviderRecords } from "./provider-records.ts";
 
-type Options = {
+type Deps = {
   readonly bus: Bus;
   readonly credentials: CredentialStore;
   readonly deliveries: Pick<DeliveryStore, "resume">;
@@ -34,8 +34,8 @@ type Options = {
 
 const platforms = Object.keys(providerOf) as Platform[];
 
-export const handleProviderRequests = (options: Options): RequestListener[] => {
-  const { bus, credentials, deliveries, records, check, pool, sweeps, flushCredential, now } = options;
+export const handleProviderRequests = (deps: Deps): RequestListener[] => {
+  const { bus, credentials, deliveries, records, check, pool, sweeps, flushCredential, now } = deps;
 
   /** What waited for settings goes on, with the new ones or without any. */
   const changed = async (projectId: ProjectId, provider: Provider) => {

@@ -15,7 +15,7 @@ import { newVapidKeys } from "../providers/webpush/vapid-keys.ts";
 import type { CredentialStore } from "../stores/credential-store.ts";
 import type { ProviderRecords } from "./provider-records.ts";
 
-type Options = {
+type Deps = {
   readonly bus: Bus;
   readonly credentials: Pick<CredentialStore, "find" | "open" | "change">;
   readonly records: Pick<ProviderRecords, "update">;
@@ -24,7 +24,7 @@ type Options = {
 };
 
 /** The rotation of a project's Web Push keys, step by step; each step may be repeated. */
-export const handleVapidKeyRequests = ({ bus, credentials, records, pool, now }: Options): RequestListener[] => {
+export const handleVapidKeyRequests = ({ bus, credentials, records, pool, now }: Deps): RequestListener[] => {
   const read = async (projectId: ProjectId) => {
     const document = await credentials.find(projectId, "webpush");
     if (!document) throw new HeraldError("provider-not-found", "the project has no settings for webpush");

@@ -34,7 +34,7 @@ export type ApnsClient = {
   close(): Promise<void>;
 };
 
-export type ApnsClientOptions = {
+export type ApnsClientDeps = {
   readonly settings: ApnsSettings;
   /** Shared by all clients of the process. */
   readonly tokens: ProviderTokens;
@@ -59,10 +59,10 @@ const notAToken: Outcome = Object.freeze({
 type Post = (environment: ApnsEnvironment, authorization: string | undefined) => Promise<TransportAnswer>;
 
 /** TLS ended by the peer because of this side's certificate: it does not wait for better times. */
-const CERTIFICATE_REFUSED = /^ERR_SSL_\w*ALERT_\w*(CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED)/;
+const certificateRefused = /^ERR_SSL_\w*ALERT_\w*(CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED)/;
 
 /** Sends to Apple for one project. A team's connections are its own, as Apple asks. */
-export function createApnsClient({ settings, tokens, createTransport, now }: ApnsClientOptions): ApnsClient {
+export function createApnsClient({ settings, tokens, createTransport, now }: ApnsClientDeps): ApnsClient {
   const { bundle_id, endpoint, ca } = settings;
   const certificate = "certificate" in settings ? settings : undefined;
   const providerToken = "key_id" in settings ? tokens.of(settings) : undefined;
@@ -84,7 +84,7 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
 
   function judge(answer: TransportAnswer, environment: ApnsEnvironment): Outcome {
     if (answer.kind === "answered") return apnsOutcome(answer, now());
-    if (certificate !== undefined && CERTIFICATE_REFUSED.test(answer.reason))
+    if (certificate !== undefined && certificateRefused.test(answer.reason))
       return { kind: "misconfigured", providerReason: answer.reason };
     return unanswered(answer, originOf(environment));
   }

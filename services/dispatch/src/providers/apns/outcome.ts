@@ -51,7 +51,7 @@ export const apnsReasons = {
 } as const satisfies Record<number, Record<string, Verdict>>;
 
 /** Apple refuses a new provider token within 20 minutes of the last: a minute later is early enough to look again. */
-const TOKEN_UPDATE_PAUSE_MS = 60_000;
+const tokenUpdatePauseMs = 60_000;
 
 const verdicts = new Map<string, Verdict>(
   Object.entries(apnsReasons).flatMap(([status, reasons]) =>
@@ -73,7 +73,7 @@ export function apnsOutcome({ status, headers, body }: Answered, now: Date): Out
     case "misconfigured":
       return { kind: "misconfigured", providerReason };
     case "deferred": {
-      const pause = providerReason === "TooManyProviderTokenUpdates" ? TOKEN_UPDATE_PAUSE_MS : undefined;
+      const pause = providerReason === "TooManyProviderTokenUpdates" ? tokenUpdatePauseMs : undefined;
       // TooManyRequests is about one device token by Apple's words, so without a Retry-After nothing else waits for it.
       const limit = status === 429 ? "sender" : undefined;
       return { kind: "deferred", retryAfterMs: wait ?? pause, limit, providerReason };

@@ -17,11 +17,11 @@ export type ProviderToken = {
 
 export type ProviderTokens = { of(key: ApnsSigningKey): ProviderToken };
 
-const MINUTE_MS = 60_000;
+const minuteMs = 60_000;
 /** Apple takes a token for 60 minutes; ten are left for what waits and for clocks that differ. */
-const REFRESH_MS = 50 * MINUTE_MS;
+const refreshMs = 50 * minuteMs;
 /** "Update no more than once every 20 minutes." */
-const RENEWAL_PAUSE_MS = 20 * MINUTE_MS;
+const renewalPauseMs = 20 * minuteMs;
 
 /** More keys than clients that may be open: one that is forgotten and comes again soon would be signed for more often than Apple likes. */
 const tokensBytes = 16 * 1_048_576;
@@ -71,13 +71,13 @@ function createProviderToken({ key_id, team_id, private_key }: ApnsSigningKey, n
     current() {
       const age = token === undefined ? Number.POSITIVE_INFINITY : now().getTime() - token.issuedAt;
       // A clock that was set back leaves a token from the future, which Apple refuses too.
-      return token !== undefined && age < REFRESH_MS && age >= -MINUTE_MS ? token.header : signOnce();
+      return token !== undefined && age < refreshMs && age >= -minuteMs ? token.header : signOnce();
     },
     renew(stale) {
       if (token !== undefined && token.header !== stale) return Promise.resolve(token.header);
       if (signing !== undefined) return signing;
       const at = now().getTime();
-      if (at - renewedAt < RENEWAL_PAUSE_MS) return undefined;
+      if (at - renewedAt < renewalPauseMs) return undefined;
       renewedAt = at;
       return signOnce();
     },

@@ -3,7 +3,7 @@ import { jwtVerify } from "jose";
 import { expect, test } from "vitest";
 import { type ApnsSigningKey, createProviderTokens } from "./provider-tokens.ts";
 
-const MINUTE = 60_000;
+const minuteMs = 60_000;
 
 function setUp(start = Date.parse("2026-03-01T12:00:00Z")) {
   let time = start;
@@ -33,11 +33,11 @@ test("uses one token for at least 20 and at most 60 minutes, for every client of
   const first = await tokens.of(key).current();
   const seen = new Set([first]);
   for (let minute = 0; minute < 49; minute++) {
-    pass(MINUTE);
+    pass(minuteMs);
     seen.add(await tokens.of({ ...key }).current());
   }
   expect(seen.size).toBe(1);
-  pass(MINUTE);
+  pass(minuteMs);
   expect(await tokens.of(key).current()).not.toBe(first);
 });
 
@@ -60,7 +60,7 @@ test("renews an expired token once, whoever finds it, and not again for 20 minut
   const { key, tokens, pass } = setUp();
   const token = tokens.of(key);
   const stale = await token.current();
-  pass(5 * MINUTE);
+  pass(5 * minuteMs);
   const renewed = await Promise.all([token.renew(stale), token.renew(stale), token.renew(stale)]);
   expect(new Set(renewed).size).toBe(1);
   const [fresh] = renewed;
@@ -68,7 +68,7 @@ test("renews an expired token once, whoever finds it, and not again for 20 minut
   expect(await token.current()).toBe(fresh);
   expect(await token.renew(stale)).toBe(fresh);
   expect(token.renew(fresh ?? "")).toBeUndefined();
-  pass(20 * MINUTE);
+  pass(20 * minuteMs);
   expect(await token.renew(fresh ?? "")).not.toBe(fresh);
 });
 
@@ -78,6 +78,6 @@ test("does not keep a token from the future when the clock is set back", async (
   const before = await token.current();
   pass(-30_000);
   expect(await token.current()).toBe(before);
-  pass(-10 * MINUTE);
+  pass(-10 * minuteMs);
   expect(await token.current()).not.toBe(before);
 });

@@ -13,14 +13,14 @@ export type AccessTokens = {
   renew(stale: string): Promise<Authorization> | undefined;
 };
 
-const SCOPE = "https://www.googleapis.com/auth/firebase.messaging";
-const MINUTE_MS = 60_000;
+const messagingScope = "https://www.googleapis.com/auth/firebase.messaging";
+const minuteMs = 60_000;
 /** A token lives an hour: in the last ten minutes a new one is fetched while the old one is still used … */
-const REFRESH_BEFORE_MS = 10 * MINUTE_MS;
+const refreshBeforeMs = 10 * minuteMs;
 /** … and in the last minute the old one is not, for what is on its way and for clocks that differ. */
-const UNUSABLE_BEFORE_MS = MINUTE_MS;
+const unusableBeforeMs = minuteMs;
 /** A batch of hundreds that all find no token asks once; so does the next one for so long after a failure. */
-const FAILURE_PAUSE_MS = 5_000;
+const failurePauseMs = 5_000;
 
 /** OAuth access tokens of one service account, over a transport to Google's token endpoint or what stands in for it. */
 export function createAccessTokens(
@@ -37,7 +37,7 @@ export function createAccessTokens(
       email: account.client_email,
       key: account.private_key,
       keyId: account.private_key_id,
-      scopes: [SCOPE],
+      scopes: [messagingScope],
       transporterOptions: {
         fetchImplementation: fetchOver(async (request) => {
           const answer = await transport.send(request);
@@ -58,7 +58,7 @@ export function createAccessTokens(
   const fetchNew = async (): Promise<Authorization> => {
     const started = now().getTime();
     unansweredOnes.length = 0;
-    if (failure !== undefined && started - failure.at < FAILURE_PAUSE_MS) return failure.outcome;
+    if (failure !== undefined && started - failure.at < failurePauseMs) return failure.outcome;
     try {
       client ??= createClient();
       const jwt = await client;
@@ -69,7 +69,7 @@ export function createAccessTokens(
       header = `Bearer ${token}`;
       fetchedAt = started;
       // A lifetime that is missing or absurdly short must not make every push fetch a token of its own.
-      usableUntil = started + Math.max((jwt.credentials.expiry_date ?? 0) - Date.now(), 2 * UNUSABLE_BEFORE_MS);
+      usableUntil = started + Math.max((jwt.credentials.expiry_date ?? 0) - Date.now(), 2 * unusableBeforeMs);
       failure = undefined;
       return header;
     } catch (error) {
@@ -92,14 +92,14 @@ export function createAccessTokens(
   return {
     current() {
       const left = usableUntil - now().getTime();
-      if (header === undefined || left <= UNUSABLE_BEFORE_MS) return fetchOnce();
-      if (left <= REFRESH_BEFORE_MS) void fetchOnce();
+      if (header === undefined || left <= unusableBeforeMs) return fetchOnce();
+      if (left <= refreshBeforeMs) void fetchOnce();
       return header;
     },
     renew(stale) {
       if (header !== undefined && header !== stale) return Promise.resolve(header);
       if (fetching !== undefined) return fetching;
-      return now().getTime() - fetchedAt < MINUTE_MS ? undefined : fetchOnce();
+      return now().getTime() - fetchedAt < minuteMs ? undefined : fetchOnce();
     },
   };
 }

@@ -14,25 +14,25 @@ export type FcmClient = {
   close(): Promise<void>;
 };
 
-export type FcmClientOptions = {
+export type FcmClientDeps = {
   readonly settings: FcmSettings;
   readonly createTransport: (options: TransportOptions) => Transport;
   readonly now: () => Date;
 };
 
-const FCM = "https://fcm.googleapis.com";
-const OAUTH = "https://oauth2.googleapis.com";
+const fcmOrigin = "https://fcm.googleapis.com";
+const googleOAuthOrigin = "https://oauth2.googleapis.com";
 
 /** Google's words for a credential that it does not take, which another access token may mend. */
-const STALE = new Set(["UNAUTHENTICATED", "ACCESS_TOKEN_EXPIRED"]);
+const staleReasons = new Set(["UNAUTHENTICATED", "ACCESS_TOKEN_EXPIRED"]);
 
 /** Sends to Firebase Cloud Messaging (HTTP v1) for one project. `endpoint` stands in for Google's token endpoint too. */
-export function createFcmClient({ settings, createTransport, now }: FcmClientOptions): FcmClient {
+export function createFcmClient({ settings, createTransport, now }: FcmClientDeps): FcmClient {
   const { endpoint, ca } = settings;
   const account = ServiceAccount.parse(settings.service_account);
   const path = `/v1/projects/${account.project_id}/messages:send`;
-  const origin = endpoint ?? FCM;
-  const oauthOrigin = endpoint ?? OAUTH;
+  const origin = endpoint ?? fcmOrigin;
+  const oauthOrigin = endpoint ?? googleOAuthOrigin;
   const transport = createTransport({ origin, ca });
   const oauth = createTransport({ origin: oauthOrigin, ca, connections: 1 });
   const tokens = createAccessTokens(account, { transport: oauth, origin: oauthOrigin }, now);
@@ -48,7 +48,7 @@ export function createFcmClient({ settings, createTransport, now }: FcmClientOpt
       const authorization = current instanceof Promise ? await current : current;
       if (typeof authorization !== "string") return authorization;
       const outcome = judge(await post(authorization, push));
-      if (outcome.kind !== "misconfigured" || !STALE.has(outcome.providerReason)) return outcome;
+      if (outcome.kind !== "misconfigured" || !staleReasons.has(outcome.providerReason)) return outcome;
       const renewed = await tokens.renew(authorization);
       if (renewed === undefined) return outcome;
       return typeof renewed === "string" ? judge(await post(renewed, push)) : renewed;

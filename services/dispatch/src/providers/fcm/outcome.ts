@@ -43,14 +43,14 @@ export const fcmErrors = {
 const verdicts = new Map<string, Verdict>(Object.entries(fcmErrors));
 
 /** "Wait 60 seconds" is what Google asks for where a 429 has no Retry-After: quotas are counted by the minute. */
-const QUOTA_PAUSE_MS = 60_000;
+const quotaPauseMs = 60_000;
 
 /** Classifies any answer, also one that Google would never give. `now` is when it came. */
 export function fcmOutcome({ status, headers, body }: Answered, now: Date): Outcome {
   if (status === 200) return acceptedAs(parseObject(body).name);
   const error = errorOf(body);
   const providerReason = wordOr(error.word, status);
-  const pause = retryAfterMs(headers["retry-after"], now) ?? (status === 429 ? QUOTA_PAUSE_MS : undefined);
+  const pause = retryAfterMs(headers["retry-after"], now) ?? (status === 429 ? quotaPauseMs : undefined);
   switch (verdicts.get(`${status} ${providerReason}`)) {
     case "unregistered":
       return { kind: "unregistered", providerReason };

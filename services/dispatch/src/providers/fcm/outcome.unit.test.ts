@@ -4,7 +4,7 @@ import type { Answered } from "../outcome.ts";
 import { fcmErrors, fcmOutcome } from "./outcome.ts";
 
 const now = new Date("2026-03-01T12:00:00Z");
-const FCM = "type.googleapis.com/google.firebase.fcm.v1.FcmError";
+const fcmErrorType = "type.googleapis.com/google.firebase.fcm.v1.FcmError";
 
 const answer = (status: number, body: unknown, headers: Record<string, string> = {}): Answered => ({
   kind: "answered",
@@ -13,7 +13,7 @@ const answer = (status: number, body: unknown, headers: Record<string, string> =
   body: typeof body === "string" ? body : JSON.stringify(body),
 });
 const failed = (status: number, code: string, extra: readonly object[] = [], message = "") => ({
-  error: { code: status, message, status: "ANY", details: [{ "@type": FCM, errorCode: code }, ...extra] },
+  error: { code: status, message, status: "ANY", details: [{ "@type": fcmErrorType, errorCode: code }, ...extra] },
 });
 
 test("every documented error has its outcome", () => {
@@ -143,7 +143,7 @@ test("is not misled by fields that are no text", () => {
 });
 
 test("classifies anything, with a reason that is fit to keep", { timeout: 30_000 }, () => {
-  const details = fc.anything().map((value) => ({ "@type": FCM, errorCode: value }));
+  const details = fc.anything().map((value) => ({ "@type": fcmErrorType, errorCode: value }));
   const error = fc.record({
     status: fc.anything(),
     message: fc.anything(),

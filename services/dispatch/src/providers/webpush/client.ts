@@ -38,7 +38,7 @@ export type WebPushClient = {
   close(): Promise<void>;
 };
 
-export type WebPushClientOptions = {
+export type WebPushClientDeps = {
   readonly settings: CompleteWebPushSettings;
   readonly createTransport: (options: TransportOptions) => Transport;
   readonly now: () => Date;
@@ -55,7 +55,7 @@ export function createWebPushClient({
   now,
   hosts,
   resolve,
-}: WebPushClientOptions): WebPushClient {
+}: WebPushClientDeps): WebPushClient {
   const { endpoint, ca, subject } = settings;
   const rules = { hosts: hosts ?? knownPushServices, exemptOrigin: endpoint && new URL(endpoint).origin };
   const ring = ringOf(settings, now());

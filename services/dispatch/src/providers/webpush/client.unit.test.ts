@@ -11,7 +11,7 @@ import { afterEach, describe, expect, it, test } from "vitest";
 import {
   createWebPushClient,
   topicOf,
-  type WebPushClientOptions,
+  type WebPushClientDeps,
   type WebPushMessage,
   type WebPushRecipient,
 } from "./client.ts";
@@ -35,10 +35,7 @@ async function simulate(options: SimulatorsOptions = {}): Promise<Simulators> {
   return simulators;
 }
 
-function connect(
-  elsewhere: { endpoint?: string; ca?: string; ring?: KeyRing },
-  over: Partial<WebPushClientOptions> = {},
-) {
+function connect(elsewhere: { endpoint?: string; ca?: string; ring?: KeyRing }, over: Partial<WebPushClientDeps> = {}) {
   const client = createWebPushClient({
     settings: { subject, ...keys, ...elsewhere },
     createTransport: createHttp2Transport,

@@ -1,7 +1,7 @@
 import type { Transport } from "@herald/http2-client";
 
 /** Push services that a project's subscriptions are usually spread over are a handful; the rest is a stranger's doing. */
-const MOST_KEPT = 32;
+const maxKept = 32;
 
 /** A transport for each push service in use; the one that was used longest ago goes when there are too many. */
 export function createPushOrigins(open: (origin: string) => Transport) {
@@ -10,7 +10,7 @@ export function createPushOrigins(open: (origin: string) => Transport) {
 
   function evict(): void {
     for (const [origin, { transport, users }] of known) {
-      if (known.size <= MOST_KEPT) return;
+      if (known.size <= maxKept) return;
       if (users > 0) continue;
       known.delete(origin);
       const done = transport.close().finally(() => closing.delete(done));

@@ -3,23 +3,23 @@ import { createECDH, createPrivateKey, type KeyObject } from "node:crypto";
 /** A VAPID key pair (RFC 8292) as browsers and libraries exchange it: raw P-256 in base64url. */
 export type VapidKeys = { readonly public_key: string; readonly private_key: string };
 
-const CURVE = "prime256v1";
-const SCALAR_BYTES = 32;
+const curve = "prime256v1";
+const scalarBytes = 32;
 
 export function newVapidKeys(): VapidKeys {
-  const ecdh = createECDH(CURVE);
+  const ecdh = createECDH(curve);
   ecdh.generateKeys();
   // Node leaves out zeros at the front, and every 256th key begins with one.
-  const scalar = Buffer.concat([Buffer.alloc(SCALAR_BYTES), ecdh.getPrivateKey()]).subarray(-SCALAR_BYTES);
+  const scalar = Buffer.concat([Buffer.alloc(scalarBytes), ecdh.getPrivateKey()]).subarray(-scalarBytes);
   return { public_key: ecdh.getPublicKey("base64url"), private_key: scalar.toString("base64url") };
 }
 
 /** The public half of a private key; undefined when that is none. */
 export function publicKeyOf(privateKey: string): string | undefined {
   const scalar = Buffer.from(privateKey, "base64url");
-  if (scalar.length !== SCALAR_BYTES) return undefined;
+  if (scalar.length !== scalarBytes) return undefined;
   try {
-    const ecdh = createECDH(CURVE);
+    const ecdh = createECDH(curve);
     ecdh.setPrivateKey(scalar);
     return ecdh.getPublicKey("base64url");
   } catch {
