@@ -135,7 +135,7 @@ const identity = ({ provider, headers, payload }: Push): string => {
 };
 
 /** So many repeats are described; what caused one has mostly caused them all. */
-const mostRepeats = 5;
+const maxRepeats = 5;
 
 const whenAccepted = (pushes: readonly Push[]): string => pushes.map(({ at }) => at).join(", ");
 
@@ -165,8 +165,7 @@ function compareProvider(ledger: Ledger, pushes: readonly Push[], projectId: str
       problems.push(`${key}: the provider accepted it, the ledger says ${row.status}`);
     if (all.length === 1) continue;
     repeated++;
-    if (repeats.length < mostRepeats)
-      repeats.push(`${key} by ${all[0]?.provider}: ${whenAccepted(all)}; ${shown(row)}`);
+    if (repeats.length < maxRepeats) repeats.push(`${key} by ${all[0]?.provider}: ${whenAccepted(all)}; ${shown(row)}`);
     if (row && !row.possible_repeat) unmarked.push(`${key}: ${all.length} times`);
     if (new Set(all.map(identity)).size !== 1) problems.push(`${key}: its repeats do not replace one another`);
   }

@@ -65,7 +65,7 @@ class Herald {
       change(state);
       await _save(state);
       try {
-        await _tell(state);
+        await _sync(state);
       } on Refused catch (refused) {
         if (refused.status != 401) return;
         // Herald does not know the device any more: it registers as a new one.
@@ -74,7 +74,7 @@ class Herald {
           ..remove('credential')
           ..['due'] = true;
         await _save(state);
-        await _tell(state).catchError((_) {});
+        await _sync(state).catchError((_) {});
       } on Exception {
         // Later.
       }
@@ -83,7 +83,7 @@ class Herald {
     return work;
   }
 
-  Future<void> _tell(Map<String, dynamic> state) async {
+  Future<void> _sync(Map<String, dynamic> state) async {
     while (_opens(state).isNotEmpty) {
       final [notification, project, token] = _opens(state).first as List;
       await _attempt(() => _call('PUT', '/notifications/$notification/open', body: {'project_id': project, 'token': token}));

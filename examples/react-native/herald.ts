@@ -97,12 +97,12 @@ export class Herald {
       const refused: string[] = [];
       let state = await this.write(change(await this.read()));
       try {
-        state = await this.tell(state, refused);
+        state = await this.sync(state, refused);
       } catch (error) {
         if (!isRefusal(error) || error.status !== 401) return refused;
         // Herald does not know the device any more: it registers as a new one.
         state = await this.write({ ...(await this.read()), device: undefined, credential: undefined, due: true });
-        await this.tell(state, refused).catch(() => undefined);
+        await this.sync(state, refused).catch(() => undefined);
       }
       return refused;
     });
@@ -110,7 +110,7 @@ export class Herald {
     return work;
   }
 
-  private async tell(before: State, refused: string[]): Promise<State> {
+  private async sync(before: State, refused: string[]): Promise<State> {
     let state = before;
     const store = async (change: Partial<State>) => {
       state = await this.write({ ...state, ...change });

@@ -42,7 +42,7 @@ actor Herald {
 
     private let gateway: URL
     private let project: String
-    private var isTelling = false
+    private var isSyncing = false
     private var isDue = false
     private var state: State { didSet { Keychain.write((try? JSONEncoder().encode(state)) ?? Data()) } }
 
@@ -97,30 +97,30 @@ actor Herald {
     func settle() async {
         // What is stored while a round runs is told by the next one.
         isDue = true
-        if isTelling { return }
-        isTelling = true
-        defer { isTelling = false }
+        if isSyncing { return }
+        isSyncing = true
+        defer { isSyncing = false }
         while isDue {
             isDue = false
-            await tellOnce()
+            await syncOnce()
         }
     }
 
-    private func tellOnce() async {
+    private func syncOnce() async {
         do {
-            try await tell()
+            try await sync()
         } catch let refused as Refused where refused.status == 401 {
             // Herald does not know the device any more: it registers as a new one.
             state.device = nil
             state.credential = nil
             state.due = true
-            try? await tell()
+            try? await sync()
         } catch {
             // Later.
         }
     }
 
-    private func tell() async throws {
+    private func sync() async throws {
         while let open = state.opens.first {
             try await attempt {
                 try await self.call(

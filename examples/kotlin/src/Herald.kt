@@ -65,14 +65,14 @@ class Herald private constructor(private val context: Context) {
             change(state)
             save(state)
             try {
-                tell(state)
+                sync(state)
             } catch (refused: Refused) {
                 if (refused.status == 401) {
                     // Herald does not know the device any more: it registers as a new one.
                     state.remove("device")
                     state.remove("credential")
                     save(state.put("due", true))
-                    try { tell(state) } catch (_: IOException) { }
+                    try { sync(state) } catch (_: IOException) { }
                 }
             } catch (_: IOException) {
                 // Later.
@@ -82,7 +82,7 @@ class Herald private constructor(private val context: Context) {
 
     private fun save(state: JSONObject) = store.edit().putString("state", state.toString()).apply()
 
-    private fun tell(state: JSONObject) {
+    private fun sync(state: JSONObject) {
         while (state.opens().length() > 0) {
             val open = state.opens().getJSONObject(0)
             val body = JSONObject().put("project_id", open.opt("project")).put("token", open.opt("token"))

@@ -172,7 +172,7 @@ export const startConsumer = (connection: Connection, handler: Handler): Consume
     const alone = (task: Task) => process({ connection, handler, tasks: [task], place });
     try {
       if (!jobTasks.every(({ parsed }) => parsed.ok)) {
-        // No handler sees them, so a flood of garbage is buried side by side, and keeps what is good waiting for less.
+        // No handler sees them, so malformed messages are dead-lettered concurrently and delay valid ones less.
         await Promise.all(jobTasks.map(alone));
         return;
       }

@@ -70,7 +70,7 @@ describe("a batch", () => {
     ]);
   });
 
-  test("of malformed ones is buried, each for its own reason, and takes no good one with it", async () => {
+  test("dead-letters each malformed message for its own reason and handles the valid ones", async () => {
     const subject = OpenGroupV1.subject(open());
     const js = jetstream(t.raw.nc);
     const good = new Set<string>();

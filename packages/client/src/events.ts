@@ -31,7 +31,7 @@ export type FollowedEvent<Type extends EventType = EventType> = HeraldEvent<Type
 };
 
 /** Herald sends a heartbeat every 15 s. */
-const silenceMs = 60_000;
+const idleTimeoutMs = 60_000;
 
 /** Parses server-sent events. A block without data is a heartbeat that moves the position. */
 async function* blocks(body: ReadableStream<Uint8Array>, onBytes: () => void) {
@@ -67,13 +67,13 @@ export async function* openStream<Type extends EventType>(
   let { lastEventId } = options;
   let opened = false;
   for (let failures = 0; ; ) {
-    const silence = new AbortController();
+    const idle = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const heard = () => {
       clearTimeout(timer);
-      timer = setTimeout(() => silence.abort(), silenceMs);
+      timer = setTimeout(() => idle.abort(), idleTimeoutMs);
     };
-    const ending = signal ? AbortSignal.any([signal, silence.signal]) : silence.signal;
+    const ending = signal ? AbortSignal.any([signal, idle.signal]) : idle.signal;
     try {
       const from = lastEventId === undefined && since !== undefined ? new Date(since).toISOString() : undefined;
       const response = await http.stream("/api/v1/events", {
@@ -95,10 +95,10 @@ export async function* openStream<Type extends EventType>(
       if (!opened || (error instanceof HeraldError && !isUnavailable(error))) throw error;
     } finally {
       clearTimeout(timer);
-      silence.abort();
+      idle.abort();
     }
     failures++;
-    await sleep(Math.min(backoffMs(failures), silenceMs), signal);
+    await sleep(Math.min(backoffMs(failures), idleTimeoutMs), signal);
   }
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { answer, hangUp, problem, silence, startScriptedServer } from "../test/scripted-server.ts";
+import { answer, hangUp, noAnswer, problem, startScriptedServer } from "../test/scripted-server.ts";
 import { HeraldError } from "./error.ts";
 import { Herald } from "./herald.ts";
 import { backoffMs } from "./http.ts";
@@ -37,7 +37,7 @@ describe("a call is tried again", () => {
   });
 
   test("when an attempt takes longer than it may", async () => {
-    const server = await startScriptedServer([silence, ok]);
+    const server = await startScriptedServer([noAnswer, ok]);
     await new Herald({ url: server.url, token, timeoutMs: 200 }).devices.get("dev_1");
     expect(server.taken).toHaveLength(2);
   });

@@ -32,7 +32,7 @@ export const problem = (status: number, slug: string, headers?: Record<string, s
 export const hangUp: Step = (response) => response.destroy();
 
 /** Never answers. */
-export const silence: Step = () => {};
+export const noAnswer: Step = () => {};
 
 /** Stands where a gateway would until the test ends. Answers each request by the next step; the last one answers all that follow. */
 export async function startScriptedServer(steps: readonly Step[]) {

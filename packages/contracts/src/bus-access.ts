@@ -108,7 +108,7 @@ export const roomKeepers = { PUSH_EVENTS: "analytics" } as const satisfies Parti
 export const schedulers: readonly BusService[] = ["dispatch"];
 
 /** Who lists dead letters and publishes them again, on the subject that each came from. */
-export const undertakers: readonly BusService[] = ["gateway"];
+export const deadLetterReplayers: readonly BusService[] = ["gateway"];
 
 type BucketAccess = {
   /** Get single keys. */

@@ -6,6 +6,7 @@ import {
   busServices,
   consumedStream,
   counters,
+  deadLetterReplayers,
   inspectors,
   lookups,
   ownerOf,
@@ -14,7 +15,6 @@ import {
   roomKeepers,
   schedulers,
   streamsMeasuredBy,
-  undertakers,
 } from "./bus-access.ts";
 import { messages } from "./catalogue.ts";
 import { type BucketName, type DurableName, durables, type StreamName, streams } from "./streams.ts";
@@ -136,8 +136,8 @@ const keepingRoom = (service: BusService): string[] =>
   });
 
 /** Shows dead letters, remembers replays, and publishes whatever a durable of Herald's takes. */
-const burying = (service: BusService): string[] => {
-  if (!undertakers.includes(service)) return [];
+const replayingDeadLetters = (service: BusService): string[] => {
+  if (!deadLetterReplayers.includes(service)) return [];
   const taken = entries<DurableName, { filters: readonly string[] }>(durables).flatMap(([durable, { filters }]) =>
     ownerOf(durable) === undefined ? [] : filters,
   );
@@ -180,7 +180,7 @@ const servicePermissions = (service: BusService): BusPermissions => {
   const all = [
     ...publish,
     ...publishing(service),
-    ...burying(service),
+    ...replayingDeadLetters(service),
     ...ofDurables(service),
     ...keepingRoom(service),
   ];

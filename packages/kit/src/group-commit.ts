@@ -68,7 +68,7 @@ export const createGroupCommit = <Item, Result>(
       for (const [index, { resolve }] of group.entries()) resolve(results[index] as Result);
     } catch (error) {
       for (const { reject } of group) reject(error);
-      if (!isAway(error)) return;
+      if (!isUnavailable(error)) return;
       // Those who waited behind the group would only find out the same, one timeout later each.
       const behind = queue;
       queue = [];
@@ -157,5 +157,5 @@ export const createGroupCommit = <Item, Result>(
     });
 };
 
-const isAway = (error: unknown): boolean =>
+const isUnavailable = (error: unknown): boolean =>
   error instanceof HeraldError && (error.code === "bus-unavailable" || error.code === "database-unavailable");

@@ -38,4 +38,4 @@ export {
   retentionBatch,
   startRetention,
 } from "./retention.ts";
-export { guardStore, isAway, unavailableAsError } from "./unavailable.ts";
+export { guardStore, isUnavailable, unavailableAsError } from "./unavailable.ts";

@@ -65,7 +65,7 @@ export type Outbox<Entry extends OutboxEntry = OutboxEntry> = {
   readonly stop: () => Promise<void>;
 };
 
-/** Publishing waits for the broker's disk; this many at once keep it busy without burying it. */
+/** Publishing waits for the broker's disk; so many at once keep it busy without overloading it. */
 const concurrency = 64;
 /** Documents that are read, published and cleared together. */
 const chunk = 500;

@@ -71,10 +71,11 @@ const socketCodes = new Set<unknown>([
 ]);
 
 /** Whether the database could not do it because it is unavailable, so that the same call may succeed later. */
-export const isAway = (error: unknown): boolean => {
+export const isUnavailable = (error: unknown): boolean => {
   if (!(error instanceof MongoError)) return error instanceof Error && "code" in error && socketCodes.has(error.code);
   // A bulk write wraps what broke it off, as the answer of a server that never answered.
-  if (error instanceof MongoBulkWriteError && error.errorResponse instanceof Error) return isAway(error.errorResponse);
+  if (error instanceof MongoBulkWriteError && error.errorResponse instanceof Error)
+    return isUnavailable(error.errorResponse);
   if (unavailableClasses.some((kind) => error instanceof kind) || unavailableNames.has(error.name)) return true;
   return (
     error instanceof MongoServerError && (unavailableCodes.has(error.code) || unavailableMessages.test(error.message))
@@ -86,7 +87,7 @@ const unavailableSeconds = 5;
 
 /** The same where it is not that the database is unavailable. */
 export const orUnavailable = (error: unknown): unknown =>
-  isAway(error)
+  isUnavailable(error)
     ? new HeraldError("database-unavailable", "the database is unavailable; try again", {
         cause: error,
         retryAfterSeconds: unavailableSeconds,

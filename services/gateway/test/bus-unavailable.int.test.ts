@@ -26,7 +26,7 @@ const open = () =>
     body: { project_id: world.project.id, token: world.openToken },
   });
 
-const isAway = (answer: Answered) => {
+const isUnavailable = (answer: Answered) => {
   expect(answer.status).toBe(503);
   expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
   expect(answer.problem.errors[0]).toBeTruthy();
@@ -37,11 +37,11 @@ describe("while the bus is unavailable", () => {
     await system.proxy.cut();
     await eventually(async () => expect((await system.call("GET /readyz")).status).toBe(503));
     expect((await system.call("GET /livez")).status).toBe(200);
-    isAway(await send());
-    isAway(await open());
-    isAway(await system.call("GET /api/v1/devices", { token: world.project.token }));
-    isAway(await system.call(`GET /api/v1/devices/${world.device.id}`, { token: world.credential }));
-    isAway(await system.call("GET /admin/v1/projects", { token: adminToken }));
+    isUnavailable(await send());
+    isUnavailable(await open());
+    isUnavailable(await system.call("GET /api/v1/devices", { token: world.project.token }));
+    isUnavailable(await system.call(`GET /api/v1/devices/${world.device.id}`, { token: world.credential }));
+    isUnavailable(await system.call("GET /admin/v1/projects", { token: adminToken }));
     // What needs no bus is answered as ever: known tokens, their scopes, bad input, forged opens, the document.
     const bad = { notification: { title: "Hello", targets: [] } };
     expect((await system.call("POST /api/v1/notifications", { token: world.project.token, body: bad })).status).toBe(
@@ -111,7 +111,7 @@ describe("a broker that freezes", () => {
     await system.broker.freeze();
     try {
       const answers = await Promise.all(Array.from({ length: 300 }, send));
-      for (const answer of answers) isAway(answer);
+      for (const answer of answers) isUnavailable(answer);
     } finally {
       await system.broker.thaw();
     }
@@ -132,7 +132,7 @@ describe("a gateway that starts before its broker", () => {
       const probe = await call("GET /readyz");
       expect(probe.status).toBe(503);
       expect(probe.body.failing.map(({ check }: { check: string }) => check)).toEqual(["bus", "tokens", "projects"]);
-      isAway(await call("GET /api/v1/devices", world.project.token));
+      isUnavailable(await call("GET /api/v1/devices", world.project.token));
       expect((await call("GET /api/v1/devices", "nonsense")).status).toBe(401);
       await system.proxy.heal();
       await eventually(async () => expect((await call("GET /readyz")).status).toBe(200));
@@ -150,7 +150,7 @@ describe("with one service away", () => {
     const get = `GET /api/v1/notifications/${id}`;
     system.peers.away("analytics");
     try {
-      isAway(await system.call(get, { token }));
+      isUnavailable(await system.call(get, { token }));
       expect((await system.call(`DELETE /api/v1/notifications/${id}`, { token })).body.data.status).toBe("cancelled");
       expect((await system.call("GET /api/v1/devices", { token })).status).toBe(200);
       expect((await send()).status).toBe(202);

@@ -143,10 +143,10 @@ describe("an audience", () => {
     ])("%s becomes one at once", async (_, message) => {
       taken = (await t.expand(["all"])).end.notificationId;
       const data = { ...message(), projectId: newProjectId(new Date()) };
-      const burying = await t.registry.handle(finishDeletion);
+      const handling = await t.registry.handle(finishDeletion);
       await t.send(data);
       await eventually(() => expect(dead).toContainEqual(data));
-      await burying.stop(1_000);
+      await handling.stop(1_000);
     });
   });
 });

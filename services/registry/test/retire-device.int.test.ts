@@ -149,7 +149,7 @@ describe("a verdict that a token is unregistered", () => {
       z.looseObject({ project_id: ProjectId }),
     );
     const dead: unknown[] = [];
-    const burying = await registry.handle(
+    const handling = await registry.handle(
       defineHandler({
         durable: "dispatch-dead-letters",
         message: anything,
@@ -159,7 +159,7 @@ describe("a verdict that a token is unregistered", () => {
     const poison = { project_id: projectId, unregistered: "all of them" };
     await publish(registry.bus, anything, poison, { id: `poison/${++sent}` });
     await eventually(() => expect(dead).toEqual([poison]));
-    await burying.stop(1_000);
+    await handling.stop(1_000);
     await report([verdict(device, 1_000)]);
     expect(await get(device)).toMatchObject({ status: "inactive" });
   });

@@ -34,20 +34,21 @@ export function runCommand(command: string, args: readonly string[], options: Co
         if (pid !== undefined) killGroup(pid);
       }, ms);
     const deadline = giveUpAfter(options.timeoutMs);
-    const silence = options.firstOutputWithinMs === undefined ? undefined : giveUpAfter(options.firstOutputWithinMs);
+    const outputTimer =
+      options.firstOutputWithinMs === undefined ? undefined : giveUpAfter(options.firstOutputWithinMs);
     const end = (result: CommandResult) => {
       clearTimeout(deadline);
-      clearTimeout(silence);
+      clearTimeout(outputTimer);
       if (pid !== undefined) unwatch(pid);
       resolve(result);
     };
 
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
-      clearTimeout(silence);
+      clearTimeout(outputTimer);
       stdout += text;
     });
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      clearTimeout(silence);
+      clearTimeout(outputTimer);
       stderr += text;
     });
     child.on("error", (error: NodeJS.ErrnoException) => {

@@ -35,7 +35,7 @@ type Options = {
 /** A reader whose stream broke off comes back after so long. */
 const retryMs = 1_000;
 
-const isAway = (error: unknown) => error instanceof HeraldError && error.code === "bus-unavailable";
+const isUnavailable = (error: unknown) => error instanceof HeraldError && error.code === "bus-unavailable";
 
 /** Not a fault: the reader has left, or takes nothing, or this gateway stops before it did. */
 const readerGone = new Error("the reader is gone");
@@ -87,7 +87,7 @@ export const createEventStreams = ({ bus, now, log, limits, heartbeatMs, patienc
         const last = due ? (await eventBounds(bus())).last : 0;
         return { found: await readEvents(bus(), projectId, { from: position + 1, types }), last };
       } catch (error) {
-        if (!isAway(error)) throw error;
+        if (!isUnavailable(error)) throw error;
         return { found: [], last: 0 };
       }
     };
