@@ -113,10 +113,10 @@ test("a user token logs its user in", async () => {
   const [file, printed] = [await recipe("Prove to Herald who is logged in"), "console.log(userToken);"];
   await writeFile(file, `${await readFile(file, "utf8")}\n${printed}`);
   const { stdout } = await run(process.execPath, [file], { env: environment() });
-  const [parts, user_token] = stdout.trim().split("\n");
+  const [parts, userToken] = stdout.trim().split("\n");
   expect(parts).toBe("3");
   const { device, credential } = await project.register();
-  const body = { device: { user_token } };
+  const body = { device: { user_token: userToken } };
   const changed = await project.call(`PATCH /devices/${device.id}`, { body, token: credential });
   expect(expectStatus(changed, 200).body.data.user_id).toBe("u-17");
 });

@@ -64,12 +64,12 @@ test.each([
   await eventually(async () => expect((await ask("nobody")).status).toBe(401));
   const { user_token } = (await (await ask("session-of-ann")).json()) as { user_token: string };
 
-  const push_token = apnsToken();
-  const [registered] = await follow("In the app", { push_token, user_token });
+  const pushToken = apnsToken();
+  const [registered] = await follow("In the app", { push_token: pushToken, user_token });
   const [sent, user, sends] = await follow("Send to a user");
   expect(user.data.devices.map(({ id }: { id: string }) => id)).toContain(registered.data.id);
   await project.final(sent.data.id);
-  expect(await system.simulators.pushes({ token: push_token })).toHaveLength(1);
+  expect(await system.simulators.pushes({ token: pushToken })).toHaveLength(1);
   expect(sends.data.map(({ id }: { id: string }) => id)).toContain(sent.data.id);
 });
 

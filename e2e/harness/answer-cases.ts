@@ -24,10 +24,10 @@ const rejected = (
   device,
 });
 const unregistered = (platform: Platform, rule: Case["rule"]) => rejected(platform, rule, "unregistered", "inactive");
-const later = (platform: Platform, rule: Case["rule"], possible_repeat = false): Case => ({
+const later = (platform: Platform, rule: Case["rule"], possibleRepeat = false): Case => ({
   platform,
   rule: { ...rule, times: 1 },
-  becomes: { status: "accepted", attempts: 2, possible_repeat },
+  becomes: { status: "accepted", attempts: 2, possible_repeat: possibleRepeat },
   requests: 2,
   device: "active",
 });

@@ -15,12 +15,12 @@ const fcmKey = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey;
 const pem = (key: typeof apnsKey) => key.export({ type: "pkcs8", format: "pem" }).toString();
 
 /** As Firebase gives one. The simulator's token endpoint is scripted by the e-mail address. */
-export const serviceAccount = (client_email = "e2e@herald-e2e.iam.gserviceaccount.com") => ({
+export const serviceAccount = (clientEmail = "e2e@herald-e2e.iam.gserviceaccount.com") => ({
   type: "service_account",
   project_id: "herald-e2e",
   private_key_id: "e2e",
   private_key: pem(fcmKey),
-  client_email,
+  client_email: clientEmail,
 });
 
 type Settings = { apns: ApnsSettings; fcm: FcmSettings; webpush: WebPushSettings };

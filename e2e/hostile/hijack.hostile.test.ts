@@ -143,20 +143,20 @@ test("every forged, foreign, expired or misused user token is refused, and gives
   };
   const mine = await users.phone(project);
   const before = await cpuMs(system);
-  for (const [what, user_token] of Object.entries(forged)) {
+  for (const [what, userToken] of Object.entries(forged)) {
     const identifier = apnsToken();
     for (const attempt of [
-      users.identify(project, { identifier, user_token }),
-      users.own(`PATCH /devices/${mine.id}`, mine.credential, { device: { user_token } }),
-      users.own("PATCH /metadata", mine.credential, { metadata: {}, user_token }),
+      users.identify(project, { identifier, user_token: userToken }),
+      users.own(`PATCH /devices/${mine.id}`, mine.credential, { device: { user_token: userToken } }),
+      users.own("PATCH /metadata", mine.credential, { metadata: {}, user_token: userToken }),
       request(system.gateway, "PATCH /api/v1/metadata", {
-        body: { project_id: project.id, identifier: mine.token, metadata: {}, user_token },
+        body: { project_id: project.id, identifier: mine.token, metadata: {}, user_token: userToken },
       }),
     ]) {
       const { status, body: answer, text } = await attempt;
       expect([403, 422], `${what}: ${text}`).toContain(status);
       expect(answer.errors.join(), what).toContain("user_token");
-      expect(text, what).not.toContain(user_token);
+      expect(text, what).not.toContain(userToken);
     }
     expect(
       (await project.devices()).some(({ token }) => token === identifier),
@@ -178,8 +178,8 @@ test("every forged, foreign, expired or misused user token is refused, and gives
     rs256(keys.rsa.privateKey, { claims: claimsOf(project.id, "by-rsa") }),
     by({ sub: "behind", iat: at - 3_600, exp: at + 600, aud: [project.id] }),
   ];
-  for (const user_token of tokens)
-    expectStatus(await users.identify(project, { identifier: apnsToken(), user_token }), 201);
+  for (const userToken of tokens)
+    expectStatus(await users.identify(project, { identifier: apnsToken(), user_token: userToken }), 201);
   for (const user of ["by-es", "by-ed", "by-rsa", "behind"])
     expect(await users.reached(project, [`user:${user}`])).toHaveLength(1);
   const requests = Object.keys(forged).length * 4;
@@ -217,7 +217,7 @@ describe("identity keys", () => {
       [],
       7,
     ];
-    for (const public_key of bad) expectStatus(await add({ public_key }), 422);
+    for (const publicKey of bad) expectStatus(await add({ public_key: publicKey }), 422);
     for (let n = 0; n < 4; n++)
       expectStatus(await add({ public_key: newP256().publicKey.export({ format: "jwk" }) }), 201);
     expectStatus(await add({ public_key: jwk }), 409);

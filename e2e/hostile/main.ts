@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { startVitest } from "vitest/node";
-import { HOSTILE } from "./scale.ts";
+import { hostileVariables } from "./scale.ts";
 
 /** `npm run test:hostile`: attacks every door of the running system, and shows what was tried and whether it held. */
 
@@ -52,9 +52,10 @@ if (values.help || unknown.length > 0) {
   process.exit(values.help ? 0 : 2);
 }
 
-process.env[HOSTILE.full] = values.full ? "1" : "";
-process.env[HOSTILE.write] = values.write ? "1" : "";
-process.env[HOSTILE.examples] = values.examples ?? process.env[HOSTILE.examples] ?? (values.full ? "1000" : "10");
+process.env[hostileVariables.full] = values.full ? "1" : "";
+process.env[hostileVariables.write] = values.write ? "1" : "";
+process.env[hostileVariables.examples] =
+  values.examples ?? process.env[hostileVariables.examples] ?? (values.full ? "1000" : "10");
 const files = only.map((name) => `${name}.hostile.test.ts`);
 const vitest = await startVitest(files, { config: join(import.meta.dirname, "vitest.config.ts"), run: true });
 await vitest.close();

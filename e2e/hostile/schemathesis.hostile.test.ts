@@ -6,10 +6,10 @@ import { pipInstall } from "@herald/local-stack";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { show } from "./figures.ts";
-import { HOSTILE } from "./scale.ts";
+import { hostileVariables } from "./scale.ts";
 
 /** Of each operation and phase; the design of the interface is held to a thousand. */
-const examples = process.env[HOSTILE.examples] ?? "10";
+const examples = process.env[hostileVariables.examples] ?? "10";
 
 let system: System;
 let packages: string;

@@ -147,12 +147,12 @@ test("planted secrets, then a search of logs, traces, metrics, errors, events, s
   add("identity secret", secret);
   const loggedIn = hs256(secret, { claims: claimsOf(project.id, "u_8412") });
   const expired = hs256(secret, { claims: claimsOf(project.id, "u_8412", { exp: 1 }) });
-  for (const user_token of [loggedIn, expired, hs256(`${secret}x`, { claims: claimsOf(project.id, "u_8412") })]) {
-    add("user token", user_token, user_token.split(".")[2] ?? "");
-    const body = { project_id: project.id, platform: "ios", identifier: apnsToken(), user_token };
+  for (const userToken of [loggedIn, expired, hs256(`${secret}x`, { claims: claimsOf(project.id, "u_8412") })]) {
+    add("user token", userToken, userToken.split(".")[2] ?? "");
+    const body = { project_id: project.id, platform: "ios", identifier: apnsToken(), user_token: userToken };
     await call("PUT /api/v1/identification", { token: undefined, body }, true);
-    await call("PATCH /api/v1/metadata", { token: world.credential, body: { metadata: {}, user_token } });
-    await call("GET /api/v1/devices", { token: user_token });
+    await call("PATCH /api/v1/metadata", { token: world.credential, body: { metadata: {}, user_token: userToken } });
+    await call("GET /api/v1/devices", { token: userToken });
   }
   await call(`PUT /api/v1/users/u_8412/devices/${world.device.id}`, { token: secret });
 

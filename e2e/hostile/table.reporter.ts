@@ -1,6 +1,6 @@
 import type { Reporter, TestModule } from "vitest/node";
 import { machine, readReliability, writeReliability } from "../harness/reliability-page.ts";
-import { HOSTILE } from "./scale.ts";
+import { hostileVariables } from "./scale.ts";
 
 type Line = { readonly attack: string; readonly tried: string; readonly verdict: string; readonly at: string };
 
@@ -30,7 +30,7 @@ ${[...head, ...lines.map(written)].join("\n")}
 /** One line for each attack: what was tried, how much of it, and whether it held. */
 export default class TableReporter implements Reporter {
   async onTestRunEnd(modules: readonly TestModule[]): Promise<void> {
-    const at = `${new Date().toISOString().slice(0, 10)}${process.env[HOSTILE.full] ? "" : ", short"}`;
+    const at = `${new Date().toISOString().slice(0, 10)}${process.env[hostileVariables.full] ? "" : ", short"}`;
     const lines = modules.flatMap((module) =>
       [...module.children.allTests()].map((test): Line => {
         const said = Object.entries(test.meta().figures ?? {}).map(([name, value]) => `${value} ${name}`);
@@ -38,7 +38,7 @@ export default class TableReporter implements Reporter {
       }),
     );
     process.stdout.write(["", ...head, ...lines.map(written), ""].join("\n"));
-    if (!process.env[HOSTILE.write]) return;
+    if (!process.env[hostileVariables.write]) return;
     // What did not run this time keeps its line.
     const before = linesOf((await readReliability()).hostile);
     const kept = before.map((line) => lines.find(({ attack }) => attack === line.attack) ?? line);

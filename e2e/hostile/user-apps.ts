@@ -40,8 +40,8 @@ export const createUserApps = (system: System) => {
   /** A phone on which a user logs in, as an app does it. */
   async function phone(project: Named, user?: string) {
     const token = apnsToken();
-    const user_token = user === undefined ? undefined : tokenOf(project, user);
-    const { body } = expectStatus(await identify(project, { identifier: token, user_token }), 201);
+    const userToken = user === undefined ? undefined : tokenOf(project, user);
+    const { body } = expectStatus(await identify(project, { identifier: token, user_token: userToken }), 201);
     return { id: body.data.id as string, token, credential: body.credential as string };
   }
 

@@ -71,11 +71,11 @@ describe("ensureStreams", () => {
 
   test("a renamed durable is a problem in words: its filter overlaps, and it is not declared", async () => {
     await t.raw.jsm.consumers.delete("PUSH_CMD", "dispatch-start");
-    const filter_subject = durables["dispatch-start"].filters[0];
+    const filterSubject = durables["dispatch-start"].filters[0];
     await t.raw.jsm.consumers.add("PUSH_CMD", {
       durable_name: "dispatch-begin",
       ack_policy: AckPolicy.Explicit,
-      filter_subject,
+      filter_subject: filterSubject,
     });
     const { problems } = await ensureStreams(t.bus, options);
     expect(problems).toEqual([

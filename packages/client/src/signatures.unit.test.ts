@@ -10,7 +10,7 @@ const body = JSON.stringify({
   id: "e1",
   type: "io.herald.notification.opened.v1",
   timestamp: "2030-01-31T09:00:00Z",
-  data: { é: 1 },
+  data: { city: "Orléans" },
 });
 
 const sign = (text: string, timestamp: string, by = key) =>

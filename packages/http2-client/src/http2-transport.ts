@@ -8,7 +8,7 @@ import type { PendingRequest } from "./http2/stream.ts";
 import type { TlsTickets } from "./tls-socket.ts";
 import { limitsOf, type Transport, type TransportAnswer, type TransportOptions } from "./transport.ts";
 
-const FAILURES_UNTIL_DOWN = 3; // connects in a row, after which requests are answered instead of kept
+const failuresUntilDown = 3; // connects in a row, after which requests are answered instead of kept
 
 /**
  * A transport of a few connections to one origin, opened when there is work and filled one after the other, so that
@@ -43,7 +43,7 @@ export function createHttp2Transport(options: TransportOptions): Transport {
     closed(connection: Connection, served: boolean, reason: string) {
       connections.delete(connection);
       if (!served && !closing) backoff.failed(performance.now(), reason);
-      if (backoff.failures() >= FAILURES_UNTIL_DOWN && !anyUsable()) giveUp(backoff.reason());
+      if (backoff.failures() >= failuresUntilDown && !anyUsable()) giveUp(backoff.reason());
       pump();
       closed.check();
     },
@@ -118,7 +118,7 @@ export function createHttp2Transport(options: TransportOptions): Transport {
       return new Promise((resolve) => {
         assertSendable(request);
         if (closing) return resolve({ kind: "unprocessed", reason: "the transport is closed" });
-        if (backoff.failures() >= FAILURES_UNTIL_DOWN && performance.now() < backoff.nextAt() && !anyUsable())
+        if (backoff.failures() >= failuresUntilDown && performance.now() < backoff.nextAt() && !anyUsable())
           return resolve({ kind: "unprocessed", reason: backoff.reason() });
         const pending: PendingRequest = {
           request,

@@ -1,6 +1,6 @@
 /** HTTP/2 frames as bytes, for a test server that must be able to send what no library would. */
 
-export { Code, Flag, FrameType, PREFACE, Setting } from "../src/http2/wire.ts";
+export { Code, connectionPreface, Flag, FrameType, Setting } from "../src/http2/wire.ts";
 
 export type Frame = { type: number; flags: number; streamId: number; payload: Buffer };
 

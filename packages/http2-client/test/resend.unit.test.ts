@@ -5,7 +5,7 @@ import { Code, Setting } from "./frames.ts";
 import type { StrictPeer } from "./strict-peer.ts";
 import { createCounter } from "./strict-server.ts";
 
-const GRACEFUL = 0x7fffffff; // the first of two GOAWAYs: no new streams, but all that came are acted on
+const gracefulStreamId = 0x7fffffff; // the first of two GOAWAYs: no new streams, but all that came are acted on
 
 /** What the peer did not act on is sent again and acted on once. */
 const { serve, connect } = createFixture();
@@ -53,7 +53,7 @@ describe("GOAWAY", () => {
       onRequest(peer, { streamId, body }) {
         if (peer.number > 1) return peer.answer(streamId, 200, `second ${body}`);
         held.push(() => peer.answer(streamId, 200, `first ${body}`));
-        if (held.length === 3) peer.goaway(GRACEFUL);
+        if (held.length === 3) peer.goaway(gracefulStreamId);
       },
     });
     const transport = connect(server);
@@ -77,7 +77,7 @@ describe("GOAWAY", () => {
       },
       onHeaders(peer, streamId) {
         if (peer.opened !== 50) return;
-        peer.goaway(GRACEFUL);
+        peer.goaway(gracefulStreamId);
         // A round trip later it knows what came before the client heard of it.
         setTimeout(() => peer.goaway(Math.max(streamId, peer.lastStreamId)), 5);
       },

@@ -1,12 +1,12 @@
 import type { TLSSocket } from "node:tls";
 import {
   Code,
+  connectionPreface,
   Flag,
   type Frame,
   FrameType,
   fieldBlock,
   frame,
-  PREFACE,
   Setting,
   settingsPayload,
   takeFrames,
@@ -33,9 +33,9 @@ type Stream = { body: Buffer[]; requestEnded: boolean; answerEnded: boolean; win
 /** One connection of a client, held to RFC 9113 frame by frame: what it does wrong is listed in `violations`. */
 export type StrictPeer = ReturnType<typeof createStrictPeer>;
 
-const DEFAULT_WINDOW = 65_535;
-const MAX_FRAME = 16_384;
-const PINGS = ["strict!!", "goaway!!"] as const;
+const defaultWindow = 65_535;
+const maxFrame = 16_384;
+const pingPayloads = ["strict!!", "goaway!!"] as const;
 
 export function createStrictPeer(number: number, socket: TLSSocket, script: PeerScript, violations: string[]) {
   const streams = new Map<number, Stream>();
@@ -50,8 +50,8 @@ export function createStrictPeer(number: number, socket: TLSSocket, script: Peer
   let goawaySeen = false; // the client has answered the PING that followed GOAWAY, so it knows
   let maxStreams = Number.POSITIVE_INFINITY;
   const loweredTo: number[] = []; // limits that hold once the client acknowledges them
-  let initialWindow = DEFAULT_WINDOW;
-  let window = DEFAULT_WINDOW;
+  let initialWindow = defaultWindow;
+  let window = defaultWindow;
   let settingsSent = 0;
   let settingsAcked = 0;
   let pingsAcked = 0;
@@ -114,9 +114,9 @@ export function createStrictPeer(number: number, socket: TLSSocket, script: Peer
     },
     data(id: number, body: string | Buffer, end = false) {
       const bytes = Buffer.from(body);
-      for (let at = 0; at === 0 || at < bytes.length; at += MAX_FRAME) {
-        const last = at + MAX_FRAME >= bytes.length;
-        write(frame(FrameType.data, end && last ? Flag.endStream : 0, id, bytes.subarray(at, at + MAX_FRAME)));
+      for (let at = 0; at === 0 || at < bytes.length; at += maxFrame) {
+        const last = at + maxFrame >= bytes.length;
+        write(frame(FrameType.data, end && last ? Flag.endStream : 0, id, bytes.subarray(at, at + maxFrame)));
       }
       if (end) peer.ended(id);
     },
@@ -138,7 +138,7 @@ export function createStrictPeer(number: number, socket: TLSSocket, script: Peer
       goawayAt = Math.min(goawayAt, last);
       for (const id of streams.keys()) if (id > last) streams.delete(id);
       write(frame(FrameType.goaway, 0, 0, Buffer.concat([uint32(last, code), Buffer.from(debug)])));
-      write(frame(FrameType.ping, 0, 0, Buffer.from(PINGS[1])));
+      write(frame(FrameType.ping, 0, 0, Buffer.from(pingPayloads[1])));
     },
     /** Makes a window larger; that of stream 0 is the connection's. */
     widen(streamId: number, by: number) {
@@ -147,12 +147,12 @@ export function createStrictPeer(number: number, socket: TLSSocket, script: Peer
       if (streamId === 0) window += by;
       write(frame(FrameType.windowUpdate, 0, streamId, uint32(by)));
     },
-    ping: () => write(frame(FrameType.ping, 0, 0, Buffer.from(PINGS[0]))),
+    ping: () => write(frame(FrameType.ping, 0, 0, Buffer.from(pingPayloads[0]))),
     cut: () => socket.destroy(),
   };
 
   function onFrame({ type, flags, streamId, payload }: Frame): void {
-    if (payload.length > MAX_FRAME) violate(`a frame of ${payload.length} bytes`);
+    if (payload.length > maxFrame) violate(`a frame of ${payload.length} bytes`);
     if (!sawSettings && (type !== FrameType.settings || flags & Flag.ack)) violate(`frame ${type} before SETTINGS`);
     if (headersOpen !== undefined && (type !== FrameType.continuation || streamId !== headersOpen))
       violate(`frame ${type} inside a field block`);
@@ -182,8 +182,9 @@ export function createStrictPeer(number: number, socket: TLSSocket, script: Peer
       case FrameType.ping:
         if (payload.length !== 8 || streamId !== 0) violate("a malformed PING");
         if (flags & Flag.ack) {
-          if (!PINGS.some((sent) => payload.equals(Buffer.from(sent)))) violate("PING acknowledged with other bytes");
-          if (payload.toString() === PINGS[1]) goawaySeen = true;
+          if (!pingPayloads.some((sent) => payload.equals(Buffer.from(sent))))
+            violate("PING acknowledged with other bytes");
+          if (payload.toString() === pingPayloads[1]) goawaySeen = true;
           pingsAcked++;
           return;
         }
@@ -219,8 +220,7 @@ export function createStrictPeer(number: number, socket: TLSSocket, script: Peer
       const [id, value] = [payload.readUInt16BE(at), payload.readUInt32BE(at + 2)];
       if (id === Setting.enablePush && value > 1) violate("ENABLE_PUSH above 1");
       if (id === Setting.initialWindow && value > 0x7fffffff) violate("INITIAL_WINDOW_SIZE too large");
-      if (id === Setting.maxFrameSize && (value < MAX_FRAME || value > 0xffffff))
-        violate("MAX_FRAME_SIZE out of range");
+      if (id === Setting.maxFrameSize && (value < maxFrame || value > 0xffffff)) violate("MAX_FRAME_SIZE out of range");
     }
     write(frame(FrameType.settings, Flag.ack, 0));
   }
@@ -282,10 +282,10 @@ export function createStrictPeer(number: number, socket: TLSSocket, script: Peer
   socket.on("data", (chunk: Buffer) => {
     buffer = buffer.length === 0 ? chunk : Buffer.concat([buffer, chunk]);
     if (!sawPreface) {
-      if (buffer.length < PREFACE.length) return;
-      if (!buffer.subarray(0, PREFACE.length).equals(PREFACE)) violate("no preface");
+      if (buffer.length < connectionPreface.length) return;
+      if (!buffer.subarray(0, connectionPreface.length).equals(connectionPreface)) violate("no preface");
       sawPreface = true;
-      buffer = buffer.subarray(PREFACE.length);
+      buffer = buffer.subarray(connectionPreface.length);
     }
     buffer = takeFrames(buffer, (next) => {
       if (!socket.destroyed) onFrame(next);

@@ -32,7 +32,7 @@ export { createLifecycle, type Lifecycle } from "./lifecycle.ts";
 export { createLogger, type Logger, type LoggerOptions } from "./logger.ts";
 export { memoryBytesOf } from "./memory-bytes.ts";
 export { nearestName } from "./nearest-name.ts";
-export { checkPublicEndpoint, NOT_PUBLIC, publicLookup, type Resolve } from "./outbound/public-endpoint.ts";
+export { checkPublicEndpoint, notPublicText, publicLookup, type Resolve } from "./outbound/public-endpoint.ts";
 export { retryAfterMs } from "./outbound/retry-after.ts";
 export { socketErrorText } from "./outbound/socket-error-text.ts";
 export { parseBody, parseQuery, parseSearch, queryOf } from "./parse-request.ts";

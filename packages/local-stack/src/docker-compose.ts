@@ -2,13 +2,13 @@ import type { DockerService, DockerStarter } from "./docker.ts";
 import { runCommand } from "./processes/run-command.ts";
 import { type NatsPasswords, passwordEnvironment } from "./start/nats-users.ts";
 
-const FILE = "packages/local-stack/docker-compose.yml";
+const composeFile = "packages/local-stack/docker-compose.yml";
 /** Apart from a Herald that runs in containers. */
-const PROJECT = "herald-start";
+const composeProject = "herald-start";
 /** A registry that is out of reach says nothing for minutes; one that is in reach shows progress at once. */
-const PULL_SAYS_SOMETHING_WITHIN_MS = 10_000;
-const PULL_TIMEOUT_MS = 600_000;
-const UP_TIMEOUT_MS = 120_000;
+const pullSaysSomethingWithinMs = 10_000;
+const pullTimeoutMs = 600_000;
+const upTimeoutMs = 120_000;
 
 export type ComposeSettings = {
   /** The repository's root. */
@@ -27,12 +27,12 @@ export function composeStarter(service: "nats" | "mongo", settings: ComposeSetti
     what: `docker compose starts ${service}`,
     start: async (progress): Promise<DockerService> => {
       await pull(service, settings, progress);
-      const up = await compose(["up", "--detach", "--wait", service], settings, UP_TIMEOUT_MS);
+      const up = await compose(["up", "--detach", "--wait", service], settings, upTimeoutMs);
       if (!up.ok) throw new Error(`docker compose up ${service}: ${up.why}`);
       return {
         url,
         stop: async () => {
-          await compose(["stop", service], settings, UP_TIMEOUT_MS);
+          await compose(["stop", service], settings, upTimeoutMs);
         },
       };
     },
@@ -41,11 +41,11 @@ export function composeStarter(service: "nats" | "mongo", settings: ComposeSetti
 
 /** Removes the containers and their data. */
 export async function removeComposeData(settings: ComposeSettings): Promise<void> {
-  await compose(["down", "--volumes"], settings, UP_TIMEOUT_MS);
+  await compose(["down", "--volumes"], settings, upTimeoutMs);
 }
 
 async function pull(service: string, settings: ComposeSettings, progress: (line: string) => void): Promise<void> {
-  const images = await compose(["config", "--images", service], settings, UP_TIMEOUT_MS);
+  const images = await compose(["config", "--images", service], settings, upTimeoutMs);
   const image = images.stdout.trim().split("\n").at(-1);
   if (!images.ok || !image) throw new Error(`docker compose does not work here: ${images.why}`);
   const { env } = settings;
@@ -54,8 +54,8 @@ async function pull(service: string, settings: ComposeSettings, progress: (line:
   progress(`docker pull ${image}`);
   const pulled = await runCommand("docker", ["pull", image], {
     env,
-    timeoutMs: PULL_TIMEOUT_MS,
-    firstOutputWithinMs: PULL_SAYS_SOMETHING_WITHIN_MS,
+    timeoutMs: pullTimeoutMs,
+    firstOutputWithinMs: pullSaysSomethingWithinMs,
   });
   if (!pulled.ok) throw new Error(`the image ${image} is out of reach: ${pulled.why}`);
 }
@@ -67,7 +67,7 @@ function compose(args: string[], settings: ComposeSettings, timeoutMs: number) {
     HERALD_MONGO_PORT: String(settings.mongoPort),
     ...passwordEnvironment(settings.natsPasswords),
   };
-  return runCommand("docker", ["compose", "--file", FILE, "--project-name", PROJECT, ...args], {
+  return runCommand("docker", ["compose", "--file", composeFile, "--project-name", composeProject, ...args], {
     env,
     cwd: settings.root,
     timeoutMs,

@@ -8,13 +8,13 @@ export type DockerService = { url: string; stop: () => Promise<void> };
 export type DockerStarter = { what: string; start: (progress: (line: string) => void) => Promise<DockerService> };
 
 /** Docker being installed without a running engine is normal, so the question is what the engine says, and soon. */
-const ENGINE_ANSWERS_WITHIN_MS = 4_000;
+const engineAnswersWithinMs = 4_000;
 
 /** The engine's version, or why there is none. */
 export async function dockerEngine(env: NodeJS.ProcessEnv): Promise<{ version: string } | { why: string }> {
   const { ok, stdout, why } = await runCommand("docker", ["version", "--format", "{{.Server.Version}}"], {
     env,
-    timeoutMs: ENGINE_ANSWERS_WITHIN_MS,
+    timeoutMs: engineAnswersWithinMs,
   });
   return ok && stdout.trim() ? { version: stdout.trim() } : { why: why || "docker names no engine" };
 }

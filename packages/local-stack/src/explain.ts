@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import type { Attempt } from "./chain.ts";
 import { composeStarter } from "./docker-compose.ts";
-import { MONGO_REMEDY, resolveMongo } from "./mongo/resolve-mongo.ts";
-import { NATS_REMEDY, resolveNats } from "./nats/resolve-nats.ts";
+import { mongoRemedy, resolveMongo } from "./mongo/resolve-mongo.ts";
+import { natsRemedy, resolveNats } from "./nats/resolve-nats.ts";
 import { newPasswords } from "./start/nats-users.ts";
 
 /** `npm run stack`: where the broker and the database of `npm start` come from on this machine, and why. Starts nothing. */
@@ -13,8 +13,8 @@ const options = { env: process.env, progress: () => {}, onlyTell: true };
 
 const nats = await resolveNats({ ...options, docker: composeStarter("nats", compose) });
 const mongo = await resolveMongo({ ...options, docker: composeStarter("mongo", compose) });
-show("NATS", nats.attempts, NATS_REMEDY);
-show("MongoDB protocol", mongo.attempts, MONGO_REMEDY);
+show("NATS", nats.attempts, natsRemedy);
+show("MongoDB protocol", mongo.attempts, mongoRemedy);
 if (!nats.choice || !mongo.choice) process.exitCode = 1;
 
 function show(what: string, attempts: readonly Attempt[], remedy: string): void {

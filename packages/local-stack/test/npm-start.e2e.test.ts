@@ -10,7 +10,7 @@ import type { LocalFile } from "../src/start/local-file.ts";
 const run = promisify(execFile);
 const source = (file: string) => ["--conditions=@herald/source", join(import.meta.dirname, "../src", file)];
 /** Seconds: the global setup has fetched the programs. Minutes where the machine has other things to do. */
-const READY_WITHIN_MS = 90_000;
+const readyWithinMs = 90_000;
 
 let dataDir: string;
 let env: NodeJS.ProcessEnv;
@@ -51,7 +51,7 @@ async function start(): Promise<LocalFile> {
       if (child.exitCode === null) return local();
       throw new Error(`it ended with ${child.exitCode}:\n${printed}`);
     },
-    { timeout: READY_WITHIN_MS, interval: 200 },
+    { timeout: readyWithinMs, interval: 200 },
   );
 }
 

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 
 /** Growing, so that a quick answer is seen quickly and a slow one costs little. */
-const FIRST_DELAY_MS = 5;
-const LONGEST_DELAY_MS = 200;
+const firstDelayMs = 5;
+const longestDelayMs = 200;
 
 /**
  * Calls `check` until it does not throw, and gives what it returned. After the deadline it throws the last error, with
@@ -13,7 +13,7 @@ export async function eventually<T>(
   { timeoutMs = 20_000 }: { timeoutMs?: number } = {},
 ): Promise<T> {
   const started = Date.now();
-  let wait = FIRST_DELAY_MS;
+  let wait = firstDelayMs;
   for (let tries = 1; ; tries += 1) {
     try {
       return await check();
@@ -22,7 +22,7 @@ export async function eventually<T>(
       if (waited >= timeoutMs) throw withContext(error, `still so after ${tries} tries in ${waited} ms`);
     }
     await delay(wait);
-    wait = Math.min(wait * 1.5, LONGEST_DELAY_MS);
+    wait = Math.min(wait * 1.5, longestDelayMs);
   }
 }
 

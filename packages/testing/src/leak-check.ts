@@ -1,7 +1,7 @@
 import { eventually } from "./eventually.ts";
 
 /** What a test leaves behind when something was not stopped; names are Node's. */
-const WATCHED = ["TCPServerWrap", "TCPSocketWrap", "ProcessWrap"] as const;
+const watchedHandles = ["TCPServerWrap", "TCPSocketWrap", "ProcessWrap"] as const;
 
 /**
  * Counts the open servers, connections and child processes of this process; the returned function fails when there are
@@ -13,7 +13,7 @@ export function leakCheck(): () => Promise<void> {
     eventually(
       () => {
         const now = countWatched();
-        const leaked = WATCHED.filter((kind) => now[kind] > before[kind]);
+        const leaked = watchedHandles.filter((kind) => now[kind] > before[kind]);
         if (leaked.length === 0) return;
         throw new Error(`left open: ${leaked.map((kind) => `${now[kind] - before[kind]} ${kind}`).join(", ")}`);
       },
@@ -21,7 +21,7 @@ export function leakCheck(): () => Promise<void> {
     );
 }
 
-function countWatched(): Record<(typeof WATCHED)[number], number> {
+function countWatched(): Record<(typeof watchedHandles)[number], number> {
   const active = process.getActiveResourcesInfo();
   const count = (kind: string) => active.filter((resource) => resource === kind).length;
   return {

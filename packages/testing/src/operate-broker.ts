@@ -34,7 +34,7 @@ export type BrokerHands = {
 };
 
 /** Marks what was repeated, so that a repeat is not repeated again. */
-const REPEATED = "Test-Repeated";
+const repeatedHeader = "Test-Repeated";
 /** Those of the broker's own making, which a publisher may not set, and the id that would have the stream drop the repeat. */
 const notRepeated = /^(Nats-Msg-Id|Nats-Expected-.*|Nats-Batch-.*)$/i;
 
@@ -58,7 +58,7 @@ export async function operateBroker({
     const copied = headers();
     for (const [name, values] of message.headers ?? [])
       if (!notRepeated.test(name)) for (const value of values) copied.append(name, value);
-    copied.set(REPEATED, "1");
+    copied.set(repeatedHeader, "1");
     copied.set("Nats-Msg-Id", randomUUID());
     // A full subject or a schedule whose time has passed is refused, as it would be for whoever repeats it in earnest.
     return js.publish(message.subject, message.data, { headers: copied }).then(
@@ -78,7 +78,7 @@ export async function operateBroker({
       const subscriptions = subjects.map((subject) =>
         nc.subscribe(subject, {
           callback: (error, message) => {
-            if (error || message.headers?.has(REPEATED)) return;
+            if (error || message.headers?.has(repeatedHeader)) return;
             for (let count = 0; count < times; count++) copies.push(again(message, withinMs));
           },
         }),

@@ -3,7 +3,7 @@ import type { LookupAddress } from "node:dns";
 import type { Socket } from "node:net";
 import { sendRequest } from "@herald/bus";
 import { ChangeWebhookRequest, CreateWebhookRequest, newProjectId, newWebhookId } from "@herald/contracts";
-import { NOT_PUBLIC } from "@herald/kit";
+import { notPublicText } from "@herald/kit";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { startReceiver } from "./receiver.ts";
 import { eventually, startWebhookTest, type WebhookTest } from "./webhook-fixture.ts";
@@ -66,10 +66,10 @@ describe("a webhook's url", () => {
     ["https://localhost/", "the endpoint's host is not a full name"],
     ["https://gateway/", "the endpoint's host is not a full name"],
     ["file:///etc/passwd", "the endpoint is not https"],
-    ["https://inside.example/", NOT_PUBLIC],
-    ["https://metadata.example/latest/meta-data/", NOT_PUBLIC],
-    ["https://six.example/", NOT_PUBLIC],
-    ["https://mapped.example/", NOT_PUBLIC],
+    ["https://inside.example/", notPublicText],
+    ["https://metadata.example/latest/meta-data/", notPublicText],
+    ["https://six.example/", notPublicText],
+    ["https://mapped.example/", notPublicText],
   ])("that leads to a private address is refused when it is stored: %s", async (url, problem) => {
     await expect(create(url)).rejects.toMatchObject({
       code: "validation-failed",
@@ -91,7 +91,7 @@ describe("a webhook's url", () => {
     await system.topicCreated(hook.projectId);
     for (let attempt = 1; attempt <= 3; attempt++) {
       await eventually(async () =>
-        expect((await system.messages(hook))[0]).toMatchObject({ attempt_count: attempt, last_error: NOT_PUBLIC }),
+        expect((await system.messages(hook))[0]).toMatchObject({ attempt_count: attempt, last_error: notPublicText }),
       );
       system.forward(3_600_000);
     }

@@ -28,9 +28,7 @@ describe("a dead letter", () => {
     });
     expect(await dispatch.deliveries(projectId, id)).toEqual(
       expect.arrayContaining(
-        batch.devices.map(({ id: device_id }) =>
-          expect.objectContaining({ device_id, reason: "internal", attempts: 0 }),
-        ),
+        batch.devices.map(({ id }) => expect.objectContaining({ device_id: id, reason: "internal", attempts: 0 })),
       ),
     );
     expect(dispatch.simulators.stats().apns?.total).toBe(2);

@@ -97,8 +97,8 @@ describe("deliveries", () => {
 
     expect(await list(page(1, 2), "accepted")).toMatchObject({ pagination: { count: 7, pages: 4 } });
     expect(await list(page(1, 100), "failed")).toMatchObject({
-      data: bad.map(({ id: device_id }) => ({
-        device_id,
+      data: bad.map(({ id }) => ({
+        device_id: id,
         status: "failed",
         reason: "payload-too-large",
         provider_reason: "PayloadTooLarge",
@@ -106,9 +106,7 @@ describe("deliveries", () => {
       pagination: { count: 2 },
     });
     const pending = await list({ by: "key", after: "", perPage: 100 }, "pending");
-    expect(pending.data.map(({ device_id }) => device_id).sort()).toEqual(
-      slow.map(({ id: device_id }) => device_id).sort(),
-    );
+    expect(pending.data.map(({ device_id }) => device_id).sort()).toEqual(slow.map(({ id }) => id).sort());
     for (const delivery of pending.data) expect(delivery).toMatchObject({ status: "pending", attempts: 1 });
 
     await expect(list({ by: "key", after: "nonsense", perPage: 5 })).rejects.toMatchObject({

@@ -33,15 +33,20 @@ describe("PUT /identification", () => {
 
   test("asks registry for what was sent, in its words", async () => {
     const identifier = apnsToken();
-    const previous_identifier = apnsToken();
-    await identify({ identifier, previous_identifier, identifiers: { locale: "de" }, environment: "sandbox" });
+    const previousIdentifier = apnsToken();
+    await identify({
+      identifier,
+      previous_identifier: previousIdentifier,
+      identifiers: { locale: "de" },
+      environment: "sandbox",
+    });
     expect(system.peers.asked.at(-1)).toEqual({
       question: "registry.devices.identify",
       data: {
         projectId: world.project.id,
         platform: "ios",
         token: identifier,
-        previousToken: previous_identifier,
+        previousToken: previousIdentifier,
         identifiers: { locale: "de" },
         environment: "sandbox",
       },

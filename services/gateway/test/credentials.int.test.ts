@@ -47,10 +47,10 @@ describe("a project token", () => {
   });
 
   test("ends when it expires", async () => {
-    const expires_at = new Date(Date.now() + 60_000).toISOString();
-    const body = { token: { name: "until then", expires_at } };
+    const expiresAt = new Date(Date.now() + 60_000).toISOString();
+    const body = { token: { name: "until then", expires_at: expiresAt } };
     const made = await system.call(`POST /admin/v1/projects/${project.id}/tokens`, { token: adminToken, body });
-    expect(made.body.data.expires_at).toBe(expires_at);
+    expect(made.body.data.expires_at).toBe(expiresAt);
     expect((await devices(made.body.token)).status).toBe(200);
     now = () => new Date(Date.now() + 60_001);
     expect((await devices(made.body.token)).status).toBe(401);

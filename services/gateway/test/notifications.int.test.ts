@@ -100,9 +100,9 @@ describe("what is refused, in words", () => {
 
 describe("what is accepted", () => {
   test("reads scheduled when it is to be sent later, with the time it was given", async () => {
-    const send_at = inDays(29);
-    const scheduled = await send({ title: "Hello", targets: ["all"], send_at });
-    expect(scheduled.body.data).toMatchObject({ status: "scheduled", send_at });
+    const sendAt = inDays(29);
+    const scheduled = await send({ title: "Hello", targets: ["all"], send_at: sendAt });
+    expect(scheduled.body.data).toMatchObject({ status: "scheduled", send_at: sendAt });
     const past = await send({ title: "Hello", targets: ["all"], send_at: "2020-01-01T00:00:00+02:00" });
     expect(past.body.data.status).toBe("accepted");
     expect((await send({ silent: true, targets: ["all"] })).status).toBe(202);

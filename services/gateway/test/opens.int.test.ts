@@ -40,8 +40,8 @@ const claim = (projectId: ProjectId = project.id) => ({
   platform: "android" as const,
 });
 
-const open = (notificationId: string, project_id: string, token: string) =>
-  system.call(`PUT /api/v1/notifications/${notificationId}/open`, { body: { project_id, token } });
+const open = (notificationId: string, projectId: string, token: string) =>
+  system.call(`PUT /api/v1/notifications/${notificationId}/open`, { body: { project_id: projectId, token } });
 
 describe("valid opens", () => {
   test("of one project that come together go together, each once, and each is answered", async () => {

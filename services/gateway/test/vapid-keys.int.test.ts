@@ -77,8 +77,8 @@ describe("a registration", () => {
   });
 
   test("with a key that is not the project's is refused in words", async () => {
-    const vapid_key = createECDH("prime256v1").generateKeys("base64url");
-    const refused = await register({ ...subscription, vapid_key });
+    const vapidKey = createECDH("prime256v1").generateKeys("base64url");
+    const refused = await register({ ...subscription, vapid_key: vapidKey });
     expect([refused.status, refused.problem.errors]).toEqual([
       422,
       ["device.keys.vapid_key: is no key of this project; subscribe with the one that GET /api/v1/webpush-key answers"],
@@ -88,7 +88,7 @@ describe("a registration", () => {
     ]);
     await admin("DELETE", "");
     await eventually(async () =>
-      expect(await keyIn(register({ ...subscription, vapid_key }))).toBe(vapidKeyId(vapid_key)),
+      expect(await keyIn(register({ ...subscription, vapid_key: vapidKey }))).toBe(vapidKeyId(vapidKey)),
     );
   });
 });

@@ -40,21 +40,21 @@ export const addLogin = (program: Command, add: Add) =>
         value ?? (terminal.canAsk ? (await ask(question, secret)).trim() || undefined : undefined);
       const url = await want(given.url, "Herald's address: ", false);
       const token = await want(given.token, "Project token (hpt_…, empty for none): ", true);
-      const admin_token = await want(given.admin_token, "Admin token (empty for none): ", true);
+      const adminToken = await want(given.admin_token, "Admin token (empty for none): ", true);
       if (url === undefined) throw new UsageError("A profile needs Herald's address.", "Give it as --url.");
-      if (token === undefined && admin_token === undefined)
+      if (token === undefined && adminToken === undefined)
         throw new UsageError(
           "A profile needs a token.",
           "Set HERALD_TOKEN or HERALD_ADMIN_TOKEN, or run this in a terminal.",
         );
       if (token !== undefined)
         await check(new Herald({ url, token }).devices.list({ perPage: 1, signal }).page(), "project token");
-      if (admin_token !== undefined)
+      if (adminToken !== undefined)
         await check(
-          new HeraldAdmin({ url, token: admin_token }).projects.list({ perPage: 1, signal }).page(),
+          new HeraldAdmin({ url, token: adminToken }).projects.list({ perPage: 1, signal }).page(),
           "admin token",
         );
-      const profile = { url, token, admin_token, project: given.project };
+      const profile = { url, token, admin_token: adminToken, project: given.project };
       const file = await saveProfile(env, profileName, profile);
       result({ profile: profileName, file, url, project: given.project }, () =>
         [

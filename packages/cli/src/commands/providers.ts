@@ -129,9 +129,9 @@ export const addProviders = (group: Command, add: Add) => {
     examples: [
       ["provider set webpush --subject mailto:push@example.com", "shows the public key that browsers subscribe with"],
     ],
-    run: async (context, _, { subject, publicKey: public_key, privateKey, ...rest }) => {
-      const private_key = privateKey === undefined ? undefined : (await read(privateKey)).trim();
-      await put(context, "webpush", { subject, public_key, private_key, ...(await elsewhere(rest)) });
+    run: async (context, _, { subject, publicKey, privateKey, ...rest }) => {
+      const key = privateKey === undefined ? undefined : (await read(privateKey)).trim();
+      await put(context, "webpush", { subject, public_key: publicKey, private_key: key, ...(await elsewhere(rest)) });
     },
   });
 

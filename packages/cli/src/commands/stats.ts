@@ -45,8 +45,8 @@ export const addStats = (program: Command, add: Add) =>
       option("--platform <platform>", "of one platform").choices(["ios", "android", "web"]),
     ],
     examples: [["stats --from 2030-01-01T00:00:00Z --interval day --topic news", "one topic, by day"]],
-    run: async ({ herald, signal, result, terminal }, _, { timeZone: time_zone, ...query }) => {
-      const stats = await herald().stats({ ...query, time_zone }, { signal });
+    run: async ({ herald, signal, result, terminal }, _, { timeZone, ...query }) => {
+      const stats = await herald().stats({ ...query, time_zone: timeZone }, { signal });
       result(stats, () => statsInWords(stats, terminal));
     },
   });

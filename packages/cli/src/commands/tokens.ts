@@ -22,8 +22,12 @@ export const addTokens = (group: Command, add: Add) => {
       option("--expires <time>", "expiry time, such as 2030-01-31T09:00:00Z"),
     ],
     examples: [["token create --name mailer --scope send", "for a program that only sends"]],
-    run: async ({ admin, project, signal, record }, _, { name, scope: scopes, expires: expires_at }) => {
-      const { projectToken, token } = await admin().tokens.create(project(), { name, scopes, expires_at }, { signal });
+    run: async ({ admin, project, signal, record }, _, { name, scope: scopes, expires }) => {
+      const { projectToken, token } = await admin().tokens.create(
+        project(),
+        { name, scopes, expires_at: expires },
+        { signal },
+      );
       record({ ...projectToken, token }, [
         ["id", projectToken.id],
         ["name", projectToken.name],

@@ -18,19 +18,19 @@ export const noHeaders: AnswerHeaders = Object.freeze(new Headers());
 const informational: AnswerFields = { kind: "informational" };
 const malformed = (problem: string): AnswerFields => ({ kind: "malformed", problem });
 
-const STATUS = /^[1-9][0-9][0-9]$/;
-const NAME = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
+const statusPattern = /^[1-9][0-9][0-9]$/;
+const namePattern = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a value must not hold
-const NOT_IN_A_VALUE = /[\0-\x08\x0a-\x1f\x7f]/;
-const OF_THE_CONNECTION = new Set(["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"]);
-const LENGTH = /^[0-9]{1,15}$/;
+const forbiddenInValue = /[\0-\x08\x0a-\x1f\x7f]/;
+const connectionFields = new Set(["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"]);
+const lengthPattern = /^[0-9]{1,15}$/;
 
 /** What the fields before an answer's body say, held to RFC 9113, 8.1 and 8.3. */
 export function readAnswerFields({ names, values, count, tooLarge }: FieldList): AnswerFields {
   if (tooLarge) return malformed("its headers are too large");
   // A pseudo header comes first, and an answer has one.
   const status = values[0];
-  if (count === 0 || names[0] !== ":status" || status === undefined || !STATUS.test(status))
+  if (count === 0 || names[0] !== ":status" || status === undefined || !statusPattern.test(status))
     return malformed("it has no status");
   if (status.startsWith("1")) return status === "101" ? malformed("it switches protocols") : informational;
   if (count === 1) return { kind: "final", status: Number(status), headers: noHeaders, contentLength: -1 };
@@ -38,14 +38,14 @@ export function readAnswerFields({ names, values, count, tooLarge }: FieldList):
   for (let at = 1; at < count; at++) {
     const name = names[at] as string;
     const value = values[at] as string;
-    if (!NAME.test(name)) return malformed("one of its headers has no proper name");
-    if (OF_THE_CONNECTION.has(name)) return malformed(`the header ${name} has no place in HTTP/2`);
-    if (NOT_IN_A_VALUE.test(value)) return malformed("one of its headers has no proper value");
+    if (!namePattern.test(name)) return malformed("one of its headers has no proper name");
+    if (connectionFields.has(name)) return malformed(`the header ${name} has no place in HTTP/2`);
+    if (forbiddenInValue.test(value)) return malformed("one of its headers has no proper value");
     const before = headers[name];
     headers[name] = before === undefined ? value : `${before}, ${value}`;
   }
   const length = headers["content-length"];
-  if (length !== undefined && !LENGTH.test(length)) return malformed("its content-length is none");
+  if (length !== undefined && !lengthPattern.test(length)) return malformed("its content-length is none");
   const contentLength = length === undefined || status === "304" ? -1 : Number(length);
   return { kind: "final", status: Number(status), headers, contentLength };
 }

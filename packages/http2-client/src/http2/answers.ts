@@ -18,7 +18,7 @@ type Deps = {
 };
 
 /** Bodies of answers that are not whole yet, all together: a peer that begins a thousand and ends none means harm. */
-const MAX_UNFINISHED = 16_777_216;
+const maxUnfinished = 16_777_216;
 
 /** Puts answers together from what comes for their streams. */
 export function createAnswers({ output, guard, streams, maxBodyBytes, window, end }: Deps) {
@@ -81,7 +81,7 @@ export function createAnswers({ output, guard, streams, maxBodyBytes, window, en
     if (size > 0) stream.chunks.push(Buffer.from(bytes.subarray(start, to)));
     if (stream.received > maxBodyBytes) complete(stream, bodyOf(stream), ends);
     else if (ends) ended(stream, undefined);
-    else if (unfinished > MAX_UNFINISHED)
+    else if (unfinished > maxUnfinished)
       throw new ConnectionError(Code.enhanceYourCalm, "the peer ends none of its answers");
     // The stream's window is for its body: what padding took of it is given back.
     else if (windowBytes > size) output.frame(FrameType.windowUpdate, 0, stream.id, windowBytes - size);

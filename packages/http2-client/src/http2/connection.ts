@@ -4,15 +4,15 @@ import type { TransportAnswer, TransportLimits, TransportOptions } from "../tran
 import { createAnswers } from "./answers.ts";
 import { createConcurrencyLimit } from "./concurrency-limit.ts";
 import { createFloodGuard } from "./flood-guard.ts";
-import { createInbound, MAX_FIELDS } from "./inbound.ts";
+import { createInbound, maxFields } from "./inbound.ts";
 import { createKeepalive } from "./keepalive.ts";
 import { createOutbound } from "./outbound.ts";
-import { createOutput, MAX_UNREAD } from "./output.ts";
+import { createOutput, maxUnread } from "./output.ts";
 import type { PendingRequest, Stream } from "./stream.ts";
-import { Code, ConnectionError, DEFAULT_WINDOW, Flag, FrameType, PREFACE, Setting } from "./wire.ts";
+import { Code, ConnectionError, connectionPreface, defaultWindow, Flag, FrameType, Setting } from "./wire.ts";
 
 /** What the peer may send before it hears that some was read: much more than a turn of the event loop brings. */
-const RECEIVE_WINDOW = 1_048_576;
+const receiveWindow = 1_048_576;
 
 export type ConnectionEvents = {
   /** A place for a request may be free, or the connection takes none any more. */
@@ -38,7 +38,7 @@ export type Connection = {
   destroy(reason: string): void;
 };
 
-const DEBUG_DATA_SHOWN = 120;
+const debugDataShown = 120;
 
 /**
  * A connection whose frames are read and written here: per request it costs a fraction of `node:http2`.
@@ -73,7 +73,7 @@ export function openConnection(
   });
   const outbound = createOutbound({ output, guard, authority: new URL(options.origin).host, streams });
   const { maxBodyBytes } = limits;
-  const answers = createAnswers({ output, guard, streams, maxBodyBytes, window: RECEIVE_WINDOW, end });
+  const answers = createAnswers({ output, guard, streams, maxBodyBytes, window: receiveWindow, end });
 
   function remove(stream: Stream): void {
     streams.delete(stream.id);
@@ -148,7 +148,7 @@ export function openConnection(
     if (deaf) return;
     try {
       read(chunk);
-      if (output.unread() > 2 * MAX_UNREAD) throw new ConnectionError(Code.enhanceYourCalm, "the peer reads nothing");
+      if (output.unread() > 2 * maxUnread) throw new ConnectionError(Code.enhanceYourCalm, "the peer reads nothing");
     } catch (error) {
       // What a peer sends must not end the process, so a mistake of our own ends the connection, and its reason tells.
       leave(error instanceof ConnectionError ? error : new ConnectionError(Code.internalError, `this side: ${error}`));
@@ -226,14 +226,14 @@ export function openConnection(
 
   socket.once("secureConnect", () => {
     if (socket.alpnProtocol !== "h2") return destroy("the peer does not speak HTTP/2");
-    output.raw(PREFACE);
+    output.raw(connectionPreface);
     // A stream's window holds the longest answer that is wanted, so it never has to be widened.
     output.settings(
       [Setting.enablePush, 0],
       [Setting.initialWindow, maxBodyBytes + 1],
-      [Setting.maxHeaderListSize, MAX_FIELDS],
+      [Setting.maxHeaderListSize, maxFields],
     );
-    output.frame(FrameType.windowUpdate, 0, 0, RECEIVE_WINDOW - DEFAULT_WINDOW);
+    output.frame(FrameType.windowUpdate, 0, 0, receiveWindow - defaultWindow);
     output.flush();
   });
   socket.on("data", onChunk);
@@ -282,6 +282,6 @@ export function openConnection(
 
 /** Debug data of a GOAWAY is the peer's to choose: APNs puts its reason there. */
 function goawayWords(code: number, data: Uint8Array | undefined): string {
-  const text = Buffer.from(data ?? []).toString("latin1", 0, DEBUG_DATA_SHOWN);
+  const text = Buffer.from(data ?? []).toString("latin1", 0, debugDataShown);
   return `GOAWAY with code ${code}${text === "" ? "" : ": "}${text.replace(/[^\x20-\x7e]/g, "?")}`;
 }

@@ -1,4 +1,4 @@
-const TICKS = 40; // a deadline is noticed at most a fortieth of the timeout late
+const ticksPerTimeout = 40; // a deadline is noticed at most a fortieth of the timeout late
 
 /** Carries the group it is in, so that leaving costs no look-up. */
 export type Timed<T> = { group: Set<T> | undefined };
@@ -12,7 +12,7 @@ export function createDeadlines<T extends Timed<T>>(
   onLate: (late: readonly T[]) => void,
   now = () => performance.now(),
 ) {
-  const tickMs = Math.max(5, timeoutMs / TICKS);
+  const tickMs = Math.max(5, timeoutMs / ticksPerTimeout);
   const groups: Array<{ until: number; members: Set<T> }> = []; // ascending: the timeout is the same for all
   let count = 0;
   let timer: NodeJS.Timeout | undefined;

@@ -18,10 +18,10 @@ export type FieldDecoder = {
   decode(bytes: Buffer, start: number, end: number): FieldList;
 };
 
-const TABLE_SIZE = 4_096; // what holds until a side says otherwise, and this one does not
-const FIELD_OVERHEAD = 32;
-const STATIC_COUNT = staticTable.length;
-const MAX_INTEGER_SHIFT = 21; // 2^28: more than any length or index that fits a block
+const defaultTableSize = 4_096; // what holds until a side says otherwise, and this one does not
+const fieldOverhead = 32;
+const staticCount = staticTable.length;
+const maxIntegerShift = 21; // 2^28: more than any length or index that fits a block
 
 type Field = { readonly name: string; readonly value: string };
 
@@ -31,7 +31,7 @@ export function createFieldDecoder(maxListSize: number): FieldDecoder {
   let table: Field[] = []; // oldest first, from `oldest` on
   let oldest = 0;
   let tableSize = 0;
-  let maxTableSize = TABLE_SIZE;
+  let maxTableSize = defaultTableSize;
   let bytes: Buffer = Buffer.alloc(0);
   let at = 0;
   let end = 0;
@@ -40,7 +40,7 @@ export function createFieldDecoder(maxListSize: number): FieldDecoder {
     let value = (bytes[at++] as number) & mask;
     if (value < mask) return value;
     for (let shift = 0; ; shift += 7) {
-      if (at >= end || shift > MAX_INTEGER_SHIFT) throw broken("an integer without end");
+      if (at >= end || shift > maxIntegerShift) throw broken("an integer without end");
       const byte = bytes[at++] as number;
       value += (byte & 127) << shift;
       if (byte < 128) return value;
@@ -62,8 +62,8 @@ export function createFieldDecoder(maxListSize: number): FieldDecoder {
   }
 
   function fieldAt(index: number): Field {
-    const field = index <= STATIC_COUNT ? staticTable[index - 1] : table[table.length - (index - STATIC_COUNT)];
-    if (field === undefined || table.length - (index - STATIC_COUNT) < oldest)
+    const field = index <= staticCount ? staticTable[index - 1] : table[table.length - (index - staticCount)];
+    if (field === undefined || table.length - (index - staticCount) < oldest)
       throw broken(`there is no field ${index}`);
     return field;
   }
@@ -71,8 +71,8 @@ export function createFieldDecoder(maxListSize: number): FieldDecoder {
   function evict(most: number): void {
     while (tableSize > most) {
       const { name, value } = table[oldest] as Field;
-      table[oldest++] = GONE;
-      tableSize -= name.length + value.length + FIELD_OVERHEAD;
+      table[oldest++] = evictedField;
+      tableSize -= name.length + value.length + fieldOverhead;
     }
     if (oldest * 2 > table.length) {
       table = table.slice(oldest);
@@ -81,7 +81,7 @@ export function createFieldDecoder(maxListSize: number): FieldDecoder {
   }
 
   function insert(field: Field): void {
-    const size = field.name.length + field.value.length + FIELD_OVERHEAD;
+    const size = field.name.length + field.value.length + fieldOverhead;
     evict(Math.max(0, maxTableSize - size));
     if (size > maxTableSize) return; // which empties the table, says RFC 7541
     table.push(field);
@@ -89,7 +89,7 @@ export function createFieldDecoder(maxListSize: number): FieldDecoder {
   }
 
   function keep({ name, value }: Field): void {
-    list.size += name.length + value.length + FIELD_OVERHEAD;
+    list.size += name.length + value.length + fieldOverhead;
     if (list.size > maxListSize) list.tooLarge = true;
     if (list.tooLarge) return;
     list.names[list.count] = name;
@@ -99,7 +99,7 @@ export function createFieldDecoder(maxListSize: number): FieldDecoder {
   function resize(): void {
     if (list.size > 0) throw broken("the table changes its size behind a field");
     const most = integer(31);
-    if (most > TABLE_SIZE) throw broken("the table is larger than allowed");
+    if (most > defaultTableSize) throw broken("the table is larger than allowed");
     maxTableSize = most;
     evict(most);
   }
@@ -137,7 +137,7 @@ export function createFieldDecoder(maxListSize: number): FieldDecoder {
   }
 }
 
-const GONE: Field = { name: "", value: "" };
+const evictedField: Field = { name: "", value: "" };
 const broken = (what: string) => new ConnectionError(Code.compressionError, `in the peer's headers ${what}`);
 
 let scratch = Buffer.allocUnsafeSlow(4_096);

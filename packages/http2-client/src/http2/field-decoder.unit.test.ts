@@ -4,9 +4,9 @@ import { createFieldDecoder } from "./field-decoder.ts";
 import { Code, ConnectionError } from "./wire.ts";
 
 const bytes = (hex: string) => Buffer.from(hex.replace(/\s/g, ""), "hex");
-const LIMIT = 65_536;
+const blockLimit = 65_536;
 
-function createReader(limit = LIMIT) {
+function createReader(limit = blockLimit) {
   const decoder = createFieldDecoder(limit);
   return (block: Uint8Array) => {
     const { names, values, count, tooLarge } = decoder.decode(Buffer.from(block), 0, block.length);
@@ -148,7 +148,7 @@ test("10,000 mangled blocks are read or refused, and nothing else", () => {
     "88c1 611d 4d6f 6e2c 2032 3120 4f63 7420 3230 3133 2032 303a 3133 3a32 3220 474d 54c0 5a04 677a 6970",
   ].map(bytes);
   let refused = 0;
-  let decode = createFieldDecoder(LIMIT);
+  let decode = createFieldDecoder(blockLimit);
   const change = fc.record({ at: fc.nat(), byte: fc.integer({ min: 0, max: 255 }) });
   const block = fc
     .tuple(fc.constantFrom(...good), fc.array(change, { maxLength: 6 }), fc.uint8Array({ maxLength: 40 }))
@@ -165,7 +165,7 @@ test("10,000 mangled blocks are read or refused, and nothing else", () => {
       } catch (error) {
         if (!(error instanceof ConnectionError)) throw error;
         refused++;
-        decode = createFieldDecoder(LIMIT);
+        decode = createFieldDecoder(blockLimit);
       }
     }),
     { numRuns: 10_000 },

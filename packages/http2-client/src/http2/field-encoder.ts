@@ -18,20 +18,20 @@ type Name = {
   lastEntry: Entry | undefined;
 };
 
-const TABLE_SIZE = 4_096; // what holds until the peer says otherwise; what it grants beyond is not needed
-const ENTRY_OVERHEAD = 32;
-const STATIC_COUNT = 61;
-const SHARE_OF_ONE = 4; // a field larger than a quarter of the table would push out what repeats
-const MAX_NAMES = 64; // a provider has about eight; what comes after these is written without memory
-const MAX_INTEGER = 6; // bytes of an integer below 2^32
-const METHOD_POST = 0x83;
-const SCHEME_HTTPS = 0x87;
-const NEVER_INDEXED = { first: 0x10, mask: 15 } as const;
-const NOT_INDEXED = { first: 0x00, mask: 15 } as const;
-const INDEXED_FROM_NOW = { first: 0x40, mask: 63 } as const;
+const defaultTableSize = 4_096; // what holds until the peer says otherwise; what it grants beyond is not needed
+const entryOverhead = 32;
+const staticCount = 61;
+const maxShareOfOne = 4; // a field larger than a quarter of the table would push out what repeats
+const maxNames = 64; // a provider has about eight; what comes after these is written without memory
+const maxInteger = 6; // bytes of an integer below 2^32
+const methodPost = 0x83;
+const schemeHttps = 0x87;
+const neverIndexed = { first: 0x10, mask: 15 } as const;
+const notIndexed = { first: 0x00, mask: 15 } as const;
+const indexedFromNow = { first: 0x40, mask: 63 } as const;
 
 /** The credential, and the device's token: kept out of every table, here and by whoever passes them on (RFC 7541, 7.1.3). */
-const SECRETS: ReadonlySet<string> = new Set(["authorization", ":path", "cookie"]);
+const secretNames: ReadonlySet<string> = new Set(["authorization", ":path", "cookie"]);
 
 /**
  * HPACK (RFC 7541), the writing side of one connection. A value that comes twice in a row is put into the peer's table
@@ -46,13 +46,13 @@ export function createFieldEncoder(authority: string) {
   let oldest = 0;
   let inserted = 0;
   let size = 0;
-  let most = TABLE_SIZE;
+  let most = defaultTableSize;
   /** What the peer must be told before the next block: the least size since the last, and the size now. */
   let least: number | undefined;
 
   function learn(name: string): Name {
     const index = staticNames.get(name) ?? 0;
-    const secret = SECRETS.has(name);
+    const secret = secretNames.has(name);
     const known: Name = {
       name,
       index,
@@ -62,11 +62,11 @@ export function createFieldEncoder(authority: string) {
       last: undefined,
       lastEntry: undefined,
     };
-    if (names.size < MAX_NAMES) names.set(name, known);
+    if (names.size < maxNames) names.set(name, known);
     return known;
   }
 
-  const indexOf = (entry: Entry) => STATIC_COUNT + inserted - entry.number;
+  const indexOf = (entry: Entry) => staticCount + inserted - entry.number;
 
   function evict(limit: number): void {
     while (size > limit) {
@@ -75,7 +75,7 @@ export function createFieldEncoder(authority: string) {
       owner.entries.delete(value);
       if (owner.newest === entry) owner.newest = undefined;
       if (owner.lastEntry === entry) owner.lastEntry = undefined;
-      size -= owner.name.length + value.length + ENTRY_OVERHEAD;
+      size -= owner.name.length + value.length + entryOverhead;
     }
     if (oldest * 2 > queue.length) {
       queue = queue.slice(oldest);
@@ -101,19 +101,19 @@ export function createFieldEncoder(authority: string) {
   }
 
   function field(bytes: Buffer, at: number, to: Name, value: string): number {
-    if (to.secret) return literal(bytes, at, NEVER_INDEXED, to, value);
+    if (to.secret) return literal(bytes, at, neverIndexed, to, value);
     const repeated = to.last === value;
     if (!repeated) {
       to.last = value;
       to.lastEntry = to.entries.size === 0 ? undefined : to.entries.get(value);
     }
     if (to.lastEntry !== undefined) return writeInteger(bytes, at, 0x80, 127, indexOf(to.lastEntry));
-    const entrySize = to.name.length + value.length + ENTRY_OVERHEAD;
+    const entrySize = to.name.length + value.length + entryOverhead;
     // A name that no table has costs its length every time: the first value that comes with it brings it in.
     const nameless = to.index === 0 && to.newest === undefined;
-    if ((!repeated && !nameless) || entrySize * SHARE_OF_ONE > most || !names.has(to.name))
-      return literal(bytes, at, NOT_INDEXED, to, value);
-    const next = literal(bytes, at, INDEXED_FROM_NOW, to, value);
+    if ((!repeated && !nameless) || entrySize * maxShareOfOne > most || !names.has(to.name))
+      return literal(bytes, at, notIndexed, to, value);
+    const next = literal(bytes, at, indexedFromNow, to, value);
     insert(to, value, entrySize);
     return next;
   }
@@ -121,8 +121,8 @@ export function createFieldEncoder(authority: string) {
   return {
     /** At most so many bytes a request's fields become. */
     most({ path, headers }: TransportRequest): number {
-      let bytes = 2 * MAX_INTEGER + 2 + MAX_FIELD + authority.length + path.length + MAX_FIELD;
-      for (const name in headers) bytes += name.length + (headers[name] as string).length + MAX_FIELD;
+      let bytes = 2 * maxInteger + 2 + maxField + authority.length + path.length + maxField;
+      for (const name in headers) bytes += name.length + (headers[name] as string).length + maxField;
       return bytes;
     },
     /** Writes a request's fields and returns where they end. Every block made must be sent, in this order. */
@@ -133,8 +133,8 @@ export function createFieldEncoder(authority: string) {
         at = writeInteger(bytes, at, 0x20, 31, most);
         least = undefined;
       }
-      bytes[at++] = METHOD_POST;
-      bytes[at++] = SCHEME_HTTPS;
+      bytes[at++] = methodPost;
+      bytes[at++] = schemeHttps;
       at = field(bytes, at, authorityName, authority);
       at = field(bytes, at, pathName, path);
       for (const name in headers) at = field(bytes, at, names.get(name) ?? learn(name), headers[name] as string);
@@ -142,7 +142,7 @@ export function createFieldEncoder(authority: string) {
     },
     /** The peer's SETTINGS_HEADER_TABLE_SIZE. */
     limitTable(bytes: number): void {
-      const limit = Math.min(TABLE_SIZE, bytes);
+      const limit = Math.min(defaultTableSize, bytes);
       if (limit === most) return;
       most = limit;
       least = Math.min(least ?? limit, limit);
@@ -151,7 +151,7 @@ export function createFieldEncoder(authority: string) {
   };
 }
 
-const MAX_FIELD = 3 * MAX_INTEGER;
+const maxField = 3 * maxInteger;
 
 function writeInteger(bytes: Buffer, start: number, first: number, mask: number, value: number): number {
   let at = start;

@@ -1,10 +1,10 @@
 import { Code, ConnectionError } from "./wire.ts";
 
 /** So many frames of no use in less than a second are no accident; fewer cost nothing worth mentioning. */
-const MAX_NUISANCES = 10_000;
-const PERIOD_MS = 1_000;
-const EARNED_BY_REQUEST = 8;
-const EARNED_BYTES = 16; // a peer may give back a window in steps so small
+const maxNuisances = 10_000;
+const periodMs = 1_000;
+const earnedByRequest = 8;
+const earnedBytes = 16; // a peer may give back a window in steps so small
 
 /**
  * Frames that bring no answer (PING, SETTINGS, WINDOW_UPDATE, what is empty, unknown or for a stream that is over) are the
@@ -17,15 +17,15 @@ export function createFloodGuard(now = () => performance.now()) {
   return {
     /** A request of so many bytes was sent. */
     earn(bytes: number): void {
-      credit += EARNED_BY_REQUEST + Math.floor(bytes / EARNED_BYTES);
+      credit += earnedByRequest + Math.floor(bytes / earnedBytes);
     },
     /** Throws a ConnectionError when there are too many. */
     nuisance(): void {
       if (credit > 0) {
         credit--;
-      } else if (++count > MAX_NUISANCES) {
+      } else if (++count > maxNuisances) {
         const time = now();
-        if (time - since < PERIOD_MS) throw new ConnectionError(Code.enhanceYourCalm, "the peer sends too many frames");
+        if (time - since < periodMs) throw new ConnectionError(Code.enhanceYourCalm, "the peer sends too many frames");
         since = time;
         count = 0;
       }

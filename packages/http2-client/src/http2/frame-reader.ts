@@ -1,4 +1,4 @@
-import { Code, ConnectionError, FRAME_HEAD, MAX_FRAME } from "./wire.ts";
+import { Code, ConnectionError, frameHead, maxFrame } from "./wire.ts";
 
 /** The payload is `bytes` from `start` to `end`, to be read or copied at once: the memory is used again. */
 export type OnFrame = (
@@ -16,7 +16,7 @@ export function createFrameReader(onFrame: OnFrame): (chunk: Buffer) => void {
   let heldLength = 0;
 
   function hold(chunk: Buffer, from: number, to: number): void {
-    if (held.length === 0) held = Buffer.allocUnsafeSlow(FRAME_HEAD + MAX_FRAME);
+    if (held.length === 0) held = Buffer.allocUnsafeSlow(frameHead + maxFrame);
     chunk.copy(held, heldLength, from, to);
     heldLength += to - from;
   }
@@ -24,12 +24,12 @@ export function createFrameReader(onFrame: OnFrame): (chunk: Buffer) => void {
   /** Fills what is held up to one whole frame and passes it on. Returns where the rest of the chunk begins. */
   function complete(chunk: Buffer): number {
     let at = 0;
-    if (heldLength < FRAME_HEAD) {
-      at = Math.min(FRAME_HEAD - heldLength, chunk.length);
+    if (heldLength < frameHead) {
+      at = Math.min(frameHead - heldLength, chunk.length);
       hold(chunk, 0, at);
-      if (heldLength < FRAME_HEAD) return at;
+      if (heldLength < frameHead) return at;
     }
-    const missing = FRAME_HEAD + lengthAt(held, 0) - heldLength;
+    const missing = frameHead + lengthAt(held, 0) - heldLength;
     const until = Math.min(at + missing, chunk.length);
     hold(chunk, at, until);
     if (until - at < missing) return until;
@@ -43,13 +43,13 @@ export function createFrameReader(onFrame: OnFrame): (chunk: Buffer) => void {
     const streamId =
       ((bytes[at + 5] as number) & 0x7f) * 0x1000000 +
       (((bytes[at + 6] as number) << 16) | ((bytes[at + 7] as number) << 8) | (bytes[at + 8] as number));
-    onFrame(bytes[at + 3] as number, bytes[at + 4] as number, streamId, bytes, at + FRAME_HEAD, end);
+    onFrame(bytes[at + 3] as number, bytes[at + 4] as number, streamId, bytes, at + frameHead, end);
   }
 
   return (chunk) => {
     let at = heldLength > 0 ? complete(chunk) : 0;
-    while (chunk.length - at >= FRAME_HEAD) {
-      const end = at + FRAME_HEAD + lengthAt(chunk, at);
+    while (chunk.length - at >= frameHead) {
+      const end = at + frameHead + lengthAt(chunk, at);
       if (end > chunk.length) break;
       pass(chunk, at, end);
       at = end;
@@ -60,6 +60,6 @@ export function createFrameReader(onFrame: OnFrame): (chunk: Buffer) => void {
 
 function lengthAt(bytes: Buffer, at: number): number {
   const length = ((bytes[at] as number) << 16) | ((bytes[at + 1] as number) << 8) | (bytes[at + 2] as number);
-  if (length > MAX_FRAME) throw new ConnectionError(Code.frameSizeError, `a frame of ${length} bytes`);
+  if (length > maxFrame) throw new ConnectionError(Code.frameSizeError, `a frame of ${length} bytes`);
   return length;
 }

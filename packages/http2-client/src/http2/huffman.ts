@@ -16,7 +16,7 @@ const huffmanLengths: readonly number[] = `
   .split(/\s+/)
   .map(Number);
 
-const END_OF_STRING = 256;
+const endOfString = 256;
 
 type HuffmanCode = { readonly symbol: number; readonly bits: number; readonly code: number };
 
@@ -39,8 +39,8 @@ export function huffmanCodes(): HuffmanCode[] {
  * A machine that reads four bits at a time. Its states are the inner nodes of the code's tree; no code is shorter than
  * five bits, so a step completes at most one byte. A step is packed as state << 9 | completes << 8 | byte.
  */
-const EMITS = 0x100;
-const BROKEN = -1; // the end of a string, which RFC 7541 forbids inside one
+const emitsFlag = 0x100;
+const brokenCode = -1; // the end of a string, which RFC 7541 forbids inside one
 const { steps, mayEnd } = build();
 
 /** Writes what `bytes` from `start` to `end` says to `out` and returns how many bytes it is, or -1 if it is no Huffman code. */
@@ -50,11 +50,11 @@ export function decodeHuffman(bytes: Uint8Array, start: number, end: number, out
   for (let at = start; at < end; at++) {
     const byte = bytes[at] as number;
     const high = steps[(state << 4) | (byte >> 4)] as number;
-    if (high === BROKEN) return -1;
-    if (high & EMITS) out[length++] = high & 0xff;
+    if (high === brokenCode) return -1;
+    if (high & emitsFlag) out[length++] = high & 0xff;
     const low = steps[((high >> 9) << 4) | (byte & 15)] as number;
-    if (low === BROKEN) return -1;
-    if (low & EMITS) out[length++] = low & 0xff;
+    if (low === brokenCode) return -1;
+    if (low & emitsFlag) out[length++] = low & 0xff;
     state = low >> 9;
   }
   return mayEnd[state] === 1 ? length : -1;
@@ -90,15 +90,15 @@ function build() {
     for (let nibble = 0; nibble < 16; nibble++) {
       let node = from;
       let emitted = 0;
-      for (let bit = 3; bit >= 0 && emitted !== BROKEN; bit--) {
+      for (let bit = 3; bit >= 0 && emitted !== brokenCode; bit--) {
         const child = node.children[(nibble >> bit) & 1];
-        if (child === undefined || child === END_OF_STRING) emitted = BROKEN;
+        if (child === undefined || child === endOfString) emitted = brokenCode;
         else if (typeof child === "number") {
-          emitted = EMITS | child;
+          emitted = emitsFlag | child;
           node = root;
         } else node = child;
       }
-      steps[(from.state << 4) | nibble] = emitted === BROKEN ? BROKEN : (node.state << 9) | emitted;
+      steps[(from.state << 4) | nibble] = emitted === brokenCode ? brokenCode : (node.state << 9) | emitted;
     }
   }
   return { steps, mayEnd: Uint8Array.from(nodes, (node) => Number(node.mayEnd)) };

@@ -1,7 +1,7 @@
 import { createFieldDecoder } from "./field-decoder.ts";
 import type { FloodGuard } from "./flood-guard.ts";
 import { createFrameReader } from "./frame-reader.ts";
-import { Code, ConnectionError, Flag, FrameType, MAX_FRAME_ALLOWED, Setting } from "./wire.ts";
+import { Code, ConnectionError, Flag, FrameType, maxFrameAllowed, Setting } from "./wire.ts";
 
 /** What the peer said, checked: it makes sense at this moment, and only its meaning is left. */
 export type InboundEvents = {
@@ -25,12 +25,12 @@ export type InboundEvents = {
 };
 
 /** Decoded. A provider's answer has some hundred bytes. */
-export const MAX_FIELDS = 65_536;
-const MAX_BLOCK = 65_536;
+export const maxFields = 65_536;
+const maxBlock = 65_536;
 
 /** Reads what the peer sends, in chunks as they come. Throws a ConnectionError for what RFC 9113 does not allow. */
 export function createInbound(events: InboundEvents, guard: FloodGuard): (chunk: Buffer) => void {
-  const decoder = createFieldDecoder(MAX_FIELDS);
+  const decoder = createFieldDecoder(maxFields);
   let begun = false;
   /** A field block whose end has not come: nothing but its continuation may. */
   let open: { streamId: number; ends: boolean; parts: Buffer[]; size: number } | undefined;
@@ -119,7 +119,7 @@ export function createInbound(events: InboundEvents, guard: FloodGuard): (chunk:
     if (type !== FrameType.continuation || streamId !== block.streamId) throw wrong("another frame inside its headers");
     guard.nuisance();
     block.size += end - start;
-    if (block.size > MAX_BLOCK) throw new ConnectionError(Code.enhanceYourCalm, "the peer's headers do not end");
+    if (block.size > maxBlock) throw new ConnectionError(Code.enhanceYourCalm, "the peer's headers do not end");
     block.parts.push(Buffer.from(bytes.subarray(start, end)));
     if (!(flags & Flag.endHeaders)) return;
     open = undefined;
@@ -141,7 +141,7 @@ export function createInbound(events: InboundEvents, guard: FloodGuard): (chunk:
       if (at > start) guard.nuisance();
       const [id, value] = [bytes.readUInt16BE(at), bytes.readUInt32BE(at + 2)];
       if (id === Setting.enablePush && value !== 0) throw wrong("a server that wants to be pushed to");
-      if (id === Setting.maxFrameSize && (value < 16_384 || value > MAX_FRAME_ALLOWED))
+      if (id === Setting.maxFrameSize && (value < 16_384 || value > maxFrameAllowed))
         throw wrong("a MAX_FRAME_SIZE out of range");
       events.setting(id, value);
     }

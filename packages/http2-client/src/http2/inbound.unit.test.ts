@@ -4,7 +4,7 @@ import { createFloodGuard } from "./flood-guard.ts";
 import { createInbound, type InboundEvents } from "./inbound.ts";
 import { Code, ConnectionError } from "./wire.ts";
 
-const OPENED = 5;
+const lastOpened = 5;
 const ok = fieldBlock([[":status", "200"]]);
 const hello = frame(FrameType.settings, 0, 0);
 
@@ -28,7 +28,7 @@ function createReader() {
     data: (streamId, windowBytes, bytes, start, end, ends) =>
       tell("data")(streamId, windowBytes, bytes.toString("latin1", start, end), ends),
     streamBroken: tell("broken"),
-    wasOpened: (streamId) => streamId % 2 === 1 && streamId <= OPENED,
+    wasOpened: (streamId) => streamId % 2 === 1 && streamId <= lastOpened,
   };
   const read = createInbound(
     events,

@@ -3,7 +3,7 @@ import { createFieldEncoder } from "./field-encoder.ts";
 import type { FloodGuard } from "./flood-guard.ts";
 import { type Output, writeFrameHead } from "./output.ts";
 import type { PendingRequest, Stream } from "./stream.ts";
-import { Code, ConnectionError, DEFAULT_WINDOW, Flag, FRAME_HEAD, FrameType, MAX_FRAME, MAX_WINDOW } from "./wire.ts";
+import { Code, ConnectionError, defaultWindow, Flag, FrameType, frameHead, maxFrame, maxWindow } from "./wire.ts";
 
 type Deps = {
   readonly output: Output;
@@ -14,21 +14,21 @@ type Deps = {
   readonly streams: ReadonlyMap<number, Stream>;
 };
 
-const MAX_UTF8 = 3; // bytes of one UTF-16 unit
+const maxUtf8 = 3; // bytes of one UTF-16 unit
 
 /** Writes requests, as fast as the peer's windows let it. */
 export function createOutbound({ output, guard, authority, streams }: Deps) {
   const encoder = createFieldEncoder(authority);
   const blocked = new Set<Stream>();
   let newest = -1;
-  let connectionWindow = DEFAULT_WINDOW;
-  let initialWindow = DEFAULT_WINDOW;
+  let connectionWindow = defaultWindow;
+  let initialWindow = defaultWindow;
 
   /** Puts HEADERS into the bytes that were reserved; returns where they end. */
   function writeHeaders(bytes: Buffer, at: number, { request }: PendingRequest, id: number, empty: boolean): number {
-    const end = encoder.encode(bytes, at + FRAME_HEAD, request);
+    const end = encoder.encode(bytes, at + frameHead, request);
     const flags = Flag.endHeaders | (empty ? Flag.endStream : 0);
-    writeFrameHead(bytes, at, end - at - FRAME_HEAD, FrameType.headers, flags, id);
+    writeFrameHead(bytes, at, end - at - frameHead, FrameType.headers, flags, id);
     return end;
   }
 
@@ -36,17 +36,17 @@ export function createOutbound({ output, guard, authority, streams }: Deps) {
   function writeLongHeaders({ request }: PendingRequest, id: number, most: number, empty: boolean): void {
     const block = Buffer.allocUnsafe(most);
     const length = encoder.encode(block, 0, request);
-    for (let at = 0; at < length; at += MAX_FRAME) {
-      const part = block.subarray(at, Math.min(at + MAX_FRAME, length));
+    for (let at = 0; at < length; at += maxFrame) {
+      const part = block.subarray(at, Math.min(at + maxFrame, length));
       const type = at === 0 ? FrameType.headers : FrameType.continuation;
-      const ends = at + MAX_FRAME >= length ? Flag.endHeaders : 0;
+      const ends = at + maxFrame >= length ? Flag.endHeaders : 0;
       const flags = ends | (at === 0 && empty ? Flag.endStream : 0);
       writeFrame(type, flags, id, part);
     }
   }
 
   function writeFrame(type: number, flags: number, id: number, payload: Buffer): void {
-    const bytes = output.reserve(FRAME_HEAD + payload.length);
+    const bytes = output.reserve(frameHead + payload.length);
     const start = writeFrameHead(bytes, output.at, payload.length, type, flags, id);
     payload.copy(bytes, start);
     output.done(start + payload.length);
@@ -58,7 +58,7 @@ export function createOutbound({ output, guard, authority, streams }: Deps) {
   /** Sends of a body what the windows and the socket hold: a peer may widen its windows by more than it reads. */
   function push(stream: Stream): void {
     for (let rest = stream.unsent; rest !== undefined; ) {
-      const size = Math.min(rest.length, MAX_FRAME, connectionWindow, stream.window);
+      const size = Math.min(rest.length, maxFrame, connectionWindow, stream.window);
       if (size <= 0 || output.congested()) {
         blocked.add(stream);
         return;
@@ -79,7 +79,7 @@ export function createOutbound({ output, guard, authority, streams }: Deps) {
   }
 
   function widen(window: number, by: number): number {
-    if (window + by > MAX_WINDOW) throw new ConnectionError(Code.flowControlError, "a window beyond 2^31");
+    if (window + by > maxWindow) throw new ConnectionError(Code.flowControlError, "a window beyond 2^31");
     return window + by;
   }
 
@@ -105,15 +105,15 @@ export function createOutbound({ output, guard, authority, streams }: Deps) {
       };
       const empty = body.length === 0;
       const most = encoder.most(request);
-      if (most > MAX_FRAME) {
+      if (most > maxFrame) {
         writeLongHeaders(pending, id, most, empty);
       } else {
-        const bodyMost = typeof body === "string" ? body.length * MAX_UTF8 : body.length;
-        const inline = bodyMost > MAX_FRAME ? 0 : bodyMost;
-        const bytes = output.reserve(FRAME_HEAD + most + FRAME_HEAD + inline);
+        const bodyMost = typeof body === "string" ? body.length * maxUtf8 : body.length;
+        const inline = bodyMost > maxFrame ? 0 : bodyMost;
+        const bytes = output.reserve(frameHead + most + frameHead + inline);
         const headersEnd = writeHeaders(bytes, output.at, pending, id, empty);
         if (inline > 0) {
-          const start = headersEnd + FRAME_HEAD;
+          const start = headersEnd + frameHead;
           let size = body.length;
           if (typeof body === "string") size = bytes.write(body, start);
           else bytes.set(body, start);
@@ -152,7 +152,7 @@ export function createOutbound({ output, guard, authority, streams }: Deps) {
     },
     /** SETTINGS_INITIAL_WINDOW_SIZE, which holds for streams that are open too. */
     setInitialWindow(size: number): void {
-      if (size > MAX_WINDOW) throw new ConnectionError(Code.flowControlError, "a window beyond 2^31");
+      if (size > maxWindow) throw new ConnectionError(Code.flowControlError, "a window beyond 2^31");
       for (const stream of streams.values()) stream.window = widen(stream.window, size - initialWindow);
       initialWindow = size;
     },

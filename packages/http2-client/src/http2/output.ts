@@ -1,13 +1,13 @@
 import type { Writable } from "node:stream";
-import { Flag, FRAME_HEAD, FrameType } from "./wire.ts";
+import { Flag, FrameType, frameHead } from "./wire.ts";
 
-const MIN_BYTES = 1_024;
+const minBytes = 1_024;
 /** Four TLS records: more at once would only keep the peer waiting. */
-const MAX_BYTES = 65_536;
+const maxBytes = 65_536;
 /** What a peer that does not read may make this side keep, besides the bodies of its open streams. */
-export const MAX_UNREAD = 1_048_576;
+export const maxUnread = 1_048_576;
 
-const EMPTY: Buffer = Buffer.alloc(0);
+const emptyBuffer: Buffer = Buffer.alloc(0);
 
 type Sink = Pick<Writable, "writable" | "writableLength" | "write">;
 
@@ -15,16 +15,16 @@ export type Output = ReturnType<typeof createOutput>;
 
 /** Collects the frames of one turn of the event loop and hands them to the socket in one write, after `onFlush`. */
 export function createOutput(socket: Sink, onFlush: () => void) {
-  let bytes = EMPTY;
+  let bytes = emptyBuffer;
   let at = 0;
-  let expected = MIN_BYTES;
+  let expected = minBytes;
   let scheduled = false;
 
   function flush(): void {
     if (at === 0) return;
     // The memory is the socket's from here on, so what is written next goes elsewhere.
     const written = bytes.subarray(0, at);
-    bytes = EMPTY;
+    bytes = emptyBuffer;
     at = 0;
     if (!socket.writable) return;
     onFlush();
@@ -33,7 +33,7 @@ export function createOutput(socket: Sink, onFlush: () => void) {
 
   function onTurn(): void {
     scheduled = false;
-    expected = Math.max(MIN_BYTES, Math.min(MAX_BYTES, at > expected / 4 ? expected : expected / 2));
+    expected = Math.max(minBytes, Math.min(maxBytes, at > expected / 4 ? expected : expected / 2));
     flush();
   }
 
@@ -42,7 +42,7 @@ export function createOutput(socket: Sink, onFlush: () => void) {
     reserve(size: number): Buffer {
       if (at + size > bytes.length) {
         if (at > 0) {
-          expected = Math.min(MAX_BYTES, expected * 2);
+          expected = Math.min(maxBytes, expected * 2);
           flush();
         }
         bytes = Buffer.allocUnsafe(Math.max(size, expected));
@@ -62,7 +62,7 @@ export function createOutput(socket: Sink, onFlush: () => void) {
     },
     /** A whole small frame; `numbers` are its payload, four bytes each. */
     frame(type: number, flags: number, streamId: number, ...numbers: number[]): void {
-      const size = FRAME_HEAD + numbers.length * 4;
+      const size = frameHead + numbers.length * 4;
       const target = output.reserve(size);
       let next = writeFrameHead(target, at, numbers.length * 4, type, flags, streamId);
       for (const number of numbers) next = target.writeUInt32BE(number >>> 0, next);
@@ -71,23 +71,23 @@ export function createOutput(socket: Sink, onFlush: () => void) {
     /** Pairs of a setting and its value. */
     settings(...settings: ReadonlyArray<readonly [number, number]>): void {
       const size = settings.length * 6;
-      const target = output.reserve(FRAME_HEAD + size);
+      const target = output.reserve(frameHead + size);
       let next = writeFrameHead(target, at, size, FrameType.settings, 0, 0);
       for (const [id, value] of settings) next = target.writeUInt32BE(value, target.writeUInt16BE(id, next));
       at = next;
     },
     /** Answers a PING with its own eight bytes. */
     pong(payload: Uint8Array): void {
-      const target = output.reserve(FRAME_HEAD + payload.length);
+      const target = output.reserve(frameHead + payload.length);
       target.set(payload, writeFrameHead(target, at, payload.length, FrameType.ping, Flag.ack, 0));
-      at += FRAME_HEAD + payload.length;
+      at += frameHead + payload.length;
     },
     raw(payload: Uint8Array): void {
       output.reserve(payload.length).set(payload, at);
       at += payload.length;
     },
     /** The peer reads too slowly for more to be given to it. */
-    congested: () => socket.writableLength + at > MAX_UNREAD,
+    congested: () => socket.writableLength + at > maxUnread,
     unread: () => socket.writableLength + at,
     flush,
   };
@@ -112,5 +112,5 @@ export function writeFrameHead(
   bytes[at + 6] = streamId >>> 16;
   bytes[at + 7] = streamId >>> 8;
   bytes[at + 8] = streamId;
-  return at + FRAME_HEAD;
+  return at + frameHead;
 }

@@ -41,14 +41,14 @@ export const Setting = {
   maxHeaderListSize: 6,
 } as const;
 
-export const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+export const connectionPreface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 
-export const FRAME_HEAD = 9;
+export const frameHead = 9;
 /** What every peer must take, and what this side takes: nobody is told of more. */
-export const MAX_FRAME = 16_384;
-export const MAX_FRAME_ALLOWED = 0xffffff;
-export const DEFAULT_WINDOW = 65_535;
-export const MAX_WINDOW = 0x7fffffff;
+export const maxFrame = 16_384;
+export const maxFrameAllowed = 0xffffff;
+export const defaultWindow = 65_535;
+export const maxWindow = 0x7fffffff;
 
 /** The peer broke the protocol in a way that ends the connection. */
 export class ConnectionError extends Error {

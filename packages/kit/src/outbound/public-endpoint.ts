@@ -56,7 +56,7 @@ export function isPublicAddress(address: string): boolean {
 }
 
 /** The beginning of the reason that a transport gives when the look-up below refused. */
-export const NOT_PUBLIC = "the endpoint's host has an address that is not public";
+export const notPublicText = "the endpoint's host has an address that is not public";
 
 export type Resolve = (
   hostname: string,
@@ -74,7 +74,7 @@ export function publicLookup(resolve: Resolve = systemLookup): LookupFunction {
       if (error !== null) return callback(error, "", 0);
       const [first] = addresses;
       if (first === undefined || !addresses.every(({ address }) => isPublicAddress(address)))
-        return callback(new Error(NOT_PUBLIC), "", 0);
+        return callback(new Error(notPublicText), "", 0);
       if (options.all) return callback(null, addresses);
       callback(null, first.address, first.family);
     });

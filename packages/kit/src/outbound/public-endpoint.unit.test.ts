@@ -1,7 +1,7 @@
 import type { LookupAddress } from "node:dns";
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
-import { checkPublicEndpoint, isPublicAddress, NOT_PUBLIC, publicLookup } from "./public-endpoint.ts";
+import { checkPublicEndpoint, isPublicAddress, notPublicText, publicLookup } from "./public-endpoint.ts";
 
 describe("an endpoint", () => {
   it("of a public host is taken apart", () => {
@@ -181,8 +181,8 @@ describe("the look-up", () => {
   it.each([[["127.0.0.1"]], [["8.8.8.8", "127.0.0.1"]], [["2606:4700::1", "::1"]], [[]]])(
     "refuses %j: one that is not public is enough",
     async (addresses) => {
-      expect(await ask(resolving(...addresses), true)).toBe(NOT_PUBLIC);
-      expect(await ask(resolving(...addresses), false)).toBe(NOT_PUBLIC);
+      expect(await ask(resolving(...addresses), true)).toBe(notPublicText);
+      expect(await ask(resolving(...addresses), false)).toBe(notPublicText);
     },
   );
 

@@ -6,12 +6,12 @@ import { goInstall } from "../provision/go-install.ts";
 import { exists, provision } from "../provision/provision.ts";
 import { makeTemplate } from "./postgres-template.ts";
 
-const FERRETDB = "2.7.0";
-const MODULE = `github.com/FerretDB/FerretDB/v2/cmd/ferretdb@v${FERRETDB}`;
-const FERRETDB_FOLDER = `ferretdb-${FERRETDB}`;
+const ferretdbVersion = "2.7.0";
+const goModule = `github.com/FerretDB/FerretDB/v2/cmd/ferretdb@v${ferretdbVersion}`;
+const ferretdbFolder = `ferretdb-${ferretdbVersion}`;
 /** The last number is this recipe's: it rises when what is made of the packages changes. */
-const POSTGRES_FOLDER = "postgresql-18-documentdb-1";
-const POSTGRES_LIB = "usr/lib/postgresql/18";
+const postgresFolder = "postgresql-18-documentdb-1";
+const postgresLib = "usr/lib/postgresql/18";
 
 /** FerretDB, the PostgreSQL with DocumentDB below it, and an initialised data folder to copy. */
 export type FerretPrograms = { ferretdb: string; postgres: string; template: string };
@@ -19,9 +19,9 @@ export type FerretPrograms = { ferretdb: string; postgres: string; template: str
 type FetchOptions = { cache: string; env: NodeJS.ProcessEnv; progress: (line: string) => void };
 
 const programsIn = (cache: string): FerretPrograms => ({
-  ferretdb: join(cache, FERRETDB_FOLDER, "ferretdb"),
-  postgres: join(cache, POSTGRES_FOLDER, "root", POSTGRES_LIB, "bin/postgres"),
-  template: join(cache, POSTGRES_FOLDER, "template"),
+  ferretdb: join(cache, ferretdbFolder, "ferretdb"),
+  postgres: join(cache, postgresFolder, "root", postgresLib, "bin/postgres"),
+  template: join(cache, postgresFolder, "template"),
 });
 
 /** What an earlier run fetched. */
@@ -41,31 +41,30 @@ export async function fetchFerret(options: FetchOptions): Promise<FerretPrograms
 }
 
 function fetchFerretdb({ cache, env, progress }: FetchOptions): Promise<string> {
-  return provision({ cache, name: FERRETDB_FOLDER, progress }, async (building) => {
-    progress(`FerretDB ${FERRETDB}: go install, about a minute, this once`);
-    const { ok, why } = await goInstall(MODULE, building, env);
+  return provision({ cache, name: ferretdbFolder, progress }, async (building) => {
+    progress(`FerretDB ${ferretdbVersion}: go install, about a minute, this once`);
+    const { ok, why } = await goInstall(goModule, building, env);
     if (!ok) throw new Error(why);
   });
 }
 
 function fetchPostgres({ cache, env, progress }: FetchOptions): Promise<string> {
-  return provision({ cache, name: POSTGRES_FOLDER, progress }, async (building) => {
+  return provision({ cache, name: postgresFolder, progress }, async (building) => {
     const say = (line: string) => progress(`PostgreSQL 18 with DocumentDB: ${line}`);
     say("about 140 MB, half a minute, this once");
     const root = await unpackDebianPackages(building, ["postgresql-18-documentdb"], { env, progress: say });
     const libraries = [
       libraryFolder(),
-      join(POSTGRES_LIB, "lib"),
+      join(postgresLib, "lib"),
       ...(await librarySubfolders(root, ["blas", "lapack"])),
     ];
     // initdb looks for postgres beside itself, so wrapping the two is enough.
-    for (const program of ["postgres", "initdb"])
-      await wrapProgram(root, join(POSTGRES_LIB, "bin", program), libraries);
+    for (const program of ["postgres", "initdb"]) await wrapProgram(root, join(postgresLib, "bin", program), libraries);
     const extensions = join(root, "usr/share/postgresql/18/extension");
     await copyFile(join(extensions, "postgis-3.control"), join(extensions, "postgis.control")); // a package script's task
     say("creating a data folder with the extension");
     const template = join(building, "template.new");
-    await makeTemplate({ bin: join(root, POSTGRES_LIB, "bin"), folder: template, env });
+    await makeTemplate({ bin: join(root, postgresLib, "bin"), folder: template, env });
     await rename(template, join(building, "template"));
   });
 }

@@ -5,7 +5,7 @@ import { binaryVersion } from "../processes/find-binary.ts";
 import { versions } from "../versions.ts";
 
 /** A firewall that swallows packets must cost seconds, not minutes. */
-const SITE_ANSWERS_WITHIN_MS = 4_000;
+const siteAnswersWithinMs = 4_000;
 
 const folderIn = (cache: string) => join(cache, `mongod-${versions.mongo}`);
 
@@ -20,7 +20,7 @@ export async function fetchMongod(cache: string, progress: (line: string) => voi
   const { os, arch } = await DryMongoBinary.generateOptions({ version: versions.mongo });
   const source = new MongoBinaryDownloadUrl({ version: versions.mongo, platform: process.platform, arch, os });
   const url = new URL(await source.getDownloadUrl());
-  const answer = await fetch(url, { method: "HEAD", signal: AbortSignal.timeout(SITE_ANSWERS_WITHIN_MS) }).catch(
+  const answer = await fetch(url, { method: "HEAD", signal: AbortSignal.timeout(siteAnswersWithinMs) }).catch(
     (error: Error) => error,
   );
   if (answer instanceof Error) throw new Error(`${url.host} is out of reach`);

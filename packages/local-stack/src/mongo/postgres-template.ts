@@ -4,7 +4,7 @@ import { runCommand } from "../processes/run-command.ts";
 import { giveTo, postgresUser } from "./postgres-user.ts";
 import { query, startPostgres } from "./start-postgres.ts";
 
-const INITDB_TIMEOUT_MS = 120_000;
+const initdbTimeoutMs = 120_000;
 
 /** Makes a data folder with the extension in it, so that a start copies it instead of doing this again. */
 export async function makeTemplate(options: { bin: string; folder: string; env: NodeJS.ProcessEnv }): Promise<void> {
@@ -14,7 +14,7 @@ export async function makeTemplate(options: { bin: string; folder: string; env: 
   await giveTo(user, folder);
   const [command = "", ...before] = [...user.before, join(bin, "initdb")];
   const flags = ["-U", "postgres", "-A", "trust", "--locale=C.UTF-8", "-E", "UTF8", "--no-sync"];
-  const initdb = await runCommand(command, [...before, "-D", folder, ...flags], { env, timeoutMs: INITDB_TIMEOUT_MS });
+  const initdb = await runCommand(command, [...before, "-D", folder, ...flags], { env, timeoutMs: initdbTimeoutMs });
   if (!initdb.ok) throw new Error(`initdb: ${initdb.why}`);
   const postgres = await startPostgres({
     bin,

@@ -3,16 +3,16 @@ import { dirname, join } from "node:path";
 import { runCommand } from "../processes/run-command.ts";
 
 /** `nobody`: initdb wants a user that the system has a name for, and this one every system has. */
-const NOBODY = 65_534;
+const nobodyId = 65_534;
 
 /** The words to put before a PostgreSQL command, and who must own its data folder when that is not this user. */
 export type PostgresUser = { before: readonly string[]; owner?: number };
 
-const SYSTEM_CACHE = "/var/cache/herald";
+const systemCache = "/var/cache/herald";
 
-const inUserNamespace = ["unshare", "--user", `--map-user=${NOBODY}`, `--map-group=${NOBODY}`, "--"];
+const inUserNamespace = ["unshare", "--user", `--map-user=${nobodyId}`, `--map-group=${nobodyId}`, "--"];
 const withRootsReach = [
-  ...["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"],
+  ...["setpriv", `--reuid=${nobodyId}`, `--regid=${nobodyId}`, "--clear-groups"],
   ...["--inh-caps=+dac_override", "--ambient-caps=+dac_override", "--"],
 ];
 
@@ -26,7 +26,7 @@ export async function postgresUser(env: NodeJS.ProcessEnv): Promise<PostgresUser
   const works = async ([command = "", ...args]: readonly string[]) =>
     (await runCommand(command, [...args, "true"], { env, timeoutMs: 5_000 })).ok;
   if (await works(inUserNamespace)) return { before: inUserNamespace, owner: 0 };
-  if (await works(withRootsReach)) return { before: withRootsReach, owner: NOBODY };
+  if (await works(withRootsReach)) return { before: withRootsReach, owner: nobodyId };
   throw new Error("PostgreSQL does not run as root, and neither unshare nor setpriv works here: use another user");
 }
 
@@ -35,7 +35,7 @@ export async function postgresUser(env: NodeJS.ProcessEnv): Promise<PostgresUser
  * its own executable with `access`, which disregards capabilities.
  */
 export async function programsFor({ owner }: PostgresUser, cache: string): Promise<string> {
-  return owner !== NOBODY || (await everyoneMayEnter(cache)) ? cache : SYSTEM_CACHE;
+  return owner !== nobodyId || (await everyoneMayEnter(cache)) ? cache : systemCache;
 }
 
 async function everyoneMayEnter(folder: string): Promise<boolean> {

@@ -7,9 +7,9 @@ import { cachedFerret, type FerretPrograms, fetchFerret } from "./fetch-ferretdb
 import { cachedMongod, fetchMongod } from "./fetch-mongod.ts";
 import { postgresUser, programsFor } from "./postgres-user.ts";
 
-const MINIMUM = "7.0";
+const minVersion = "7.0";
 
-export const MONGO_REMEDY = `This helps: docker run -d -p 127.0.0.1:27017:27017 ${images.mongo}   (then set HERALD_MONGO_URL=mongodb://127.0.0.1:27017)`;
+export const mongoRemedy = `This helps: docker run -d -p 127.0.0.1:27017:27017 ${images.mongo}   (then set HERALD_MONGO_URL=mongodb://127.0.0.1:27017)`;
 
 type OwnMongo = { kind: "mongod"; path: string } | { kind: "ferretdb"; programs: FerretPrograms };
 export type MongoChoice = Choice<OwnMongo>;
@@ -20,7 +20,7 @@ export const resolveMongo = (options: ResolveOptions): Promise<Resolution<MongoC
     {
       variable: "HERALD_MONGO_URL",
       binary: "mongod",
-      minimum: MINIMUM,
+      minimum: minVersion,
       own: (path) => ({ kind: "mongod", path }),
       fetched,
     },

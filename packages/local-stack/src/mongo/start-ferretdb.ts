@@ -9,7 +9,7 @@ import type { FerretPrograms } from "./fetch-ferretdb.ts";
 import { ping } from "./ping.ts";
 import { type RunningPostgres, startPostgres } from "./start-postgres.ts";
 
-const READY_WITHIN_MS = 30_000;
+const readyWithinMs = 30_000;
 
 /** FerretDB on a PostgreSQL of its own; FerretDB stops first, so that no query is cut off from below. */
 export async function startFerretdb(
@@ -77,7 +77,7 @@ async function startFront(
     output: { file: join(options.dataDir, "ferretdb.log") },
   });
   const url = `mongodb://127.0.0.1:${port}/`;
-  await waitUntilReady(process, () => ping(url), READY_WITHIN_MS);
+  await waitUntilReady(process, () => ping(url), readyWithinMs);
   return { process, url };
 }
 

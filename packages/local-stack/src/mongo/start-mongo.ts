@@ -1,6 +1,6 @@
 import { nothingAnswered, sourceOf } from "../chain.ts";
 import { neverEnds, type RunningServer, type StackOptions } from "../stack-options.ts";
-import { MONGO_REMEDY, resolveMongo } from "./resolve-mongo.ts";
+import { mongoRemedy, resolveMongo } from "./resolve-mongo.ts";
 import { startFerretdb } from "./start-ferretdb.ts";
 import { startMongod } from "./start-mongod.ts";
 
@@ -13,7 +13,7 @@ export type MongoOptions = StackOptions & {
 export async function startMongo(options: MongoOptions): Promise<RunningServer> {
   const { dataDir, port, env, durable = true } = options;
   const { choice, attempts } = await resolveMongo(options);
-  if (!choice) throw nothingAnswered("A MongoDB-protocol database", attempts, MONGO_REMEDY);
+  if (!choice) throw nothingAnswered("A MongoDB-protocol database", attempts, mongoRemedy);
   const source = sourceOf(attempts);
   switch (choice.kind) {
     case "url":

@@ -6,7 +6,7 @@ import { waitUntilReady } from "../processes/wait-until-ready.ts";
 import type { RunningServer } from "../stack-options.ts";
 import { ping } from "./ping.ts";
 
-const READY_WITHIN_MS = 60_000;
+const readyWithinMs = 60_000;
 
 /** A standalone mongod, the smallest of what Herald runs on. */
 export async function startMongod(
@@ -26,7 +26,7 @@ export async function startMongod(
     output: { file: join(options.dataDir, "mongod.log") },
   });
   const url = `mongodb://127.0.0.1:${port}/`;
-  await waitUntilReady(process, () => ping(url), READY_WITHIN_MS);
+  await waitUntilReady(process, () => ping(url), readyWithinMs);
   return {
     url,
     pids: [process.pid],

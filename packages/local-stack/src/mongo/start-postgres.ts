@@ -8,14 +8,14 @@ import { removeAtExit } from "../processes/watchdog.ts";
 import { giveTo, postgresUser } from "./postgres-user.ts";
 
 /** Reading back after a crash takes longer than a start in good order. */
-const READY_WITHIN_MS = 60_000;
+const readyWithinMs = 60_000;
 
 /**
  * What DocumentDB needs, with the choices that were measured: without `extended_rum` a sort is never served by an index,
  * and the JIT costs more than these short queries can win back. FerretDB's pool and DocumentDB's own workers share the
  * connections.
  */
-const SETTINGS = {
+const postgresSettings = {
   shared_preload_libraries: "pg_cron,pg_documentdb_core,pg_documentdb,pg_documentdb_extended_rum",
   "cron.database_name": "postgres",
   "documentdb.alternate_index_handler_name": "extended_rum",
@@ -26,7 +26,7 @@ const SETTINGS = {
 };
 
 /** For data that nobody misses after a crash: tests, and the making of a template. */
-const NOT_DURABLE = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
+const notDurable = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
 
 export type RunningPostgres = { process: RunningProcess; socketFolder: string; stop: () => Promise<void> };
 
@@ -50,8 +50,8 @@ export async function startPostgres(options: {
   removeAtExit(socketFolder);
   await giveTo(user, socketFolder);
   const settings = {
-    ...SETTINGS,
-    ...(durable ? {} : NOT_DURABLE),
+    ...postgresSettings,
+    ...(durable ? {} : notDurable),
     listen_addresses: "",
     unix_socket_directories: socketFolder,
     // DocumentDB and pg_cron connect to their own server, over TCP unless told otherwise.
@@ -72,7 +72,7 @@ export async function startPostgres(options: {
     await process.stop();
     await rm(socketFolder, { recursive: true, force: true });
   };
-  await waitUntilReady(process, () => query(socketFolder, "SELECT 1").then(() => true), READY_WITHIN_MS);
+  await waitUntilReady(process, () => query(socketFolder, "SELECT 1").then(() => true), readyWithinMs);
   await query(socketFolder, moveJobs(socketFolder)).catch(async (error: unknown) => {
     await stop();
     throw error;

@@ -11,12 +11,12 @@ import type { ResolveOptions } from "../stack-options.ts";
 import { versions } from "../versions.ts";
 
 /** Scheduled messages and `allow_atomic` came with 2.12. */
-const MINIMUM = "2.12";
-const MODULE = `github.com/nats-io/nats-server/v2@v${versions.nats}`;
+const minVersion = "2.12";
+const goModule = `github.com/nats-io/nats-server/v2@v${versions.nats}`;
 /** The number is this recipe's: it rises when a newer version is needed than an earlier one may have fetched. */
-const FROM_DEBIAN = "nats-server-debian-1";
+const debianFolder = "nats-server-debian-1";
 
-export const NATS_REMEDY = `This helps: go install ${MODULE}   (or set HERALD_NATS_URL to a nats-server ≥ ${MINIMUM} with JetStream)`;
+export const natsRemedy = `This helps: go install ${goModule}   (or set HERALD_NATS_URL to a nats-server ≥ ${minVersion} with JetStream)`;
 
 type OwnNats = { kind: "binary"; path: string };
 export type NatsChoice = Choice<OwnNats>;
@@ -27,7 +27,7 @@ export const resolveNats = (options: ResolveOptions): Promise<Resolution<NatsCho
     {
       variable: "HERALD_NATS_URL",
       binary: "nats-server",
-      minimum: MINIMUM,
+      minimum: minVersion,
       own: (path) => ({ kind: "binary", path }),
       fetched,
     },
@@ -37,12 +37,15 @@ export const resolveNats = (options: ResolveOptions): Promise<Resolution<NatsCho
 async function fetched(options: FetchOptions): Promise<Answer<OwnNats>> {
   const cache = cacheFolder(options.env);
   const fromGo = join(cache, `nats-server-${versions.nats}`, "nats-server");
-  const fromDebian = join(cache, FROM_DEBIAN, "root/usr/sbin/nats-server");
+  const fromDebian = join(cache, debianFolder, "root/usr/sbin/nats-server");
   for (const path of [fromGo, fromDebian]) {
     if (await exists(path)) return { found: { kind: "binary", path }, why: `fetched earlier: ${path}` };
   }
   if (options.onlyTell) {
-    return { found: { kind: "binary", path: fromGo }, why: `would be fetched: go install ${MODULE}, else from Debian` };
+    return {
+      found: { kind: "binary", path: fromGo },
+      why: `would be fetched: go install ${goModule}, else from Debian`,
+    };
   }
   const go = await fetchWithGo(cache, options);
   if (go.found) return go;
@@ -56,10 +59,10 @@ async function fetchWithGo(cache: string, { env, progress }: FetchOptions): Prom
   try {
     const folder = await provision({ cache, name, progress }, async (building) => {
       progress(`nats-server ${versions.nats}: go install, about half a minute, this once`);
-      const { ok, why } = await goInstall(MODULE, building, env);
+      const { ok, why } = await goInstall(goModule, building, env);
       if (!ok) throw new Error(why);
     });
-    return { found: { kind: "binary", path: join(folder, "nats-server") }, why: `fetched: go install ${MODULE}` };
+    return { found: { kind: "binary", path: join(folder, "nats-server") }, why: `fetched: go install ${goModule}` };
   } catch (error) {
     return { why: error instanceof Error ? error.message : String(error) };
   }
@@ -69,14 +72,15 @@ async function fetchFromDebian(cache: string, { env, progress }: FetchOptions): 
   const missing = await whyNoDebian(env);
   if (missing) return { why: missing };
   const program = "usr/sbin/nats-server";
-  const folder = await provision({ cache, name: FROM_DEBIAN, progress }, async (building) => {
+  const folder = await provision({ cache, name: debianFolder, progress }, async (building) => {
     const root = await unpackDebianPackages(building, ["nats-server"], {
       env,
       progress: (line) => progress(`nats-server: ${line}`),
     });
     await wrapProgram(root, program, [libraryFolder()]);
     const version = await binaryVersion(join(root, program));
-    if (!version || !isAtLeast(version, MINIMUM)) throw new Error(`Debian's nats-server is ${version ?? "unusable"}`);
+    if (!version || !isAtLeast(version, minVersion))
+      throw new Error(`Debian's nats-server is ${version ?? "unusable"}`);
   });
   return { found: { kind: "binary", path: join(folder, "root", program) }, why: "fetched: Debian package nats-server" };
 }

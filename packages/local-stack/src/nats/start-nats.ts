@@ -7,7 +7,7 @@ import { type RunningProcess, startProcess } from "../processes/start-process.ts
 import { waitUntilReady } from "../processes/wait-until-ready.ts";
 import { neverEnds, type RunningServer, type StackOptions } from "../stack-options.ts";
 import { natsConfig } from "./nats-config.ts";
-import { NATS_REMEDY, resolveNats } from "./resolve-nats.ts";
+import { natsRemedy, resolveNats } from "./resolve-nats.ts";
 
 export type NatsOptions = StackOptions & {
   /** Added to the server's configuration file, for users and permissions. */
@@ -17,12 +17,12 @@ export type NatsOptions = StackOptions & {
 };
 
 /** Large stores are read back before the server listens. */
-const READY_WITHIN_MS = 60_000;
+const readyWithinMs = 60_000;
 
 /** A nats-server with JetStream, from the first step of the chain that answers. */
 export async function startNats(options: NatsOptions): Promise<RunningServer> {
   const { choice, attempts } = await resolveNats(options);
-  if (!choice) throw nothingAnswered("A nats-server", attempts, NATS_REMEDY);
+  if (!choice) throw nothingAnswered("A nats-server", attempts, natsRemedy);
   const source = sourceOf(attempts);
   if (choice.kind === "url") return { url: choice.url, source, pids: [], ended: neverEnds, stop: async () => {} };
   if (choice.kind === "container") return { ...choice.service, source, pids: [], ended: neverEnds };
@@ -56,7 +56,7 @@ export async function startNatsServer(
     output: { file: join(dataDir, "nats-server.log") },
   });
   const portsFile = join(dataDir, `nats-server_${process.pid}.ports`);
-  const actual = await waitUntilReady(process, () => listeningPort(portsFile), READY_WITHIN_MS);
+  const actual = await waitUntilReady(process, () => listeningPort(portsFile), readyWithinMs);
   await rm(portsFile, { force: true });
   return { process, port: actual };
 }

@@ -10,7 +10,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
  * Starts two servers and says their pids. Each writes its name into a file when it is asked to end: the first must still
  * be there then when the second goes.
  */
-const PARENT = `
+const parentScript = `
 import { startProcess } from ${JSON.stringify(new URL("./start-process.ts", import.meta.url).href)};
 import { waitUntilReady } from ${JSON.stringify(new URL("./wait-until-ready.ts", import.meta.url).href)};
 import { removeAtExit } from ${JSON.stringify(new URL("./watchdog.ts", import.meta.url).href)};
@@ -34,7 +34,7 @@ let folder: string;
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "herald-watchdog-"));
   await mkdir(join(folder, "data"));
-  await writeFile(join(folder, "parent.ts"), PARENT);
+  await writeFile(join(folder, "parent.ts"), parentScript);
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 

@@ -5,7 +5,7 @@ import { type ChildProcess, spawn } from "node:child_process";
  * where no handler runs), the pipe closes and the shell stops what is still on its list, newest first, then removes the
  * temporary folders it was told of. Process groups rather than pids, because a server's own children must go too.
  */
-const SCRIPT = `
+const watchdogScript = `
 trap '' INT TERM HUP
 list=""
 while read -r verb what; do
@@ -34,7 +34,7 @@ let watchdog: ChildProcess | undefined;
 
 function tell(line: string): void {
   if (!watchdog || watchdog.exitCode !== null) {
-    watchdog = spawn("sh", ["-c", SCRIPT, "herald-watchdog"], {
+    watchdog = spawn("sh", ["-c", watchdogScript, "herald-watchdog"], {
       detached: true, // outside the terminal's process group, so that Ctrl-C reaches its parent and not it
       stdio: ["pipe", "ignore", "ignore"],
     });

@@ -7,11 +7,11 @@ import { whyNoDebian } from "./debian.ts";
 import { exists, provision } from "./provision.ts";
 import { unpackDeb } from "./unpack-deb.ts";
 
-const APT_TIMEOUT_MS = 600_000;
-const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
-const PROGRAM = "usr/lib/chromium/chromium";
+const aptTimeoutMs = 600_000;
+const programNames = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+const programPath = "usr/lib/chromium/chromium";
 /** The number is this recipe's. */
-const FROM_DEBIAN = "chromium-debian-1";
+const debianFolder = "chromium-debian-1";
 
 /** A browser to run, and what its environment needs. */
 export type Chromium = { executable: string; env: Record<string, string> };
@@ -22,21 +22,21 @@ export type Chromium = { executable: string; env: Record<string, string> };
  */
 export async function findChromium(env: NodeJS.ProcessEnv, progress: (line: string) => void): Promise<Chromium> {
   if (env.HERALD_CHROMIUM) return { executable: env.HERALD_CHROMIUM, env: {} };
-  for (const name of NAMES) {
+  for (const name of programNames) {
     const executable = await findBinary(name, env.PATH);
     if (executable) return { executable, env: {} };
   }
   const remedy = "install Chromium (Debian: apt-get install chromium), or set HERALD_CHROMIUM to its path";
   const whyNot = await whyNoDebian(env);
   if (whyNot) throw new Error(`There is no Chromium on PATH, and ${whyNot}: ${remedy}`);
-  const folder = await provision({ cache: cacheFolder(env), name: FROM_DEBIAN, progress }, (building) =>
+  const folder = await provision({ cache: cacheFolder(env), name: debianFolder, progress }, (building) =>
     unpackChromium(building, env, progress),
   ).catch((error: Error) => {
     throw new Error(`There is no Chromium on PATH, and it could not be fetched (${error.message}): ${remedy}`);
   });
   const root = join(folder, "root");
   return {
-    executable: join(root, PROGRAM),
+    executable: join(root, programPath),
     env: {
       LD_LIBRARY_PATH: (await libraryFolders(root)).join(":"),
       FONTCONFIG_PATH: join(root, "etc/fonts"),
@@ -63,7 +63,7 @@ async function unpackChromium(folder: string, env: NodeJS.ProcessEnv, progress: 
   const run = async (args: string[]) => {
     const result = await runCommand("apt-get", [...flags, ...args], {
       env: { ...env, LC_ALL: "C" },
-      timeoutMs: APT_TIMEOUT_MS,
+      timeoutMs: aptTimeoutMs,
     });
     if (!result.ok) throw new Error(`apt-get ${args[0]}: ${result.why}`);
   };
@@ -75,7 +75,8 @@ async function unpackChromium(folder: string, env: NodeJS.ProcessEnv, progress: 
   const debs = (await readdir(archives)).filter((name) => name.endsWith(".deb")).sort();
   for (const deb of debs) await unpackDeb(join(archives, deb), root, env);
   // Ubuntu's package of this name only fetches a snap.
-  if (!(await exists(join(root, PROGRAM)))) throw new Error("the package chromium of this machine holds no browser");
+  if (!(await exists(join(root, programPath))))
+    throw new Error("the package chromium of this machine holds no browser");
   await writeFile(join(folder, "packages.txt"), `${debs.map((deb) => deb.replace(/\.deb$/, "")).join("\n")}\n`);
   await rm(apt, { recursive: true });
 }

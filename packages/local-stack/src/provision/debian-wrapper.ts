@@ -1,7 +1,7 @@
 import { readdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-const TRIPLETS: Partial<Record<NodeJS.Architecture, { triplet: string; loader: string }>> = {
+const triplets: Partial<Record<NodeJS.Architecture, { triplet: string; loader: string }>> = {
   x64: { triplet: "x86_64-linux-gnu", loader: "ld-linux-x86-64.so.2" },
   arm64: { triplet: "aarch64-linux-gnu", loader: "ld-linux-aarch64.so.1" },
 };
@@ -35,7 +35,7 @@ export async function librarySubfolders(root: string, names: readonly string[]):
 }
 
 function platform(): { triplet: string; loader: string } {
-  const known = TRIPLETS[process.arch];
+  const known = triplets[process.arch];
   if (!known) throw new Error(`Debian packages are not used on ${process.arch}`);
   return known;
 }

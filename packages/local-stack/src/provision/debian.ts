@@ -6,9 +6,9 @@ import { exists } from "./provision.ts";
 import { unpackDeb } from "./unpack-deb.ts";
 
 /** The suite that has PostgreSQL 18 with DocumentDB and a nats-server that is new enough. */
-const SUITE = "forky";
-const KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg";
-const APT_TIMEOUT_MS = 600_000;
+const debianSuite = "forky";
+const debianKeyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
+const aptTimeoutMs = 600_000;
 
 /** Why this machine cannot unpack Debian packages, or nothing when it can. */
 export async function whyNoDebian(env: NodeJS.ProcessEnv): Promise<string | undefined> {
@@ -30,14 +30,14 @@ export async function unpackDebianPackages(
   options: { env: NodeJS.ProcessEnv; progress: (line: string) => void; ownSuite?: boolean },
 ): Promise<string> {
   const { env, progress, ownSuite = false } = options;
-  const from = ownSuite ? "this machine's sources" : `Debian ${SUITE}`;
+  const from = ownSuite ? "this machine's sources" : `Debian ${debianSuite}`;
   const apt = join(folder, "apt");
   const archives = join(apt, "cache", "archives");
   await mkdir(join(apt, "state", "lists", "partial"), { recursive: true });
   await mkdir(join(archives, "partial"), { recursive: true });
   await writeFile(join(apt, "status"), "");
-  const signedBy = (await exists(KEYRING)) ? ` [signed-by=${KEYRING}]` : "";
-  await writeFile(join(apt, "sources.list"), `deb${signedBy} ${await debianSite(env)} ${SUITE} main\n`);
+  const signedBy = (await exists(debianKeyring)) ? ` [signed-by=${debianKeyring}]` : "";
+  await writeFile(join(apt, "sources.list"), `deb${signedBy} ${await debianSite(env)} ${debianSuite} main\n`);
 
   const nextSuite = {
     "Dir::State::status": join(apt, "status"),
@@ -63,7 +63,7 @@ export async function unpackDebianPackages(
   const run = async (args: string[]) => {
     const result = await runCommand("apt-get", [...flags, ...args], {
       env: { ...env, LC_ALL: "C" },
-      timeoutMs: APT_TIMEOUT_MS,
+      timeoutMs: aptTimeoutMs,
     });
     if (!result.ok) throw new Error(`apt-get ${args[0]} (${from}): ${result.why}`);
   };

@@ -4,7 +4,7 @@ import { cacheFolder } from "./cache-folder.ts";
 import { provision } from "./provision.ts";
 
 /** A large program with a hundred dependencies takes half a minute; ten minutes is a machine that hangs. */
-const PIP_INSTALL_TIMEOUT_MS = 600_000;
+const pipInstallTimeoutMs = 600_000;
 
 /**
  * A folder with the pinned Python packages, fetched once into the user's cache: run `python3` with it as `PYTHONPATH`. Not
@@ -20,7 +20,7 @@ export function pipInstall(
     if (!python) throw new Error(`${name} needs python3 on the PATH`);
     progress(`${name}: fetching from PyPI`);
     const args = ["-m", "pip", "install", "--quiet", "--no-input", "--target", folder, ...requirements];
-    const { ok, why } = await runCommand(python, args, { env, timeoutMs: PIP_INSTALL_TIMEOUT_MS });
+    const { ok, why } = await runCommand(python, args, { env, timeoutMs: pipInstallTimeoutMs });
     if (!ok) throw new Error(`pip install ${requirements.join(" ")}: ${why}`);
   });
 }

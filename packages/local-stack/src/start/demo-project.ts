@@ -8,7 +8,7 @@ export type DemoProject = { id: string; token: string; identitySecret: string };
 export type SimulatorAddresses = { apns: string; fcm: string; webpush: string; control: string; ca: string };
 
 /** A service that has just become ready may still be reconnecting to the broker. */
-const TRY_FOR_MS = 20_000;
+const tryForMs = 20_000;
 
 /** The project of the printed commands: the one of the last start when it is still known, else a new one. */
 export async function ensureDemoProject(options: {
@@ -91,7 +91,7 @@ async function expectOk(method: string, url: string, token: string, body: unknow
 
 /** Waits out what passes by itself: a dependency that is just coming up is a 503. */
 async function call(method: string, url: string, token: string, body?: unknown): Promise<Answer> {
-  const deadline = Date.now() + TRY_FOR_MS;
+  const deadline = Date.now() + tryForMs;
   for (;;) {
     const response = await fetch(url, {
       method,

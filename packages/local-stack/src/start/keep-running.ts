@@ -11,10 +11,10 @@ export type Part = { name: string; start: () => Promise<Started> };
 export type Kept = { pids: () => number[]; stop: () => Promise<void> };
 
 /** Quick for one crash, slow for a crash that repeats: a part that cannot start must not keep the machine busy. */
-const FIRST_DELAY_MS = 250;
-const LONGEST_DELAY_MS = 10_000;
+const firstDelayMs = 250;
+const longestDelayMs = 10_000;
 /** After so long the next crash is a new one. */
-const STEADY_AFTER_MS = 30_000;
+const steadyAfterMs = 30_000;
 
 /**
  * Starts a part and starts it again whenever it ends unasked. A first start that fails throws; later ones are tried again.
@@ -31,7 +31,7 @@ export async function keepRunning(
   const watching = watch();
 
   async function watch(): Promise<void> {
-    let wait = FIRST_DELAY_MS;
+    let wait = firstDelayMs;
     while (!stopping.signal.aborted) {
       const since = Date.now();
       const ending = await Promise.race([current?.ended ?? { why: "", again: true }, stopped]);
@@ -41,9 +41,9 @@ export async function keepRunning(
       if (!again) return on.hopeless(why);
       await current?.stop(); // what is left of a part of several processes
       current = undefined;
-      if (Date.now() - since > STEADY_AFTER_MS) wait = FIRST_DELAY_MS;
+      if (Date.now() - since > steadyAfterMs) wait = firstDelayMs;
       await delay(wait, undefined, { signal: stopping.signal }).catch(() => {});
-      wait = Math.min(wait * 2, LONGEST_DELAY_MS);
+      wait = Math.min(wait * 2, longestDelayMs);
       if (stopping.signal.aborted) return;
       try {
         current = await part.start();

@@ -1,5 +1,5 @@
 /** Said already by the prefix and the line's beginning; and the span, which nobody types into anything. */
-const LEFT_OUT = new Set(["level", "time", "msg", "service", "pid", "hostname", "v", "spanId"]);
+const leftOut = new Set(["level", "time", "msg", "service", "pid", "hostname", "v", "spanId"]);
 
 /** A JSON log line as a person reads it: `12:00:01 info listening address=127.0.0.1`. Any other line as it is. */
 export function plainLine(line: string): string {
@@ -7,7 +7,7 @@ export function plainLine(line: string): string {
   if (!fields || typeof fields.level !== "string") return line;
   const time = typeof fields.time === "string" ? fields.time.slice(11, 19) : "";
   const rest = Object.entries(fields)
-    .filter(([name]) => !LEFT_OUT.has(name))
+    .filter(([name]) => !leftOut.has(name))
     .map(([name, value]) => `${name}=${plainValue(value)}`);
   return [time, fields.level.padEnd(5), fields.msg, ...rest]
     .filter((part) => part !== "" && part !== undefined)

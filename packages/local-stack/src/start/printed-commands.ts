@@ -3,7 +3,7 @@ export type CommandInput = { gateway: string; control: string; project: { id: st
 export type PrintedCommand = { does: string; command: string };
 
 /** Looks like an APNs device token; registering it again gives the same device. */
-const DEVICE_TOKEN = "c0ffee".padEnd(64, "0");
+const deviceToken = "c0ffee".padEnd(64, "0");
 
 /**
  * A first push in four commands for a POSIX shell: `curl`, and `sed` where one takes from an answer what it needs. Each stands
@@ -13,9 +13,9 @@ export function printedCommands({ gateway, control, project }: CommandInput): Pr
   const api = `${gateway}/api/v1`;
   const json = "-H 'Content-Type: application/json'";
   const bearer = `-H 'Authorization: Bearer ${project.token}'`;
-  const device = { device: { token: DEVICE_TOKEN, platform: "ios" } };
+  const device = { device: { token: deviceToken, platform: "ios" } };
   const notification = {
-    notification: { title: "Hello", body: "Sent by Herald", link_to: "/welcome", targets: [`token:${DEVICE_TOKEN}`] },
+    notification: { title: "Hello", body: "Sent by Herald", link_to: "/welcome", targets: [`token:${deviceToken}`] },
   };
   // The last push is the last match; a device token never begins with `v2.`, an open token always does.
   const last = (pattern: string) => `$(printf %s "$pushes" | sed 's/.*${pattern}.*/\\1/')`;

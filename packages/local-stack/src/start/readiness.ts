@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 
 /** Connecting to a fresh database and making indexes takes a second or two; on a busy machine ten times that. */
-const READY_WITHIN_MS = 90_000;
+const readyWithinMs = 90_000;
 
 /** Waits until every `/readyz` is 200; else throws with what each of the others last said. */
 export async function allReady(urls: Readonly<Record<string, string>>): Promise<void> {
@@ -17,7 +17,7 @@ export async function allReady(urls: Readonly<Record<string, string>>): Promise<
 
 /** Undefined when ready, else what the last answer was. */
 async function ready(url: string): Promise<string | undefined> {
-  const deadline = Date.now() + READY_WITHIN_MS;
+  const deadline = Date.now() + readyWithinMs;
   for (;;) {
     const why = await fetch(url, { signal: AbortSignal.timeout(5_000) }).then(
       async (response) => {

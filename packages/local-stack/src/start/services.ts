@@ -9,13 +9,13 @@ import type { Secrets } from "./secrets.ts";
 export const serviceNames = ["gateway", "registry", "dispatch", "analytics"] as const;
 
 /** A service has 25 s to finish what it holds; then it is killed. */
-const STOP_TIMEOUT_MS = 30_000;
+const serviceStopTimeoutMs = 30_000;
 /** The exit code by which a service says that its configuration is wrong: starting it again will not help. */
-const WRONG_CONFIGURATION = 78;
+const wrongConfiguration = 78;
 /** Requests by client identity and refused credentials, per address and 10 s: 1,000 a second, for load tests on one machine. */
-const LOCAL_LIMIT = "10000";
+const localLimit = "10000";
 /** Whoever measures this machine has one token and one project: they end where the machine does. */
-const NO_LIMIT = "10000000";
+const noLimit = "10000000";
 
 export type Addresses = {
   natsUrl: string;
@@ -42,14 +42,14 @@ export function serviceEnvironment(
     HERALD_DISPATCH_CUSTOM_ENDPOINTS: "true", // the simulators are not where Apple and Google are
     HERALD_ANALYTICS_MASTER_KEYS: secrets.masterKeys,
     HERALD_ANALYTICS_WEBHOOKS_ANY_HOST: "true", // whoever tries webhooks receives them on this machine
-    HERALD_GATEWAY_LIMIT_FAILURES: LOCAL_LIMIT,
-    HERALD_GATEWAY_LIMIT_CLIENTS: LOCAL_LIMIT,
-    HERALD_GATEWAY_LIMIT_NEW_DEVICES: NO_LIMIT,
-    HERALD_GATEWAY_LIMIT_DEVICE: LOCAL_LIMIT,
-    HERALD_GATEWAY_LIMIT_TOKEN: NO_LIMIT,
-    HERALD_GATEWAY_LIMIT_PROJECT: NO_LIMIT,
-    HERALD_GATEWAY_QUOTA_SENDS: NO_LIMIT,
-    HERALD_GATEWAY_QUOTA_DRY_RUNS: NO_LIMIT,
+    HERALD_GATEWAY_LIMIT_FAILURES: localLimit,
+    HERALD_GATEWAY_LIMIT_CLIENTS: localLimit,
+    HERALD_GATEWAY_LIMIT_NEW_DEVICES: noLimit,
+    HERALD_GATEWAY_LIMIT_DEVICE: localLimit,
+    HERALD_GATEWAY_LIMIT_TOKEN: noLimit,
+    HERALD_GATEWAY_LIMIT_PROJECT: noLimit,
+    HERALD_GATEWAY_QUOTA_SENDS: noLimit,
+    HERALD_GATEWAY_QUOTA_DRY_RUNS: noLimit,
   };
   const fixed: NodeJS.ProcessEnv = {
     HERALD_NATS_URL: natsUrl,
@@ -107,14 +107,14 @@ async function startProgram(name: string, { root, program, env, logLine }: Progr
     // One arena for all threads: each of V8's helpers would keep some memory for itself, 3 MB in all.
     env: { MALLOC_ARENA_MAX: "1", ...env },
     stopSignal: "SIGTERM",
-    stopTimeoutMs: STOP_TIMEOUT_MS,
+    stopTimeoutMs: serviceStopTimeoutMs,
     output: { onLine: (line) => logLine(name, line) },
   });
   return {
     pids: [running.pid],
     ended: Promise.all([running.ended, running.exited]).then(([why, { code }]) => ({
       why,
-      again: code !== WRONG_CONFIGURATION,
+      again: code !== wrongConfiguration,
     })),
     stop: running.stop,
   };

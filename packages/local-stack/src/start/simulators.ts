@@ -6,7 +6,7 @@ import type { Part } from "./keep-running.ts";
 import type { Ports } from "./ports.ts";
 import { type ProgramOptions, programPart } from "./services.ts";
 
-const READY_WITHIN_MS = 30_000;
+const readyWithinMs = 30_000;
 
 /** The providers, played by a process of its own; it keeps its certificate, so that a restart changes nothing for dispatch. */
 export function simulatorsPart(options: Omit<ProgramOptions, "program"> & { dataDir: string; ports: Ports }): {
@@ -43,11 +43,11 @@ export function simulatorsPart(options: Omit<ProgramOptions, "program"> & { data
 }
 
 async function readState(file: string): Promise<SimulatorAddresses> {
-  const deadline = Date.now() + READY_WITHIN_MS;
+  const deadline = Date.now() + readyWithinMs;
   for (;;) {
     const text = await readFile(file, "utf8").catch(() => "");
     if (text.endsWith("\n")) return JSON.parse(text) as SimulatorAddresses;
-    if (Date.now() > deadline) throw new Error(`the simulators were not ready in ${READY_WITHIN_MS / 1000} s`);
+    if (Date.now() > deadline) throw new Error(`the simulators were not ready in ${readyWithinMs / 1000} s`);
     await delay(50);
   }
 }

@@ -20,10 +20,10 @@ import { loggedIn, programPart, runProgram, serviceEnvironment, serviceNames } f
 import { simulatorsPart } from "./simulators.ts";
 
 /** Everything that a killed start leaves is stopped by its watchdog, the services' own deadline included. */
-const WAIT_FOR_PREVIOUS_MS = 40_000;
+const waitForPreviousMs = 40_000;
 
 /** A part that keeps ending while all is being started will not get better by waiting. */
-const ENDS_BEFORE_READY = 4;
+const endsBeforeReady = 4;
 
 export type StartOptions = {
   root: string;
@@ -53,7 +53,7 @@ export async function startHerald({ root, dataDir, env, say, logLine }: StartOpt
   await localFile(dataDir).remove(); // of a start that was killed
   const withDocker = "version" in (await dockerEngine(env));
   const ownPorts = allPorts.filter((name) => !(withDocker && (name === "nats" || name === "mongo")));
-  await expectFree(ports, ownPorts, wasKilled ? WAIT_FOR_PREVIOUS_MS : 0);
+  await expectFree(ports, ownPorts, wasKilled ? waitForPreviousMs : 0);
   const secrets = await keepSecrets(dataDir);
 
   const kept: Record<string, Kept> = {};
@@ -74,7 +74,7 @@ export async function startHerald({ root, dataDir, env, say, logLine }: StartOpt
       end: (why) => {
         say(`${why}; starting it again`);
         ends += 1;
-        if (!local && ends === ENDS_BEFORE_READY) fail(`${why}, again and again`);
+        if (!local && ends === endsBeforeReady) fail(`${why}, again and again`);
       },
       start: () => void writeLocal().catch((error: Error) => say(`local.json could not be written: ${error.message}`)),
       hopeless: (why) => fail(`${why}: its configuration is wrong`),

@@ -1,4 +1,4 @@
-import { checkPublicEndpoint, NOT_PUBLIC, publicLookup, type Resolve } from "@herald/kit";
+import { checkPublicEndpoint, notPublicText, publicLookup, type Resolve } from "@herald/kit";
 
 /** Resolves to what is wrong with a webhook's URL; undefined when it may be called. */
 export type CheckUrl = (url: string) => Promise<string | undefined>;
@@ -21,7 +21,7 @@ export const createCheckUrl = ({ anyHost, resolve }: { anyHost: boolean; resolve
       const timer = setTimeout(done, lookupTimeoutMs, undefined);
       lookup(checked.hostname, { all: true }, (error) => {
         clearTimeout(timer);
-        done(error?.message === NOT_PUBLIC ? NOT_PUBLIC : undefined);
+        done(error?.message === notPublicText ? notPublicText : undefined);
       });
     });
   };

@@ -150,8 +150,8 @@ export const deliveriesOf = (
 };
 
 const deliveryAt = (row: WithId<DeliveryDocument>, index: number, providerIdOf: ProviderIdOf): Delivery | undefined => {
-  const device_id = packedAt(row.deviceIds, index);
-  const common = { device_id, platform: row.platform, at: (row.settledAt ?? row.storedAt).toISOString() };
+  const deviceId = packedAt(row.deviceIds, index);
+  const common = { device_id: deviceId, platform: row.platform, at: (row.settledAt ?? row.storedAt).toISOString() };
   if (!isSettled(row)) {
     const { attempts = 0, repeat = false } = row.devices?.[index] ?? {};
     return { ...common, status: "pending", attempts, possible_repeat: repeat };
@@ -159,7 +159,7 @@ const deliveryAt = (row: WithId<DeliveryDocument>, index: number, providerIdOf: 
   const result = row.results?.[row.resultOf?.value()[index] ?? 0];
   if (!result || result.status === "deferred") return undefined;
   const { status, reason, providerReason, attempts, possibleRepeat } = result;
-  const providerId = attempts > 0 ? providerIdOf(row.platform, row.notificationId, device_id) : undefined;
+  const providerId = attempts > 0 ? providerIdOf(row.platform, row.notificationId, deviceId) : undefined;
   return {
     ...common,
     status,

@@ -136,9 +136,9 @@ test("a send that ends at once is one document from its pushes to its end", asyn
       [one, two].map((each) => ({ notificationId: id, deviceId: each.id })),
     ),
   ).toEqual(["anna", null]);
-  const document_ = await notificationCollection(db).findOne({ _id: id });
-  expect(document_?.rows?.[0]).not.toHaveProperty("devices");
-  expect(document_).not.toHaveProperty("checkAt");
+  const row = await notificationCollection(db).findOne({ _id: id });
+  expect(row?.rows?.[0]).not.toHaveProperty("devices");
+  expect(row).not.toHaveProperty("checkAt");
 });
 
 test("a send that reaches nobody ends as it is stored", async () => {

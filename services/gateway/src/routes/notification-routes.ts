@@ -108,11 +108,11 @@ const withOpens = (notification: Notification, { counts, totals = {} }: Opens): 
   const { accepted } = notification.counts;
   const opened = counts[notification.id] ?? 0;
   // The ledger may be a little behind the opens of a large notification; a rate above 1 would be nonsense.
-  const open_rate = accepted === 0 ? null : Math.min(1, Math.round((opened / accepted) * 10_000) / 10_000);
+  const openRate = accepted === 0 ? null : Math.min(1, Math.round((opened / accepted) * 10_000) / 10_000);
   return {
     ...notification,
     counts: { ...notification.counts, opened },
-    opens: { open_rate, ...totals[notification.id] },
+    opens: { open_rate: openRate, ...totals[notification.id] },
   };
 };
 

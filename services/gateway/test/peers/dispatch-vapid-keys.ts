@@ -18,8 +18,8 @@ type Key = { id: string; public_key: string; status: VapidKeyStatus; created_at:
 export const serveVapidKeys = (serve: Serve, told: (projectId: ProjectId) => Promise<void>) => {
   const projects = new Map<string, { keys: Key[]; retired: string[]; unnamed: string }>();
   const newKey = (status: VapidKeyStatus): Key => {
-    const public_key = createECDH("prime256v1").generateKeys("base64url");
-    return { id: vapidKeyId(public_key), public_key, status, created_at: at() };
+    const publicKey = createECDH("prime256v1").generateKeys("base64url");
+    return { id: vapidKeyId(publicKey), public_key: publicKey, status, created_at: at() };
   };
   const ringOf = (projectId: ProjectId) => {
     const ring = projects.get(projectId);

@@ -248,11 +248,11 @@ describe("the other environment", () => {
 
 it("authenticates with a certificate instead", async () => {
   const simulators = await simulate();
-  const { cert, private: private_key } = await generate([{ name: "commonName", value: "Apple Push Services" }]);
+  const { cert, private: key } = await generate([{ name: "commonName", value: "Apple Push Services" }]);
   const client = connect({
     ...common,
     certificate: cert,
-    private_key,
+    private_key: key,
     endpoint: simulators.apns.url,
     ca: simulators.ca,
   });

@@ -55,8 +55,8 @@ describe("token authentication", () => {
       /private_key: must be a P-256 key .* rsa/,
     ],
     ["an Ed25519 key", pem(generateKeyPairSync("ed25519").privateKey), /private_key: must be a P-256 key .* ed25519/],
-  ])("says what is wrong with %s", (_, private_key, message) => {
-    expect(problems({ ...good, private_key })).toEqual([expect.stringMatching(message)]);
+  ])("says what is wrong with %s", (_, privateKey, message) => {
+    expect(problems({ ...good, private_key: privateKey })).toEqual([expect.stringMatching(message)]);
   });
   it("names every field that is wrong at once", () => {
     expect(problems({ ...good, key_id: "short", bundle_id: "com/example", environment: "test", surplus: 1 })).toEqual([

@@ -13,7 +13,7 @@ export type AccessTokens = {
   renew(stale: string): Promise<Authorization> | undefined;
 };
 
-const messagingScope = "https://www.googleapis.com/auth/firebase.messaging";
+const oauthScope = "https://www.googleapis.com/auth/firebase.messaging";
 const minuteMs = 60_000;
 /** A token lives an hour: in the last ten minutes a new one is fetched while the old one is still used … */
 const refreshBeforeMs = 10 * minuteMs;
@@ -37,7 +37,7 @@ export function createAccessTokens(
       email: account.client_email,
       key: account.private_key,
       keyId: account.private_key_id,
-      scopes: [messagingScope],
+      scopes: [oauthScope],
       transporterOptions: {
         fetchImplementation: fetchOver(async (request) => {
           const answer = await transport.send(request);

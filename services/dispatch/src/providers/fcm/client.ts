@@ -21,10 +21,10 @@ export type FcmClientDeps = {
 };
 
 const fcmOrigin = "https://fcm.googleapis.com";
-const googleOAuthOrigin = "https://oauth2.googleapis.com";
+const googleOauthOrigin = "https://oauth2.googleapis.com";
 
 /** Google's words for a credential that it does not take, which another access token may mend. */
-const staleReasons = new Set(["UNAUTHENTICATED", "ACCESS_TOKEN_EXPIRED"]);
+const staleTokenReasons = new Set(["UNAUTHENTICATED", "ACCESS_TOKEN_EXPIRED"]);
 
 /** Sends to Firebase Cloud Messaging (HTTP v1) for one project. `endpoint` stands in for Google's token endpoint too. */
 export function createFcmClient({ settings, createTransport, now }: FcmClientDeps): FcmClient {
@@ -32,7 +32,7 @@ export function createFcmClient({ settings, createTransport, now }: FcmClientDep
   const account = ServiceAccount.parse(settings.service_account);
   const path = `/v1/projects/${account.project_id}/messages:send`;
   const origin = endpoint ?? fcmOrigin;
-  const oauthOrigin = endpoint ?? googleOAuthOrigin;
+  const oauthOrigin = endpoint ?? googleOauthOrigin;
   const transport = createTransport({ origin, ca });
   const oauth = createTransport({ origin: oauthOrigin, ca, connections: 1 });
   const tokens = createAccessTokens(account, { transport: oauth, origin: oauthOrigin }, now);
@@ -48,7 +48,7 @@ export function createFcmClient({ settings, createTransport, now }: FcmClientDep
       const authorization = current instanceof Promise ? await current : current;
       if (typeof authorization !== "string") return authorization;
       const outcome = judge(await post(authorization, push));
-      if (outcome.kind !== "misconfigured" || !staleReasons.has(outcome.providerReason)) return outcome;
+      if (outcome.kind !== "misconfigured" || !staleTokenReasons.has(outcome.providerReason)) return outcome;
       const renewed = await tokens.renew(authorization);
       if (renewed === undefined) return outcome;
       return typeof renewed === "string" ? judge(await post(renewed, push)) : renewed;

@@ -39,8 +39,8 @@ async function simulate(options: SimulatorsOptions = {}): Promise<Simulators> {
   return simulators;
 }
 
-function connect({ fcm, ca }: Simulators, service_account = account, now = () => new Date()): FcmClient {
-  const settings = { service_account, endpoint: fcm.url, ca };
+function connect({ fcm, ca }: Simulators, serviceAccount = account, now = () => new Date()): FcmClient {
+  const settings = { service_account: serviceAccount, endpoint: fcm.url, ca };
   const client = createFcmClient({ settings, createTransport: createHttp2Transport, now });
   cleanups.push(client.close);
   return client;

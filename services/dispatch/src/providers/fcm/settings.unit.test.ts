@@ -14,8 +14,8 @@ const account = {
   client_id: "1",
   token_uri: "https://evil.example/token",
 };
-const problems = (service_account: unknown, over: object = {}) => {
-  const checked = checkFcmSettings({ service_account, ...over }, rules);
+const problems = (serviceAccount: unknown, over: object = {}) => {
+  const checked = checkFcmSettings({ service_account: serviceAccount, ...over }, rules);
   return checked.ok ? [] : checked.problems;
 };
 
@@ -51,8 +51,8 @@ it.each([
     ],
   ],
   ["the file as text", JSON.stringify(account), [/^service_account: /]],
-])("says what is wrong with %s", (_, service_account, messages) => {
-  expect(problems(service_account)).toEqual(messages.map((message) => expect.stringMatching(message)));
+])("says what is wrong with %s", (_, serviceAccount, messages) => {
+  expect(problems(serviceAccount)).toEqual(messages.map((message) => expect.stringMatching(message)));
 });
 
 test("refuses an endpoint unless the operator allows it, and fields that it does not know", () => {

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import type { DeliveryReason, WebPushKeys } from "@herald/contracts";
 import type { Transport, TransportAnswer, TransportOptions } from "@herald/http2-client";
-import { NOT_PUBLIC, publicLookup, type Resolve } from "@herald/kit";
+import { notPublicText, publicLookup, type Resolve } from "@herald/kit";
 import { webPushMaxBytes } from "@herald/payload";
 import { secondsToLive } from "../../domain/seconds-to-live.ts";
 import { type Outcome, unanswered } from "../outcome.ts";
@@ -75,7 +75,7 @@ export function createWebPushClient({
 
   function judge(answer: TransportAnswer, origin: string): Outcome {
     if (answer.kind === "answered") return webPushOutcome(answer, now());
-    if (answer.reason.startsWith(NOT_PUBLIC)) return forbidden(NOT_PUBLIC);
+    if (answer.reason.startsWith(notPublicText)) return forbidden(notPublicText);
     return unanswered(answer, origin);
   }
 

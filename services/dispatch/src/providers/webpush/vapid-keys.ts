@@ -3,11 +3,11 @@ import { createECDH, createPrivateKey, type KeyObject } from "node:crypto";
 /** A VAPID key pair (RFC 8292) as browsers and libraries exchange it: raw P-256 in base64url. */
 export type VapidKeys = { readonly public_key: string; readonly private_key: string };
 
-const curve = "prime256v1";
+const curveName = "prime256v1";
 const scalarBytes = 32;
 
 export function newVapidKeys(): VapidKeys {
-  const ecdh = createECDH(curve);
+  const ecdh = createECDH(curveName);
   ecdh.generateKeys();
   // Node leaves out zeros at the front, and every 256th key begins with one.
   const scalar = Buffer.concat([Buffer.alloc(scalarBytes), ecdh.getPrivateKey()]).subarray(-scalarBytes);
@@ -19,7 +19,7 @@ export function publicKeyOf(privateKey: string): string | undefined {
   const scalar = Buffer.from(privateKey, "base64url");
   if (scalar.length !== scalarBytes) return undefined;
   try {
-    const ecdh = createECDH(curve);
+    const ecdh = createECDH(curveName);
     ecdh.setPrivateKey(scalar);
     return ecdh.getPublicKey("base64url");
   } catch {
