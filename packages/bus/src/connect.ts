@@ -14,7 +14,7 @@ import { createTelemetry, type Telemetry } from "./telemetry.ts";
 
 declare const opaque: unique symbol;
 
-/** A connection to NATS. What it is made of is the bus's own affair. */
+/** A connection to NATS, opaque outside of this package. */
 export type Bus = { readonly [opaque]: true };
 
 /** What a {@link Bus} is inside this package. */
@@ -30,9 +30,9 @@ export type Connection = {
   refused: { readonly reason: string; readonly at: number } | undefined;
   /** Called on every loss and every return of the connection. */
   readonly listeners: Set<(connected: boolean) => void>;
-  /** Requests without a reply so far: each is told when the connection is lost, since its reply is lost with it. */
+  /** Rejects pending requests: a lost connection loses their replies. */
   readonly waiting: Set<() => void>;
-  /** What this process answers at a time: requests that take a few rows, and those that scan many. */
+  /** Limit concurrent requests in this process: those that read a few rows, and those that scan many. */
   readonly requests: FairGate;
   readonly heavyRequests: FairGate;
 };
@@ -57,18 +57,18 @@ export type ConnectOptions = {
   readonly waitOnFirstConnect?: boolean;
 };
 
-/** A dial that takes longer than this has met a server that does not answer. */
+/** A server that accepts no connection within this time does not answer. */
 const dialTimeoutMs = 2_000;
 /** A frozen server is noticed after two unanswered pings: 3 s. */
 const pings = { pingInterval: 1_000, maxPingOut: 2 };
 const reconnectEveryMs = 250;
 
-/** Past that a database only gets slower: most of these are grouped into a few commands. */
+/** More would only slow the database down: most of these share a few commands. */
 const requestsAtATime = 128;
 /** Each holds a connection to the database and a core of its server; the pool has forty, which others need as well. */
 const heavyRequestsAtATime = 8;
 
-/** Connects, and from then on reconnects for ever. Throws HeraldError bus-unavailable, or an Error for a refused user. */
+/** Connects, and then reconnects without limit. Throws HeraldError bus-unavailable, or an Error for a refused user. */
 export const connectBus = async (options: ConnectOptions): Promise<Bus> => {
   const nc = await refuseOlder(await firstConnection(options));
   const connection: Connection = {
@@ -90,7 +90,7 @@ export const connectBus = async (options: ConnectOptions): Promise<Bus> => {
   return connection as unknown as Bus;
 };
 
-/** An older server would take the streams and leave out what Herald relies on. */
+/** An older server would accept the streams and silently ignore settings that Herald needs. */
 const refuseOlder = async (nc: NatsConnection): Promise<NatsConnection> => {
   const problem = versionProblem(nc.info?.version ?? "");
   if (problem === undefined) return nc;
@@ -134,7 +134,7 @@ const firstConnection = async (options: ConnectOptions): Promise<NatsConnection>
   }
 };
 
-/** Read anew at each try: a file of credentials may be mounted a moment later, or replaced. */
+/** Read for each attempt: the credentials file may be mounted later, or replaced. */
 const identity = async ({ user, password = "", nkeySeed, credsFile }: ConnectOptions) => {
   if (credsFile !== undefined) return { authenticator: credsAuthenticator(await readFile(credsFile)) };
   if (nkeySeed !== undefined) return { authenticator: nkeyAuthenticator(new TextEncoder().encode(nkeySeed)) };

@@ -4,12 +4,12 @@ import type { Handler } from "./define-handler.ts";
 
 declare const opaque: unique symbol;
 
-/** Handlers at work. */
+/** Handlers that are consuming. */
 export type Consuming = {
   readonly [opaque]: true;
   /**
-   * Pulls nothing more, gives back what has not begun or is held, and waits for what runs. What still runs after `deadlineMs`
-   * is given back too, and its signal aborted. Afterwards nothing is in flight, and no timer or subscription is left.
+   * Stops pulling, returns messages that are held or not started, and waits for running handlers. After `deadlineMs` it aborts their
+   * signal and returns their messages too. Leaves no message in flight, no timer and no subscription.
    */
   stop(deadlineMs: number): Promise<void>;
 };
@@ -17,8 +17,8 @@ export type Consuming = {
 type Inside = { readonly consumers: readonly Consumer[] };
 
 /**
- * Works on the messages of the handlers' durables until it is stopped, through reconnects, leader changes and durables that do
- * not exist yet. Resolves at once; {@link areConsumersReady} says when every durable was found.
+ * Consumes the handlers' durables until it is stopped. Survives reconnects, leader changes and durables that do not exist yet.
+ * Resolves at once; {@link areConsumersReady} says when it has found every durable.
  */
 export const consume = async (bus: Bus, handlers: readonly Handler[]): Promise<Consuming> => {
   const connection = connectionOf(bus);
@@ -26,14 +26,15 @@ export const consume = async (bus: Bus, handlers: readonly Handler[]): Promise<C
   const consuming: Omit<Consuming, typeof opaque> & Inside = {
     consumers,
     async stop(deadlineMs) {
-      const givenBack = await Promise.all(consumers.map((lane) => lane.stop(deadlineMs)));
+      const givenBack = await Promise.all(consumers.map((consumer) => consumer.stop(deadlineMs)));
       const late = givenBack.reduce((sum, count) => sum + count, 0);
-      if (late > 0) connection.log.warn({ late, deadlineMs }, "messages were still in work and are given back");
+      if (late > 0)
+        connection.log.warn({ late, deadlineMs }, "returned messages whose handlers did not end before the deadline");
     },
   };
   return consuming as unknown as Consuming;
 };
 
-/** For readiness: the bus is connected and every durable exists and is being pulled from. */
+/** For readiness: the bus is connected, every durable exists, and the consumers pull. */
 export const areConsumersReady = (consuming: Consuming): boolean =>
-  (consuming as unknown as Inside).consumers.every((lane) => lane.ready());
+  (consuming as unknown as Inside).consumers.every((consumer) => consumer.ready());

@@ -14,33 +14,33 @@ import { createSemaphore } from "./semaphore.ts";
 import { settled } from "./settle.ts";
 import { withTimeout } from "./with-timeout.ts";
 
-/** One durable being worked on. */
+/** Consumes one durable. */
 export type Consumer = {
   ready(): boolean;
-  /** Resolves to the number of messages that were given back because the deadline had passed. */
+  /** Resolves to the number of messages that were returned because the deadline passed. */
   stop(deadlineMs: number): Promise<number>;
 };
 
-/** What happens around a handler, outermost first. Progress is signalled beside it, for messages that wait too. */
+/** The middleware around a handler, outermost first. Progress signals run beside it because waiting messages need them too. */
 const steps: readonly Step[] = [traced, withRequestIdOf, logged, settled, deadLettered];
 
-const process = (job: DeliveryBatch): Promise<Settlement> =>
+const process = (batch: DeliveryBatch): Promise<Settlement> =>
   steps.reduceRight<() => Promise<Settlement>>(
-    (next, step) => () => step(job, next),
-    () => attempt(job),
+    (next, step) => () => step(batch, next),
+    () => attempt(batch),
   )();
 
 /** Messages fetched ahead of the handler: a few are enough to bridge a round trip. */
 const maxPrefetched = 64;
-/** Bodies in memory that are not held. The largest message is 1 MiB, so two handlers at least have work. */
+/** Bytes of messages that are not held. The largest message is 1 MiB, so several handlers always have work. */
 const maxActiveBytes = 16 * 1_048_576;
-/** Bodies of held messages. When so much waits, more would wait too, and nothing more is pulled. */
+/** Bytes of held messages. Above this the consumer stops pulling: further messages would be held too. */
 const maxHeldBytes = 64 * 1_048_576;
-/** A retry that takes 20 ms, such as a database's answer, then takes a fifth of what runs, and the rest is for what is new. */
+/** At 20 ms per retry, retries take a fifth of the concurrency; the rest stays for new messages. */
 const retriesPerPermit = 10;
-/** A message that came so often is handled alone: it may be the one that fails its batch. */
+/** From this delivery on a message is handled alone: it may be the one that fails its batch. */
 const aloneFromDelivery = 4;
-/** How soon another replica gets what this one gives back when it stops. */
+/** How soon the broker redelivers what a stopping replica returns. */
 const returnDelayMs = 50;
 
 export const startConsumer = (connection: Connection, handler: Handler): Consumer => {
@@ -91,7 +91,7 @@ export const startConsumer = (connection: Connection, handler: Handler): Consume
   const receive = (received: Received) => {
     const known = tasks.get(received.key);
     if (known !== undefined) {
-      // It was thought lost, and is still in work here: the newer delivery is the one to settle.
+      // The broker redelivered a message that is still being handled here: settle the newer delivery.
       if (!known.settled) Object.assign(known, { received, heardAt: performance.now() });
       return;
     }
@@ -120,7 +120,7 @@ export const startConsumer = (connection: Connection, handler: Handler): Consume
         startBatch(nextBatch());
         continue;
       }
-      // In line with those that were held and come back, so that neither keeps the other from its turn.
+      // Queues behind resumed batches, so that new and held messages take turns.
       queued = true;
       void semaphore.acquire().then(() => {
         queued = false;
@@ -131,7 +131,7 @@ export const startConsumer = (connection: Connection, handler: Handler): Consume
     }
   };
 
-  /** Whether the unstarted messages are a batch: enough of them, or the first has waited long enough. */
+  /** Whether a batch can start: it is full, or its first message has waited long enough. */
   const isBatchReady = (): boolean => {
     const [first] = unstarted;
     if (first === undefined) return false;
@@ -150,7 +150,7 @@ export const startConsumer = (connection: Connection, handler: Handler): Consume
   const runsAlone = (task: Task) =>
     batch.size === 1 || !task.parsed.ok || task.received.deliveryCount >= aloneFromDelivery;
 
-  /** What begins the line and goes together: good messages, one that goes alone, or as many that are malformed. */
+  /** Takes the next messages: valid ones, one that must run alone, or malformed ones. */
   const nextBatch = (): Task[] => {
     const good = unstarted.findIndex(({ parsed }) => parsed.ok);
     if (good !== 0) return unstarted.splice(0, good < 0 ? batch.size : Math.min(good, batch.size));
@@ -167,23 +167,23 @@ export const startConsumer = (connection: Connection, handler: Handler): Consume
     running.add(run);
   };
 
-  const work = async (jobTasks: readonly Task[]) => {
-    const place = acquirePermit(limiter, jobTasks);
-    const alone = (task: Task) => process({ connection, handler, tasks: [task], place });
+  const work = async (batchTasks: readonly Task[]) => {
+    const permit = acquirePermit(limiter, batchTasks);
+    const alone = (task: Task) => process({ connection, handler, tasks: [task], permit });
     try {
-      if (!jobTasks.every(({ parsed }) => parsed.ok)) {
-        // No handler sees them, so malformed messages are dead-lettered concurrently and delay valid ones less.
-        await Promise.all(jobTasks.map(alone));
+      if (!batchTasks.every(({ parsed }) => parsed.ok)) {
+        // Malformed messages reach no handler. Dead-lettering them concurrently delays valid ones less.
+        await Promise.all(batchTasks.map(alone));
         return;
       }
-      const settlement = await process({ connection, handler, tasks: jobTasks, place });
-      if (settlement.kind === "acked" && place.holds() > 0) wakeHeld(limiter);
-      if (settlement.kind === "split") for (const task of jobTasks) await alone(task);
+      const settlement = await process({ connection, handler, tasks: batchTasks, permit });
+      if (settlement.kind === "acked" && permit.holds() > 0) wakeHeld(limiter);
+      if (settlement.kind === "split") for (const task of batchTasks) await alone(task);
     } catch (err) {
-      connection.log.error({ err, durable }, "a message could not be settled");
+      connection.log.error({ err, durable }, "could not settle a message");
     } finally {
-      for (const task of jobTasks) removeTask(task);
-      place.leave();
+      for (const task of batchTasks) removeTask(task);
+      permit.release();
     }
   };
 

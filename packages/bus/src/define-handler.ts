@@ -5,30 +5,30 @@ import { brokerHeaders, messageIdOf } from "./message-headers.ts";
 import { parseJson } from "./parse-json.ts";
 import type { Received } from "./received-message.ts";
 
-/** One message as a handler sees it: no broker word in it. */
+/** One message as a handler sees it, free of broker details. */
 export type Delivery<Data> = {
   readonly data: Data;
   /** The id of the fact: `ce-id`, else the id it was published with, else its place in the stream. */
   readonly id: string;
   readonly subject: string;
-  /** 1 for the first time. More says only that an earlier time was not settled. */
+  /** 1 for the first delivery. A higher number means that an earlier delivery was not settled. */
   readonly deliveryCount: number;
   readonly publishedAt: Date;
-  /** Its number in its stream, the same each time it comes. Two messages can be published in one millisecond. */
+  /** Its number in its stream, equal for every delivery. Orders messages of the same millisecond. */
   readonly sequence: number;
   /** Aborted when the service stops and its deadline has passed. */
   readonly signal: AbortSignal;
   /** A header of the message. */
   header(name: string): string | undefined;
   /**
-   * Runs `work`, and runs it again while it throws that something is unavailable (`bus-unavailable`, `queue-full`, …), every 25 ms for a full queue.
-   * While it waits the message is held and its place among the concurrent ones is free for others.
-   * When too many wait already, or the service stops, it throws what `work` threw: let it pass, and the whole message is held.
+   * Runs `work` and retries it while it throws that a dependency is unavailable (`bus-unavailable`, `queue-full`, …), every 25 ms for a full
+   * queue. Meanwhile the message is held and its permit is free for others. When too many handlers wait already, or the service stops, it
+   * throws the error of `work`: rethrow it, and the bus holds the whole message.
    */
   hold<Result>(work: () => Promise<Result>): Promise<Result>;
 };
 
-/** A durable and what is done with its messages. Made by {@link defineHandler} and {@link defineBatchHandler}, run by `consume`. */
+/** A durable and its handler. Made by {@link defineHandler} and {@link defineBatchHandler}, run by `consume`. */
 export type Handler = {
   readonly durable: DurableName;
   /** The subject pattern: names spans and metrics. */
@@ -36,9 +36,9 @@ export type Handler = {
   readonly parse: (received: Received) => Parsed;
   /** The id of the fact. */
   readonly idOf: (received: Received) => string;
-  /** How many jobs run at a time. */
+  /** How many batches run at a time. */
   readonly concurrency: number;
-  /** How many messages a job takes at most, and how long it waits for them. */
+  /** The largest batch, and how long its first message waits for others. */
   readonly batch: { readonly size: number; readonly waitMs: number };
   readonly handle: (deliveries: readonly Delivery<unknown>[]) => Promise<void>;
 };
@@ -52,8 +52,8 @@ export type Parsed =
 const defaultConcurrency = 16;
 
 /**
- * Declares what happens with each message of a durable. Returning is the ack; throwing decides by the error's table entry whether the
- * message is dead-lettered, held or tried again. It must be repeatable: a message can come more than once.
+ * Declares the handler of a durable. When it returns, the bus acks; when it throws, the error's table entry decides whether the bus
+ * dead-letters, holds or retries the message. It must be repeatable: a message can be delivered more than once.
  */
 export const defineHandler = <Schema extends z.ZodType>(definition: {
   /** A literal: renaming a durable replays its stream. */
@@ -74,8 +74,8 @@ export const defineHandler = <Schema extends z.ZodType>(definition: {
 });
 
 /**
- * Declares what happens with several messages of a durable at once, for a write in bulk. They are settled one by one: when the batch
- * fails for another reason than something being unavailable, each of its messages is handled alone, so that a bad one takes no other with it.
+ * Declares a handler that takes several messages of a durable at once, for bulk writes. Each message is settled alone: when a batch fails
+ * although every dependency is available, the bus handles its messages one by one, so that a bad message fails no other.
  */
 export const defineBatchHandler = <Schema extends z.ZodType>(definition: {
   /** A literal: renaming a durable replays its stream. */
@@ -86,7 +86,7 @@ export const defineBatchHandler = <Schema extends z.ZodType>(definition: {
   /** How long the first message waits for others, in milliseconds. */
   readonly waitMs: number;
   readonly concurrency?: number;
-  /** Whose body some subjects have to have too. The handler gets it with all of its fields, known or not. */
+  /** A second contract that bodies on some subjects must match. The handler gets all fields, known or not. */
   contractOf?(subject: string): Pick<MessageContract, "schema" | "isPlain"> | undefined;
   handle(deliveries: readonly Delivery<z.output<Schema>>[]): Promise<void>;
 }): Handler => ({
@@ -106,23 +106,23 @@ export const defineBatchHandler = <Schema extends z.ZodType>(definition: {
   handle: (deliveries) => definition.handle(deliveries as readonly Delivery<z.output<Schema>>[]),
 });
 
-/** A message that could not be processed, as the dead letters hold it. */
+/** A message that could not be handled, as stored in the dead letters. */
 export type DeadLetter = {
-  /** Whose handler gave it up. */
+  /** The durable whose handler dead-lettered it. */
   readonly durable: string;
-  /** Where it was, and where a replay would go. */
+  /** Its original subject, where a replay publishes it. */
   readonly subject: string;
   readonly reason: string;
   readonly detail: string;
-  /** Which message of its stream it was; absent in a letter that does not say. */
+  /** The original message in its stream; absent when the letter does not name it. */
   readonly message?: Pick<Delivery<unknown>, "publishedAt" | "sequence">;
-  /** The body as it was; undefined when it is not JSON. Not checked: that may be why it is here. */
+  /** The original body; undefined when it is not JSON. Not validated: it may be dead because it is invalid. */
   readonly body: unknown;
 };
 
 /**
- * Declares what happens with each dead letter. As {@link defineHandler}, but what can never succeed here is logged and given up:
- * a dead letter does not become another one.
+ * Declares a handler of dead letters. Works as {@link defineHandler}, but a dead letter that can never succeed is logged and dropped
+ * instead of becoming another one.
  */
 export const defineDeadLetterHandler = (definition: {
   readonly durable: DurableName;
@@ -162,7 +162,7 @@ const deadLetterOf = ({ subject, headers, body }: Received): DeadLetter => {
   };
 };
 
-/** Throws nothing: what a stranger's bytes are not is said in the result. */
+/** Never throws: the result says when the body is not JSON. */
 const readJson = (body: Uint8Array): Parsed => {
   try {
     return { ok: true, data: parseJson(body) };

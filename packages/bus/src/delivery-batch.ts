@@ -3,38 +3,38 @@ import type { Connection } from "./connect.ts";
 import { type Delivery, type Handler, type Parsed, streamOf } from "./define-handler.ts";
 import type { Received } from "./received-message.ts";
 
-/** A message in this process, from its receipt until the broker was told what became of it. */
+/** A message in this process, from its receipt to its settlement. */
 export type Task = {
-  /** The latest delivery of the message: a redelivery of one that is still in work replaces it. */
+  /** The latest delivery: a redelivery replaces it while the message is still being handled. */
   received: Received;
   readonly receivedAt: number;
-  /** When the broker last heard of it from here, or gave it (`performance.now()`): its ack wait runs from then. */
+  /** When the ack wait last began (`performance.now()`): at the delivery or at the last progress signal. */
   heardAt: number;
   readonly parsed: Parsed;
   settled: boolean;
   held: boolean;
 };
 
-/** What is handled together: one message, or a batch of those whose bodies are good. */
+/** Messages that one handler call handles: one, or several valid ones. */
 export type DeliveryBatch = {
   readonly connection: Connection;
   readonly handler: Handler;
   readonly tasks: readonly Task[];
-  readonly place: Permit;
+  readonly permit: Permit;
 };
 
-/** A job's place among those that run at a time. It is given up while the job waits for something that is unavailable. */
+/** Permission for a batch to run, limited by the concurrency. The batch releases it while it waits for an unavailable dependency. */
 export type Permit = {
-  /** How often the job had to wait. */
+  /** How often the batch had to wait. */
   readonly holds: () => number;
-  /** Waits outside the limit. False when the service stops, and nothing will be tried again. */
+  /** Waits without using the limit. Resolves to false when the service stops and no retry follows. */
   wait(ms: number): Promise<boolean>;
-  /** The same for one piece of work inside a handler. */
+  /** The same for one step inside a handler. */
   readonly hold: Delivery<unknown>["hold"];
   readonly signal: AbortSignal;
 };
 
-/** What becomes of a message that was tried. */
+/** The result of handling a message. */
 export type Settlement =
   /** Handled: ack. */
   | { readonly kind: "acked" }
@@ -45,24 +45,24 @@ export type Settlement =
       readonly detail: string;
       readonly error?: unknown;
     }
-  /** Tried again later: nak with a delay. */
+  /** Retried later: nak with a delay. */
   | { readonly kind: "retried"; readonly delayMs: number; readonly error?: unknown }
-  /** A batch failed: each of its messages is tried alone. */
+  /** The batch failed: each of its messages is handled alone. */
   | { readonly kind: "split" };
 
-/** One behaviour around the handling of a job. */
-export type Step = (job: DeliveryBatch, next: () => Promise<Settlement>) => Promise<Settlement>;
+/** One middleware around the handling of a batch. */
+export type Step = (batch: DeliveryBatch, next: () => Promise<Settlement>) => Promise<Settlement>;
 
-/** The project of a message, for the log: an id, never what a stranger wrote in its place. */
+/** The project id of a message, for the log. Undefined when the field is not a valid id. */
 export const projectOf = ({ parsed }: Pick<Task, "parsed">): string | undefined => {
   if (!parsed.ok || typeof parsed.data !== "object" || parsed.data === null) return undefined;
   const { projectId, project_id = projectId } = parsed.data as { projectId?: unknown; project_id?: unknown };
   return ProjectId.safeParse(project_id).data;
 };
 
-export const deliveryOf = (handler: Handler, { received, parsed }: Task, place: Permit): Delivery<unknown> => ({
+export const deliveryOf = (handler: Handler, { received, parsed }: Task, permit: Permit): Delivery<unknown> => ({
   data: parsed.ok ? parsed.data : undefined,
-  // Asked for by few, and the first to read the headers pays for parsing all of them.
+  // Few handlers need it, and reading one header parses all of them.
   get id() {
     return handler.idOf(received);
   },
@@ -70,10 +70,10 @@ export const deliveryOf = (handler: Handler, { received, parsed }: Task, place: 
   deliveryCount: received.deliveryCount,
   publishedAt: received.publishedAt,
   sequence: received.sequence,
-  signal: place.signal,
+  signal: permit.signal,
   header: (name) => received.headers?.get(name) || undefined,
-  hold: place.hold,
+  hold: permit.hold,
 });
 
-/** A dead letter that cannot be handled must not become another one, for ever. */
+/** A dead letter that fails must not become another dead letter, endlessly. */
 export const readsDeadLetters = (handler: Handler): boolean => streamOf(handler) === "PUSH_DLQ";

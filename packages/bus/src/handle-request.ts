@@ -29,15 +29,15 @@ export type RequestListener = {
   stop(): Promise<void>;
 };
 
-/** Of a request that does not say how long its caller waits, from a service of an earlier version. */
+/** For requests of earlier versions, which do not say how long their caller waits. */
 const defaultBudgetMs = 5_000;
-/** Those without a project share a share of their own. */
+/** Requests without a project have one share together. */
 const noProject = "";
 
 /**
- * Answers a question as one of the service's queue group, in its project's share of what this process does at a time. One whose
- * deadline has passed is dropped before any work, and what works on until then is stopped by it. A HeraldError goes back as it is;
- * anything else is logged and goes back as `internal`, without its words.
+ * Handles the requests of a contract as a member of the service's queue group, fairly between projects. Drops a request whose deadline
+ * has passed, and aborts its work at the deadline. A HeraldError is returned as it is; any other error is logged and returned as
+ * `internal`, without its text.
  */
 export const handleRequest = <Request extends z.ZodType, Answer extends z.ZodType>(
   bus: Bus,
@@ -77,7 +77,7 @@ export const handleRequest = <Request extends z.ZodType, Answer extends z.ZodTyp
   };
 
   const serve = (msg: Msg): Promise<void> =>
-    withRemoteSpan(`answer ${contract.name}`, "server", [msg], async (span) => {
+    withRemoteSpan(`handle ${contract.name}`, "server", [msg], async (span) => {
       const deadline = createDeadline(budgetOf(msg));
       try {
         const requestId = msg.headers?.get(headerNames.requestId) || undefined;
@@ -89,7 +89,7 @@ export const handleRequest = <Request extends z.ZodType, Answer extends z.ZodTyp
     });
 
   const serveGrouped = ({ origin, budgetMs, data }: GroupedRequest): Promise<Reply> =>
-    inSpan(`answer ${contract.name}`, { kind: "server", parent: contextOf(origin) }, async (span) => {
+    inSpan(`handle ${contract.name}`, { kind: "server", parent: contextOf(origin) }, async (span) => {
       const deadline = createDeadline(Math.max(0, budgetMs));
       try {
         return await reply(data, origin.requestId, deadline);
@@ -108,11 +108,11 @@ export const handleRequest = <Request extends z.ZodType, Answer extends z.ZodTyp
     queue: contract.service,
     callback: (error, msg) => {
       if (error) {
-        connection.log.error({ err: error, request: contract.name }, "requests are not received");
+        connection.log.error({ err: error, request: contract.name }, "the subscription to requests failed");
         return;
       }
       const serving = (msg.headers?.has(groupHeader) ? serveGroup(msg) : serve(msg)).catch((err: unknown) =>
-        connection.log.error({ err, request: contract.name }, "no reply sent"),
+        connection.log.error({ err, request: contract.name }, "could not send the reply"),
       );
       open.add(serving);
       void serving.finally(() => open.delete(serving));
@@ -128,7 +128,7 @@ export const handleRequest = <Request extends z.ZodType, Answer extends z.ZodTyp
   };
 };
 
-/** How long the caller waits from now on. What the way here took is little, and clocks that differ say nothing about it. */
+/** How much longer the caller waits. Ignores the transit time: it is short, and clocks differ. */
 const budgetOf = (msg: Msg): number => {
   const sent = Number(msg.headers?.get(headerNames.budgetMs) || Number.NaN);
   return Number.isFinite(sent) ? Math.max(0, sent) : defaultBudgetMs;
@@ -137,11 +137,11 @@ const budgetOf = (msg: Msg): number => {
 const projectOf = (request: unknown): string =>
   typeof request === "object" && request !== null && "projectId" in request ? String(request.projectId) : noProject;
 
-/** Whatever broke it off, it was the deadline that did. */
+/** Replaces whatever error the aborted work threw. */
 const deadlineExceeded = (cause: unknown): HeraldError =>
   new HeraldError(
     "service-unavailable",
-    "the answer takes longer than anybody waits for it; ask for less, or again later",
+    "the request took longer than its caller waits; ask for less, or try again later",
     {
       cause,
       retryAfterSeconds: 1,

@@ -12,14 +12,14 @@ import type { StreamInfo } from "@nats-io/jetstream";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
 import { durablesOf, positionOf } from "./stream-position.ts";
 
-/** As often as Prometheus asks when nobody tells it otherwise: one small request for each durable and stream. */
+/** Prometheus' default scrape interval; each costs one small request per durable and stream. */
 const defaultIntervalMs = 15_000;
 
-/** Where each durable was: kept beyond the process, for what it missed while no process was there. */
+/** Stores where each durable was, to find what it missed while no process ran. */
 export type Positions = {
   /**
-   * Remembers that the durable has had all up to `position`, in a stream that keeps `first` to `last`. Gives how many messages, at
-   * most, were gone before it had them: each is told once.
+   * Stores that the durable has read everything up to `position` of a stream that holds `first` to `last`. Returns how many messages, at
+   * most, were removed before it read them; reports each once.
    */
   readonly advance: (durable: DurableName, position: number, kept: { first: number; last: number }) => Promise<number>;
 };
@@ -27,8 +27,8 @@ export type Positions = {
 export type MeasureOptions = { readonly everyMs?: number; readonly positions?: Positions };
 
 /**
- * Keeps the gauges of a service's durables, and of the streams that are its to measure, as new as `everyMs`. With several processes of
- * the service each says the same. While the broker is unavailable they stay as they were.
+ * Updates the gauges of a service's durables, and of the streams that it measures, every `everyMs`. All replicas report the same. While
+ * the broker is unavailable the gauges keep their values.
  */
 export const measureQueues = (bus: Bus, service: BusService, options: MeasureOptions = {}): Repeating => {
   const connection = connectionOf(bus);
@@ -41,10 +41,10 @@ export const measureQueues = (bus: Bus, service: BusService, options: MeasureOpt
       ...own.map((durable) => measureDurable(connection, durable)),
       ...measured.map((stream) => measureStream(connection, stream, positions)),
     ];
-    // A durable that is not there yet, or a leader that is being chosen, keeps nobody else's figure from being read.
+    // A missing durable, or a stream without a leader, must not block the other measurements.
     const results = await Promise.race([Promise.allSettled(measuring), ended(signal)]);
     for (const one of results)
-      if (one.status === "rejected") connection.log.debug({ err: one.reason }, "a queue cannot be measured");
+      if (one.status === "rejected") connection.log.debug({ err: one.reason }, "could not measure a queue");
   });
 };
 
@@ -66,17 +66,17 @@ const measureStream = async (connection: Connection, stream: StreamName, positio
   telemetry.streamLimit.record(config.max_bytes, { stream });
   telemetry.streamFirst.record(state.first_seq, { stream });
   if (streams[stream].retention === "workqueue") {
-    // By the broker's clock where it tells the time: ours may differ.
+    // By the broker's clock where the reply contains it: ours may differ.
     const age = state.messages === 0 ? 0 : Date.parse(ts) - Date.parse(state.first_ts);
     telemetry.oldest.record(Math.max(0, age / 1000), { stream });
     return;
   }
-  // A schedule leaves its stream when it fires or is replaced: what is gone there was not lost.
+  // A schedule leaves its stream when it fires or is replaced: missing messages were not lost.
   if ("allowSchedules" in streams[stream]) return;
   await Promise.all(durablesOf(stream).map((durable) => measureLag(connection, durable, state, positions)));
 };
 
-/** A stream that forgets its oldest asks nobody whether they have had it. */
+/** A stream with limits removes its oldest messages although a durable may not have read them. */
 const measureLag = async (
   { jsm, log, telemetry }: Connection,
   durable: DurableName,
@@ -89,5 +89,8 @@ const measureLag = async (
   const lost = (await positions?.advance(durable, position, { first, last })) ?? 0;
   if (lost === 0) return;
   telemetry.lost.add(lost, { durable });
-  log.error({ durable, stream, lost, first }, "a durable lost messages: the stream forgot them before it had them");
+  log.error(
+    { durable, stream, lost, first },
+    "a durable lost messages: the stream removed them before the durable read them",
+  );
 };

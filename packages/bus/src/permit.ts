@@ -4,33 +4,33 @@ import type { Permit, Task } from "./delivery-batch.ts";
 import type { Semaphore } from "./semaphore.ts";
 import { holdDelayMs } from "./settle.ts";
 
-/** What the places of one durable share. */
+/** What the permits of one durable share. */
 export type Limiter = {
   readonly semaphore: Semaphore;
-  /** Nothing is tried again any more. */
+  /** No retries follow. */
   stopping: boolean;
   /** Aborted when the deadline of a stop has passed. */
   readonly deadline: AbortSignal;
-  /** A job's tasks begin or end to be held. */
+  /** Called when the tasks of a batch become held, or stop being held. */
   readonly held: (tasks: readonly Task[], held: boolean) => void;
   readonly waiting: { messages: number; insideHandlers: number };
-  /** Ends the pauses of those that are held, the longest first; called with false to say that it is no use. */
+  /** End the pauses of held batches, the longest first; `false` means that no retry follows. */
   readonly sleepers: Set<(again: boolean) => void>;
-  /** How many held messages of this durable are tried again in a second, all together. */
+  /** Retries per second of all held messages of this durable. */
   readonly retriesPerSecond: number;
 };
 
-/** More handlers than this do not wait inside: their messages wait without them, and cost only their bytes. */
+/** At most so many handlers wait in `hold`. Messages of the others are held without a running handler and cost only their bytes. */
 const maxHeldHandlers = 64;
-/** A full queue is drained by the next delivery of a batch, which takes about as long. */
+/** About the time until the next delivery drains a full queue. */
 const fullQueueMs = 25;
-/** Pieces that wait inside handlers are tried so often together: a publish each, which a broker hardly notices. */
+/** Retries per second of all handlers that wait in `hold`. Each is one publish, a negligible load for the broker. */
 const insideRetriesPerSecond = 500;
-/** Whoever got through wakes so many others: when a dependency is back, all are at work within a few rounds. */
+/** Each success wakes so many held batches: when a dependency is back, all run within a few rounds. */
 const wokenPerSuccess = 2;
 
-/** A job's place, taken when it begins. It goes back with `leave`. */
-export const acquirePermit = (limiter: Limiter, tasks: readonly Task[]): Permit & { leave(): void } => {
+/** Makes the permit of a batch that holds a slot of the semaphore. `release` returns the slot. */
+export const acquirePermit = (limiter: Limiter, tasks: readonly Task[]): Permit & { release(): void } => {
   let taken = true;
   let waiting = 0;
   let holds = 0;
@@ -43,9 +43,9 @@ export const acquirePermit = (limiter: Limiter, tasks: readonly Task[]): Permit 
     limiter.semaphore.release();
   };
   const take = async () => {
-    // While another piece of the same handler waits, the handler as a whole does.
+    // While another step of the same handler waits, the whole handler waits.
     if (--waiting > 0) return;
-    // What is given back needs no turn: a stop must not wait behind handlers that do not end.
+    // During a stop messages are returned at once: they must not wait behind handlers that do not end.
     if (!limiter.stopping) {
       await limiter.semaphore.acquire();
       taken = true;
@@ -106,14 +106,14 @@ export const acquirePermit = (limiter: Limiter, tasks: readonly Task[]): Permit 
       await take();
       return again && !limiter.stopping;
     },
-    leave() {
+    release() {
       if (taken) limiter.semaphore.release();
       taken = false;
     },
   };
 };
 
-/** What was unavailable for one may be there for others: they are tried now instead of at their time. */
+/** After a success the dependency is probably back: retries some held batches now. */
 export const wakeHeld = (limiter: Limiter): void => {
   let left = wokenPerSuccess;
   for (const end of limiter.sleepers) {

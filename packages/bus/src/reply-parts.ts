@@ -6,21 +6,21 @@ import type { Connection } from "./connect.ts";
 import { outgoingHeaders } from "./message-headers.ts";
 import { request } from "./request.ts";
 
-/** How many parts a reply has. It stands on the first part, beside the subject that gives the others by their number. */
+/** The number of parts, on the first part, beside the subject from which the others can be requested by number. */
 const partsHeader = "Herald-Parts";
-/** A header, not the reply's own reply subject: between two accounts the server would give that another name, for one use. */
+/** A header and not the reply subject: between two accounts the server rewrites reply subjects for one use. */
 const restHeader = "Herald-Rest";
 
 /** Beside a part: subject and headers. */
 const roomBytes = 4_096;
-/** A hundred of the largest devices are 4 MB; more is refused rather than held in the memory of two services at once. */
+/** A hundred of the largest devices are 4 MB. More would occupy the memory of two services at once. */
 const maxReplyBytes = 16 * 1_048_576;
-/** Twice as long as anybody waits for an answer. */
+/** Twice the timeout of a request. */
 const replyKeptMs = 10_000;
 
 /**
- * Sends a reply, in parts where it is longer than the broker's messages may be.
- * Throws validation-failed when it is longer than 16 MiB: only a list can be.
+ * Sends a reply, in parts when it exceeds the broker's largest message.
+ * Throws validation-failed when it exceeds 16 MiB: only a list can.
  */
 export const sendReply = ({ nc }: Connection, service: string, { reply: to }: Msg, reply: Reply): void => {
   if (to === undefined || to === "") return;
@@ -38,7 +38,7 @@ export const sendReply = ({ nc }: Connection, service: string, { reply: to }: Ms
   }
   const parts = Math.ceil(bytes.length / partBytes);
   const part = (index: number) => bytes.subarray(index * partBytes, (index + 1) * partBytes);
-  // Among the service's own subjects, which it may listen on and whoever asks it may publish to.
+  // The service may subscribe to its own subjects, and senders of requests may publish to them.
   const rest = `push.req.v1.${service}.rest.${nuid.next()}`;
   const asked = new Set<number>();
   const end = () => {
@@ -60,7 +60,7 @@ export const sendReply = ({ nc }: Connection, service: string, { reply: to }: Ms
   nc.publish(to, part(0), { headers: head });
 };
 
-/** Other servers of a cluster hear of a new subscription a moment later than its first message arrives. */
+/** A new subscription reaches other servers of a cluster after the first part may have arrived. */
 const maxPartTries = 3;
 
 const requestPart = async (
@@ -78,7 +78,7 @@ const requestPart = async (
   }
 };
 
-/** The JSON of a reply, of which the first part has come. Rejects as `request` does. */
+/** The JSON of a reply whose first part has arrived. Rejects as `request` does. */
 export const readReply = async (connection: Connection, first: Msg, timeout: number): Promise<unknown> => {
   const parts = Number(first.headers?.get(partsHeader) || 1);
   const rest = first.headers?.get(restHeader);

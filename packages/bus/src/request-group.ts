@@ -7,7 +7,7 @@ import { sendReply } from "./reply-parts.ts";
 /** Marks a message that carries several requests of the same contract. */
 export const groupHeader = "Herald-Group";
 
-/** Such a message. `budgetMs`: how long the caller of a request waits. */
+/** Such a message. `budgetMs`: how long the caller waits. */
 export const RequestGroup = z.object({
   group: z.array(
     z.object({
@@ -19,15 +19,15 @@ export const RequestGroup = z.object({
 });
 export type GroupedRequest = z.output<typeof RequestGroup>["group"][number];
 
-/** Its answer: requests by their place in the group, each with its reply; those that are missing are asked for on `rest`. */
+/** Its answer: replies by the index of their request. The sender requests the missing ones on `rest`. */
 export type GroupReplies = { readonly replies: readonly (readonly [number, Reply])[]; readonly rest?: string };
 
-/** Those of one group are mostly done together, being written together; whoever takes longer holds up the others no longer than this. */
+/** Requests of a group usually end together. A slow one delays the others no longer than this. */
 const groupReplyWaitMs = 20;
-/** Twice as long as anybody waits for an answer. */
+/** Twice the timeout of a request. */
 const replyKeptMs = 10_000;
 
-/** Replies to a group as its requests are done. Resolves when all are, and their replies sent or nobody asks for them. */
+/** Replies to a group as its requests end. Resolves when all replies are sent, or when the sender stops requesting them. */
 export const replyToGroup = async (
   connection: Connection,
   service: string,
@@ -45,7 +45,7 @@ export const replyToGroup = async (
   });
   const all = Promise.all(settled);
 
-  /** Replies that are done: all, or those that need not wait for the others. */
+  /** The replies that are ready: all, or those that would wait too long for the others. */
   const take = async (): Promise<GroupReplies["replies"]> => {
     while (done.length === 0) {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -65,7 +65,7 @@ export const replyToGroup = async (
 
   const replies = await take();
   if (left === 0) return sendReply(connection, service, msg, { answer: { replies } });
-  // A message may be replied to once. Among the service's own subjects, which it may listen on and whoever asks it may publish to.
+  // A message allows one reply. The service may subscribe to its own subjects, and senders of requests may publish to them.
   const rest = `push.req.v1.${service}.rest.${nuid.next()}`;
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   const replyMore = async (next: Msg): Promise<void> => {

@@ -8,9 +8,9 @@ import { requestAck } from "./stream-request.ts";
 export type Scheduled<Schema extends z.ZodType> = {
   /** Where the schedule waits: `push.sched.v1.…`. A second one on the same subject replaces the first. */
   readonly subject: string;
-  /** When the broker publishes the message on the contract's subject; at once when that is past. */
+  /** When the broker publishes the message on the contract's subject; a past time publishes at once. */
   readonly at: Date;
-  /** What is published then. Its subject must belong to the schedule's stream. */
+  /** The contract of the message. Its subject must belong to the schedule's stream. */
   readonly contract: MessageContract<Schema>;
   readonly data: z.output<Schema>;
   /** The id of the schedule, as with `publish`. The message that it becomes has none. */

@@ -1,6 +1,6 @@
-/** A limit on how many do something at a time. */
+/** Limits concurrency. */
 export type Semaphore = {
-  /** Takes a slot if one is free and nobody waits for it. */
+  /** Takes a slot if one is free. */
   tryAcquire(): boolean;
   /** Waits for a slot, first come, first served. */
   acquire(): Promise<void>;
@@ -20,7 +20,7 @@ export const createSemaphore = (limit: number): Semaphore => {
     tryAcquire,
     acquire: () => (tryAcquire() ? Promise.resolve() : new Promise((resolve) => waiters.push(resolve))),
     release() {
-      // A slot goes from hand to hand, so that nobody overtakes who waits.
+      // Hands the slot to the first waiter, so that new callers cannot overtake it.
       const next = waiters.shift();
       if (next === undefined) taken--;
       else next();

@@ -10,15 +10,15 @@ import { type GroupReplies, groupHeader } from "./request-group.ts";
 import { budgetShare, requestTimeoutMs, roundTrip, sendRequest, unwrap } from "./send-request.ts";
 
 /**
- * Each message costs both services and the broker more than what is in it. A request that is alone goes at once; under load those of a
- * few milliseconds share a message. No limit on groups under way: how much is done at a time the answering service decides.
+ * A message costs both services and the broker more than its content. A single request is sent at once; under load, requests of a few
+ * milliseconds share a message. The number of groups in flight is not limited: the handling service limits its concurrency.
  */
 const groups = { most: 64, concurrent: 1, intervalMs: 4, groupBytes: 524_288 };
 
-/** A service of an earlier version, which knows no groups, has answered: each is to be asked alone. */
+/** A service of an earlier version does not support groups: send each request alone. */
 class NoGroups extends Error {}
 
-/** Sends requests in one message, and settles each by its own reply, or with the others when no more can come. */
+/** Sends requests in one message. Settles each by its own reply; rejects the remaining ones when no more replies can come. */
 const sendGroup = async (
   connection: Connection,
   { service, subject }: RequestContract,
@@ -39,14 +39,14 @@ const sendGroup = async (
     }
     throw new Error(`${service} left out a reply of a group`);
   } catch (error) {
-    // Nothing changes for those that are settled.
+    // Has no effect on those that are settled.
     for (const { reject } of replies) reject(error);
   }
 };
 
 /**
- * {@link ask} for one contract that many ask at the same time: those of the same moment go in one message. Each is answered, fails and
- * keeps its request id, trace and project's share alone; it waits for no other one that takes long.
+ * {@link sendRequest} for a contract with many concurrent requests: those of the same moment share a message. Each has its own reply,
+ * error, request id, trace and share of its project, and does not wait for slow ones.
  */
 export const sendGroupedRequest = <Request extends z.ZodType, Answer extends z.ZodType>(
   bus: () => Bus,
@@ -74,7 +74,7 @@ export const sendGroupedRequest = <Request extends z.ZodType, Answer extends z.Z
 
   return (data) => {
     const attributes = { "rpc.system": "nats", "rpc.service": contract.service, "rpc.method": contract.name };
-    return inSpan(`ask ${contract.name}`, { kind: "client", attributes }, async () => {
+    return inSpan(`request ${contract.name}`, { kind: "client", attributes }, async () => {
       const { telemetry } = connectionOf(bus());
       const startedAt = performance.now();
       let isAlone = false;

@@ -8,14 +8,14 @@ import { outgoingHeaders } from "./message-headers.ts";
 import { readReply } from "./reply-parts.ts";
 import { request } from "./request.ts";
 
-/** A list at its slowest takes a second or two; after five nobody waits any more. */
+/** The slowest list takes one or two seconds. */
 export const requestTimeoutMs = 5_000;
-/** The rest of the time is for the way there and back, so that who gives up hears why. */
+/** The rest is for the round trip, so that the caller learns why its request was dropped. */
 export const budgetShare = 0.95;
 
 /**
- * Asks the service that answers `contract`. What it throws there as HeraldError is thrown here with the same code and messages;
- * service-unavailable when nobody answers in time, bus-unavailable when the bus is not connected.
+ * Sends a request to the service that handles `contract`. Throws the HeraldError of its handler with the same code and messages,
+ * service-unavailable when no reply comes in time, and bus-unavailable when the bus is not connected.
  */
 export const sendRequest = async <Request extends z.ZodType, Answer extends z.ZodType>(
   bus: Bus,
@@ -33,7 +33,7 @@ export const sendRequest = async <Request extends z.ZodType, Answer extends z.Zo
     });
   const attributes = { "rpc.system": "nats", "rpc.service": contract.service, "rpc.method": contract.name };
   try {
-    const answer = await inSpan(`ask ${contract.name}`, { kind: "client", attributes }, async () => {
+    const answer = await inSpan(`request ${contract.name}`, { kind: "client", attributes }, async () => {
       const timeout = options.timeoutMs ?? requestTimeoutMs;
       const headers = outgoingHeaders({ [headerNames.budgetMs]: String(Math.floor(timeout * budgetShare)) });
       const { service, subject } = contract;
@@ -54,7 +54,7 @@ type Outgoing = {
   readonly headers: MsgHdrs;
 };
 
-/** Sends one message and resolves to the whole reply. Throws service-unavailable where none comes in time, and bus-unavailable. */
+/** Sends one message and resolves to the whole reply. Throws service-unavailable when none comes in time, or bus-unavailable. */
 export const roundTrip = async (
   connection: Connection,
   { service, subject, body, headers }: Outgoing,
@@ -68,7 +68,7 @@ export const roundTrip = async (
   }
 };
 
-/** What a reply says: its answer, or the HeraldError thrown that it carries. */
+/** Returns the answer of a reply, or throws the HeraldError that it carries. */
 export const unwrap = <Answer extends z.ZodType>(
   contract: RequestContract<z.ZodType, Answer>,
   reply: unknown,
@@ -80,7 +80,7 @@ export const unwrap = <Answer extends z.ZodType>(
   const answer = typeof reply === "object" && reply !== null && "answer" in reply ? reply.answer : undefined;
   const parsed = contract.answer.safeParse(answer);
   if (!parsed.success) {
-    throw new HeraldError("internal", `${contract.name}: the answer is not what its contract says`, {
+    throw new HeraldError("internal", `${contract.name}: the answer does not match its contract`, {
       cause: parsed.error,
     });
   }

@@ -4,10 +4,10 @@ import { codeOf } from "./bus-error.ts";
 import { whenConnected } from "./connect.ts";
 import type { Settlement, Step, Task } from "./delivery-batch.ts";
 
-/** Something is unavailable: the message is held and tried again here, and nothing is used up. */
+/** A dependency is unavailable: hold the message and retry it here. The delivery count does not grow. */
 export type Hold = { readonly kind: "hold"; readonly code: ErrorCode };
 
-/** What a handler's error means for its message: the settle table. */
+/** How a handler's error settles its message. */
 export const settlementOf = (error: unknown, deliveryCount: number): Settlement | Hold => {
   const code = codeOf(error);
   const { retry } = errors[code];
@@ -18,19 +18,19 @@ export const settlementOf = (error: unknown, deliveryCount: number): Settlement 
   return { kind: "retried", delayMs: retryDelayMs(deliveryCount), error };
 };
 
-/** Herald's messages are made to be shown; anybody else's words may quote the content, so only the error's name is kept. */
+/** Texts of HeraldErrors are safe to show. Other errors may quote the content, so only their name is kept. */
 const detailOf = (error: unknown): string => {
   if (error instanceof HeraldError) return error.message;
   return error instanceof Error ? error.name : "unknown error";
 };
 
-/** A quarter to 30 s, doubling, plus as much again at random: a hundred deliveries last for over an hour. */
+/** Doubles from 250 ms to 30 s, plus up to as much jitter: a hundred deliveries take over an hour. */
 export const retryDelayMs = (deliveryCount: number, random = Math.random): number => {
   const base = Math.min(30_000, 250 * 2 ** Math.min(deliveryCount - 1, 10));
   return base + base * random();
 };
 
-/** A full queue drains within milliseconds; a database or a service takes seconds to come back. */
+/** A full queue drains within milliseconds; a database or a service needs seconds to recover. */
 export const holdDelayMs = (code: ErrorCode, tries: number, random = Math.random): number => {
   const longest = code === "queue-full" ? 1_000 : 5_000;
   const base = Math.min(longest, 25 * 2 ** Math.min(tries, 10));
@@ -38,18 +38,18 @@ export const holdDelayMs = (code: ErrorCode, tries: number, random = Math.random
 };
 
 /**
- * Tells the broker. While the connection is unavailable that waits, because the client drops what is sent then, and the message would come
- * again although it is done.
+ * Settles the messages with the broker. Waits while the connection is down, because the client would drop the ack and the broker would
+ * redeliver a handled message.
  */
-export const settled: Step = async (job, next) => {
+export const settled: Step = async (batch, next) => {
   const settlement = await next();
   if (settlement.kind === "split") return settlement;
-  await whenConnected(job.connection, job.place.signal);
-  for (const task of job.tasks) if (!task.settled) tell(task, settlement);
+  await whenConnected(batch.connection, batch.permit.signal);
+  for (const task of batch.tasks) if (!task.settled) settle(task, settlement);
   return settlement;
 };
 
-const tell = (task: Task, settlement: Exclude<Settlement, { kind: "split" }>): void => {
+const settle = (task: Task, settlement: Exclude<Settlement, { kind: "split" }>): void => {
   task.settled = true;
   const { received } = task;
   if (settlement.kind === "acked") received.ack();

@@ -2,7 +2,7 @@ import { type DurableName, durables, type StreamName, streams } from "@herald/co
 import { notConnected, toBusError } from "./bus-error.ts";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
 
-/** A message of a stream: its number there, and when the stream took it (ms since 1970), because a stream made again counts from 1. */
+/** A message of a stream: its sequence, and when the stream stored it (ms since 1970), because a recreated stream counts from 1 again. */
 export type StreamPosition = { readonly sequence: number; readonly at: number };
 
 type Query =
@@ -15,7 +15,7 @@ type ClientQuery = Parameters<Connection["jsm"]["streams"]["getMessage"]>[1];
 /** Two ways to round the broker's nanoseconds. */
 const toleranceMs = 1;
 
-/** When the stream took a message that it still holds. Asked of its leader, because a replica may still hold what was settled. */
+/** When the stream stored a message that it still holds. Asks the leader, because a replica may still hold settled messages. */
 const takenAt = async (bus: Bus, stream: StreamName, query: Query): Promise<Date | undefined> => {
   const { connected, jsm } = connectionOf(bus);
   if (!connected) throw notConnected();
@@ -26,7 +26,7 @@ const takenAt = async (bus: Bus, stream: StreamName, query: Query): Promise<Date
 };
 
 /**
- * Whether a durable may still have to settle this message: as long as it may, nobody else should do its work. Throws HeraldError
+ * Whether a durable may still have to settle this message. While it may, no other process should do its work. Throws HeraldError
  * bus-unavailable, also while the stream is missing.
  */
 export const isUnsettled = async (
@@ -39,7 +39,7 @@ export const isUnsettled = async (
   const taken = await takenAt(bus, stream, { seq: sequence });
   if (taken === undefined || Math.abs(taken.getTime() - at) > toleranceMs) return false;
   if (streams[stream].retention === "workqueue") return true;
-  // Such a stream keeps what was settled.
+  // Such a stream keeps settled messages.
   const { ack_floor } = await connectionOf(bus)
     .jsm.consumers.info(stream, durable)
     .catch((error: unknown) => {
@@ -48,7 +48,7 @@ export const isUnsettled = async (
   return sequence > ack_floor.stream_seq;
 };
 
-/** When a stream took the oldest message that it still holds of a subject; undefined where it holds none. Throws as {@link isUnsettled}. */
+/** When a stream stored its oldest message of a subject; undefined when it holds none. Throws as {@link isUnsettled}. */
 export const oldestMessageTime = (bus: Bus, stream: StreamName, subject: string): Promise<Date | undefined> =>
   takenAt(bus, stream, { seq: 1, next_by_subj: subject });
 

@@ -101,8 +101,8 @@ test("one trace and one request id go from the request over two messages and a q
     ],
     [`publish ${ExpandV1.pattern}`, SpanKind.PRODUCER, `process ${SendV1.pattern}`],
     [`process ${ExpandV1.pattern}`, SpanKind.CONSUMER, `publish ${ExpandV1.pattern}`],
-    ["ask analytics.opens.count", SpanKind.CLIENT, `process ${ExpandV1.pattern}`],
-    ["answer analytics.opens.count", SpanKind.SERVER, "ask analytics.opens.count"],
+    ["request analytics.opens.count", SpanKind.CLIENT, `process ${ExpandV1.pattern}`],
+    ["handle analytics.opens.count", SpanKind.SERVER, "request analytics.opens.count"],
   ] as const;
   for (const [name, kind, parent] of chain) {
     const span = spanNamed(name);

@@ -7,17 +7,17 @@ type Refusal = { readonly code?: number | string | undefined; readonly message: 
 const duplicateKey = 11000;
 const writeConflict = 112;
 
-/** FerretDB's `findOneAndUpdate` passes on what PostgreSQL calls a duplicate key. */
+/** FerretDB's `findOneAndUpdate` returns PostgreSQL's text for a duplicate key. */
 const isDuplicate = ({ code, message }: Refusal): boolean =>
   code === duplicateKey || /violates (?:exclusion|unique) constraint/.test(message);
 
-/** FerretDB passes these on under codes of its own; two inserts into one unique index are enough to meet them. */
+/** FerretDB returns these under its own codes. Two concurrent inserts into a unique index can cause them. */
 const isCollision = ({ code, message }: Refusal): boolean =>
   code === writeConflict || /deadlock detected|could not serialize access/.test(message);
 
 /**
- * What the server refused: the single writes of a bulk, or the command. A bulk that broke off lists none, and says nothing
- * about what is stored.
+ * What the server refused: single writes of a bulk, or the command. A bulk whose connection broke lists none and does not say
+ * what is stored.
  */
 const refusals = (error: unknown): readonly Refusal[] => {
   if (error instanceof MongoBulkWriteError)
@@ -25,38 +25,38 @@ const refusals = (error: unknown): readonly Refusal[] => {
   return error instanceof MongoServerError ? [error] : [];
 };
 
-/** Whether a write failed because a unique index has that key already. */
+/** Whether a write failed only because a unique index already has its key. */
 export const isDuplicateKey = (error: unknown): boolean => {
   const all = refusals(error);
   return all.length > 0 && all.every(isDuplicate);
 };
 
-/** Whether an unordered write of several failed for that reason alone, so that all others are stored. */
+/** Whether an unordered bulk failed for that reason alone, so that all other documents are stored. */
 export const areDuplicateKeys = (error: unknown): boolean =>
   error instanceof MongoBulkWriteError && isDuplicateKey(error);
 
-/** Whether a write lost to another at the same moment, a deadlock for instance, so that the same again may succeed. */
+/** Whether a write conflicted with a concurrent one, such as a deadlock, so that a retry may succeed. */
 export const isConflict = (error: unknown): boolean =>
   refusals(error).some(isCollision) || (error instanceof MongoBulkWriteError && isCollision(error));
 
-/** Each deadlock takes PostgreSQL a second to notice; a handful of tries outlasts any crowd that is not a fault. */
+/** PostgreSQL needs a second to detect a deadlock; six attempts outlast any normal contention. */
 const maxTries = 6;
-/** Spread wide and wider: those that come back together meet again. */
+/** Grows with each attempt and is random: writers that retry together would conflict again. */
 const waitMs = (tries: number): number => Math.random() * Math.min(250 * 2 ** (tries - 1), 1_000);
 
-/** Many write the same at once: over in a moment. */
+/** Contention ends within a moment. */
 const busySeconds = 1;
 
-/** What a conflict is to a caller who does not try again, or has tried often enough. */
+/** The error for a caller when retries of a conflict are used up. */
 export const databaseBusy = (cause: unknown): HeraldError =>
-  new HeraldError("database-unavailable", "the database is busy with other writes of the same; try again", {
+  new HeraldError("database-unavailable", "concurrent writes to the same data keep conflicting; try again", {
     cause,
     retryAfterSeconds: busySeconds,
   });
 
 /**
- * Runs something repeatable, up to six times in all, after a short random wait each time that it lost to another write. Throws
- * HeraldError `database-unavailable` when it lost each time, which nothing around it takes for a conflict: six tries within six are six.
+ * Runs a repeatable function and retries it after a write conflict, up to six attempts, with a short random delay. Then throws
+ * HeraldError `database-unavailable`. Nested calls do not multiply: that error is not a conflict.
  */
 export const retryConflicts = async <T>(fn: () => T | Promise<T>): Promise<T> => {
   for (let tries = 1; ; tries++) {
@@ -71,8 +71,8 @@ export const retryConflicts = async <T>(fn: () => T | Promise<T>): Promise<T> =>
 };
 
 /**
- * Runs an upsert, and once more when it lost a race: of two that insert the same key at once, one is refused, and the
- * second time it finds the document that the other made.
+ * Runs an upsert, and retries it once after a duplicate key: of two concurrent inserts one is refused, and its retry finds the
+ * document of the other.
  */
 export const upsertOnce = <T>(fn: () => Promise<T>): Promise<T> =>
   retryConflicts(async () => {

@@ -3,19 +3,19 @@ import type { Logger } from "@herald/kit";
 import { type Db, MongoClient } from "mongodb";
 import { whyWaiting } from "./why-waiting.ts";
 
-/** A request waits this long for a server that may write before it is answered 503. */
+/** A request waits this long for a primary before it fails with 503. */
 const serverSelectionMs = 2_500;
 const connectMs = 5_000;
-/** Longer than the slowest query of Herald's, an exact count of a very large set. */
+/** Longer than Herald's slowest query, an exact count of a very large set. */
 const socketMs = 60_000;
 /** Four services and their replicas share a server that may be a PostgreSQL with 200 connections. */
 const poolSize = 40;
-/** When the pool stays busy this long, the database is as good as away. */
+/** When the pool stays busy this long, the database counts as unavailable. */
 const waitQueueMs = 5_000;
 /** A ping that is slower does not count. */
 const pingMs = 800;
 const retryMs = { first: 250, most: 5_000 };
-/** How often a log that waits says so. */
+/** How often the log repeats that it waits. */
 const reminderMs = 30_000;
 
 export type MongoHandle = {
@@ -23,8 +23,7 @@ export type MongoHandle = {
   /** Whether the database answers, within a second. Never throws. */
   readonly ping: () => Promise<boolean>;
   /**
-   * Runs a task that needs the database, such as making its indexes, as soon as that is there: again until it succeeds.
-   * Resolves when it has, or when the handle is closed.
+   * Runs a task that needs the database, such as creating indexes, until it succeeds. Resolves then, or when the handle is closed.
    */
   readonly prepare: (what: string, task: () => Promise<unknown>) => Promise<void>;
   /** Whether everything given to `prepare` is done: a check for readiness. */
@@ -43,8 +42,8 @@ export type MongoOptions = {
 const nameOf = (error: unknown): string => (error instanceof Error ? error.name : "unknown");
 
 /**
- * A connection to one database. Does not wait for it and does not fail when it is unavailable: services start in any order.
- * It says in the log when it waits and when the waiting is over. Writes are acknowledged by a majority, from the journal.
+ * Connects to one database. Neither waits nor fails when it is unavailable: services start in any order. Logs when it begins to wait and
+ * when the database is available. Writes are acknowledged by a majority, from the journal.
  */
 export const connectMongo = ({ url, database, log, appName }: MongoOptions): MongoHandle => {
   const client = new MongoClient(url, {

@@ -65,7 +65,7 @@ export type Outbox<Entry extends OutboxEntry = OutboxEntry> = {
   readonly stop: () => Promise<void>;
 };
 
-/** Publishing waits for the broker's disk; so many at once keep it busy without overloading it. */
+/** Publishing waits for the broker's disk. So many at once keep it busy without overloading it. */
 const concurrency = 64;
 /** Documents that are read, published and cleared together. */
 const chunk = 500;
@@ -75,9 +75,8 @@ const maxChunks = 20;
 type Settled = { cleared: number; kept: number; error?: unknown };
 type Opened<Entry> = { readonly collection: Collection<Carrier<Entry>>; readonly tombstone?: string | undefined };
 /**
- * State and event together: a document carries `outbox: [entry]`, written by the same update that made it true. It is
- * published at once by `flush`; a sweep takes what a crash or an absent broker left. At least once, in order within a
- * document.
+ * The transactional outbox: the update that changes a document also writes its events into `outbox`. `flush` publishes them at once; a
+ * sweep publishes what a crash or an unavailable broker left. At least once, in order within a document.
  */
 export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<Entry>): Outbox<Entry> => {
   const { collections, publish, log, sweepEveryMs = 2_000, graceMs = 5_000 } = options;
@@ -152,7 +151,10 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
         more = docs.length === chunk && cleared > 0;
       }
     } catch (error) {
-      log.warn({ err: error, collection: opened.collection.collectionName }, "events stay in the outbox for now");
+      log.warn(
+        { err: error, collection: opened.collection.collectionName },
+        "could not publish events; they stay in the outbox for the sweep",
+      );
     }
   };
 
@@ -162,7 +164,10 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
     if (known) return known;
     const made = batchOutboxes((documents) =>
       clearOutboxes(collection as unknown as Collection<Carrier<OutboxEntry>>, documents).catch((err: unknown) =>
-        log.warn({ err, collection: collectionName }, "events that are out stay in the outbox for now"),
+        log.warn(
+          { err, collection: collectionName },
+          "could not clear published events; they stay in the outbox for the sweep",
+        ),
       ),
     );
     pendingClears.set(collectionName, made);
@@ -175,7 +180,10 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
     const { published, error } = await publishAll({ outbox: outbox.filter(({ id }) => !pending.has(_id, id)) });
     pending.add({ _id, projectId, entries: published.map(({ id }) => id), final: final && error === undefined });
     if (error !== undefined)
-      log.warn({ err: error, collection: collection.collectionName }, "events stay in the outbox for now");
+      log.warn(
+        { err: error, collection: collection.collectionName },
+        "could not publish events; they stay in the outbox for the sweep",
+      );
   };
 
   const sweepCollection = async (opened: Opened<Entry>): Promise<Settled> => {
@@ -210,10 +218,10 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
         failure ??= error;
       }
     }
-    if (cleared > 0) log.info({ cleared }, "the sweep published what was left in outboxes");
+    if (cleared > 0) log.info({ cleared }, "the sweep published events from outboxes");
     // Once when it begins: while a broker is unavailable, every sweep fails.
     if (failure !== undefined && !failing)
-      log.warn({ err: failure }, "the sweep could not publish all that was left in outboxes");
+      log.warn({ err: failure }, "the sweep could not publish all events from outboxes");
     failing = failure !== undefined;
     return cleared;
   };

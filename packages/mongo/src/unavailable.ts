@@ -13,7 +13,7 @@ import {
 } from "mongodb";
 import { databaseBusy, isConflict, retryConflicts } from "./conflicts.ts";
 
-/** What the driver throws itself when it reaches nobody, or nobody who may write. */
+/** Errors of the driver when it reaches no server, or no primary. */
 const unavailableClasses = [
   MongoNetworkError,
   MongoServerSelectionError,
@@ -24,14 +24,14 @@ const unavailableClasses = [
   MongoOperationTimeoutError,
 ];
 
-/** Not exported by the driver: the pool was closed, or nobody got a connection from it in time. */
+/** Not exported by the driver: the pool was closed, or had no free connection in time. */
 const unavailableNames = new Set(["MongoPoolClosedError", "MongoPoolClearedError", "MongoWaitQueueTimeoutError"]);
 
-/** What a server answers while it is going, coming or no longer the one that writes. */
+/** Error codes of a server that stops, starts or is not the primary. */
 const unavailableCodes = new Set<number | string | undefined>([
   6, // HostUnreachable
   7, // HostNotFound
-  50, // MaxTimeMSExpired: it was stopped for its caller, or is too slow
+  50, // MaxTimeMSExpired: its deadline passed, or the server is too slow
   64, // WriteConcernTimeout
   89, // NetworkTimeout
   91, // ShutdownInProgress
@@ -51,13 +51,13 @@ const unavailableCodes = new Set<number | string | undefined>([
 ]);
 
 /**
- * FerretDB passes on what its PostgreSQL says, as an internal error: it is unreachable, starting, stopping, out of
- * connections, its disk is full, or a read was stopped in time.
+ * FerretDB returns PostgreSQL's errors as internal errors: PostgreSQL is unreachable, starting, stopping, out of connections or disk,
+ * or it cancelled a read at its deadline.
  */
 const unavailableMessages =
   /SQLSTATE (?:08|53|57P|57014)|statement timeout|failed to connect to|connection (?:refused|reset)|closed pool|conn closed|unexpected EOF|No space left on device/i;
 
-/** The driver lets some of Node's own socket errors through as they are. */
+/** The driver does not wrap some of Node's socket errors. */
 const socketCodes = new Set<unknown>([
   "ECONNREFUSED",
   "ECONNRESET",
@@ -70,10 +70,10 @@ const socketCodes = new Set<unknown>([
   "EAI_AGAIN",
 ]);
 
-/** Whether the database could not do it because it is unavailable, so that the same call may succeed later. */
+/** Whether an error means that the database is unavailable, so that the same call may succeed later. */
 export const isUnavailable = (error: unknown): boolean => {
   if (!(error instanceof MongoError)) return error instanceof Error && "code" in error && socketCodes.has(error.code);
-  // A bulk write wraps what broke it off, as the answer of a server that never answered.
+  // A bulk write wraps a broken connection as if it were a response of the server.
   if (error instanceof MongoBulkWriteError && error.errorResponse instanceof Error)
     return isUnavailable(error.errorResponse);
   if (unavailableClasses.some((kind) => error instanceof kind) || unavailableNames.has(error.name)) return true;
@@ -82,10 +82,10 @@ export const isUnavailable = (error: unknown): boolean => {
   );
 };
 
-/** About how long the database needs to come back, in seconds: what a caller is told to wait. */
+/** Retry-After in seconds: about the time that the database needs to recover. */
 const unavailableSeconds = 5;
 
-/** The same where it is not that the database is unavailable. */
+/** Turns an error that means the database is unavailable into a HeraldError; returns every other error unchanged. */
 export const orUnavailable = (error: unknown): unknown =>
   isUnavailable(error)
     ? new HeraldError("database-unavailable", "the database is unavailable; try again", {
@@ -100,7 +100,7 @@ const translate = (error: unknown): unknown => {
   return isConflict(error) ? databaseBusy(error) : error;
 };
 
-/** Runs a function; when it fails because the database is unavailable, throws HeraldError `database-unavailable`, else what it threw. */
+/** Runs a function. Throws HeraldError `database-unavailable` when the database is unavailable, otherwise the original error. */
 export const unavailableAsError = async <T>(fn: () => T | Promise<T>): Promise<T> => {
   try {
     return await fn();
@@ -110,9 +110,8 @@ export const unavailableAsError = async <T>(fn: () => T | Promise<T>): Promise<T
 };
 
 /**
- * The same store, each of whose functions is run again when it lost to another write, and throws HeraldError
- * `database-unavailable` when the database is why it failed. So its functions are repeatable, as everything in Herald that writes
- * is, and return promises of data: a cursor that is read later would fail outside of the guard.
+ * Wraps every function of a store: retries write conflicts, and throws HeraldError `database-unavailable` when the database is
+ * unavailable. The functions must be repeatable and return data: a cursor would fail later, outside of the guard.
  */
 export const guardStore = <Store extends Readonly<Record<string, unknown>>>(store: Store): Store =>
   Object.fromEntries(

@@ -5,13 +5,14 @@ import type { Bus, Connection } from "../connect.ts";
 import { directRead, type Stored } from "../direct-read.ts";
 import { readJson } from "../parse-json.ts";
 
-type Permit = Pick<Stored, "sequence" | "storedAt">;
+type LetterPosition = Pick<Stored, "sequence" | "storedAt">;
 
 const bucketName = "push_replays";
 const subjectOf = (sequence: number | string) => `$KV.${bucketName}.${sequence}`;
 
 /** Whether a record is about this dead letter, and not about one that had its sequence before the stream was made anew. */
-const isOf = (record: ReplayRecord, { storedAt }: Permit): boolean => record.storedAt === storedAt.toISOString();
+const isOf = (record: ReplayRecord, { storedAt }: LetterPosition): boolean =>
+  record.storedAt === storedAt.toISOString();
 
 const shown = ({ times, replayedAt }: ReplayRecord): Pick<DeadLetter, "replays" | "replayed_at"> => ({
   replays: times,
@@ -21,15 +22,15 @@ const shown = ({ times, replayedAt }: ReplayRecord): Pick<DeadLetter, "replays" 
 /** What is remembered of the replays of up to 1,000 dead letters, by sequence: one read for all. */
 export const readReplays = async (
   connection: Connection,
-  places: readonly Permit[],
+  letters: readonly LetterPosition[],
 ): Promise<Map<number, ReturnType<typeof shown>>> => {
   const known = new Map<number, ReturnType<typeof shown>>();
-  if (places.length === 0) return known;
-  const byKey = new Map(places.map((place) => [subjectOf(place.sequence), place]));
+  if (letters.length === 0) return known;
+  const byKey = new Map(letters.map((letter) => [subjectOf(letter.sequence), letter]));
   await directRead(connection, `KV_${bucketName}`, { multi_last: [...byKey.keys()] }, ({ subject, body }) => {
-    const place = byKey.get(subject);
+    const letter = byKey.get(subject);
     const record = recordOf(body);
-    if (place && record && isOf(record, place)) known.set(place.sequence, shown(record));
+    if (letter && record && isOf(record, letter)) known.set(letter.sequence, shown(record));
   });
   return known;
 };
@@ -47,15 +48,19 @@ const unreadable = (error: unknown): null => {
 const tries = 5;
 
 /** Remembers that a dead letter was published again. The same attempt counts once, however often it is noted. */
-export const recordReplay = async (bus: Bus, place: Permit, attempt: string): Promise<ReturnType<typeof shown>> => {
+export const recordReplay = async (
+  bus: Bus,
+  letter: LetterPosition,
+  attempt: string,
+): Promise<ReturnType<typeof shown>> => {
   const bucket = openBucket(bus, bucketName, ReplayRecord);
-  const key = String(place.sequence);
+  const key = String(letter.sequence);
   for (let tried = 0; tried < tries; tried++) {
     const found = await bucket.get(key).catch(unreadable);
-    const earlier = found && isOf(found.value, place) ? found.value : undefined;
+    const earlier = found && isOf(found.value, letter) ? found.value : undefined;
     if (earlier?.attempt === attempt) return shown(earlier);
     const record: ReplayRecord = {
-      storedAt: place.storedAt.toISOString(),
+      storedAt: letter.storedAt.toISOString(),
       times: (earlier?.times ?? 0) + 1,
       replayedAt: new Date().toISOString(),
       attempt,

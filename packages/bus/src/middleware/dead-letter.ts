@@ -10,14 +10,14 @@ import { requestAck } from "../stream-request.ts";
 type Dead = Extract<Settlement, { kind: "dead_lettered" }>;
 
 /** Puts a message that can never succeed into the dead letters. Until that is done it is not given up: it comes again. */
-export const deadLettered: Step = async (job, next) => {
+export const deadLettered: Step = async (batch, next) => {
   const settlement = await next();
-  if (settlement.kind !== "dead_lettered" || readsDeadLetters(job.handler)) return settlement;
+  if (settlement.kind !== "dead_lettered" || readsDeadLetters(batch.handler)) return settlement;
   try {
-    for (const task of job.tasks) await publishDeadLetter(job, task, settlement);
+    for (const task of batch.tasks) await publishDeadLetter(batch, task, settlement);
     return settlement;
   } catch (error) {
-    const deliveryCount = job.tasks[0]?.received.deliveryCount ?? 1;
+    const deliveryCount = batch.tasks[0]?.received.deliveryCount ?? 1;
     return { kind: "retried", delayMs: retryDelayMs(deliveryCount), error };
   }
 };

@@ -3,21 +3,26 @@ import { codeOf } from "../bus-error.ts";
 import { type DeliveryBatch, projectOf, type Settlement, type Step, type Task } from "../delivery-batch.ts";
 
 /** One log line and one count for each settled message: its ids and what became of it, never what it says. */
-export const logged: Step = async (job, next) => {
+export const logged: Step = async (batch, next) => {
   const settlement = await next();
   if (settlement.kind === "split") return settlement;
-  const { connection, handler, tasks } = job;
+  const { connection, handler, tasks } = batch;
   const { durable } = handler;
   connection.telemetry.settled.add(tasks.length, { durable, outcome: settlement.kind });
   // Of a batch its oldest: they come within its wait, and one figure for each message costs more than handling it.
   const oldest = Math.min(...tasks.map(({ receivedAt }) => receivedAt));
   connection.telemetry.processDuration.record((performance.now() - oldest) / 1000, { durable });
   const level = levelOf(settlement);
-  if (connection.log.isLevelEnabled(level)) for (const task of tasks) log(job, task, settlement, level);
+  if (connection.log.isLevelEnabled(level)) for (const task of tasks) log(batch, task, settlement, level);
   return settlement;
 };
 
-const log = ({ connection, handler, place }: DeliveryBatch, task: Task, settlement: Settlement, level: Level): void => {
+const log = (
+  { connection, handler, permit }: DeliveryBatch,
+  task: Task,
+  settlement: Settlement,
+  level: Level,
+): void => {
   const { durable } = handler;
   const ms = performance.now() - task.receivedAt;
   const { received } = task;
@@ -29,7 +34,7 @@ const log = ({ connection, handler, place }: DeliveryBatch, task: Task, settleme
       messageId: handler.idOf(received),
       projectId: projectOf(task),
       ...(received.deliveryCount > 1 ? { deliveries: received.deliveryCount } : {}),
-      ...(place.holds() > 0 ? { holds: place.holds() } : {}),
+      ...(permit.holds() > 0 ? { holds: permit.holds() } : {}),
       ...(settlement.kind === "dead_lettered" ? { reason: settlement.reason, detail: settlement.detail } : {}),
       ...("error" in settlement && settlement.error !== undefined ? { err: settlement.error } : {}),
     },

@@ -11,8 +11,8 @@ const read = {
 type Carrier = { readonly headers?: MsgHdrs | undefined };
 
 /**
- * Runs `work` in a span that links every message's producer. One message's span continues its trace too, so that one trace
- * goes from the HTTP request to the provider; a batch belongs to many and begins its own.
+ * Runs `work` in a span that links the producer of every message. The span of a single message also continues its trace, so that one
+ * trace goes from the HTTP request to the provider; a batch begins a trace of its own.
  */
 export const withRemoteSpan = <Result>(
   name: string,
@@ -23,7 +23,7 @@ export const withRemoteSpan = <Result>(
   const [first] = messages;
   const parent = messages.length === 1 ? originOf(first) : ROOT_CONTEXT;
   return inSpan(name, { kind, parent }, (span) => {
-    // Headers are parsed when they are read, so those of a batch are left alone where nobody sees the links.
+    // Reading a header parses all of them: skip that when the span is not recorded.
     if (span.isRecording())
       span.addLinks(
         messages.flatMap((message) => {
@@ -38,8 +38,8 @@ export const withRemoteSpan = <Result>(
 const originOf = ({ headers }: Carrier = {}): Context =>
   headers === undefined ? ROOT_CONTEXT : propagation.extract(ROOT_CONTEXT, headers, read);
 
-/** A consumer span for each job, from its start to its settlement. */
-export const traced: Step = ({ handler, tasks, place }, next) =>
+/** A consumer span for each batch, from its start to its settlement. */
+export const traced: Step = ({ handler, tasks, permit }, next) =>
   withRemoteSpan(
     `process ${handler.pattern}`,
     "consumer",
@@ -52,7 +52,7 @@ export const traced: Step = ({ handler, tasks, place }, next) =>
         "messaging.consumer.group.name": handler.durable,
         "messaging.batch.message_count": tasks.length,
         "herald.outcome": settlement.kind,
-        "herald.holds": place.holds(),
+        "herald.holds": permit.holds(),
       });
       if (settlement.kind === "dead_lettered" || settlement.kind === "retried")
         failSpan(span, "error" in settlement ? settlement.error : undefined);
