@@ -1,4 +1,4 @@
-import { DeviceStory, DryRun, type Platform, type Provider } from "@herald/contracts";
+import { DeliveryTrace, DryRun, type Platform, type Provider } from "@herald/contracts";
 import { eventually, expectStatus } from "@herald/testing";
 import { afterAll, expect } from "vitest";
 import { platforms } from "./harness/answer-cases.ts";
@@ -26,7 +26,7 @@ const register = async (platform: Platform, more: { topics?: string[]; prefix?: 
   return (await project.register({ platform, ...address, ...device })).device;
 };
 const traceOf = async (id: string, device: string) =>
-  DeviceStory.parse(expectStatus(await project.call(`GET /notifications/${id}/devices/${device}`), 200).body.data);
+  DeliveryTrace.parse(expectStatus(await project.call(`GET /notifications/${id}/devices/${device}`), 200).body.data);
 const pushesOf = async (id: string) =>
   (await system.simulators.pushes()).filter((push) => payloadOf(push)?.notification_id === id);
 
@@ -37,9 +37,9 @@ test.for(platforms)("%s: the trace of one delivery, from the refusal over the re
   const bystander = await register(platform, { topics: ["sport"] });
   const { id } = await project.send({ title: "Hello", targets: ["topic:news"] });
   const waiting = await eventually(async () => {
-    const story = await traceOf(id, device.id);
-    expect(story.next_attempt_at).toBeDefined();
-    return story;
+    const trace = await traceOf(id, device.id);
+    expect(trace.next_attempt_at).toBeDefined();
+    return trace;
   });
   expect(waiting).toMatchObject({
     device: { id: device.id, platform, status: "active" },
@@ -53,28 +53,28 @@ test.for(platforms)("%s: the trace of one delivery, from the refusal over the re
   const { token = "" } = push ? payloadOf(push) : {};
   const open = { body: { project_id: project.id, token } };
   expectStatus(await project.call(`PUT /notifications/${id}/open`, open), 204);
-  const told = await eventually(async () => {
-    const story = await traceOf(id, device.id);
-    expect(story.opened_at).toBeDefined();
-    return story;
+  const trace = await eventually(async () => {
+    const trace = await traceOf(id, device.id);
+    expect(trace.opened_at).toBeDefined();
+    return trace;
   });
-  expect(told).toMatchObject({
+  expect(trace).toMatchObject({
     status: "accepted",
     attempts: [{ outcome: "deferred" }, { attempt: 2, outcome: "accepted", possible_repeat: false }],
   });
-  expect(told.next_attempt_at).toBeUndefined();
-  const [taken, named, refused, accepted, opened] = told.story;
+  expect(trace.next_attempt_at).toBeUndefined();
+  const [taken, named, refused, accepted, opened] = trace.explanation;
   expect(taken).toMatch(/^The notification was accepted at /);
   expect(named).toBe("Its target `topic:news` names the device.");
   expect(refused).toMatch(new RegExp(`^Sent at .* to ${providerNames[platform]}: \\S`));
   expect(accepted).toMatch(new RegExp(`^Sent at .* to ${providerNames[platform]}, which accepted it\\.$`));
   expect(opened).toMatch(/^Opened at /);
-  expect(told.story).toHaveLength(5);
+  expect(trace.explanation).toHaveLength(5);
 
   const absent = await traceOf(id, bystander.id);
   expect(absent).toMatchObject({ status: "not_addressed", attempts: [] });
   expect(absent.matched).toBeUndefined();
-  expect(absent.story.join(" ")).toContain("It is not subscribed to `news`.");
+  expect(absent.explanation.join(" ")).toContain("It is not subscribed to `news`.");
 });
 
 test("a dry run says whom it would reach on each platform and what they would get, and sends nothing", async () => {
@@ -124,7 +124,7 @@ test.for(refusals)(
     await eventually(async () =>
       expect((await traceOf(id, refused.id)).attempts).toMatchObject([{ outcome: "paused" }]),
     );
-    expect((await traceOf(id, refused.id)).story.join(" ")).toContain("it waits for new settings");
+    expect((await traceOf(id, refused.id)).explanation.join(" ")).toContain("it waits for new settings");
     expect(await pushesOf(late.id)).toEqual([]);
 
     await system.putProvider(project, provider);

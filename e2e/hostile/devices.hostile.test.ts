@@ -273,13 +273,13 @@ test.for(unreachable)(
     );
     expect(problems[0].detail).toMatch(words);
     for (const { id } of [all, one]) {
-      const { attempts, story } = await eventually(async () => {
-        const told = expectStatus(await project.call(`GET /notifications/${id}/devices/${device.id}`), 200).body.data;
-        expect(told.attempts.at(-1)?.provider_reason ?? "").toMatch(words);
-        return told;
+      const { attempts, explanation } = await eventually(async () => {
+        const trace = expectStatus(await project.call(`GET /notifications/${id}/devices/${device.id}`), 200).body.data;
+        expect(trace.attempts.at(-1)?.provider_reason ?? "").toMatch(words);
+        return trace;
       });
       expect(attempts.length).toBeGreaterThan(0);
-      expect(story.join(" ")).toMatch(words);
+      expect(explanation.join(" ")).toMatch(words);
     }
     expect(await dispatchMetric("herald_dispatch_unreachable_total", `reason="${reason}"`)).toBeGreaterThan(0);
     const lines = system.logs.lines.filter(

@@ -134,9 +134,9 @@ test("what waited for one user is not sent to the next: retried, paused, schedul
     user_id: "ann",
     attempts: 1,
   });
-  const story = expectStatus(await project.call(`GET /notifications/${sent.id}/devices/${moving.id}`), 200).body.data;
-  expect(story).toMatchObject({ status: "skipped", user_id: "ann" });
-  expect(story.story.join(" ")).toContain("now belongs to another user");
+  const trace = expectStatus(await project.call(`GET /notifications/${sent.id}/devices/${moving.id}`), 200).body.data;
+  expect(trace).toMatchObject({ status: "skipped", user_id: "ann" });
+  expect(trace.explanation.join(" ")).toContain("now belongs to another user");
   expect((await project.final(scheduled.id, 60_000)).counts).toMatchObject({ devices: 1, accepted: 1 });
   const pushes = await system.simulators.pushes({ token: moving.token });
   expect(pushes.map(({ status }) => status)).toEqual([503]);

@@ -204,7 +204,7 @@ export type Delivery = {
 
 export type DeliveryStatus = Open<"pending" | "accepted" | "failed" | "expired" | "cancelled" | "skipped">;
 
-export type DeviceStory = {
+export type DeliveryTrace = {
   notification: {
     id: string;
     status: NotificationStatus;
@@ -221,8 +221,8 @@ export type DeviceStory = {
   attempts: DeliveryAttempt[];
   next_attempt_at?: string;
   opened_at?: string;
-  /** The same in sentences, oldest first */
-  story: string[];
+  /** What happened, in sentences, oldest first; why the device got nothing, if it did not */
+  explanation: string[];
 };
 
 export type DeliveryAttempt = {

@@ -1,7 +1,7 @@
 import type {
   Delivery,
   DeliveryStatus,
-  DeviceStory,
+  DeliveryTrace,
   DryRun,
   NewNotification,
   Notification,
@@ -67,6 +67,6 @@ export const createNotifications = (http: Http) => {
 
     /** The delivery trace of one device: why it got the notification or did not, as data and in sentences. */
     trace: (id: string, deviceId: string, options?: CallOptions) =>
-      http.get<DeviceStory>(path`/api/v1/notifications/${id}/devices/${deviceId}`, options),
+      http.get<DeliveryTrace>(path`/api/v1/notifications/${id}/devices/${deviceId}`, options),
   };
 };

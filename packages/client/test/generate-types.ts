@@ -29,7 +29,7 @@ const answers = [
   contracts.Notification,
   contracts.SentNotification,
   contracts.Delivery,
-  contracts.DeviceStory,
+  contracts.DeliveryTrace,
   contracts.DryRun,
   contracts.Stats,
   contracts.Pagination,

@@ -114,7 +114,7 @@ export {
   Delivery,
   DeliveryAttempt,
   DeliveryStatus,
-  DeviceStory,
+  DeliveryTrace,
   DryRun,
   Notification,
   NotificationCounts,

@@ -53,7 +53,7 @@ test("what ended longer ago than the retention goes with its content and its del
     await expect(listed(other, alsoOld)).rejects.toMatchObject({ code: "notification-gone" });
   });
   expect(before).toMatchObject({ status: "completed", counts: { devices: 5, accepted: 5 } });
-  for (const asked of [get, listed, story, dispatch.cancel])
+  for (const asked of [get, listed, trace, dispatch.cancel])
     await expect(asked(projectId, old)).rejects.toMatchObject({ code: "notification-gone" });
   expect(await stored().countDocuments({ _id: { $in: [old, alsoOld] } })).toBe(0);
   // One that is young and was never given out is not one that is gone.
@@ -115,5 +115,5 @@ test("more rows than a batch: the notification goes after the last of them", asy
 
 const stored = () => dispatch.database.client.db(dispatch.database.name).collection<{ _id: string }>("notifications");
 
-const story = (projectId: ProjectId, notificationId: NotificationId) =>
+const trace = (projectId: ProjectId, notificationId: NotificationId) =>
   sendRequest(dispatch.bus, GetDeliveryTrace, { projectId, notificationId, deviceId: device().id });

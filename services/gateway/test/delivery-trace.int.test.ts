@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => system.stop());
 
-test("the story of a device is what dispatch, registry and analytics know, in data and in words", async () => {
+test("the delivery trace joins what dispatch, registry and analytics know, as data and in sentences", async () => {
   const { project, notification, device } = await createWorld(system);
   const at = new Date().toISOString();
   system.peers.opens.set(`${notification.id}/${device.id}`, at);
@@ -23,7 +23,7 @@ test("the story of a device is what dispatch, registry and analytics know, in da
     status: "accepted",
     attempts: [expect.objectContaining({ attempt: 1, outcome: "accepted" })],
     opened_at: at,
-    story: [
+    explanation: [
       `The notification was accepted at ${notification.created_at}.`,
       "Its target `all` names the device.",
       expect.stringMatching(/^Sent at .* to APNs, which accepted it\.$/),
@@ -32,17 +32,17 @@ test("the story of a device is what dispatch, registry and analytics know, in da
   });
 });
 
-test("a device that got nothing has a story too; one that is not the project's has none", async () => {
+test("a device that got nothing has a delivery trace too; a device of no or another project has none", async () => {
   const { project, notification, device } = await createWorld(system);
   const { token } = project;
   await system.call(`PATCH /api/v1/devices/${device.id}`, { token, body: { device: { status: "inactive" } } });
-  const story = (id: string) => system.call(`GET /api/v1/notifications/${notification.id}/devices/${id}`, { token });
-  expect((await story(device.id)).body.data).toMatchObject({ status: "not_addressed", attempts: [] });
-  expect((await story(newDeviceId(new Date()))).status).toBe(404);
-  expect((await story("dev_1")).status).toBe(404);
+  const traceOf = (id: string) => system.call(`GET /api/v1/notifications/${notification.id}/devices/${id}`, { token });
+  expect((await traceOf(device.id)).body.data).toMatchObject({ status: "not_addressed", attempts: [] });
+  expect((await traceOf(newDeviceId(new Date()))).status).toBe(404);
+  expect((await traceOf("dev_1")).status).toBe(404);
   for (const peer of ["registry", "dispatch", "analytics"] as const) {
     system.peers.away(peer);
-    expect((await story(device.id)).status, peer).toBe(503);
+    expect((await traceOf(device.id)).status, peer).toBe(503);
   }
   system.peers.back();
 });

@@ -110,7 +110,8 @@ export const addNotifications = (group: Command, add: Add) => {
       const trace = await herald().notifications.trace(id, device, { signal });
       result(
         trace,
-        () => `${terminal.paint("bold", trace.status)}\n${trace.story.map((line) => `  ${show(line)}`).join("\n")}`,
+        () =>
+          `${terminal.paint("bold", trace.status)}\n${trace.explanation.map((line) => `  ${show(line)}`).join("\n")}`,
       );
     },
   });

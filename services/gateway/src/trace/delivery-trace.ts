@@ -1,8 +1,8 @@
 import {
   type Delivery,
   type DeliveryAttempt,
+  type DeliveryTrace,
   type Device,
-  type DeviceStory,
   deliveryReasons,
   type Notification,
   type Provider,
@@ -89,8 +89,8 @@ const absence = (facts: Facts): string[] => {
   return [...reasons, "So it was not addressed."];
 };
 
-/** The same in sentences, in the order in which it happened. */
-export const traceSentences = (facts: Facts): string[] => {
+/** What happened to the notification on this device, in sentences, oldest first. */
+export const explain = (facts: Facts): string[] => {
   const { notification, device, matched, delivery, attempts, nextAttemptAt, openedAt } = facts;
   const provider = names[providerOf[device.platform]];
   const scheduled = notification.status === "scheduled" && notification.send_at !== undefined;
@@ -118,14 +118,14 @@ export const traceSentences = (facts: Facts): string[] => {
 };
 
 /** Before its audience is read, a notification is on its way to whom it names. */
-const statusOf = ({ delivery, expanded, notification, device, matched }: Facts): DeviceStory["status"] => {
+const statusOf = ({ delivery, expanded, notification, device, matched }: Facts): DeliveryTrace["status"] => {
   if (delivery) return delivery.status;
   const ended = expanded || notification.status === "cancelled" || notification.status === "expired";
   return ended || matched === undefined || device.status === "inactive" ? "not_addressed" : "pending";
 };
 
 /** Everything about one notification and one device. */
-export const deliveryTrace = (facts: Facts): DeviceStory => {
+export const deliveryTrace = (facts: Facts): DeliveryTrace => {
   const { notification, device, delivery, matched, attempts, nextAttemptAt, openedAt } = facts;
   return {
     notification: { id: notification.id, status: notification.status },
@@ -136,6 +136,6 @@ export const deliveryTrace = (facts: Facts): DeviceStory => {
     attempts: [...attempts],
     ...(nextAttemptAt === undefined ? {} : { next_attempt_at: nextAttemptAt }),
     ...(openedAt === undefined ? {} : { opened_at: openedAt }),
-    story: traceSentences(facts),
+    explanation: explain(facts),
   };
 };

@@ -18,7 +18,7 @@ const delivery = (status: NonNullable<Facts["delivery"]>["status"]): Facts["deli
   at: t(3),
 });
 
-const told = ({ notification, device, ...rest }: Partial<{ [Key in keyof Facts]: object | string | boolean }>) =>
+const traceOf = ({ notification, device, ...rest }: Partial<{ [Key in keyof Facts]: object | string | boolean }>) =>
   deliveryTrace({
     notification: {
       id: newNotificationId(new Date()),
@@ -33,8 +33,8 @@ const told = ({ notification, device, ...rest }: Partial<{ [Key in keyof Facts]:
     ...rest,
   } as Facts);
 
-describe("the story of a device", () => {
-  test.each<[string, Parameters<typeof told>[0], string, string[]]>([
+describe("the delivery trace of a device", () => {
+  test.each<[string, Parameters<typeof traceOf>[0], string, string[]]>([
     [
       "accepted and opened",
       { matched: "news", delivery: delivery("accepted"), attempts: [attempt(3, "accepted")], openedAt: t(5) },
@@ -147,8 +147,8 @@ describe("the story of a device", () => {
       ["Its target `news` names the device.", "It was cancelled before anything was sent."],
     ],
   ])("%s", (_, facts, status, sentences) => {
-    const story = told(facts);
-    expect(story.status).toBe(status);
-    expect(story.story).toEqual([`The notification was accepted at ${t(1)}.`, ...sentences]);
+    const trace = traceOf(facts);
+    expect(trace.status).toBe(status);
+    expect(trace.explanation).toEqual([`The notification was accepted at ${t(1)}.`, ...sentences]);
   });
 });

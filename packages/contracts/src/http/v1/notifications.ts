@@ -163,7 +163,7 @@ export const DeliveryAttempt = z
 export type DeliveryAttempt = z.infer<typeof DeliveryAttempt>;
 
 /** The delivery trace: everything about one notification and one device, or why the device was not reached. */
-export const DeviceStory = z
+export const DeliveryTrace = z
   .object({
     notification: z.object({ id: NotificationId, status: NotificationStatus }),
     device: z.object({ id: DeviceId, platform: Platform, status: z.enum(["active", "inactive"]) }),
@@ -175,16 +175,16 @@ export const DeviceStory = z
     attempts: z.array(DeliveryAttempt),
     next_attempt_at: z.iso.datetime().optional(),
     opened_at: z.iso.datetime().optional(),
-    story: z
+    explanation: z
       .array(z.string())
       .min(1)
       .meta({
-        description: "The same in sentences, oldest first",
+        description: "What happened, in sentences, oldest first; why the device got nothing, if it did not",
         examples: [["The notification was accepted.", "The target topic:news named the device."]],
       }),
   })
   .meta({
-    id: "DeviceStory",
+    id: "DeliveryTrace",
     examples: [
       {
         notification: { id: "ntf_06bq4ghm31tz5d2ns8y7k9w0ac", status: "completed" },
@@ -201,11 +201,14 @@ export const DeviceStory = z
             possible_repeat: false,
           },
         ],
-        story: ["The target `topic:news` matched the device.", "APNs refused the push: the token is not registered."],
+        explanation: [
+          "The target `topic:news` matched the device.",
+          "APNs refused the push: the token is not registered.",
+        ],
       },
     ],
   });
-export type DeviceStory = z.infer<typeof DeviceStory>;
+export type DeliveryTrace = z.infer<typeof DeliveryTrace>;
 
 /** The answer to `dry_run`: the number of devices and each platform's payload; nothing is sent or stored. */
 export const DryRun = z
