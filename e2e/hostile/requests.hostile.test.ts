@@ -249,7 +249,7 @@ test("bodies that never end: what is held of them is bounded, and others are ser
   let held = 0;
   for (let look = 0; look < 20; look++) {
     most = Math.max(most, await memoryOf(system, "gateway"));
-    held = Math.max(held, await gauge("herald_http_held_bytes"));
+    held = Math.max(held, await gauge("herald_http_memory_bytes"));
     await delay(250);
   }
   const { done, failed } = await ordinary.stop();
@@ -266,7 +266,7 @@ test("bodies that never end: what is held of them is bounded, and others are ser
   expect(most).toBeLessThan(memoryLimitMb);
   expect(answers.filter((text) => !/^HTTP\/1\.1 (408|429|503) /.test(text))).toEqual([]);
   for (const close of made.splice(0)) close();
-  await eventually(async () => expect(await gauge("herald_http_held_bytes")).toBe(0), { timeoutMs: 60_000 });
+  await eventually(async () => expect(await gauge("herald_http_memory_bytes")).toBe(0), { timeoutMs: 60_000 });
 });
 
 /** Connections of strangers that the gateway has open, as Linux lists them: `127.9.…` begins from the back, 01 is established. */
@@ -293,7 +293,7 @@ test("answers that are not read: what is held of them is bounded, and they are c
   const watch = (async () => {
     while (watching) {
       most = Math.max(most, await memoryOf(system, "gateway"));
-      held = Math.max(held, await gauge("herald_http_held_bytes"));
+      held = Math.max(held, await gauge("herald_http_memory_bytes"));
       await delay(250);
     }
   })();
@@ -322,7 +322,7 @@ test("answers that are not read: what is held of them is bounded, and they are c
   expect(failed).toEqual([]);
   // Nobody read a byte more, and the gateway has let go of all of them by itself.
   await eventually(async () => expect(await strangersConnected()).toBe(0), { timeoutMs: 90_000 });
-  await eventually(async () => expect(await gauge("herald_http_held_bytes")).toBe(0), { timeoutMs: 90_000 });
+  await eventually(async () => expect(await gauge("herald_http_memory_bytes")).toBe(0), { timeoutMs: 90_000 });
 });
 
 test("HEAD of a stream, and clients that leave in the middle: nothing stays taken", async ({ task }) => {
@@ -360,6 +360,6 @@ test("HEAD of a stream, and clients that leave in the middle: nothing stays take
     else socket.destroy();
     expect(streams.length, String(first)).toBeGreaterThanOrEqual(20);
   });
-  await eventually(async () => expect(await gauge("herald_http_held_bytes")).toBe(0), { timeoutMs: 60_000 });
+  await eventually(async () => expect(await gauge("herald_http_memory_bytes")).toBe(0), { timeoutMs: 60_000 });
   show(task, { HEADs: 60, "requests broken off": leavers * begun.length, "streams open at the end": streams.length });
 });

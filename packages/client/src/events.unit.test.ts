@@ -16,7 +16,7 @@ test("a stream that breaks off is opened again behind the last position, seen or
     (response) => {
       const [first, second] = [block(4, "a").slice(0, 9), block(4, "a").slice(9)];
       stream(response, "retry: 1000\nid: 3\n: events follow\n\n", first, second);
-      response.end("id: 9\n: still here\n\nid: 12\ndata: {");
+      response.end("id: 9\n: heartbeat\n\nid: 12\ndata: {");
     },
     problem(503, "bus-unavailable", { "retry-after": "0" }),
     (response) => stream(response, block(10, "b")),

@@ -42,28 +42,28 @@ import { allRoutes } from "./routes/all-routes.ts";
 import { createSendCommands } from "./sending/send-commands.ts";
 import { version } from "./version.ts";
 
-/** Requests in flight get this long to end, and the stop as a whole a little longer: Kubernetes kills after 30 s. */
+/** Requests in flight get 15 s to finish and the whole stop 25 s: Kubernetes kills after 30 s. */
 const finishRequestsMs = 15_000;
 const stopDeadlineMs = 25_000;
 
-/** Of streams of events: half of what the most impatient proxies allow, and what a reader may take to wake up. */
+/** Event streams: half of the shortest usual proxy timeout, and how long a client may stop reading. */
 const heartbeatMs = 15_000;
-const patienceMs = 30_000;
+const drainTimeoutMs = 30_000;
 
 type Overrides = {
   readonly log?: Logger;
   readonly now?: () => Date;
   readonly heartbeatMs?: number;
-  readonly patienceMs?: number;
+  readonly drainTimeoutMs?: number;
 };
 
-/** The gateway: HTTP in front, the bus behind, nothing stored. */
+/** The gateway: serves HTTP, talks to the bus, stores nothing. */
 export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   const log = overrides.log ?? createLogger({ service: "gateway", level: config.HERALD_LOG_LEVEL });
   const now = overrides.now ?? (() => new Date());
   const lifecycle = createLifecycle({ log, deadlineMs: stopDeadlineMs });
 
-  const link = createBusConnection(
+  const connection = createBusConnection(
     () =>
       connectBus({
         ...serviceAccess(config, "gateway"),
@@ -72,53 +72,53 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       }),
     log,
   );
-  const tokens = replicateBucket("push_tokens", TokenRecord, link.bus);
-  const projectRecords = replicateBucket("push_projects", z.union([ProjectRecord, ProvidersRecord]), link.bus);
+  const tokens = replicateBucket("push_tokens", TokenRecord, connection.bus);
+  const projectRecords = replicateBucket("push_projects", z.union([ProjectRecord, ProvidersRecord]), connection.bus);
 
   const limits = createRateLimits({
-    failures: config.HERALD_GATEWAY_LIMIT_FAILURES,
-    clients: config.HERALD_GATEWAY_LIMIT_CLIENTS,
-    token: config.HERALD_GATEWAY_LIMIT_TOKEN,
-    project: config.HERALD_GATEWAY_LIMIT_PROJECT,
-    device: config.HERALD_GATEWAY_LIMIT_DEVICE,
-    sends: config.HERALD_GATEWAY_QUOTA_SENDS,
-    dryRuns: config.HERALD_GATEWAY_QUOTA_DRY_RUNS,
-    newDevices: config.HERALD_GATEWAY_LIMIT_NEW_DEVICES,
+    failuresPerAddress: config.HERALD_GATEWAY_LIMIT_FAILURES,
+    anonymousPerAddress: config.HERALD_GATEWAY_LIMIT_CLIENTS,
+    requestsPerToken: config.HERALD_GATEWAY_LIMIT_TOKEN,
+    requestsPerProject: config.HERALD_GATEWAY_LIMIT_PROJECT,
+    requestsPerDevice: config.HERALD_GATEWAY_LIMIT_DEVICE,
+    sendsPerHour: config.HERALD_GATEWAY_QUOTA_SENDS,
+    dryRunsPerMinute: config.HERALD_GATEWAY_QUOTA_DRY_RUNS,
+    newDevicesPerHour: config.HERALD_GATEWAY_LIMIT_NEW_DEVICES,
   });
   const queue = createQueueQuota({
-    most: { messages: config.HERALD_GATEWAY_QUOTA_QUEUED, bytes: config.HERALD_GATEWAY_QUOTA_QUEUED_BYTES },
-    // Opens of earlier versions, which have no more behind their project, are not counted.
-    count: createCountQueued(link.bus, config.HERALD_GATEWAY_QUOTA_QUEUED),
+    limit: { messages: config.HERALD_GATEWAY_QUOTA_QUEUED, bytes: config.HERALD_GATEWAY_QUOTA_QUEUED_BYTES },
+    // Not counted: opens of earlier versions, whose subjects end at the project.
+    count: createCountQueued(connection.bus, config.HERALD_GATEWAY_QUOTA_QUEUED),
     now,
     log,
   });
-  const sendRequest = createSendRequest(link.bus);
+  const sendRequest = createSendRequest(connection.bus);
   const opens = createGroupOpens(async (group) => {
-    await publish(link.bus(), OpenGroupV1, group, { id: randomUUID() });
+    await publish(connection.bus(), OpenGroupV1, group, { id: randomUUID() });
   });
   const projects = createProjectDirectory(projectRecords, limits);
   const eventStreams = createEventStreams({
-    bus: link.bus,
+    bus: connection.bus,
     now,
     log,
     limits: {
       perProject: config.HERALD_GATEWAY_LIMIT_PROJECT_STREAMS,
-      inAll: config.HERALD_GATEWAY_LIMIT_STREAMS,
+      total: config.HERALD_GATEWAY_LIMIT_STREAMS,
     },
     heartbeatMs: overrides.heartbeatMs ?? heartbeatMs,
-    patienceMs: overrides.patienceMs ?? patienceMs,
+    drainTimeoutMs: overrides.drainTimeoutMs ?? drainTimeoutMs,
   });
-  const keyBucket = () => openBucket(link.bus(), "push_idempotency", IdempotencyRecord);
+  const keyBucket = () => openBucket(connection.bus(), "push_idempotency", IdempotencyRecord);
   const keyRecords = createKeyRecords(keyBucket, log);
   const deps: RouteDeps = {
     now,
     limits,
     queue,
-    sendRequest: sendRequest,
+    sendRequest,
     authenticate: createAuthenticate({
       adminToken: config.HERALD_ADMIN_TOKEN,
       tokens: createTokenDirectory(tokens, limits, now),
-      sendRequest: sendRequest,
+      sendRequest,
       limits,
     }),
     projects,
@@ -127,22 +127,22 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       records: keyRecords,
       now,
     }),
-    sends: createSendCommands(link.bus, keyRecords),
-    deadLetters: createDeadLetters({ bus: link.bus, sendRequest: sendRequest, projects, log }),
+    sends: createSendCommands(connection.bus, keyRecords),
+    deadLetters: createDeadLetters({ bus: connection.bus, sendRequest, projects, log }),
     eventStreams,
     openTokens: createOpenTokens(config.HERALD_OPEN_KEYS),
     recordOpen: dedupeOpens(opens.record),
   };
 
   const health = createHealth({
-    bus: link.ready,
-    tokens: () => tokens.ready() || "the project tokens are not all known yet; the bootstrap step makes their bucket",
-    projects: () => projectRecords.ready() || "the projects are not all known yet",
+    bus: connection.ready,
+    tokens: () => tokens.ready() || "project tokens are not replicated yet; the bootstrap step creates their bucket",
+    projects: () => projectRecords.ready() || "projects are not replicated yet",
   });
   const proxies = config.HERALD_GATEWAY_TRUST_PROXY;
   const memory = createMemoryLimit({
-    maxBytes: config.HERALD_GATEWAY_LIMIT_HELD,
-    maxPerAddress: config.HERALD_GATEWAY_LIMIT_ADDRESS_HELD,
+    maxBytes: config.HERALD_GATEWAY_LIMIT_BODY_MEMORY,
+    maxPerAddress: config.HERALD_GATEWAY_LIMIT_ADDRESS_BODY_MEMORY,
   });
   const connectionLimit = {
     max: config.HERALD_GATEWAY_LIMIT_CONNECTIONS,
@@ -157,7 +157,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     ),
     allowBrowsers(allRoutes),
   );
-  const watch = (bus: Bus) => {
+  const startReplicas = (bus: Bus) => {
     tokens.start(bus);
     projectRecords.start(bus);
   };
@@ -180,17 +180,17 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       server = listening;
       const unobserve = registerLoadMetrics({
         connections: { now: listening.connections, limit: connectionLimit.max },
-        heldBytes: { now: memory.used, limit: config.HERALD_GATEWAY_LIMIT_HELD },
+        memoryBytes: { now: memory.used, limit: config.HERALD_GATEWAY_LIMIT_BODY_MEMORY },
       });
-      link.start(watch);
+      connection.start(startReplicas);
       lifecycle.onStop("readiness", health.shuttingDown);
       lifecycle.onStop("event streams", eventStreams.stop);
       lifecycle.onStop("http", () => listening.stop(finishRequestsMs));
       lifecycle.onStop("opens", opens.flush);
-      lifecycle.onStop("watches", async () => {
+      lifecycle.onStop("replicas", async () => {
         await Promise.all([tokens.stop(), projectRecords.stop()]);
       });
-      lifecycle.onStop("bus", link.stop);
+      lifecycle.onStop("bus", connection.stop);
       lifecycle.onStop("telemetry", async () => {
         unobserve();
         await telemetry.stop();
@@ -198,7 +198,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       log.info({ address: listening.address }, "listening");
     },
     stop: () => lifecycle.stop("asked to stop"),
-    /** Where it listens, as a base URL. Throws before it was started. */
+    /** The base URL that it listens on. Throws before start. */
     address: (): string => {
       if (server === undefined) throw new Error("the gateway is not started");
       return server.address;

@@ -55,7 +55,7 @@ export const checkDocumented = (
     if (!documented.includes(status)) throw new Error(`${what}: the status is not documented`);
     return;
   }
-  const answer = route.answers[status];
+  const answer = route.responses[status];
   if (answer === undefined) throw new Error(`${what}: the status is not documented`);
   if (answer.schema === undefined && body !== undefined) throw new Error(`${what}: a body where none is documented`);
   // What a stream shows is looked at where streams are tested.

@@ -9,7 +9,7 @@ import { adminToken, type GatewayTest, startGatewayTest, type TestProject } from
 
 /** Short enough to be waited for. */
 const heartbeatMs = 300;
-const patienceMs = 1_000;
+const drainTimeoutMs = 1_000;
 const perProject = 3;
 
 let system: GatewayTest;
@@ -17,7 +17,7 @@ let project: TestProject;
 const readers: EventReader[] = [];
 beforeAll(async () => {
   const environment = { HERALD_GATEWAY_LIMIT_PROJECT_STREAMS: String(perProject), HERALD_GATEWAY_LIMIT_STREAMS: "5" };
-  system = await startGatewayTest({ environment, heartbeatMs, patienceMs });
+  system = await startGatewayTest({ environment, heartbeatMs, drainTimeoutMs });
   project = await system.project();
 });
 afterEach(async () => {
@@ -118,7 +118,7 @@ test("a position that cannot be gone on from is answered in words", async () => 
   ]);
   expect(await words("", { "last-event-id": "999999999" })).toEqual([
     410,
-    expect.stringContaining("Last-Event-ID: it was not given out here"),
+    expect.stringContaining("Last-Event-ID: this position does not exist"),
   ]);
   expect(await words("?since=2020-01-01T00:00:00Z")).toEqual([422, expect.stringContaining("at most 30 days ago")]);
   expect(await words("?since=2999-01-01T00:00:00Z")).toEqual([422, "since: must not be in the future"]);
@@ -131,7 +131,7 @@ test("silence has signs of life, and they move the position past what others do"
   const begin = Number(reader.lastEventId());
   for (let each = 0; each < 3; each++) await topicCreated(undefined, other);
   await eventually(() => {
-    expect(reader.comments.filter((comment) => comment === "still here").length).toBeGreaterThan(1);
+    expect(reader.comments.filter((comment) => comment === "heartbeat").length).toBeGreaterThan(1);
     expect(Number(reader.lastEventId())).toBe(begin + 3);
   });
   expect(reader.seen).toEqual([]);
@@ -142,13 +142,13 @@ test("a project, and all together, may have so many streams at a time", async ()
   const refused = await refusedWith("");
   expect([refused.status, refused.problem.errors[0]]).toEqual([
     429,
-    `streams: at most ${perProject} of a project are accepted at a time here`,
+    `streams: a project may have at most ${perProject} open here`,
   ]);
   const [other, third] = [await system.project("Other"), await system.project("Third")];
   await follow("", undefined, other);
   await follow("", undefined, other);
   const full = await system.call("GET /api/v1/events", { token: third.token });
-  expect([full.status, full.problem.errors[0]]).toEqual([429, expect.stringContaining("as many as it takes")]);
+  expect([full.status, full.problem.errors[0]]).toEqual([429, expect.stringContaining("open, its limit")]);
   // Whoever leaves makes room.
   await readers.pop()?.leave();
   await follow("", undefined, third);
@@ -228,7 +228,7 @@ test("while the bus is unavailable a stream waits, and goes on", async () => {
   await system.proxy.cut();
   const second = await topicCreated();
   await eventually(() =>
-    expect(reader.comments.filter((comment) => comment === "still here").length).toBeGreaterThan(0),
+    expect(reader.comments.filter((comment) => comment === "heartbeat").length).toBeGreaterThan(0),
   );
   await system.proxy.heal();
   expect(await reader.ids(2)).toEqual([first, second]);
@@ -240,5 +240,5 @@ test("a gateway that stops ends its streams, so that they go on at another", asy
   const reader = await readEventStream(stopping.address(), token);
   await stopping.stop();
   await reader.done;
-  expect(reader.comments.at(-1)).toBe("this gateway stops; connect again");
+  expect(reader.comments.at(-1)).toBe("this gateway is shutting down; reconnect");
 });

@@ -46,7 +46,7 @@ export type GatewayTestOptions = {
   readonly broker?: BrokerOptions;
   readonly now?: () => Date;
   readonly heartbeatMs?: number;
-  readonly patienceMs?: number;
+  readonly drainTimeoutMs?: number;
 };
 
 const silent = createLogger({ service: "test", level: "silent" });

@@ -34,14 +34,14 @@ const open = (scopes: readonly Scope[] = ["send", "read"]) => {
   };
   const plenty = 1_000;
   const limits = createRateLimits({
-    failures,
-    clients: plenty,
-    token: plenty,
-    project: plenty,
-    device: plenty,
-    sends: plenty,
-    dryRuns: plenty,
-    newDevices: 1_000,
+    failuresPerAddress: failures,
+    anonymousPerAddress: plenty,
+    requestsPerToken: plenty,
+    requestsPerProject: plenty,
+    requestsPerDevice: plenty,
+    sendsPerHour: plenty,
+    dryRunsPerMinute: plenty,
+    newDevicesPerHour: 1_000,
   });
   const tokens = createTokenDirectory(
     {

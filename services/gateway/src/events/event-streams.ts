@@ -6,42 +6,42 @@ import { createPacer } from "./pacer.ts";
 import { type Start, startPosition } from "./start-position.ts";
 import { createStreamSlots } from "./stream-slots.ts";
 
-export type WantedEvents = Start & {
+export type EventStreamRequest = Start & {
   readonly projectId: ProjectId;
-  /** Absent: all. */
+  /** Absent: all types. */
   readonly types?: ReadonlySet<string> | undefined;
-  /** Throws when the reader may not read any more: a token is revoked while its stream is open. */
+  /** Throws when the caller is no longer allowed to read: a token can be revoked while its stream is open. */
   readonly recheck: () => Promise<unknown>;
 };
 
 export type EventStreams = {
-  /** Answers what writes the stream, until its reader leaves. Throws rate-limited, position-gone, validation-failed or bus-unavailable. */
-  readonly open: (wanted: WantedEvents) => Promise<(response: ServerResponse) => Promise<void>>;
-  /** Ends all streams: their readers connect again, to another gateway. */
+  /** Returns a function that writes the stream until the client disconnects. Throws rate-limited, position-gone, validation-failed or bus-unavailable. */
+  readonly open: (request: EventStreamRequest) => Promise<(response: ServerResponse) => Promise<void>>;
+  /** Ends all streams. Clients reconnect to another gateway. */
   readonly stop: () => Promise<void>;
 };
 
-type Options = {
+type Deps = {
   readonly bus: () => Bus;
   readonly now: () => Date;
   readonly log: Logger;
-  readonly limits: { readonly perProject: number; readonly inAll: number };
-  /** Silence after which a line says that the stream is alive: proxies cut what is silent for 30 s and more. */
+  readonly limits: { readonly perProject: number; readonly total: number };
+  /** Time without an event after which a heartbeat is sent: proxies close connections that are idle for 30 s or more. */
   readonly heartbeatMs: number;
-  /** A reader that takes nothing for so long is cut off; it may resume. What waits for it meanwhile is one read's worth. */
-  readonly patienceMs: number;
+  /** A client that reads nothing for this long is disconnected; it may resume. Until then at most one read's events wait for it. */
+  readonly drainTimeoutMs: number;
 };
 
-/** A reader whose stream broke off comes back after so long. */
+/** How long a client waits before it reconnects. */
 const retryMs = 1_000;
 
-const isUnavailable = (error: unknown) => error instanceof HeraldError && error.code === "bus-unavailable";
+const isBusUnavailable = (error: unknown) => error instanceof HeraldError && error.code === "bus-unavailable";
 
-/** Not a fault: the reader has left, or takes nothing, or this gateway stops before it did. */
-const readerGone = new Error("the reader is gone");
+/** Not a failure: the client disconnected or stopped reading, or this gateway stops. */
+const streamEnded = new Error("the stream has ended");
 
-/** Resolves when the reader has taken what was written; rejects with {@link readerGone} otherwise. */
-const drained = (response: ServerResponse, patienceMs: number, signal: AbortSignal): Promise<void> =>
+/** Resolves when the client has read what was written; rejects with {@link streamEnded} otherwise. */
+const waitForDrain = (response: ServerResponse, drainTimeoutMs: number, signal: AbortSignal): Promise<void> =>
   new Promise((resolve, reject) => {
     const end = (settle: () => void) => {
       clearTimeout(timer);
@@ -50,21 +50,21 @@ const drained = (response: ServerResponse, patienceMs: number, signal: AbortSign
       settle();
     };
     const onDrain = () => end(resolve);
-    const onEnd = () => end(() => reject(readerGone));
-    const timer = setTimeout(onEnd, patienceMs);
+    const onEnd = () => end(() => reject(streamEnded));
+    const timer = setTimeout(onEnd, drainTimeoutMs);
     response.on("drain", onDrain);
     signal.addEventListener("abort", onEnd);
   });
 
-/** Shows projects their events as server-sent events: read from the bus as fast as the reader takes them, and held nowhere. */
-export const createEventStreams = ({ bus, now, log, limits, heartbeatMs, patienceMs }: Options): EventStreams => {
+/** Streams a project's events as server-sent events. It reads from the bus as fast as the client reads, and buffers nothing. */
+export const createEventStreams = ({ bus, now, log, limits, heartbeatMs, drainTimeoutMs }: Deps): EventStreams => {
   const slots = createStreamSlots(limits);
   const stopping = new AbortController();
   const running = new Set<Promise<void>>();
 
-  /** Writes what comes until `signal` is aborted. Rejects when the reader is gone, or may not read any more. */
-  const follow = async (
-    { projectId, types, recheck }: WantedEvents,
+  /** Writes events until `signal` is aborted. Rejects when the client disconnects or is no longer allowed to read. */
+  const writeEvents = async (
+    { projectId, types, recheck }: EventStreamRequest,
     start: number,
     response: ServerResponse,
     pace: ReturnType<typeof createPacer>,
@@ -73,71 +73,72 @@ export const createEventStreams = ({ bus, now, log, limits, heartbeatMs, patienc
     let position = start;
     let wroteAt = 0;
     const write = async (text: string) => {
-      if (signal.aborted) throw readerGone;
+      if (signal.aborted) throw streamEnded;
       wroteAt = performance.now();
-      if (!response.write(text)) await drained(response, patienceMs, signal);
+      if (!response.write(text)) await waitForDrain(response, drainTimeoutMs, signal);
     };
-    /** An id without data moves the reader's position: what it need not see is not gone for it some day. */
-    const beat = (words: string) => write(`id: ${position}\n: ${words}\n\n`);
+    /** Sends an id without data. It moves the client's position past events that it filters out, so the position stays resumable. */
+    const heartbeat = () => write(`id: ${position}\n: heartbeat\n\n`);
 
-    /** The next events; where a sign of life is due, also how far the stream had come before. */
-    const look = async (due: boolean): Promise<{ found: StoredEvent[]; last: number }> => {
+    /** Reads the next events. When a heartbeat is due, also the last position of the stream before that read. */
+    const readNext = async (heartbeatDue: boolean): Promise<{ found: StoredEvent[]; last: number }> => {
       try {
         await recheck();
-        const last = due ? (await eventBounds(bus())).last : 0;
+        const last = heartbeatDue ? (await eventBounds(bus())).last : 0;
         return { found: await readEvents(bus(), projectId, { from: position + 1, types }), last };
       } catch (error) {
-        if (!isUnavailable(error)) throw error;
+        if (!isBusUnavailable(error)) throw error;
         return { found: [], last: 0 };
       }
     };
 
     await write(`retry: ${retryMs}\nid: ${position}\n: events follow\n\n`);
     while (!signal.aborted) {
-      const due = performance.now() - wroteAt >= heartbeatMs;
-      const { found, last } = await look(due);
-      let shown = 0;
+      const heartbeatDue = performance.now() - wroteAt >= heartbeatMs;
+      const { found, last } = await readNext(heartbeatDue);
+      let sent = 0;
       for (const { sequence, event } of found) {
         position = sequence;
         if (event === undefined) continue;
-        shown++;
-        // Without `event:`, so that a plain `onmessage` sees types too that later versions add.
+        sent++;
+        // Without `event:`, so that a plain `onmessage` also receives types that later versions add.
         await write(`id: ${sequence}\ndata: ${JSON.stringify(event)}\n\n`);
       }
       if (found.length === 0) position = Math.max(position, last);
-      if (due && shown === 0) await beat("still here");
+      if (heartbeatDue && sent === 0) await heartbeat();
       if (found.length === 0) await pace.wait();
     }
   };
 
-  const run = async (wanted: WantedEvents, position: number, response: ServerResponse): Promise<void> => {
-    const left = new AbortController();
-    response.once("close", () => left.abort());
-    if (response.closed) left.abort();
-    const signal = AbortSignal.any([stopping.signal, left.signal]);
+  const run = async (request: EventStreamRequest, position: number, response: ServerResponse): Promise<void> => {
+    const disconnected = new AbortController();
+    response.once("close", () => disconnected.abort());
+    if (response.closed) disconnected.abort();
+    const signal = AbortSignal.any([stopping.signal, disconnected.signal]);
     const pace = createPacer(signal);
-    const deaf = subscribeToEvents(bus(), wanted.projectId, pace.hurry);
+    const unsubscribe = subscribeToEvents(bus(), request.projectId, pace.wakeSoon);
     try {
-      await follow(wanted, position, response, pace, signal);
+      await writeEvents(request, position, response, pace, signal);
     } catch (error) {
       if (error instanceof HeraldError) response.write(`: ${error.messages.join("; ")}\n\n`);
-      else if (error !== readerGone) log.error({ err: error }, "a stream of events failed");
-      // What it did not take so far it does not take any more.
+      else if (error !== streamEnded) log.error({ err: error }, "an event stream failed");
+      // A client that has not read what is buffered will not read the end either.
       if (response.writableNeedDrain) response.destroy();
     } finally {
-      response.end(stopping.signal.aborted ? ": this gateway stops; connect again\n\n" : undefined);
-      deaf();
+      response.end(stopping.signal.aborted ? ": this gateway is shutting down; reconnect\n\n" : undefined);
+      unsubscribe();
     }
   };
 
   return {
-    open: async (wanted) => {
-      if (stopping.signal.aborted) throw new HeraldError("service-unavailable", "this gateway stops; connect again");
-      const release = slots.take(wanted.projectId);
+    open: async (request) => {
+      if (stopping.signal.aborted)
+        throw new HeraldError("service-unavailable", "this gateway is shutting down; reconnect");
+      const release = slots.acquire(request.projectId);
       try {
-        const position = await startPosition(bus(), wanted.projectId, wanted, now());
+        const position = await startPosition(bus(), request.projectId, request, now());
         return async (response) => {
-          const one = run(wanted, position, response).finally(() => {
+          const one = run(request, position, response).finally(() => {
             release();
             running.delete(one);
           });

@@ -1,24 +1,24 @@
-/** What a hint announces is stored a few milliseconds later. */
-const shortestMs = 20;
-/** Hints are lost with the connection to the bus; so long a reader waits then, and for the end of a token that was revoked. */
-const longestMs = 1_000;
+/** An event is stored a few milliseconds after its hint. */
+const minDelayMs = 20;
+/** Hints are lost while the bus is disconnected, and a revoked token sends none: reads are never further apart than this. */
+const maxDelayMs = 1_000;
 
-/** Waits between two looks: shortly after a hint, then longer and longer; not at all once `signal` is aborted. */
+/** Waits between two reads: shortly after a hint, then longer and longer. Returns at once when `signal` is aborted. */
 export const createPacer = (signal: AbortSignal) => {
-  let delay = shortestMs;
+  let delay = minDelayMs;
   let wake = () => {};
-  const hurry = () => {
-    delay = shortestMs;
+  const wakeSoon = () => {
+    delay = minDelayMs;
     wake();
   };
-  signal.addEventListener("abort", hurry, { once: true });
+  signal.addEventListener("abort", wakeSoon, { once: true });
   return {
-    hurry,
+    wakeSoon,
     wait: (): Promise<void> => {
       if (signal.aborted) return Promise.resolve();
       return new Promise((resolve) => {
         const timer = setTimeout(resolve, delay);
-        delay = Math.min(delay * 2, longestMs);
+        delay = Math.min(delay * 2, maxDelayMs);
         wake = () => {
           clearTimeout(timer);
           resolve();

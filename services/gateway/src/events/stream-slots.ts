@@ -1,26 +1,26 @@
 import type { ProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 
-/** Long enough for a stream that broke off to be noticed. */
+/** Long enough for the gateway to notice a broken connection. */
 const retryAfterSeconds = 5;
 
 const full = (message: string) => new HeraldError("rate-limited", `streams: ${message}`, { retryAfterSeconds });
 
-/** Counts open streams: each takes a place, throws rate-limited where none is left, and gives it back once. */
-export const createStreamSlots = ({ perProject, inAll }: { perProject: number; inAll: number }) => {
+/** Counts open streams. `acquire` returns a function that frees the slot; calling it again does nothing. Throws rate-limited. */
+export const createStreamSlots = ({ perProject, total }: { perProject: number; total: number }) => {
   const open = new Map<ProjectId, number>();
   let all = 0;
   return {
-    take: (projectId: ProjectId): (() => void) => {
+    acquire: (projectId: ProjectId): (() => void) => {
       const own = open.get(projectId) ?? 0;
-      if (own >= perProject) throw full(`at most ${perProject} of a project are accepted at a time here`);
-      if (all >= inAll) throw full("this gateway has as many as it takes; close one, or try again later");
+      if (own >= perProject) throw full(`a project may have at most ${perProject} open here`);
+      if (all >= total) throw full(`this gateway has ${total} open, its limit; close one, or try again later`);
       open.set(projectId, own + 1);
       all++;
-      let given = false;
+      let released = false;
       return () => {
-        if (given) return;
-        given = true;
+        if (released) return;
+        released = true;
         all--;
         const left = (open.get(projectId) ?? 1) - 1;
         if (left > 0) open.set(projectId, left);

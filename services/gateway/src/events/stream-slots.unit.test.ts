@@ -4,23 +4,23 @@ import { createStreamSlots } from "./stream-slots.ts";
 
 const [one, other, third] = [newProjectId(new Date()), newProjectId(new Date()), newProjectId(new Date())] as const;
 
-test("a project has so many places, and all together have so many", () => {
-  const { take } = createStreamSlots({ perProject: 2, inAll: 3 });
-  const first = take(one);
-  take(one);
-  expect(() => take(one)).toThrow("streams: at most 2 of a project are accepted at a time here");
-  take(other);
-  expect(() => take(third)).toThrow("streams: this gateway has as many as it takes; close one, or try again later");
+test("each project has a limit, and all projects together have one", () => {
+  const { acquire } = createStreamSlots({ perProject: 2, total: 3 });
+  const first = acquire(one);
+  acquire(one);
+  expect(() => acquire(one)).toThrow("streams: a project may have at most 2 open here");
+  acquire(other);
+  expect(() => acquire(third)).toThrow("streams: this gateway has 3 open, its limit; close one, or try again later");
   first();
-  take(third);
-  expect(() => take(one)).toThrow(expect.objectContaining({ code: "rate-limited", retryAfterSeconds: 5 }));
+  acquire(third);
+  expect(() => acquire(one)).toThrow(expect.objectContaining({ code: "rate-limited", retryAfterSeconds: 5 }));
 });
 
-test("a place that is given back twice is one place", () => {
-  const { take } = createStreamSlots({ perProject: 1, inAll: 1 });
-  const first = take(one);
+test("releasing a slot twice frees one slot", () => {
+  const { acquire } = createStreamSlots({ perProject: 1, total: 1 });
+  const first = acquire(one);
   first();
   first();
-  take(one);
-  expect(() => take(other)).toThrow("as many as it takes");
+  acquire(one);
+  expect(() => acquire(other)).toThrow("has 1 open, its limit");
 });

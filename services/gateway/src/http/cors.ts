@@ -2,14 +2,14 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { HttpRoute } from "@herald/kit";
 import { type Route, routePattern } from "./route.ts";
 
-/** How long a browser may cache a preflight: two hours is the most that Chromium honours. */
+/** How long a browser may cache a preflight: two hours is Chromium's maximum. */
 const preflightSeconds = 7_200;
 
 const exposed = "X-Request-Id, Retry-After, RateLimit, RateLimit-Policy";
 
 /**
- * Middleware that lets pages of any origin read what the routes for browsers answer, problems included. There are no cookies, so `*`
- * gives nothing away.
+ * Middleware that lets pages of any origin read the responses of routes for browsers, problems included. `*` is safe because there are
+ * no cookies.
  */
 export const allowBrowsers = (routes: readonly Route[]) => {
   const paths = routes.filter(({ cors }) => cors).map(({ path }) => path.replaceAll(/\{\w+\}/g, "[^/?]+"));
@@ -23,7 +23,7 @@ export const allowBrowsers = (routes: readonly Route[]) => {
   };
 };
 
-/** Answers preflights. Limits do not count them: a refusal would cost as much, and the open of a notification waits for them. */
+/** Answers preflights. They are not rate limited: a refusal would cost as much, and reporting an open waits for them. */
 export const preflightRoutes = (routes: readonly Route[]): HttpRoute[] =>
   [
     ...Map.groupBy(

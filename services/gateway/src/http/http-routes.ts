@@ -5,9 +5,9 @@ import { mountDocs } from "../docs/mount-docs.ts";
 import { preflightRoutes } from "./cors.ts";
 import { type Route, routePattern } from "./route.ts";
 
-const notFound = "there is no such route; GET /openapi.json lists all";
+const notFound = "no such route; GET /openapi.json lists all routes";
 
-/** Serves everything on the gateway's port. `count` counts a request without a credential, and may refuse it. */
+/** Serves everything on the gateway's port. `count` counts a request without a credential and may refuse it. */
 export const serveGateway = (
   declared: ReadonlyMap<Route, HttpRoute["serve"]>,
   probes: readonly HttpRoute[],

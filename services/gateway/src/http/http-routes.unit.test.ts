@@ -53,7 +53,7 @@ test.each([
   ["GET", "/api/v1/devices/%2e%2E%2f", { id: "../" }],
   ["GET", `/api/v1/devices/${"x".repeat(9_000)}`, { id: "x".repeat(9_000) }],
   ["GET", "http://herald.example/api/v1/devices", {}],
-])("serves %s %s in any notation", async (method, url, params) => {
+])("serves %s %s, however it is encoded", async (method, url, params) => {
   await send(method, url).done;
   expect(served.at(-1)?.match).toMatchObject({ params, path: url });
 });
@@ -63,7 +63,7 @@ test.each([
   ["get", "/api/v1/devices", "GET, HEAD, POST"],
   ["GET", "/admin/v1/dead-letters/replay", "POST"],
   ["POST", "/docs", "GET, HEAD"],
-])("refuses %s %s, whose path has other methods, and counts the client", async (method, url, allow) => {
+])("refuses %s %s with the methods that the path has, and counts the client", async (method, url, allow) => {
   const { request, done } = send(method, url);
   await expect(done).rejects.toMatchObject({ code: "method-not-allowed", headers: { allow } });
   expect(counted.at(-1)).toBe(request);

@@ -2,24 +2,24 @@ import { meter } from "@herald/kit";
 
 type Load = { readonly now: () => number; readonly limit: number };
 
-/** Shows what this gateway has under way beside what it may, when Prometheus asks. Returns how to end it. */
+/** Exports connections and memory in use, with their limits. Returns a function that unregisters the gauges. */
 export const registerLoadMetrics = ({
   connections,
-  heldBytes,
+  memoryBytes,
 }: {
   readonly connections: Load;
-  readonly heldBytes: Load;
+  readonly memoryBytes: Load;
 }): (() => void) => {
   const made = meter();
   const gauge = (name: string, description: string) => made.createObservableGauge(name, { description });
   const gauges = [
-    [gauge("herald.http.connections", "Connections that are open"), connections.now],
-    [gauge("herald.http.connections_limit", "Connections that may be open"), () => connections.limit],
+    [gauge("herald.http.connections", "Open connections"), connections.now],
+    [gauge("herald.http.connections_limit", "The limit of connections"), () => connections.limit],
     [
-      gauge("herald.http.held_bytes", "Bytes of bodies that arrive and of answers that are not taken yet"),
-      heldBytes.now,
+      gauge("herald.http.memory_bytes", "Bytes of bodies being received and of responses that clients have not read"),
+      memoryBytes.now,
     ],
-    [gauge("herald.http.held_limit_bytes", "Bytes that may be held"), () => heldBytes.limit],
+    [gauge("herald.http.memory_limit_bytes", "The limit of memory_bytes"), () => memoryBytes.limit],
   ] as const;
   const observe: Parameters<typeof made.addBatchObservableCallback>[0] = (result) => {
     for (const [one, value] of gauges) result.observe(one, value());

@@ -34,13 +34,13 @@ describe("links to other pages", () => {
       { data: [], next: "k/1" },
       ["first /l?per_page=5&after=", "next /l?per_page=5&after=k%2F1"],
     ],
-    ["at the end of a walk", "after=k", { data: [], next: null }, ["first /l?after="]],
+    ["on the last page by key", "after=k", { data: [], next: null }, ["first /l?after="]],
   ])("%s", (_, query, page, expected) => {
     expect(relations(query, page)).toEqual(expected);
   });
 });
 
-describe("what a list is asked for", () => {
+describe("the paging parameters", () => {
   test.each([
     [{}, { by: "page", page: 1, perPage: 20 }],
     [
@@ -55,7 +55,7 @@ describe("what a list is asked for", () => {
     expect(pageRequest(query)).toEqual(request);
   });
 
-  test("cannot contradict itself", () => {
+  test("refuse to contradict each other", () => {
     expect(() => pageRequest({ page: 1, after: "", items: 5, limit: 6 })).toThrow(HeraldError);
   });
 });

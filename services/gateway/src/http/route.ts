@@ -7,34 +7,34 @@ import type { Idempotent } from "../idempotency/idempotency.ts";
 
 export type Method = "get" | "post" | "put" | "patch" | "delete";
 
-/** A parameter of the path. One that cannot exist is answered like one that does not, unless the route would make it. */
+/** A path parameter. A value that the schema refuses is answered with `error`, so an impossible id is a 404 like an unknown one. */
 export type PathParam<Schema extends z.ZodType = z.ZodType> = {
   readonly schema: Schema;
-  readonly otherwise: ErrorCode;
+  readonly error: ErrorCode;
 };
 
-/** One status that a route answers with. Without a schema the answer has no body. */
-export type Answer = {
+/** A response that a route declares for one status. Without a schema it has no body. */
+export type ResponseSpec = {
   readonly description: string;
   readonly schema?: z.ZodType;
-  /** Server-sent events, each of the schema, until one side ends it. */
+  /** Server-sent events, each of the schema, until either side closes the connection. */
   readonly stream?: true;
 };
 
-/** Writes a body that has no end; resolves when it has one. */
+/** Writes a streamed body. Resolves when the stream has ended. */
 export type StreamBody = (response: ServerResponse) => Promise<void>;
 
 type Params = Readonly<Record<string, PathParam>>;
-type Answers = Readonly<Record<number, Answer>>;
+type ResponseSpecs = Readonly<Record<number, ResponseSpec>>;
 
-type BodyOf<One extends Answer> = One extends { stream: true }
+type BodyOf<One extends ResponseSpec> = One extends { stream: true }
   ? StreamBody
   : One extends { schema: infer Schema extends z.ZodType }
     ? z.input<Schema>
     : undefined;
 
-/** An answer that was declared: its status, the body of that status, and headers beside the usual ones. */
-export type Reply<All extends Answers = Answers> = {
+/** A reply that the route declared: a status, its body, and headers beside the usual ones. */
+export type Reply<All extends ResponseSpecs = ResponseSpecs> = {
   [Status in keyof All & number]: {
     readonly status: Status;
     readonly body: BodyOf<All[Status]>;
@@ -42,21 +42,21 @@ export type Reply<All extends Answers = Answers> = {
   };
 }[keyof All & number];
 
-/** A request that was authenticated and parsed. */
+/** An authenticated and parsed request. */
 export type RouteRequest<Kind extends CallerKind, P extends Params, Q extends z.ZodType, B extends z.ZodType> = {
   readonly caller: CallerOf<Kind>;
   readonly params: { readonly [Name in keyof P]: z.output<P[Name]["schema"]> };
   readonly query: z.output<Q>;
   readonly body: z.output<B>;
-  /** Carries the request out once for its Idempotency-Key; without one it is always another. */
+  /** Performs the request once for its Idempotency-Key; without a key, every time. */
   readonly idempotent: Idempotent;
-  /** Where the reader of a stream stopped. */
+  /** The last event that the client of a stream received. */
   readonly lastEventId: string | undefined;
-  /** Throws when the caller may not do this any more: for answers that take longer than a token may live. */
+  /** Throws when the caller is no longer allowed to do this: for streams that outlive a token. */
   readonly recheck: () => Promise<unknown>;
-  /** Whom limits by address count. */
+  /** The client's address, as rate limits count it. */
   readonly address: string;
-  /** The path and the parameters behind it, as they were sent. */
+  /** The path and the query, as sent. */
   readonly path: string;
   readonly search: URLSearchParams;
 };
@@ -66,10 +66,10 @@ type Declaration<
   P extends Params,
   Q extends z.ZodType,
   B extends z.ZodType,
-  A extends Answers,
+  A extends ResponseSpecs,
 > = {
   readonly method: Method;
-  /** Complete, with `{name}` for parameters: `/api/v1/devices/{id}`. */
+  /** The whole path, with `{name}` for parameters: `/api/v1/devices/{id}`. */
   readonly path: `/${string}`;
   readonly operationId: string;
   readonly tag: "Devices" | "Users" | "Topics" | "Notifications" | "Statistics" | "Events" | "Administration";
@@ -79,25 +79,25 @@ type Declaration<
   readonly params?: P;
   readonly query?: Q;
   readonly body?: B;
-  /** The largest body, where the 960 KiB of other routes would let anyone without a credential cost much, or are too few. */
+  /** The largest body, where the 960 KiB of other routes are too few, or too many for clients without a credential. */
   readonly bodyLimitBytes?: number;
-  readonly answers: A;
-  /** Errors of this route; those that follow from credential, parameters and body are added. */
+  readonly responses: A;
+  /** Errors of this route. Those of credential, parameters and body are added. */
   readonly errors?: readonly ErrorCode[];
 };
 
-/** What a route is: how it is declared, and what it does. Express and the OpenAPI document are both made from it. */
-export type Route = Omit<Declaration<CallerKind, Params, z.ZodType, z.ZodType, Answers>, "description"> & {
+/** A route: its declaration and its handler. The HTTP routes and the OpenAPI document are both made from it. */
+export type Route = Omit<Declaration<CallerKind, Params, z.ZodType, z.ZodType, ResponseSpecs>, "description"> & {
   readonly description?: string;
   /** Browsers call it from other origins. */
   readonly cors: boolean;
   readonly handle: (deps: RouteDeps, request: RouteRequest<CallerKind, Params, z.ZodType, z.ZodType>) => Promise<Reply>;
 };
 
-/** Declares a route. The handler gets what the declaration parses, and can answer only what it declares. */
+/** Declares a route. Its handler receives what the declaration parses, and can reply only with what it declares. */
 export const defineRoute = <
   Kind extends CallerKind,
-  const A extends Answers,
+  const A extends ResponseSpecs,
   P extends Params = Record<never, never>,
   Q extends z.ZodType = z.ZodUndefined,
   B extends z.ZodType = z.ZodUndefined,
@@ -108,9 +108,9 @@ export const defineRoute = <
 ): Route =>
   ({
     ...route,
-    // Devices and apps are pages too: what takes a device credential, or none, answers every origin.
+    // Web apps are devices: routes that take a device credential, or none, allow every origin.
     cors: route.access.by.some((kind: CallerKind) => kind === "device" || kind === "client"),
   }) as unknown as Route;
 
-/** The path as express writes it: `/api/v1/devices/:id`. */
+/** The path in Express syntax: `/api/v1/devices/:id`. */
 export const routePattern = ({ path }: Route): string => path.replaceAll(/\{(\w+)\}/g, ":$1");

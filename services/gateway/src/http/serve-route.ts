@@ -22,22 +22,22 @@ import type { PathParam, Reply, Route, StreamBody } from "./route.ts";
 
 const noQuery = z.strictObject({});
 
-/** Visible ASCII, as the draft's examples are; long enough for any id with a prefix. */
+/** Visible ASCII, as in the draft's examples; long enough for any id with a prefix. */
 export const IdempotencyKey = z
   .string()
   .regex(/^[\x21-\x7e]{1,255}$/, "must be 1 to 255 visible ASCII characters")
   .meta({
     description:
-      "Makes a repeat of the request harmless: same key and body, same answer. Kept for 24 hours; new keys of a project that takes more than its share of the room, for at most 10 minutes",
+      "Repeating the request with the same key and body returns the first answer. Kept for 24 hours; for at most 10 minutes when the project uses more than its share of the storage for keys",
   });
 
 type Sent = Readonly<Record<string, unknown>>;
 
 const parsePath = (params: Readonly<Record<string, PathParam>>, sent: Sent): Record<string, unknown> => {
-  const parsed = Object.entries(params).map(([name, { schema, otherwise }]) => {
+  const parsed = Object.entries(params).map(([name, { schema, error }]) => {
     const result = schema.safeParse(sent[name]);
     if (result.success) return [name, result.data];
-    throw new HeraldError(otherwise, `${name}: ${result.error.issues[0]?.message ?? "is not accepted"}`);
+    throw new HeraldError(error, `${name}: ${result.error.issues[0]?.message ?? "is not accepted"}`);
   });
   return Object.fromEntries(parsed);
 };
@@ -53,7 +53,7 @@ const idempotencyKey = (request: IncomingMessage): string | undefined => {
   );
 };
 
-/** Some clients send `{}` or `null` where they have nothing to say. */
+/** Some clients send `{}` or `null` for an empty body. */
 const isEmpty = (body: unknown): boolean =>
   body === undefined || body === null || (typeof body === "object" && Object.keys(body).length === 0);
 
@@ -72,13 +72,13 @@ const parseBoth = (route: Route, query: Sent, sent: unknown): { query: unknown; 
   const parsed = attempt(() => parseQuery(route.query ?? noQuery, { query }));
   const { body: schema } = route;
   if (schema === undefined && !isEmpty(sent))
-    problems.push({ name: "body", detail: "this route takes none", code: "unknown-field", pointer: "#" });
+    problems.push({ name: "body", detail: "this route takes no body", code: "unknown-field", pointer: "#" });
   const body = schema === undefined ? undefined : attempt(() => parseBody(schema, sent));
   if (problems.length > 0) throw new HeraldError("validation-failed", problems);
   return { query: parsed, body };
 };
 
-/** The fields of a route's body, without the names of its parameters. */
+/** The fields of a route's body that are not also names of parameters. */
 const bodyFieldsOf = ({ body, params, query }: Route): ReadonlySet<string> => {
   const parameters = new Set([...Object.keys(params ?? {}), ...knownFields(query ? [query] : [])]);
   return new Set(knownFields(body ? bareSchemas(body) : []).filter((field) => !parameters.has(field)));
@@ -100,15 +100,15 @@ const setHeaders = (response: ServerResponse, headers: Headers = {}): void => {
   for (const name in headers) response.setHeader(name, headers[name] ?? "");
 };
 
-/** Proxies are told not to wait for the end of it. */
+/** `x-accel-buffering` tells proxies not to buffer the stream. */
 const streamHeaders = { "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };
 
-/** An answer as small as this costs no more than the connection that it goes over; larger ones are counted until they are taken. */
-const smallAnswerBytes = 16_384;
+/** A response this small costs no more than its connection; larger ones are counted until the client has read them. */
+const smallResponseBytes = 16_384;
 
-const startAnswer = (response: ServerResponse, status: number, headers?: Headers): void => {
+const startResponse = (response: ServerResponse, status: number, headers?: Headers): void => {
   response.statusCode = status;
-  // Answers name devices and people: no cache on the way keeps them.
+  // Responses contain personal data: caches must not store them.
   response.setHeader("cache-control", "no-store");
   setHeaders(response, headers);
 };
@@ -119,35 +119,35 @@ const send = async (
   reserve: ReserveMemory,
 ): Promise<void> => {
   if (typeof body === "function") {
-    startAnswer(response, status, { ...headers, ...streamHeaders });
+    startResponse(response, status, { ...headers, ...streamHeaders });
     await (body as StreamBody)(response);
     return;
   }
   if (body === undefined) {
-    startAnswer(response, status, headers);
+    startResponse(response, status, headers);
     response.end();
     return;
   }
   const text = Buffer.from(JSON.stringify(body));
-  if (text.length > smallAnswerBytes) reserve(text.length);
-  startAnswer(response, status, headers);
+  if (text.length > smallResponseBytes) reserve(text.length);
+  startResponse(response, status, headers);
   response.setHeader("content-type", "application/json; charset=utf-8");
   response.end(text);
 };
 
-/** The status of a route that answers with a stream, undefined for the others. */
+/** The status of a route's streamed response; undefined if it has none. */
 const streamStatus = (route: Route): number | undefined => {
-  const found = Object.entries(route.answers).find(([, { stream }]) => stream);
+  const found = Object.entries(route.responses).find(([, { stream }]) => stream);
   return found && Number(found[0]);
 };
 
 type Edge = {
-  /** How many proxies stand in front and are believed. */
+  /** The number of trusted proxies. */
   readonly proxies: number;
   readonly memory: MemoryLimit;
 };
 
-/** Makes what serves a route. Whoever shows no credential is counted by address before a query or a body is looked at. */
+/** Creates the function that serves a route. Requests without a credential are counted by address before their query or body is parsed. */
 export const serveRoute = (route: Route, deps: RouteDeps, { proxies, memory }: Edge): HttpRoute["serve"] => {
   const readBody = createReadBody(route.bodyLimitBytes ?? defaultBodyLimitBytes);
   const stream = streamStatus(route);
@@ -165,9 +165,9 @@ export const serveRoute = (route: Route, deps: RouteDeps, { proxies, memory }: E
       const search = parseSearch(match.query);
       const sent = await readBody(request, reserve);
       const { query, body } = parseBoth(route, queryOf(search), sent);
-      // A stream has no end that a HEAD could see, and takes a place that others wait for.
+      // A stream never ends, so HEAD is answered without one. It takes no slot either.
       if (stream !== undefined && request.method === "HEAD") {
-        startAnswer(response, stream, streamHeaders);
+        startResponse(response, stream, streamHeaders);
         response.end();
         return;
       }

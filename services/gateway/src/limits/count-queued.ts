@@ -3,8 +3,8 @@ import { CountBacklog, type ProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 
 /**
- * How many sends of a project wait: large ones in the queue of commands, small ones in dispatch's backlog. Undefined while dispatch does
- * not answer, and so takes none. Throws bus-unavailable.
+ * Counts the waiting sends of a project: large ones in the queue of commands, small ones in dispatch's backlog. Undefined when dispatch
+ * does not answer. Throws bus-unavailable.
  */
 export const createCountQueued =
   (bus: () => Bus, limit: number) =>

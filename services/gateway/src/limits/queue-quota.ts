@@ -1,14 +1,14 @@
 import type { ProjectId } from "@herald/contracts";
 import { createByteCache, HeraldError, type Logger } from "@herald/kit";
 
-/** What one project may have waiting in the queue of commands. */
+/** How much of one project may wait to be sent. */
 export type QueueLimit = { readonly messages: number; readonly bytes: number };
 
 type Deps = {
-  readonly most: QueueLimit;
+  readonly limit: QueueLimit;
   /**
-   * How many sends of the project wait. Undefined: whoever takes them cannot be asked, so what is queued meanwhile is waiting, too.
-   * Throws bus-unavailable.
+   * How many sends of the project wait. Undefined when dispatch does not answer: then everything queued since the last count still
+   * waits. Throws bus-unavailable.
    */
   readonly count: (projectId: ProjectId) => Promise<number | undefined>;
   readonly now: () => Date;
@@ -16,37 +16,37 @@ type Deps = {
 };
 
 export type QueueQuota = {
-  /** Takes note of a command that is about to be queued. Throws quota-exceeded where the project has too much waiting. */
+  /** Counts a command that is about to be queued. Throws quota-exceeded when too much of the project waits. */
   readonly admit: (projectId: ProjectId, bytes: number) => Promise<void>;
-  /** A command that was admitted is not queued. */
+  /** Takes back an admitted command that was not queued. */
   readonly refund: (projectId: ProjectId, bytes: number) => void;
 };
 
-/** Counting asks the broker, so it is done each time that a tenth of the quota was sent, and no more often than this. */
+/** A count is a request to the broker, so each covers a tenth of the quota, and there is at most one in this time. */
 const countEveryMs = 1_000;
-const share = 0.1;
-/** A queue moves, or what holds it up is mended, within seconds or within hours: asking again soon costs little. */
+const recountShare = 0.1;
+/** A queue recovers within seconds or within hours; a client that retries soon costs little. */
 const retryAfterSeconds = 5;
 
-/** Counts of some ten thousand projects, those that sent last. */
+/** Room for the counts of about 30,000 projects; the least recently used are evicted. */
 const countsBytes = 4 * 1_048_576;
 const countBytes = 128;
 
 type Queue = {
-  /** By the last count. */
+  /** The last count. */
   waiting: number;
   meanBytes: number;
   countedAt: number;
-  /** What this gateway has queued since. */
+  /** Queued by this gateway since the last count. */
   messages: number;
   bytes: number;
 };
 
 /**
- * Keeps one project from filling the queue that all share. Between two counts only what this gateway sends is known, so that with
+ * Keeps one project from filling the queue that all recountShare. Between two counts only what this gateway sends is known, so that with
  * several of them a project may be over its quota by a tenth for each.
  */
-export const createQueueQuota = ({ most, count, now, log }: Deps): QueueQuota => {
+export const createQueueQuota = ({ limit, count, now, log }: Deps): QueueQuota => {
   const queues = createByteCache<ProjectId, Queue>({
     name: "queue-quotas",
     maxBytes: countsBytes,
@@ -61,18 +61,18 @@ export const createQueueQuota = ({ most, count, now, log }: Deps): QueueQuota =>
   };
 
   const isOver = ({ waiting, meanBytes, messages, bytes }: Queue): boolean =>
-    waiting + messages > most.messages || waiting * meanBytes + bytes > most.bytes;
+    waiting + messages > limit.messages || waiting * meanBytes + bytes > limit.bytes;
   const isDue = (queue: Queue): boolean =>
-    (queue.messages >= most.messages * share || queue.bytes >= most.bytes * share || isOver(queue)) &&
+    (queue.messages >= limit.messages * recountShare || queue.bytes >= limit.bytes * recountShare || isOver(queue)) &&
     now().getTime() - queue.countedAt >= countEveryMs;
 
   const recount = async (projectId: ProjectId, queue: Queue, own: number): Promise<void> => {
-    // Those who come meanwhile go by what was known before, and are added to what is found.
+    // Requests that arrive meanwhile use the previous count, and are added to the new one.
     queue.countedAt = now().getTime();
     const { waiting, meanBytes, messages, bytes } = queue;
-    // Nobody is refused because of what is not known: while the bus is unavailable the send itself says so.
+    // A failed count refuses nothing: if the bus is unavailable, the send itself fails.
     const counted = await count(projectId).catch((err: unknown) => {
-      log.warn({ err }, "what waits in the queue cannot be counted");
+      log.warn({ err }, "cannot count the waiting sends of a project");
       return 0;
     });
     if (counted === undefined) return;
@@ -98,7 +98,7 @@ export const createQueueQuota = ({ most, count, now, log }: Deps): QueueQuota =>
       queue.bytes -= bytes;
       throw new HeraldError(
         "quota-exceeded",
-        `notifications: as many of this project as may be are waiting to be sent, ${most.messages} or ${most.bytes} bytes of them; come back in ${retryAfterSeconds} s`,
+        `notifications: at most ${limit.messages} notifications, or ${limit.bytes} bytes, of a project may wait to be sent; come back in ${retryAfterSeconds} s`,
         { retryAfterSeconds },
       );
     },

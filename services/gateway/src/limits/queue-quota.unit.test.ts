@@ -13,7 +13,7 @@ beforeEach(() => {
   counted = [];
   waiting = 0;
   quota = createQueueQuota({
-    most: { messages: 100, bytes: 10_000 },
+    limit: { messages: 100, bytes: 10_000 },
     count: async (projectId) => {
       counted.push(projectId);
       if (waiting === undefined) throw new HeraldError("bus-unavailable", "unavailable");

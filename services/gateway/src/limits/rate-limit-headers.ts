@@ -1,13 +1,13 @@
-/** So many in so many seconds, by a name that clients can tell it by. */
-export type Policy = { readonly name: string; readonly most: number; readonly seconds: number };
+/** A limit per window of `seconds`. Clients see its name. */
+export type Policy = { readonly name: string; readonly limit: number; readonly seconds: number };
 
-/** How much of a policy is left to a caller, and in how many seconds all of it is again. */
+/** What is left of a policy for one caller, and in how many seconds its window ends. */
 export type State = { readonly policy: Policy; readonly remaining: number; readonly resetSeconds: number };
 
-/** `RateLimit-Policy` and `RateLimit` as in draft-ietf-httpapi-ratelimit-headers: lists, in one order. */
+/** `RateLimit-Policy` and `RateLimit` as in draft-ietf-httpapi-ratelimit-headers: two lists in the same order. */
 export const rateLimitHeaders = (states: readonly State[]): Readonly<Record<string, string>> => ({
   "ratelimit-policy": states
-    .map(({ policy: { name, most, seconds } }) => `"${name}";q=${most};w=${seconds}`)
+    .map(({ policy: { name, limit, seconds } }) => `"${name}";q=${limit};w=${seconds}`)
     .join(", "),
   ratelimit: states
     .map(({ policy, remaining, resetSeconds }) => `"${policy.name}";r=${remaining};t=${resetSeconds}`)

@@ -4,81 +4,79 @@ import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
 import type { Caller } from "../auth/caller.ts";
 import { type Policy, rateLimitHeaders, type State } from "./rate-limit-headers.ts";
 
-/** Long enough to even out a burst, short enough that nobody waits long and that few addresses are held in memory. */
+/** Long enough to even out a burst, short enough that clients wait little and few addresses stay in memory. */
 const windowSeconds = 10;
-/** A quota is against loops that nobody notices, and by the hour one is noticed and mended. */
+/** A quota stops loops that run unnoticed; an hour is enough to notice and fix one. */
 const quotaSeconds = 3_600;
-/** Each reads the whole audience, so that a loop is to be noticed soon; who tries things out comes back soon. */
+/** Each dry run reads the whole audience, so a loop must be stopped soon; a person who experiments can go on soon. */
 const dryRunSeconds = 60;
 
-/** Looking up unknown credentials reads from the bus; this many a second, for all addresses together, it does not notice. */
-const lookUpsPerSecond = 200;
+/** Looking up unknown credentials reads from the bus. The bus handles this many a second, for all addresses together, without effort. */
+const lookupsPerSecond = 200;
 
-/** Requests that may be made; all but `sends`, `dryRuns` and `newDevices` in 10 seconds. */
+/** Requests are counted in windows of 10 seconds unless the name says otherwise. */
 export type Limits = {
-  /** Refusals of credentials and signatures from one address. */
-  readonly failures: number;
-  /** Requests without a credential from one address. */
-  readonly clients: number;
-  /** With one project token. */
-  readonly token: number;
+  /** Refused credentials and signatures. */
+  readonly failuresPerAddress: number;
+  /** Requests without a credential. */
+  readonly anonymousPerAddress: number;
+  readonly requestsPerToken: number;
   /** With all tokens of one project. */
-  readonly project: number;
-  /** With the credential of one device. */
-  readonly device: number;
-  /** Notifications of one project in an hour. */
-  readonly sends: number;
-  /** Dry runs of one project in a minute. */
-  readonly dryRuns: number;
-  /** New devices by client identity from one address in an hour. */
-  readonly newDevices: number;
+  readonly requestsPerProject: number;
+  readonly requestsPerDevice: number;
+  /** Notifications of one project. */
+  readonly sendsPerHour: number;
+  /** Dry runs of one project. */
+  readonly dryRunsPerMinute: number;
+  /** New devices that register by client identity from one address. */
+  readonly newDevicesPerHour: number;
 };
 
-/** Room for one new device of an address. Only registry knows whether the device is new. */
+/** Permission to register one new device from an address. Only registry knows whether the device is new. */
 export type Reservation = {
   readonly granted: boolean;
-  /** Returns the reservation: the device was known. */
+  /** Returns the reservation, because the device was known. */
   readonly refund: () => Promise<void>;
-  /** What to answer where there is none. */
+  /** The error to answer when it was not granted. */
   readonly refusal: HeraldError;
 };
 
-/** Room for some of the requested sends. */
+/** Permission for some of the requested sends. */
 export type Share = {
   readonly granted: number;
   /** Returns unused sends. */
   readonly refund: (count: number) => Promise<void>;
-  /** What to answer for the others. */
+  /** The error to answer for the others. */
   readonly refusal: HeraldError;
 };
 
 export type RateLimits = {
-  /** Counts a refusal of this address. Throws rate-limited instead of letting it go on. */
+  /** Counts a refusal of this address. Throws rate-limited when there were too many. */
   readonly countFailure: (address: string) => Promise<void>;
   /**
-   * Looks up what may turn out to be a refusal, and counts as one until it is known: of an address that sends many at once, no more
-   * are looked up than may be refused. Throws rate-limited instead of looking.
+   * Runs a lookup that may end in a refusal. It counts as a refusal until it succeeds, so an address never has more lookups under way
+   * than refusals left. Throws rate-limited without looking up.
    */
   readonly countWhileVerifying: <Found>(address: string, look: () => Promise<Found>) => Promise<Found>;
   /**
-   * Does work that counts as a refusal unless it succeeds. Where the address had too many it is done all the same, and rate-limited
-   * takes the place of what it throws.
+   * Runs work that counts as a refusal unless it succeeds. It runs even when the address had too many refusals; then a failure
+   * becomes rate-limited.
    */
   readonly runUnverified: (address: string, work: () => Promise<void>) => Promise<void>;
   /** Counts a request without a credential. Throws rate-limited when there were too many. */
   readonly countAnonymous: (address: string) => Promise<void>;
-  /** Takes room for a device that may be new. */
+  /** Reserves a registration for a device that may be new. */
   readonly reserveNewDevice: (address: string) => Promise<Reservation>;
-  /** Counts a look-up on the bus for something that memory does not know. Throws rate-limited when there were too many. */
+  /** Counts a lookup on the bus for something that is not in memory. Throws rate-limited when there were too many. */
   readonly countLookup: () => Promise<void>;
-  /** Counts a request of a caller who is known. Gives the fields that say what is left to it; throws rate-limited when nothing is. */
+  /** Counts a request of an authenticated caller. Returns the RateLimit headers; throws rate-limited when nothing is left. */
   readonly countRequest: (caller: Caller) => Promise<Readonly<Record<string, string>>>;
   /**
-   * Counts a request of a caller who is known as so many more. Throws rate-limited when there is no room for all of them; none is
-   * counted then.
+   * Counts `count` further requests of an authenticated caller, one for each notification of a batch. Throws rate-limited, and counts
+   * none, when not all of them fit.
    */
   readonly countBatch: (caller: Caller, count: number) => Promise<Readonly<Record<string, string>>>;
-  /** Counts as many of so many notifications as the project may still send. */
+  /** Counts up to `count` notifications, as many as the project may still send. */
   readonly reserveSends: (projectId: ProjectId, count: number) => Promise<Share>;
   /** Counts a dry run. Throws quota-exceeded when the project has made too many. */
   readonly countDryRun: (projectId: ProjectId) => Promise<void>;
@@ -91,16 +89,16 @@ const stateOf = (policy: Policy, left: RateLimiterRes): State => ({
 });
 
 const limited = (what: string, state: State, code: "rate-limited" | "quota-exceeded"): HeraldError => {
-  const { most, seconds } = state.policy;
+  const { limit, seconds } = state.policy;
   return new HeraldError(
     code,
-    `${what}: at most ${most} in ${seconds} s are accepted here; come back in ${state.resetSeconds} s`,
+    `${what}: at most ${limit} in ${seconds} s are accepted here; come back in ${state.resetSeconds} s`,
     { retryAfterSeconds: state.resetSeconds, headers: rateLimitHeaders([state]) },
   );
 };
 
 const limiter = (policy: Policy, what = "requests", code: "rate-limited" | "quota-exceeded" = "rate-limited") => {
-  const memory = new RateLimiterMemory({ points: policy.most, duration: policy.seconds });
+  const memory = new RateLimiterMemory({ points: policy.limit, duration: policy.seconds });
   const consume = (key: string, count = 1): Promise<RateLimiterRes> =>
     memory.consume(key, count).catch((left: unknown) => {
       if (left instanceof RateLimiterRes) return left;
@@ -108,7 +106,7 @@ const limiter = (policy: Policy, what = "requests", code: "rate-limited" | "quot
     });
   const take = async (key: string): Promise<Reservation> => {
     const taken = await consume(key);
-    const granted = taken.consumedPoints <= policy.most;
+    const granted = taken.consumedPoints <= policy.limit;
     return {
       granted,
       refund: async () => {
@@ -121,7 +119,7 @@ const limiter = (policy: Policy, what = "requests", code: "rate-limited" | "quot
     take,
     takeSome: async (key: string, count: number): Promise<Share> => {
       const taken = await consume(key, count);
-      const over = Math.min(count, Math.max(0, taken.consumedPoints - policy.most));
+      const over = Math.min(count, Math.max(0, taken.consumedPoints - policy.limit));
       if (over > 0) await memory.reward(key, over);
       return {
         granted: count - over,
@@ -133,12 +131,12 @@ const limiter = (policy: Policy, what = "requests", code: "rate-limited" | "quot
     },
     count: async (key: string): Promise<State> => {
       const taken = await consume(key);
-      if (taken.consumedPoints > policy.most) throw limited(what, stateOf(policy, taken), code);
+      if (taken.consumedPoints > policy.limit) throw limited(what, stateOf(policy, taken), code);
       return stateOf(policy, taken);
     },
     countAll: async (key: string, count: number): Promise<State> => {
       const taken = await consume(key, count);
-      if (taken.consumedPoints <= policy.most) return stateOf(policy, taken);
+      if (taken.consumedPoints <= policy.limit) return stateOf(policy, taken);
       await memory.reward(key, count);
       throw limited(`${what}: each notification of a batch counts as one`, stateOf(policy, taken), code);
     },
@@ -148,58 +146,56 @@ const limiter = (policy: Policy, what = "requests", code: "rate-limited" | "quot
   };
 };
 
-/** Limits of this gateway alone, in memory: each replica allows as much again. Addresses come as `clientAddress` gives them. */
+/** Limits of this process, in memory: each replica has limits of its own. Addresses are what `clientAddress` returns. */
 export const createRateLimits = (limits: Limits): RateLimits => {
-  const of = (name: "failures" | "clients" | "token" | "project" | "device") =>
-    limiter({ name, most: limits[name], seconds: windowSeconds });
-  const [refused, client, token, project, device] = [
-    of("failures"),
-    of("clients"),
-    of("token"),
-    of("project"),
-    of("device"),
-  ];
-  const lookUps = limiter({ name: "look-ups", most: lookUpsPerSecond, seconds: 1 });
+  // The names are public: clients see them in RateLimit-Policy.
+  const perWindow = (name: string, limit: number) => limiter({ name, limit, seconds: windowSeconds });
+  const failures = perWindow("failures", limits.failuresPerAddress);
+  const anonymous = perWindow("clients", limits.anonymousPerAddress);
+  const token = perWindow("token", limits.requestsPerToken);
+  const project = perWindow("project", limits.requestsPerProject);
+  const device = perWindow("device", limits.requestsPerDevice);
+  const lookups = limiter({ name: "look-ups", limit: lookupsPerSecond, seconds: 1 });
   const sends = limiter(
-    { name: "sends", most: limits.sends, seconds: quotaSeconds },
+    { name: "sends", limit: limits.sendsPerHour, seconds: quotaSeconds },
     "notifications",
     "quota-exceeded",
   );
   const dryRuns = limiter(
-    { name: "dry-runs", most: limits.dryRuns, seconds: dryRunSeconds },
+    { name: "dry-runs", limit: limits.dryRunsPerMinute, seconds: dryRunSeconds },
     "dry runs",
     "quota-exceeded",
   );
   const newDevices = limiter(
-    { name: "new-devices", most: limits.newDevices, seconds: quotaSeconds },
+    { name: "new-devices", limit: limits.newDevicesPerHour, seconds: quotaSeconds },
     "identifier: new devices from this address",
   );
   return {
     reserveNewDevice: (address) => newDevices.take(address),
-    countFailure: async (address) => void (await refused.count(address)),
+    countFailure: async (address) => void (await failures.count(address)),
     countWhileVerifying: async (address, look) => {
-      await refused.count(address);
-      return look().finally(() => refused.refund(address));
+      await failures.count(address);
+      return look().finally(() => failures.refund(address));
     },
     runUnverified: async (address, work) => {
-      const over = await refused.count(address).then(
+      const over = await failures.count(address).then(
         () => undefined,
         (error: unknown) => error,
       );
       try {
         await work();
       } catch (error) {
-        // What this side could not do is nobody's refusal.
+        // A failure on our side does not count against the address.
         if (error instanceof HeraldError && errors[error.code].status < 500) throw over ?? error;
-        await refused.refund(address);
+        await failures.refund(address);
         throw error;
       }
-      await refused.refund(address);
+      await failures.refund(address);
     },
-    countAnonymous: async (address) => void (await client.count(address)),
-    countLookup: async () => void (await lookUps.count("all")),
+    countAnonymous: async (address) => void (await anonymous.count(address)),
+    countLookup: async () => void (await lookups.count("all")),
     countRequest: async (caller) => {
-      // The narrower one first: what it refuses is not taken from the other tokens of the project.
+      // The token first: a request that it refuses takes nothing from the project's other tokens.
       if (caller.kind === "project")
         return rateLimitHeaders([await token.count(caller.tokenId), await project.count(caller.projectId)]);
       if (caller.kind === "device") return rateLimitHeaders([await device.count(caller.deviceId)]);

@@ -7,14 +7,14 @@ import { createRateLimits } from "./rate-limits.ts";
 const now = new Date();
 const limits = () =>
   createRateLimits({
-    failures: 3,
-    clients: 3,
-    token: 3,
-    project: 5,
-    device: 2,
-    sends: 4,
-    dryRuns: 2,
-    newDevices: 1_000,
+    failuresPerAddress: 3,
+    anonymousPerAddress: 3,
+    requestsPerToken: 3,
+    requestsPerProject: 5,
+    requestsPerDevice: 2,
+    sendsPerHour: 4,
+    dryRunsPerMinute: 2,
+    newDevicesPerHour: 1_000,
   });
 const caller = (projectId = newProjectId(now)): Caller => ({
   kind: "project",

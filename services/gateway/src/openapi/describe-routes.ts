@@ -29,7 +29,7 @@ const LastEventId = z
   .regex(/^\d{1,15}$/)
   .meta({ description: "The `id` that was read last: the stream goes on behind it" });
 
-const streams = (route: Route): boolean => Object.values(route.answers).some(({ stream }) => stream);
+const streams = (route: Route): boolean => Object.values(route.responses).some(({ stream }) => stream);
 /** What is left to a caller who is known. */
 const rateLimitHeaders = {
   RateLimit: z.string().optional().meta({ description: "What is left, by policy: `r` requests for `t` seconds" }),
@@ -57,7 +57,7 @@ export const errorsOf = (route: Route): ErrorCode[] => {
     ...(credential && (scopes !== undefined || by.includes("device")) ? (["forbidden"] as const) : []),
     // A project that is being deleted is gone for registry before its tokens are.
     ...(by.some((kind) => kind === "project" || kind === "device") ? (["project-not-found"] as const) : []),
-    ...Object.values(route.params ?? {}).map((param) => param.otherwise),
+    ...Object.values(route.params ?? {}).map((param) => param.error),
     "validation-failed",
     ...(post ? (["request-in-progress", "idempotency-key-reused"] as const) : []),
     "rate-limited",
@@ -107,7 +107,7 @@ const errorResponses = (route: Route, known: Map<string, ZodOpenApiResponseObjec
 
 const answerResponses = (route: Route): ZodOpenApiResponsesObject =>
   Object.fromEntries(
-    Object.entries(route.answers).map(([status, { description, schema, stream }]) => [
+    Object.entries(route.responses).map(([status, { description, schema, stream }]) => [
       status as `2${string}`,
       {
         description,

@@ -24,7 +24,7 @@ describe("every route", () => {
       expect(statuses.has(401)).toBe(route.access.by.some((kind) => kind !== "client"));
       expect(statuses.has(413)).toBe(route.body !== undefined);
       expect(route.path.match(/\{\w+\}/g)?.length ?? 0).toBe(Object.keys(route.params ?? {}).length);
-      expect(Object.keys(route.answers).every((status) => Number(status) < 300)).toBe(true);
+      expect(Object.keys(route.responses).every((status) => Number(status) < 300)).toBe(true);
       // What the admin token opens is apart, so that a proxy can keep it inside.
       expect(route.path.startsWith("/admin/v1/")).toBe(route.access.by.includes("admin"));
     },
@@ -46,8 +46,8 @@ describe("the examples", () => {
     },
   );
 
-  test.each(operations)("%s may answer what its examples say", (_, { answers }, operation) => {
-    for (const [status, { schema }] of Object.entries(answers))
+  test.each(operations)("%s may answer what its examples say", (_, { responses }, operation) => {
+    for (const [status, { schema }] of Object.entries(responses))
       if (schema !== undefined) {
         const shown = example(operation?.responses?.[status as "200"]);
         expect(schema.safeParse(shown).error?.issues).toBeUndefined();

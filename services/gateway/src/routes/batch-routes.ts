@@ -16,7 +16,7 @@ const sendNotifications = defineRoute({
   access: project("send"),
   body: SendNotifications,
   bodyLimitBytes: batchSendLimits.bodyBytes,
-  answers: {
+  responses: {
     202: { description: "At least one is accepted", schema: z.object({ data: z.array(SentNotification) }) },
   },
   errors: ["quota-exceeded"],

@@ -19,7 +19,7 @@ const listDeadLetters = defineRoute({
     "Messages that could not be processed, each with its reason. They are kept for 30 days, replayed or not. What they say is not shown.",
   access: admin,
   query: z.strictObject({ ...pageQuery, durable: Durable.optional() }),
-  answers: { 200: { description: "A page of dead letters", schema: pageOf(DeadLetter) } },
+  responses: { 200: { description: "A page of dead letters", schema: pageOf(DeadLetter) } },
   handle: async ({ deadLetters }, request) => {
     const { durable, ...page } = request.query;
     return pageReply(request, await deadLetters.list({ ...pageRequest(page), durable }));
@@ -34,7 +34,7 @@ const getDeadLetter = defineRoute({
   summary: "Read a dead letter",
   access: admin,
   params: { id: deadLetterParam },
-  answers: { 200: { description: "The dead letter, without its content", schema: z.object({ data: DeadLetter }) } },
+  responses: { 200: { description: "The dead letter, without its content", schema: z.object({ data: DeadLetter }) } },
   handle: async ({ deadLetters }, { params }) => ok({ data: await deadLetters.get(params.id) }),
 });
 
@@ -48,7 +48,7 @@ const replayDeadLetter = defineRoute({
     "Publishes the message again as it was, for whoever processes such messages now. What dies again becomes another dead letter. It can be replayed more than once, and the answer says how often it was. Refused with 409 where it would change nothing: a send or a batch that was given up has made its devices final.",
   access: admin,
   params: { id: deadLetterParam },
-  answers: { 202: { description: "It is published again", schema: z.object({ data: Replay }) } },
+  responses: { 202: { description: "It is published again", schema: z.object({ data: Replay }) } },
   errors: ["replay-refused"],
   handle: async ({ deadLetters }, { params, idempotent }) =>
     idempotent({
@@ -67,7 +67,7 @@ const replayDeadLetters = defineRoute({
     "Those that are named, or the next 100 of a durable without those that were replayed before. Each is answered; what failed can be replayed by another request.",
   access: admin,
   body: ReplayDeadLetters,
-  answers: {
+  responses: {
     200: {
       description: "What became of each, in the order in which they were replayed",
       schema: z.object({

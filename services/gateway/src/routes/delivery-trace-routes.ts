@@ -16,7 +16,7 @@ const getDeliveryTrace = defineRoute({
     "For every device of the project, in data and in sentences: which target names it or why it got nothing, each attempt with the provider's answer, what happens next, and when it was opened. Targets are held against the device as it is now.",
   access: project("read"),
   params: { id: notificationParam, device: deviceParam },
-  answers: { 200: { description: "The delivery trace", schema: z.object({ data: DeliveryTrace }) } },
+  responses: { 200: { description: "The delivery trace", schema: z.object({ data: DeliveryTrace }) } },
   errors: ["notification-not-found", "notification-gone"],
   handle: async ({ sendRequest }, { caller: { projectId }, params: { id, device: deviceId } }) => {
     const trace = await sendRequest(GetDeliveryTrace, { projectId, notificationId: id, deviceId });

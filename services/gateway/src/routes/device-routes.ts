@@ -36,7 +36,7 @@ const listDevices = defineRoute({
   summary: "List devices, oldest first",
   access: project("read"),
   query: z.strictObject({ ...pageQuery, status: DeviceStatus.optional() }),
-  answers: { 200: { description: "A page of devices", schema: pageOf(Device) } },
+  responses: { 200: { description: "A page of devices", schema: pageOf(Device) } },
   handle: async ({ sendRequest }, request) => {
     const { projectId } = request.caller;
     const { status, ...page } = request.query;
@@ -60,7 +60,7 @@ const registerDevice = defineRoute({
   description: "A known device keeps its id: metadata is merged, topics are added, the credential is rotated.",
   access: project("devices"),
   body: RegisterDevice,
-  answers: {
+  responses: {
     200: { description: "The device was known", schema: Registered },
     201: { description: "The device is new", schema: Registered },
   },
@@ -96,7 +96,7 @@ const getDevice = defineRoute({
   summary: "Read a device",
   access: projectOrDevice("read"),
   params: { id: deviceParam },
-  answers: { 200: { description: "The device", schema: z.object({ data: Device }) } },
+  responses: { 200: { description: "The device", schema: z.object({ data: Device }) } },
   errors: ["device-not-found"],
   handle: async ({ sendRequest }, { caller, params }) =>
     ok({ data: await sendRequest(GetDevice, { projectId: caller.projectId, deviceId: ownDevice(caller, params.id) }) }),
@@ -134,7 +134,7 @@ const changeDevice = defineRoute({
   access: projectOrDevice("devices"),
   params: { id: deviceParam },
   body: ChangeDevice,
-  answers: { 200: { description: "The device as it is now", schema: z.object({ data: Device }) } },
+  responses: { 200: { description: "The device as it is now", schema: z.object({ data: Device }) } },
   errors: ["device-not-found", "token-held", "metadata-protected", "user-token-invalid", "user-token-used"],
   handle: async ({ sendRequest, projects }, { caller, params, body }) => {
     const { projectId } = caller;
@@ -155,7 +155,7 @@ const deleteDevice = defineRoute({
   summary: "Delete a device",
   access: projectOrDevice("devices"),
   params: { id: deviceParam },
-  answers: { 204: { description: "The device is gone" } },
+  responses: { 204: { description: "The device is gone" } },
   errors: ["device-not-found"],
   handle: async ({ sendRequest }, { caller, params }) => {
     await sendRequest(DeleteDevice, { projectId: caller.projectId, deviceId: ownDevice(caller, params.id) });

@@ -13,7 +13,7 @@ const followEvents = defineRoute({
     "Server-sent events: each `data` is an event, each `id` a position. Send the last one as `Last-Event-ID` to go on where you stopped, within 30 days; an event may come again, with the same `id` inside. Comments are signs of life. One who does not read is cut off.",
   access: project("read"),
   query: EventsQuery,
-  answers: {
+  responses: {
     200: { description: "One event after the other, without an end", schema: EventMessage, stream: true },
   },
   errors: ["position-gone"],

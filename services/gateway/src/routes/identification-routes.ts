@@ -60,7 +60,7 @@ const identify = defineRoute({
   access: clientOrDevice,
   body: Identification,
   bodyLimitBytes: clientBodyBytes,
-  answers: {
+  responses: {
     200: {
       description: "The token was known",
       schema: z.object({ data: DeviceSummary, ignored: Ignored.optional() }),
@@ -161,7 +161,7 @@ const changeMetadata = (method: "patch" | "put") =>
     access: anyClient("devices"),
     body: ChangeMetadata,
     bodyLimitBytes: clientBodyBytes,
-    answers: {
+    responses: {
       200: { description: "The metadata is changed", schema: z.object({ data: z.union([Device, DeviceSummary]) }) },
     },
     errors: [

@@ -27,7 +27,7 @@ const createIdentityKey = defineRoute({
   access: admin,
   params: { id: projectParam },
   body: CreateIdentityKey,
-  answers: {
+  responses: {
     201: {
       description: "The key",
       schema: z.object({
@@ -63,7 +63,7 @@ const listIdentityKeys = defineRoute({
   access: admin,
   params: { id: projectParam },
   query: z.strictObject(pageQuery),
-  answers: { 200: { description: "A page of keys, without their secrets", schema: pageOf(IdentityKey) } },
+  responses: { 200: { description: "A page of keys, without their secrets", schema: pageOf(IdentityKey) } },
   errors: ["project-not-found"],
   handle: async ({ sendRequest }, request) => {
     const projectId = request.params.id;
@@ -80,7 +80,7 @@ const deleteIdentityKey = defineRoute({
   description: "User tokens that were signed with it are refused from now on. Devices keep the users they have.",
   access: admin,
   params: { id: projectParam, key: identityKeyParam },
-  answers: { 204: { description: "The key is gone" } },
+  responses: { 204: { description: "The key is gone" } },
   errors: ["project-not-found"],
   handle: async ({ sendRequest }, { params }) => {
     await sendRequest(DeleteIdentityKey, { projectId: params.id, keyId: params.key });

@@ -60,7 +60,7 @@ const sendNotification = defineRoute({
     "The 202 means that it is stored safely; what becomes of it is read from its id. Without `ttl` it is kept for 28 days. With `dry_run` nothing is sent or stored: the 200 says how many devices would get it, and what. The rendered payload must fit every platform whose provider the project has: 4,096 bytes, 3,993 for Web Push.",
   access: project("send"),
   body: SendNotification,
-  answers: {
+  responses: {
     200: { description: "What `dry_run` found", schema: z.object({ data: DryRun }) },
     202: { description: "The notification is accepted, or scheduled", schema: OneNotification },
   },
@@ -138,7 +138,7 @@ const listNotifications = defineRoute({
   summary: "List notifications, oldest first",
   access: project("read"),
   query: z.strictObject(pageQuery),
-  answers: { 200: { description: "A page of notifications", schema: pageOf(Notification) } },
+  responses: { 200: { description: "A page of notifications", schema: pageOf(Notification) } },
   handle: async (deps, request) => {
     const { projectId } = request.caller;
     const page = await deps.sendRequest(ListNotifications, { projectId, page: pageRequest(request.query) });
@@ -154,7 +154,7 @@ const getNotification = defineRoute({
   summary: "Read a notification, with what became of it",
   access: project("read"),
   params: { id: notificationParam },
-  answers: { 200: { description: "The notification", schema: OneNotification } },
+  responses: { 200: { description: "The notification", schema: OneNotification } },
   errors: ["notification-not-found", "notification-gone"],
   handle: async (deps, { caller: { projectId }, params: { id } }) => {
     const [notification, opens] = await Promise.all([
@@ -178,7 +178,7 @@ const cancelNotification = defineRoute({
     "After the answer no further push begins. Up to 50 of each batch that is being sent may be on their way to the provider already; they count as accepted or failed, all others as cancelled.",
   access: project("send"),
   params: { id: notificationParam },
-  answers: { 200: { description: "The notification is cancelled", schema: z.object({ data: Cancelled }) } },
+  responses: { 200: { description: "The notification is cancelled", schema: z.object({ data: Cancelled }) } },
   errors: ["notification-not-found", "notification-gone", "notification-final"],
   handle: async ({ sendRequest }, { caller: { projectId }, params: { id } }) => {
     const { counts, ...notification } = await sendRequest(CancelNotification, { projectId, notificationId: id });
@@ -196,7 +196,7 @@ const listDeliveries = defineRoute({
   access: project("read"),
   params: { id: notificationParam },
   query: z.strictObject({ ...pageQuery, status: DeliveryStatus.optional() }),
-  answers: { 200: { description: "A page of deliveries", schema: pageOf(Delivery) } },
+  responses: { 200: { description: "A page of deliveries", schema: pageOf(Delivery) } },
   errors: ["notification-not-found", "notification-gone"],
   handle: async (deps, request) => {
     const { projectId } = request.caller;

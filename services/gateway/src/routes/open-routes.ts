@@ -24,7 +24,7 @@ const openNotification = defineRoute({
   body: OpenNotification,
   // A project's id, and a token of at most 512 characters.
   bodyLimitBytes: 2_048,
-  answers: { 204: { description: "The open is recorded" } },
+  responses: { 204: { description: "The open is recorded" } },
   errors: ["notification-not-found", "open-token-invalid"],
   handle: async ({ openTokens, recordOpen, now }, { params, body }) => {
     const projectId = body.project_id;

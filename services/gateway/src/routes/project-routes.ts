@@ -36,7 +36,7 @@ const createProject = defineRoute({
     "A first token with all scopes comes with it, shown here and never again. Without `protected_metadata` clients may not write `user_id`, `user_email`, `email` and `phone`.",
   access: admin,
   body: CreateProject,
-  answers: {
+  responses: {
     201: {
       description: "The project and its first token",
       schema: z.object({
@@ -77,7 +77,7 @@ const listProjects = defineRoute({
   summary: "List projects, oldest first",
   access: admin,
   query: z.strictObject(pageQuery),
-  answers: { 200: { description: "A page of projects", schema: pageOf(Project) } },
+  responses: { 200: { description: "A page of projects", schema: pageOf(Project) } },
   handle: async ({ sendRequest }, request) =>
     pageReply(request, await sendRequest(ListProjects, { page: pageRequest(request.query) })),
 });
@@ -90,7 +90,7 @@ const getProject = defineRoute({
   summary: "Read a project",
   access: admin,
   params: { id: projectParam },
-  answers: { 200: { description: "The project", schema: OneProject } },
+  responses: { 200: { description: "The project", schema: OneProject } },
   errors: ["project-not-found"],
   handle: async ({ sendRequest }, { params }) => ok({ data: await sendRequest(GetProject, { projectId: params.id }) }),
 });
@@ -104,7 +104,7 @@ const changeProject = defineRoute({
   access: admin,
   params: { id: projectParam },
   body: ChangeProject,
-  answers: { 200: { description: "The project as it is now", schema: OneProject } },
+  responses: { 200: { description: "The project as it is now", schema: OneProject } },
   errors: ["project-not-found"],
   handle: async ({ sendRequest }, { params, body: { project } }) => {
     const data = await sendRequest(ChangeProjectRequest, {
@@ -125,7 +125,7 @@ const deleteProject = defineRoute({
   summary: "Delete a project with everything in it",
   access: admin,
   params: { id: projectParam },
-  answers: { 204: { description: "The project is gone" } },
+  responses: { 204: { description: "The project is gone" } },
   errors: ["project-not-found"],
   handle: async ({ sendRequest }, { params }) => {
     await sendRequest(DeleteProject, { projectId: params.id });

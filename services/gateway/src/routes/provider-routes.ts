@@ -37,7 +37,7 @@ const routesOf = (provider: Provider): Route[] => {
       summary: `Set a project's ${name} settings`,
       description: "They are checked at once: a key that does not parse is refused. Secrets are never shown again.",
       body: providerSettings[provider] as z.ZodType,
-      answers: { 200: { description: "The settings, without secrets", schema: OneProvider } },
+      responses: { 200: { description: "The settings, without secrets", schema: OneProvider } },
       errors: ["project-not-found"],
       handle: async ({ sendRequest, projects }, { params, body }) => {
         const { id: projectId } = await projects.settings(params.id);
@@ -49,7 +49,7 @@ const routesOf = (provider: Provider): Route[] => {
       method: "get",
       operationId: `get${operations[provider]}Provider`,
       summary: `Read a project's ${name} settings`,
-      answers: { 200: { description: "The settings, without secrets", schema: OneProvider } },
+      responses: { 200: { description: "The settings, without secrets", schema: OneProvider } },
       errors: ["project-not-found", "provider-not-found"],
       handle: async ({ sendRequest, projects }, { params }) => {
         const { id: projectId } = await projects.settings(params.id);
@@ -61,7 +61,7 @@ const routesOf = (provider: Provider): Route[] => {
       method: "delete",
       operationId: `delete${operations[provider]}Provider`,
       summary: `Delete a project's ${name} settings`,
-      answers: { 204: { description: "The settings are gone" } },
+      responses: { 204: { description: "The settings are gone" } },
       errors: ["project-not-found", "provider-not-found"],
       handle: async ({ sendRequest, projects }, { params }) => {
         const { id: projectId } = await projects.settings(params.id);
@@ -78,7 +78,7 @@ const routesOf = (provider: Provider): Route[] => {
       description:
         "Sends one push to the token at once and answers what the provider said. It works while the provider is paused, appears in no list, and counts in no statistics.",
       body: testPushOf(provider),
-      answers: { 200: { description: "How the provider answered", schema: z.object({ data: TestedPush }) } },
+      responses: { 200: { description: "How the provider answered", schema: z.object({ data: TestedPush }) } },
       errors: ["project-not-found", "provider-not-found"],
       handle: async ({ sendRequest, projects }, { params, body }) => {
         const { id: projectId } = await projects.settings(params.id);

@@ -15,7 +15,7 @@ const getStats = defineRoute({
     "At most 10 s behind. The range is widened to whole intervals of the time zone; a day is 23 or 25 hours long where the clocks change.",
   access: project("read"),
   query: StatsQuery,
-  answers: {
+  responses: {
     200: { description: "A series of intervals without gaps, and totals", schema: z.object({ data: Stats }) },
   },
   handle: async ({ sendRequest, now }, { caller: { projectId }, query }) => {

@@ -25,7 +25,7 @@ const subscribe = defineRoute({
   description: "With a project token a name that does not exist is created; with a device credential it is a 404.",
   access: projectOrDevice("devices"),
   params: { id: deviceParam, topic: newTopicParam },
-  answers: { 204: { description: "The device is subscribed" } },
+  responses: { 204: { description: "The device is subscribed" } },
   errors: ["device-not-found", "topic-not-found", "topic-exists", "topic-closed"],
   handle: async ({ sendRequest }, { caller, params }) => {
     const devices = [ownDevice(caller, params.id)];
@@ -43,7 +43,7 @@ const unsubscribe = defineRoute({
   summary: "Unsubscribe a device from a topic",
   access: projectOrDevice("devices"),
   params: { id: deviceParam, topic: topicParam },
-  answers: { 204: { description: "The device is not subscribed" } },
+  responses: { 204: { description: "The device is not subscribed" } },
   errors: ["device-not-found", "topic-not-found"],
   handle: async ({ sendRequest }, { caller, params }) => {
     const devices = [ownDevice(caller, params.id)];

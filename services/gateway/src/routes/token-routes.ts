@@ -29,7 +29,7 @@ const createToken = defineRoute({
   access: admin,
   params: { id: projectParam },
   body: CreateToken,
-  answers: {
+  responses: {
     201: {
       description: "The token",
       schema: z.object({
@@ -76,7 +76,7 @@ const listTokens = defineRoute({
   access: admin,
   params: { id: projectParam },
   query: z.strictObject(pageQuery),
-  answers: { 200: { description: "A page of tokens, without their secrets", schema: pageOf(ProjectToken) } },
+  responses: { 200: { description: "A page of tokens, without their secrets", schema: pageOf(ProjectToken) } },
   errors: ["project-not-found"],
   handle: async ({ sendRequest }, request) =>
     pageReply(
@@ -94,7 +94,7 @@ const revokeToken = defineRoute({
   description: "It is refused everywhere within a second.",
   access: admin,
   params: { id: projectParam, token: tokenParam },
-  answers: { 204: { description: "The token is revoked" } },
+  responses: { 204: { description: "The token is revoked" } },
   errors: ["project-not-found", "token-not-found"],
   handle: async ({ sendRequest }, { params }) => {
     await sendRequest(RevokeToken, { projectId: params.id, tokenId: params.token });

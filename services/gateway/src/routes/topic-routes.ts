@@ -34,7 +34,7 @@ const listTopics = defineRoute({
   summary: "List topics, oldest first",
   access: project("read"),
   query: z.strictObject(pageQuery),
-  answers: { 200: { description: "A page of topics", schema: pageOf(Topic) } },
+  responses: { 200: { description: "A page of topics", schema: pageOf(Topic) } },
   handle: async ({ sendRequest }, request) => {
     const { projectId } = request.caller;
     return pageReply(request, await sendRequest(ListTopics, { projectId, page: pageRequest(request.query) }));
@@ -49,7 +49,7 @@ const createTopic = defineRoute({
   summary: "Create a topic",
   access: project("devices"),
   body: CreateTopic,
-  answers: { 201: { description: "The topic", schema: OneTopic } },
+  responses: { 201: { description: "The topic", schema: OneTopic } },
   errors: ["topic-exists"],
   handle: async ({ sendRequest }, { caller: { projectId }, body, idempotent }) =>
     idempotent({
@@ -77,7 +77,7 @@ const getTopic = defineRoute({
   summary: "Read a topic, by id or name",
   access: project("read"),
   params: { id: topicParam },
-  answers: { 200: { description: "The topic", schema: OneTopic } },
+  responses: { 200: { description: "The topic", schema: OneTopic } },
   errors: ["topic-not-found"],
   handle: async ({ sendRequest }, { caller: { projectId }, params }) =>
     ok({ data: await sendRequest(GetTopic, { projectId, topic: params.id }) }),
@@ -93,7 +93,7 @@ const changeTopic = defineRoute({
   access: project("devices"),
   params: { id: topicParam },
   body: ChangeTopic,
-  answers: { 200: { description: "The topic as it is now", schema: OneTopic } },
+  responses: { 200: { description: "The topic as it is now", schema: OneTopic } },
   errors: ["topic-not-found"],
   handle: async ({ sendRequest }, { caller: { projectId }, params, body }) =>
     ok({ data: await sendRequest(ChangeTopicRequest, { projectId, topic: params.id, closed: body.topic.closed }) }),
@@ -107,7 +107,7 @@ const deleteTopic = defineRoute({
   summary: "Delete a topic and its subscriptions",
   access: project("devices"),
   params: { id: topicParam },
-  answers: { 204: { description: "The topic is gone" } },
+  responses: { 204: { description: "The topic is gone" } },
   errors: ["topic-not-found"],
   handle: async ({ sendRequest }, { caller: { projectId }, params }) => {
     await sendRequest(DeleteTopic, { projectId, topic: params.id });
@@ -125,7 +125,7 @@ const subscribeDevices = defineRoute({
   access: project("devices"),
   params: { id: newTopicParam },
   body: TopicDevices,
-  answers: { 200: { description: "What changed", schema: z.object({ data: SubscriptionResult }) } },
+  responses: { 200: { description: "What changed", schema: z.object({ data: SubscriptionResult }) } },
   errors: ["topic-not-found", "topic-exists"],
   handle: async ({ sendRequest }, { caller: { projectId }, params, body }) =>
     ok({
@@ -142,7 +142,7 @@ const unsubscribeDevices = defineRoute({
   access: project("devices"),
   params: { id: topicParam },
   body: TopicDevices,
-  answers: { 200: { description: "What changed", schema: z.object({ data: SubscriptionResult }) } },
+  responses: { 200: { description: "What changed", schema: z.object({ data: SubscriptionResult }) } },
   errors: ["topic-not-found"],
   handle: async ({ sendRequest }, { caller: { projectId }, params, body }) =>
     ok({

@@ -28,7 +28,7 @@ const getUser = defineRoute({
   description: "A user is known by their devices: one without any is a 404.",
   access: project("read"),
   params: { user: userParam },
-  answers: { 200: { description: "The user", schema: z.object({ data: User }) } },
+  responses: { 200: { description: "The user", schema: z.object({ data: User }) } },
   handle: async ({ sendRequest }, { caller: { projectId }, params: { user } }) =>
     ok({ data: await sendRequest(GetUser, { projectId, userId: user }) }),
 });
@@ -43,7 +43,7 @@ const listUserNotifications = defineRoute({
   access: project("read"),
   params: { user: userParam },
   query: z.strictObject(pageQuery),
-  answers: { 200: { description: "A page of notifications", schema: pageOf(Notification) } },
+  responses: { 200: { description: "A page of notifications", schema: pageOf(Notification) } },
   handle: async (deps, request) => {
     const { projectId } = request.caller;
     const userId = request.params.user;
@@ -61,7 +61,7 @@ const identifyUserDevice = defineRoute({
   description: "A device of another user moves.",
   access: project("devices"),
   params: { user: newUserParam, id: deviceParam },
-  answers: { 200: { description: "The device as it is now", schema: z.object({ data: Device }) } },
+  responses: { 200: { description: "The device as it is now", schema: z.object({ data: Device }) } },
   errors: ["device-not-found"],
   handle: async ({ sendRequest }, { caller: { projectId }, params: { user, id: deviceId } }) =>
     ok({ data: await sendRequest(ChangeDeviceRequest, { projectId, deviceId, change: { user_id: user } }) }),
@@ -76,7 +76,7 @@ const releaseUserDevice = defineRoute({
   description: "The device stays, without a user. One that belongs to somebody else by now is a 404 and stays theirs.",
   access: project("devices"),
   params: { user: userParam, id: deviceParam },
-  answers: { 204: { description: "The device has no user" } },
+  responses: { 204: { description: "The device has no user" } },
   errors: ["device-not-found"],
   handle: async ({ sendRequest }, { caller: { projectId }, params: { user, id: deviceId } }) => {
     await sendRequest(ChangeDeviceRequest, { projectId, deviceId, change: { user_id: null }, ofUser: user });
@@ -94,7 +94,7 @@ const logOut = defineRoute({
     "The device stays, without a user. To log in again it needs a user token that is newer than the last one it took.",
   access: projectOrDevice("devices"),
   params: { id: deviceParam },
-  answers: { 204: { description: "The device has no user" } },
+  responses: { 204: { description: "The device has no user" } },
   errors: ["device-not-found"],
   handle: async ({ sendRequest }, { caller, params }) => {
     const deviceId = ownDevice(caller, params.id);
@@ -113,7 +113,7 @@ const eraseUser = defineRoute({
     "Deletes the user's devices with their data, empties notifications that were for this user alone, and removes the user from all others, from the ledger and from webhook messages. Consumers get `io.herald.user.erased.v1`. Tokens made before are refused. Erasing an unknown user is no error: somebody may have been known earlier.",
   access: project("devices"),
   params: { user: userParam },
-  answers: { 202: { description: "The erasure has begun", schema: z.object({ data: UserErasure }) } },
+  responses: { 202: { description: "The erasure has begun", schema: z.object({ data: UserErasure }) } },
   handle: async ({ sendRequest }, { caller: { projectId }, params: { user } }) => {
     const { erasedAt } = await sendRequest(EraseUser, { projectId, userId: user });
     return accepted({

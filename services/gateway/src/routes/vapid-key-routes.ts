@@ -22,7 +22,7 @@ import { defineRoute, type PathParam } from "../http/route.ts";
 import { projectParam } from "./path-params.ts";
 
 const OneKey = z.object({ data: VapidKey });
-const keyParam = { schema: VapidKeyId, otherwise: "vapid-key-not-found" } as const satisfies PathParam;
+const keyParam = { schema: VapidKeyId, error: "vapid-key-not-found" } as const satisfies PathParam;
 
 const keysPath = "/admin/v1/projects/{id}/providers/webpush/keys";
 const common = { tag: "Administration", access: admin } as const;
@@ -56,7 +56,7 @@ const readKey = defineRoute({
     "Needs no credential. `public_key` is what `pushManager.subscribe` takes as `applicationServerKey`; name it as `keys.vapid_key` when the subscription is registered.",
   access: noCredential,
   query: z.strictObject({ project_id: ProjectIdSchema }),
-  answers: { 200: { description: "The current key", schema: z.object({ data: WebPushKey }) } },
+  responses: { 200: { description: "The current key", schema: z.object({ data: WebPushKey }) } },
   errors: ["project-not-found", "provider-not-found"],
   handle: async ({ projects }, { query }) => {
     const { id } = await projects.settings(query.project_id);
@@ -80,7 +80,7 @@ const listKeys = defineRoute({
   description:
     "The next one first, then the current one, then earlier ones, latest first; with how many subscriptions need each.",
   params: { id: projectParam },
-  answers: { 200: { description: "All keys; there are ten at most", schema: z.object({ data: z.array(VapidKey) }) } },
+  responses: { 200: { description: "All keys; there are ten at most", schema: z.object({ data: z.array(VapidKey) }) } },
   errors: ["project-not-found", "provider-not-found"],
   handle: async (deps, { params }) => {
     const { id: projectId } = await deps.projects.settings(params.id);
@@ -98,7 +98,7 @@ const stageKey = defineRoute({
     "The first step of a rotation: apps can read it, subscriptions made with it are served, and browsers are not given it yet. Without a pair one is made; where one is made already, it is the answer.",
   params: { id: projectParam },
   body: CreateVapidKey,
-  answers: {
+  responses: {
     200: { description: "A key was staged already", schema: OneKey },
     201: { description: "The next key", schema: OneKey },
   },
@@ -126,7 +126,7 @@ const promoteKey = defineRoute({
     "Browsers are given it from now on. The one that was current becomes `earlier` and goes on serving its subscriptions. An earlier one can be made current again.",
   params: { id: projectParam, key: keyParam },
   body: ChangeVapidKey,
-  answers: { 200: { description: "The key as it is now", schema: OneKey } },
+  responses: { 200: { description: "The key as it is now", schema: OneKey } },
   errors: ["project-not-found", "provider-not-found"],
   handle: async (deps, { params }) => {
     const { id: projectId } = await deps.projects.settings(params.id);
@@ -145,7 +145,7 @@ const retireKey = defineRoute({
     "Its private half is forgotten. Refused while active subscriptions need it, unless `force=true` says that they may be lost; the answer tells how many are. Their pushes fail as `vapid-key-retired` until they subscribe again.",
   params: { id: projectParam, key: keyParam },
   query: z.strictObject({ force: z.enum(["true", "false"], 'must be "true" or "false"').optional() }),
-  answers: { 200: { description: "The key is gone", schema: z.object({ data: RetiredVapidKey }) } },
+  responses: { 200: { description: "The key is gone", schema: z.object({ data: RetiredVapidKey }) } },
   errors: ["project-not-found", "provider-not-found", "vapid-key-current", "vapid-key-in-use"],
   handle: async (deps, { params: { id, key: keyId }, query }) => {
     const { id: projectId } = await deps.projects.settings(id);

@@ -35,7 +35,7 @@ const listMessages = defineRoute({
   description: "Kept for 30 days.",
   access: project("read"),
   query: z.strictObject({ ...pageQuery, status: WebhookMessageStatus.optional() }),
-  answers: { 200: { description: "A page of messages", schema: pageOf(WebhookMessage) } },
+  responses: { 200: { description: "A page of messages", schema: pageOf(WebhookMessage) } },
   handle: async ({ sendRequest }, request) => {
     const { status, ...paging } = request.query;
     const question = { projectId: request.caller.projectId, webhookId: request.params.id, page: pageRequest(paging) };
@@ -54,7 +54,7 @@ const getMessage = defineRoute({
   summary: "Read a message and its attempts",
   description: "With what is posted, and what the receiver answered to each attempt: the last 20, oldest first.",
   access: project("read"),
-  answers: { 200: { description: "The message", schema: z.object({ data: WebhookMessageDetail }) } },
+  responses: { 200: { description: "The message", schema: z.object({ data: WebhookMessageDetail }) } },
   handle: async ({ sendRequest }, { caller: { projectId }, params: { id: webhookId, message: messageId } }) =>
     ok({ data: await sendRequest(GetWebhookMessage, { projectId, webhookId, messageId }) }),
 });
@@ -68,7 +68,7 @@ const resendMessage = defineRoute({
   description:
     "At once, whatever became of it, and on the whole schedule again where that fails. Needs the scopes `read` and `send`.",
   access: writing,
-  answers: { 202: { description: "The message, waiting to be sent", schema: OneMessage } },
+  responses: { 202: { description: "The message, waiting to be sent", schema: OneMessage } },
   errors: ["webhook-disabled"],
   handle: async ({ sendRequest }, { caller: { projectId }, params, idempotent }) =>
     idempotent({
@@ -89,7 +89,7 @@ const pingWebhook = defineRoute({
   description:
     "Of type `io.herald.webhook.ping.v1`, whatever events the webhook gets; it is tried once. Read the message to see what came of it. Needs the scopes `read` and `send`.",
   access: writing,
-  answers: { 202: { description: "The message, waiting to be sent", schema: OneMessage } },
+  responses: { 202: { description: "The message, waiting to be sent", schema: OneMessage } },
   errors: ["webhook-disabled"],
   handle: async ({ sendRequest }, { caller: { projectId }, params, idempotent }) =>
     idempotent({
@@ -111,7 +111,7 @@ const recoverWebhook = defineRoute({
     "By the time of the event, oldest first, up to 10,000 messages: `more` says that the same request again takes the next. Needs the scopes `read` and `send`.",
   access: writing,
   body: RecoverWebhook,
-  answers: { 202: { description: "How many messages wait to be sent", schema: z.object({ data: Recovered }) } },
+  responses: { 202: { description: "How many messages wait to be sent", schema: z.object({ data: Recovered }) } },
   errors: ["webhook-disabled"],
   handle: async ({ sendRequest }, { caller: { projectId }, params, body, idempotent }) =>
     idempotent({

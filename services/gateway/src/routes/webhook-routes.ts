@@ -42,7 +42,7 @@ const createWebhook = defineRoute({
     "From now on events of the project are posted to its URL, signed as Standard Webhooks has it. The secret is shown here and never again. Needs the scopes `read` and `send`.",
   access: writing,
   body: CreateWebhook,
-  answers: { 201: { description: "The webhook and its secret", schema: WithSecret } },
+  responses: { 201: { description: "The webhook and its secret", schema: WithSecret } },
   errors: ["webhook-limit"],
   handle: async ({ sendRequest }, { caller: { projectId }, body, idempotent }) =>
     idempotent({
@@ -63,7 +63,7 @@ const listWebhooks = defineRoute({
   summary: "List webhooks, oldest first",
   access: project("read"),
   query: z.strictObject(pageQuery),
-  answers: { 200: { description: "A page of webhooks, without their secrets", schema: pageOf(Webhook) } },
+  responses: { 200: { description: "A page of webhooks, without their secrets", schema: pageOf(Webhook) } },
   handle: async ({ sendRequest }, request) => {
     const { projectId } = request.caller;
     return pageReply(request, await sendRequest(ListWebhooks, { projectId, page: pageRequest(request.query) }));
@@ -77,7 +77,7 @@ const getWebhook = defineRoute({
   operationId: "getWebhook",
   summary: "Read a webhook",
   access: project("read"),
-  answers: { 200: { description: "The webhook", schema: OneWebhook } },
+  responses: { 200: { description: "The webhook", schema: OneWebhook } },
   handle: async ({ sendRequest }, { caller: { projectId }, params }) =>
     ok({ data: await sendRequest(GetWebhook, { projectId, webhookId: params.id }) }),
 });
@@ -92,7 +92,7 @@ const changeWebhook = defineRoute({
     "What happens while it is disabled is kept as failed messages; recover sends them. Needs the scopes `read` and `send`.",
   access: writing,
   body: ChangeWebhook,
-  answers: { 200: { description: "The webhook as it is now", schema: OneWebhook } },
+  responses: { 200: { description: "The webhook as it is now", schema: OneWebhook } },
   handle: async ({ sendRequest }, { caller: { projectId }, params, body }) => {
     const question = { projectId, webhookId: params.id, change: body.webhook };
     return ok({ data: await sendRequest(ChangeWebhookRequest, question) });
@@ -107,7 +107,7 @@ const deleteWebhook = defineRoute({
   summary: "Delete a webhook and its messages",
   description: "Needs the scopes `read` and `send`.",
   access: writing,
-  answers: { 204: { description: "The webhook is gone" } },
+  responses: { 204: { description: "The webhook is gone" } },
   handle: async ({ sendRequest }, { caller: { projectId }, params }) => {
     await sendRequest(DeleteWebhook, { projectId, webhookId: params.id });
     return noContent();
@@ -123,7 +123,7 @@ const rotateSecret = defineRoute({
   description:
     "For a day messages are signed with the secret before, too, so that the receiver can be changed without a gap. Needs the scopes `read` and `send`.",
   access: writing,
-  answers: { 201: { description: "The webhook and its new secret", schema: WithSecret } },
+  responses: { 201: { description: "The webhook and its new secret", schema: WithSecret } },
   handle: async ({ sendRequest }, { caller: { projectId }, params, idempotent }) =>
     idempotent({
       newId: newWebhookId,
