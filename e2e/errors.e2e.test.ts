@@ -53,7 +53,7 @@ test.for<Case>([
     () => "GET /devices",
     () => ({ token: "hpt_nobody" }),
     401,
-    /^authorization: it is not known/,
+    /^authorization: the credential is invalid/,
   ],
   [
     "the admin's where a project's is due",

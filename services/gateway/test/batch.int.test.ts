@@ -147,9 +147,7 @@ describe("what is refused of a batch", () => {
       },
       { errors: ["notifications.3: must be an object"] },
       {
-        errors: [
-          "notifications.4.dry_run: is not accepted in a batch; try the notification with POST /api/v1/notifications",
-        ],
+        errors: ["notifications.4.dry_run: is not accepted in a batch; use POST /api/v1/notifications"],
       },
       { errors: ["notifications.5.send_at: must be at most 30 days ahead"] },
       { errors: ["notifications.6.tilte: unknown field; did you mean `title`?"] },

@@ -160,11 +160,11 @@ describe("one replay", () => {
     expect((await admin("POST /replay", { dead_letters: ["1"] }, many)).status).toBe(422);
   });
 
-  test("of what is not understood says that it may well die again", async () => {
+  test("of an unreadable message says that it will probably fail again", async () => {
     const id = await writeDeadLetter(system.bus, "dispatch-start", SendV1, sendOf(project.id), { body: { odd: 1 } });
     const { status, body } = await replay(id);
     expect([status, body.data.status]).toEqual([202, "replayed"]);
-    expect(body.data.detail).toContain("not what SendV1 says, so it may well die again");
+    expect(body.data.detail).toContain("does not match SendV1, so it will probably fail again");
   });
 
   test.each(["0", "x", "1e3", "-1", "999999999"])("of %s, which does not exist, is a 404", async (id) => {
@@ -199,7 +199,7 @@ describe("one replay", () => {
     },
     "a message of a project that is gone": async () => ({
       id: await deadSend(sendOf(newProjectId(new Date()))),
-      words: "its project does not exist any more",
+      words: "its project no longer exists",
     }),
     "a subject that is no message's": async () => ({
       id: await writeDeadLetter(system.bus, "dispatch-start", SendV1, sendOf(project.id), {

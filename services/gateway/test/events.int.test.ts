@@ -218,7 +218,7 @@ test("a token that is revoked ends its streams", async () => {
   const { id } = body.data.find(({ name }: { name: string }) => name === "read");
   await system.call(`DELETE /admin/v1/projects/${project.id}/tokens/${id}`, { token: adminToken });
   await eventually(() => expect(reader.ended()).toBe(true));
-  expect(reader.comments.at(-1)).toContain("authorization: it is not known");
+  expect(reader.comments.at(-1)).toContain("authorization: the credential is invalid");
 });
 
 test("while the bus is unavailable a stream waits, and goes on", async () => {

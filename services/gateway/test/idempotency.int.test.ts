@@ -157,7 +157,7 @@ test("a key of which nothing can be read is refused, for its request may have be
   expect(again.status).toBe(422);
   expect(again.problem).toMatchObject({
     type: "/docs/errors#idempotency-key-reused",
-    errors: ["Idempotency-Key: what is known of it cannot be read; use a new key"],
+    errors: ["Idempotency-Key: its record cannot be read; use a new key"],
   });
   expect((await send(randomUUID())).status).toBe(202);
   expect(commandsOf(first.body.data.id)).toHaveLength(1);

@@ -81,7 +81,7 @@ describe("a registration", () => {
     const refused = await register({ ...subscription, vapid_key: vapidKey });
     expect([refused.status, refused.problem.errors]).toEqual([
       422,
-      ["device.keys.vapid_key: is no key of this project; subscribe with the one that GET /api/v1/webpush-key answers"],
+      ["device.keys.vapid_key: is not a key of this project; subscribe with the key of GET /api/v1/webpush-key"],
     ]);
     expect((await register({ ...subscription, vapid_key: "x" })).problem.errors).toEqual([
       "device.keys.vapid_key: must be a VAPID public key: an uncompressed P-256 point, 65 bytes as base64url",

@@ -5,7 +5,7 @@ import { version } from "../version.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** References in place: a schema that stands inside a document has no definitions of its own to refer to. */
+/** Inlines references, because an embedded schema has no definitions of its own. */
 const inPlace = (value: unknown, definitions: Json): unknown => {
   if (Array.isArray(value)) return value.map((each) => inPlace(each, definitions));
   if (typeof value !== "object" || value === null) return value;
@@ -15,7 +15,7 @@ const inPlace = (value: unknown, definitions: Json): unknown => {
   return Object.fromEntries(Object.entries(merged).map(([key, each]) => [key, inPlace(each, definitions)]));
 };
 
-/** A JSON Schema as AsyncAPI takes it: draft 7, without what only zod's reader needs. */
+/** A JSON Schema for AsyncAPI: draft 7, without parts that only zod reads. */
 const schemaOf = (schema: z.ZodType): Json => {
   const {
     $schema: _,
@@ -29,7 +29,7 @@ const schemaOf = (schema: z.ZodType): Json => {
     override: ({ jsonSchema }) => {
       if (jsonSchema.format === "date-time") delete jsonSchema.pattern;
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
-      // Consumers keep unknown fields: a later minor version adds some.
+      // Open: later minor versions add fields.
       if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
     },
   }) as Json;
@@ -41,7 +41,7 @@ const addressOf = (pattern: string): string => pattern.replaceAll(/:(\w+)/g, "{$
 
 const text = (description: string, more: Json = {}): Json => ({ type: "string", description, ...more });
 
-/** CloudEvents 1.0 in NATS binary mode: what an event is, beside its data. */
+/** The headers of an event: CloudEvents 1.0 in NATS binary mode. */
 const headersOf = ({ ceType }: EventContract): Json => ({
   type: "object",
   required: [
@@ -54,7 +54,7 @@ const headersOf = ({ ceType }: EventContract): Json => ({
   ],
   properties: {
     [headerNames.ceSpecVersion]: { const: "1.0" },
-    [headerNames.ceId]: text("The event's id: a redelivered event has the same, so drop ids that you have seen", {
+    [headerNames.ceId]: text("The event's id. A redelivered event has the same id, so ignore ids that you have seen", {
       examples: ["ntf_06bq4ghm31tz5d2ns8y7k9w0ac/completed"],
     }),
     [headerNames.ceSource]: text("`/projects/<project id>`", {
@@ -81,7 +81,7 @@ const channelOf = ({ name, pattern }: EventContract): Json => ({
 
 const messageOf = (contract: EventContract): Json => {
   const [headers, payload] = [headersOf(contract), schemaOf(contract.schema)];
-  // Schemas stand in place: there is nothing to resolve.
+  // Schemas are inlined, so there is nothing to resolve.
   const options = { resolve: () => ({}), complete: true };
   return {
     name: contract.name,
@@ -105,7 +105,7 @@ const description = `Everything that happens, as CloudEvents 1.0 in NATS binary 
 
 All events are in the stream \`PUSH_EVENTS\` for ${days} days and can be replayed from any time within them. An event is delivered at least once; drop a \`ce-id\` that you have seen. Its type (\`ce-type\`) is the same string in webhooks and in \`GET /events\`, and never changes. Later versions may add types, fields and values of enums: ignore or keep what you do not know. A breaking change is a new type that ends in \`.v2\`.`;
 
-/** The AsyncAPI document of all events: made from the contracts that services publish by. */
+/** The AsyncAPI document of all events, made from the contracts that services publish with. */
 export const describeEvents = () => {
   const all = Object.values(events) as unknown as EventContract[];
   const byName = (make: (contract: EventContract) => Json) =>
@@ -140,11 +140,11 @@ export const describeEvents = () => {
         consumer: {
           type: "userPassword",
           description:
-            "User and password of a consumer, from `npm run consumer -- add`. It may read its own durable and acknowledge, and nothing else",
+            "User and password of a consumer, from `npm run consumer -- add`. It can only read its own durable and acknowledge",
         },
       },
       messages: byName(messageOf),
-      parameters: { project_id: { description: "The project's id: filter and permit by it" } },
+      parameters: { project_id: { description: "The project's id, to filter and to grant access by" } },
     },
   } as const;
 };

@@ -42,11 +42,11 @@ const bearer = /^Bearer +([\x21-\x7e]{1,512}) *$/i;
 
 const digest = (text: string): Buffer => hash("sha256", text, "buffer");
 
-/** Tells who is asking, or refuses. Refusals are counted against the address; valid credentials never are. */
+/** Authenticates the caller. Refusals are counted against the address; valid credentials never are. */
 export const createAuthenticate = ({ adminToken, tokens, sendRequest, limits }: Deps) => {
   const adminDigest = digest(adminToken);
 
-  /** The caller that a credential proves, undefined for one that proves nothing. */
+  /** The caller of a credential; undefined when the credential is invalid. */
   const verifyCredential = async (credential: string, access: Access, address: string): Promise<Caller | undefined> => {
     if (access.by.includes("admin")) {
       return timingSafeEqual(digest(credential), adminDigest) ? { kind: "admin" } : undefined;
@@ -57,7 +57,7 @@ export const createAuthenticate = ({ adminToken, tokens, sendRequest, limits }: 
       return record && { kind: "project", projectId: record.projectId, tokenId: record.id, scopes: record.scopes };
     }
     if (!access.by.includes("device")) throw forbidden(`a device credential cannot do this; send ${names(access)}`);
-    // Verifying asks another service, so whoever guesses is stopped before.
+    // Verification is a request to registry, so rate limits stop clients that guess before it.
     const { projectId, deviceId, hash: credentialHash } = device;
     const { valid } = await limits.countWhileVerifying(address, () =>
       sendRequest(AuthenticateDevice, { projectId, deviceId, credentialHash }),
@@ -65,7 +65,7 @@ export const createAuthenticate = ({ adminToken, tokens, sendRequest, limits }: 
     return valid ? { kind: "device", projectId, deviceId } : undefined;
   };
 
-  /** Apps send the credential that they have, and register when it is none any more: so a bad one is counted, and no refusal. */
+  /** Apps send a stale credential when they register again, so an invalid one counts as a failure but is not refused. */
   const deviceOrClient = async (
     access: Access,
     authorization: string | undefined,
@@ -92,11 +92,11 @@ export const createAuthenticate = ({ adminToken, tokens, sendRequest, limits }: 
     if (caller === undefined) {
       await limits.countFailure(address);
       throw unauthenticated(
-        `it is not known; send \`Bearer\` and ${names(access)}`,
+        `the credential is invalid; send \`Bearer\` and ${names(access)}`,
         'Bearer realm="herald", error="invalid_token"',
       );
     }
-    if (!access.by.includes(caller.kind)) throw forbidden(`it cannot do this; send ${names(access)}`);
+    if (!access.by.includes(caller.kind)) throw forbidden(`this credential cannot do this; send ${names(access)}`);
     const missing = caller.kind === "project" ? lacking(caller.scopes, access) : [];
     if (caller.kind === "project" && missing.length > 0) {
       throw forbidden(

@@ -22,7 +22,7 @@ const adminToken = "the-admin-token";
 const address = "203.0.113.7";
 const failures = 4;
 
-/** The door with one project token, one device, and room for four refusals of an address. */
+/** An authenticator that knows one project token and one device. Each address may fail `failures` times. */
 const open = (scopes: readonly Scope[] = ["send", "read"]) => {
   const token = newProjectToken();
   const credential = newDeviceCredential(projectId, deviceId);
@@ -63,8 +63,8 @@ const open = (scopes: readonly Scope[] = ["send", "read"]) => {
 
 const bearer = (secret: string): string => `Bearer ${secret}`;
 
-describe("who is asking", () => {
-  test("a project token is its project, with its scopes", async () => {
+describe("accepts", () => {
+  test("a project token as its project with its scopes", async () => {
     const { authenticate, token, questions } = open();
     const caller = { kind: "project", projectId, tokenId, scopes: ["send", "read"] };
     expect(await authenticate(project("send"), bearer(token), address)).toEqual(caller);
@@ -74,7 +74,7 @@ describe("who is asking", () => {
     expect(questions).toEqual([]);
   });
 
-  test("a device credential is its device, which registry verifies by its hash alone", async () => {
+  test("a device credential as its device, which registry verifies by its hash", async () => {
     const { authenticate, credential, questions } = open();
     const caller = { kind: "device", projectId, deviceId };
     expect(await authenticate(projectOrDevice("send"), bearer(credential), address)).toEqual(caller);
@@ -83,7 +83,7 @@ describe("who is asking", () => {
     ]);
   });
 
-  test("the admin token is the admin, where the admin may be", async () => {
+  test("the admin token on admin routes", async () => {
     const { authenticate } = open();
     expect(await authenticate(admin, bearer(adminToken), address)).toEqual({ kind: "admin" });
     await expect(authenticate(project("send"), bearer(adminToken), address)).rejects.toMatchObject({
@@ -91,7 +91,7 @@ describe("who is asking", () => {
     });
   });
 
-  test("a client proves itself in the body: without the header, or where nothing else is read", async () => {
+  test("a client without a header, or on routes that read no header", async () => {
     const { authenticate, token } = open();
     expect(await authenticate(anyClient("read"), undefined, address)).toEqual({ kind: "client" });
     expect(await authenticate(noCredential, undefined, address)).toEqual({ kind: "client" });
@@ -99,16 +99,13 @@ describe("who is asking", () => {
     expect(await authenticate(noCredential, "nonsense", address)).toEqual({ kind: "client" });
   });
 
-  test.each(["bearer ", "BEARER   "])(
-    "%j is as good a beginning as another, and blanks at the end are",
-    async (word) => {
-      const { authenticate, token } = open();
-      expect(await authenticate(project("send"), `${word}${token}  `, address)).toMatchObject({ kind: "project" });
-    },
-  );
+  test.each(["bearer ", "BEARER   "])("%j is accepted as scheme, and so are blanks at the end", async (word) => {
+    const { authenticate, token } = open();
+    expect(await authenticate(project("send"), `${word}${token}  `, address)).toMatchObject({ kind: "project" });
+  });
 });
 
-describe("who is refused", () => {
+describe("refuses", () => {
   const unknown = 'Bearer realm="herald", error="invalid_token"';
 
   test.each([
@@ -125,28 +122,28 @@ describe("who is refused", () => {
       "a wrong admin token",
       admin,
       bearer("the-admin-tokem"),
-      "it is not known; send `Bearer` and the admin token",
+      "the credential is invalid; send `Bearer` and the admin token",
       unknown,
     ],
     [
       "an unknown token",
       project("send"),
       bearer(newProjectToken()),
-      "it is not known; send `Bearer` and a project token (hpt_…)",
+      "the credential is invalid; send `Bearer` and a project token (hpt_…)",
       unknown,
     ],
     [
       "what is none, beside what a client may do",
       anyClient("send"),
       bearer("hpt_nonsense"),
-      "it is not known; send `Bearer` and a project token (hpt_…) or a device credential (hdc_…) or `project_id` and `identifier` in the body, without this header",
+      "the credential is invalid; send `Bearer` and a project token (hpt_…) or a device credential (hdc_…) or `project_id` and `identifier` in the body, without this header",
       unknown,
     ],
     [
       "a device credential that registry does not know",
       projectOrDevice("send"),
       bearer(newDeviceCredential(projectId, deviceId)),
-      "it is not known; send `Bearer` and a project token (hpt_…) or a device credential (hdc_…)",
+      "the credential is invalid; send `Bearer` and a project token (hpt_…) or a device credential (hdc_…)",
       unknown,
     ],
   ])("%s", async (_, access, header, message, challenge) => {
@@ -181,16 +178,16 @@ describe("who is refused", () => {
     expect(questions).toEqual([]);
   });
 
-  test("a project where only a device may ask", async () => {
+  test("a project token on a device's route", async () => {
     const { authenticate, token } = open();
     await expect(authenticate({ by: ["device"] }, bearer(token), address)).rejects.toMatchObject({
       code: "forbidden",
-      message: "authorization: it cannot do this; send a device credential (hdc_…)",
+      message: "authorization: this credential cannot do this; send a device credential (hdc_…)",
       headers: undefined,
     });
   });
 
-  test("a token that lacks a scope is told which, and what it has", async () => {
+  test("a token that lacks a scope, and names the scopes it needs and has", async () => {
     const { authenticate, token } = open(["read"]);
     await expect(authenticate(project("send", "read", "devices"), bearer(token), address)).rejects.toMatchObject({
       code: "forbidden",
@@ -209,7 +206,7 @@ describe("who is refused", () => {
     },
   );
 
-  test("whoever guesses is stopped, before registry is asked, and nobody else is", async () => {
+  test("an address that guesses, before it asks registry, and no other address", async () => {
     for (const header of [undefined, bearer(newProjectToken()), bearer("nonsense")]) {
       const { authenticate, token, credential, questions } = open();
       for (let guess = 0; guess < failures; guess++) {
@@ -226,7 +223,7 @@ describe("who is refused", () => {
     }
   });
 
-  test("a refusal for what a known caller may not do is no guess", async () => {
+  test("a known caller without counting a failure", async () => {
     const { authenticate, token } = open(["read"]);
     for (let again = 0; again <= failures + 1; again++) {
       await expect(authenticate(project("send"), bearer(token), address)).rejects.toMatchObject({ code: "forbidden" });

@@ -1,6 +1,6 @@
 import type { DeviceId, ProjectId, Scope, TokenId } from "@herald/contracts";
 
-/** Who is asking, proven. `client` has sent no credential: what it may do rests on what is in its body. */
+/** The authenticated caller. A `client` has sent no credential: its body must prove what it may do. */
 export type Caller =
   | {
       readonly kind: "project";
@@ -15,13 +15,13 @@ export type Caller =
 export type CallerKind = Caller["kind"];
 export type CallerOf<Kind extends CallerKind> = Extract<Caller, { kind: Kind }>;
 
-/** Who may use a route; a project token needs all the scopes too. */
+/** The callers that may use a route. A project token needs all the scopes too. */
 export type Access<Kind extends CallerKind = CallerKind> = {
   readonly by: readonly Kind[];
   readonly scopes?: readonly Scope[];
-  /** The body is signed, so a request shows by itself that it is no stranger's. */
+  /** The body contains a signature that proves the request. */
   readonly signed?: true;
-  /** A device credential proves more where it comes along; any other header, or a stale one, is as none. */
+  /** A device credential is used if sent; any other or an invalid credential is ignored. */
   readonly orDevice?: true;
 };
 
@@ -34,10 +34,10 @@ export const anyClient = (scope: Scope): Access<"project" | "device" | "client">
   by: ["project", "device", "client"],
   scopes: [scope],
 });
-/** What is in the body is all that there is. */
+/** The body alone identifies the client. */
 export const noCredential: Access<"client"> = { by: ["client"] };
-/** What is in the body is the credential: however many share an address, none that is true is held back. */
+/** The signature in the body is the credential. Valid requests are never rate limited, however many clients share an address. */
 export const signedBody: Access<"client"> = { by: ["client"], signed: true };
-/** The same, and a device credential says which device it is about to be. */
+/** The body identifies the client; a device credential may add which device it is. */
 export const clientOrDevice: Access<"client" | "device"> = { by: ["client"], orDevice: true };
 export const admin: Access<"admin"> = { by: ["admin"] };

@@ -11,7 +11,7 @@ test("a device acts for itself, and a project for each", () => {
   expect(() => ownDevice(device, another)).toThrow(
     expect.objectContaining({
       code: "forbidden",
-      message: "authorization: a device credential acts for its own device alone",
+      message: "authorization: a device credential can only act for its own device",
     }),
   );
   const project = { kind: "project", projectId, tokenId: newTokenId(now), scopes: [] } as const;

@@ -1,16 +1,16 @@
 import { isObject } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 
-/** What a client says of its device. */
+/** Data that a client writes about its device. */
 export type ClientData = {
   readonly metadata?: Readonly<Record<string, unknown>> | undefined;
   readonly identifiers?: Readonly<Record<string, unknown>> | undefined;
 };
 
-/** `User_ID` and `userid` read as `user_id` to the person who targets it, so they are the same here. */
+/** `User_ID` and `userid` look like `user_id` to a person who writes targets, so they count as the same. */
 const normalized = (key: string): string => key.toLowerCase().replaceAll("_", "");
 
-/** Protected paths as a tree of plain keys: a leaf protects all that is below it. */
+/** Protected paths as a tree of normalized keys: a leaf protects everything below it. */
 type Tree = Map<string, Tree>;
 
 const treeOf = (paths: readonly string[]): Tree => {
@@ -22,7 +22,7 @@ const treeOf = (paths: readonly string[]): Tree => {
       at.set(key, next);
       at = next;
     }
-    // A leaf beside deeper paths protects them too.
+    // Marks a leaf, which protects deeper paths too.
     at.set("", new Map());
   }
   return root;
@@ -30,7 +30,7 @@ const treeOf = (paths: readonly string[]): Tree => {
 
 const isLeaf = (tree: Tree): boolean => tree.has("");
 
-/** What may stay of a merge patch, and the paths that may not. */
+/** Splits a merge patch into the allowed part and the protected paths. */
 const splitProtected = (
   data: Readonly<Record<string, unknown>>,
   tree: Tree,
@@ -42,7 +42,7 @@ const splitProtected = (
     const below = tree.get(normalized(key));
     const here = `${path}.${key}`;
     if (below === undefined) kept.push([key, value]);
-    // An object only merges into what is above a protected path; any other value would replace that with the path.
+    // Above a protected path an object merges; any other value would replace the protected path too.
     else if (isLeaf(below) || !isObject(value)) ignored.push(here);
     else {
       const inner = splitProtected(value, below, here);
@@ -54,8 +54,8 @@ const splitProtected = (
 };
 
 /**
- * What a client may write of its device's data, and the paths that only the project's token writes, such as `metadata.user_id`.
- * What is stored makes no difference, so nothing can be guessed by it.
+ * Removes the paths that only a project token may write, such as `metadata.user_id`, and returns them as `ignored`. The result does not
+ * depend on stored values, so it reveals nothing about them.
  */
 export const withoutProtected = (
   { metadata, identifiers }: ClientData,
@@ -74,7 +74,7 @@ export const withoutProtected = (
   };
 };
 
-/** @throws HeraldError `metadata-protected` when a client writes what only the project's token may. */
+/** @throws HeraldError `metadata-protected` when a client writes a path that only a project token may write. */
 export const rejectProtected = (data: ClientData, protectedPaths: readonly string[] | undefined): void => {
   const { ignored } = withoutProtected(data, protectedPaths);
   if (ignored.length > 0)
@@ -82,7 +82,7 @@ export const rejectProtected = (data: ClientData, protectedPaths: readonly strin
       "metadata-protected",
       ignored.map(
         (path) =>
-          `${path}: is protected; your backend writes it with the project's token. To say who the user is, send a \`user_token\``,
+          `${path}: is protected; only your backend can write it, with a project token. To name the user, send a \`user_token\``,
       ),
     );
 };

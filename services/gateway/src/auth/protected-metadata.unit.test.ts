@@ -4,7 +4,7 @@ import { rejectProtected, withoutProtected } from "./protected-metadata.ts";
 
 const paths = ["user_id", "billing.plan", "a.b.c"];
 
-describe("what a client may write", () => {
+describe("a client's data", () => {
   test.each<[string, Record<string, unknown>, Record<string, unknown>, string[]]>([
     ["what is not protected", { plan: "pro", billing: { city: "x" } }, { plan: "pro", billing: { city: "x" } }, []],
     ["a protected value", { user_id: "u", plan: 1 }, { plan: 1 }, ["metadata.user_id"]],
@@ -21,12 +21,12 @@ describe("what a client may write", () => {
     expect(withoutProtected({ metadata }, paths)).toEqual({ metadata: kept, identifiers: undefined, ignored });
   });
 
-  test("identifiers are protected alike", () => {
+  test("identifiers are protected too", () => {
     const sifted = withoutProtected({ identifiers: { user_id: 1, os: "17" } }, paths);
     expect(sifted).toEqual({ metadata: undefined, identifiers: { os: "17" }, ignored: ["identifiers.user_id"] });
   });
 
-  test("a protected path covers longer ones, whichever was named first", () => {
+  test("a protected path covers longer ones, in either order", () => {
     for (const list of [
       ["a", "a.b"],
       ["a.b", "a"],
@@ -34,12 +34,12 @@ describe("what a client may write", () => {
       expect(withoutProtected({ metadata: { a: { c: 1 } } }, list).ignored).toEqual(["metadata.a"]);
   });
 
-  test("nothing is protected where the project says so, or is from before", () => {
+  test("nothing is protected without protected paths", () => {
     for (const list of [[], undefined])
       expect(withoutProtected({ metadata: { user_id: 1 } }, list).ignored).toEqual([]);
   });
 
-  test("a refusal names every path, and no value", () => {
+  test("the error names every path and no value", () => {
     const refuse = () => rejectProtected({ metadata: { user_id: "secret" }, identifiers: { user_id: 1 } }, paths);
     expect(refuse).toThrow(HeraldError);
     expect(refuse).toThrow(/metadata\.user_id.*identifiers\.user_id/s);

@@ -22,20 +22,20 @@ type Deps = {
   readonly log: Logger;
 };
 
-/** As many as one request replays: each takes some milliseconds, and an HTTP client waits for all. */
-const atATime = 100;
+/** The most that one request replays: each takes some milliseconds, and an HTTP client waits for all. */
+const maxReplays = 100;
 
 export const createDeadLetters = ({ bus, sendRequest, projects, log }: Deps): DeadLetters => {
-  /** Refuses what would change nothing, rather than publish it and let its sender believe that it did. */
+  /** Refuses a replay that would change nothing, so that operators do not believe that it worked. */
   const allow = async ({ letter, message, data }: ReplayCandidate): Promise<void> => {
     if (letter.project_id !== undefined && !(message in events)) {
       await projects.settings(letter.project_id).catch((error: unknown) => {
         if (!(error instanceof HeraldError) || error.code !== "project-not-found") throw error;
-        throw new HeraldError("replay-refused", "id: its project does not exist any more");
+        throw new HeraldError("replay-refused", "id: its project no longer exists");
       });
     }
-    const question = requestOf(message, data);
-    const { settled } = question === undefined ? {} : await sendRequest(JudgeReplay, question);
+    const request = requestOf(message, data);
+    const { settled } = request === undefined ? {} : await sendRequest(JudgeReplay, request);
     if (settled !== undefined)
       throw new HeraldError("replay-refused", `id: a replay would change nothing: ${settled}; send a new notification`);
   };
@@ -46,7 +46,7 @@ export const createDeadLetters = ({ bus, sendRequest, projects, log }: Deps): De
     const details = [
       `published again on ${letter.subject}`,
       ...(replays > 1 ? [`it was replayed ${replays === 2 ? "once" : `${replays - 1} times`} before`] : []),
-      ...(understood ? [] : [`its content is not what ${letter.message} says, so it may well die again`]),
+      ...(understood ? [] : [`its content does not match ${letter.message}, so it will probably fail again`]),
     ];
     return {
       id,
@@ -66,7 +66,7 @@ export const createDeadLetters = ({ bus, sendRequest, projects, log }: Deps): De
       next: null,
     }),
     replayNext: async (durable, after, attempt) => {
-      const page = await listDeadLetters(bus(), { by: "key", after, perPage: atATime, durable });
+      const page = await listDeadLetters(bus(), { by: "key", after, perPage: maxReplays, durable });
       const ids = page.data.filter(({ replays }) => replays === undefined).map(({ id }) => id);
       const replays = await replayAll(ids, (id) => replay(id, attempt), log);
       return { replays, next: "next" in page ? page.next : null };
@@ -74,7 +74,7 @@ export const createDeadLetters = ({ bus, sendRequest, projects, log }: Deps): De
   };
 };
 
-/** What dispatch is to be asked about; undefined for what it makes nothing final of. */
+/** The request to dispatch; undefined for messages that finish no delivery. */
 const requestOf = (message: string, data: unknown): z.input<typeof JudgeReplay.request> | undefined => {
   if (data === undefined) return undefined;
   switch (message) {

@@ -1,17 +1,17 @@
 import type { DeadLetterList } from "@herald/bus";
 import type { DeadLetter, DurableName, PageOf, Replay } from "@herald/contracts";
 
-/** Answered one by one. `next`: after which one to go on; null where there are no more. */
+/** One result per dead letter. `next`: `after` of the next request; null when there are no more. */
 export type Replays = { readonly replays: Replay[]; readonly next: string | null };
 
-/** Dead letters, as the administration sees and replays them. All throw bus-unavailable. */
+/** Lists and replays dead letters. Every function throws bus-unavailable. */
 export type DeadLetters = {
   readonly list: (request: DeadLetterList) => Promise<PageOf<DeadLetter>>;
   /** Throws dead-letter-not-found. */
   readonly get: (id: string) => Promise<DeadLetter>;
-  /** Throws dead-letter-not-found, replay-refused, service-unavailable. The same `attempt` again is the same replay. */
+  /** Throws dead-letter-not-found, replay-refused, service-unavailable. Repeating an `attempt` repeats no replay. */
   readonly replay: (id: string, attempt: string) => Promise<Replay>;
   readonly replayMany: (ids: readonly string[], attempt: string) => Promise<Replays>;
-  /** The next of a durable that were never replayed. */
+  /** Replays the next dead letters of a durable that were never replayed. */
   readonly replayNext: (durable: DurableName, after: string, attempt: string) => Promise<Replays>;
 };

@@ -1,35 +1,35 @@
 import { type ErrorCode, errors, type Replay } from "@herald/contracts";
 import { HeraldError, type Logger } from "@herald/kit";
 
-/** With these away the next one would fare no better, and each would be waited for. */
-const hopeless: readonly ErrorCode[] = ["bus-unavailable", "service-unavailable", "database-unavailable"];
+/** After these errors the next replay would fail too, and each would cost a timeout. */
+const unavailableCodes: readonly ErrorCode[] = ["bus-unavailable", "service-unavailable", "database-unavailable"];
 
 /**
- * Replays one after the other, oldest first as they are given, and answers each. Once something is unavailable the rest is not tried;
- * throws only when that was so from the first on, so that nothing that happened goes untold.
+ * Replays one after the other in the given order, and returns a result for each. When a dependency is unavailable, the rest is not
+ * tried; throws only if the first replay failed so, because later ones have results to report.
  */
 export const replayAll = async (
   ids: readonly string[],
   replay: (id: string) => Promise<Replay>,
   log: Logger,
 ): Promise<Replay[]> => {
-  const answers: Replay[] = [];
+  const results: Replay[] = [];
   for (const [index, id] of ids.entries()) {
     try {
-      answers.push(await replay(id));
+      results.push(await replay(id));
     } catch (error) {
       if (!(error instanceof HeraldError)) log.error({ err: error, deadLetter: id }, "a replay failed");
-      const away = error instanceof HeraldError && hopeless.includes(error.code);
-      if (away && index === 0) throw error;
-      answers.push({ id, ...explain(error) });
-      if (!away) continue;
-      answers.push(
+      const unavailable = error instanceof HeraldError && unavailableCodes.includes(error.code);
+      if (unavailable && index === 0) throw error;
+      results.push({ id, ...explain(error) });
+      if (!unavailable) continue;
+      results.push(
         ...ids.slice(index + 1).map((rest) => ({ id: rest, status: "failed" as const, detail: "not tried" })),
       );
       break;
     }
   }
-  return answers;
+  return results;
 };
 
 const explain = (error: unknown): Pick<Replay, "status" | "detail"> => {

@@ -3,18 +3,18 @@ import { HeraldError } from "@herald/kit";
 import { digest, type KeyedRequest, type KeyRecords, keyReused } from "./key-records.ts";
 import { type KeyShare, keyBytes } from "./key-share.ts";
 
-/** What every try of one request shares, so that a repeat does what the first began. */
+/** What all attempts of one request share, so that a repeat completes the first attempt. */
 export type Attempt = {
   readonly id: string;
   readonly at: Date;
-  /** What an earlier try accepted of several notifications. */
+  /** The notifications of a batch that an earlier attempt accepted. */
   readonly batch?: IdempotencyRecord["batch"];
 };
 
-/** A request that nobody tried before, as far as is known. */
+/** The first known attempt of a request. */
 export type FirstTry = {
   readonly at: Date;
-  /** Absent: every request is one of its own. */
+  /** Absent: the request is performed every time. */
   readonly key?: KeyedRequest;
 };
 
@@ -25,9 +25,9 @@ type Answered = {
 };
 
 export type Asked = {
-  /** Absent: every request is one of its own. */
+  /** Absent: the request is performed every time. */
   readonly key: string | undefined;
-  /** Whose keys these are: a project, or the administration. */
+  /** The owner of the key: a project, or `admin`. */
   readonly owner: string;
   /** Method and path as they were sent. */
   readonly route: string;
@@ -35,45 +35,45 @@ export type Asked = {
 };
 
 type Tries<Reply extends Answered> = {
-  /** Does what the request is for; again for a repeat of a try that broke off. */
+  /** Performs the request. Called again for a repeat of an interrupted attempt. */
   readonly perform: (attempt: Attempt) => Promise<Reply>;
-  /** Makes the answer again from the request alone. Without it the answer's `data` is kept, never what stands beside it. */
+  /** Rebuilds the response from the request alone. Without it, the response's `data` is stored, and nothing beside it. */
   readonly rebuildResponse?: (attempt: Attempt) => Reply | Promise<Reply>;
 };
 
-/** How a request is carried out. */
+/** How a request is performed. */
 export type Work<Reply extends Answered> = Tries<Reply> &
   (
     | {
         readonly newId: (now: Date) => string;
-        /** Throws what refuses the request, so that it does not use up its key. `perform` throws the same. */
+        /** Throws the error that refuses the request before its key is claimed. `perform` throws the same. */
         readonly check?: (attempt: Attempt) => unknown;
       }
     | {
         /**
-         * Does what the request is for and takes its key, together with others of the same moment; notes the answer too. Undefined where
-         * the key is taken. What it refuses with a 4xx has used up no key.
+         * Performs the request, claims its key and records the response, grouped with other requests. Undefined when the key is already
+         * claimed. A request refused with a 4xx leaves its key free.
          */
         readonly performFirst: (first: FirstTry) => Promise<Reply | undefined>;
       }
   );
 
 /**
- * Carries a request out once for each Idempotency-Key. Throws idempotency-key-reused, request-in-progress, bus-unavailable, and
- * whatever `perform` throws; a request that failed may be tried again under its key at once.
+ * Performs a request once per Idempotency-Key. Throws idempotency-key-reused, request-in-progress, bus-unavailable, and every error of
+ * `perform`. A failed request may be repeated with its key at once.
  */
 export type Idempotency = <Reply extends Answered>(asked: Asked, work: Work<Reply>) => Promise<Reply>;
 
-/** {@link Idempotency}, for a request that is known. */
+/** {@link Idempotency} for the current request. */
 export type Idempotent = <Reply extends Answered>(work: Work<Reply>) => Promise<Reply>;
 
-/** Older than any request that is still running: the HTTP server and every question give up before. */
+/** Longer than any request can run: the HTTP server and every request on the bus time out before. */
 const runningMs = 10_000;
 
-/** A key that was taken may be free when its record is read: its time has ended. */
+/** A claimed key may have expired when its record is read. */
 const maxTries = 2;
 
-/** Only `data` is kept: a secret stands beside it, and is shown once. */
+/** Keeps only `data`: secrets stand beside it, and only the first response contains them. */
 const withoutSecrets = (body: unknown): unknown =>
   typeof body === "object" && body !== null && "data" in body ? { data: body.data } : {};
 
@@ -90,7 +90,7 @@ export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => 
     return { ...reply, headers };
   };
 
-  /** What was accepted once stays so, even where it would be refused by now. */
+  /** A request that was accepted stays accepted, even if it would be refused now. */
   const replayOrThrow =
     <Reply extends Answered>(request: KeyedRequest, work: Tries<Reply>) =>
     async (refusal: unknown): Promise<Reply> => {
@@ -100,7 +100,7 @@ export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => 
       return replay(earlier, work);
     };
 
-  /** Carries out what the record says, and notes what comes of it. */
+  /** Performs the attempt of a record, and records the result. */
   const run = async <Reply extends Answered>(
     request: KeyedRequest,
     record: IdempotencyRecord,
@@ -110,20 +110,20 @@ export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => 
       const reply = await perform(attemptOf(record));
       const body = rebuildResponse === undefined ? { body: withoutSecrets(reply.body) } : {};
       const answer = { status: reply.status, ...body };
-      // What is kept with a key weighs, too: an answer may have many times the bytes of its key.
+      // A stored response counts too: it may have many times the bytes of its key.
       const ttlMs =
         rebuildResponse === undefined ? keys.use(request.owner, Buffer.byteLength(JSON.stringify(answer))) : undefined;
       await records.note({ request: withShorterTtl(request, ttlMs), record: { ...record, answer } });
       return reply;
     } catch (error) {
       const noted = records.note({ request, record: { ...record, released: true } });
-      // With the bus unavailable the note would only hold up the answer.
+      // While the bus is unavailable, waiting for the record would only delay the response.
       if (!(error instanceof HeraldError && error.code === "bus-unavailable")) await noted;
       throw error;
     }
   };
 
-  /** A request whose key is taken: answered before, still running, or broken off. Undefined where the key's time has ended. */
+  /** Handles a request whose key is claimed: completed, still running, or interrupted. Undefined when the key has expired. */
   const repeat = async <Reply extends Answered>(
     request: KeyedRequest,
     work: Tries<Reply>,
@@ -140,7 +140,7 @@ export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => 
     return run(request, record, work);
   };
 
-  /** Undefined where the key is taken. */
+  /** Undefined when the key is already claimed. */
   const runFirst = async <Reply extends Answered>(
     request: KeyedRequest,
     { id, at }: Attempt,
@@ -156,7 +156,7 @@ export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => 
     const at = now();
     if (key === undefined) {
       if ("newId" in work) return work.perform({ id: work.newId(at), at });
-      // Without a key none is taken.
+      // Without a key, performFirst always returns a response.
       return (await work.performFirst({ at })) as Awaited<ReturnType<typeof work.perform>>;
     }
     const place = digest(JSON.stringify([owner, route, key]));
@@ -168,7 +168,7 @@ export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => 
       return replayOrThrow(request, work)(refusal);
     }
     const ttlMs = keys.use(owner, keyBytes);
-    // Until it is answered, nobody else may take it up.
+    // Until it is completed, no other request may claim the key.
     const kept = ttlMs === undefined ? request : { ...request, ttlMs: Math.max(ttlMs, runningMs) };
     for (let tries = 0; tries < maxTries; tries++) {
       const reply = (await runFirst(kept, { id, at }, work)) ?? (await repeat(kept, work));
@@ -178,7 +178,7 @@ export const createIdempotency = ({ keys, records, now }: Deps): Idempotency => 
   };
 };
 
-/** The shorter of two lifetimes, where undefined is the longest. */
+/** The shorter of two lifetimes; undefined is the longest. */
 const withShorterTtl = (request: KeyedRequest, ttlMs: number | undefined): KeyedRequest =>
   ttlMs === undefined ? request : { ...request, ttlMs: Math.min(ttlMs, request.ttlMs ?? ttlMs) };
 

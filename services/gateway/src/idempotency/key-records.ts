@@ -3,56 +3,56 @@ import type { Bucket, Entry, NewEntry } from "@herald/bus";
 import type { IdempotencyRecord } from "@herald/contracts";
 import { createByteCache, createGroupCommit, HeraldError, type Logger } from "@herald/kit";
 
-/** A request under an Idempotency-Key. */
+/** A request with an Idempotency-Key. */
 export type KeyedRequest = {
-  /** Where its record is: a hash of owner, route and key. */
+  /** The key of its record: a hash of owner, route and Idempotency-Key. */
   readonly place: string;
   /** A project, or the administration. */
   readonly owner: string;
   /** A hash of its body. */
   readonly body: string;
-  /** For how long its record is kept, in ms; absent: as long as any. */
+  /** The time to live of its record in ms; absent: the bucket's default. */
   readonly ttlMs?: number | undefined;
 };
 
-/** What is to be written of a request. */
+/** A record to write for a request. */
 export type NewRecord = { readonly request: KeyedRequest; readonly record: IdempotencyRecord };
 
 export type KeyRecords = {
   /**
-   * Takes keys for first tries: in order, whether each is this one's now; a key that another has leaves the others unaffected. Throws
-   * bus-unavailable, after which any of them may be taken.
+   * Claims the keys of first attempts. Returns for each, in order, whether it was free. Throws bus-unavailable, after which any of them
+   * may be claimed.
    */
   readonly create: (records: readonly NewRecord[]) => Promise<boolean[]>;
-  /** What is known of a key. Throws bus-unavailable, and idempotency-key-reused where it cannot be read: its request may have been carried out. */
+  /** The record of a key. Throws bus-unavailable, and idempotency-key-reused when it is unreadable, because its request may have been performed. */
   readonly read: (request: KeyedRequest) => Promise<Entry<IdempotencyRecord> | undefined>;
-  /** Writes onto what was read. False where somebody else has written since. */
+  /** Replaces the record that was read. False when it has changed since. */
   readonly update: (record: NewRecord, revision: number) => Promise<boolean>;
-  /** Notes what became of a try. Never throws: what is not noted costs a repeat its shortcut, and ids make the repeat harmless. */
+  /** Records the result of an attempt. Never throws: without it a repeat is performed again, and its ids make that harmless. */
   readonly note: (record: NewRecord) => Promise<void>;
 };
 
 /**
- * What is written while a write is under way goes together in the next: the keys of new requests and the outcomes of those before. More
- * than one at a time would be more and smaller ones.
+ * Writes during a write are grouped into the next one: keys of new requests and results of earlier ones. One at a time makes groups
+ * larger.
  */
 const writes = { most: 256, concurrent: 1 };
 
 type Write = { readonly create: readonly NewRecord[]; readonly put: readonly NewRecord[] };
 
-/** Some ten thousand keys: those that are repeated are mostly repeated soon. */
+/** About 65,000 keys; most repeats come soon. */
 const recentBytes = 4 * 1_048_576;
 const stateBytes = 64;
 
 type State = { readonly pending: boolean };
 
-/** 128 bits: by chance two requests never share them, and whoever looked for two that do could only confuse their own project. */
+/** 128 bits: collisions do not happen by chance, and a client that searches for one could only confuse its own project. */
 export const digest = (text: string): string => hash("sha256", text, "buffer").subarray(0, 16).toString("base64url");
 
 export const createKeyRecords = (bucket: () => Bucket<IdempotencyRecord>, log: Logger): KeyRecords => {
   /**
-   * Keys that this gateway knows to be taken. One of them in a batch would refuse the whole batch, at the cost of all whose keys are in
-   * it; so who sends the same key again and again is told by a read.
+   * Keys that this gateway knows to be claimed. One of them in a group would refuse the whole group for all its requests, so repeats of
+   * a known key read its record instead.
    */
   const recent = createByteCache<string, State>({
     name: "idempotency-keys",
@@ -66,14 +66,14 @@ export const createKeyRecords = (bucket: () => Bucket<IdempotencyRecord>, log: L
   });
   const write = createGroupCommit<Write, boolean[]>(async (group) => {
     const create = group.flatMap((one) => one.create);
-    // The last of a key is what counts, and the only one that is written.
+    // Only the last record of a key is written.
     const last = new Map(group.flatMap((one) => one.put).map((one) => [one.request.place, one]));
     try {
       const put = [...last.values()].map(entryOf);
       const won = (await bucket().writeAll({ create: create.map(entryOf), put })).values();
       return group.map((one) => one.create.map(() => won.next().value === true));
     } catch (err) {
-      if (last.size > 0) log.warn({ err, records: last.size }, "idempotency records could not be completed");
+      if (last.size > 0) log.warn({ err, records: last.size }, "could not record results of idempotent requests");
       throw err;
     }
   }, writes);
@@ -108,13 +108,13 @@ export const createKeyRecords = (bucket: () => Bucket<IdempotencyRecord>, log: L
     read: async ({ place }) => {
       try {
         const found = await bucket().get(place);
-        // Its time has ended, or it is just being written.
+        // It expired, or its write is still under way.
         if (found === undefined && recent.peek(place)?.pending === false) recent.delete(place);
         return found;
       } catch (error) {
         if (!(error instanceof HeraldError && error.code === "schema")) throw error;
         log.error({ err: error }, "an idempotency record cannot be read");
-        throw keyReused("what is known of it cannot be read; use a new key");
+        throw keyReused("its record cannot be read; use a new key");
       }
     },
     update: ({ request: { place, ttlMs }, record }, revision) =>

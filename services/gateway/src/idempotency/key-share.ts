@@ -3,44 +3,44 @@ import type { Logger } from "@herald/kit";
 type Fill = { readonly bytes: number; readonly maxBytes: number };
 
 type Deps = {
-  /** How full the bucket of keys is. Throws bus-unavailable. */
+  /** How full the bucket of idempotency keys is. Throws bus-unavailable. */
   readonly fill: () => Promise<Fill>;
   readonly now: () => Date;
   readonly log: Logger;
 };
 
 export type KeyShare = {
-  /** How long what the owner writes now is to be kept, in ms; undefined: as long as any. */
+  /** Counts a write of the owner. Returns its time to live in ms; undefined: the bucket's default. */
   readonly use: (owner: string, bytes: number) => number | undefined;
 };
 
-/** What a key takes with all that the broker stores beside it, without an answer: measured for a send, others take a little more. */
+/** Bytes of a key with the broker's overhead, without a response: measured for a send, others need a little more. */
 export const keyBytes = 200;
-/** Bytes are counted by the hour they were written in, for as long as they are kept. */
+/** Bytes are counted by the hour of their write, for as long as they are stored. */
 const hourMs = 3_600_000;
 const hours = 25;
-/** Between two looks at the bucket, what this gateway wrote for a day counts as no longer free. */
+/** Between two measurements, the gateway subtracts its own long-lived writes from the free bytes. */
 const measureEveryMs = 10_000;
-/** What is beyond the share is kept so long: clients that retry by themselves do so within seconds. */
+/** The time to live beyond the share: clients that retry automatically do so within seconds. */
 const shortMs = 600_000;
-/** The least that the broker keeps anything. */
+/** The broker's minimum time to live. */
 const minMs = 1_000;
-/** What is short-lived may fill this much of what is free, so that several gateways together leave some. */
+/** Short-lived records may fill this part of the free bytes, so that several gateways together leave some. */
 const shortPart = 1 / 4;
 
 type Used = { hour: number; readonly counts: number[]; total: number };
 
 /**
- * Keeps one project's keys from pushing out another's, which the bucket does when it is full: whose keys and their answers take more
- * bytes than are free is given short-lived ones. So a project alone fills half of it, n projects an n+1st each, and it never gets
- * full: those that come quicker than the rest has room for live shorter still. Counted by this gateway: with n of them a project
- * alone fills n/(n+1).
+ * Keeps one project's keys from evicting another's, which happens when the bucket is full. A project whose keys and responses use more
+ * bytes than are free gets short-lived ones. So one project fills at most half of the bucket, and n projects fill 1/(n+1) each. The
+ * bucket never gets full, because keys live even shorter when they arrive faster. Each gateway counts by itself: with n gateways one
+ * project can fill n/(n+1).
  */
 export const createKeyShare = ({ fill, now, log }: Deps): KeyShare => {
   const owners = new Map<string, Used>();
   let free = Number.POSITIVE_INFINITY;
   let measuredAt = Number.NEGATIVE_INFINITY;
-  /** Short-lived bytes of all owners since the bucket was measured, and of the time before. */
+  /** Short-lived bytes of all owners since the last measurement, and between the two before. */
   let lately = 0;
   let before = 0;
 
@@ -53,14 +53,14 @@ export const createKeyShare = ({ fill, now, log }: Deps): KeyShare => {
       ({ bytes, maxBytes }) => {
         free = maxBytes < 0 ? Number.POSITIVE_INFINITY : Math.max(0, maxBytes - bytes);
       },
-      // Nobody is given less because of what is not known.
-      (err: unknown) => log.debug({ err }, "the bucket of idempotency keys cannot be measured"),
+      // A failed measurement must not shorten any lifetime.
+      (err: unknown) => log.debug({ err }, "cannot measure the bucket of idempotency keys"),
     );
     const hour = Math.floor(at / hourMs);
     for (const [owner, used] of owners) if (used.hour + hours <= hour) owners.delete(owner);
   };
 
-  /** What an owner has used, moved on to this hour: what is older than keys are kept is forgotten. */
+  /** The bytes that an owner used, without those that have expired by this hour. */
   const usedBy = (owner: string, hour: number): Used => {
     const used = owners.get(owner) ?? { hour, counts: [0], total: 0 };
     owners.set(owner, used);

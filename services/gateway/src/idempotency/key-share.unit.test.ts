@@ -8,9 +8,9 @@ const minute = 60_000;
 
 /** A bucket of 100 keys' worth, with what the test says in it. */
 const shareOf = () => {
-  const state = { time: 0, bytes: 0, fullest: 0, away: false };
+  const state = { time: 0, bytes: 0, fullest: 0, unavailable: false };
   const fill = async () => {
-    if (state.away) throw new HeraldError("bus-unavailable", "unavailable");
+    if (state.unavailable) throw new HeraldError("bus-unavailable", "unavailable");
     return { bytes: state.bytes, maxBytes: 20_000 };
   };
   const share = createKeyShare({ fill, now: () => new Date(state.time), log });
@@ -38,7 +38,7 @@ const shareOf = () => {
   return { state, use };
 };
 
-test("one alone fills half and no more, and others still find room", async () => {
+test("one owner fills at most half, and others still find room", async () => {
   const { use } = shareOf();
   const busy = await use("busy", 500);
   expect(busy).toBeGreaterThan(45);
@@ -48,7 +48,7 @@ test("one alone fills half and no more, and others still find room", async () =>
   expect(await use("third", 5)).toBe(5);
 });
 
-test("large answers count as what they are", async () => {
+test("large responses count by their bytes", async () => {
   const { state, use } = shareOf();
   const kept = await use("busy", 500, { bytes: 2_000 });
   expect(kept).toBeGreaterThan(3);
@@ -57,13 +57,13 @@ test("large answers count as what they are", async () => {
   expect(await use("other", 10)).toBe(10);
 });
 
-test("as many as can come never fill it, from one or from several", async () => {
+test("any number of keys never fills it, from one owner or several", async () => {
   const { state, use } = shareOf();
   for (let round = 0; round < 100; round++) for (const owner of ["a", "b", "c"]) await use(owner, 20, { everyMs: 400 });
   expect(state.fullest).toBeLessThan(20_000);
 });
 
-test("what is a day old counts no more", async () => {
+test("keys of yesterday do not count", async () => {
   const { state, use } = shareOf();
   await use("busy", 500);
   state.time += 26 * 60 * minute;
@@ -71,8 +71,8 @@ test("what is a day old counts no more", async () => {
   expect(await use("busy", 20)).toBe(20);
 });
 
-test("a bucket that cannot be measured gives everybody what it gives", async () => {
+test("a bucket that cannot be measured shortens no lifetime", async () => {
   const { state, use } = shareOf();
-  state.away = true;
+  state.unavailable = true;
   expect(await use("busy", 500)).toBe(500);
 });

@@ -6,7 +6,7 @@ type Media = { schema?: Schema; example?: unknown };
 type Content = { content?: Record<string, Media> };
 type Operation = { requestBody?: Content; responses?: Record<string, Content> };
 
-/** Adds an example to every body and answer that has none, made from its schema. Changes the document that it is given. */
+/** Adds an example, made from the schema, to every request and response body without one. Changes the given document. */
 export const addExamples = (document: Document): Document => {
   const schemas = (document.components?.schemas ?? {}) as Record<string, Schema>;
   const resolve = (reference: string): Schema => schemas[reference.slice("#/components/schemas/".length)] ?? {};
@@ -22,7 +22,7 @@ export const addExamples = (document: Document): Document => {
       }
   };
   visit(document.paths, false);
-  // What Herald posts to a webhook is shown whole.
+  // Webhook messages are shown with all their fields.
   visit(document.webhooks as Document["paths"], true);
   return document;
 };

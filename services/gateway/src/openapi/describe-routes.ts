@@ -30,7 +30,7 @@ const LastEventId = z
   .meta({ description: "The `id` that was read last: the stream goes on behind it" });
 
 const streams = (route: Route): boolean => Object.values(route.responses).some(({ stream }) => stream);
-/** What is left to a caller who is known. */
+/** The rate limit headers of authenticated callers. */
 const rateLimitHeaders = {
   RateLimit: z.string().optional().meta({ description: "What is left, by policy: `r` requests for `t` seconds" }),
   "RateLimit-Policy": z.string().optional().meta({ description: "Limits by name: `q` requests in `w` seconds" }),
@@ -45,7 +45,7 @@ const headersOf: Record<number, Record<string, z.ZodType>> = {
   503: { "Retry-After": RetryAfter },
 };
 
-/** The errors that follow from how a route is declared, and its own. */
+/** The errors that follow from a route's declaration, and its own. */
 export const errorsOf = (route: Route): ErrorCode[] => {
   const { by, scopes } = route.access;
   const credential = by.some((kind) => kind !== "client");
@@ -55,7 +55,7 @@ export const errorsOf = (route: Route): ErrorCode[] => {
     ...(route.body ? (["malformed-json", "body-too-large", "unsupported-media-type"] as const) : []),
     ...(credential ? (["unauthenticated"] as const) : []),
     ...(credential && (scopes !== undefined || by.includes("device")) ? (["forbidden"] as const) : []),
-    // A project that is being deleted is gone for registry before its tokens are.
+    // Registry deletes a project before the project's tokens stop working.
     ...(by.some((kind) => kind === "project" || kind === "device") ? (["project-not-found"] as const) : []),
     ...Object.values(route.params ?? {}).map((param) => param.error),
     "validation-failed",
@@ -71,7 +71,7 @@ export const errorsOf = (route: Route): ErrorCode[] => {
   return [...new Set(codes)];
 };
 
-/** The body of an error answer. */
+/** The body of an error response. */
 const problemOf = (code: ErrorCode): Problem => {
   const fault =
     code === "validation-failed"
@@ -92,7 +92,7 @@ const problemOf = (code: ErrorCode): Problem => {
 const errorResponses = (route: Route, known: Map<string, ZodOpenApiResponseObject>): ZodOpenApiResponsesObject =>
   Object.fromEntries(
     [...Map.groupBy(errorsOf(route), (code) => errors[code].status)].map(([status, codes]) => {
-      // Routes that fail alike share a component: the document would be five times as long.
+      // Routes with the same errors share a component; otherwise the document would be five times as long.
       const id = codes.toSorted().join(".");
       const response = known.get(id) ?? {
         id,
@@ -147,7 +147,7 @@ const operationOf = (route: Route, known: Map<string, ZodOpenApiResponseObject>)
       ? {}
       : {
           requestBody: {
-            // Without a body a request says `{}`.
+            // A request without a body counts as `{}`.
             required: !route.body.safeParse({}).success,
             content: { "application/json": { schema: route.body } },
           },
@@ -158,12 +158,12 @@ const operationOf = (route: Route, known: Map<string, ZodOpenApiResponseObject>)
 
 const signatureHeaders = z.object({
   "webhook-id": z.string().meta({
-    description: "The message's id: one that is sent again has the same",
+    description: "The message's id; a repeated message has the same",
     examples: ["msg_06bq4ghm31tz5d2ns8y7k9w0ac"],
   }),
   "webhook-timestamp": z
     .string()
-    .meta({ description: "When this attempt was made, in seconds since 1970", examples: ["1896080400"] }),
+    .meta({ description: "The time of this attempt, in seconds since 1970", examples: ["1896080400"] }),
   "webhook-signature": z.string().meta({
     description:
       "`v1,` and an HMAC-SHA256 in base64; two of them, separated by a space, for a day after a secret was rotated",
@@ -171,13 +171,13 @@ const signatureHeaders = z.object({
   }),
 });
 
-/** What a receiver of webhooks implements for one type of event. */
+/** The operation that a webhook receiver implements for one event type. */
 const webhookOf = ({ name, ceType, schema }: EventContract): ZodOpenApiOperationObject => ({
   operationId: `receive${name.replace(/V\d+$/, "")}`,
   tags: ["Events"],
   summary: ceType,
   description:
-    "Posted to webhooks whose `events` name this type, or none. Verify the signature before you read the body.",
+    "Posted to webhooks whose `events` contain this type or are empty. Verify the signature before you read the body.",
   security: [],
   requestParams: { header: signatureHeaders },
   requestBody: {
@@ -189,19 +189,19 @@ const webhookOf = ({ name, ceType, schema }: EventContract): ZodOpenApiOperation
     },
   },
   responses: {
-    "2XX": { description: "Received. Answer within 20 seconds, and do the work afterwards" },
-    "410": { description: "The receiver is gone: Herald disables the webhook" },
-    default: { description: "Sent again later, with growing delays" },
+    "2XX": { description: "Received. Respond within 20 seconds and process the event afterwards" },
+    "410": { description: "The receiver no longer exists: Herald disables the webhook" },
+    default: { description: "Herald retries later, with growing delays" },
   },
 });
 
-/** What zod cannot say by itself, or says in a way that only zod reads. */
+/** Corrects what zod's JSON Schema leaves out or writes for zod alone. */
 const override: CreateDocumentOptions["override"] = ({ jsonSchema, zodSchema, io }) => {
   const { id, examples } = z.globalRegistry.get(zodSchema) ?? {};
-  // Zod drops them where the schema preprocesses its input.
+  // Zod drops examples where the schema preprocesses its input.
   if (id !== undefined && examples !== undefined) jsonSchema.examples = examples as unknown[];
   if (id === "PageNumber" || id === "PerPage") {
-    // A number in a query arrives as text; whoever calls need not know.
+    // Query parameters arrive as text, but callers send numbers.
     const most = id === "PerPage" ? 100 : 1_000_000;
     delete jsonSchema.pattern;
     Object.assign(jsonSchema, { type: "integer", minimum: 1, maximum: most });
@@ -209,20 +209,20 @@ const override: CreateDocumentOptions["override"] = ({ jsonSchema, zodSchema, io
   if (jsonSchema.format === "date-time") delete jsonSchema.pattern;
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
   if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
-  // Answers may gain fields, so nobody may rely on there being no more.
+  // Responses may gain fields.
   if (io === "output" && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
 };
 
 const description = `Register devices, send notifications to them, and read the result for each device.
 
-Errors are \`application/problem+json\` and list every problem in \`errors\`. Requests with unknown fields or query parameters are refused; answers may gain fields. Enums in answers are open: a later version may add values, so treat an unknown one as "something else" and not as an error. Lists take \`page\` and \`per_page\`, or \`after\` for long walks. What each error means: /docs/errors.`;
+Errors are \`application/problem+json\` and list every problem in \`errors\`. Requests with unknown fields or query parameters are refused; responses may gain fields. Enums in responses are open: a later version may add values, so do not treat an unknown one as an error. Lists take \`page\` and \`per_page\`, or \`after\` for long walks. What each error means: /docs/errors.`;
 
-/** A webhook ends with its project, so it never gets that event. */
+/** A webhook is deleted with its project, so it never receives that event. */
 const webhookEvents = (Object.values(events) as unknown as EventContract[]).filter(
   ({ ceType }) => ceType !== events.ProjectDeletedV1.ceType,
 );
 
-/** The OpenAPI document of the routes: made from the same declarations as the express app. */
+/** The OpenAPI document, made from the same declarations as the HTTP routes. */
 export const describeRoutes = (routes: readonly Route[]): ReturnType<typeof createDocument> => {
   const paths: ZodOpenApiPathsObject = {};
   const failures = new Map<string, ZodOpenApiResponseObject>();

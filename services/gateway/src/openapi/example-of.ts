@@ -1,9 +1,9 @@
 export type Schema = { readonly [keyword: string]: unknown };
 
 type Options = {
-  /** Gives the schema that a `$ref` names. */
+  /** Returns the schema of a `$ref`. */
   readonly resolve: (reference: string) => Schema;
-  /** Optional properties too, not only the required ones and those with an example of their own. */
+  /** Includes all optional properties, not only those with an example of their own. */
   readonly complete: boolean;
 };
 
@@ -14,7 +14,7 @@ const formats: Readonly<Record<string, string>> = {
 
 const notification = "ntf_06bq4ghm31tz5d2ns8y7k9w0ac";
 
-/** Text fields mean the same in every schema, so their examples are written once, by name. */
+/** Examples of text fields by name, because a name means the same in every schema. */
 const texts: Readonly<Record<string, string>> = {
   batch_id: `${notification}/0/1`,
   created_by: "tok_06bq4ghm31tz5d2ns8y7k9w0ac",
@@ -56,7 +56,7 @@ const objectOf = (schema: Schema, options: Options): Record<string, unknown> => 
   );
 };
 
-/** An example of a JSON Schema: its own where it has one, else the simplest value that fits its type. */
+/** An example of a JSON Schema: its own if it has one, otherwise the simplest valid value. */
 export const exampleOf = (schema: Schema, options: Options, name = ""): unknown => {
   const { $ref, allOf = [], ...rest } = schema;
   const own: Schema = Object.assign({}, ...(allOf as Schema[]), rest);

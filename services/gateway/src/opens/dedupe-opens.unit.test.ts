@@ -23,7 +23,7 @@ const writer = (most?: number) => {
   return { writes, record: (open: ReturnType<typeof newOpen>) => record(projectId, open) };
 };
 
-test("a repeat waits for the first, and what comes later finds it done", async () => {
+test("a repeat waits for the first write, and later ones write nothing", async () => {
   const { writes, record } = writer();
   const open = newOpen();
   let answered = 0;
@@ -36,7 +36,7 @@ test("a repeat waits for the first, and what comes later finds it done", async (
   expect(writes).toHaveLength(1);
 });
 
-test("another device or notification is another open", () => {
+test("opens of other devices or notifications are written", () => {
   const { writes, record } = writer();
   const open = newOpen();
   void record(open);
@@ -45,7 +45,7 @@ test("another device or notification is another open", () => {
   expect(writes).toHaveLength(3);
 });
 
-test("one that could not be written is written when it comes again", async () => {
+test("an open whose write failed is written on the next try", async () => {
   const { writes, record } = writer();
   const open = newOpen();
   const first = record(open);
@@ -55,7 +55,7 @@ test("one that could not be written is written when it comes again", async () =>
   expect(writes).toHaveLength(2);
 });
 
-test("so many are remembered and no more, the latest", async () => {
+test("only the latest opens are remembered", async () => {
   const { writes, record } = writer(2);
   const opens = [newOpen(), newOpen(), newOpen()] as const;
   for (const open of opens) void record(open);

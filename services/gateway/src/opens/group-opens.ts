@@ -4,25 +4,25 @@ type Open = OpenGroupV1["opens"][number];
 type Group = { readonly opens: Open[]; readonly written: Promise<void>; readonly flush: () => void };
 
 export type GroupOpens = {
-  /** Resolves when the group that the open went with is on disk. */
+  /** Resolves when the open's group is on disk. */
   readonly record: (projectId: ProjectId, open: Open) => Promise<void>;
-  /** Writes what waits, at once. */
+  /** Writes all waiting opens at once. */
   readonly flush: () => Promise<void>;
 };
 
-/** The contract's most; at 100 a message, one fsynced publish each carries 140,000 opens a second. */
+/** The contract's maximum: with 100 per message and one fsync per publish, a broker takes 140,000 opens a second. */
 const maxPerGroup = 100;
-/** Long enough to gather a group under load, and nobody sees it: the user is already in the app. */
+/** Long enough to fill a group under load; users do not notice, because they are already in the app. */
 export const groupForMs = 10;
 
 /**
- * Gathers the opens of a project for up to 10 ms into one command of up to 100. A group that is not full waits for the one before it,
- * and grows meanwhile: a slow disk gets fewer and larger ones.
+ * Groups the opens of a project for up to 10 ms into one command of up to 100. A group that is not full waits for the previous one and
+ * grows meanwhile, so a slow disk gets fewer, larger writes.
  */
 export const createGroupOpens = (write: (opens: OpenGroupV1) => Promise<void>): GroupOpens => {
   const groups = new Map<ProjectId, Group>();
   const writing = new Set<Promise<void>>();
-  /** The last write of a project that is not done. */
+  /** The last unfinished write of each project. */
   const latest = new Map<ProjectId, Promise<void>>();
 
   const begin = (projectId: ProjectId): Group => {

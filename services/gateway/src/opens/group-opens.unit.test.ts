@@ -40,7 +40,7 @@ describe("opens are grouped", () => {
     await Promise.all(recorded);
   });
 
-  test("up to a hundred, which go without waiting", async () => {
+  test("up to a hundred, which are written at once", async () => {
     const { written, opens } = recorder();
     const project = newProjectId(now);
     const recorded = Array.from({ length: 201 }, () => opens.record(project, open()));
@@ -51,7 +51,7 @@ describe("opens are grouped", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test("while the group before is written, but no longer than until a hundred wait", async () => {
+  test("while the previous group is written, until a hundred wait", async () => {
     const slow = Promise.withResolvers<void>();
     const project = newProjectId(now);
     const { written, opens } = recorder(async () => {
@@ -72,7 +72,7 @@ describe("opens are grouped", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test("and wait for the group before, whatever comes of it", async () => {
+  test("and wait for the previous group, whether it succeeds or fails", async () => {
     const slow = Promise.withResolvers<void>();
     const project = newProjectId(now);
     const { written, opens } = recorder(async () => {
@@ -90,7 +90,7 @@ describe("opens are grouped", () => {
     expect(written.map((group) => group.opens.length)).toEqual([1, 2]);
   });
 
-  test("and fail with their group alone", async () => {
+  test("and fail only with their own group", async () => {
     const failing = newProjectId(now);
     const { opens } = recorder(async ({ projectId }) => {
       if (projectId === failing) throw new Error("away");

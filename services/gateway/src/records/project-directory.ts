@@ -18,13 +18,13 @@ type VapidKeys = NonNullable<ProvidersRecord["vapidKeys"]>;
 export type ProjectDirectory = {
   /** A project's settings. Throws project-not-found. */
   readonly settings: (id: ProjectId) => Promise<ProjectRecord>;
-  /** The keys that browsers may subscribe with; undefined where the project has no Web Push. `fresh` asks the bus. */
+  /** The keys that browsers may subscribe with; undefined when the project has no Web Push. `fresh` reads from the bus. */
   readonly vapidKeys: (id: ProjectId, fresh?: boolean) => Promise<VapidKeys | undefined>;
   /** The platforms whose provider the project has. */
   readonly platforms: (id: ProjectId) => Platform[];
 };
 
-/** What the gateway must know of projects with every database away. */
+/** What the gateway knows about projects while every database is unavailable. */
 export const createProjectDirectory = (
   replica: BucketReplica<ProjectRecord | ProvidersRecord>,
   limits: RateLimits,
@@ -33,7 +33,7 @@ export const createProjectDirectory = (
     const key = projectSettingsKey(id);
     const record = replica.get(key) ?? (await replica.fetch(key, limits.countLookup));
     if (record === undefined || !("openRegistration" in record)) {
-      throw new HeraldError("project-not-found", "project: there is no such project");
+      throw new HeraldError("project-not-found", "project: no such project");
     }
     return record;
   },

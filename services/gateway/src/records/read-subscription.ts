@@ -6,15 +6,14 @@ type Subscription = {
   readonly keys?: Omit<SubscriptionKeys, "vapid_key">;
   /** The key that the app says it subscribed with. */
   readonly vapidKeyId?: string;
-  /** What registry takes for a subscription that is new and says nothing. */
+  /** The key of a new subscription that names none. */
   readonly currentVapidKeyId?: string;
 };
 
 /**
- * What a registration says of a Web Push subscription, as registry wants to know it. `platform` is undefined where only registry
- * knows it. A key that the project does not have is refused, so that nobody waits for pushes that would never be let through;
- * while the project has no Web Push at all, none can be told from another.
- * @throws HeraldError `validation-failed`, with `field` as what `keys` are called in the body.
+ * Reads the Web Push subscription of a registration for registry. `platform` is undefined when only registry knows it. Refuses a key
+ * that the project does not have, because the push service would refuse every push. Without Web Push settings no key can be checked.
+ * @throws HeraldError `validation-failed`, where `field` is the name of `keys` in the body.
  */
 export const readSubscription = async (
   projects: Pick<ProjectDirectory, "vapidKeys">,
@@ -29,12 +28,12 @@ export const readSubscription = async (
   const current = known?.find(({ status }) => status === "current");
   const id = publicKey === undefined ? undefined : vapidKeyId(publicKey);
   if (id !== undefined && known !== undefined && !known.some((key) => key.id === id)) {
-    // One that was staged a moment ago may not have come here yet.
+    // A key that was staged a moment ago may not be replicated yet.
     const now = await projects.vapidKeys(projectId, true);
     if (now !== undefined && !now.some((key) => key.id === id))
       throw new HeraldError(
         "validation-failed",
-        `${field}.vapid_key: is no key of this project; subscribe with the one that GET /api/v1/webpush-key answers`,
+        `${field}.vapid_key: is not a key of this project; subscribe with the key of GET /api/v1/webpush-key`,
       );
   }
   return {

@@ -6,13 +6,13 @@ import type { z } from "zod";
 export type BucketReplica<Value> = {
   readonly get: (key: string) => Value | undefined;
   /**
-   * Reads one key from the bus: for what memory does not know, so that a record is good from the moment it is written.
-   * `permit` may refuse. Throws bus-unavailable.
+   * Reads one key from the bus when memory does not have it, so that a record works as soon as it is written. `permit` may refuse.
+   * Throws bus-unavailable.
    */
   readonly fetch: (key: string, permit: () => Promise<void>) => Promise<Value | undefined>;
-  /** Everything there was has been seen, and the connection is up. */
+  /** True when all records were received and the connection is up. */
   readonly ready: () => boolean;
-  /** Begins to watch. */
+  /** Starts the watch. */
   readonly start: (bus: Bus) => void;
   readonly stop: () => Promise<void>;
 };

@@ -3,13 +3,13 @@ import type { RateLimits } from "../limits/rate-limits.ts";
 import type { BucketReplica } from "./replicate-bucket.ts";
 
 export type TokenDirectory = {
-  /** What is known of a project token; undefined when it is none, unknown, revoked or expired. */
+  /** The record of a project token; undefined when it is malformed, unknown, revoked or expired. */
   readonly find: (token: string, address: string) => Promise<TokenRecord | undefined>;
 };
 
 /**
- * Project tokens by their hash. A look-up by hash needs no comparison in constant time: what its time could tell is the
- * hash, and nobody can make a token that fits one.
+ * Project tokens by their hash. A lookup by hash needs no constant-time comparison: timing could only reveal the hash, and no token can
+ * be derived from it.
  */
 export const createTokenDirectory = (
   replica: BucketReplica<TokenRecord>,
@@ -21,7 +21,7 @@ export const createTokenDirectory = (
     let record = replica.get(key);
     if (record === undefined) {
       if (!isProjectToken(token)) return undefined;
-      // Made a moment ago, perhaps: the mirror follows within milliseconds, and whoever holds a token does not wait.
+      // The token may be new: replication takes milliseconds, and a new token must work at once.
       record = await limits.countWhileVerifying(address, () => replica.fetch(key, limits.countLookup));
     }
     const expired = record?.expiresAt !== undefined && Date.parse(record.expiresAt) <= now().getTime();

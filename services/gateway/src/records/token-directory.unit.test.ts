@@ -13,7 +13,7 @@ const record = (expiresAt?: string): TokenRecord => ({
   ...(expiresAt === undefined ? {} : { expiresAt }),
 });
 
-/** A directory whose mirror has seen some records, and whose bucket has more. */
+/** A directory whose replica has some records, and whose bucket has more. */
 const directory = (seen: Record<string, TokenRecord>, stored: Record<string, TokenRecord> = {}) => {
   const looked: string[] = [];
   let barred = false;
@@ -61,7 +61,7 @@ const directory = (seen: Record<string, TokenRecord>, stored: Record<string, Tok
 };
 
 describe("a project token", () => {
-  test("that the watch has brought is found without a look at the bus, whoever asks", async () => {
+  test("that is replicated is found without a read from the bus", async () => {
     const token = newProjectToken();
     const known = record();
     const tokens = directory({ [secretHash(token)]: known });
@@ -70,7 +70,7 @@ describe("a project token", () => {
     expect(tokens.looked).toEqual([]);
   });
 
-  test("that the watch has not brought yet is read from the bus", async () => {
+  test("that is not replicated yet is read from the bus", async () => {
     const token = newProjectToken();
     const fresh = record();
     const tokens = directory({}, { [secretHash(token)]: fresh });
@@ -78,7 +78,7 @@ describe("a project token", () => {
     expect(tokens.looked).toEqual([secretHash(token)]);
   });
 
-  test("that is mistyped, or none at all, costs no look", async () => {
+  test("that is malformed costs no read", async () => {
     const tokens = directory({});
     for (const text of ["nonsense", `${newProjectToken()}x`, newProjectToken().slice(0, -1)]) {
       expect(await tokens.find(text, "address")).toBeUndefined();
@@ -86,7 +86,7 @@ describe("a project token", () => {
     expect(tokens.looked).toEqual([]);
   });
 
-  test("that is unknown costs no look where the address was refused too often", async () => {
+  test("that is unknown costs no read when the address was refused too often", async () => {
     const tokens = directory({});
     tokens.bar();
     await expect(tokens.find(newProjectToken(), "address")).rejects.toMatchObject({ code: "rate-limited" });

@@ -19,7 +19,7 @@ import { vapidKeyRoutes } from "./vapid-key-routes.ts";
 import { webhookMessageRoutes } from "./webhook-message-routes.ts";
 import { webhookRoutes } from "./webhook-routes.ts";
 
-/** Every declared route: served by the gateway, described by OpenAPI. */
+/** All routes: the gateway serves them and the OpenAPI document describes them. */
 export const allRoutes: readonly Route[] = [
   ...deviceRoutes,
   ...identificationRoutes,

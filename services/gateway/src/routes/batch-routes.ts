@@ -12,7 +12,7 @@ const sendNotifications = defineRoute({
   tag: "Notifications",
   summary: "Send up to 500 notifications, each with its own content and targets",
   description:
-    "Each is accepted or refused by itself: the 202 has an `id` or `errors` for each, in the order of the request, and the 422 says that none is accepted. Limits and quotas count each notification. Where the rate limit has no room for all of them the whole request is refused; a notification beyond a quota gets an error of its own, and a 429 says that all are beyond it. One `Idempotency-Key` is for the whole request: a repeat answers the same ids, and what was refused stays refused. The body may have 4 MiB. `dry_run` is not accepted here.",
+    "Each notification is accepted or refused by itself: a 202 contains an `id` or `errors` for each, in the order of the request; a 422 means that none was accepted. Limits and quotas count each notification. If the rate limit has no room for all of them, the whole request is refused. A notification beyond a quota gets its own error; if all are beyond it, the response is a 429. An `Idempotency-Key` covers the whole request: a repeat returns the same ids, and refused notifications stay refused. The body may have 4 MiB. `dry_run` is not accepted here.",
   access: project("send"),
   body: SendNotifications,
   bodyLimitBytes: batchSendLimits.bodyBytes,
@@ -21,7 +21,7 @@ const sendNotifications = defineRoute({
   },
   errors: ["quota-exceeded"],
   handle: async (deps, { caller, body: { notifications }, idempotent }) => {
-    // One is counted as the request itself.
+    // The request itself counts as one.
     const fields = await deps.limits.countBatch(caller, notifications.length - 1);
     const { headers, ...reply } = await idempotent(
       sendOperation(deps, caller.projectId, sendBatch(deps, caller.projectId, notifications)),

@@ -16,7 +16,7 @@ const listDeadLetters = defineRoute({
   tag,
   summary: "List dead letters, oldest first",
   description:
-    "Messages that could not be processed, each with its reason. They are kept for 30 days, replayed or not. What they say is not shown.",
+    "Messages that could not be processed, each with its reason. They are kept for 30 days, replayed or not. Their content is not shown.",
   access: admin,
   query: z.strictObject({ ...pageQuery, durable: Durable.optional() }),
   responses: { 200: { description: "A page of dead letters", schema: pageOf(DeadLetter) } },
@@ -45,10 +45,10 @@ const replayDeadLetter = defineRoute({
   tag,
   summary: "Replay a dead letter",
   description:
-    "Publishes the message again as it was, for whoever processes such messages now. What dies again becomes another dead letter. It can be replayed more than once, and the answer says how often it was. Refused with 409 where it would change nothing: a send or a batch that was given up has made its devices final.",
+    "Publishes the message again, unchanged. If it fails again, it becomes another dead letter. A dead letter can be replayed more than once; the response contains the number of replays. Refused with 409 when a replay would change nothing, because the deliveries of a failed send or batch are final.",
   access: admin,
   params: { id: deadLetterParam },
-  responses: { 202: { description: "It is published again", schema: z.object({ data: Replay }) } },
+  responses: { 202: { description: "The message was published again", schema: z.object({ data: Replay }) } },
   errors: ["replay-refused"],
   handle: async ({ deadLetters }, { params, idempotent }) =>
     idempotent({
@@ -64,17 +64,17 @@ const replayDeadLetters = defineRoute({
   tag,
   summary: "Replay up to 100 dead letters",
   description:
-    "Those that are named, or the next 100 of a durable without those that were replayed before. Each is answered; what failed can be replayed by another request.",
+    "Replays the named dead letters, or the next 100 of a durable that were never replayed. The response has a result for each; failed ones can be replayed by another request.",
   access: admin,
   body: ReplayDeadLetters,
   responses: {
     200: {
-      description: "What became of each, in the order in which they were replayed",
+      description: "The result of each, in the order in which they were replayed",
       schema: z.object({
         data: z.object({
           replays: z.array(Replay),
           next: DeadLetterId.nullable().meta({
-            description: "`after` for the next ones of the durable; null: no more",
+            description: "`after` of the next request; null: there are no more",
           }),
         }),
       }),

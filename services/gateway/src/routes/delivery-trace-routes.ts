@@ -13,7 +13,7 @@ const getDeliveryTrace = defineRoute({
   tag: "Notifications",
   summary: "Read the delivery trace of a notification on one device",
   description:
-    "For every device of the project, in data and in sentences: which target names it or why it got nothing, each attempt with the provider's answer, what happens next, and when it was opened. Targets are held against the device as it is now.",
+    "Explains one delivery, as data and in sentences: the target that matches the device or why it got nothing, each attempt with the provider's response, the next attempt, and when the notification was opened. Targets are matched against the device as it is now.",
   access: project("read"),
   params: { id: notificationParam, device: deviceParam },
   responses: { 200: { description: "The delivery trace", schema: z.object({ data: DeliveryTrace }) } },

@@ -25,7 +25,10 @@ import { deviceParam } from "./path-params.ts";
 
 const Registered = z.object({
   data: Device,
-  credential: z.string().optional().meta({ description: "The device's credential; absent when an answer is replayed" }),
+  credential: z
+    .string()
+    .optional()
+    .meta({ description: "The device's credential; absent when a response is replayed" }),
 });
 
 const listDevices = defineRoute({
@@ -83,7 +86,7 @@ const registerDevice = defineRoute({
       const answer = { data, credential };
       return isNew ? created(answer) : ok(answer);
     };
-    // The registry finds the device by its token, so a repeat needs no id to be harmless.
+    // Registry finds the device by its push token, so a repeat is harmless without an id.
     return idempotent({ newId: () => "", perform });
   },
 });
@@ -102,7 +105,7 @@ const getDevice = defineRoute({
     ok({ data: await sendRequest(GetDevice, { projectId: caller.projectId, deviceId: ownDevice(caller, params.id) }) }),
 });
 
-/** A project token says who the user is; a device proves it, and writes nothing that the project protects. */
+/** A project token may name the user; a device must prove it, and cannot write protected values. */
 const checkSpeaker = async (
   projects: ProjectDirectory,
   caller: CallerOf<"project" | "device">,
@@ -118,7 +121,7 @@ const checkSpeaker = async (
   if (user_id !== undefined)
     throw new HeraldError(
       "forbidden",
-      "device.user_id: is for the project's token; a device sends a `user_token`, and logs out by DELETE /api/v1/devices/{id}/user",
+      "device.user_id: needs a project token; a device sends a `user_token`, and logs out with DELETE /api/v1/devices/{id}/user",
     );
   rejectProtected({ metadata, identifiers }, (await projects.settings(caller.projectId)).protectedMetadata);
 };
@@ -130,11 +133,11 @@ const changeDevice = defineRoute({
   tag: "Devices",
   summary: "Change a device",
   description:
-    "`metadata` and `identifiers` are JSON Merge Patches (RFC 7396): `null` removes a key, the rest is kept. A new Web Push subscription brings its `keys` beside its `token`.",
+    "`metadata` and `identifiers` are JSON Merge Patches (RFC 7396): `null` removes a key, other keys stay. A new Web Push subscription needs its `keys` beside its `token`.",
   access: projectOrDevice("devices"),
   params: { id: deviceParam },
   body: ChangeDevice,
-  responses: { 200: { description: "The device as it is now", schema: z.object({ data: Device }) } },
+  responses: { 200: { description: "The changed device", schema: z.object({ data: Device }) } },
   errors: ["device-not-found", "token-held", "metadata-protected", "user-token-invalid", "user-token-used"],
   handle: async ({ sendRequest, projects }, { caller, params, body }) => {
     const { projectId } = caller;
@@ -155,7 +158,7 @@ const deleteDevice = defineRoute({
   summary: "Delete a device",
   access: projectOrDevice("devices"),
   params: { id: deviceParam },
-  responses: { 204: { description: "The device is gone" } },
+  responses: { 204: { description: "The device is deleted" } },
   errors: ["device-not-found"],
   handle: async ({ sendRequest }, { caller, params }) => {
     await sendRequest(DeleteDevice, { projectId: caller.projectId, deviceId: ownDevice(caller, params.id) });

@@ -8,13 +8,13 @@ const followEvents = defineRoute({
   path: "/api/v1/events",
   operationId: "followEvents",
   tag: "Events",
-  summary: "Follow the project's events as they happen",
+  summary: "Stream the project's events",
   description:
-    "Server-sent events: each `data` is an event, each `id` a position. Send the last one as `Last-Event-ID` to go on where you stopped, within 30 days; an event may come again, with the same `id` inside. Comments are signs of life. One who does not read is cut off.",
+    "Server-sent events: each `data` is an event, each `id` a position. To resume, send the last `id` as `Last-Event-ID` within 30 days. An event may be sent twice; its `id` inside `data` stays the same. Comment lines are heartbeats. Clients that stop reading are disconnected.",
   access: project("read"),
   query: EventsQuery,
   responses: {
-    200: { description: "One event after the other, without an end", schema: EventMessage, stream: true },
+    200: { description: "An endless stream of events", schema: EventMessage, stream: true },
   },
   errors: ["position-gone"],
   handle: async ({ eventStreams }, { caller: { projectId }, query: { types, since }, lastEventId, recheck }) => {

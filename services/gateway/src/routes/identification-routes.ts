@@ -20,17 +20,17 @@ import { created, ok } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
 import { readSubscription } from "../records/read-subscription.ts";
 
-/** Metadata and identifiers of 16 KiB each, were every character of other scripts escaped, which triples them, beside two push tokens. */
+/** Room for metadata and identifiers of 16 KiB each, tripled because non-Latin characters may be escaped, and two push tokens. */
 const clientBodyBytes = 128 * 1024;
 
-/** Lets a client act by its push token alone, where the project allows that; gives the project's settings. */
+/** Throws unless the project allows clients to act by their push token alone. Returns the project's settings. */
 const admitClient = async ({ projects }: RouteDeps, projectId: ProjectId): Promise<ProjectRecord> => {
   const settings = await projects.settings(projectId);
   if (settings.openRegistration) return settings;
   throw new HeraldError("forbidden", "project_id: the project registers devices by its own backend only");
 };
 
-/** Registers within what one address may register: only a device that is new counts. */
+/** Registers within the limit of new devices of one address; known devices do not count. */
 const register = async (
   { sendRequest, limits }: RouteDeps,
   address: string,
@@ -56,7 +56,7 @@ const identify = defineRoute({
   tag: "Devices",
   summary: "Register this app installation by its push token",
   description:
-    "Needs no credential. A `user_token` logs the app's user in. `previous_identifier` is the token that this one replaces: the device is kept where the device's credential comes along as `Authorization`, or a `user_token` of its user; else a new device registers. Values that the project protects (`protected_metadata`) are left out and named in `ignored`. Answers say nothing about a device that was known already.",
+    "Needs no credential. A `user_token` logs the app's user in. `previous_identifier` is the token that this one replaces: the device keeps its id if the request has the device's credential as `Authorization` or a `user_token` of its user; otherwise a new device registers. Protected values (`protected_metadata`) are left out and listed in `ignored`. The response reveals nothing about a device that was already registered.",
   access: clientOrDevice,
   body: Identification,
   bodyLimitBytes: clientBodyBytes,
@@ -105,7 +105,7 @@ const identify = defineRoute({
 type Change = z.output<typeof ChangeMetadata>;
 type Naming = keyof Omit<Change, "metadata" | "user_token">;
 
-/** The body must name the device exactly as the credential leaves it open. All problems at once. */
+/** The body must name the device exactly if the credential does not. Reports all problems at once. */
 const checkNaming = (body: Change, required: readonly Naming[], optional: readonly Naming[], who: string): void => {
   const all: readonly Naming[] = ["device_id", "project_id", "identifier", "platform"];
   const problems = all.flatMap((field) => {
@@ -157,7 +157,7 @@ const changeMetadata = (method: "patch" | "put") =>
     tag: "Devices",
     summary: "Change a device's metadata",
     description:
-      "A JSON Merge Patch (RFC 7396), with PUT as with PATCH: `null` removes a key, the rest is kept. The device is named by a device credential; by `device_id` beside a project token; or, without a credential, by `project_id` and `identifier`, with `platform` where one token is registered on two. Without a credential the answer is the id and the status alone. A `user_token` logs the app's user in. What the project protects (`protected_metadata`) only its token writes.",
+      "A JSON Merge Patch (RFC 7396), with PUT as with PATCH: `null` removes a key, other keys stay. Identify the device by its device credential; by `device_id` with a project token; or, without a credential, by `project_id` and `identifier`, and by `platform` if the token is registered on two. Without a credential the response contains only the id and the status. A `user_token` logs the app's user in. Only a project token can write protected values (`protected_metadata`).",
     access: anyClient("devices"),
     body: ChangeMetadata,
     bodyLimitBytes: clientBodyBytes,

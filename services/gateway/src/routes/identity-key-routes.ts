@@ -23,7 +23,7 @@ const createIdentityKey = defineRoute({
   tag: "Administration",
   summary: "Create an identity secret, or register a public key",
   description:
-    "User tokens are signed with it by your backend. `{}` makes a secret for HS256, shown here and never again; the key is the bytes of the whole text. A `public_key`, as PEM or JWK, is for ES256 (P-256), EdDSA (Ed25519) or RS256 (2048 bits or more). A project has at most two secrets and four public keys.",
+    "Your backend signs user tokens with it. `{}` creates a secret for HS256, which only this response contains; sign with the bytes of the whole text. A `public_key`, as PEM or JWK, verifies ES256 (P-256), EdDSA (Ed25519) or RS256 (2048 bits or more). A project has at most two secrets and four public keys.",
   access: admin,
   params: { id: projectParam },
   body: CreateIdentityKey,
@@ -35,7 +35,7 @@ const createIdentityKey = defineRoute({
         secret: z
           .string()
           .optional()
-          .meta({ description: "`his_…`; absent for a public key, and when an answer is replayed" }),
+          .meta({ description: "`his_…`; absent for a public key, and when a response is replayed" }),
       }),
     },
   },
@@ -77,10 +77,10 @@ const deleteIdentityKey = defineRoute({
   operationId: "deleteIdentityKey",
   tag: "Administration",
   summary: "Delete an identity key",
-  description: "User tokens that were signed with it are refused from now on. Devices keep the users they have.",
+  description: "User tokens signed with it are refused from now on. Devices keep their users.",
   access: admin,
   params: { id: projectParam, key: identityKeyParam },
-  responses: { 204: { description: "The key is gone" } },
+  responses: { 204: { description: "The key is deleted" } },
   errors: ["project-not-found"],
   handle: async ({ sendRequest }, { params }) => {
     await sendRequest(DeleteIdentityKey, { projectId: params.id, keyId: params.key });

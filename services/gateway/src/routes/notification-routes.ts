@@ -33,10 +33,10 @@ import { notificationParam } from "./path-params.ts";
 
 const OneNotification = z.object({ data: Notification });
 
-/** Longer than other questions take: every device of the audience is read. */
+/** Longer than other requests: registry reads every device of the audience. */
 const countTimeoutMs = 8_000;
 
-/** Who would get it and what: asks, and changes nothing. */
+/** Counts the audience and renders samples; changes nothing. */
 const dryRun = async ({ sendRequest }: RouteDeps, command: SendV1): Promise<DryRun> => {
   const { projectId, content } = command;
   const request = { projectId, targets: content.targets };
@@ -57,11 +57,11 @@ const sendNotification = defineRoute({
   tag: "Notifications",
   summary: "Send a notification",
   description:
-    "The 202 means that it is stored safely; what becomes of it is read from its id. Without `ttl` it is kept for 28 days. With `dry_run` nothing is sent or stored: the 200 says how many devices would get it, and what. The rendered payload must fit every platform whose provider the project has: 4,096 bytes, 3,993 for Web Push.",
+    "A 202 means that the notification is stored on disk; read its progress by its id. Without `ttl` it expires after 28 days. With `dry_run` nothing is sent or stored: the 200 contains the number of devices and the payload of each platform. The rendered payload must fit every platform whose provider the project has: 4,096 bytes, 3,993 for Web Push.",
   access: project("send"),
   body: SendNotification,
   responses: {
-    200: { description: "What `dry_run` found", schema: z.object({ data: DryRun }) },
+    200: { description: "The result of `dry_run`", schema: z.object({ data: DryRun }) },
     202: { description: "The notification is accepted, or scheduled", schema: OneNotification },
   },
   errors: ["quota-exceeded"],
@@ -87,7 +87,7 @@ const sendNotification = defineRoute({
           reply: ([command]) => reply(command as SendV1),
         }),
         rebuildCommands: async (attempt) => [accept(attempt)],
-        // Without the checks: a provider that the project got since does not turn an answer that was given.
+        // Without the checks: a provider that was added since must not change a response that was given.
         rebuildResponse: (attempt) => reply(sendCommand(sending(attempt))),
       }),
     );
@@ -96,7 +96,7 @@ const sendNotification = defineRoute({
 
 type Opens = z.output<typeof CountOpens.answer>;
 
-/** What analytics knows of the opens of the notifications, by id. */
+/** The opens of the notifications by id, from analytics. */
 const opensOf = async (
   { sendRequest }: RouteDeps,
   projectId: ProjectId,
@@ -107,7 +107,7 @@ const opensOf = async (
 const withOpens = (notification: Notification, { counts, totals = {} }: Opens): Notification => {
   const { accepted } = notification.counts;
   const opened = counts[notification.id] ?? 0;
-  // The ledger may be a little behind the opens of a large notification; a rate above 1 would be nonsense.
+  // The ledger of a large notification may lag behind its opens, and a rate above 1 would be nonsense.
   const openRate = accepted === 0 ? null : Math.min(1, Math.round((opened / accepted) * 10_000) / 10_000);
   return {
     ...notification,
@@ -116,7 +116,7 @@ const withOpens = (notification: Notification, { counts, totals = {} }: Opens): 
   };
 };
 
-/** A page of notifications with what analytics knows of their opens. */
+/** Adds opens to a page of notifications. */
 export const withOpensOfAll = async (
   deps: RouteDeps,
   projectId: ProjectId,
@@ -151,7 +151,7 @@ const getNotification = defineRoute({
   path: "/api/v1/notifications/{id}",
   operationId: "getNotification",
   tag: "Notifications",
-  summary: "Read a notification, with what became of it",
+  summary: "Read a notification and its counts",
   access: project("read"),
   params: { id: notificationParam },
   responses: { 200: { description: "The notification", schema: OneNotification } },
@@ -165,7 +165,7 @@ const getNotification = defineRoute({
   },
 });
 
-/** Stopping a send needs nobody but dispatch, so the answer leaves out what analytics would have to add. */
+/** Needs dispatch alone, so that a send can be stopped while analytics is unavailable: the response has no opens. */
 const Cancelled = Notification.extend({ counts: NotificationCounts.omit({ opened: true }) });
 
 const cancelNotification = defineRoute({
@@ -173,9 +173,9 @@ const cancelNotification = defineRoute({
   path: "/api/v1/notifications/{id}",
   operationId: "cancelNotification",
   tag: "Notifications",
-  summary: "Cancel what is not sent yet",
+  summary: "Cancel the rest of a notification",
   description:
-    "After the answer no further push begins. Up to 50 of each batch that is being sent may be on their way to the provider already; they count as accepted or failed, all others as cancelled.",
+    "Herald starts no further push after this response. Up to 50 pushes of each batch in progress may already be on their way to the provider; they count as accepted or failed, all others as cancelled.",
   access: project("send"),
   params: { id: notificationParam },
   responses: { 200: { description: "The notification is cancelled", schema: z.object({ data: Cancelled }) } },
@@ -192,7 +192,7 @@ const listDeliveries = defineRoute({
   path: "/api/v1/notifications/{id}/deliveries",
   operationId: "listDeliveries",
   tag: "Notifications",
-  summary: "List what became of a notification on each device",
+  summary: "List the deliveries of a notification, one per device",
   access: project("read"),
   params: { id: notificationParam },
   query: z.strictObject({ ...pageQuery, status: DeliveryStatus.optional() }),

@@ -7,7 +7,7 @@ import { notificationParam } from "./path-params.ts";
 
 const faults = {
   malformed: "is not an open token",
-  "unknown-key": "is not signed by a key that is in use",
+  "unknown-key": "is not signed with a current key",
   forged: "does not belong to this project and notification",
   expired: "has expired: opens are taken for 30 days",
 } as const;
@@ -18,7 +18,8 @@ const openNotification = defineRoute({
   operationId: "openNotification",
   tag: "Notifications",
   summary: "Report that a notification was opened",
-  description: "Echo `project_id` and `token` from the payload that the device received. Counted once for each device.",
+  description:
+    "Send `project_id` and `token` from the payload that the device received. An open counts once per device and notification.",
   access: signedBody,
   params: { id: notificationParam },
   body: OpenNotification,

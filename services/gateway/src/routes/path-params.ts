@@ -11,7 +11,7 @@ import {
   WebhookMessageId,
 } from "@herald/contracts";
 
-/** Parameters of paths. An id that cannot exist is answered as one that does not. */
+/** Path parameters. A malformed id is a 404, like an unknown one. */
 export const deviceParam = { schema: DeviceId, error: "device-not-found" } as const;
 export const notificationParam = { schema: NotificationId, error: "notification-not-found" } as const;
 export const projectParam = { schema: ProjectId, error: "project-not-found" } as const;
@@ -22,7 +22,7 @@ export const webhookParam = { schema: WebhookId, error: "webhook-not-found" } as
 export const webhookMessageParam = { schema: WebhookMessageId, error: "webhook-message-not-found" } as const;
 export const identityKeyParam = { schema: IdentityKeyId, error: "identity-key-not-found" } as const;
 export const userParam = { schema: UserId, error: "user-not-found" } as const;
-/** Where a user that is new may be named, a bad id is said to be bad. */
+/** For routes that create the user: a malformed id is a validation error. */
 export const newUserParam = { schema: UserId, error: "validation-failed" } as const;
-/** Where a name that does not exist is created, a bad one is said to be bad. */
+/** For routes that create the topic: a malformed name is a validation error. */
 export const newTopicParam = { schema: TopicReference, error: "validation-failed" } as const;

@@ -33,7 +33,7 @@ const createProject = defineRoute({
   tag: "Administration",
   summary: "Create a project",
   description:
-    "A first token with all scopes comes with it, shown here and never again. Without `protected_metadata` clients may not write `user_id`, `user_email`, `email` and `phone`.",
+    "Creates a first token with all scopes, which only this response contains. Without `protected_metadata` clients cannot write `user_id`, `user_email`, `email` and `phone`.",
   access: admin,
   body: CreateProject,
   responses: {
@@ -41,7 +41,7 @@ const createProject = defineRoute({
       description: "The project and its first token",
       schema: z.object({
         data: Project,
-        token: z.string().optional().meta({ description: "The project token; absent when an answer is replayed" }),
+        token: z.string().optional().meta({ description: "The project token; absent when a response is replayed" }),
       }),
     },
   },
@@ -60,7 +60,7 @@ const createProject = defineRoute({
           ...(protectedMetadata === undefined ? {} : { protectedMetadata }),
           ...first,
         });
-        // A try that broke off made the project with a token that nobody has seen; this one is for the caller.
+        // An interrupted attempt created the project with a token that no caller received; this one is for the caller.
         if (!isNew)
           await sendRequest(CreateTokenRequest, { projectId, ...first, name: "first", scopes: [...allScopes] });
         return created({ data: project, token });
@@ -104,7 +104,7 @@ const changeProject = defineRoute({
   access: admin,
   params: { id: projectParam },
   body: ChangeProject,
-  responses: { 200: { description: "The project as it is now", schema: OneProject } },
+  responses: { 200: { description: "The changed project", schema: OneProject } },
   errors: ["project-not-found"],
   handle: async ({ sendRequest }, { params, body: { project } }) => {
     const data = await sendRequest(ChangeProjectRequest, {
@@ -122,10 +122,10 @@ const deleteProject = defineRoute({
   path: "/admin/v1/projects/{id}",
   operationId: "deleteProject",
   tag: "Administration",
-  summary: "Delete a project with everything in it",
+  summary: "Delete a project and all its data",
   access: admin,
   params: { id: projectParam },
-  responses: { 204: { description: "The project is gone" } },
+  responses: { 204: { description: "The project is deleted" } },
   errors: ["project-not-found"],
   handle: async ({ sendRequest }, { params }) => {
     await sendRequest(DeleteProject, { projectId: params.id });

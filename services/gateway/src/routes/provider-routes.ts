@@ -20,7 +20,7 @@ const operations = { apns: "Apns", fcm: "Fcm", webpush: "WebPush" } as const sat
 
 const OneProvider = z.object({ data: ProviderView });
 
-/** The settings of one provider. Dispatch has them, so the project must be known here first. */
+/** The routes of one provider's settings. Dispatch stores them and knows no projects, so the gateway checks the project first. */
 const routesOf = (provider: Provider): Route[] => {
   const common = {
     path: `/admin/v1/projects/{id}/providers/${provider}`,
@@ -35,7 +35,7 @@ const routesOf = (provider: Provider): Route[] => {
       method: "put",
       operationId: `put${operations[provider]}Provider`,
       summary: `Set a project's ${name} settings`,
-      description: "They are checked at once: a key that does not parse is refused. Secrets are never shown again.",
+      description: "Herald refuses a key that does not parse. Responses never contain secrets.",
       body: providerSettings[provider] as z.ZodType,
       responses: { 200: { description: "The settings, without secrets", schema: OneProvider } },
       errors: ["project-not-found"],
@@ -61,7 +61,7 @@ const routesOf = (provider: Provider): Route[] => {
       method: "delete",
       operationId: `delete${operations[provider]}Provider`,
       summary: `Delete a project's ${name} settings`,
-      responses: { 204: { description: "The settings are gone" } },
+      responses: { 204: { description: "The settings are deleted" } },
       errors: ["project-not-found", "provider-not-found"],
       handle: async ({ sendRequest, projects }, { params }) => {
         const { id: projectId } = await projects.settings(params.id);
@@ -76,9 +76,9 @@ const routesOf = (provider: Provider): Route[] => {
       operationId: `test${operations[provider]}Provider`,
       summary: `Send one test push through ${name}`,
       description:
-        "Sends one push to the token at once and answers what the provider said. It works while the provider is paused, appears in no list, and counts in no statistics.",
+        "Sends one push to the token at once and returns the provider's response. It works while the provider is paused, and appears in no list and no statistics.",
       body: testPushOf(provider),
-      responses: { 200: { description: "How the provider answered", schema: z.object({ data: TestedPush }) } },
+      responses: { 200: { description: "The provider's response", schema: z.object({ data: TestedPush }) } },
       errors: ["project-not-found", "provider-not-found"],
       handle: async ({ sendRequest, projects }, { params, body }) => {
         const { id: projectId } = await projects.settings(params.id);

@@ -10,9 +10,9 @@ const getStats = defineRoute({
   path: "/api/v1/stats",
   operationId: "getStats",
   tag: "Statistics",
-  summary: "Read what was sent, failed and opened, over time",
+  summary: "Read numbers of sent, failed and opened notifications over time",
   description:
-    "At most 10 s behind. The range is widened to whole intervals of the time zone; a day is 23 or 25 hours long where the clocks change.",
+    "At most 10 s behind. The range is extended to whole intervals of the time zone; a day has 23 or 25 hours when the clocks change.",
   access: project("read"),
   query: StatsQuery,
   responses: {

@@ -11,7 +11,7 @@ const known = ({ unknown, full }: z.output<typeof SubscriptionResult>): void => 
   if (full.length > 0)
     throw new HeraldError(
       "validation-failed",
-      "topic: the device has 64 topics and values of metadata and identifiers, as many as it may",
+      "topic: the device already has 64 topics and values of metadata and identifiers, the maximum",
     );
   if (unknown.length > 0) throw new HeraldError("device-not-found", "id: the project has no such device");
 };
@@ -22,7 +22,7 @@ const subscribe = defineRoute({
   operationId: "subscribeDevice",
   tag: "Topics",
   summary: "Subscribe a device to a topic",
-  description: "With a project token a name that does not exist is created; with a device credential it is a 404.",
+  description: "With a project token, a topic that does not exist is created; with a device credential it is a 404.",
   access: projectOrDevice("devices"),
   params: { id: deviceParam, topic: newTopicParam },
   responses: { 204: { description: "The device is subscribed" } },

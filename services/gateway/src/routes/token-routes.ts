@@ -25,7 +25,7 @@ const createToken = defineRoute({
   operationId: "createToken",
   tag: "Administration",
   summary: "Create a project token",
-  description: "The token is shown here and never again. Without `scopes` it has all three.",
+  description: "Only this response contains the token. Without `scopes` it has all three.",
   access: admin,
   params: { id: projectParam },
   body: CreateToken,
@@ -34,7 +34,7 @@ const createToken = defineRoute({
       description: "The token",
       schema: z.object({
         data: ProjectToken,
-        token: z.string().optional().meta({ description: "The secret; absent when an answer is replayed" }),
+        token: z.string().optional().meta({ description: "The secret; absent when a response is replayed" }),
       }),
     },
   },
@@ -47,7 +47,7 @@ const createToken = defineRoute({
       throw new HeraldError("validation-failed", "token.expires_at: must be in the future");
     };
     return idempotent({
-      // A try that broke off left a token that nobody has seen; its id would give that one back.
+      // An interrupted attempt left a token that no caller received, and its id would return that one.
       newId: () => "",
       check,
       perform: async () => {
@@ -91,7 +91,7 @@ const revokeToken = defineRoute({
   operationId: "revokeToken",
   tag: "Administration",
   summary: "Revoke a project token",
-  description: "It is refused everywhere within a second.",
+  description: "All gateways refuse it within a second.",
   access: admin,
   params: { id: projectParam, token: tokenParam },
   responses: { 204: { description: "The token is revoked" } },

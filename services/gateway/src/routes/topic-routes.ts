@@ -88,12 +88,12 @@ const changeTopic = defineRoute({
   path: "/api/v1/topics/{id}",
   operationId: "changeTopic",
   tag: "Topics",
-  summary: "Close a topic, or open it again",
-  description: "Only a project token subscribes devices to a closed topic. Subscriptions stay as they are.",
+  summary: "Close or reopen a topic",
+  description: "Only a project token can subscribe devices to a closed topic. Subscriptions stay.",
   access: project("devices"),
   params: { id: topicParam },
   body: ChangeTopic,
-  responses: { 200: { description: "The topic as it is now", schema: OneTopic } },
+  responses: { 200: { description: "The changed topic", schema: OneTopic } },
   errors: ["topic-not-found"],
   handle: async ({ sendRequest }, { caller: { projectId }, params, body }) =>
     ok({ data: await sendRequest(ChangeTopicRequest, { projectId, topic: params.id, closed: body.topic.closed }) }),
@@ -107,7 +107,7 @@ const deleteTopic = defineRoute({
   summary: "Delete a topic and its subscriptions",
   access: project("devices"),
   params: { id: topicParam },
-  responses: { 204: { description: "The topic is gone" } },
+  responses: { 204: { description: "The topic is deleted" } },
   errors: ["topic-not-found"],
   handle: async ({ sendRequest }, { caller: { projectId }, params }) => {
     await sendRequest(DeleteTopic, { projectId, topic: params.id });
@@ -121,11 +121,11 @@ const subscribeDevices = defineRoute({
   operationId: "subscribeDevices",
   tag: "Topics",
   summary: "Subscribe up to 1,000 devices",
-  description: "A name that does not exist is created.",
+  description: "A topic that does not exist is created.",
   access: project("devices"),
   params: { id: newTopicParam },
   body: TopicDevices,
-  responses: { 200: { description: "What changed", schema: z.object({ data: SubscriptionResult }) } },
+  responses: { 200: { description: "The changes", schema: z.object({ data: SubscriptionResult }) } },
   errors: ["topic-not-found", "topic-exists"],
   handle: async ({ sendRequest }, { caller: { projectId }, params, body }) =>
     ok({
@@ -142,7 +142,7 @@ const unsubscribeDevices = defineRoute({
   access: project("devices"),
   params: { id: topicParam },
   body: TopicDevices,
-  responses: { 200: { description: "What changed", schema: z.object({ data: SubscriptionResult }) } },
+  responses: { 200: { description: "The changes", schema: z.object({ data: SubscriptionResult }) } },
   errors: ["topic-not-found"],
   handle: async ({ sendRequest }, { caller: { projectId }, params, body }) =>
     ok({

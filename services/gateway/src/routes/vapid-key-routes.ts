@@ -27,14 +27,14 @@ const keyParam = { schema: VapidKeyId, error: "vapid-key-not-found" } as const s
 const keysPath = "/admin/v1/projects/{id}/providers/webpush/keys";
 const common = { tag: "Administration", access: admin } as const;
 
-/** Dispatch has the keys and registry the subscriptions: what both say, key by key. */
+/** Joins the keys of dispatch with registry's numbers of subscriptions. */
 const keysOf = async ({ sendRequest }: RouteDeps, projectId: ProjectId) => {
   const [{ keys, retired, unnamed }, { subscriptions }] = await Promise.all([
     sendRequest(ListVapidKeys, { projectId }),
     sendRequest(CountVapidKeys, { projectId }),
   ]);
   const held = new Set([...keys.map(({ id }) => id), ...retired]);
-  /** Whose a subscription is: one that names no key, or one that settings before these had, is the first one's. */
+  /** The key of a subscription. Those that name no key, or one of earlier settings, belong to the first key. */
   const ownerOf = (keyId: string | undefined) => (keyId !== undefined && held.has(keyId) ? keyId : unnamed);
   const devicesOf = (id: string) =>
     subscriptions.reduce((sum, { keyId, devices }) => sum + (ownerOf(keyId) === id ? devices : 0), 0);
@@ -53,7 +53,7 @@ const readKey = defineRoute({
   tag: "Devices",
   summary: "Read the key that a browser subscribes with",
   description:
-    "Needs no credential. `public_key` is what `pushManager.subscribe` takes as `applicationServerKey`; name it as `keys.vapid_key` when the subscription is registered.",
+    "Needs no credential. `public_key` is the `applicationServerKey` of `pushManager.subscribe`; send it as `keys.vapid_key` when you register the subscription.",
   access: noCredential,
   query: z.strictObject({ project_id: ProjectIdSchema }),
   responses: { 200: { description: "The current key", schema: z.object({ data: WebPushKey }) } },
@@ -78,9 +78,9 @@ const listKeys = defineRoute({
   operationId: "listVapidKeys",
   summary: "List a project's Web Push keys",
   description:
-    "The next one first, then the current one, then earlier ones, latest first; with how many subscriptions need each.",
+    "The next key first, then the current one, then earlier ones, latest first; each with the number of subscriptions that need it.",
   params: { id: projectParam },
-  responses: { 200: { description: "All keys; there are ten at most", schema: z.object({ data: z.array(VapidKey) }) } },
+  responses: { 200: { description: "All keys, at most ten", schema: z.object({ data: z.array(VapidKey) }) } },
   errors: ["project-not-found", "provider-not-found"],
   handle: async (deps, { params }) => {
     const { id: projectId } = await deps.projects.settings(params.id);
@@ -95,11 +95,11 @@ const stageKey = defineRoute({
   operationId: "stageVapidKey",
   summary: "Add the next Web Push key",
   description:
-    "The first step of a rotation: apps can read it, subscriptions made with it are served, and browsers are not given it yet. Without a pair one is made; where one is made already, it is the answer.",
+    "The first step of a rotation: apps can read the key and subscriptions made with it work, but browsers do not receive it yet. Without a key pair Herald creates one; if there is a next key already, Herald returns it.",
   params: { id: projectParam },
   body: CreateVapidKey,
   responses: {
-    200: { description: "A key was staged already", schema: OneKey },
+    200: { description: "The next key existed already", schema: OneKey },
     201: { description: "The next key", schema: OneKey },
   },
   errors: ["project-not-found", "provider-not-found", "vapid-key-staged", "too-many-vapid-keys"],
@@ -111,7 +111,7 @@ const stageKey = defineRoute({
       const answer = { data: await counted(deps, projectId, key) };
       return isNew ? created(answer) : ok(answer);
     };
-    // Without a pair a repeat finds the key; with one it is told that the key is there.
+    // Without a pair a repeat returns the key; with one it is refused, because the key exists.
     return idempotent({ newId: () => "", perform });
   },
 });
@@ -123,10 +123,10 @@ const promoteKey = defineRoute({
   operationId: "changeVapidKey",
   summary: "Make a Web Push key the current one",
   description:
-    "Browsers are given it from now on. The one that was current becomes `earlier` and goes on serving its subscriptions. An earlier one can be made current again.",
+    "Browsers receive it from now on. The previous one becomes `earlier` and still serves its subscriptions. An earlier key can be made current again.",
   params: { id: projectParam, key: keyParam },
   body: ChangeVapidKey,
-  responses: { 200: { description: "The key as it is now", schema: OneKey } },
+  responses: { 200: { description: "The changed key", schema: OneKey } },
   errors: ["project-not-found", "provider-not-found"],
   handle: async (deps, { params }) => {
     const { id: projectId } = await deps.projects.settings(params.id);
@@ -142,10 +142,10 @@ const retireKey = defineRoute({
   operationId: "retireVapidKey",
   summary: "Retire a Web Push key",
   description:
-    "Its private half is forgotten. Refused while active subscriptions need it, unless `force=true` says that they may be lost; the answer tells how many are. Their pushes fail as `vapid-key-retired` until they subscribe again.",
+    "Deletes its private key. Refused while active subscriptions need it, unless `force=true` allows to lose them; the response contains their number. Their pushes fail with `vapid-key-retired` until they subscribe again.",
   params: { id: projectParam, key: keyParam },
   query: z.strictObject({ force: z.enum(["true", "false"], 'must be "true" or "false"').optional() }),
-  responses: { 200: { description: "The key is gone", schema: z.object({ data: RetiredVapidKey }) } },
+  responses: { 200: { description: "The key is retired", schema: z.object({ data: RetiredVapidKey }) } },
   errors: ["project-not-found", "provider-not-found", "vapid-key-current", "vapid-key-in-use"],
   handle: async (deps, { params: { id, key: keyId }, query }) => {
     const { id: projectId } = await deps.projects.settings(id);
@@ -158,7 +158,7 @@ const retireKey = defineRoute({
         `key: ${devices} active ${devices === 1 ? "subscription was" : "subscriptions were"} made with it and would get nothing until they subscribe again; wait for them, or repeat with force=true`,
       );
     await deps.sendRequest(RetireVapidKey, { projectId, keyId });
-    // Counted once more: a registration may have come between.
+    // Counts again: a device may have registered in between.
     const { devicesOf: left } = await keysOf(deps, projectId);
     return ok({ data: { id: keyId, lost_devices: left(keyId) } });
   },

@@ -31,7 +31,7 @@ const listMessages = defineRoute({
   method: "get",
   path: "/api/v1/webhooks/{id}/messages",
   operationId: "listWebhookMessages",
-  summary: "List what a webhook got of each event, oldest first",
+  summary: "List a webhook's messages, oldest first",
   description: "Kept for 30 days.",
   access: project("read"),
   query: z.strictObject({ ...pageQuery, status: WebhookMessageStatus.optional() }),
@@ -52,7 +52,7 @@ const getMessage = defineRoute({
   path: "/api/v1/webhooks/{id}/messages/{message}",
   operationId: "getWebhookMessage",
   summary: "Read a message and its attempts",
-  description: "With what is posted, and what the receiver answered to each attempt: the last 20, oldest first.",
+  description: "Includes the posted body and the receiver's response to each of the last 20 attempts, oldest first.",
   access: project("read"),
   responses: { 200: { description: "The message", schema: z.object({ data: WebhookMessageDetail }) } },
   handle: async ({ sendRequest }, { caller: { projectId }, params: { id: webhookId, message: messageId } }) =>
@@ -66,13 +66,13 @@ const resendMessage = defineRoute({
   operationId: "resendWebhookMessage",
   summary: "Send a message again",
   description:
-    "At once, whatever became of it, and on the whole schedule again where that fails. Needs the scopes `read` and `send`.",
+    "Sends it at once, whatever its status, and retries on the whole schedule if that fails. Needs the scopes `read` and `send`.",
   access: writing,
   responses: { 202: { description: "The message, waiting to be sent", schema: OneMessage } },
   errors: ["webhook-disabled"],
   handle: async ({ sendRequest }, { caller: { projectId }, params, idempotent }) =>
     idempotent({
-      newId: () => "", // sending again is repeatable by itself
+      newId: () => "", // resending is repeatable by itself
       perform: async () => {
         const question = { projectId, webhookId: params.id, messageId: params.message };
         return accepted({ data: await sendRequest(ResendWebhookMessage, question) });
@@ -87,7 +87,7 @@ const pingWebhook = defineRoute({
   operationId: "pingWebhook",
   summary: "Send a test message",
   description:
-    "Of type `io.herald.webhook.ping.v1`, whatever events the webhook gets; it is tried once. Read the message to see what came of it. Needs the scopes `read` and `send`.",
+    "Sends an event of type `io.herald.webhook.ping.v1`, whichever events the webhook receives, with one attempt. Read the message to see the result. Needs the scopes `read` and `send`.",
   access: writing,
   responses: { 202: { description: "The message, waiting to be sent", schema: OneMessage } },
   errors: ["webhook-disabled"],
@@ -106,16 +106,18 @@ const recoverWebhook = defineRoute({
   method: "post",
   path: "/api/v1/webhooks/{id}/recover",
   operationId: "recoverWebhook",
-  summary: "Send again what failed since a time",
+  summary: "Resend messages that failed since a time",
   description:
-    "By the time of the event, oldest first, up to 10,000 messages: `more` says that the same request again takes the next. Needs the scopes `read` and `send`.",
+    "Selects by the time of the event, oldest first, up to 10,000 messages. When `more` is true, repeat the request for the next ones. Needs the scopes `read` and `send`.",
   access: writing,
   body: RecoverWebhook,
-  responses: { 202: { description: "How many messages wait to be sent", schema: z.object({ data: Recovered }) } },
+  responses: {
+    202: { description: "The number of messages that wait to be sent", schema: z.object({ data: Recovered }) },
+  },
   errors: ["webhook-disabled"],
   handle: async ({ sendRequest }, { caller: { projectId }, params, body, idempotent }) =>
     idempotent({
-      newId: () => "", // what waits already is not taken twice
+      newId: () => "", // messages that wait already are not selected again
       perform: async () => {
         const question = { projectId, webhookId: params.id, since: new Date(body.since).toISOString() };
         return accepted({ data: await sendRequest(RecoverWebhookRequest, question) });

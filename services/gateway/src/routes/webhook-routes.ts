@@ -24,11 +24,11 @@ const OneWebhook = z.object({ data: Webhook });
 const WithSecret = z.object({
   data: Webhook,
   secret: z.string().optional().meta({
-    description: "`whsec_…`, what messages are signed with; absent when an answer is replayed",
+    description: "`whsec_…`, the secret that signs messages; absent when a response is replayed",
   }),
 });
 
-/** `read`, since a webhook is told what `read` may see; `send`, since a token that only reads must not end what others rely on. */
+/** `read` because a webhook receives what `read` shows; `send` because a token that only reads must not stop a webhook. */
 export const writing = project("read", "send");
 const one = { tag: "Events", params: { id: webhookParam }, errors: ["webhook-not-found"] } as const;
 
@@ -39,7 +39,7 @@ const createWebhook = defineRoute({
   tag: "Events",
   summary: "Create a webhook",
   description:
-    "From now on events of the project are posted to its URL, signed as Standard Webhooks has it. The secret is shown here and never again. Needs the scopes `read` and `send`.",
+    "Herald posts the project's events to the URL from now on, signed as Standard Webhooks defines. Only this response contains the secret. Needs the scopes `read` and `send`.",
   access: writing,
   body: CreateWebhook,
   responses: { 201: { description: "The webhook and its secret", schema: WithSecret } },
@@ -89,10 +89,10 @@ const changeWebhook = defineRoute({
   operationId: "changeWebhook",
   summary: "Change, disable or enable a webhook",
   description:
-    "What happens while it is disabled is kept as failed messages; recover sends them. Needs the scopes `read` and `send`.",
+    "Events that happen while it is disabled are stored as failed messages; `recover` sends them. Needs the scopes `read` and `send`.",
   access: writing,
   body: ChangeWebhook,
-  responses: { 200: { description: "The webhook as it is now", schema: OneWebhook } },
+  responses: { 200: { description: "The changed webhook", schema: OneWebhook } },
   handle: async ({ sendRequest }, { caller: { projectId }, params, body }) => {
     const question = { projectId, webhookId: params.id, change: body.webhook };
     return ok({ data: await sendRequest(ChangeWebhookRequest, question) });
@@ -107,7 +107,7 @@ const deleteWebhook = defineRoute({
   summary: "Delete a webhook and its messages",
   description: "Needs the scopes `read` and `send`.",
   access: writing,
-  responses: { 204: { description: "The webhook is gone" } },
+  responses: { 204: { description: "The webhook is deleted" } },
   handle: async ({ sendRequest }, { caller: { projectId }, params }) => {
     await sendRequest(DeleteWebhook, { projectId, webhookId: params.id });
     return noContent();
@@ -119,9 +119,9 @@ const rotateSecret = defineRoute({
   method: "post",
   path: "/api/v1/webhooks/{id}/secret",
   operationId: "rotateWebhookSecret",
-  summary: "Make a new secret for a webhook",
+  summary: "Rotate a webhook's secret",
   description:
-    "For a day messages are signed with the secret before, too, so that the receiver can be changed without a gap. Needs the scopes `read` and `send`.",
+    "For a day messages are signed with the previous secret too, so that the receiver can change without a gap. Needs the scopes `read` and `send`.",
   access: writing,
   responses: { 201: { description: "The webhook and its new secret", schema: WithSecret } },
   handle: async ({ sendRequest }, { caller: { projectId }, params, idempotent }) =>

@@ -12,29 +12,29 @@ import { HeraldError } from "@herald/kit";
 import { findOversizedPayloads } from "@herald/payload";
 import type { RouteDeps } from "../deps.ts";
 
-/** What FCM and Expo assume when nothing is said, and about as long as APNs keeps one: a phone that was off still gets it. */
+/** The default of FCM and Expo, and about as long as APNs stores a push: a phone that was off still receives it. */
 export const defaultTtlSeconds = maxTtlSeconds;
 
 /**
- * `ttl: 0` means now or never: no provider may store it. Herald itself takes this long at most to hand it over, or it
- * would expire in the very moment it was accepted.
+ * `ttl: 0` means now or never: no provider may store the push. Herald has this long to hand it over, because otherwise the
+ * notification would expire as soon as it is accepted.
  */
 export const nowOrNeverMs = 10_000;
 
 const dayMs = 86_400_000;
 
-/** The broker's default for one message is 1 MiB; headers and the dead letters' additions need room beside it. */
+/** The broker's default limit for a message is 1 MiB; headers and the fields of a dead letter need the rest. */
 const maxCommandBytes = 1_000_000;
 
 type Sending = {
   readonly projectId: ProjectId;
   readonly id: NotificationId;
-  /** When it was accepted: the same for every repeat of the request. */
+  /** When it was accepted; the same for every repeat of the request. */
   readonly at: Date;
   readonly notification: SendNotification["notification"];
 };
 
-/** The command that sends a notification. It is the same for every repeat of a request. */
+/** The command that sends a notification; the same for every repeat of a request. */
 export const sendCommand = ({ projectId, id, at, notification }: Sending): SendV1 => {
   const { dry_run: _, ...content } = notification;
   const sendAt = content.send_at === undefined ? at : new Date(content.send_at);
@@ -51,20 +51,20 @@ export const sendCommand = ({ projectId, id, at, notification }: Sending): SendV
 };
 
 type Rules = {
-  /** The platforms whose provider the project has: only for these must the payload fit. */
+  /** The platforms whose provider the project has. The payload must fit these. */
   readonly platforms: readonly Platform[];
   readonly openTokenBytes: number;
 };
 
 type Accepting = Sending & Rules;
 
-/** What a project's notifications must keep to. */
+/** The rules for a project's notifications. */
 export const rulesFor = ({ projects, openTokens }: RouteDeps, projectId: ProjectId): Rules => ({
   platforms: projects.platforms(projectId),
   openTokenBytes: openTokens.length,
 });
 
-/** The same command. Throws validation-failed with every problem that the schema could not see. */
+/** Creates the command after checks that a schema cannot do. Throws validation-failed with all problems. */
 export const acceptNotification = (accepting: Accepting): SendV1 => {
   const { projectId, id, at, platforms, openTokenBytes } = accepting;
   const command = sendCommand(accepting);
@@ -73,15 +73,13 @@ export const acceptNotification = (accepting: Accepting): SendV1 => {
     problems.push(`notification.send_at: must be at most ${maxScheduleDays} days ahead`);
   }
   if (Buffer.byteLength(JSON.stringify(command)) > maxCommandBytes) {
-    problems.push(
-      `notification: is larger than ${maxCommandBytes} bytes: name fewer targets, or subscribe them to a topic`,
-    );
+    problems.push(`notification: is larger than ${maxCommandBytes} bytes: use fewer targets, or a topic`);
   }
   if (problems.length > 0) throw new HeraldError("validation-failed", problems);
   return command;
 };
 
-/** What an accepted notification looks like before anything has become of it. */
+/** An accepted notification as the API shows it before sending starts. */
 export const acceptedView = ({ notificationId, content, acceptedAt, sendAt }: SendV1): Notification => ({
   id: notificationId,
   status: sendAt === undefined ? "accepted" : "scheduled",

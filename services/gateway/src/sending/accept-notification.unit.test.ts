@@ -34,11 +34,11 @@ const problemsOf = (work: () => unknown): readonly string[] => {
 
 describe("when a notification is sent and when it expires", () => {
   test.each<[string, Partial<SendNotification["notification"]>, { sendAt?: string; expiresAt: string }]>([
-    ["at once, and kept as long as FCM would", {}, { expiresAt: after(defaultTtlSeconds * 1000) }],
+    ["at once, with FCM's default time to live", {}, { expiresAt: after(defaultTtlSeconds * 1000) }],
     ["with a time to live", { ttl: 60 }, { expiresAt: after(60_000) }],
     ["now or never", { ttl: 0 }, { expiresAt: after(nowOrNeverMs) }],
     ["in the past is now", { send_at: "2020-01-01T00:00:00Z", ttl: 60 }, { expiresAt: after(60_000) }],
-    ["this very moment is now", { send_at: at.toISOString(), ttl: 60 }, { expiresAt: after(60_000) }],
+    ["at this moment is now", { send_at: at.toISOString(), ttl: 60 }, { expiresAt: after(60_000) }],
     [
       "later, with an offset, living from then on",
       { send_at: "2030-01-31T11:00:00+01:00", ttl: 60 },
@@ -64,8 +64,8 @@ describe("when a notification is sent and when it expires", () => {
   });
 });
 
-describe("what is sent on", () => {
-  test("is what was asked, without the switch that is not part of the content", () => {
+describe("the command", () => {
+  test("contains the requested content without `dry_run`", () => {
     const { content } = accept({ dry_run: false, link_to: "/a", data: { a: "b" } });
     expect(content).toEqual({ title: "Hello", targets: ["all"], link_to: "/a", data: { a: "b" } });
   });
@@ -86,7 +86,7 @@ describe("what is sent on", () => {
     expect(problems.join()).toMatch(/for ios.*for web/);
   });
 
-  test("is weighed only for the platforms that the project can reach", () => {
+  test("is measured only for the platforms whose provider the project has", () => {
     const fields = { body: "x".repeat(4_000), data: { more: "x".repeat(200) } };
     expect(problemsOf(() => accept(fields))).toEqual([]);
     expect(problemsOf(() => accept(fields, ["ios"]))).toHaveLength(1);

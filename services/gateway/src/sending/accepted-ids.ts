@@ -2,7 +2,7 @@ import { type IdempotencyRecord, type NotificationId, notificationIdsFrom, sendG
 
 type Batch = NonNullable<IdempotencyRecord["batch"]>;
 
-/** The ids of a request's notifications in short, undefined where one was not accepted. Those of a group follow each other. */
+/** Packs the ids of a request's notifications; undefined stands for one that was not accepted. Ids of a group are consecutive. */
 export const packIds = (ids: readonly (NotificationId | undefined)[]): Batch => {
   const groups: Batch["groups"] = [];
   const bits = Buffer.alloc(Math.ceil(ids.length / 8));

@@ -5,11 +5,11 @@ import { packIds, unpackIds } from "./accepted-ids.ts";
 
 const now = new Date();
 
-/** Ids of groups of these sizes, as a request that is spread over them gets them: each group begins with what others had before. */
+/** Ids of groups of these sizes. Each group begins with ids of other requests. */
 const idsOf = (sizes: readonly number[]): NotificationId[] =>
   sizes.flatMap((size) => newNotificationIds(now, Math.min(256, size + 3)).slice(-size));
 
-test("what was accepted is unpacked as it was packed, whatever the groups and the gaps", () => {
+test("unpacking returns the packed ids, whatever the groups and gaps", () => {
   fc.assert(
     fc.property(
       fc.array(fc.integer({ min: 1, max: 256 }), { minLength: 1, maxLength: 4 }),
@@ -31,7 +31,7 @@ test("what was accepted is unpacked as it was packed, whatever the groups and th
   );
 });
 
-test("a request of which all were accepted keeps no bitmap, and one of 500 is short", () => {
+test("a fully accepted request needs no bitmap, and one of 500 stays short", () => {
   const ids = idsOf([256, 244]);
   expect(packIds(ids)).toEqual({
     groups: [

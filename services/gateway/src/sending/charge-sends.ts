@@ -6,15 +6,15 @@ import type { RateLimits } from "../limits/rate-limits.ts";
 type Quotas = { readonly limits: Pick<RateLimits, "reserveSends">; readonly queue: QueueQuota };
 
 export type Charge = {
-  /** How many of the sends are within the quotas: the first ones. */
+  /** The number of sends within the quotas; they are the first ones. */
   readonly granted: number;
-  /** Why the others are not. */
+  /** The error for the others. */
   readonly refusal?: HeraldError;
-  /** They were not sent. */
+  /** Takes the charge back, because they were not sent. */
   readonly refund: () => Promise<void>;
 };
 
-/** Counts sends of so many bytes against the quotas of their project. */
+/** Counts sends, given by their bytes, against the quotas of their project. */
 export const chargeSends = async (
   { limits, queue }: Quotas,
   projectId: ProjectId,

@@ -1,7 +1,7 @@
 import type { DryRun, Platform, SendV1 } from "@herald/contracts";
 import { renderApns, renderFcm, renderWebPush } from "@herald/payload";
 
-/** What stands where a device has its own. */
+/** Placeholders for the values of a device. */
 const placeholders = { device: "<push token>", openToken: "<open token>" };
 
 const samples: Record<Platform, (command: SendV1) => string> = {
@@ -14,6 +14,6 @@ const samples: Record<Platform, (command: SendV1) => string> = {
   web: ({ content, ...origin }) => renderWebPush(content, origin).body(placeholders.openToken),
 };
 
-/** One payload for each of the platforms, in the notification's own words, as its provider would get it. */
+/** One payload per platform, as its provider would receive it, without localization. */
 export const renderSamples = (command: SendV1, platforms: readonly Platform[]): DryRun["rendered"] =>
   Object.fromEntries(platforms.map((platform) => [platform, JSON.parse(samples[platform](command))]));

@@ -13,7 +13,7 @@ import { acceptNotification, rulesFor, sendCommand } from "./accept-notification
 import { packIds, unpackIds } from "./accepted-ids.ts";
 import type { SendOperation, Validated } from "./send-operation.ts";
 
-/** Of all notifications of a batch together, as of any other request. */
+/** For all notifications of a batch together, as for any other request. */
 const maxProblems = 100;
 
 const nameOf = (at: number): string => `notifications.${at}`;
@@ -25,31 +25,31 @@ type Accepted = {
 };
 type ValidatedOne = { readonly command: SendV1 } | { readonly faults: readonly Fault[] };
 
-/** Throws validation-failed. Its problems are about `name`, and `most` of them are described. */
-const parseOne = (sent: unknown, name: string, most: number) => {
-  const notification = parseBody(NewNotification, sent, { prefix: name, most });
+/** Throws validation-failed with at most `maxProblems` problems, named after `name`. */
+const parseOne = (sent: unknown, name: string, maxProblems: number) => {
+  const notification = parseBody(NewNotification, sent, { prefix: name, most: maxProblems });
   if (notification.dry_run !== true) return notification;
   throw new HeraldError(
     "validation-failed",
-    `${name}.dry_run: is not accepted in a batch; try the notification with POST /api/v1/notifications`,
+    `${name}.dry_run: is not accepted in a batch; use POST /api/v1/notifications`,
   );
 };
 
-/** A problem of a notification as one of the batch. */
+/** Renames a notification's problem to one of the batch. */
 const inBatch = (fault: Fault, at: string): Fault => {
   if (fault.name.startsWith(at)) return fault;
   if (/^notification(?:\.|$)/.test(fault.name)) return { ...fault, name: fault.name.replace("notification", at) };
   return { ...fault, name: at, detail: messageOf(fault) };
 };
 
-/** Problems that no schema sees come in full: those that are too many are counted, as the schema's are already. */
-const atMost = (most: number, faults: readonly Fault[]): readonly Fault[] => {
-  const more = faults.length - most;
+/** Limits the problems that checks beyond the schema found, and counts the rest; the schema's are limited already. */
+const atMost = (max: number, faults: readonly Fault[]): readonly Fault[] => {
+  const more = faults.length - max;
   if (more <= 0 || faults.at(-1)?.code === "more-problems") return faults;
-  return [...faults.slice(0, most), { name: "", detail: `${more} more problems like these`, code: "more-problems" }];
+  return [...faults.slice(0, max), { name: "", detail: `${more} more problems like these`, code: "more-problems" }];
 };
 
-/** Judges each notification by itself. A long computation: it gives way to other requests. */
+/** Validates each notification by itself. Yields to other requests, because a batch takes long. */
 const validateEach = async (
   notifications: readonly unknown[],
   accept: (notification: ReturnType<typeof parseOne>) => SendV1,
@@ -72,7 +72,7 @@ const validateEach = async (
 };
 
 const failedBefore = (at: number): string =>
-  `${nameOf(at)}: was not accepted when this request was made first; send it again under another Idempotency-Key`;
+  `${nameOf(at)}: was refused when this request was first made; send it again with another Idempotency-Key`;
 
 /** A request with several notifications: each is accepted or refused by itself. */
 export const sendBatch = (
@@ -87,7 +87,7 @@ export const sendBatch = (
       acceptNotification({ projectId, id, at, notification, ...rules }),
     );
   };
-  /** Those of the first try, by their place in the request. */
+  /** The ids of the first attempt, by position in the request. */
   const idsOf = ({ batch }: Attempt) => unpackIds(batch ?? { groups: [] }, notifications.length);
   const reply = (data: SentNotification[]): Accepted => ({ status: 202, body: { data } });
 
@@ -100,7 +100,7 @@ export const sendBatch = (
           "validation-failed",
           validated.flatMap((one) => ("faults" in one ? one.faults : [])),
         );
-      /** Ids by place, of which there are fewer than commands where a quota was used up. */
+      /** Ids by position. There are fewer ids than commands when a quota was used up. */
       const placed = (ids: readonly NotificationId[]) => {
         const next = ids.values();
         return validated.map((one) => ("command" in one ? next.next().value : undefined));
@@ -121,7 +121,7 @@ export const sendBatch = (
         },
       };
     },
-    // Without the checks: what was accepted once stays so.
+    // Without the checks: an accepted notification stays accepted.
     rebuildCommands: async (attempt) => {
       const yieldIfDue = createYieldIfDue();
       const commands: SendV1[] = [];

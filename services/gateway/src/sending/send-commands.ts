@@ -14,20 +14,20 @@ import {
 import { createGroupCommit, HeraldError } from "@herald/kit";
 import type { KeyedRequest, KeyRecords, NewRecord } from "../idempotency/key-records.ts";
 
-/** About two seconds of the highest load that a gateway takes. */
+/** About two seconds of a gateway's highest load. */
 const maxWaiting = 10_000;
-/** So many usual ones, or a thousand of the largest. */
+/** Enough for 10,000 usual sends, or a thousand of the largest. */
 const maxBytes = 64 * 1_048_576;
-/** More targets reach more devices than a small send has, or would if each named one. */
+/** A small send has at most 100 devices, so at most 100 targets. */
 const maxSmallTargets = 100;
-/** The broker's default for one message is 1 MiB. */
+/** Half of the broker's default limit for a message. */
 const maxGroupBytes = 524_288;
-/** More than one at a time would be more and smaller ones: the keys of the next group are written with the answers of this one. */
+/** One at a time makes groups larger: the keys of the next group are written together with the responses of this one. */
 const concurrentGroups = 1;
 
 const smallKinds: ReadonlySet<string> = new Set(["device", "token", "user", "pair"]);
 
-/** Whether a send goes to few devices, as far as its targets say: dispatch hands on what turns out to go to many. */
+/** Whether the targets promise few devices. Dispatch expands a send that turns out to have many. */
 export const isSmall = ({ content: { targets }, sendAt }: SendV1): boolean =>
   sendAt === undefined &&
   targets.length <= maxSmallTargets &&
@@ -36,43 +36,42 @@ export const isSmall = ({ content: { targets }, sendAt }: SendV1): boolean =>
     return "target" in parsed && smallKinds.has(parsed.target.kind);
   });
 
-/** A send that nobody has accepted yet: the id in its command is not its own. `bytes`: of the command as JSON. */
+/** A send before acceptance: the id in its command is provisional. `bytes`: size of the command as JSON. */
 export type NewSend = { readonly command: SendV1; readonly bytes: number };
 
-/** The key of the request that the sends are from. */
+/** The Idempotency-Key of the request that contains the sends. */
 export type SendKey = {
   readonly request: KeyedRequest;
   readonly at: Date;
-  /** What the record of a request with several sends says of their ids. */
+  /** Packs the ids of a request with several sends for its record. */
   readonly batchOf?: (ids: readonly NotificationId[]) => IdempotencyRecord["batch"];
 };
 
 export type SendCommands = {
   /**
-   * Accepts the sends of one request, all or none: takes its key, publishes them and notes that it is answered with 202. Resolves to the
-   * commands with the ids that they have now, when they are on disk; undefined where the key is taken.
+   * Accepts the sends of one request, all or none: claims its key, publishes the sends and records the 202. Resolves to the commands
+   * with their final ids when they are on disk; to undefined when the key is already claimed.
    */
   readonly accept: (sends: readonly NewSend[], key?: SendKey) => Promise<readonly SendV1[] | undefined>;
-  /** Publishes again what an earlier try of a request may have published. Repeatable. */
+  /** Publishes again what an earlier attempt may have published. Repeatable. */
   readonly repeat: (sends: readonly NewSend[]) => Promise<void>;
 };
 
 type Item = NewSend & { readonly small: boolean };
 type Unit = { readonly items: readonly Item[]; readonly origin: Origin; readonly key?: SendKey };
 
-/** A unit whose sends have their ids. */
+/** A unit whose sends have their final ids. */
 type Numbered = Pick<Unit, "items" | "origin"> & { readonly record?: NewRecord };
 
-/** What came of a unit: its small sends are published unless there is an error; undefined where its key is taken. */
+/** The result of a unit: its small sends are published unless there is an error. Undefined when its key is already claimed. */
 type Outcome = (Numbered & { readonly error?: unknown }) | undefined;
 
 const itemsOf = (sends: readonly NewSend[]): Item[] => sends.map((one) => ({ ...one, small: isSmall(one.command) }));
 const commandsOf = ({ items }: Pick<Unit, "items">): SendV1[] => items.map(({ command }) => command);
 
 /**
- * Publishes sends. Those that are accepted while others are being written share their writes with them: a batch for their keys, a message
- * for those of them that go to few devices. They get their ids when the group is closed. Large ones, and those that wait for their time,
- * are messages of their own.
+ * Publishes sends. Sends that arrive during a write share the next one: one batch for their keys and one message for the small ones.
+ * They get their ids when the group is closed. Large and scheduled sends are messages of their own.
  */
 export const createSendCommands = (bus: () => Bus, records: Pick<KeyRecords, "create" | "note">): SendCommands => {
   const publishLarge = groupedPublish(bus, SendV1, { waiting: maxWaiting, maxBytes });
@@ -83,7 +82,7 @@ export const createSendCommands = (bus: () => Bus, records: Pick<KeyRecords, "cr
       ),
     );
 
-  /** Resolves to what could not be published, by group. */
+  /** Resolves to the errors of groups that could not be published. */
   const publishGroups = async (units: readonly Numbered[]): Promise<Map<NotificationId, unknown>> => {
     const sends = units.flatMap(({ items, origin }) =>
       items.flatMap(({ command, small }): GroupedSend[] => (small ? [{ ...command, origin }] : [])),
@@ -105,17 +104,17 @@ export const createSendCommands = (bus: () => Bus, records: Pick<KeyRecords, "cr
 
   const acceptUnits = async (units: readonly Unit[]): Promise<Outcome[]> => {
     const numbered = withIds(units);
-    const taken = await takeKeys(numbered, records);
-    const going = numbered.filter((one) => taken.has(one));
-    const failed = await publishGroups(going);
+    const claimed = await claimKeys(numbered, records);
+    const publishable = numbered.filter((one) => claimed.has(one));
+    const failed = await publishGroups(publishable);
     const unavailable = [...failed.values()].find(isBusUnavailable);
     if (unavailable !== undefined) {
-      // Those that wait behind are told at once. The note would only hold up the answer.
-      for (const one of going) void release(one);
+      // Fails the waiting sends at once. Waiting for the records would only delay the responses.
+      for (const one of publishable) void release(one);
       throw unavailable;
     }
     return numbered.map((one) => {
-      if (!taken.has(one)) return undefined;
+      if (!claimed.has(one)) return undefined;
       const lost = one.items.map(({ command }) => sendGroupOf(command.notificationId)).find((id) => failed.has(id));
       return lost === undefined ? one : { ...one, error: failed.get(lost) };
     });
@@ -165,16 +164,16 @@ const isBusUnavailable = (error: unknown): boolean => error instanceof HeraldErr
 
 const bytesOf = ({ items }: Unit): number => items.reduce((sum, { bytes }) => sum + bytes, 0);
 
-/** Ids for all sends: as many groups as their number and their bytes ask for, and a record of them for each unit with a key. */
+/** Assigns ids to all sends, in as many groups as their number and bytes need, and creates a record for each unit with a key. */
 const withIds = (units: readonly Unit[]): Numbered[] => {
   const sizes: number[] = [];
-  let held = 0;
+  let groupBytes = 0;
   for (const { bytes } of units.flatMap(({ items }) => items)) {
     const count = sizes.at(-1) ?? maxGroupSize;
-    const full = count === maxGroupSize || held + bytes > maxGroupBytes;
+    const full = count === maxGroupSize || groupBytes + bytes > maxGroupBytes;
     if (full) sizes.push(1);
     else sizes[sizes.length - 1] = count + 1;
-    held = full ? bytes : held + bytes;
+    groupBytes = full ? bytes : groupBytes + bytes;
   }
   const now = new Date();
   const ids = sizes.flatMap((size) => newNotificationIds(now, size)).values();
@@ -191,8 +190,8 @@ const withIds = (units: readonly Unit[]): Numbered[] => {
   });
 };
 
-/** Those that may go: they have no key, or have taken it. */
-const takeKeys = async (units: readonly Numbered[], records: Pick<KeyRecords, "create">): Promise<Set<Numbered>> => {
+/** Claims the keys. Returns the units that may be published: those without a key, or whose key was free. */
+const claimKeys = async (units: readonly Numbered[], records: Pick<KeyRecords, "create">): Promise<Set<Numbered>> => {
   const keyed = units.filter(({ record }) => record !== undefined);
   const created = keyed.length === 0 ? [] : await records.create(keyed.flatMap(({ record }) => record ?? []));
   const refused = new Set(keyed.filter((_, at) => created[at] !== true));

@@ -5,25 +5,25 @@ import { chargeSends } from "./charge-sends.ts";
 
 type Answer = { readonly status: 202; readonly body: unknown; readonly headers?: Readonly<Record<string, string>> };
 
-/** What a request is found to ask for. */
+/** A validated request. */
 export type Validated<Reply extends Answer> = {
-  /** What may be sent, under ids that are not its own yet; at least one. */
+  /** The valid sends, with provisional ids; at least one. */
   readonly commands: readonly SendV1[];
-  /** The answer when the first of them are accepted, and the others are beyond a quota. */
+  /** The response when the first commands are accepted and the others exceed a quota. */
   readonly reply: (accepted: readonly SendV1[], refusal: Error | undefined) => Reply;
-  /** What the record of a request with several notifications says of their ids. */
+  /** Packs the ids of a request with several notifications for its record. */
   readonly batchOf?: (ids: readonly NotificationId[]) => IdempotencyRecord["batch"];
 };
 
 export type SendOperation<Reply extends Answer> = {
-  /** Throws validation-failed where nothing can be sent. */
+  /** Throws validation-failed when nothing can be sent. */
   readonly validate: (at: Date) => Promise<Validated<Reply>>;
-  /** What an earlier try accepted. */
+  /** The commands that an earlier attempt accepted. */
   readonly rebuildCommands: (attempt: Attempt) => Promise<readonly SendV1[]>;
   readonly rebuildResponse: (attempt: Attempt) => Reply | Promise<Reply>;
 };
 
-/** How a request that sends notifications is carried out: a first try together with others, a repeat under the ids of the first. */
+/** Performs a request that sends notifications: a first attempt is grouped with others, a repeat uses the ids of the first. */
 export const sendOperation = <Reply extends Answer>(
   deps: RouteDeps,
   projectId: ProjectId,
@@ -57,7 +57,7 @@ export const sendOperation = <Reply extends Answer>(
       const sends = measured(await rebuildCommands(attempt));
       const { granted, refusal, refund } = await charge(sends);
       try {
-        // All were accepted once.
+        // All were accepted before, so all must fit.
         if (granted < sends.length) throw refusal;
         await deps.sends.repeat(sends);
       } catch (error) {
