@@ -136,11 +136,13 @@ describe("metrics", () => {
     const sample = new RegExp(
       `^[a-zA-Z_:][\\w:]*(?:\\{${label}(?:,${label})*\\})? (?:[-+]?[\\d.]+(?:e[-+]?\\d+)?|[-+]Inf|NaN)$`,
     );
-    for (const line of lines) expect(line).toMatch(line.startsWith("#") ? /^# (HELP|TYPE) \w+ ./ : sample);
+    for (const line of lines) expect(line).toMatch(line.startsWith("#") ? /^# (HELP|TYPE|UNIT) \w+ ./ : sample);
     expect(value(lines, "process_resident_memory_bytes")).toBeGreaterThan(0);
     expect(value(lines, "process_cpu_seconds_total", { mode: "user" })).toBeGreaterThan(0);
     expect(lines.some((line) => line.startsWith("nodejs_eventloop_delay_seconds"))).toBe(true);
-    expect(value(lines, "http_server_request_seconds_count", { route: "/readyz", status: "200" })).toBeGreaterThan(0);
+    expect(
+      value(lines, "http_server_request_duration_count", { http_route: "/readyz", http_response_status_code: "200" }),
+    ).toBeGreaterThan(0);
   });
 
   test("what was sent, pushed and opened is counted where it happened", async () => {
@@ -153,8 +155,8 @@ describe("metrics", () => {
       const after = { gateway: await read("gateway"), dispatch: await read("dispatch") };
       const grown = (service: "gateway" | "dispatch", name: string, labels: Record<string, string>) =>
         value(after[service], name, labels) - value(before[service], name, labels);
-      const accepted = { route: "/api/v1/notifications", status: "202" };
-      expect(grown("gateway", "http_server_request_seconds_count", accepted)).toBe(1);
+      const accepted = { http_route: "/api/v1/notifications", http_response_status_code: "202" };
+      expect(grown("gateway", "http_server_request_duration_count", accepted)).toBe(1);
       expect(grown("dispatch", "herald_dispatch_pushes_total", { provider: "apns", outcome: "accepted" })).toBe(3);
       const settled = { durable: "dispatch-send-groups", outcome: "acked" };
       expect(grown("dispatch", "herald_bus_settled_total", settled)).toBe(1);

@@ -72,9 +72,9 @@ const valuesOf = (metric: string, label: string): readonly string[] => {
     outcome: outcomes[metric] ?? [],
     provider: Object.values(providerOf),
     reason: Object.keys(providerProblems),
-    route: ["/livez", "/readyz", ...paths],
-    method: ["GET", "POST", "PUT", "PATCH", "DELETE"],
-    status: statuses,
+    http_route: ["/livez", "/readyz", ...paths],
+    http_request_method: ["GET", "POST", "PUT", "PATCH", "DELETE"],
+    http_response_status_code: statuses,
     quantile: ["0.5", "0.99", "1"],
     mode: ["user", "system"],
   };
@@ -90,7 +90,7 @@ beforeAll(async () => {
   const telemetry = await startTelemetry(options);
   stops.push(telemetry.stop);
   const log = createLogger({ service: "test", level: "silent" });
-  const http = await startHealthServer({ health: createHealth({}), log, host: "127.0.0.1", port: 0 });
+  const http = await startHealthServer({ health: createHealth({ any: () => "it is not ready" }), log, host: "127.0.0.1", port: 0 });
   stops.push(() => http.stop(100));
   await fetch(`${http.address}/readyz`);
 
@@ -114,7 +114,7 @@ beforeAll(async () => {
 
   const scrape = async () => (await fetch(`http://127.0.0.1:${telemetry.metricsPort}/metrics`)).text();
   // Measured when the answer is gone, which its reader may see first.
-  await vi.waitFor(async () => expect(await scrape()).toContain("http_server_request_seconds_count"));
+  await vi.waitFor(async () => expect(await scrape()).toContain("http_server_request_duration_count"));
   for (const line of (await scrape()).split("\n")) {
     const [, declared = "", type = ""] = /^# TYPE (\w+) (\w+)$/.exec(line) ?? [];
     if (declared !== "") metrics.set(declared, { type, labels: new Set() });

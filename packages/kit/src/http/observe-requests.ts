@@ -27,19 +27,24 @@ export const observeRequests = (log: Logger) => {
       const { code, route } = outcomeOf(response);
       const aborted = !response.writableFinished;
       const { statusCode: status } = response;
+      const attributes = {
+        "http.request.method": method,
+        "http.route": route,
+        "http.response.status_code": status,
+        "url.scheme": "http",
+        ...(status >= 500 ? { "error.type": String(status) } : {}),
+      };
       if (span.isRecording()) {
         span.updateName(`${method} ${route}`);
-        span.setAttributes({
-          "http.request.method": method,
-          "http.route": route,
-          "http.response.status_code": status,
-          "herald.request_id": requestId,
-        });
+        span.setAttributes({ ...attributes, "herald.request_id": requestId });
         if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
       }
       span.end();
-      durations ??= secondsHistogram("http_server_request_seconds", "From the first header to the end of the response");
-      durations.record(ms / 1000, { method, route, status: String(status) });
+      durations ??= secondsHistogram(
+        "http.server.request.duration",
+        "From the first header to the end of the response",
+      );
+      durations.record(ms / 1000, attributes);
       const probe = route === "/livez" || route === "/readyz";
       const level =
         status >= 500 && status !== 503 ? "error" : status === 503 && !probe ? "warn" : probe ? "debug" : "info";

@@ -19,17 +19,17 @@ const scope = "herald";
 export const tracer = () => trace.getTracer(scope);
 
 /**
- * Herald's meter. Instruments made before telemetry starts count nothing: make them in `createApp`, or lazily. Names are
- * Prometheus's and carry their unit, such as `herald_push_seconds`: the exporter adds none.
+ * Herald's meter. Instruments made before telemetry starts count nothing: make them in `createApp`, or lazily. Names are those of
+ * OpenTelemetry's conventions, or Herald's own with their unit, such as `herald.push.seconds`: the Prometheus exporter adds none.
  */
 export const meter = () => metrics.getMeter(scope);
 
 /** From an acknowledged publish to a provider's timeout. OpenTelemetry's own bounds are for milliseconds: every second would be "below 5". */
 const boundsInSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** A histogram of seconds; its name ends in `seconds`. The same rule as for every instrument says when to make it. */
+/** A histogram of seconds: its name ends in `seconds` or is a convention's, as `http.server.request.duration`. The same rule as for every instrument says when to make it. */
 export const secondsHistogram = (name: string, description: string): Histogram =>
-  meter().createHistogram(name, { description, advice: { explicitBucketBoundaries: boundsInSeconds } });
+  meter().createHistogram(name, { description, unit: "s", advice: { explicitBucketBoundaries: boundsInSeconds } });
 
 export type SpanOptions = {
   readonly kind?: "internal" | "server" | "client" | "producer" | "consumer";

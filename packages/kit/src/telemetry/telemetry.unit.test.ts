@@ -104,17 +104,20 @@ test("/metrics has the process and the requests by pattern, and nothing else is 
   await fetch(`${address}/planted`);
   await fetch(`${address}/away`);
   // Measured when the answer is gone, which its reader may see first.
-  await expect.poll(() => metricsAt(metricsPort)).toContain('route="/away"');
+  await expect.poll(() => metricsAt(metricsPort)).toContain('http_route="/away"');
   const text = await metricsAt(metricsPort);
   expect(text).toMatch(/process_cpu_seconds_total\{mode="user"\} [\d.e-]+/);
   expect(text).toMatch(/nodejs_eventloop_delay_seconds\{quantile="0.99"\} [\d.e-]+/);
   expect(text).toMatch(/process_resident_memory_bytes \d{6,}/);
-  const requests = text.split("\n").filter((line) => line.startsWith("http_server_request_seconds_count"));
-  expect(requests.map((line) => /route="([^"]+)".*status="(\d+)"/.exec(line)?.slice(1))).toEqual([
-    ["/things/:id", "200"],
-    ["unmatched", "404"],
-    ["/away", "503"],
+  const requests = text.split("\n").filter((line) => line.startsWith("http_server_request_duration_count"));
+  const labels = (route: string, status: number) =>
+    `http_request_method="GET",http_route="${route}",http_response_status_code="${status}",url_scheme="http"`;
+  expect(requests.map((line) => /\{(.*)\} 1$/.exec(line)?.[1])).toEqual([
+    labels("/things/:id", 200),
+    labels("unmatched", 404),
+    `${labels("/away", 503)},error_type="503"`,
   ]);
+  expect(text).toContain("# UNIT http_server_request_duration s");
   expect(text).not.toContain("planted");
   expect((await fetch(`http://127.0.0.1:${metricsPort}/`)).status).toBe(404);
 });
@@ -131,7 +134,7 @@ test("spans go to the collector: the request's continues the caller's trace, the
     },
   });
   await fetch(`${address}/away`);
-  await expect.poll(() => metricsAt(telemetry.metricsPort)).toContain('route="/away"');
+  await expect.poll(() => metricsAt(telemetry.metricsPort)).toContain('http_route="/away"');
   await telemetry.stop();
   const [request] = spans.filter((span) => span.name === "GET /things/:id");
   const [inner] = spans.filter((span) => span.name === "inner");
