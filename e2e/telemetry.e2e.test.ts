@@ -10,7 +10,7 @@ let system: System;
 let collector: Collector;
 beforeAll(async () => {
   collector = await startCollector();
-  system = await startSystem({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, HERALD_LOG_LEVEL: "trace" } });
+  system = await startSystem({ env: { ...collector.env, HERALD_LOG_LEVEL: "trace" } });
 });
 afterAll(async () => {
   await system?.stop();

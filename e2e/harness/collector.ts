@@ -20,7 +20,7 @@ type Exported = {
   }[];
 };
 
-/** What OTEL_EXPORTER_OTLP_ENDPOINT may point at: takes spans over OTLP/HTTP as JSON, and keeps them as they came too. */
+/** A collector: takes spans over OTLP/HTTP as JSON, and keeps them as they came too. */
 export async function startCollector() {
   const spans: Span[] = [];
   const bodies: string[] = [];
@@ -37,7 +37,11 @@ export async function startCollector() {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    /** For whoever shall send here. */
+    env: {
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+    },
     spans,
     bodies,
     stop: async () => {

@@ -27,7 +27,7 @@ beforeAll(async () => {
   receiver = await startWebhookReceiver(({ event }) => (event.type === "io.herald.webhook.ping.v1" ? 500 : 204));
   system = await startSystem({
     env: {
-      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      ...collector.env,
       HERALD_LOG_LEVEL: "trace",
       HERALD_GATEWAY_LIMIT_FAILURES: "1000000",
     },

@@ -90,7 +90,12 @@ beforeAll(async () => {
   const telemetry = await startTelemetry(options);
   stops.push(telemetry.stop);
   const log = createLogger({ service: "test", level: "silent" });
-  const http = await startHealthServer({ health: createHealth({ any: () => "it is not ready" }), log, host: "127.0.0.1", port: 0 });
+  const http = await startHealthServer({
+    health: createHealth({ any: () => "it is not ready" }),
+    log,
+    host: "127.0.0.1",
+    port: 0,
+  });
   stops.push(() => http.stop(100));
   await fetch(`${http.address}/readyz`);
 

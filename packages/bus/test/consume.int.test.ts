@@ -168,7 +168,7 @@ describe("stop", () => {
     await eventually(() => expect(held).toBeGreaterThan(5));
     await consuming.stop(100);
     expect(signals[0]?.aborted).toBe(true);
-    expect(t.logged.find(({ msg }) => msg.includes("given back"))).toMatchObject({ late: 1 });
+    expect(t.logged.find(({ msg }) => msg.includes("returned messages"))).toMatchObject({ late: 1 });
     const consumer = await jetstream(t.raw.nc).consumers.get("PUSH_CMD", durable);
     for (let n = 0; n < 2; n++) (await consumer.next({ expires: 5_000 }))?.ack();
     await allSettled();

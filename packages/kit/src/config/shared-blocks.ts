@@ -33,7 +33,10 @@ export const logConfig = {
 };
 
 export const telemetryConfig = {
-  /** Where traces go, over OTLP/HTTP. Without it none are recorded, but incoming ones are still continued. The name is OpenTelemetry's. */
+  /**
+   * Where traces go, by OTLP. Without it none are recorded, but incoming ones are still continued. OpenTelemetry's other variables work
+   * too: see observe.md.
+   */
   OTEL_EXPORTER_OTLP_ENDPOINT: variables.url("http", "https").optional(),
 };
 

@@ -2,21 +2,11 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { context, metrics, propagation, trace } from "@opentelemetry/api";
-import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
-import { W3CTraceContextPropagator } from "@opentelemetry/core";
 import { PrometheusExporter } from "@opentelemetry/exporter-prometheus";
 import { defaultResource, resourceFromAttributes } from "@opentelemetry/resources";
-import { MeterProvider } from "@opentelemetry/sdk-metrics";
-import {
-  AlwaysOffSampler,
-  AlwaysOnSampler,
-  BatchSpanProcessor,
-  ParentBasedSampler,
-  type SpanProcessor,
-  TracerProvider,
-} from "@opentelemetry/sdk-trace";
 import { observeProcess } from "./process-metrics.ts";
 import { meter } from "./spans.ts";
+import { startSdk } from "./start-sdk.ts";
 
 export type TelemetryOptions = {
   readonly service: string;
@@ -33,44 +23,18 @@ const flushMs = 2_000;
 
 type Providers = { readonly exporter: PrometheusExporter; readonly stop: () => Promise<void> };
 
-/** What sends to a collector is loaded where there is one: it would be a quarter of what an idle process holds beyond Node itself. */
-const spanProcessors = async (otlpEndpoint: string | undefined): Promise<SpanProcessor[]> => {
-  if (!otlpEndpoint) return [];
-  const { OTLPTraceExporter } = await import("@opentelemetry/exporter-trace-otlp-http");
-  const exporter = new OTLPTraceExporter({ url: `${otlpEndpoint.replace(/\/+$/, "")}/v1/traces` });
-  return [new BatchSpanProcessor({ exporter })];
-};
-
-/**
- * The SDK's parts, put together here rather than by its Node bundle: that one reads settings of its own from the
- * environment, sends logs to a collector unless told not to, and brings gRPC.
- */
 const startProviders = async ({ service, version, otlpEndpoint }: TelemetryOptions): Promise<Providers> => {
   const resource = defaultResource().merge(
     resourceFromAttributes({ "service.name": `herald-${service}`, "service.version": version }),
   );
   const exporter = new PrometheusExporter({ preventServerStart: true, withoutScopeInfo: true });
-  const meterProvider = new MeterProvider({ resource, readers: [exporter] });
-  const tracerProvider = new TracerProvider({
-    resource,
-    // Without a collector spans cost next to nothing and still carry ids on; a caller that records is followed.
-    sampler: new ParentBasedSampler({ root: otlpEndpoint ? new AlwaysOnSampler() : new AlwaysOffSampler() }),
-    spanProcessors: await spanProcessors(otlpEndpoint),
-  });
-  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
-  // No baggage: what a stranger's header says, up to 8 KiB of it, would travel with every message of the request.
-  propagation.setGlobalPropagator(new W3CTraceContextPropagator());
-  metrics.setGlobalMeterProvider(meterProvider);
-  trace.setGlobalTracerProvider(tracerProvider);
+  const sdk = await startSdk(resource, exporter, otlpEndpoint);
   const unobserve = observeProcess(meter());
   return {
     exporter,
     stop: async () => {
       unobserve();
-      await Promise.race([
-        Promise.allSettled([tracerProvider.shutdown(), meterProvider.shutdown()]),
-        sleep(flushMs, undefined, { ref: false }),
-      ]);
+      await Promise.race([sdk.shutdown().catch(() => undefined), sleep(flushMs, undefined, { ref: false })]);
       for (const api of [trace, metrics, propagation, context]) api.disable();
     },
   };
@@ -86,8 +50,8 @@ const listen = (server: Server, host: string, port: number): Promise<void> =>
   });
 
 /**
- * Starts traces and metrics, and serves `/metrics` for Prometheus on a port of its own. Traces leave the process only
- * where an endpoint is given; incoming ones are continued in any case.
+ * Starts traces and metrics, configured by OpenTelemetry's variables, and serves `/metrics` for Prometheus on a port of its own.
+ * Traces leave the process only where an endpoint or an exporter is given; incoming ones are continued in any case.
  */
 export const startTelemetry = async (
   options: TelemetryOptions,

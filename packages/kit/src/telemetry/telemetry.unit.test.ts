@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { context, propagation, trace } from "@opentelemetry/api";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { HeraldError } from "../herald-error.ts";
 import { createHttpApp } from "../http/create-http-app.ts";
 import { serveRoutes } from "../http/serve-routes.ts";
@@ -24,6 +24,7 @@ type Sent = {
 const cleanups: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+  vi.unstubAllEnvs();
 });
 
 const options = { service: "test", version: "0.0.0", metricsHost: "127.0.0.1", metricsPort: 0 };
@@ -34,15 +35,21 @@ const start = async (otlpEndpoint?: string) => {
   return telemetry;
 };
 
-/** Takes what a collector would be sent. */
+/** Takes what a collector would be sent: spans as JSON, and the path of everything. */
 const collector = async () => {
+  vi.stubEnv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json");
   const spans: Sent[] = [];
+  const resources: Sent["attributes"] = [];
+  const paths = new Set<string | undefined>();
   const server = createServer(async (request, response) => {
     let text = "";
     for await (const chunk of request) text += chunk;
+    paths.add(request.url);
     if (request.url === "/v1/traces")
-      for (const resource of JSON.parse(text).resourceSpans)
-        for (const scope of resource.scopeSpans) spans.push(...scope.spans);
+      for (const { resource, scopeSpans } of JSON.parse(text).resourceSpans) {
+        resources.push(...resource.attributes);
+        for (const scope of scopeSpans) spans.push(...scope.spans);
+      }
     response.setHeader("content-type", "application/json").end("{}");
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -53,7 +60,7 @@ const collector = async () => {
         server.closeAllConnections();
       }),
   );
-  return { spans, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` };
+  return { spans, resources, paths, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` };
 };
 
 const app = async () => {
@@ -144,7 +151,13 @@ test("spans go to the collector: the request's continues the caller's trace, the
     kind: 2,
   });
   expect(inner).toMatchObject({ traceId: request?.traceId, parentSpanId: request?.spanId, kind: 4 });
-  expect(request?.attributes).toContainEqual({ key: "herald.request_id", value: { stringValue: "abc-1" } });
+  expect(request?.attributes).toEqual([
+    { key: "http.request.method", value: { stringValue: "GET" } },
+    { key: "http.route", value: { stringValue: "/things/:id" } },
+    { key: "http.response.status_code", value: { intValue: 200 } },
+    { key: "url.scheme", value: { stringValue: "http" } },
+    { key: "herald.request_id", value: { stringValue: "abc-1" } },
+  ]);
   expect(spans.find((span) => span.name === "GET /away")?.status.code).toBe(2);
   expect(JSON.stringify(spans)).not.toContain("planted");
 });
@@ -161,6 +174,60 @@ test("without a collector a trace is still carried on, with the caller's decisio
   expect(await call({ traceparent: `00-${id}-b7ad6b7169203331-00` })).toMatch(new RegExp(`^00-${id}-[0-9a-f]{16}-00$`));
   expect(await call({})).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-00$/);
   expect(await call({ traceparent: "nonsense" })).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-00$/);
+});
+
+test("the SDK's variables add to the resource and say who samples", async () => {
+  const { spans, resources, url } = await collector();
+  vi.stubEnv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=staging,service.version=9.9.9");
+  vi.stubEnv("OTEL_TRACES_SAMPLER", "parentbased_traceidratio");
+  vi.stubEnv("OTEL_TRACES_SAMPLER_ARG", "0");
+  const telemetry = await startTelemetry({ ...options, otlpEndpoint: url });
+  const address = await app();
+  await fetch(`${address}/things/1`);
+  await fetch(`${address}/away`, {
+    headers: { traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" },
+  });
+  await expect.poll(() => metricsAt(telemetry.metricsPort)).toContain('http_route="/away"');
+  await telemetry.stop();
+  expect(spans.map(({ name }) => name)).toEqual(["GET /away"]);
+  expect(Object.fromEntries(resources.map(({ key, value }) => [key, value.stringValue]))).toEqual({
+    "service.name": "herald-test",
+    "service.version": "9.9.9",
+    "deployment.environment.name": "staging",
+    "telemetry.sdk.language": "nodejs",
+    "telemetry.sdk.name": "opentelemetry",
+    "telemetry.sdk.version": expect.any(String),
+  });
+});
+
+test("metrics leave the process where that is asked for, and logs do not unasked, and /metrics stays", async () => {
+  const quiet = await collector();
+  const untold = await startTelemetry({ ...options, otlpEndpoint: quiet.url });
+  await inSpan("one", {}, () => undefined);
+  await untold.stop();
+  expect([...quiet.paths]).toEqual(["/v1/traces"]);
+  const asked = await collector();
+  vi.stubEnv("OTEL_METRICS_EXPORTER", "otlp");
+  vi.stubEnv("OTEL_TRACES_EXPORTER", "none");
+  const telemetry = await startTelemetry({ ...options, otlpEndpoint: asked.url });
+  await inSpan("one", {}, () => undefined);
+  expect(await metricsAt(telemetry.metricsPort)).toContain("process_uptime_seconds");
+  await telemetry.stop();
+  expect([...asked.paths]).toEqual(["/v1/metrics"]);
+});
+
+test("OTEL_SDK_DISABLED leaves no spans and no metrics", async () => {
+  vi.stubEnv("OTEL_SDK_DISABLED", "true");
+  const { paths, url } = await collector();
+  const telemetry = await startTelemetry({ ...options, otlpEndpoint: url });
+  const recording = await inSpan("one", {}, (span) => span.isRecording());
+  const text = await metricsAt(telemetry.metricsPort);
+  await telemetry.stop();
+  expect({ recording, paths: [...paths], series: text.match(/^\w+/gm) }).toEqual({
+    recording: false,
+    paths: [],
+    series: null,
+  });
 });
 
 test("a span that throws is marked with the kind of error, not with its words", async () => {
