@@ -115,8 +115,19 @@ const bundleProgram = async (root: string, name: ProgramName): Promise<void> => 
       dir: dist,
       entryFileNames: "[name].js",
       chunkFileNames: `${chunks}/[name]-[hash].js`,
-      // One file for each library: the memory that V8 takes to read a file is not given back, and grows with the file.
-      codeSplitting: { groups: [{ debugName: "libraries", name: (module) => libraryOf(module) ?? null }] },
+      // One file for each library: the memory that V8 takes to read a file is not given back, and grows with the file. What is loaded
+      // at the start comes first: a library's file takes in what it imports, and would have one wait for the other.
+      codeSplitting: {
+        groups: [
+          {
+            debugName: "initial libraries",
+            name: (module) => libraryOf(module) ?? null,
+            tags: ["$initial"],
+            priority: 1,
+          },
+          { debugName: "later libraries", name: (module) => libraryOf(module) ?? null },
+        ],
+      },
       // Names stay: they are in stack traces and profiles, and classes of errors are told by theirs.
       minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
       sourcemap: "hidden",

@@ -48,6 +48,24 @@ test("what has not changed is not bundled again, what has is", async () => {
   expect(await printed()).toBe("second function false");
 });
 
+test("a library that is imported later is not read at the start, though it imports one that is", async () => {
+  const library = async (name: string, text: string) => {
+    await put(`node_modules/${name}/package.json`, `{ "name": "${name}", "type": "module", "main": "index.js" }`);
+    await put(`node_modules/${name}/index.js`, text);
+  };
+  await library("shared", 'export const shared = "shared";\n');
+  await library("later", 'import { shared } from "shared";\nexport const later = ["later", shared].join(" ");\n');
+  await put(
+    "services/gateway/src/main.ts",
+    'import { shared } from "shared";\nconst { later } = await import("later");\nconsole.log(shared, later);\n',
+  );
+  await bundle(root, ["gateway"]);
+  expect(await printed()).toBe("shared later shared");
+  const text = await readFile(file(), "utf8");
+  expect(text).toMatch(/import\(["'`][^"'`]*later/);
+  expect(text).not.toMatch(/from\s*["'`][^"'`]*later/);
+});
+
 test("a program that cannot be bundled says why", async () => {
   await put("services/gateway/src/main.ts", 'import "./missing.ts";\n');
   await expect(bundle(root, ["gateway"])).rejects.toThrow("./missing.ts");
