@@ -98,7 +98,12 @@ export const publishing = async <Result extends { duplicate?: boolean }>(
   const startedAt = performance.now();
   const observe = (outcome: string) =>
     connection.telemetry.publishing.record((performance.now() - startedAt) / 1000, { pattern, outcome });
-  const attributes = { "messaging.system": "nats", "messaging.destination.template": pattern };
+  const attributes = {
+    "messaging.system": "nats",
+    "messaging.operation.name": "publish",
+    "messaging.operation.type": "send",
+    "messaging.destination.template": pattern,
+  };
   try {
     const result = await inSpan(`publish ${pattern}`, { kind: "producer", attributes }, send);
     connection.refused = undefined;

@@ -114,6 +114,22 @@ test("one trace and one request id go from the request over two messages and a q
   expect(last.links.map((link) => link.context.spanId)).toEqual([
     spanNamed(`publish ${ExpandV1.pattern}`).spanContext().spanId,
   ]);
+  expect(spanNamed(`publish ${ExpandV1.pattern}`).attributes).toEqual({
+    "messaging.system": "nats",
+    "messaging.operation.name": "publish",
+    "messaging.operation.type": "send",
+    "messaging.destination.template": ExpandV1.pattern,
+  });
+  expect(last.attributes).toEqual({
+    "messaging.system": "nats",
+    "messaging.operation.name": "process",
+    "messaging.operation.type": "process",
+    "messaging.destination.template": ExpandV1.pattern,
+    "messaging.consumer.group.name": "registry-expand",
+    "messaging.batch.message_count": 1,
+    "herald.outcome": "acked",
+    "herald.holds": 0,
+  });
   expect(ids).toEqual(["request-7", "request-7", "request-7"]);
   const lines = t.logged.filter(({ msg }) => msg === "message settled");
   expect(lines).toHaveLength(2);

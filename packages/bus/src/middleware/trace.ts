@@ -48,6 +48,8 @@ export const traced: Step = ({ handler, tasks, permit }, next) =>
       const settlement = await next();
       span.setAttributes({
         "messaging.system": "nats",
+        "messaging.operation.name": "process",
+        "messaging.operation.type": "process",
         "messaging.destination.template": handler.pattern,
         "messaging.consumer.group.name": handler.durable,
         "messaging.batch.message_count": tasks.length,
