@@ -47,6 +47,15 @@ export {
 export { type App, runService } from "./run-service.ts";
 export { bareSchemas } from "./schema-at.ts";
 export { scrub } from "./scrub.ts";
-export { failSpan, inSpan, meter, type SpanOptions, secondsHistogram, tracer } from "./telemetry/spans.ts";
+export {
+  failSpan,
+  inSpan,
+  meter,
+  type SpanOptions,
+  secondsHistogram,
+  startClientSpan,
+  tracer,
+} from "./telemetry/spans.ts";
+export { exportsTraces } from "./telemetry/start-sdk.ts";
 export { startTelemetry, type TelemetryOptions } from "./telemetry/start-telemetry.ts";
 export { createYieldIfDue } from "./yield-if-due.ts";

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Logger } from "@herald/kit";
+import { exportsTraces, type Logger } from "@herald/kit";
 import { type Db, MongoClient } from "mongodb";
+import { traceCommands } from "./trace-commands.ts";
 import { whyWaiting } from "./why-waiting.ts";
 
 /** A request waits this long for a primary before it fails with 503. */
@@ -59,7 +60,10 @@ export const connectMongo = ({ url, database, log, appName }: MongoOptions): Mon
     retryWrites: true,
     // A field that is undefined is a field that is not there, as in JSON.
     ignoreUndefined: true,
+    // It reads each reply once more, which only spans are worth.
+    monitorCommands: exportsTraces(),
   });
+  traceCommands(client);
   const db = client.db(database);
   const closing = new AbortController();
   let unprepared = 0;

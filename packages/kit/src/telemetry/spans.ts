@@ -79,3 +79,7 @@ export const inSpan = async <T>(name: string, options: SpanOptions, fn: (span: S
     span.end();
   }
 };
+
+/** A client span below the active one, to be ended by the caller; undefined where that is not recorded. */
+export const startClientSpan = (name: string, attributes: Attributes): Span | undefined =>
+  trace.getActiveSpan()?.isRecording() ? tracer().startSpan(name, { kind: SpanKind.CLIENT, attributes }) : undefined;

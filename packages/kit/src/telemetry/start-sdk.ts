@@ -18,8 +18,11 @@ const unrecorded = () => ({
   sampler: new ParentBasedSampler({ root: new AlwaysOffSampler() }),
 });
 
-/** Where nothing is named, OpenTelemetry's own default is a collector on this machine; Herald's is that nothing leaves. */
-const exportsTraces = (): boolean => {
+/**
+ * Whether traces leave the process; known once telemetry has started. Where nothing is named, OpenTelemetry's own default is a collector
+ * on this machine, Herald's is that nothing leaves.
+ */
+export const exportsTraces = (): boolean => {
   const exporter = getStringFromEnv("OTEL_TRACES_EXPORTER");
   if (exporter !== undefined) return exporter !== "none";
   return ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"].some((name) => getStringFromEnv(name));
