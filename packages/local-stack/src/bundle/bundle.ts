@@ -86,6 +86,18 @@ const plainHttp: Plugin = {
   },
 };
 
+/**
+ * OpenTelemetry's gRPC asks for its library by a `require` that it makes itself in its ES modules, which no bundler sees: beside the
+ * bundle there is nothing to be found. Its CommonJS has a plain one.
+ */
+const plainGrpc: Plugin = {
+  name: "plain-grpc",
+  async resolveId(id, importer, { kind }) {
+    if (id !== "@opentelemetry/otlp-grpc-exporter-base" || kind === "require-call") return undefined;
+    return await this.resolve(id, importer, { kind: "require-call", skipSelf: true });
+  },
+};
+
 /** The package of a library's module, as a chunk is named. */
 const libraryOf = (module: string): string | undefined =>
   /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(module)?.[1]?.replace("/", "-");
@@ -104,7 +116,7 @@ const bundleProgram = async (root: string, name: ProgramName): Promise<void> => 
     platform: "node",
     // `import` or `require` comes from how a module is asked for.
     resolve: { conditionNames: ["@herald/source", "node"] },
-    plugins: [plainHttp],
+    plugins: [plainHttp, plainGrpc],
     // The database's driver names what nobody needs to install.
     checks: { unresolvedImport: false },
     logLevel: "warn",

@@ -66,6 +66,26 @@ test("a library that is imported later is not read at the start, though it impor
   expect(text).not.toMatch(/from\s*["'`][^"'`]*later/);
 });
 
+test("OpenTelemetry's gRPC runs where no library is installed", async () => {
+  const installed = join(root, "node_modules");
+  const base = "node_modules/@opentelemetry/otlp-grpc-exporter-base";
+  await put("node_modules/@grpc/grpc-js/package.json", '{ "main": "index.js" }');
+  await put("node_modules/@grpc/grpc-js/index.js", 'exports.status = "bundled";\n');
+  await put(`${base}/package.json`, '{ "exports": { ".": { "require": "./index.cjs", "default": "./index.mjs" } } }');
+  await put(`${base}/index.cjs`, 'exports.status = () => require("@grpc/grpc-js").status;\n');
+  await put(
+    `${base}/index.mjs`,
+    'import { createRequire } from "node:module";\nconst own = createRequire(import.meta.url);\nexport const status = () => own("@grpc/grpc-js").status;\n',
+  );
+  await put(
+    "services/gateway/src/main.ts",
+    'import { status } from "@opentelemetry/otlp-grpc-exporter-base";\nconsole.log(status());\n',
+  );
+  await bundle(root, ["gateway"]);
+  await rm(installed, { recursive: true });
+  expect(await printed()).toBe("bundled");
+});
+
 test("a program that cannot be bundled says why", async () => {
   await put("services/gateway/src/main.ts", 'import "./missing.ts";\n');
   await expect(bundle(root, ["gateway"])).rejects.toThrow("./missing.ts");
