@@ -114,7 +114,7 @@ test("a position that cannot be gone on from is answered in words", async () => 
   };
   expect(await words("", { "last-event-id": "event-7" })).toEqual([
     422,
-    "Last-Event-ID: must be the `id` of the last event that was read from here",
+    "Last-Event-ID: must be the `id` of the last event that you received",
   ]);
   expect(await words("", { "last-event-id": "999999999" })).toEqual([
     410,
