@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 
 /** Names that Herald once had, and the field's words for them. Only names: `told` or `silent` in a sentence is plain English. */
 const oldWords: readonly (readonly [name: RegExp, better: string])[] = [
-  [/\b\w*undertaker\w*|\bbur(?:y|ied|ying|ial)\b|\bbury[A-Z]\w*|\w+-bury\b/i, "dead-letter handler, replayer"],
+  [/\b\w*undertaker\w*|\bbur(?:y|ies|ied|ying|ial)\b|\bbury[A-Z]\w*|\w+-bury\b/i, "dead-letter handler, replayer"],
   [/\bisAway\b|\b(?:bus|database|service)-away\b|\baway\.ts\b/, "unavailable"],
   [/\btell[A-Z]\w*|\w+Told\b|\btold[A-Z]\w*|\btell-story\b|\bannounce[A-Z]\w*/, "event, publish, delivery trace"],
   [/\b(?:re)?deal(?:t?[A-Z]\w*|Batches)\b|\bredeal\w*/, "partition, repartition"],

@@ -7,7 +7,7 @@ import { requestAck } from "./stream-request.ts";
 /** The broker takes at most 1,000 messages in a batch. */
 export const batchLimit = 1000;
 
-/** `headers` makes the message's headers, with those of the batch beside its own. */
+/** `headers` builds the message's headers and adds those of the batch. */
 export type BatchMessage = {
   readonly subject: string;
   readonly body: string | Uint8Array;
@@ -15,7 +15,7 @@ export type BatchMessage = {
 };
 
 /**
- * Sends up to 1,000 messages of one stream as one atomic batch: all are stored, or none. Only the last is answered, so a batch costs one
+ * Sends up to 1,000 messages of one stream as one atomic batch: the stream stores all or none. It acks only the last, so a batch costs one
  * round trip. The stream must allow batches. Throws as `requestAck` does.
  */
 export const requestBatch = async (

@@ -10,7 +10,7 @@ import {
   TimeoutError,
 } from "@nats-io/transport-node";
 
-/** JetStream's own numbers for what the bus has to tell apart. */
+/** JetStream error codes that the bus handles differently. */
 export const apiCodes = {
   insufficientResources: 10023,
   storageExceeded: 10047,
@@ -30,15 +30,15 @@ const isFull = (error: JetStreamApiError): boolean =>
   error.code === apiCodes.insufficientResources ||
   (error.code === apiCodes.storeFailed && full.test(error.message));
 
-/** Nobody took a message, so it is stored nowhere: no stream covers its subject, or the stream is choosing a leader. */
+/** No stream stored the message: none covers its subject, or the stream is electing a leader. */
 export const isNoResponders = (error: unknown): boolean =>
   error instanceof NoRespondersError || (error instanceof RequestError && error.isNoResponders());
 
-/** The user may not publish there: a fault of the deployment, which waiting does not mend. */
+/** The user may not publish there: a configuration error that no retry fixes. */
 const isForbidden = (error: unknown): boolean =>
   error instanceof RequestError && error.cause instanceof PermissionViolationError;
 
-/** Whether the broker, and not what was asked of it, is the reason. */
+/** Whether the broker caused the error, and not the request. */
 const isUnavailable = (error: unknown): boolean =>
   !isForbidden(error) &&
   (error instanceof TimeoutError ||
@@ -46,11 +46,11 @@ const isUnavailable = (error: unknown): boolean =>
     error instanceof NoRespondersError ||
     error instanceof ClosedConnectionError ||
     error instanceof DrainingConnectionError ||
-    // A stream that is missing is made by the bootstrap step.
+    // The bootstrap step creates missing streams.
     (error instanceof JetStreamApiError &&
       (error.status === 503 || error.code === apiCodes.tooManyBatches || error.code === apiCodes.streamNotFound)));
 
-/** A stream, a bucket or a durable that the bootstrap step has not made yet. */
+/** The bootstrap step has not created the stream, bucket or durable yet. */
 export const isMissing = (error: unknown): boolean =>
   error instanceof JetStreamApiError &&
   (error.code === apiCodes.consumerNotFound || error.code === apiCodes.streamNotFound);
@@ -58,8 +58,8 @@ export const isMissing = (error: unknown): boolean =>
 export const notConnected = (): HeraldError => new HeraldError("bus-unavailable", "the message bus is not connected");
 
 /**
- * A broker's error in Herald's words: queue-full, bus-unavailable, or the error itself where it is a fault of ours.
- * The words may reach a stranger, so subjects stay in the cause.
+ * Turns a broker's error into queue-full or bus-unavailable; returns every other error unchanged, as a fault of Herald.
+ * Callers may see the text, so subjects stay in the cause.
  */
 export const toBusError = (error: unknown): unknown => {
   if (error instanceof HeraldError) return error;
@@ -74,5 +74,5 @@ export const toBusError = (error: unknown): unknown => {
   return error;
 };
 
-/** The code that counts for an error: Herald's own, or `internal`. */
+/** The code of a HeraldError, or `internal`. */
 export const codeOf = (error: unknown): ErrorCode => (error instanceof HeraldError ? error.code : "internal");

@@ -194,12 +194,12 @@ export const busStatus = (bus: Bus): { connected: boolean; server?: string } => 
   return connected && !nc.isClosed() ? { connected: true, server: nc.getServer() } : { connected: false };
 };
 
-/** How long a refusal speaks for the broker while nobody publishes: after it whoever comes may try. */
+/** How long a refused publish keeps the bus unready. Afterwards the next publish decides. */
 const refusalCountsMs = 10_000;
 
 /**
- * For readiness: true, or what is wrong in words. A broker that is connected and stores nothing, as with a full disk, is as
- * good as away; the last publish tells.
+ * For readiness: true, or a sentence that says what is wrong. A connected broker that stores nothing, for example because its disk is
+ * full, counts as unavailable; the last publish decides.
  */
 export const busReady = (bus: Bus | undefined): true | string => {
   if (bus === undefined || !busStatus(bus).connected) return "NATS is unavailable";
@@ -208,7 +208,7 @@ export const busReady = (bus: Bus | undefined): true | string => {
   return `NATS stores nothing: ${refused.reason}`;
 };
 
-/** Sends what is still to be sent, then closes. With the server away it closes at once. */
+/** Flushes, then closes. Closes at once when the server is unavailable. */
 export const closeBus = async (bus: Bus): Promise<void> => {
   const connection = connectionOf(bus);
   if (connection.nc.isClosed()) return;

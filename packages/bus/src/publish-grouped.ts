@@ -8,7 +8,7 @@ import { messageIdOf } from "./message-headers.ts";
 import { messageOf } from "./publish-event.ts";
 import { type Encoded, encode, type Outgoing, sendBatched } from "./publish-in-batch.ts";
 
-/** While one batch is synced to disk the next is on its way. Measured: one leaves the disk idle, four make smaller batches. */
+/** While the broker syncs one batch, the next is in transit. Measured: one leaves the disk idle, four make smaller batches. */
 const commands = { most: 100, concurrent: 2 };
 /**
  * The broker makes a store for each batch: 2.3 ms of its CPU, and 20 µs for each message in it (measured). Nobody waits for events at
@@ -22,9 +22,9 @@ const events = { most: batchLimit, concurrent: 1, intervalMs: 20, groupBytes: 1_
 const minEventsOfBatch = 16;
 
 export type GroupedOptions = {
-  /** How many may wait, where past that they would be answered after their sender gave up; absent: any number. */
+  /** How many messages may wait. More would be stored after their senders gave up. Unlimited by default. */
   readonly waiting?: number;
-  /** Bytes of messages that may wait or be written at a time; absent: any number. */
+  /** How many bytes may wait or be in flight. Unlimited by default. */
   readonly maxBytes?: number;
 };
 
@@ -34,7 +34,7 @@ const grouped = (bus: () => Bus, options: GroupCommitOptions<Encoded>, atomicFro
     return messages.map(() => undefined);
   };
   const commit = createGroupCommit(write, options);
-  // Each message keeps the request id and the trace of its own sender.
+  // Each message keeps the request id and trace of its sender.
   return async (message: Outgoing, bytes?: number): Promise<void> => {
     const encoded = encode(message);
     await commit({ ...encoded, runInContext: AsyncLocalStorage.snapshot() }, bytes ?? encoded.body.length);
@@ -42,9 +42,9 @@ const grouped = (bus: () => Bus, options: GroupCommitOptions<Encoded>, atomicFro
 };
 
 /**
- * A `publish` for one contract of a stream that takes batches: messages that come while one is being written share the next batch,
- * at a fraction of what each costs alone. None waits for others to come. Throws as `publish` does, and queue-full where more wait
- * than may. `bytes` is what the message counts towards `maxBytes`.
+ * A `publish` for one contract of a stream that allows batches: messages that arrive while a batch is being written share the next one,
+ * at a fraction of the cost. No message waits for others to arrive. Throws as `publish` does, and queue-full when too many wait.
+ * `bytes` is what the message counts towards `maxBytes`.
  */
 export const groupedPublish = <Schema extends z.ZodType>(
   bus: () => Bus,
@@ -56,7 +56,7 @@ export const groupedPublish = <Schema extends z.ZodType>(
     send({ contract: contract as unknown as MessageContract, data, messageId: messageIdOf(contract, id) }, bytes);
 };
 
-/** A `publishEvent` that shares batches in the same way. */
+/** A `publishEvent` that shares batches the same way. */
 export const groupedPublishEvent = (bus: () => Bus): ((event: OutboxEvent) => Promise<void>) => {
   const send = grouped(bus, events, minEventsOfBatch);
   return (event) => send(messageOf(event));

@@ -19,21 +19,21 @@ export type Message<Schema extends z.ZodType = z.ZodType> = {
 
 type Messages<Schemas extends readonly z.ZodType[]> = { readonly [Index in keyof Schemas]: Message<Schemas[Index]> };
 
-/** A message whose Nats-Msg-Id is settled. */
+/** A message with its Nats-Msg-Id. */
 export type Outgoing = Omit<Message, "id"> & {
   readonly messageId: string;
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-/** A message that was checked, as it goes over the wire. */
+/** A validated message, encoded for the wire. */
 export type Encoded = EncodedMessage & Pick<Outgoing, "runInContext">;
 
-/** Throws a ZodError for data that is not what its contract says. */
+/** Throws a ZodError for data that does not match its contract. */
 export const encode = ({ contract, data, ...rest }: Outgoing): Encoded => ({ ...rest, ...encodeData(contract, data) });
 
 /**
- * Publishes up to 1,000 messages of one stream as one atomic batch: all are stored, or none. The stream must allow it.
- * A batch that holds an id which the stream has already is sent message by message instead, since only a repeat can do that.
+ * Publishes up to 1,000 messages of one stream as one atomic batch: the stream stores all or none. The stream must allow batches.
+ * A batch with an id that the stream already has is a repeat: it is sent message by message.
  * Throws as {@link publish} does.
  */
 export const publishInBatch = <const Schemas extends readonly z.ZodType[]>(
@@ -47,7 +47,7 @@ export const publishInBatch = <const Schemas extends readonly z.ZodType[]>(
     ),
   );
 
-/** {@link publishInBatch} with Nats-Msg-Ids as they are given. Fewer than `atomicFrom` are sent message by message. */
+/** {@link publishInBatch} with given Nats-Msg-Ids. Sends fewer than `atomicFrom` message by message. */
 export const sendBatched = async (bus: Bus, messages: readonly Encoded[], atomicFrom = 2): Promise<void> => {
   const [first] = messages;
   if (first === undefined) return;

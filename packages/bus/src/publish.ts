@@ -8,11 +8,11 @@ import { requestAck } from "./stream-request.ts";
 
 export type PublishOptions = {
   /**
-   * The id of the fact, unique among the contract's. A retry after an unknown outcome keeps it, and the stream takes it once within
-   * two minutes; a deliberate replay needs a new one, or it is swallowed.
+   * The id of the fact, unique within the contract. Retries after an unknown outcome keep it, and the stream stores it once within two
+   * minutes. A deliberate replay needs a new id, or the stream drops it as a duplicate.
    */
   readonly id: string;
-  /** How long to wait for the stream's ack; 2.5 s when absent. */
+  /** How long to wait for the stream's ack; 2.5 s by default. */
   readonly timeoutMs?: number;
   readonly headers?: Readonly<Record<string, string>>;
 };
@@ -20,14 +20,14 @@ export type PublishOptions = {
 export type Published = {
   /** The message's sequence in its stream; of the earlier one when it is a duplicate. */
   readonly sequence: number;
-  /** The stream has a message with this id already, and did not take this one. */
+  /** The stream already had a message with this id and did not store this one. */
   readonly duplicate: boolean;
 };
 
 /**
- * Publishes one message and resolves after the stream's ack: it is on disk then.
- * Throws HeraldError bus-unavailable (not connected, no ack in time, no stream takes the subject) or queue-full, and a ZodError for data
- * that is not what the contract says. After bus-unavailable the message may still have been stored: publish it again with the same id.
+ * Publishes one message and resolves after the stream's ack: the message is then on disk.
+ * Throws HeraldError bus-unavailable (not connected, no ack in time, no stream covers the subject) or queue-full, and a ZodError for data
+ * that does not match the contract. After bus-unavailable the message may still be stored: publish it again with the same id.
  */
 export const publish = <Schema extends z.ZodType>(
   bus: Bus,
@@ -37,8 +37,8 @@ export const publish = <Schema extends z.ZodType>(
 ): Promise<Published> => publishAs(bus, contract, data, { ...options, messageId: messageIdOf(contract, options.id) });
 
 /**
- * {@link publish} for a message that a full queue may refuse many times: it is made ready once, and each call of the result tries
- * to publish it. What the data is was checked where it was made; whoever reads the message checks it as any other.
+ * {@link publish} for a message that a full queue may refuse many times: encodes it once; each call of the result tries to publish it.
+ * Does not validate the data: its author did, and its consumer does.
  */
 export const preparePublish = <Schema extends z.ZodType>(
   bus: Bus,
@@ -56,7 +56,7 @@ export const preparePublish = <Schema extends z.ZodType>(
   return () => publishEncoded(connectionOf(bus), message, timeoutMs);
 };
 
-/** {@link publish} with the Nats-Msg-Id as it is given. */
+/** {@link publish} with a given Nats-Msg-Id. */
 export const publishAs = async <Schema extends z.ZodType>(
   bus: Bus,
   contract: MessageContract<Schema>,
@@ -65,7 +65,7 @@ export const publishAs = async <Schema extends z.ZodType>(
 ): Promise<Published> =>
   publishEncoded(connectionOf(bus), { ...options, ...encodeData(contract, data) }, options.timeoutMs);
 
-/** Data that is what its contract says, as it goes over the wire. Throws a ZodError for any other. */
+/** Validates data and encodes it for the wire. Throws a ZodError for data that does not match the contract. */
 export const encodeData = <Schema extends z.ZodType>(contract: MessageContract<Schema>, data: z.output<Schema>) => {
   const valid = contract.isPlain?.(data) ? data : (contract.schema.parse(data) as z.output<Schema>);
   return { pattern: contract.pattern, subject: contract.subject(valid), body: JSON.stringify(valid) };
@@ -77,7 +77,7 @@ export type EncodedMessage = Omit<ReturnType<typeof encodeData>, "body"> & {
   readonly headers?: PublishOptions["headers"];
 };
 
-/** Publishes one message that was checked. */
+/** Publishes one validated message. */
 export const publishEncoded = (
   connection: Connection,
   message: EncodedMessage,
@@ -89,7 +89,7 @@ export const publishEncoded = (
     return { sequence: ack.seq, duplicate: ack.duplicate === true };
   });
 
-/** One producer span and one observation for whatever is sent to `pattern`. */
+/** Records one producer span and one duration for what `send` sends. */
 export const publishing = async <Result extends { duplicate?: boolean }>(
   connection: Connection,
   pattern: string,

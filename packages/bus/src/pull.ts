@@ -9,40 +9,39 @@ import { withTimeout } from "./with-timeout.ts";
 export type Room = { readonly messages: number; readonly bytes: number };
 
 export type Pulling = {
-  /** The durable exists and is being asked for messages. */
+  /** The durable exists and a pull request is open. */
   ready(): boolean;
-  /** Asks for as many messages as there is room for, unless a request is open. */
+  /** Requests as many messages as there is room for, unless a request is open. */
   ask(): void;
-  /** Asks for nothing more; messages that are on their way still reach `receive` until it resolves. */
+  /** Stops requesting. Messages in transit still reach `receive` until it resolves. */
   stop(): Promise<void>;
 };
 
 type PullOptions = {
   readonly stream: StreamName;
   readonly durable: DurableName;
-  /** How much may be asked for now. */
+  /** How much may be requested now. */
   readonly room: () => Room;
   readonly receive: (received: Received) => void;
-  /** The durable was found, with the ack wait that the broker has for it. */
+  /** Called when the durable is found, with the broker's ack wait for it. */
   readonly attached: (ackWaitMs: number) => void;
 };
 
-/** A request is renewed after this even when nothing came. */
+/** A request expires after this and is renewed. */
 const expiresMs = 30_000;
-/** The broker says so often that it still knows the request, for the price of one small message a second and durable. */
+/** Interval of idle heartbeats: one small message per second and durable. */
 const heartbeatMs = 1_000;
-/** So many looks without a word, and the broker is asked anew: its new leader knows nothing of what the old one was asked. */
+/** After so many checks without a heartbeat the request is renewed: a new leader does not know requests to the old one. */
 const maxSilentChecks = 4;
-/** A leader that is cut off does not answer, and within seconds there is another to ask. */
+/** A partitioned leader does not answer; within seconds the cluster elects another. */
 const attachTimeoutMs = 2_000;
 const retryMs = { first: 100, longest: 2_000 };
-/** Beyond the payload: subject, reply and what the broker counts. */
+/** Beside the payload the broker counts subject and reply. */
 const overheadBytes = 8_192;
 
 /**
- * Pulls a durable's messages as there is room for them, through reconnects, leader changes and a durable that is not there (yet).
- * Not the client's own loop, because that one bounds either messages or bytes, and keeps what it has fetched to itself, so that
- * nobody can signal that a message is being waited with.
+ * Pulls a durable's messages while there is room. Survives reconnects, leader changes and a missing durable. The client's own loop does
+ * not fit: it limits either messages or bytes, and hides prefetched messages, so that Herald could not signal progress for them.
  */
 export const pull = (connection: Connection, options: PullOptions): Pulling => {
   const { nc, jsm, log } = connection;
@@ -53,7 +52,7 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
   let requests = 0;
   let attached = false;
   let attaching = false;
-  /** Counted in looks, not in time: a process that stalled has not read yet what was said meanwhile. */
+  /** Counts checks, not time: a process that stalled has not read the heartbeats of that time yet. */
   let silent = 0;
 
   const pause = (ms: number): Promise<undefined> =>
@@ -62,7 +61,7 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
   const ask = () => {
     if (!attached || request !== undefined || stopping.signal.aborted) return;
     const { messages, bytes } = room();
-    // With less the broker could not deliver the largest message, and would say so at once, for ever.
+    // With less room the broker could never deliver the largest message and would refuse every request at once.
     if (messages < 1 || bytes < (nc.info?.max_payload ?? 0) + overheadBytes) return;
     request = { id: ++requests, messages, left: messages };
     silent = 0;
@@ -89,7 +88,7 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
       try {
         if (connection.connected) {
           const info = await Promise.race([jsm.consumers.info(stream, durable), pause(attachTimeoutMs)]);
-          if (info === undefined) throw new Error("nobody answers for it");
+          if (info === undefined) throw new Error("the durable has no leader");
           attached = connection.connected;
           if (attached) options.attached((info.config.ack_wait ?? 0) / 1e6);
         }
@@ -113,7 +112,7 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
     if (code === 100) return;
     const { left, messages } = request;
     request = undefined;
-    // 408 and most of 409 end a request in the ordinary way; the rest says that the durable is not there to be asked.
+    // 408 and most 409s end a request normally; the others mean that the durable is gone.
     const ordinary = code === 408 || (code === 409 && !lost.test(msg.headers?.description ?? ""));
     if (!ordinary) detach();
     else if (code === 408 || left < messages) ask();
@@ -122,7 +121,7 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
 
   const onMessage = (error: Error | null, msg: Msg, from: string) => {
     if (error) {
-      log.error({ err: error, durable }, "messages are not received");
+      log.error({ err: error, durable }, "the subscription to messages failed");
       return;
     }
     silent = 0;
@@ -141,12 +140,12 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
   const listen = () => {
     const from = createInbox(connection.inboxPrefix);
     const subscription = nc.subscribe(`${from}.*`, {
-      // The client's reader ends with what a callback throws.
+      // An exception in a callback would end the client's reader.
       callback: (error, msg) => {
         try {
           onMessage(error, msg, from);
         } catch (err) {
-          log.error({ err, durable }, "a message could not be received");
+          log.error({ err, durable }, "could not receive a message");
         }
       },
     });
@@ -154,9 +153,9 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
   };
   let { inbox, subscription } = listen();
 
-  /** The broker drops a request that nobody listens to any more: it would give it messages that arrive nowhere. */
+  /** Ends the subscription of a request, so that the broker drops it and delivers nothing to it. */
   const renewInbox = () => {
-    subscription.drain().catch((err: unknown) => log.debug({ err, durable }, "an inbox is closed already"));
+    subscription.drain().catch((err: unknown) => log.debug({ err, durable }, "the inbox was already closed"));
     ({ inbox, subscription } = listen());
     request = undefined;
   };
@@ -198,5 +197,5 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
  */
 const endsReply = (msg: Msg): boolean => msg.data.length === 0 && msg.headers === undefined; // reading headers parses them
 
-/** 409s after which the request has nobody to serve it. */
+/** 409s after which no server handles the request. */
 const lost = /consumer deleted|consumer is push based|leadership change|server shutdown|stream deleted/i;

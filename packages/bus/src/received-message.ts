@@ -1,6 +1,6 @@
 import type { Msg, MsgHdrs } from "@nats-io/transport-node";
 
-/** A message of a stream with what the broker said about it, and the ways to settle it. */
+/** A delivered message with its metadata and the ways to settle it. */
 export type Received = {
   readonly subject: string;
   readonly body: Uint8Array;
@@ -9,14 +9,14 @@ export type Received = {
   readonly sequence: number;
   readonly deliveryCount: number;
   readonly publishedAt: Date;
-  /** Tells the message from every other, also after a stream was made anew; the same for each delivery. */
+  /** Identifies the message, also after its stream was recreated; equal for each delivery. */
   readonly key: string;
-  /** What it takes of memory, in bytes. */
+  /** Its size in memory, in bytes. */
   readonly bytes: number;
   ack(): void;
-  /** Never without a delay: a bare nak comes back at once and spends the deliveries in milliseconds. */
+  /** Always with a delay: after a bare nak the broker redelivers at once and uses up the deliveries in milliseconds. */
   nak(delayMs: number): void;
-  /** Starts the ack wait anew. */
+  /** Restarts the ack wait. */
   working(): void;
   term(reason: string): void;
 };
@@ -35,7 +35,7 @@ export const toReceived = (msg: Msg): Received => {
   return new StreamMessage(msg, stream, Number(sequence), Number(deliveries), time);
 };
 
-/** A class, because a busy consumer makes one for each message, and closures for each would cost more than reading it. */
+/** A class, because a closure for each message would cost more than parsing it. */
 class StreamMessage implements Received {
   readonly #msg: Msg;
   readonly #time: string;

@@ -34,7 +34,7 @@ describe("a batch", () => {
   const onOpens = (handle: Parameters<typeof defineBatchHandler<typeof OpenGroupV1.schema>>[0]["handle"], size = 50) =>
     defineBatchHandler({ durable: "analytics-open-groups", message: OpenGroupV1, size, waitMs: 50, handle });
 
-  test("holds up to its size, and less when nothing more comes", async () => {
+  test("contains up to `size` messages, fewer after `waitMs`", async () => {
     const sizes: number[] = [];
     const published = await publishOpens(120);
     await t.handle(
@@ -50,7 +50,7 @@ describe("a batch", () => {
     expect(sizes.at(-1)).toBe(1);
   });
 
-  test("settles one by one: a bad message takes no other with it", async () => {
+  test("settles each message alone: a bad one fails no other", async () => {
     const [bad, ...good] = await publishOpens(30);
     await jetstream(t.raw.nc).publish(OpenGroupV1.subject(open()), "}");
     const stored = new Set<string>();
@@ -98,7 +98,7 @@ describe("a batch", () => {
       expect(header.get("Herald-Dead-Detail")).toContain(bodies[index] === "}" ? "not JSON" : "projectId:");
   });
 
-  test("is held as a whole while something is unavailable", async () => {
+  test("is held as a whole while a dependency is unavailable", async () => {
     let unavailable = true;
     const sizes: number[] = [];
     const published = await publishOpens(40);

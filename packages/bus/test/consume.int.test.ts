@@ -25,7 +25,7 @@ const info = () => t.raw.jsm.consumers.info("PUSH_CMD", durable);
 const allSettled = () => eventually(async () => expect(await messagesIn(t, "PUSH_CMD")).toBe(0));
 
 describe("concurrency", () => {
-  test("is what the handler says, and more messages than that are in flight", async () => {
+  test("is the handler's setting, with more messages prefetched", async () => {
     let inside = 0;
     let most = 0;
     let count = 0;
@@ -43,7 +43,7 @@ describe("concurrency", () => {
     await allSettled();
   });
 
-  test("two replicas share the work, each message once", async () => {
+  test("two replicas share the messages and handle each once", async () => {
     const other = await connectBus({ url: t.broker.url, name: "other", log: t.log });
     const by: Record<string, string[]> = { one: [], two: [] };
     const take = (name: string) =>
@@ -66,10 +66,10 @@ describe("concurrency", () => {
   });
 });
 
-describe("a durable that is not there", () => {
+describe("a missing durable", () => {
   const config = async () => (await info()).config;
 
-  test("yet: it is waited for, said once, and not ready until then", async () => {
+  test("is awaited and logged once; the consumer is not ready until it exists", async () => {
     const declared = await config();
     await t.raw.jsm.consumers.delete("PUSH_CMD", durable);
     const seen: string[] = [];
@@ -89,7 +89,7 @@ describe("a durable that is not there", () => {
     await consuming.stop(1_000);
   });
 
-  test("any more: when it is made again, work goes on by itself", async () => {
+  test("is consumed again after it was recreated", async () => {
     const declared = await config();
     const seen: string[] = [];
     const consuming = await t.handle(
@@ -110,7 +110,7 @@ describe("a durable that is not there", () => {
 });
 
 describe("stop", () => {
-  test("finishes what runs, gives back at once what did not begin, and pulls nothing more", async () => {
+  test("finishes running handlers, returns unstarted messages at once and stops pulling", async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     let begun = 0;
     let finished = 0;
@@ -147,7 +147,7 @@ describe("stop", () => {
     await eventually(() => expect(new Set(ids).size).toBe(17));
     await allSettled();
   });
-  test("gives back what is held, and what still runs after the deadline, with its signal aborted", async () => {
+  test("returns held messages, and after the deadline aborts and returns running ones", async () => {
     const signals: AbortSignal[] = [];
     let held = 0;
     await send();

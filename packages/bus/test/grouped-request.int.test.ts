@@ -37,7 +37,7 @@ const messagesOf = async (work: () => Promise<unknown>): Promise<number> => {
 };
 
 describe("requests of the same moment", () => {
-  test("share messages, and each gets its own answer under its own request id", async () => {
+  test("share messages and keep their own answers and request ids", async () => {
     answers(t.bus, CountOpens, async (_, { requestId }) => {
       expect(currentRequestId()).toBe(requestId);
       return { counts: { [requestId ?? "none"]: 1 } };
@@ -50,7 +50,7 @@ describe("requests of the same moment", () => {
     expect(messages).toBeLessThan(20);
   });
 
-  test("fail alone: by an error of the other side, by one that is no HeraldError, and by what the contract refuses", async () => {
+  test("fail alone: by a HeraldError, by any other error, and by the contract", async () => {
     const bad = [request(), request()];
     answers(t.bus, CountOpens, async ({ projectId }) => {
       if (projectId === bad[0]?.projectId)
@@ -78,7 +78,7 @@ describe("requests of the same moment", () => {
     expect(reasons[2]).toHaveProperty("issues");
   });
 
-  test("do not wait for one that takes longer", async () => {
+  test("do not wait for a slow one", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const slow = request();
     answers(t.bus, CountOpens, async ({ projectId }) => {
@@ -97,7 +97,7 @@ describe("requests of the same moment", () => {
     await late;
   });
 
-  test("are answered in several messages where one would be too large", async () => {
+  test("receive several replies where one would be too large", async () => {
     const text = "x".repeat(40_000);
     answers(t.bus, CountOpens, async () => ({ counts: { [text]: 1 } }));
     const ask = sendGroupedRequest(() => t.bus, CountOpens);
@@ -105,7 +105,7 @@ describe("requests of the same moment", () => {
     expect(found.every(({ counts }) => counts[text] === 1)).toBe(true);
   });
 
-  test("fail at once where nobody answers, and when the connection is lost", async () => {
+  test("fail at once when no service listens or the connection is lost", async () => {
     const ask = sendGroupedRequest(() => t.bus, CountOpens);
     const nobody = await Promise.allSettled(all(10, () => ask(request())));
     for (const outcome of nobody) expect(outcome).toMatchObject({ reason: { code: "service-unavailable" } });
@@ -137,7 +137,7 @@ describe("requests of the same moment", () => {
     await proxy.stop();
   });
 
-  test("are asked one by one of a service that knows no groups", async () => {
+  test("are sent one by one to a service that does not support groups", async () => {
     const before = t.raw.nc.subscribe(CountOpens.subject, {
       queue: CountOpens.service,
       callback: (_, msg) => {

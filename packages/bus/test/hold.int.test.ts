@@ -26,8 +26,8 @@ const expand = async (projectId = newProject()) => {
 const info = () => t.raw.jsm.consumers.info("PUSH_CMD", durable);
 const allSettled = () => eventually(async () => expect(await messagesIn(t, "PUSH_CMD")).toBe(0));
 
-describe("something is unavailable", () => {
-  test("the message is held and tried again here: nothing is used up", async () => {
+describe("an unavailable dependency", () => {
+  test("holds and retries the message without using up deliveries", async () => {
     await shortenAckWait(t, "PUSH_CMD", durable, 600);
     let unavailable = true;
     const counts: number[] = [];
@@ -50,7 +50,7 @@ describe("something is unavailable", () => {
     expect(await messagesIn(t, "PUSH_DLQ")).toBe(0);
   });
 
-  test("held messages are outside the concurrency limit: others go by, many more than it", async () => {
+  test("does not count held messages towards the concurrency: many others pass them", async () => {
     const stuck = newProject();
     const done: string[] = [];
     let unavailable = true;
@@ -70,7 +70,7 @@ describe("something is unavailable", () => {
     expect(done).toHaveLength(201);
   });
 
-  test("thousands of them neither starve what is new nor keep the handler busy, and go through soon after the return", async () => {
+  test("with thousands of held messages, new ones are handled, and the held ones soon after recovery", async () => {
     const stuck = newProject();
     const done: string[] = [];
     let unavailable = true;
@@ -98,7 +98,7 @@ describe("something is unavailable", () => {
     await allSettled();
   });
 
-  test("with a small max_ack_pending the same messages would block everyone, which is why ours is large", async () => {
+  test("would block all messages with a small max_ack_pending, so Herald's is large", async () => {
     const { config } = await info();
     expect(config.max_ack_pending).toBeGreaterThanOrEqual(1_000);
     await t.raw.jsm.consumers.update("PUSH_CMD", durable, { ...config, max_ack_pending: 10 });
@@ -126,7 +126,7 @@ describe("something is unavailable", () => {
 });
 
 describe("hold inside a handler", () => {
-  test("repeats only the piece that waits, and gives its place away meanwhile", async () => {
+  test("retries only the failing step and releases its permit meanwhile", async () => {
     const stuck = newProject();
     const log: string[] = [];
     let full = true;
@@ -150,7 +150,7 @@ describe("hold inside a handler", () => {
     expect(log).toEqual([`begin ${stuck}`, `begin ${other}`, `published ${other}`, `published ${stuck}`]);
   });
 
-  test("several pieces at once give one place away, and take one back", async () => {
+  test("releases and reacquires one permit for several concurrent steps", async () => {
     const full = new Set(["a", "b"]);
     let inside = 0;
     let most = 0;
@@ -181,7 +181,7 @@ describe("hold inside a handler", () => {
     expect(most).toBe(1);
   });
 
-  test("another error comes through, and so does an away one when too many wait inside", async () => {
+  test("rethrows other errors, and unavailable ones when too many handlers wait", async () => {
     const { promise: opened, resolve: open } = Promise.withResolvers<void>();
     let ready = false;
     void opened.then(() => {
@@ -210,8 +210,8 @@ describe("hold inside a handler", () => {
   });
 });
 
-describe("what is in memory", () => {
-  test("is bounded: large messages are pulled as there is room for them", async () => {
+describe("memory", () => {
+  test("is bounded: the consumer pulls large messages only while there is room", async () => {
     const payload = "x".repeat(512_000);
     const big = { ...expandOf(), targets: [payload] };
     for (let n = 0; n < 60; n++) {

@@ -36,7 +36,7 @@ afterAll(() => t.stop());
 const record = () => ({ id: "tok_06bq4ghm31tz5d2ns8y7k9w0ac", projectId: newProject(), scopes: [] }) as const;
 
 describe("a service's own user", () => {
-  test("consumes its durables, reads a stored command, publishes, and buries what can never succeed", async () => {
+  test("consumes its durables, reads a stored command, publishes and dead-letters", async () => {
     const bus = await connectAs(t, "dispatch");
     const seen: string[] = [];
     const consuming = await consume(bus, [
@@ -62,7 +62,7 @@ describe("a service's own user", () => {
     expect(t.logged.filter(({ msg }) => msg === "NATS reports an error")).toEqual([]);
   });
 
-  test("watches the buckets that it mirrors", async () => {
+  test("watches the buckets that it replicates", async () => {
     const [bus, writer] = [await connectAs(t, "gateway"), await connectAs(t, "registry")];
     const watched: string[] = [];
     const tokens = openBucket(bus, "push_tokens", TokenRecord);

@@ -27,7 +27,7 @@ describe("poison", () => {
     ["JSON of something else", new TextEncoder().encode('{"hello":"secret words"}'), "projectId:"],
   ] as const;
 
-  test.each(bodies)("%s goes to the dead letters with its bytes and the reason", async (_, body, detail) => {
+  test.each(bodies)("%s is dead-lettered with its bytes and the reason", async (_, body, detail) => {
     let runs = 0;
     await t.handle(
       onSend(async () => {
@@ -89,7 +89,7 @@ describe("poison", () => {
     await eventually(async () => expect(await messagesIn(t, "PUSH_ADVISORY")).toBe(1));
   });
 
-  test("a body as large as the broker takes is given up without the body", async () => {
+  test("a body of the largest size is dead-lettered without the body", async () => {
     await t.handle(onSend(async () => {}));
     const subject = SendV1.subject(sendOf());
     const most = t.raw.nc.info?.max_payload ?? 0;
@@ -100,7 +100,7 @@ describe("poison", () => {
     expect(letter?.header.get("Herald-Dead-Detail")).toContain(`a body of ${most} bytes, left out`);
   });
 
-  test("is not given up while the dead letters take nothing", async () => {
+  test("is not terminated while the dead letters refuse it", async () => {
     const { config } = await t.raw.jsm.streams.info("PUSH_DLQ");
     await t.raw.jsm.streams.update("PUSH_DLQ", { ...config, subjects: ["push.elsewhere.v1.>"] });
     try {
@@ -191,7 +191,7 @@ describe("dead letters", () => {
     );
   });
 
-  test("that cannot be handled are given up, not dead-lettered again", async () => {
+  test("that cannot be handled are dropped, not dead-lettered again", async () => {
     let runs = 0;
     await t.handle(
       onSend(async () => {

@@ -25,8 +25,8 @@ const answers: typeof handleRequest = (...args) => {
 };
 const countOpens = () => ({ projectId: newProject(), notificationIds: [newNotificationId(new Date())] });
 
-describe("ask", () => {
-  test("gets the answer of the service, under the asker's request id", async () => {
+describe("sendRequest", () => {
+  test("returns the service's answer and passes the request id on", async () => {
     answers(t.bus, CountOpens, async ({ notificationIds }, { requestId }) => {
       expect(currentRequestId()).toBe(requestId);
       return { counts: { [requestId ?? "none"]: notificationIds.length } };
@@ -36,7 +36,7 @@ describe("ask", () => {
     });
   });
 
-  test("one of several replicas answers", async () => {
+  test("is handled by one of several replicas", async () => {
     const replica = await connectBus({ url: t.broker.url, name: "replica", log: t.log });
     const calls = { one: 0, two: 0 };
     answers(t.bus, CountOpens, async () => ({ counts: { n: ++calls.one } }));
@@ -51,14 +51,14 @@ describe("ask", () => {
     await closeBus(replica);
   });
 
-  test("nobody answers: service-unavailable", async () => {
+  test("throws service-unavailable when no service listens", async () => {
     await expect(sendRequest(t.bus, GetProject, { projectId: newProject() })).rejects.toMatchObject({
       code: "service-unavailable",
       messages: ["registry does not answer"],
     });
   });
 
-  test("the answer takes too long: service-unavailable", async () => {
+  test("throws service-unavailable when the reply takes too long", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     answers(t.bus, CountOpens, async () => {
       await promise;
@@ -70,7 +70,7 @@ describe("ask", () => {
     resolve();
   });
 
-  test("a HeraldError of the other side is thrown here as it was", async () => {
+  test("throws the handler's HeraldError unchanged", async () => {
     answers(t.bus, CountOpens, async () => {
       throw new HeraldError("notification-not-found", ["first", "second"], { retryAfterSeconds: 7 });
     });
@@ -82,7 +82,7 @@ describe("ask", () => {
     });
   });
 
-  test("anything else is internal, logged there, and says nothing here", async () => {
+  test("throws internal for any other error, which only the handler's side logs", async () => {
     answers(t.bus, CountOpens, async () => {
       throw new Error("password=hunter2");
     });
@@ -92,12 +92,12 @@ describe("ask", () => {
     expect(t.logged.find(({ level }) => level === "error")).toMatchObject({ request: "analytics.opens.count" });
   });
 
-  test("an answer that is not what the contract says is internal, and never leaves", async () => {
+  test("throws internal for an answer that does not match the contract, and does not send it", async () => {
     answers(t.bus, CountOpens, async () => ({ counts: { n: -1 } }));
     await expect(sendRequest(t.bus, CountOpens, countOpens())).rejects.toMatchObject({ code: "internal" });
   });
 
-  test("an answer that is larger than a message comes whole, also when many come at once", async () => {
+  test("receives answers larger than a message, also many at once", async () => {
     const Large = defineRequest("analytics.test.large", z.object({ of: z.string() }), z.string());
     answers(t.bus, Large, async ({ of }) => of.repeat(1_500_000));
     const asked = ["a", "ä", '"', "x", "y"].map(async (of) => ({
@@ -107,7 +107,7 @@ describe("ask", () => {
     for (const { of, answer } of await Promise.all(asked)) expect(answer === of.repeat(1_500_000), of).toBe(true);
   });
 
-  test("an answer that nobody should hold in memory is refused with what to do", async () => {
+  test("refuses an answer that is too large for memory and says what to do", async () => {
     const Huge = defineRequest("analytics.test.huge", z.object({}), z.string());
     answers(t.bus, Huge, async () => "x".repeat(17_000_000));
     await expect(sendRequest(t.bus, Huge, {})).rejects.toMatchObject({
@@ -116,14 +116,14 @@ describe("ask", () => {
     });
   });
 
-  test("refuses a question that is not what the contract says", async () => {
+  test("refuses a request that does not match the contract", async () => {
     await expect(sendRequest(t.bus, CountOpens, { ...countOpens(), notificationIds: [] })).rejects.toMatchObject({
       name: "ZodError",
     });
   });
 });
 
-describe("answer", () => {
+describe("handleRequest", () => {
   const raw = async (body: string | Uint8Array) =>
     (await t.raw.nc.request(CountOpens.subject, body, { timeout: 2_000 })).json();
 
@@ -138,7 +138,7 @@ describe("answer", () => {
     expect(await eventually(() => raw(body))).toMatchObject({ error: { code: "schema" } });
   });
 
-  test("works on a bounded number at a time", async () => {
+  test("limits concurrent requests", async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     let inside = 0;
     let most = 0;
@@ -157,7 +157,7 @@ describe("answer", () => {
     expect(most).toBe(128);
   });
 
-  test("one project's questions of any kind leave places for another's, and heavy ones for light ones", async () => {
+  test("limits requests fairly between projects, and heavy ones separately", async () => {
     const Heavy = defineRequest("analytics.test.heavy", z.object({ projectId: z.string() }), z.null(), () => true);
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     const busy = newProject();
@@ -180,7 +180,7 @@ describe("answer", () => {
     await Promise.all(asked);
   });
 
-  test("what nobody waits for any more is not worked on, and what is worked on is told", async () => {
+  test("drops expired requests and aborts running ones at their deadline", async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     const Heavy = defineRequest("analytics.test.late", z.object({ n: z.number() }), z.null(), () => true);
     const begun: number[] = [];
@@ -202,7 +202,7 @@ describe("answer", () => {
     expect(begun).toEqual([...told, 99]);
   });
 
-  test("stopped, it answers what it took and nothing more", async () => {
+  test("finishes accepted requests on stop and accepts no more", async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     let taken = 0;
     const one = answers(t.bus, CountOpens, async () => {

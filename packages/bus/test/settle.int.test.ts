@@ -18,7 +18,7 @@ const allSettled = () => sendsSettled(t);
 const line = () => settledLine(t);
 
 describe("a handler that returns", () => {
-  test("is acked, after it returned, and gets the message with its facts", async () => {
+  test("receives the message with its metadata, and the bus acks it afterwards", async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     const seen: unknown[] = [];
     await t.handle(
@@ -52,7 +52,7 @@ describe("a handler that returns", () => {
     expect(JSON.stringify(t.logged)).not.toContain("Hello");
   });
 
-  test("is given a message a second time when the first was not settled", async () => {
+  test("receives an unsettled message again", async () => {
     await shortenAckWait(t, "PUSH_CMD", durable, 1_000);
     const consumer = await jetstream(t.raw.nc).consumers.get("PUSH_CMD", durable);
     await send();
@@ -67,7 +67,7 @@ describe("a handler that returns", () => {
     expect(counts).toEqual([2]);
   });
 
-  test("is still running after several ack waits: it is signalled three times in each, and the message comes once", async () => {
+  test("may run for several ack waits: the bus signals progress and the message is not redelivered", async () => {
     await shortenAckWait(t, "PUSH_CMD", durable, 600);
     let signals = 0;
     const acks = t.raw.nc.subscribe("$JS.ACK.>", {
@@ -93,7 +93,7 @@ describe("a handler that returns", () => {
 });
 
 describe("a handler that throws", () => {
-  test("an error that never passes: dead letter with its code, once", async () => {
+  test("a permanent error: one dead letter with its code", async () => {
     let runs = 0;
     await t.handle(
       onSend(async () => {
@@ -110,7 +110,7 @@ describe("a handler that throws", () => {
     expect(letters[0]?.header.get("Herald-Dead-Detail")).toBe("there is no such project");
   });
 
-  test("anything else: again after a delay, and its words reach no header", async () => {
+  test("any other error: retried after a delay, and its text reaches no header", async () => {
     const at: number[] = [];
     await t.handle(
       onSend(async () => {
@@ -126,7 +126,7 @@ describe("a handler that throws", () => {
     expect((at[1] ?? 0) - (at[0] ?? 0)).toBeGreaterThanOrEqual(200);
   });
 
-  test("at the guard the message is dead-lettered as exhausted", async () => {
+  test("at the last delivery: dead-lettered as exhausted", async () => {
     await send();
     await burnDeliveries(deliveryGuard - 1);
     const counts: number[] = [];
@@ -144,7 +144,7 @@ describe("a handler that throws", () => {
     expect(letter?.header.get("Herald-Dead-Detail")).toBe("Error");
   });
 
-  test("a message past the guard, which only crashes explain, is not handled once more", async () => {
+  test("a message past the last delivery, as after crashes, is not handled again", async () => {
     await send();
     await burnDeliveries(deliveryGuard);
     let runs = 0;

@@ -60,7 +60,7 @@ const spanNamed = (name: string) => {
   return span;
 };
 
-test("one trace and one request id go from the request over two messages and a question", async () => {
+test("one trace and one request id span the HTTP request, two messages and a bus request", async () => {
   const ids: (string | undefined)[] = [];
   const answering = handleRequest(t.bus, CountOpens, async () => {
     ids.push(currentRequestId());
@@ -149,7 +149,7 @@ test("each message of a shared batch carries the request that it came from", asy
   expect(stored.map(({ header }) => header.get("Herald-Request-Id"))).toEqual(["request-a", "request-b"]);
 });
 
-test("spans hold no id and no content", async () => {
+test("spans contain no id and no content", async () => {
   await t.handle(defineHandler({ durable: "dispatch-start", message: SendV1, async handle() {} }));
   const data = sendOf();
   await publish(t.bus, SendV1, data, { id: data.notificationId });
@@ -173,7 +173,7 @@ const value = async (name: string, labels: Record<string, string>) => {
     ?.value;
 };
 
-test("counts what is settled, held and published, by low-cardinality labels", async () => {
+test("counts settled, held and published messages by low-cardinality labels", async () => {
   const bus = await connectBus({ url: t.broker.url, name: "metrics", log: t.log });
   let unavailable = true;
   const consuming = await consume(bus, [

@@ -62,7 +62,7 @@ describe.each(limited)("%s's user", (name) => {
     },
   );
 
-  test("has no answer taken for a question of a service that it may not ask", async () => {
+  test("cannot use a reply subject to send a request to a service that it may not call", async () => {
     const subject = "push.req.v1.registry.projects.delete";
     if (publishes(name).some((filter) => matches(filter, subject))) return;
     let asked = 0;

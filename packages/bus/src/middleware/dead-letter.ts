@@ -9,7 +9,7 @@ import { requestAck } from "../stream-request.ts";
 
 type Dead = Extract<Settlement, { kind: "dead_lettered" }>;
 
-/** Puts a message that can never succeed into the dead letters. Until that is done it is not given up: it comes again. */
+/** Copies a message that can never succeed to the dead letters. While that fails, the message is retried, not terminated. */
 export const deadLettered: Step = async (batch, next) => {
   const settlement = await next();
   if (settlement.kind !== "dead_lettered" || readsDeadLetters(batch.handler)) return settlement;
@@ -29,7 +29,7 @@ const publishDeadLetter = async (
 ): Promise<void> => {
   const subject = `push.dlq.v1.${handler.durable}`;
   const facts = {
-    // The same for every delivery, so that a crash before the term makes no second letter.
+    // Equal for every delivery, so that a crash before the term creates no second dead letter.
     [brokerHeaders.messageId]: `${handler.durable}/${received.key}`,
     [headerNames.deadSubject]: received.subject,
     [headerNames.deadStream]: streamOf(handler),
@@ -44,7 +44,7 @@ const publishDeadLetter = async (
     await requestAck(connection, subject, received.body, outgoingHeaders({ ...originals(received), ...facts }));
   } catch (error) {
     if (!(error instanceof InvalidArgumentError)) throw error;
-    // As large as the broker takes, so with these headers it no longer fits.
+    // The body has the largest size that the broker accepts, so it no longer fits beside these headers.
     const bytes = received.body.length;
     const without = {
       ...facts,
@@ -55,7 +55,7 @@ const publishDeadLetter = async (
   }
 };
 
-/** The message's own headers. Those of the broker, such as its id, are kept where they do nothing. */
+/** The message's own headers. Broker headers, such as its id, are renamed so that they have no effect. */
 const originals = ({ headers }: Received): Record<string, string> => {
   const kept: Record<string, string> = {};
   for (const name of headers?.keys() ?? []) {
@@ -64,5 +64,5 @@ const originals = ({ headers }: Received): Record<string, string> => {
   return kept;
 };
 
-/** A header is one line, and what explains a failure fits one. */
+/** A header is a single line. */
 const oneLine = (text: string): string => text.replaceAll(/[\r\n]+/g, " ").slice(0, 500);

@@ -2,14 +2,14 @@ import { errors } from "@herald/contracts";
 import { codeOf } from "../bus-error.ts";
 import { type DeliveryBatch, projectOf, type Settlement, type Step, type Task } from "../delivery-batch.ts";
 
-/** One log line and one count for each settled message: its ids and what became of it, never what it says. */
+/** Writes one log line and one count for each settled message: ids and outcome, never content. */
 export const logged: Step = async (batch, next) => {
   const settlement = await next();
   if (settlement.kind === "split") return settlement;
   const { connection, handler, tasks } = batch;
   const { durable } = handler;
   connection.telemetry.settled.add(tasks.length, { durable, outcome: settlement.kind });
-  // Of a batch its oldest: they come within its wait, and one figure for each message costs more than handling it.
+  // Only the oldest of a batch: its messages arrive within the batch wait, and a measurement of each would cost more than handling it.
   const oldest = Math.min(...tasks.map(({ receivedAt }) => receivedAt));
   connection.telemetry.processDuration.record((performance.now() - oldest) / 1000, { durable });
   const level = levelOf(settlement);

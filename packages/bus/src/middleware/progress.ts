@@ -2,7 +2,7 @@ import type { Connection } from "../connect.ts";
 import type { Task } from "../delivery-batch.ts";
 
 export type Progress = {
-  /** Tells the broker from now on, as often as its ack wait asks for. */
+  /** Starts the signals, as often as the ack wait requires. */
   follow(ackWaitMs: number): void;
   stop(): void;
 };
@@ -10,9 +10,8 @@ export type Progress = {
 type Signalled = Pick<Task, "heardAt" | "settled"> & { readonly received: Pick<Task["received"], "working"> };
 
 /**
- * Signals `working()` for every message in this process, whether it runs, waits for its turn or is held: when a third of the ack
- * wait has passed since the broker heard of it, and at once when the connection is back. What is done sooner costs no signal. One
- * timer for all of a durable.
+ * Signals `working()` for every message in this process, running, waiting or held: after a third of the ack wait, and at once when the
+ * connection is back. A message that is settled sooner costs no signal. One timer for each durable.
  */
 export const createProgress = (
   connection: Pick<Connection, "connected" | "listeners">,
@@ -35,7 +34,7 @@ export const createProgress = (
   connection.listeners.add(onConnection);
   return {
     follow(ackWaitMs) {
-      // Looked at twice as often, so that the longest silence is half an ack wait and a stall has the other half.
+      // Checks twice as often, so that signals are at most half an ack wait apart and a stall of the process has the other half.
       if (tickMs === ackWaitMs / 6) return;
       tickMs = ackWaitMs / 6;
       clearInterval(timer);
