@@ -35,7 +35,7 @@ export type Bucket<Value> = {
   get(key: string): Promise<Entry<Value> | undefined>;
   /** Resolves to the revision. */
   put(key: string, value: Value, options?: WriteOptions): Promise<number>;
-  /** Writes only where nothing is. False when something is. */
+  /** Writes only if the key has no value; resolves to false otherwise. */
   create(key: string, value: Value, options?: WriteOptions): Promise<boolean>;
   /**
    * {@link Bucket.create} and {@link Bucket.put} for several keys, each another: in order, whether each of `create` was written. The bucket
@@ -70,7 +70,7 @@ const minBatch = 20;
 
 const validKey = /^[A-Za-z0-9_=/-]+(\.[A-Za-z0-9_=/-]+)*$/;
 
-/** Opens a bucket that the bootstrap has made; nothing is asked of the broker yet. */
+/** Opens a bucket that the bootstrap step has created. Sends nothing to the broker yet. */
 export const openBucket = <Schema extends z.ZodType>(
   bus: Bus,
   name: BucketName,
@@ -133,7 +133,7 @@ export const openBucket = <Schema extends z.ZodType>(
         ]);
         return fresh.map(() => true);
       } catch (error) {
-        // One that is taken refuses the batch, and the broker does not say which.
+        // One existing key refuses the whole batch, and the broker does not say which.
         if (!isWrongRevision(error)) throw error;
       }
     }
@@ -171,7 +171,7 @@ export const openBucket = <Schema extends z.ZodType>(
           try {
             onEntry({ key, value: text === undefined ? undefined : parse(key, text) });
           } catch (err) {
-            connection.log.error({ err, bucket: name }, "an entry is left out");
+            connection.log.error({ err, bucket: name }, "skipped an invalid entry");
           }
         },
         ready: onReady,

@@ -8,7 +8,7 @@ const stream = "PUSH_EVENTS";
 /** An event as the stream holds it; without `event` where it is none of the wanted types, or no JSON. */
 export type StoredEvent = { readonly sequence: number; readonly event?: EventMessage };
 
-/** Enough to fill a connection, little enough that many readers together stay small: the largest event is half a MiB. */
+/** Enough to use a connection fully, and little enough for many readers: the largest event is half a MiB. */
 const eventsAtATime = 100;
 const bytesAtATime = 256 * 1_024;
 

@@ -17,22 +17,22 @@ const defaultIntervalMs = 2_000;
 const maxSampledSubjects = 200;
 const sampledEvents = 16;
 const sampledBytes = 256 * 1_024;
-/** The broker tells with these where a message was; they are not part of it. */
-const told = /^Nats-(?:Stream|Subject|Sequence|Time-Stamp|Num-Pending|Last-Sequence|UpTo-Sequence)$/;
+/** The broker adds these headers to a read message; the stored message does not contain them. */
+const readHeaders = /^Nats-(?:Stream|Subject|Sequence|Time-Stamp|Num-Pending|Last-Sequence|UpTo-Sequence)$/;
 /** Between a header's name and its value, and behind it. */
 const headerBytes = 4;
 
 const bytesOf = (headers: MsgHdrs): number =>
   headers
     .keys()
-    .filter((name) => !told.test(name))
+    .filter((name) => !readHeaders.test(name))
     .reduce((sum, name) => sum + name.length + headers.get(name).length + headerBytes, 0);
 
 const stream = consumedStream;
 
 /**
- * Keeps the stream of events from being filled by one project: before it is full, and would forget the oldest of all, those that hold
- * more than their share lose their own oldest events. Any number of processes may: the same is removed once.
+ * Prevents one project from filling the stream of events. Before the stream is full and would remove the oldest events of all projects,
+ * projects above their share lose their own oldest events. Any number of processes may run it.
  */
 export const limitEventsPerProject = (bus: Bus, everyMs = defaultIntervalMs): Repeating => {
   const connection = connectionOf(bus);
@@ -100,7 +100,7 @@ const settledSequence = async ({ jsm }: Connection): Promise<number> => {
   return Math.min(...positions) + 1;
 };
 
-/** Gives how many went. What statistics or webhooks still have to hear of stays. */
+/** Resolves to the number of removed events. Keeps events that statistics or webhooks have not read yet. */
 const remove = async (
   connection: Connection,
   { subject, keep, spare }: Removal,

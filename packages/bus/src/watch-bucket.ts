@@ -6,13 +6,13 @@ import { type Connection, whenConnected } from "./connect.ts";
 import { isDeletion } from "./message-headers.ts";
 
 export type Watching = {
-  /** Everything there was has been seen, and the connection is up. */
+  /** All existing entries were delivered, and the connection is up. */
   ready(): boolean;
   stop(): Promise<void>;
 };
 
 export type Watcher = {
-  /** A key's value as text, or undefined for a key that has none any more. */
+  /** A key's value as text; undefined when the key was deleted. */
   readonly entry: (key: string, text: string | undefined) => void;
   readonly ready: () => void;
 };
@@ -23,7 +23,7 @@ const expiresMs = 6_000;
 
 const notMade = "the bucket does not exist yet, waiting for the bootstrap step to make it";
 
-/** Watches a bucket for as long as it is wanted: a lost connection or bucket begins the watch anew. */
+/** Watches a bucket until it is stopped. Restarts the watch after a lost connection or bucket. */
 export const watchBucket = (connection: Connection, name: BucketName, keys: string, watcher: Watcher): Watching => {
   const stopping = new AbortController();
   const { signal } = stopping;

@@ -237,7 +237,7 @@ describe("watch", () => {
     const watch = follow(tokens);
     await eventually(() => expect(watch.ready()).toBe(1));
     expect([...watch.state.keys()]).toEqual(["good"]);
-    expect(t.logged.some(({ msg }) => msg === "an entry is left out")).toBe(true);
+    expect(t.logged.some(({ msg }) => msg === "skipped an invalid entry")).toBe(true);
     await watch.watching.stop();
   });
 

@@ -1,28 +1,28 @@
-/** A document whose events are out, and those that it still carries. */
+/** A document whose events are published, and the events that it still contains. */
 export type Out = {
   readonly _id: string;
   readonly projectId: string;
   readonly entries: readonly string[];
-  /** Nothing is added to its outbox any more. */
+  /** No more events are added to its outbox. */
   readonly final: boolean;
 };
 
 export type BatchOutboxes = {
-  /** The events of a document are out, so they need not stay in it. */
+  /** Schedules the removal of published events from their document. */
   add(out: Out): void;
-  /** Whether an event was published that its document still carries. */
+  /** Whether an event was published and its removal is pending. */
   has(id: string, entry: string): boolean;
-  /** Clears what waits, and ends. */
+  /** Clears what is pending, and stops. */
   stop(): Promise<void>;
 };
 
-/** Long enough for a broadcast to gather ten documents, and far shorter than the 5 s after which the sweep publishes again. */
+/** A broadcast batches ten documents in this time; far shorter than the 5 s after which the sweep publishes again. */
 const gatherMs = 250;
 const maxDocuments = 100;
 
 /**
- * Clears the outboxes of documents whose events were published, many at a time: on its own each would cost as much as the write
- * that made the event. `clear` never rejects: what is lost on the way, the sweep publishes once more under the same ids.
+ * Clears the outboxes of published documents in batches: each alone would cost as much as the write that created the event. `clear`
+ * never rejects: when it fails, the sweep publishes the events again under the same ids.
  */
 export const batchOutboxes = (clear: (documents: readonly Out[]) => Promise<void>): BatchOutboxes => {
   let waiting = new Map<string, Out>();

@@ -13,30 +13,30 @@ import { isDuplicateKey } from "./conflicts.ts";
 import { orUnavailable } from "./unavailable.ts";
 
 /**
- * A command costs the database, its client and both their kernels far more than a document in it. What is asked while another
- * command is under way goes together in the next one; nothing waits for others to come. Each caller hears of its own document.
+ * A command costs the database and its client far more than a document in it. Calls that arrive while a command runs share the next
+ * one; no call waits for others to arrive. Each caller gets the result of its own document.
  */
 export const inOneCommand = <Item, Result>(
   command: (items: readonly Item[]) => Promise<readonly Result[]>,
-  /** Whose an item is, so that many of one project do not hold up those of another. */
+  /** The project of an item, so that one project does not delay the others. */
   keyOf?: (item: Item) => string,
 ) =>
   createGroupCommit<Item, Result>(
-    // Who waits behind a command that finds the database unavailable is told so at once, not a timeout later each.
+    // When a command finds the database unavailable, the calls behind it fail at once instead of one timeout later each.
     (items) => command(items).catch((error: unknown) => Promise.reject(orUnavailable(error))),
-    // One at a time: a second under way at once makes both smaller, and costs more than its overlap gains.
+    // One command at a time: two would be smaller each, and cost more than their overlap saves.
     { most: 250, concurrent: 1, atEndOfTurn: true, ...(keyOf && { keyOf }) },
   );
 
-/** A document of a service, which is one project's. */
+/** A document that belongs to a project. */
 type Owned = Document & { readonly _id: string; readonly projectId: string };
 
 const projectOf = ({ projectId }: Pick<Owned, "projectId">): string => projectId;
 
-/** What became of one document of several: `done` is false where a unique index has its key already. */
+/** The result for one document: `done` is false when a unique index already has its key. */
 export type Inserted = { readonly done: boolean } | { readonly error: unknown };
 
-/** Inserts documents in one command; resolves to what became of each, in order. Throws where the command failed as a whole. */
+/** Inserts documents in one command and resolves to the result of each, in order. Throws when the whole command failed. */
 export const insertEach = async <Doc extends Owned>(
   collection: Collection<Doc>,
   docs: readonly Doc[],
@@ -50,8 +50,8 @@ export const insertEach = async <Doc extends Owned>(
 };
 
 /**
- * Inserts one document, together with others. Resolves to false where a unique index has its key already. Throws as `insertOne`
- * does, for this document alone unless the command failed as a whole.
+ * Inserts one document, in a command with others. Resolves to false when a unique index already has its key. Throws as `insertOne`
+ * does: for this document alone, unless the whole command failed.
  */
 export const insertBatched = <Doc extends Owned>(collection: Collection<Doc>): ((doc: Doc) => Promise<boolean>) => {
   const commit = inOneCommand<Doc, Inserted>((docs) => insertEach(collection, docs), projectOf);
@@ -62,7 +62,7 @@ export const insertBatched = <Doc extends Owned>(collection: Collection<Doc>): (
   };
 };
 
-/** What became of each document of an unordered insert that failed. Throws where the error says that of none. */
+/** The result of each document of an unordered insert that failed. Throws when the error does not contain them. */
 const outcomes = (error: unknown, count: number): Inserted[] => {
   if (!(error instanceof MongoBulkWriteError)) throw error;
   const refused = [error.writeErrors].flat();
@@ -84,15 +84,15 @@ type Key = Pick<Owned, "_id" | "projectId">;
 
 type Update<Doc> = {
   readonly key: Key;
-  /** What else must be true of the document. */
+  /** Further conditions on the document. */
   readonly condition: Filter<Doc>;
   readonly update: UpdateFilter<Doc>;
 };
 
 /**
- * Updates one document if it is as `condition` says, together with others; those to which the same is done are one operation.
- * `unknown`: of those in the command some were not found, and it does not say which. Throws as `updateOne` does; then, and where it is
- * unknown, it may have been updated.
+ * Updates one document if it matches `condition`, in a command with others; equal updates are one operation. Resolves to `unknown` when
+ * the command did not find all its documents, and does not say which. After `unknown`, or when it throws as `updateOne` does, the document
+ * may have been updated.
  */
 export const updateBatched = <Doc extends Owned>(
   collection: Collection<Doc>,
@@ -112,7 +112,7 @@ export const updateBatched = <Doc extends Owned>(
           update: first.update,
           hint: "_id_",
         };
-        // One alone the driver itself tries again when its connection breaks.
+        // The driver retries a single update when its connection breaks.
         return all.length === 1 ? { updateOne: operation } : { updateMany: operation };
       });
       const { matchedCount } = await collection.bulkWrite(operations, { ordered: false });
@@ -124,7 +124,7 @@ export const updateBatched = <Doc extends Owned>(
   return (key, condition, update) => commit({ key, condition, update });
 };
 
-/** Reads one document by its id, together with others; a projection must have its project. Null where the project has none. */
+/** Reads one document by its id, in a command with others. A projection must include `projectId`. Null when the project has none. */
 export const findBatched = <Doc extends Owned, Projection extends keyof Doc = keyof Doc>(
   collection: Collection<Doc>,
   projection?: Document,
@@ -132,7 +132,7 @@ export const findBatched = <Doc extends Owned, Projection extends keyof Doc = ke
   const commit = inOneCommand<Key, Pick<Doc, Projection> | null>(async (keys) => {
     const filter = {
       _id: anyOf(keys.map(({ _id }) => _id)),
-      // With their projects, so that a sharded collection asks only the shards that have them.
+      // Names the projects, so that a sharded collection queries only their shards.
       projectId: anyOf(keys.map(({ projectId }) => projectId)),
     } as unknown as Filter<Doc>;
     const found = await collection.find(filter, { hint: "_id_", ...(projection ? { projection } : {}) }).toArray();

@@ -3,20 +3,20 @@ import { anyOf } from "./any-of.ts";
 import type { Out } from "./batch-outboxes.ts";
 import { retryConflicts } from "./conflicts.ts";
 
-/** What an outbox needs to know of an event; the rest is between who writes and who publishes it. */
+/** The fields of an event that the outbox needs. */
 export type OutboxEntry = { readonly id: string; readonly at: Date };
 
-/** A document with an outbox: all that is read of it. */
+/** The fields that are read of a document with an outbox. */
 export type Carrier<Entry> = { _id: string; projectId?: string; outbox?: Entry[] } & Document;
 
-/** Takes out what is published, and the outbox with its last entry; then the document, if it is a tombstone. */
+/** Removes published entries, the empty outbox, and then the document if it is a tombstone. */
 export const clearing = <Entry extends OutboxEntry>(
   doc: Carrier<Entry>,
   published: readonly Entry[],
   tombstone: string | undefined,
 ): AnyBulkWriteOperation<Carrier<Entry>>[] => {
   if (published.length === 0) return [];
-  // In a sharded collection the project decides where the document is.
+  // The shard key is the project.
   const filter = doc.projectId === undefined ? { _id: doc._id } : { _id: doc._id, projectId: doc.projectId };
   const update = {
     updateOne: { filter: { ...filter, outbox: { $exists: true } }, update: without(published.map(({ id }) => id)) },
@@ -28,12 +28,12 @@ export const clearing = <Entry extends OutboxEntry>(
   return [update, ...remove] as AnyBulkWriteOperation<Carrier<Entry>>[];
 };
 
-/** Takes what is published out of documents of one collection, whatever was added meanwhile. */
+/** Removes published entries from documents of one collection; keeps entries that were added meanwhile. */
 export const clearOutboxes = async (
   collection: Collection<Carrier<OutboxEntry>>,
   documents: readonly Out[],
 ): Promise<void> => {
-  // With their projects, so that a sharded collection asks only the shards that have them.
+  // Names the projects, so that a sharded collection queries only their shards.
   const filterOf = (some: readonly Out[]) => ({
     _id: anyOf(some.map(({ _id }) => _id)),
     projectId: anyOf(some.map(({ projectId }) => projectId)),
@@ -51,7 +51,7 @@ export const clearOutboxes = async (
   }
 };
 
-/** Takes entries out of an outbox, and the outbox with its last one: one update, so that nothing can be added in between. */
+/** Removes entries, and the outbox with the last one, in one update: no entry can be added in between. */
 const without = (entries: readonly string[]) => [
   {
     $set: {
@@ -61,6 +61,6 @@ const without = (entries: readonly string[]) => [
   { $set: { outbox: { $cond: [{ $eq: ["$outbox", []] }, "$$REMOVE", "$outbox"] } } },
 ];
 
-/** Every writer takes the documents in the same order: two bulks in opposite orders deadlock on PostgreSQL, for minutes. */
+/** Every writer uses the same order: two bulks in opposite orders deadlock on PostgreSQL, for minutes. */
 export const byId = <Entry>(one: Carrier<Entry>, other: Carrier<Entry>): number =>
   one._id < other._id ? -1 : one._id > other._id ? 1 : 0;

@@ -2,13 +2,13 @@ import { withinDeadline } from "@herald/kit";
 import type { Collection, Document, Filter } from "mongodb";
 import { deadlineOptions } from "./deadline-options.ts";
 
-/** Below, counts are exact, and cost a few milliseconds each time; from here on they may be a little old. */
+/** Below this, counts are exact and cost a few milliseconds; from here on they may be cached. */
 const exactBelow = 10_000;
-/** Oldest count that is answered. */
+/** Maximum age of a cached count. */
 const oldestMs = 10_000;
-/** From this age on it is counted anew in the background, so that whoever pages on need not wait. */
+/** From this age on a count is refreshed in the background, so that the next page need not wait. */
 const refreshMs = 5_000;
-/** Large sets whose counts are remembered: about 200 bytes each. */
+/** How many counts are cached: about 200 bytes each. */
 const maxRemembered = 1_000;
 
 type Remembered = { count: number; at: number };
@@ -25,7 +25,7 @@ export type Counts = {
   readonly count: <Doc extends Document>(request: CountRequest<Doc>) => Promise<number>;
 };
 
-/** Remembers the counts of large sets, the least recently asked for go first. One for a store is enough. */
+/** Caches the counts of large sets and evicts the least recently used. One for each store. */
 export const createCounts = (now: () => number = Date.now): Counts => {
   const remembered = new Map<string, Remembered>();
   const running = new Map<string, Promise<number>>();
@@ -38,7 +38,7 @@ export const createCounts = (now: () => number = Date.now): Counts => {
     if (oldest !== undefined) remembered.delete(oldest);
   };
 
-  /** Not shared: a small set's count must see what its asker wrote just before. Undefined when it is not small. */
+  /** Not shared: the count of a small set must include what its caller just wrote. Undefined when the set is not small. */
   const countSmall = async <Doc extends Document>({ collection, filter, hint }: CountRequest<Doc>) => {
     const count = await collection.countDocuments(filter, { hint, limit: exactBelow, ...deadlineOptions() });
     return count < exactBelow ? count : undefined;
@@ -52,7 +52,7 @@ export const createCounts = (now: () => number = Date.now): Counts => {
     return count;
   };
 
-  /** One count of a large set at a time, for whoever asks: it is not older than 10 s by then, and goes on when one of them gives up. */
+  /** One shared count of a large set at a time. It is at most 10 s old, and continues when one of its callers gives up. */
   const recount = <Doc extends Document>(key: string, request: CountRequest<Doc>) => {
     const underWay =
       running.get(key) ?? withinDeadline(undefined, () => countLarge(key, request)).finally(() => running.delete(key));
@@ -68,7 +68,7 @@ export const createCounts = (now: () => number = Date.now): Counts => {
       const age = now() - known.at;
       if (age >= oldestMs) return recount(key, request);
       remember(key, known);
-      // A refresh that fails leaves the old count to age; whoever asks then learns why.
+      // A failed refresh keeps the old count. Once that has expired, the next caller gets the error.
       if (age >= refreshMs) recount(key, request).catch(() => undefined);
       return known.count;
     },

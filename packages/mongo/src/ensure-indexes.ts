@@ -10,10 +10,10 @@ import {
 export type IndexSpec = {
   /** In the order of the index; 1 ascending, -1 descending. */
   readonly fields: Readonly<Record<string, 1 | -1>>;
-  /** What it is there for, one word: `list`, `unique`, `sweep`. */
+  /** Its purpose in one word: `list`, `unique`, `sweep`. */
   readonly purpose: string;
   readonly unique?: boolean;
-  /** Only documents that match are in the index; a query must say the same to use it. */
+  /** The index contains only matching documents; a query must include the same condition to use it. */
   readonly partial?: Document;
   readonly expireAfterSeconds?: number;
 };
@@ -31,7 +31,7 @@ const stored = async (collection: Collection<never>): Promise<Document[]> => {
   try {
     return await collection.listIndexes().toArray();
   } catch (error) {
-    // A collection comes into being with its first index or document.
+    // The first index or document creates the collection.
     if (error instanceof MongoServerError && error.code === namespaceNotFound) return [];
     throw error;
   }

@@ -3,13 +3,13 @@ import { upsertOnce } from "./conflicts.ts";
 import { ensureIndexes, type IndexSpec, indexName } from "./ensure-indexes.ts";
 import { guardStore } from "./unavailable.ts";
 
-/** That a user was erased: the user's key, and never the id. */
+/** An erased user, by key and never by id. */
 export type Erasure = {
   readonly projectId: string;
   /** `userKey` of the user. */
   readonly key: string;
   readonly at: Date;
-  /** How many passes were made over what is stored. */
+  /** How many passes removed stored data. */
   readonly passes: number;
 };
 
@@ -22,20 +22,20 @@ const due = {
 } as const satisfies IndexSpec;
 const ending = { fields: { expiresAt: 1 }, purpose: "expire", expireAfterSeconds: 0 } as const satisfies IndexSpec;
 
-/** A day more than the longest-lived user token: earlier ones are refused for so long, and late passes are made. */
+/** A day more than the longest lifetime of a user token. Until then earlier tokens are refused and late passes run. */
 const keepMs = 50 * 3_600_000;
 
 const idOf = ({ projectId, key }: Pick<Erasure, "projectId" | "key">): string => `${projectId}/${key}`;
 
 export type ErasureStore = ReturnType<typeof createErasureStore>;
 
-/** Which users were erased not long ago. Every function throws `database-unavailable` when the database is. */
+/** Recently erased users. Every function throws `database-unavailable` when the database is unavailable. */
 export const createErasureStore = (db: Db) => {
   const erasures: Collection<ErasureDocument> = db.collection("erasures");
   return guardStore({
     ensureIndexes: () => ensureIndexes(erasures, [due, ending]),
 
-    /** Notes an erasure; of several of one user the last counts. `nextAt`: when the next pass is due. */
+    /** Stores an erasure; the last one of a user counts. `nextAt`: when the next pass is due. */
     put: async (erasure: Omit<Erasure, "passes">, nextAt?: Date): Promise<void> => {
       const { projectId, key, at } = erasure;
       await upsertOnce(() =>
@@ -51,11 +51,11 @@ export const createErasureStore = (db: Db) => {
       );
     },
 
-    /** When a user was erased, the last time. */
+    /** When a user was last erased. */
     find: async (projectId: string, key: string): Promise<Date | undefined> =>
       (await erasures.findOne({ _id: idOf({ projectId, key }) }))?.at,
 
-    /** One whose next pass is due, put off until `until` so that no other process makes the same pass. */
+    /** Claims an erasure whose next pass is due, until `until`, so that no other process makes the same pass. */
     claim: async (now: Date, until: Date): Promise<Erasure | undefined> => {
       const [found] = await erasures
         .find({ nextAt: { $exists: true, $lte: now } }, { hint: indexName(due) })
@@ -70,7 +70,7 @@ export const createErasureStore = (db: Db) => {
       return modifiedCount > 0 ? found : undefined;
     },
 
-    /** A pass was made; `nextAt`: when the next one is due, absent after the last. */
+    /** Stores that a pass ended. `nextAt`: when the next one is due; absent after the last. */
     passed: async (erasure: Erasure, nextAt: Date | undefined): Promise<void> => {
       await erasures.updateOne(
         { _id: idOf(erasure), at: erasure.at },
@@ -81,7 +81,7 @@ export const createErasureStore = (db: Db) => {
       );
     },
 
-    /** Forgets the erasures of a project that is deleted, all at once; false: nothing is left. */
+    /** Removes the erasures of a deleted project in one batch; false when none is left. */
     removeProject: async (projectId: string): Promise<false> => {
       await erasures.deleteMany({ projectId });
       return false;

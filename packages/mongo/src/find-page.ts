@@ -5,7 +5,7 @@ import type { Counts } from "./counts.ts";
 import { deadlineOptions } from "./deadline-options.ts";
 
 export type FindPageOptions<Doc extends Document> = {
-  /** Names the project. Every field is one that the index begins with. */
+  /** Includes the project. All its fields are a prefix of the index. */
   readonly filter: Filter<Doc>;
   /** The field that orders the rows: a string, unique among those that the filter lets through. `_id` by default. */
   readonly sort?: string;
@@ -22,9 +22,8 @@ export type FindPageOptions<Doc extends Document> = {
 };
 
 /**
- * One page of a list, as the interface numbers pages: by number with its counts, or the rows after a key. A page past the
- * end is empty.
- * @throws HeraldError `validation-failed` when `after` is not one that was given out.
+ * One page of a list: by number with counts, or the rows after a key. A page past the end is empty.
+ * @throws HeraldError `validation-failed` when `after` did not come from an earlier page.
  */
 export const findPage = async <Doc extends Document>(
   collection: Collection<Doc>,
@@ -37,7 +36,7 @@ export const findPage = async <Doc extends Document>(
       .sort({ [sort]: order === "asc" ? 1 : -1 })
       .skip(skip)
       .limit(limit)
-      // All in one answer: a second would cost as much as the first.
+      // All rows in one reply: a second would cost as much as the first.
       .batchSize(limit + 1)
       .toArray();
 
@@ -56,7 +55,7 @@ export const findPage = async <Doc extends Document>(
   const { page } = request;
   const skip = (page - 1) * perPage;
   const [data, counted] = await Promise.all([rows(filter, skip, perPage), counts.count({ collection, filter, hint })]);
-  // A count that is a little old must not contradict the rows beside it.
+  // A cached count must not contradict the rows.
   const count = data.length > 0 ? Math.max(counted, skip + data.length) : counted;
   const pages = Math.max(1, Math.ceil(count / perPage));
   return {

@@ -2,15 +2,15 @@ import type { Collection, Document, MongoBulkWriteError, OptionalUnlessRequiredI
 import { areDuplicateKeys } from "./conflicts.ts";
 
 /**
- * Inserts those of some documents whose keys no unique index has yet; the others stay as they are. Gives those that were refused: in a
- * repeat after a lost answer also what the first try stored. Repeatable.
+ * Inserts the documents whose keys no unique index has yet, and does not change existing ones. Returns the refused documents; after a lost
+ * reply, a retry also returns what the first attempt stored. Repeatable.
  */
 export const insertNew = async <Doc extends Document & { readonly _id: string }>(
   collection: Collection<Doc>,
   documents: readonly Doc[],
 ): Promise<Doc[]> => {
   if (documents.length === 0) return [];
-  // In one order everywhere: two writers of the same ids in different orders wait for each other in FerretDB.
+  // Always in the same order: writers of the same ids in different orders deadlock in FerretDB.
   const sorted = documents.toSorted((one, other) => (one._id < other._id ? -1 : 1));
   try {
     await collection.insertMany(sorted as OptionalUnlessRequiredId<Doc>[], { ordered: false });
@@ -21,7 +21,7 @@ export const insertNew = async <Doc extends Document & { readonly _id: string }>
   }
 };
 
-/** The same. False when any were refused. */
+/** The same; resolves to false when any document was refused. */
 export const insertMissing = async <Doc extends Document & { readonly _id: string }>(
   collection: Collection<Doc>,
   documents: readonly Doc[],

@@ -5,7 +5,7 @@ import { byId, type Carrier, clearing, clearOutboxes, type OutboxEntry } from ".
 import { retryConflicts } from "./conflicts.ts";
 import { type IndexSpec, indexName } from "./ensure-indexes.ts";
 
-/** Every collection with an outbox needs this index: the sweep finds what a crash left by it. */
+/** Every collection with an outbox needs this index for the sweep. */
 export const outboxIndex: IndexSpec = {
   fields: { "outbox.at": 1 },
   purpose: "sweep",
@@ -15,7 +15,7 @@ export const outboxIndex: IndexSpec = {
 /** A collection of any documents that carry an outbox: all that is read of them is a Carrier's fields. */
 type AnyCollection = { readonly collectionName: string; readonly namespace: string };
 
-/** A document as it was just written, and the events that it carries since. */
+/** A document as it was just written, with its new events. */
 export type WrittenDocument<Entry> = {
   readonly _id: string;
   readonly projectId: string;
@@ -33,12 +33,12 @@ type OutboxCollection = {
 
 export type OutboxOptions<Entry extends OutboxEntry> = {
   readonly collections: readonly OutboxCollection[];
-  /** Resolves when the broker has the event on disk. Called again with the same entry after a crash. */
+  /** Resolves when the broker has stored the event. Called again with the same entry after a crash. */
   readonly publish: (entry: Entry) => Promise<unknown>;
   readonly log: Logger;
-  /** How often is looked for what was left behind; 2 s by default. */
+  /** How often the sweep runs; every 2 s by default. */
   readonly sweepEveryMs?: number;
-  /** Entries younger than this are still being published by who wrote them; 5 s by default. */
+  /** The sweep skips entries younger than this, which their writer still publishes; 5 s by default. */
   readonly graceMs?: number;
 };
 
@@ -58,10 +58,10 @@ export type Outbox<Entry extends OutboxEntry = OutboxEntry> = {
    * published stays in the document for the sweep.
    */
   readonly flush: (collection: AnyCollection, filter: OutboxFilter) => Promise<void>;
-  /** Publishes what is older than the grace period. Resolves with the number of documents that were cleared. */
+  /** Publishes entries older than the grace period. Resolves to the number of cleared documents. */
   readonly sweep: () => Promise<number>;
   readonly start: () => void;
-  /** Ends the sweep and waits for what is under way. */
+  /** Stops the sweep and waits for work in progress. */
   readonly stop: () => Promise<void>;
 };
 
@@ -69,7 +69,7 @@ export type Outbox<Entry extends OutboxEntry = OutboxEntry> = {
 const concurrency = 64;
 /** Documents that are read, published and cleared together. */
 const chunk = 500;
-/** A sweep that was held up does not keep the next ones from looking. */
+/** Limits one sweep, so that the next ones start on time. */
 const maxChunks = 20;
 
 type Settled = { cleared: number; kept: number; error?: unknown };
@@ -92,7 +92,7 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
     return work;
   };
 
-  /** A document's entries in their order; ends at the first that fails. */
+  /** Publishes a document's entries in order; stops at the first failure. */
   const publishAll = async (
     doc: Pick<WrittenDocument<Entry>, "outbox">,
   ): Promise<{ published: Entry[]; error?: unknown }> => {
@@ -108,7 +108,7 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
     return { published };
   };
 
-  /** Publishes and clears some documents. When the bus is unavailable the rest is not tried. */
+  /** Publishes and clears some documents. Stops when the bus is unavailable. */
   const settle = async (
     { collection, tombstone }: Opened<Entry>,
     docs: readonly Carrier<Entry>[],
@@ -193,7 +193,7 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
         opened,
         // The partial index is used only if the query says that there is an outbox.
         { outbox: { $exists: true }, "outbox.at": { $lt: new Date(Date.now() - graceMs) } },
-        // What could not be published is still first; it must not stand in the way of the rest.
+        // Entries that cannot be published stay first in the index; skip them, so that they do not block the others.
         { hint: indexName(outboxIndex), sort: { "outbox.at": 1 }, skip: all.kept },
       );
       const { cleared, kept, error } = await settle(opened, docs);
@@ -219,7 +219,7 @@ export const createOutbox = <Entry extends OutboxEntry>(options: OutboxOptions<E
       }
     }
     if (cleared > 0) log.info({ cleared }, "the sweep published events from outboxes");
-    // Once when it begins: while a broker is unavailable, every sweep fails.
+    // Logs only the first failure: while the broker is unavailable, every sweep fails.
     if (failure !== undefined && !failing)
       log.warn({ err: failure }, "the sweep could not publish all events from outboxes");
     failing = failure !== undefined;

@@ -2,9 +2,8 @@ import type { PageOf, PageRequest } from "@herald/contracts";
 import { decodeAfter, encodeAfter } from "./after-key.ts";
 
 /**
- * One page of rows that are in memory already, such as a list inside a document, as {@link findPage} gives it of a collection.
- * Sorted by the key.
- * @throws HeraldError `validation-failed` when `after` is not one that was given out.
+ * One page of rows in memory, such as a list inside a document, in the shape of {@link findPage}. Sorted by the key.
+ * @throws HeraldError `validation-failed` when `after` did not come from an earlier page.
  */
 export const pageOfRows = <Row>(
   rows: readonly Row[],

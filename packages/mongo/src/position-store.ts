@@ -5,17 +5,17 @@ import { guardStore } from "./unavailable.ts";
 type PositionDocument = {
   /** The durable. */
   readonly _id: string;
-  /** It has had everything up to this sequence, or that is gone. */
+  /** The durable has read everything up to this sequence, or the stream has removed it. */
   readonly position: number;
 };
 
-/** Where the durables of a stream were that forgets its oldest. Throws `database-unavailable` when the database is. */
+/** Positions of durables in streams that remove their oldest messages. Throws `database-unavailable` when the database is unavailable. */
 export const createPositionStore = (db: Db) => {
   const stored: Collection<PositionDocument> = db.collection("positions");
   return guardStore({
     /**
-     * Remembers that the durable has had all up to `position`, in a stream that keeps `first` to `last`. Gives how many messages, at
-     * most, were gone before it had them: each is told once.
+     * Stores that the durable has read everything up to `position` of a stream that holds `first` to `last`. Returns how many messages, at
+     * most, were removed before it read them; reports each once.
      */
     advance: async (
       durable: string,
@@ -31,7 +31,7 @@ export const createPositionStore = (db: Db) => {
         ),
       );
       if (before === null) return 0;
-      // The stream was made anew, and counts from its beginning.
+      // The stream was recreated and counts from 1 again.
       if (before.position > last) {
         await stored.updateOne({ _id: durable, position: before.position }, { $set: { position: reached } });
         return 0;

@@ -4,19 +4,19 @@ import type { Collection, Db, Document, Filter, Sort } from "mongodb";
 import { upsertOnce } from "./conflicts.ts";
 import { guardStore } from "./unavailable.ts";
 
-/** What one batch removed. `more`: there may be another, from `after` on where the rule walks. */
+/** The result of one batch. `more`: another batch may follow, from `after` for rules that walk. */
 export type RemovedBatch = { readonly removed: number; readonly more: boolean; readonly after?: string | undefined };
 
-/** What is kept, for how long, and how a batch of the rest is removed. */
+/** How long documents are kept, and how a batch of older ones is removed. */
 export type RetentionRule = {
-  /** Names the claim in the database: renaming one begins its walk again. */
+  /** Names the claim in the database: renaming a rule restarts its walk. */
   readonly name: string;
   readonly keepMs: number;
-  /** Removes at most one batch of what is older than `before`, by an index. Repeatable: two processes may run it at once. */
+  /** Removes at most one batch of documents older than `before`, by an index. Repeatable: two processes may run it at once. */
   readonly removeBatch: (before: Date, after: string | undefined) => Promise<RemovedBatch>;
 };
 
-/** One for each rule: who removes by it now, and how far that has come. */
+/** One for each rule: which process runs it, and its progress. */
 type ClaimDocument = {
   readonly _id: string;
   /** When the next process may claim it: the end of a lease, or the time of the next pass. */
@@ -24,32 +24,33 @@ type ClaimDocument = {
   readonly by?: string;
   /** Where the next batch begins. */
   readonly after?: string;
-  /** What is older may be removed: written before the first of it is, and never earlier again. */
+  /** Older documents may be removed. Written before the first removal; never moves back. */
   readonly before?: Date;
 };
 
 export type RetentionOptions = {
   readonly db: Db;
   readonly rules: readonly RetentionRule[];
-  /** How long after a pass that removed everything the next one begins. */
+  /** The pause after a complete pass. */
   readonly everyMs: number;
   readonly now: () => Date;
   readonly log: Logger;
 };
 
-/** Far longer than a batch takes; a process that was killed in the middle of one holds the others up for so long. */
+/** Far longer than a batch. A killed process blocks the rule for so long. */
 const leaseMs = 60_000;
 /** How often a process looks for a rule that is due. */
 const maxPollMs = 60_000;
-/** Then another process may go on, so that a large backlog is shared. */
+/** Afterwards another process may continue, so that replicas share a large backlog. */
 const batchesPerClaim = 20;
-/** Documents of a batch: few enough to let other writes through between two. */
+/** Documents per batch: few enough to let other writes through between two batches. */
 export const retentionBatch = 2_000;
 
 const claimCollection = (db: Db): Collection<ClaimDocument> => db.collection("retentionClaims");
 
 /**
- * From when on nothing was removed by a rule: undefined where nothing ever was. Throws `database-unavailable` when the database is.
+ * A rule has removed nothing from this time on; undefined when it never removed anything. Throws `database-unavailable` when the database
+ * is unavailable.
  */
 export const readRetentionMark = guardStore({
   read: async (db: Db, rule: string): Promise<Date | undefined> =>
@@ -71,14 +72,14 @@ const createClaims = (db: Db) => {
       return claimed ?? undefined;
     },
 
-    /** Keeps the claim, and how far its walk has come. False when the lease ended meanwhile and another process has it. */
+    /** Renews the lease and stores the progress. False when the lease ended and another process has the claim. */
     renew: async ({ _id, by }: Claim, after: string | undefined, now: Date): Promise<boolean> => {
       const dueAt = new Date(now.getTime() + leaseMs);
       const update = after === undefined ? { $set: { dueAt }, $unset: { after: "" } } : { $set: { dueAt, after } };
       return (await claims.updateOne({ _id, by }, update as Document)).matchedCount === 1;
     },
 
-    /** Gives the claim back; another process may have it from `dueAt` on. */
+    /** Releases the claim; another process may take it from `dueAt` on. */
     release: async ({ _id, by }: Claim, dueAt: Date): Promise<void> => {
       await claims.updateOne({ _id, by }, { $set: { dueAt }, $unset: { by: "" } });
     },
@@ -88,9 +89,8 @@ const createClaims = (db: Db) => {
 type Claim = Pick<ClaimDocument, "_id"> & { readonly by: string };
 
 /**
- * Removes by every rule that is due, until nothing is left that another process has not claimed. A rule belongs to one process at a
- * time, for some batches: replicas share the work, and none repeats another's. What a killed one left is gone on with at the same
- * place when its lease ends.
+ * Applies every rule that is due, until none is left that another process has not claimed. One process at a time runs a rule, for some
+ * batches, so replicas share the work without repeating it. When the lease of a killed process ends, another continues at its position.
  */
 export const applyRetention = async (
   { db, rules, everyMs, now, log }: RetentionOptions,
@@ -98,7 +98,7 @@ export const applyRetention = async (
 ): Promise<void> => {
   const claims = createClaims(db);
 
-  /** Some batches of one rule. True when more of it is to be done. */
+  /** Runs some batches of one rule. Resolves to true when the rule is not finished. */
   const takeTurn = async ({ name, keepMs, removeBatch }: RetentionRule): Promise<boolean> => {
     const before = new Date(now().getTime() - keepMs);
     const claimed = await claims.claim(name, before, now());
@@ -114,7 +114,7 @@ export const applyRetention = async (
       if (!(await claims.renew(claim, more ? after : undefined, now()))) return true;
     }
     await claims.release(claim, more ? now() : new Date(now().getTime() + everyMs));
-    if (removed > 0) log.info({ rule: name, removed }, "removed what is older than its retention");
+    if (removed > 0) log.info({ rule: name, removed }, "removed documents older than their retention");
     return more;
   };
 
@@ -130,7 +130,7 @@ export const applyRetention = async (
 export const startRetention = (options: RetentionOptions): Repeating =>
   repeat("retention", Math.min(options.everyMs, maxPollMs), options.log, (signal) => applyRetention(options, signal));
 
-/** Removes the first documents of an index that match: at most a batch. Gives the ids of what it found. */
+/** Removes at most a batch of matching documents, first in the order of an index. Resolves to their ids. */
 export const removeFirst = async <Doc extends { readonly _id: string; readonly projectId: string }>(
   collection: Collection<Doc>,
   filter: Document,
@@ -158,12 +158,12 @@ export const removeOldest = async <Doc extends { readonly _id: string; readonly 
   return { removed: length, more: length === retentionBatch };
 };
 
-/** Few enough for a batch that finds nothing to remove to end within its lease. */
+/** Few enough that a batch without matches ends within its lease. */
 const projectsPerBatch = 100;
 
 /**
- * Walks from project to project by an index that begins with it, and removes what `filters` find of each: an index by time alone
- * would cost every write. `sort` is the index.
+ * Walks from project to project by an index that begins with the project, and removes what `filters` match. An index by time alone would
+ * slow down every write. `sort` is the index.
  */
 export const removeByProject = async <Doc extends { readonly _id: string; readonly projectId: string }>(
   collection: Collection<Doc>,
