@@ -6,7 +6,7 @@ export const deadLetterSubjects = "push.dlq.v1.>";
 export const deadLetterSubject = (durable: string): string => `push.dlq.v1.${durable}`;
 const prefix = deadLetterSubject("");
 
-/** What is told of a dead letter: its headers, never its body. Whoever wrote the headers, what comes of them is of its schema. */
+/** Describes a dead letter by its headers, never its body. The result matches its schema, whatever the headers contain. */
 export const describeLetter = ({
   sequence,
   subject,

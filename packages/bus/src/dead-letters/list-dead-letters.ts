@@ -9,11 +9,11 @@ import { readReplays } from "./replay-records.ts";
 export const deadLetterStream = "PUSH_DLQ";
 
 export type DeadLetterList = PageRequest & {
-  /** Only those that this durable's handler gave up. */
+  /** Only those of this durable. */
   readonly durable?: DurableName | undefined;
 };
 
-/** The broker sends bodies too, which nobody keeps: so many bytes may be on their way at a time. */
+/** The broker also sends the bodies, which are discarded: at most so many bytes are in transit. */
 const bytesAtATime = 4 * 1_048_576;
 
 /**
@@ -35,7 +35,7 @@ export const listDeadLetters = async (bus: Bus, request: DeadLetterList): Promis
   const from = offset < bounds.count ? await sequenceAt(connection, filter, offset, bounds) : undefined;
   const { rows } = from === undefined ? { rows: [] } : await readRows(connection, filter, from, perPage);
   const data = await withReplays(connection, rows);
-  // A dead letter that came in between must not contradict the count beside it.
+  // A dead letter that arrives between the two reads must not contradict the count.
   const count = Math.max(bounds.count, data.length > 0 ? offset + data.length : 0);
   const last = Math.max(1, Math.ceil(count / perPage));
   const shown = data.length > 0 ? { from: offset + 1, to: offset + data.length } : { from: 0, to: 0 };

@@ -10,19 +10,19 @@ import { describeLetter } from "./describe-letter.ts";
 import { readDeadLetter } from "./get-dead-letter.ts";
 import { recordReplay } from "./replay-records.ts";
 
-/** A dead message that is about to be published again. */
+/** A dead message before its replay. */
 export type ReplayCandidate = {
   readonly letter: DeadLetter;
   /** The name of its contract, such as `SendV1`. */
   readonly message: string;
-  /** Its content, when that is what the contract says here; undefined otherwise. */
+  /** Its content when it matches the contract of this version; undefined otherwise. */
   readonly data: unknown;
 };
 
 export type ReplayOptions = {
-  /** Tells this replay from others of the same dead letter: repeated within two minutes it publishes nothing more, and counts once. */
+  /** Identifies this replay: repeated within two minutes, it publishes nothing more and counts once. */
   readonly attempt: string;
-  /** Runs before anything is published; throws to refuse. */
+  /** Runs before the publish; throws to refuse the replay. */
   readonly allow?: (revived: ReplayCandidate) => Promise<void>;
 };
 
@@ -46,19 +46,19 @@ export const replayDeadLetter = async (
   const headers = {
     ...originals(stored, contract),
     [headerNames.replayOf]: letter.id,
-    // Of its own: with the original one the stream would swallow it.
+    // An id of its own: the stream would drop the original one as a duplicate.
     [brokerHeaders.messageId]: `replay/${letter.id}/${attempt}`,
   };
   await publishing(connection, contract.pattern, () =>
     requestAck(connection, letter.subject, stored.body, outgoingHeaders(headers)),
   );
-  // Noted afterwards: a crash in between costs the note, never the message.
+  // Recorded afterwards: a crash in between loses the record, never the message.
   return { letter: { ...letter, ...(await recordReplay(bus, stored, attempt)) }, understood: data !== undefined };
 };
 
 const replayable = ({ headers }: Stored): MessageContract => {
   const contract = contractOf(headers.get(headerNames.deadSubject));
-  // Whoever may write dead letters must not be able to write anywhere else by them.
+  // The right to write dead letters must not become the right to write on any subject.
   if (contract === undefined)
     throw new HeraldError("replay-refused", "id: its subject is not one on which Herald publishes");
   const missing = headers.get(headerNames.deadBodyBytes);
@@ -67,7 +67,7 @@ const replayable = ({ headers }: Stored): MessageContract => {
   return contract;
 };
 
-/** Those that say how it died or that belong to the request and the trace of before are left out. */
+/** Leaves out headers about the failure, and those of the earlier request and trace. */
 const ownHeaders = /^(Herald-|Nats-|traceparent$|tracestate$|baggage$)/i;
 
 /** The message's headers from before it died. Its id stays the id of the fact, as `ce-id`, which the broker does not look at. */

@@ -10,7 +10,7 @@ type LetterPosition = Pick<Stored, "sequence" | "storedAt">;
 const bucketName = "push_replays";
 const subjectOf = (sequence: number | string) => `$KV.${bucketName}.${sequence}`;
 
-/** Whether a record is about this dead letter, and not about one that had its sequence before the stream was made anew. */
+/** Whether a record belongs to this dead letter, and not to one with the same sequence before the stream was recreated. */
 const isOf = (record: ReplayRecord, { storedAt }: LetterPosition): boolean =>
   record.storedAt === storedAt.toISOString();
 
@@ -19,7 +19,7 @@ const shown = ({ times, replayedAt }: ReplayRecord): Pick<DeadLetter, "replays" 
   replayed_at: replayedAt,
 });
 
-/** What is remembered of the replays of up to 1,000 dead letters, by sequence: one read for all. */
+/** The recorded replays of up to 1,000 dead letters, by sequence, in one read. */
 export const readReplays = async (
   connection: Connection,
   letters: readonly LetterPosition[],
@@ -35,19 +35,19 @@ export const readReplays = async (
   return known;
 };
 
-/** Undefined where somebody deleted the key by hand, or wrote what is no record: the letter is shown without its replays. */
+/** Undefined when the key was deleted or is invalid: the letter is shown without its replays. */
 const recordOf = (body: Uint8Array): ReplayRecord | undefined => ReplayRecord.safeParse(readJson(body)).data;
 
-/** What nobody can read counts nothing, and is written over. */
+/** An invalid record counts as none and is overwritten. */
 const unreadable = (error: unknown): null => {
   if (error instanceof HeraldError && error.code === "schema") return null;
   throw error;
 };
 
-/** Two who replay the same dead letter at the same time meet here; more than a few times in a row they do not. */
+/** Concurrent replays of one dead letter conflict; five conflicts in a row do not happen. */
 const tries = 5;
 
-/** Remembers that a dead letter was published again. The same attempt counts once, however often it is noted. */
+/** Records a replay. An attempt counts once, however often it is recorded. */
 export const recordReplay = async (
   bus: Bus,
   letter: LetterPosition,
@@ -71,7 +71,7 @@ export const recordReplay = async (
   }
   throw new HeraldError(
     "bus-unavailable",
-    "the replay is made, but could not be noted: others replay the same dead letter",
+    "the dead letter was replayed, but the replay could not be recorded: others replay it too",
     {
       retryAfterSeconds: 1,
     },
