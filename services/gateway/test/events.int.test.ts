@@ -107,7 +107,7 @@ test("a reader may begin at a time", async () => {
   expect(await none.ids(1)).toEqual([next]);
 });
 
-test("a position that cannot be gone on from is answered in words", async () => {
+test("a position that cannot be resumed is refused with the reason", async () => {
   const words = async (route: string, headers: Record<string, string> = {}) => {
     const { status, problem } = await refusedWith(route, headers);
     return [status, problem.errors[0]];
