@@ -2,17 +2,17 @@ import type { messages } from "./catalogue.ts";
 import type { BucketName, DurableName, StreamName } from "./streams.ts";
 
 /**
- * Which service does what on the bus. Its user may do that and nothing else, so whatever is added to the contracts does not
- * compile, or is refused in every test, until it stands here.
+ * What each service may do on the bus; its user has exactly these permissions. A new contract does not compile, or is refused in tests,
+ * until it is listed here.
  */
 export const busServices = ["gateway", "registry", "dispatch", "analytics"] as const;
 export type BusService = (typeof busServices)[number];
 
 type MessageName = keyof typeof messages;
 
-/** Who publishes each message. */
+/** The publishers of each message. */
 export const publishers = {
-  /** Dispatch hands on what is too large for a group. */
+  /** Dispatch publishes sends that turn out too large for a group. */
   SendV1: ["gateway", "dispatch"],
   SendGroupV1: ["gateway"],
   SendOneV1: ["gateway"],
@@ -44,7 +44,7 @@ export const publishers = {
   UserErasedV1: ["registry"],
 } as const satisfies Record<MessageName, readonly BusService[]>;
 
-/** Who asks each service all of its questions. */
+/** The services that may send every request of a service. */
 export const askers = {
   gateway: [],
   registry: ["gateway"],
@@ -52,7 +52,7 @@ export const askers = {
   analytics: ["gateway"],
 } as const satisfies Record<BusService, readonly BusService[]>;
 
-/** Services that ask another some of its questions: a dispatch that is taken over must not be able to make project tokens. */
+/** The services that may send single requests: a compromised dispatch must not be able to create project tokens. */
 export const asks = {
   dispatch: [
     { service: "registry", subject: "push.req.v1.registry.audience.check" },
@@ -61,14 +61,14 @@ export const asks = {
   analytics: [{ service: "dispatch", subject: "push.req.v1.dispatch.deliveries.users" }],
 } as const satisfies Partial<Record<BusService, readonly { service: BusService; subject: string }[]>>;
 
-/** Who reads the last message of a contract from its stream. */
+/** The services that read the last message of a contract from its stream. */
 export const lookups = {
   SendV1: ["dispatch"],
   SendGroupV1: ["dispatch"],
   SendOneV1: ["dispatch"],
 } as const satisfies Partial<Record<MessageName, readonly BusService[]>>;
 
-/** Who asks a stream whether it still holds a message: the one whose work the messages there are. */
+/** The services that check whether a stream still has a message: those that process its messages. */
 export const inspectors = {
   PUSH_CMD: ["dispatch"],
   PUSH_SEND: ["dispatch"],
@@ -77,15 +77,15 @@ export const inspectors = {
   PUSH_SCHEDULE: ["dispatch"],
 } as const satisfies Partial<Record<StreamName, readonly BusService[]>>;
 
-/** Who reads a stream itself, beside its consumers, and hears what is published to it. */
+/** The services that read a stream without a consumer, and subscribe to its subjects. */
 export const readers = { PUSH_EVENTS: ["gateway"] } as const satisfies Partial<
   Record<StreamName, readonly BusService[]>
 >;
 
-/** Who counts what waits in a stream. */
+/** The services that count waiting messages of a stream. */
 export const counters = { PUSH_CMD: ["gateway"] } as const satisfies Partial<Record<StreamName, readonly BusService[]>>;
 
-/** Who measures how full each stream is, beside the durables that are its own: the one whose work waits there. */
+/** The services that measure how full each stream is: those that process its messages. */
 export const measurers = {
   PUSH_CMD: "dispatch",
   PUSH_SEND: "dispatch",
@@ -101,23 +101,23 @@ export const measurers = {
 export const streamsMeasuredBy = (service: BusService): StreamName[] =>
   (Object.keys(measurers) as StreamName[]).filter((stream) => measurers[stream] === service);
 
-/** Who keeps room in a stream that all projects share: looks at its messages and at its durables, and removes the oldest. */
+/** The services that make room in a stream that all projects share: they read its messages and durables, and remove the oldest. */
 export const roomKeepers = { PUSH_EVENTS: "analytics" } as const satisfies Partial<Record<StreamName, BusService>>;
 
-/** Who leaves schedules with the broker's clock. */
+/** The services that publish scheduled messages. */
 export const schedulers: readonly BusService[] = ["dispatch"];
 
-/** Who lists dead letters and publishes them again, on the subject that each came from. */
-export const deadLetterReplayers: readonly BusService[] = ["gateway"];
+/** The services that list dead letters and replay them on their original subjects. */
+export const undertakers: readonly BusService[] = ["gateway"];
 
 type BucketAccess = {
-  /** Get single keys. */
+  /** Reads single keys. */
   readonly reads?: readonly BusService[];
-  /** Follow all of it. */
+  /** Watches all keys. */
   readonly watches?: readonly BusService[];
-  /** Ask how full it is. */
+  /** Reads how full it is. */
   readonly measures?: readonly BusService[];
-  /** Put and delete the keys that match. */
+  /** Puts and deletes matching keys. */
   readonly writes: Readonly<Partial<Record<BusService, string>>>;
 };
 
@@ -132,11 +132,11 @@ export const bucketAccess: Readonly<Record<BucketName, BucketAccess>> = {
   push_replays: { reads: ["gateway"], writes: { gateway: "*" } },
 };
 
-/** What consumers outside of Herald read. */
+/** The stream that external consumers read. */
 export const consumedStream = "PUSH_EVENTS" satisfies StreamName;
-/** Their durables begin with it, and no service's does. */
+/** The prefix of their durables; no service has it. */
 export const consumerPrefix = "consumers-";
 
-/** Whose a durable is: its name begins with the service's. Undefined for one of a consumer outside of Herald. */
+/** The service of a durable, whose name begins with the service's name. Undefined for an external consumer's. */
 export const ownerOf = (durable: DurableName): BusService | undefined =>
   busServices.find((service) => durable.startsWith(`${service}-`));

@@ -20,21 +20,21 @@ import { messages } from "./catalogue.ts";
 import { type BucketName, type DurableName, durables, type StreamName, streams } from "./streams.ts";
 import { overlaps } from "./subject-filter.ts";
 
-/** What a NATS user may do, as nats-server's configuration names it. */
+/** The permissions of a NATS user, in the terms of nats-server's configuration. */
 export type BusPermissions = { readonly publish: readonly string[]; readonly subscribe: readonly string[] };
 
-/** A user, its inbox, and what it may do; absent: everything. */
+/** A user, its inbox, and its permissions; absent: all. */
 export type BusUser = { readonly user: string; readonly inboxPrefix: string; readonly permissions?: BusPermissions };
 
 type MessageName = keyof typeof messages;
 
-/** Answers come to an inbox that nobody else may listen to: a user's is named after it. */
+/** Replies come to an inbox that only its user may subscribe to; it is named after the user. */
 export const inboxPrefixOf = (user: string): string => `_INBOX_${user}`;
 
-/** The user that a service is on the bus. */
+/** The user of a service. */
 export const serviceUser = (service: BusService | "bootstrap"): string => `herald-${service}`;
 
-/** Takes one durable's messages and settles them. Two forms of the ack subject, because nats-server 2.15 makes the longer one the default. */
+/** Consumes and settles one durable's messages. Two forms of the ack subject, because nats-server 2.15 makes the longer one the default. */
 const consuming = (stream: StreamName, durable: string): string[] => [
   `$JS.API.CONSUMER.INFO.${stream}.${durable}`,
   `$JS.API.CONSUMER.MSG.NEXT.${stream}.${durable}`,
@@ -42,7 +42,7 @@ const consuming = (stream: StreamName, durable: string): string[] => [
   `$JS.ACK.*.*.${stream}.${durable}.>`,
 ];
 
-/** Reads one durable of the events and nothing else: ask about it, take its next messages, settle them, hear the answers. */
+/** Consumes one durable of the events and nothing else: reads its info, pulls and settles its messages, and receives the replies. */
 export const consumerPermissions = (durable: string, inboxPrefix: string): BusPermissions => ({
   publish: consuming(consumedStream, durable),
   subscribe: [`${inboxPrefix}.>`],
@@ -67,12 +67,12 @@ const ofDurables = (service: BusService): string[] =>
 const reading = (service: BusService): string[] =>
   entries<MessageName, readonly BusService[]>(lookups).flatMap(([name, services]) => {
     if (!services.includes(service)) return [];
-    // Any replica answers the first, for these subjects alone; the leader the second, whose subject names the stream only.
+    // Any replica answers the first, for these subjects only. The leader answers the second, whose subject only names the stream.
     const stream = streamOf(name);
     return [`$JS.API.DIRECT.GET.${stream}.${messages[name].filter}`, `$JS.API.STREAM.MSG.GET.${stream}`];
   });
 
-/** Of the stream's leader alone: a replica may still hold what was settled. */
+/** Reads only from the stream's leader: a replica may still have settled messages. */
 const inspecting = (service: BusService): string[] =>
   entries<StreamName, readonly BusService[]>(inspectors).flatMap(([stream, services]) =>
     services.includes(service) ? [`$JS.API.STREAM.MSG.GET.${stream}`] : [],
@@ -95,7 +95,7 @@ const ofBuckets = (service: BusService): string[] =>
     ...(writes[service] === undefined ? [] : [`$KV.${bucket}.${writes[service]}`]),
   ]);
 
-/** A watch is a consumer of the watcher's own, made and removed by it. */
+/** A watch is a consumer that the watcher creates and deletes. */
 const watching = (bucket: BucketName): string[] => [
   `$JS.API.STREAM.INFO.KV_${bucket}`,
   `$JS.API.CONSUMER.CREATE.KV_${bucket}.>`,
@@ -104,7 +104,7 @@ const watching = (bucket: BucketName): string[] => [
   `$JS.API.CONSUMER.DELETE.KV_${bucket}.*`,
 ];
 
-/** By direct gets: a right to make consumers would be one to remove those of others, since it takes a name whole or not at all. */
+/** By direct gets: a permission to create consumers would also allow to delete those of others, because it cannot match part of a name. */
 const ofStreams = (service: BusService) => {
   const read = entries<StreamName, readonly BusService[]>(readers).flatMap(([stream, services]) =>
     services.includes(service) ? [stream] : [],
@@ -135,9 +135,9 @@ const keepingRoom = (service: BusService): string[] =>
     ];
   });
 
-/** Shows dead letters, remembers replays, and publishes whatever a durable of Herald's takes. */
-const replayingDeadLetters = (service: BusService): string[] => {
-  if (!deadLetterReplayers.includes(service)) return [];
+/** Reads dead letters, records replays, and publishes on every subject of Herald's durables. */
+const burying = (service: BusService): string[] => {
+  if (!undertakers.includes(service)) return [];
   const taken = entries<DurableName, { filters: readonly string[] }>(durables).flatMap(([durable, { filters }]) =>
     ownerOf(durable) === undefined ? [] : filters,
   );
@@ -150,19 +150,19 @@ const replayingDeadLetters = (service: BusService): string[] => {
   ];
 };
 
-/** Where the server takes answers to requests from another account, and nothing that was not asked for. */
+/** The server accepts replies to requests from another account on these subjects, and nothing unsolicited. */
 export const answersTo = "_R_.>";
 
-/** Who asks a single question, and which. */
+/** Single requests and the service that sends them. */
 const single = entries<BusService, readonly { service: BusService; subject: string }[]>(asks).flatMap(
   ([asker, questions]) => questions.map((one) => [asker, one] as const),
 );
 
-/** What a service is asked; nothing where nobody asks it. */
+/** The requests that a service answers; none if no service sends any. */
 export const askedOf = (service: BusService): string[] =>
   askers[service].length > 0 || single.some(([, one]) => one.service === service) ? [`push.req.v1.${service}.>`] : [];
 
-/** Questions go out to the services that are asked, answers to where the server expects them. */
+/** Publishes requests to services, and replies where the server expects them. */
 const conversing = (service: BusService) => ({
   publish: [
     ...single.flatMap(([asker, one]) => (asker === service ? [one.subject] : [])),
@@ -200,7 +200,7 @@ const servicePermissions = (service: BusService): BusPermissions => {
 
 const durableStreams = [...new Set(Object.values(durables).map(({ stream }) => stream))];
 
-/** Makes and changes streams and durables, and deletes durables of events alone; it publishes no message and reads no bucket. */
+/** Creates and updates streams and durables, and deletes only durables of events. It publishes no message and reads no bucket. */
 const bootstrapPermissions: BusPermissions = {
   publish: [
     "$JS.API.STREAM.INFO.*",
@@ -223,13 +223,13 @@ const restricted = (user: string, permissions: BusPermissions): BusUser => ({
   permissions,
 });
 
-/** A consumer's user, for the durable that it may read. */
+/** The user of an external consumer, for its durable. */
 export const consumerUser = (user: string, durable: string): BusUser =>
   restricted(user, consumerPermissions(durable, inboxPrefixOf(user)));
 
 /**
- * Every user that Herald's broker has from the start: one for each service and for the bootstrap step, `opens` for the first
- * consumer of open events, and `admin` for people, as whom no part of Herald runs.
+ * The initial users of Herald's broker: one for each service and for the bootstrap step, `opens` for the first consumer of open events,
+ * and `admin` for people; no part of Herald runs as `admin`.
  */
 export const busUsers = {
   gateway: restricted(serviceUser("gateway"), servicePermissions("gateway")),

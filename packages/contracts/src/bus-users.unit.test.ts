@@ -15,7 +15,7 @@ const may = (service: BusService, subject: string) =>
 const hears = (service: BusService, subject: string) =>
   permissionsOf(service)?.subscribe.some((allowed) => overlaps(allowed, subject)) ?? true;
 
-/** Who asks a question beside the gateway. */
+/** The services other than the gateway that send requests. */
 const besides: Readonly<Record<string, BusService[]>> = {
   [users.CheckRecipients.subject]: ["dispatch"],
   [registry.ResolveSends.subject]: ["dispatch"],
@@ -24,7 +24,7 @@ const besides: Readonly<Record<string, BusService[]>> = {
 const keyedMutex = (one: BusService, other: BusService): number =>
   busServices.indexOf(one) - busServices.indexOf(other);
 
-describe("every contract has its users", () => {
+describe("every contract has users", () => {
   test.each(Object.entries(publishers))("%s is published by those who publish it", (name, services) => {
     const subject = messages[name as keyof typeof messages].filter.replaceAll("*", "x");
     for (const service of services) expect(may(service, subject)).toBe(true);
@@ -51,7 +51,7 @@ describe("every contract has its users", () => {
   );
 });
 
-test("users have names and inboxes of their own", () => {
+test("every user has its own name and inbox", () => {
   const users: BusUser[] = Object.values(busUsers);
   expect(new Set(users.map(({ user }) => user)).size).toBe(users.length);
   for (const { user, inboxPrefix } of users) {

@@ -1,12 +1,12 @@
 import { TopicName } from "./http/v1/topics.ts";
 import { parseVersion, type Version } from "./version.ts";
 
-/** A value as a condition writes it: text in quotes, a number, or true, false. Compared as strings, but for order. */
+/** A literal in a condition: quoted text, a number, true or false. Equality compares strings. */
 export type Literal = string | number | boolean;
 
 export type Comparison = "==" | "!=" | "<" | "<=" | ">" | ">=";
 
-/** What a comparison looks at: a path into the device's metadata or identifiers, keys joined by dots, or its platform. */
+/** The left side of a comparison: a dotted path into the device's metadata or identifiers, or its platform. */
 export type Field = { readonly of: "metadata" | "identifiers"; readonly path: string } | { readonly of: "platform" };
 
 export type Compare = {
@@ -14,11 +14,11 @@ export type Compare = {
   readonly field: Field;
   readonly operator: Comparison;
   readonly value: Literal;
-  /** The value, where the two are compared as versions. */
+  /** The value as a version, if the comparison is one of versions. */
   readonly version?: Version;
 };
 
-/** A condition, understood. */
+/** A parsed condition. */
 export type Condition =
   | { readonly kind: "or" | "and"; readonly parts: readonly Condition[] }
   | { readonly kind: "not"; readonly part: Condition }
@@ -26,13 +26,13 @@ export type Condition =
   | Compare
   | { readonly kind: "one-of"; readonly field: Field; readonly values: readonly Literal[] };
 
-/** Deep enough for people, shallow enough for the stack. */
+/** Deep enough for people and shallow enough for the call stack. */
 const deepest = 50;
 
 type Token = {
   readonly kind: "text" | "number" | "word" | "symbol" | "end";
   readonly text: string;
-  /** 0-based place in the expression. */
+  /** 0-based position in the expression. */
   readonly at: number;
 };
 
@@ -44,7 +44,7 @@ class Fault extends Error {
   }
 }
 
-/** What each group of the pattern is. Named groups would cost more than all the rest: they make an object for every token. */
+/** The kind of token of each group in the pattern. Named groups would cost more than all the rest: they create an object per token. */
 const kinds = ["text", "number", "word", "symbol"] as const;
 const pattern =
   /\s+|('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(-?\d+(?:\.\d+)?(?![\w.]))|([\p{L}_][\p{L}\p{N}_-]*(?:\.[^\s.'"()[\],=!<>&|]+)*)|(&&|\|\||==|!=|<=|>=|[!<>()[\],])/uy;
@@ -82,10 +82,10 @@ const fieldOf = ({ text, at }: Token): Field => {
   throw new Fault(at, `\`${text}\` is not a field: known are metadata.<path>, identifiers.<path> and platform`);
 };
 
-/** `identifiers.app_version`, `system_version` and the like: what they hold are versions, however few dots a condition writes. */
+/** Fields like `identifiers.app_version` and `system_version` contain versions, even if the condition writes few dots. */
 export const holdsVersions = (field: Field): boolean => field.of !== "platform" && field.path.endsWith("_version");
 
-/** So many dots in quotes are no decimal number. */
+/** Quoted text with two dots or more is not a decimal number. */
 const minVersionDots = 2;
 
 const comparison = (field: Field, operator: Comparison, value: Literal): Compare => {
@@ -94,7 +94,7 @@ const comparison = (field: Field, operator: Comparison, value: Literal): Compare
   return { kind: "compare", field, operator, value, ...(version && { version }) };
 };
 
-/** Recursive descent over `||`, `&&`, `!`, brackets and comparisons, in that order of binding. */
+/** Recursive descent over `||`, `&&`, `!`, brackets and comparisons, from weakest to strongest binding. */
 const parse = (source: string): Condition => {
   const tokens = tokenize(source);
   let next = 0;
@@ -178,7 +178,7 @@ const parse = (source: string): Condition => {
 
 const describe = ({ kind, text }: Token): string => (kind === "end" ? text : `\`${text}\``);
 
-/** Understands the expression of a `condition:` target, or says what is wrong with it and at which character, from 1. */
+/** Parses the expression of a `condition:` target, or returns the problem and its 1-based position. */
 export const parseCondition = (source: string): { condition: Condition } | { problem: string } => {
   try {
     return { condition: parse(source) };

@@ -34,7 +34,7 @@ describe("a contract", () => {
     expect(carriers).toHaveLength(1);
   });
 
-  test("refuses to put a stranger's text into a subject", () => {
+  test("refuses text that is not a token in a subject", () => {
     const contract = defineMessage("Probe", "probe.:id", z.object({ id: z.string() }));
     for (const id of ["a.b", "*", ">", "a b", "", "a\0", "ü", "a\n"]) {
       expect(() => contract.subject({ id } as DataOf<typeof contract>)).toThrow(
@@ -66,7 +66,7 @@ describe("golden messages", () => {
 
 describe("durables", () => {
   const entries = Object.entries(durables);
-  test.each(entries)("%s listens to what its stream carries, and its name fits", (name, { stream, filters }) => {
+  test.each(entries)("%s filters subjects of its stream, and its name is valid", (name, { stream, filters }) => {
     expect(name.length).toBeLessThanOrEqual(32);
     for (const filter of filters) {
       expect(
@@ -75,7 +75,7 @@ describe("durables", () => {
     }
   });
 
-  test("of a work queue never overlap: the server would refuse the second", () => {
+  test("of a work queue never overlap, because the server would refuse the second", () => {
     const queued = entries.filter(([, { stream }]) => streams[stream].retention === "workqueue");
     for (const [name, { filters }] of queued) {
       for (const [other, durable] of queued) {

@@ -6,7 +6,7 @@ export type Clause =
   | { readonly kind: "topic"; readonly name: string }
   | { readonly kind: "pair"; readonly of: "metadata" | "identifiers"; readonly path: string; readonly value: string };
 
-/** What a condition is asked about. `value` gives the scalar at a path, or undefined. */
+/** The device that a condition is evaluated for. `value` returns the scalar at a path, or undefined. */
 export type Subject = {
   readonly platform: string;
   readonly inTopic: (name: string) => boolean;
@@ -18,7 +18,7 @@ const numeric = (value: Literal): number => {
   return typeof value === "string" && /^-?\d+(?:\.\d+)?$/.test(value) ? Number(value) : Number.NaN;
 };
 
-/** -1, 0 or 1: as numbers where both are or look like numbers, else as text by code units. */
+/** -1, 0 or 1: compares numbers if both are or look like numbers, otherwise text by code units. */
 const order = (one: Literal, other: Literal): number => {
   const [left, right] = [numeric(one), numeric(other)];
   if (!Number.isNaN(left) && !Number.isNaN(right)) return Math.sign(left - right);
@@ -26,7 +26,7 @@ const order = (one: Literal, other: Literal): number => {
   return a < b ? -1 : a > b ? 1 : 0;
 };
 
-/** Undefined where the two have no order: one is a version, and the other is none. */
+/** Undefined when the two have no order, because only one is a version. */
 const orderOf = (actual: Literal, { field, value, version }: Compare): number | undefined => {
   if (version === undefined) return holdsVersions(field) ? undefined : order(actual, value);
   const other = parseVersion(String(actual));
@@ -38,7 +38,7 @@ const isEqual = (actual: Literal, compare: Compare): boolean =>
 
 const holds = (actual: Literal | undefined, compare: Compare): boolean => {
   const { operator } = compare;
-  // What a device does not have is unequal to everything, and neither before nor after anything.
+  // A missing value is unequal to everything and has no order.
   if (actual === undefined) return operator === "!=";
   if (operator === "==" || operator === "!=") return isEqual(actual, compare) === (operator === "==");
   const found = orderOf(actual, compare);
@@ -55,7 +55,7 @@ const holds = (actual: Literal | undefined, compare: Compare): boolean => {
   }
 };
 
-/** Whether a device fulfils a condition. */
+/** Whether a device matches a condition. */
 export const fulfils = (condition: Condition, subject: Subject): boolean => {
   const actual = (field: Field) => (field.of === "platform" ? subject.platform : subject.value(field.of, field.path));
   switch (condition.kind) {
@@ -76,7 +76,7 @@ export const fulfils = (condition: Condition, subject: Subject): boolean => {
   }
 };
 
-/** What a device is asked for at most: a topic, or a comparison with one value. `in [a, b]` are two. */
+/** The number of clauses: topics and comparisons with one value. `in [a, b]` counts as two. */
 export const clausesOf = (condition: Condition): number => {
   switch (condition.kind) {
     case "or":
@@ -98,15 +98,15 @@ const equals = (field: Field, values: readonly Literal[]): Clause[] | undefined 
     : values.map((value) => ({ kind: "pair", of: field.of, path: field.path, value: String(value) }));
 
 /**
- * Clauses of which every device that fulfils the condition fulfils at least one, so that an index gives the candidates;
- * undefined where no positive clause narrows them. Of several that would do, the one with the fewest clauses.
+ * Clauses of which every matching device matches at least one, so that an index can find the candidates. Undefined when no positive clause
+ * narrows them. Of several choices it returns the one with the fewest clauses.
  */
 export const candidateClauses = (condition: Condition): Clause[] | undefined => {
   switch (condition.kind) {
     case "topic":
       return [{ kind: "topic", name: condition.name }];
     case "compare":
-      // A version has many spellings, and an index knows one.
+      // A version has many spellings, and the index has only one.
       return condition.operator === "==" && !condition.version ? equals(condition.field, [condition.value]) : undefined;
     case "one-of":
       return equals(condition.field, condition.values);

@@ -39,7 +39,7 @@ describe("an id", () => {
     expect(["8", "9", "a", "b"]).toContain(uuid[16]);
   });
 
-  test("sorts as text by the time it was made, over centuries", () => {
+  test("sorts as text by its creation time, over centuries", () => {
     const times = ["1970-01-01", "2026-11-21", "2026-11-22", "2262-04-11"].map((day) => new Date(day));
     const ids = times.map((time) => newDeviceId(time));
     expect(ids.toSorted()).toEqual(ids);
@@ -64,7 +64,7 @@ describe("an id", () => {
     expect(parsed.error?.issues.map(({ message }) => message)).toEqual(["must be a device id: dev_ and 26 characters"]);
   });
 
-  test("base32 gives back every 16 bytes, in the order of the bytes", () => {
+  test("base32 decodes to the same 16 bytes and keeps their order", () => {
     const sixteen = fc.uint8Array({ minLength: 16, maxLength: 16 });
     fc.assert(
       fc.property(sixteen, sixteen, (one, other) => {
@@ -98,7 +98,7 @@ describe("every kind of id", () => {
     for (const [, other] of kinds) expect(other.safeParse(id).success).toBe(other === schema);
   });
 
-  test.each(kinds)("%s: is described by a pattern that takes what the schema takes", (_, schema, make) => {
+  test.each(kinds)("%s: has a pattern that accepts what the schema accepts", (_, schema, make) => {
     const { type, pattern = "", examples } = z.toJSONSchema(schema, { unrepresentable: "any" });
     expect(type).toBe("string");
     const [example] = z.tuple([z.string()]).parse(examples);
@@ -108,7 +108,7 @@ describe("every kind of id", () => {
       expect([new RegExp(pattern).test(String(wrong)), schema.safeParse(wrong).success]).toEqual([false, false]);
   });
 
-  test("has 74 bits of its own beside the time", () => {
+  test("has 74 random bits beside the time", () => {
     const at = new Date();
     const ids = Array.from({ length: 200 }, () => idBytes(newDeviceId(at)));
     for (let byte = 6; byte < 16; byte++) {
@@ -123,7 +123,7 @@ describe("the id of a webhook's message", () => {
   const webhook = "whk_06bq4ghm31tz5d2ns8y7k9w0ac";
   const at = new Date("2030-01-31T09:00:00.000Z");
 
-  test("is the same whoever makes it, for ever, and another for another webhook or event", () => {
+  test("is always the same for one webhook and event, and different for another", () => {
     const id = webhookMessageId(webhook, "evt-1", at);
     expect(id).toMatchInlineSnapshot(`"msg_01q5vk5qm0fzfaepv4h79zxhw9"`);
     expect(WebhookMessageId.parse(id)).toBe(id);
@@ -181,12 +181,12 @@ describe("ids of a group", () => {
     },
   );
 
-  test("lead elsewhere than those of another group", () => {
+  test("differ in group from ids of another group", () => {
     const [one, other] = [newNotificationIds(now, 3), newNotificationIds(now, 3)];
     expect(sendGroupOf(one[0] ?? "ntf_")).not.toBe(sendGroupOf(other[0] ?? "ntf_"));
   });
 
-  test("are refused where one byte does not tell them apart", () => {
+  test("are refused when one byte cannot distinguish them", () => {
     expect(() => newNotificationIds(now, maxGroupSize + 1)).toThrow(RangeError);
   });
 });

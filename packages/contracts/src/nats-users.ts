@@ -2,16 +2,16 @@ import { type BusService, busServices, consumedStream, readers } from "./bus-acc
 import { answersTo, askedOf, type BusUser, type BusUserName, busUsers } from "./bus-users.ts";
 import { type StreamName, streams } from "./streams.ts";
 
-/** How a user proves who it is: a password (or its bcrypt hash), one from the server's environment, or an nkey's public half. */
+/** How a user authenticates: a password (or its bcrypt hash), a password from the server's environment, or an nkey's public key. */
 export type BusCredential =
   | { readonly password: string }
   | { readonly passwordVariable: string }
   | { readonly nkey: string };
 
-/** A consumer's user beside those that Herald brings along. */
+/** The user of an external consumer beside Herald's initial users. */
 export type ConsumerUser = { readonly user: BusUser; readonly credential: BusCredential };
 
-/** JSON is nats-server's own syntax too; only a variable stands without quotes, or it would be taken by its letters. */
+/** JSON is valid nats-server syntax. Only variables are unquoted, because quoted ones would be literal text. */
 const quoted = (value: unknown): string => JSON.stringify(value);
 
 const identity = ({ user }: BusUser, credential: BusCredential): string[] => {
@@ -25,7 +25,7 @@ const list = (name: string, subjects: readonly string[], indent: string): string
     ? [`${indent}${name}: [${subjects.map(quoted).join()}]`]
     : [`${indent}${name}: [`, ...subjects.map((subject) => `${indent}  ${quoted(subject)}`), `${indent}]`];
 
-/** One entry of the `users` of nats-server's configuration. */
+/** One entry of `users` in nats-server's configuration. */
 export const renderNatsUser = (user: BusUser, credential: BusCredential, indent = ""): string => {
   const { permissions } = user;
   const lines = identity(user, credential).map((line) => `${indent}  ${line}`);
@@ -37,7 +37,7 @@ export const renderNatsUser = (user: BusUser, credential: BusCredential, indent 
   return [`${indent}{`, ...lines, `${indent}}`].join("\n");
 };
 
-/** The variables that passwords come from, where a deployment keeps them in the environment. */
+/** The environment variables of the passwords. */
 export const passwordVariables: Readonly<Record<BusUserName, string>> = {
   gateway: "HERALD_NATS_PASSWORD_GATEWAY",
   registry: "HERALD_NATS_PASSWORD_REGISTRY",
@@ -61,19 +61,19 @@ const purposes: Readonly<Record<BusUserName, string>> = {
 
 export type NatsUsersOptions = {
   readonly credentials: Readonly<Record<BusUserName, BusCredential>>;
-  /** Beside the configuration: the accounts of more consumers. */
+  /** A file beside the configuration with the accounts of external consumers. */
   readonly consumersFile?: string | undefined;
-  /** With comments, for whoever reads the file. */
+  /** Adds comments for readers of the file. */
   readonly explain?: boolean;
 };
 
-/** Where Herald's streams are, and who may do everything with them. */
+/** The account of Herald's streams, whose admin has all permissions. */
 const heraldAccount = "HERALD";
 
-/** Where an account imports this, its requests to JetStream leave it; else the server answers itself that the account has none. */
+/** An account that imports this can send JetStream requests to Herald's account; otherwise the server replies that JetStream is not enabled. */
 const shadow = "$JS.API.INFO";
 
-/** JetStream answers these with any number of messages. */
+/** JetStream replies to these with any number of messages. */
 const answersOften = /^\$JS\.API\.(CONSUMER\.MSG\.NEXT|DIRECT\.GET)\./;
 
 const exportOf = (subject: string, accounts?: readonly string[]): string => {
@@ -86,9 +86,9 @@ const importOf = (subject: string, account = heraldAccount): string =>
   `{ service: { account: ${quoted(account)}, subject: ${quoted(subject)} } }`;
 
 /**
- * What the accounts of consumers may import: to ask about, to read and to settle durables of the events. As an import, an answer
- * goes to whoever asked in its own account. In one account with Herald it would go to any subject that the asker names, and be
- * taken for a command there, whatever the user may publish.
+ * What accounts of consumers may import: reading the info of durables of events, pulling and settling. With an import, replies stay in the
+ * caller's account. In Herald's own account a reply would go to any subject that the caller names, and could be taken for a command,
+ * whatever the user may publish.
  */
 const consumerExports = [
   shadow,
@@ -98,7 +98,7 @@ const consumerExports = [
   `$JS.ACK.*.*.${consumedStream}.*.>`,
 ];
 
-/** A service's account is named after its user, and imports what that may publish: so nothing that is sent for it arrives elsewhere. */
+/** A service's account is named after its user and imports what the user may publish, so its replies never arrive in another account. */
 const accountOf = (service: BusService): string => busUsers[service].user;
 const importsOf = (service: BusService): string[] =>
   (busUsers[service].permissions?.publish ?? []).filter((one) => one !== answersTo);
@@ -107,7 +107,7 @@ const heardBy = (service: BusService): string[] =>
     (readers[stream] as readonly BusService[]).includes(service) ? streams[stream].subjects : [],
   );
 
-/** Each subject that services import, for those alone that do. */
+/** Exports each subject that services import, only to those services. */
 const serviceExports = (): string[] => {
   const importers = new Map<string, string[]>();
   for (const service of busServices)
@@ -146,7 +146,7 @@ const renderServiceAccount = (service: BusService, credential: BusCredential, in
     `${indent}}`,
   ].join("\n");
 
-/** A consumer's account in nats-server's configuration: its one user, and what that may do imported from Herald's. */
+/** A consumer's account in nats-server's configuration: its user, and imports of everything that the user may do. */
 export const renderConsumerAccount = (account: string, { user, credential }: ConsumerUser, indent = ""): string =>
   [
     `${indent}${quoted(account)}: {`,

@@ -16,7 +16,7 @@ test("infra/nats.conf has the users that the contracts need: `npm run docs` writ
   ).toMatchFileSnapshot(path);
 });
 
-test("a user is an entry to paste, with nothing that its configuration would read as something else", () => {
+test("a user is an entry to paste, and its values are quoted correctly", () => {
   const user = consumerUser("consumers-warehouse", "consumers-warehouse");
   expect(renderNatsUser(user, { password: "$2b$11$x" })).toBe(`{
   user: "consumers-warehouse"

@@ -1,5 +1,5 @@
 /**
- * Streams, buckets and durables as data. One bootstrap step creates them with an admin credential; services create none.
+ * Streams, buckets and durables as data. The bootstrap step creates them with its own credential; services create none.
  * Durations are milliseconds, sizes bytes.
  */
 
@@ -9,7 +9,7 @@ const mebibyte = 1_048_576;
 type StreamDefinition = {
   readonly subjects: readonly string[];
   readonly retention: "workqueue" | "limits";
-  /** What happens when the stream is full: a work queue refuses, a log forgets its oldest. */
+  /** What a full stream does: a work queue refuses messages, a log removes its oldest. */
   readonly discard: "new" | "old";
   readonly maxBytes: number;
   readonly maxAgeMs?: number;
@@ -20,12 +20,12 @@ type StreamDefinition = {
   readonly allowAtomicPublish?: boolean;
   readonly allowSchedules?: boolean;
   readonly allowMessageTtl?: boolean;
-  /** How long an id is remembered. A convenience: exactness rests on ids in the database. */
+  /** How long message ids are deduplicated. Only an optimisation: ids in the database make writes exact. */
   readonly duplicateWindowMs: number;
 };
 
 export const streams = {
-  /** Commands. Direct gets answer for a notification that is accepted but not yet in the database. */
+  /** Commands. Direct gets read notifications that are accepted but not stored in the database yet. */
   PUSH_CMD: {
     subjects: ["push.cmd.v1.>"],
     retention: "workqueue",
@@ -35,7 +35,7 @@ export const streams = {
     allowAtomicPublish: true,
     duplicateWindowMs: 120_000,
   },
-  /** Groups of sends to few devices each, and such sends that are repeated. Direct gets answer for a notification that is accepted but not yet in the database. */
+  /** Groups of small sends, and repeated small sends. Direct gets read notifications that are accepted but not stored in the database yet. */
   PUSH_SEND: {
     subjects: ["push.send.v1.>"],
     retention: "workqueue",
@@ -44,7 +44,7 @@ export const streams = {
     allowDirect: true,
     duplicateWindowMs: 120_000,
   },
-  /** One message for each project whose small sends wait in the ledger: whoever holds it sends them, oldest first. */
+  /** One message per project whose small sends wait in the ledger. The process that holds it sends them, oldest first. */
   PUSH_DRAIN: {
     subjects: ["push.drain.v1.>"],
     retention: "workqueue",
@@ -54,7 +54,7 @@ export const streams = {
     discardNewPerSubject: true,
     duplicateWindowMs: 120_000,
   },
-  /** Opens: a flood of them, or analytics being unavailable, takes no room that sends need. Full, it holds some seven million. */
+  /** Opens, apart from sends, so that neither a flood of opens nor unavailable analytics blocks sends. Room for about seven million. */
   PUSH_OPENS: {
     subjects: ["push.opens.v1.>"],
     retention: "workqueue",
@@ -72,7 +72,7 @@ export const streams = {
     discardNewPerSubject: true,
     duplicateWindowMs: 120_000,
   },
-  /** The clock: scheduled messages and what they turn into when they are due. Discard new is refused with schedules. */
+  /** Scheduled messages and the messages that they publish when due. The server does not allow discard new with schedules. */
   PUSH_SCHEDULE: {
     subjects: ["push.sched.v1.>", "push.due.v1.>"],
     retention: "limits",
@@ -83,7 +83,7 @@ export const streams = {
     allowMessageTtl: true,
     duplicateWindowMs: 120_000,
   },
-  /** What happened, for everyone who may read it, and replayable. */
+  /** Events, for all consumers that may read them, and replayable. */
   PUSH_EVENTS: {
     subjects: ["push.evt.v1.>"],
     retention: "limits",
@@ -94,7 +94,7 @@ export const streams = {
     allowAtomicPublish: true,
     duplicateWindowMs: 120_000,
   },
-  /** What could not be processed, with its reason. */
+  /** Dead letters: messages that could not be processed, with their reasons. */
   PUSH_DLQ: {
     subjects: ["push.dlq.v1.>"],
     retention: "limits",
@@ -104,7 +104,7 @@ export const streams = {
     allowDirect: true,
     duplicateWindowMs: 120_000,
   },
-  /** Advisories are core messages, lost while nobody listens: this stream listens always. A wildcard is a whole token, so it takes every stream's. */
+  /** Stores advisories, which are core messages and otherwise lost. Wildcards match whole tokens, so it stores those of every stream. */
   PUSH_ADVISORY: {
     subjects: ["$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.*.*", "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.*.*"],
     retention: "limits",
@@ -120,24 +120,24 @@ export type StreamName = keyof typeof streams;
 type BucketDefinition = {
   readonly history: number;
   readonly maxBytes: number;
-  /** What happens when the bucket is full: it refuses (absent), or forgets its oldest. */
+  /** What a full bucket does: refuse entries (absent) or remove its oldest. */
   readonly discard?: "old";
-  /** Entries vanish after this; absent: they stay. */
+  /** The time to live of entries; absent: unlimited. */
   readonly ttlMs?: number;
   /** A TTL for a single key needs the bucket's limit markers (their lifetime in ms). */
   readonly markerTtlMs?: number;
-  /** Entries of the same moment are written in one batch. */
+  /** Allows atomic batches of entries. */
   readonly allowAtomicPublish?: boolean;
 };
 
 export const buckets = {
-  /** Key: hash of a project token, value: TokenRecord. What the gateway authenticates with, by a watch. */
+  /** Key: hash of a project token, value: TokenRecord. The gateway watches it to authenticate. */
   push_tokens: { history: 1, maxBytes: 256 * mebibyte },
-  /** Keys `<project>.settings` and `<project>.providers`: what the gateway must know while the database is unavailable. */
+  /** Keys `<project>.settings` and `<project>.providers`: what the gateway needs while the database is unavailable. */
   push_projects: { history: 1, maxBytes: 256 * mebibyte },
   /**
-   * Key: hash of project, route and Idempotency-Key, value: IdempotencyRecord. Kept a little over 24 h, 5.7 million of them; past
-   * that the oldest go, because a request that is refused is worse than a repeat after many hours.
+   * Key: hash of project, route and Idempotency-Key, value: IdempotencyRecord. Kept a little over 24 h. Beyond 5.7 million the
+   * oldest are removed, because refusing requests is worse than repeating one after many hours.
    */
   push_idempotency: {
     history: 1,
@@ -154,20 +154,20 @@ export const buckets = {
 export type BucketName = keyof typeof buckets;
 
 /**
- * After this a message that nobody settled or signalled goes to another process: what a process held that was killed waits so long,
- * and is to be back within 10 s with its restart. A live one signals `working()` after a third of it, however long its providers
- * take, and may stall for half of it.
+ * After this time an unsettled message without a `working()` signal is redelivered to another process. It is 6 s, so that messages of a
+ * killed process are redelivered within 10 s, restart included. A live process signals after a third of it, however slow its providers
+ * are, and may stall for half of it.
  */
 const ackWaitMs = 6_000;
 
 type DurableDefinition = {
   readonly stream: StreamName;
   readonly filters: readonly string[];
-  /** Redelivered when neither settled nor `working()` for so long. */
+  /** Redelivered when neither settled nor signalled with `working()` for this long. */
   readonly ackWaitMs: number;
-  /** Large, because held messages count: a small one would let one project's full queue block every other. */
+  /** Large, because held messages count: with a small one, one project's full queue would block all others. */
   readonly maxAckPending: number;
-  /** Where a new durable begins. */
+  /** The start position of a new durable. */
   readonly from: "all" | "new";
 };
 
@@ -234,14 +234,14 @@ export const durables = {
   "analytics-delete-project": event("push.evt.v1.*.project.deleted"),
   "dispatch-erase-user": event("push.evt.v1.*.user.erased"),
   "analytics-erase-user": event("push.evt.v1.*.user.erased"),
-  /** Everything that happens: statistics count some of it, and webhooks may get any of it. */
+  /** All events: statistics count some, webhooks can receive any. */
   "analytics-events": event("push.evt.v1.>"),
-  /** For consumers of open events outside of Herald: read with a credential that can do nothing else. Not everybody's client signals. */
+  /** For external consumers of open events, with a credential that can do nothing else. 30 s, because not every client signals. */
   "consumers-opens": { ...event("push.evt.v1.*.notification.opened"), ackWaitMs: 30_000 },
   "registry-retire-device": event("push.evt.v1.*.delivery.failed"),
 } as const satisfies Record<string, DurableDefinition>;
 
 export type DurableName = keyof typeof durables;
 
-/** A message that was given up on this often is dead-lettered: only crashes and unclassified errors count. */
+/** A message delivered this often is dead-lettered; only crashes and unclassified errors count. */
 export const deliveryGuard = 100;

@@ -53,7 +53,7 @@ describe("a target", () => {
     expect(parseTarget(source)).toEqual({ problem: expect.stringMatching(/^is not a target: /) });
   });
 
-  test("a condition that is not understood says at which of its characters", () => {
+  test("a malformed condition is refused with the position of the problem", () => {
     expect(parseTarget("condition:metadata.plan = 'pro'")).toEqual({
       problem: expect.stringMatching(/^is not a target: at character 15: /),
     });
@@ -84,7 +84,7 @@ describe("users", () => {
     (source) => expect(parseTarget(source)).toEqual({ problem: expect.stringContaining("is not a target: a user id") }),
   );
 
-  test("are listed once, travel alone, and make a notification personal", () => {
+  test("are listed once, are separable, and make a notification personal", () => {
     expect(usersOf(["user:a", "news", "user:b", "user:a", "metadata:user:c=1"])).toEqual(["a", "b"]);
     expect(laneOf(["user:a", "token:x"])).toBe("direct");
     expect(laneOf(["user:a", "news"])).toBe("broadcast");
@@ -93,7 +93,7 @@ describe("users", () => {
     expect(isPersonal(["all", "news", "topic:sport"])).toBe(false);
   });
 
-  test("the place of an erased one names no device that there can be", () => {
+  test("an erased user is replaced by the id of an impossible device", () => {
     expect(parseTarget(erasedTarget)).toMatchObject({ target: { kind: "device" } });
     expect(idTime(erasedTarget.slice("device:".length)).getTime()).toBe(0);
     expect(UserId.safeParse(erasedUser).success).toBe(false);

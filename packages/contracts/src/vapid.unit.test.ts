@@ -5,7 +5,7 @@ import { VapidKeyId, VapidPublicKey, vapidKeyId } from "./vapid.ts";
 
 const publicKey = () => createECDH("prime256v1").generateKeys("base64url");
 
-test("a key's id is the same for every way to write the key, and another for every key", () => {
+test("a key has one id in every encoding, and no other key has it", () => {
   const key = publicKey();
   expect(vapidKeyId(`${key}=`)).toBe(vapidKeyId(key));
   expect(vapidKeyId(publicKey())).not.toBe(vapidKeyId(key));
@@ -26,6 +26,6 @@ test.each([
   expect(VapidPublicKey.safeParse(text).success).toBe(false);
 });
 
-test("a record from before there were several keys still parses", () => {
+test("a record of a single key, from an earlier version, still parses", () => {
   expect(ProvidersRecord.parse({ providers: ["apns", "webpush"] })).toEqual({ providers: ["apns", "webpush"] });
 });

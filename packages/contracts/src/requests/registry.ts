@@ -15,7 +15,7 @@ const device = { ...project, deviceId: DeviceId };
 const done = z.object({});
 
 export const CreateProjectRequest = defineRequest(
-  "registry.projects.create" /** The gateway makes the id and the token, so that a repeated request makes the same project. */,
+  "registry.projects.create" /** The gateway creates the id and the token, so that a repeated request creates the same project. */,
   z.object({
     ...project,
     name: z.string(),
@@ -65,7 +65,7 @@ export const ListTokens = defineRequest(
 );
 export const RevokeToken = defineRequest("registry.tokens.revoke", z.object({ ...project, tokenId: TokenId }), done);
 
-/** The Web Push key of a subscription: the one that the app named, and what to take for a subscription that is new and names none. */
+/** The Web Push key of a subscription: the one that the app named, and the one for a new subscription that names none. */
 const subscribedWith = { vapidKeyId: z.string().optional(), currentVapidKeyId: z.string().optional() };
 
 const registration = {
@@ -86,7 +86,7 @@ export const RegisterDeviceRequest = defineRequest(
   z.object({ ...registration, topics: z.array(TopicName), userId: UserId.nullable().optional() }),
   z.object({ device: Device, credential: z.string(), created: z.boolean() }),
 );
-/** The same for an unauthenticated client: a known device answers no credential. */
+/** The same for an unauthenticated client: the response for a known device has no credential. */
 export const IdentifyDevice = defineRequest(
   "registry.devices.identify",
   z.object({
@@ -95,7 +95,7 @@ export const IdentifyDevice = defineRequest(
     userToken: UserToken.optional(),
     /** The device whose credential came with the request. */
     provenDevice: DeviceId.optional(),
-    /** False: its address has registered too many new devices, so only a known one may register. */
+    /** False: the address has registered too many new devices, so only a known device may register. */
     mayCreate: z.boolean().optional(),
   }),
   z.object({ device: DeviceSummary, credential: z.string().optional(), created: z.boolean() }),
@@ -113,12 +113,12 @@ export const ChangeDeviceRequest = defineRequest(
     ...device,
     change: ChangeDevice.shape.device,
     ...subscribedWith,
-    /** Only while the device is this user's; else it is not found. */
+    /** The device is not found unless it belongs to this user. */
     ofUser: UserId.optional(),
   }),
   Device,
 );
-/** By client identity: the device that holds the token, with `platform` where two do. */
+/** By client identity: the device with this push token, and `platform` if two devices have it. */
 export const ChangeMetadataByToken = defineRequest(
   "registry.devices.change-by-token",
   z.object({
@@ -131,7 +131,7 @@ export const ChangeMetadataByToken = defineRequest(
   DeviceSummary,
 );
 export const DeleteDevice = defineRequest("registry.devices.delete", z.object(device), done);
-/** Whether a device credential is the current one of its device. */
+/** Whether a credential is the device's current one. */
 export const AuthenticateDevice = defineRequest(
   "registry.devices.authenticate",
   z.object({ ...device, credentialHash: z.string() }),
@@ -165,7 +165,7 @@ const subscription = z.object({
   ...project,
   topic: TopicReference,
   devices: z.array(DeviceId).min(1).max(1000),
-  /** A project token that names a topic which does not exist creates it, and subscribes to a closed one; a device may not. */
+  /** A project token creates missing topics and may subscribe devices to closed ones; a device may not. */
   create: z.boolean(),
 });
 export const SubscribeDevices = defineRequest("registry.topics.subscribe", subscription, SubscriptionResult);
@@ -174,7 +174,7 @@ export const UnsubscribeDevices = defineRequest("registry.topics.unsubscribe", s
 const targets = z.array(z.string()).min(1).max(1000);
 const platformCounts = z.object({ ios: z.number().int(), android: z.number().int(), web: z.number().int() });
 
-/** How many active devices targets name, exactly, each once. For a dry run: it costs what an expansion costs. */
+/** The exact number of active devices that match the targets, each counted once. For dry runs; costs as much as an expansion. */
 export const CountAudience = defineRequest(
   "registry.audience.count",
   z.object({ ...project, targets }),
@@ -186,8 +186,8 @@ export const CountAudience = defineRequest(
 const ResolvedBatch = z.object({ platform: Platform, devices: z.array(Recipient) });
 
 /**
- * Whom sends to few devices each reach, of any projects, in the order of the request. `null`: more devices than `limit`, or targets that
- * are not answered by an index.
+ * The recipients of small sends, of any projects, in the order of the request. `null`: more devices than `limit`, or targets without an
+ * index.
  */
 export const ResolveSends = defineRequest(
   "registry.audience.resolve",
@@ -203,7 +203,7 @@ export const ResolveSends = defineRequest(
   }),
 );
 
-/** How many active Web Push subscriptions were made with each key; those without `keyId` are from before keys had ids. */
+/** The number of active Web Push subscriptions per key; those without `keyId` are older than key ids. */
 export const CountVapidKeys = defineRequest(
   "registry.audience.count-vapid-keys",
   z.object(project),
@@ -211,13 +211,13 @@ export const CountVapidKeys = defineRequest(
   () => true,
 );
 
-/** Whether targets name one device as it is now, and by which entry. */
+/** Whether the targets match one device as it is now, and which entry does. */
 export const ExplainDevice = defineRequest(
   "registry.audience.explain",
   z.object({ ...device, targets }),
   z.object({
     device: Device,
-    /** The first entry of the targets that names it, as it was sent; whether or not the device is active. */
+    /** The first entry of the targets that matches, as it was sent, even if the device is inactive. */
     matched: z.string().optional(),
   }),
 );

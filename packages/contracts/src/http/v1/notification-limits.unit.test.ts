@@ -12,7 +12,7 @@ const topics = (count: number) =>
   `condition:${Array.from({ length: count }, (_, at) => `'t${at}' in topics`).join(" || ")}`;
 
 describe("clauses of a notification's targets", () => {
-  test("are taken up to the limit, over all targets", () => {
+  test("are accepted up to the limit, over all targets", () => {
     expect(problemsOf({ targets: [topics(100), "news", topics(100)] })).toEqual([]);
   });
 
@@ -31,7 +31,7 @@ describe("clauses of a notification's targets", () => {
     expect(problemsOf({ targets })).toEqual([expect.stringMatching(`^${path}: .*at most 200 are accepted`)]);
   });
 
-  test("that nobody reads any more hide no other entry that is wrong", () => {
+  test("beyond the limit do not hide other invalid entries", () => {
     const targets = [topics(201), "condition:nonsense", "no topic", "metadata:x"];
     expect(problemsOf({ targets }).map((problem) => problem.split(":")[0])).toEqual([
       "targets.0",
@@ -54,7 +54,7 @@ describe("a notification's content", () => {
   const { contentBytes } = notificationLimits;
   const envelope = JSON.stringify({ title: "Hello", web: { a: "" } }).length;
 
-  test("is taken up to the limit, in bytes of JSON and without its targets", () => {
+  test("is accepted up to the limit, in bytes of JSON without its targets", () => {
     const targets = Array.from({ length: 1_000 }, (_, at) => `token:${"f".repeat(160)}${at}`);
     expect(problemsOf({ targets, web: { a: "x".repeat(contentBytes - envelope) } })).toEqual([]);
     expect(problemsOf({ web: { a: "x".repeat(contentBytes - envelope + 1) } })).toEqual([
@@ -63,13 +63,13 @@ describe("a notification's content", () => {
     expect(problemsOf({ web: { a: "ü".repeat(contentBytes / 2) } })).toHaveLength(1);
   });
 
-  test("that is too large names what weighs most", () => {
+  test("that is too large is refused with its largest field", () => {
     const localizations = { de: { body: "x".repeat(4_000) }, fr: { body: "x".repeat(4_000) } };
     const fields = { localizations, android: { a: "x".repeat(30_000) }, ios: { a: "x".repeat(40_000) } };
     expect(problemsOf(fields)).toEqual([expect.stringMatching(/^ios: has 40013 of /)]);
   });
 
-  test("that is too large is not looked at further, however much is wrong in it", () => {
+  test("that is too large is not validated further", () => {
     const languages = Array.from({ length: 60_000 }, (_, at) => [`!${at}`, 1]);
     expect(problemsOf({ localizations: Object.fromEntries(languages), ios: 1 })).toHaveLength(1);
     expect(problemsOf({ data: Object.fromEntries(languages), ios: 1 })).toEqual([expect.stringMatching(/^data: has /)]);
@@ -77,7 +77,7 @@ describe("a notification's content", () => {
     expect(problemsOf({ ["x".repeat(70_000)]: 1 })).toEqual([expect.stringMatching(/^: has 70003 of /)]);
   });
 
-  test("has so many localizations at most", () => {
+  test("has a limit of localizations", () => {
     const languages = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, at) => [`en-${at}`, { title: "Hi" }]));
     expect(problemsOf({ localizations: languages(100) })).toEqual([]);
