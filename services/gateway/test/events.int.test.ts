@@ -83,7 +83,7 @@ test("only the types that were asked for come", async () => {
   expect(await two.ids(1)).toEqual([wanted]);
 });
 
-test("a reader goes on where it stopped, and misses none", async () => {
+test("a client resumes where it stopped, and misses none", async () => {
   const reader = await follow();
   const published = [await topicCreated(), await topicCreated()];
   await reader.ids(2);
@@ -125,7 +125,7 @@ test("a position that cannot be resumed is refused with the reason", async () =>
   expect(await words("?types=notification.clicked")).toEqual([422, expect.stringContaining("types: must be types")]);
 });
 
-test("silence has signs of life, and they move the position past what others do", async () => {
+test("heartbeats move the position past events of other projects", async () => {
   const other = await system.project("Other");
   const reader = await follow();
   const begin = Number(reader.lastEventId());
@@ -169,7 +169,7 @@ test("a HEAD answers what a reader would get, and takes no place", async () => {
   for (let each = 0; each < perProject; each++) await follow();
 });
 
-test("a reader that does not read is cut off, and nothing is gathered for it", { timeout: 60_000 }, async () => {
+test("a client that stops reading is disconnected, and nothing is buffered for it", { timeout: 60_000 }, async () => {
   const { hostname, port } = new URL(system.address());
   const socket = connect(Number(port), hostname);
   socket.on("error", () => {});
@@ -221,7 +221,7 @@ test("a token that is revoked ends its streams", async () => {
   expect(reader.comments.at(-1)).toContain("authorization: the credential is invalid");
 });
 
-test("while the bus is unavailable a stream waits, and goes on", async () => {
+test("a stream waits while the bus is unavailable, and continues", async () => {
   const reader = await follow();
   const first = await topicCreated();
   await reader.ids(1);
@@ -234,7 +234,7 @@ test("while the bus is unavailable a stream waits, and goes on", async () => {
   expect(await reader.ids(2)).toEqual([first, second]);
 });
 
-test("a gateway that stops ends its streams, so that they go on at another", async () => {
+test("a gateway that stops ends its streams, so that clients resume at another", async () => {
   const stopping = await startGatewayTest();
   const { token } = await stopping.project();
   const reader = await readEventStream(stopping.address(), token);

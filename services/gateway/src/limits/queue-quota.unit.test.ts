@@ -35,7 +35,7 @@ const admit = async (times: number, bytes = 10, of = project): Promise<number> =
   return admitted;
 };
 
-test("asks the broker once in a tenth of the quota, and no more than once a second", async () => {
+test("counts once per tenth of the quota, and at most once a second", async () => {
   await admit(9);
   expect(counted).toEqual([]);
   await admit(1);
@@ -47,14 +47,14 @@ test("asks the broker once in a tenth of the quota, and no more than once a seco
   expect(counted).toHaveLength(2);
 });
 
-test("lets any number through as long as they are started", async () => {
+test("accepts any number of sends that do not wait", async () => {
   for (let second = 0; second < 20; second++) {
     expect(await admit(90)).toBe(90);
     time += 1_000;
   }
 });
 
-test("refuses what is more than may wait, until it waits no more, and nobody else", async () => {
+test("refuses sends beyond the limit until fewer wait, and no other project's", async () => {
   waiting = 95;
   // The tenth is the one that counts; it is one of five that there was still room for.
   expect(await admit(30)).toBe(14);
@@ -66,7 +66,7 @@ test("refuses what is more than may wait, until it waits no more, and nobody els
   expect(await admit(30)).toBe(30);
 });
 
-test("refuses many bytes as it does many notifications", async () => {
+test("refuses bytes beyond the limit too", async () => {
   // Eight of 1,000 bytes are waiting when they are counted; there is room for two more.
   expect(await admit(1, 1_000)).toBe(1);
   time += 1_000;
@@ -74,7 +74,7 @@ test("refuses many bytes as it does many notifications", async () => {
   expect(await admit(5, 1_000)).toBe(2);
 });
 
-test("refuses nothing because the broker cannot be asked", async () => {
+test("refuses nothing while the broker is unavailable", async () => {
   waiting = undefined;
   for (let second = 0; second < 20; second++) {
     expect(await admit(90)).toBe(90);
@@ -82,7 +82,7 @@ test("refuses nothing because the broker cannot be asked", async () => {
   }
 });
 
-test("takes all that it accepted as waiting while dispatch cannot be asked, and counts anew when it can", async () => {
+test("counts all accepted sends as waiting while dispatch is unavailable, and recounts afterwards", async () => {
   waiting = "unknown";
   let admitted = 0;
   for (let second = 0; second < 5; second++) {

@@ -26,7 +26,7 @@ const times = async (count: number, work: () => Promise<unknown>): Promise<void>
   for (let index = 0; index < count; index++) await work();
 };
 
-test("a caller is told what is left, and when there is more", async () => {
+test("the headers contain what is left and when the window ends", async () => {
   const { countRequest } = limits();
   const one = caller();
   expect(await countRequest(one)).toEqual({
@@ -57,7 +57,7 @@ test("a token that runs away leaves room for the others of its project, and othe
   await countRequest(stranger);
 });
 
-test("a project may send so many notifications in an hour, and is told when it may again", async () => {
+test("a project has a limit of notifications in an hour, and the refusal says when it ends", async () => {
   const { reserveSends } = limits();
   const [one, other] = [newProjectId(now), newProjectId(now)];
   expect(await reserveSends(one, 3)).toMatchObject({ granted: 3 });
@@ -77,7 +77,7 @@ test("a project may send so many notifications in an hour, and is told when it m
   expect(await reserveSends(other, 1)).toMatchObject({ granted: 1 });
 });
 
-test("each notification of a batch counts as a request, and a batch for which there is no room counts as none", async () => {
+test("each notification of a batch counts as a request, and a refused batch counts nothing", async () => {
   const { countRequest, countBatch } = limits();
   const one = caller();
   await countRequest(one);
@@ -97,7 +97,7 @@ test("each notification of a batch counts as a request, and a batch for which th
   expect(await countBatch({ kind: "admin" }, 5)).toEqual({});
 });
 
-test("a project may make so many dry runs in a minute, whatever it sends", async () => {
+test("a project has a limit of dry runs in a minute, whatever it sends", async () => {
   const { reserveSends, countDryRun } = limits();
   const project = newProjectId(now);
   await times(2, () => countDryRun(project));
@@ -113,7 +113,7 @@ test("a project may make so many dry runs in a minute, whatever it sends", async
 
 const address = "203.0.113.7";
 
-test("an address that was refused too often is refused before anything is looked up for it", async () => {
+test("an address with too many failures is refused without a lookup", async () => {
   const { countFailure, countWhileVerifying } = limits();
   await times(3, () => countFailure(address));
   let looked = 0;
@@ -123,7 +123,7 @@ test("an address that was refused too often is refused before anything is looked
   expect(await countWhileVerifying("203.0.113.8", look)).toBe(1);
 });
 
-test("no more is looked up at once for an address than may be refused, and what is found costs nothing", async () => {
+test("an address has at most as many concurrent lookups as failures left, and successful ones cost nothing", async () => {
   const { countWhileVerifying } = limits();
   await times(10, () => countWhileVerifying(address, async () => true));
   let asked = 0;
@@ -143,11 +143,11 @@ test("no more is looked up at once for an address than may be refused, and what 
   expect((await Promise.all(all)).filter((one) => one === "found")).toHaveLength(3);
 });
 
-describe("what shows by itself that it is true", () => {
+describe("a signed request", () => {
   const refusal = new HeraldError("open-token-invalid", "token: is not an open token");
   const refuse = () => Promise.reject(refusal);
 
-  test("is never held back, whatever else comes from its address", async () => {
+  test("is never refused, whatever else its address sends", async () => {
     const { runUnverified } = limits();
     await times(3, () => expect(runUnverified(address, refuse)).rejects.toBe(refusal));
     await expect(runUnverified(address, refuse)).rejects.toMatchObject({ code: "rate-limited" });
@@ -155,7 +155,7 @@ describe("what shows by itself that it is true", () => {
     await expect(runUnverified(address, refuse)).rejects.toMatchObject({ code: "rate-limited" });
   });
 
-  test("costs its address nothing, and neither does what could not be done for it", async () => {
+  test("costs its address nothing if it is valid or fails on our side", async () => {
     const { runUnverified } = limits();
     await times(10, () => runUnverified(address, async () => {}));
     const away = new HeraldError("bus-unavailable", "the bus is unavailable");
