@@ -108,7 +108,7 @@ export const roomKeepers = { PUSH_EVENTS: "analytics" } as const satisfies Parti
 export const schedulers: readonly BusService[] = ["dispatch"];
 
 /** The services that list dead letters and replay them on their original subjects. */
-export const undertakers: readonly BusService[] = ["gateway"];
+export const deadLetterReplayers: readonly BusService[] = ["gateway"];
 
 type BucketAccess = {
   /** Reads single keys. */

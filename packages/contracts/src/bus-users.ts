@@ -136,8 +136,8 @@ const keepingRoom = (service: BusService): string[] =>
   });
 
 /** Reads dead letters, records replays, and publishes on every subject of Herald's durables. */
-const burying = (service: BusService): string[] => {
-  if (!undertakers.includes(service)) return [];
+const replayingDeadLetters = (service: BusService): string[] => {
+  if (!deadLetterReplayers.includes(service)) return [];
   const taken = entries<DurableName, { filters: readonly string[] }>(durables).flatMap(([durable, { filters }]) =>
     ownerOf(durable) === undefined ? [] : filters,
   );
