@@ -5,7 +5,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { goProgram, pipInstall, type RunningHerald, startHerald } from "@herald/local-stack";
+import { freePortsEnvironment, goProgram, pipInstall, type RunningHerald, startHerald } from "@herald/local-stack";
 import { type BrokerHands, eventually, natsRefusal, operateBroker } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { shellBlocks } from "./harness/shell-blocks.ts";
@@ -13,9 +13,6 @@ import { shellBlocks } from "./harness/shell-blocks.ts";
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "..");
 const page = join(root, "docs/how-to/consume-events.md");
-const parts = ["GATEWAY", "REGISTRY", "DISPATCH", "ANALYTICS"].flatMap((name) => [name, `${name}_METRICS`]);
-const others = ["SIMULATORS_CONTROL", "SIMULATORS_APNS", "SIMULATORS_FCM", "SIMULATORS_WEBPUSH", "NATS", "MONGO"];
-const freePorts = Object.fromEntries([...parts, ...others].map((name) => [`HERALD_${name}_PORT`, "0"]));
 const tools = { env: process.env, progress: () => {} };
 
 let folder: string;
@@ -26,7 +23,7 @@ let projectId: string;
 let pythonPath: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "herald-consumers-"));
-  env = { ...process.env, ...freePorts, HERALD_DATA_DIR: join(folder, ".herald") };
+  env = { ...process.env, ...freePortsEnvironment, HERALD_DATA_DIR: join(folder, ".herald") };
   herald = await startHerald({ root, dataDir: join(folder, ".herald"), env, say: () => {}, logLine: () => {} });
   projectId = herald.local.project.id;
   hands = await operateBroker(herald.local.nats);

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import type { RunningHerald } from "@herald/local-stack";
+import { freePortsEnvironment, type RunningHerald } from "@herald/local-stack";
 import { eventually } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { codeBlocks, shellBlocks } from "./harness/shell-blocks.ts";
@@ -14,9 +14,6 @@ type LocalFile = RunningHerald["local"];
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "..");
-const parts = ["GATEWAY", "REGISTRY", "DISPATCH", "ANALYTICS"].flatMap((name) => [name, `${name}_METRICS`]);
-const simulators = ["CONTROL", "APNS", "FCM", "WEBPUSH"].map((name) => `SIMULATORS_${name}`);
-const freePorts = [...parts, ...simulators, "NATS", "MONGO", "EXAMPLE"].map((name) => [`HERALD_${name}_PORT`, "0"]);
 
 /** As a clone of the repository, as far as the README's commands see it: `.herald` is in it. */
 let folder: string;
@@ -30,7 +27,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 beforeEach(async () => {
   printed = "";
-  const env = { ...process.env, ...Object.fromEntries(freePorts), HERALD_DATA_DIR: join(folder, ".herald") };
+  const env = { ...process.env, ...freePortsEnvironment, HERALD_DATA_DIR: join(folder, ".herald") };
   // In a process group of its own, as a terminal gives one to what is typed into it.
   npm = spawn("npm", ["start"], { cwd: root, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
   for (const stream of [npm.stdout, npm.stderr])

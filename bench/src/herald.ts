@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { type ProjectId, Provider } from "@herald/contracts";
+import { freePortsEnvironment } from "@herald/local-stack";
 import { MongoClient } from "mongodb";
 import { type SeedDevice, seedDevices } from "../../services/registry/test/seed-devices.ts";
 import { services } from "./cost.ts";
@@ -25,17 +26,6 @@ type Project = { readonly id: ProjectId; readonly token: string };
 
 /** The part of a notification's answer that the bench waits for. */
 type Progress = { readonly status: string; readonly counts: Readonly<Record<string, number>> };
-
-const freePorts = Object.fromEntries(
-  ["GATEWAY", "REGISTRY", "DISPATCH", "ANALYTICS"]
-    .flatMap((name) => [`HERALD_${name}_PORT`, `HERALD_${name}_METRICS_PORT`])
-    .concat(
-      ["NATS", "MONGO", "SIMULATORS_CONTROL", "SIMULATORS_APNS", "SIMULATORS_FCM", "SIMULATORS_WEBPUSH"].map(
-        (name) => `HERALD_${name}_PORT`,
-      ),
-    )
-    .map((name) => [name, "0"]),
-);
 
 /** Well formed; the sinks look at none. */
 const credentials = () => ({
@@ -174,7 +164,7 @@ export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>, profi
   const openKeys = `bench:${randomBytes(32).toString("base64")}`;
   const dataDir = await mkdtemp(join(tmpdir(), "herald-bench-"));
   const child = start("packages/local-stack/src/start.ts", [], {
-    ...freePorts,
+    ...freePortsEnvironment,
     HERALD_DATA_DIR: dataDir,
     HERALD_LOG_LEVEL: "warn",
     HERALD_OPEN_KEYS: openKeys,

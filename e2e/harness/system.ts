@@ -2,7 +2,14 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type BusUserName, Project as ProjectView, type Provider, passwordVariables } from "@herald/contracts";
-import { type AnalyticsAccess, freePort, type RunningHerald, removeAtExit, startHerald } from "@herald/local-stack";
+import {
+  type AnalyticsAccess,
+  freePort,
+  freePortsEnvironment,
+  type RunningHerald,
+  removeAtExit,
+  startHerald,
+} from "@herald/local-stack";
 import {
   type Answered,
   type Broker,
@@ -92,16 +99,7 @@ async function servicePorts(): Promise<Ports> {
 }
 
 function portVariables(ports: Ports): Record<string, string> {
-  const others = [
-    "SIMULATORS_CONTROL",
-    "SIMULATORS_APNS",
-    "SIMULATORS_FCM",
-    "SIMULATORS_WEBPUSH",
-    "NATS",
-    "MONGO",
-    "EXAMPLE",
-  ];
-  const variables = Object.fromEntries(others.map((name) => [`HERALD_${name}_PORT`, "0"]));
+  const variables: Record<string, string> = { ...freePortsEnvironment };
   for (const name of serviceNames) {
     variables[`HERALD_${name.toUpperCase()}_PORT`] = String(ports[name].http);
     variables[`HERALD_${name.toUpperCase()}_METRICS_PORT`] = String(ports[name].metrics);

@@ -25,5 +25,6 @@ export {
   ownLogins,
   passwordEnvironment,
 } from "./start/nats-users.ts";
+export { freePortsEnvironment } from "./start/ports.ts";
 export { type RunningHerald, startHerald } from "./start/start-herald.ts";
 export { images } from "./versions.ts";

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import type { LocalFile } from "../src/start/local-file.ts";
+import { freePortsEnvironment } from "../src/start/ports.ts";
 
 const run = promisify(execFile);
 const source = (file: string) => ["--conditions=@herald/source", join(import.meta.dirname, "../src", file)];
@@ -19,17 +20,7 @@ let printed = "";
 
 beforeAll(async () => {
   dataDir = await mkdtemp(join(tmpdir(), "herald-start-"));
-  const ports = ["GATEWAY", "REGISTRY", "DISPATCH", "ANALYTICS"].flatMap((name) => [
-    `${name}_PORT`,
-    `${name}_METRICS_PORT`,
-  ]);
-  const others = ["SIMULATORS_CONTROL", "SIMULATORS_APNS", "SIMULATORS_FCM", "SIMULATORS_WEBPUSH", "NATS", "MONGO"];
-  ports.push(...others.map((name) => `${name}_PORT`));
-  env = {
-    ...process.env,
-    ...Object.fromEntries(ports.map((name) => [`HERALD_${name}`, "0"])),
-    HERALD_DATA_DIR: dataDir,
-  };
+  env = { ...process.env, ...freePortsEnvironment, HERALD_DATA_DIR: dataDir };
 });
 afterEach(async () => {
   if (herald?.exitCode === null && herald.signalCode === null) {

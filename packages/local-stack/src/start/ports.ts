@@ -66,6 +66,11 @@ export async function expectFree(ports: Ports, names: readonly PortName[], waitM
   }
 }
 
+/** An environment that gives every part a free port: for tests and benches, of which several run on one machine. */
+export const freePortsEnvironment: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.values(table).map(({ variable }) => [variable, "0"]),
+);
+
 export const allPorts = Object.keys(table) as PortName[];
 
 function isFree(port: number): Promise<boolean> {
