@@ -9,6 +9,8 @@ import type { System } from "./system.ts";
 
 /** Nothing is taken while the bus is unavailable, which is for 60 s in the longest of the faults, and a while to notice its return. */
 const takenWithinMs = 120_000;
+/** Reads that may wait at a time. */
+const maxReading = 8;
 /** A second, of one sender. */
 const sendsOfOne = 10;
 
@@ -57,7 +59,7 @@ export function startLoad(
   const opened = new Set<string>();
   const answers = new Map<number, number>();
   const reads = new Map<number, number>();
-  const reading: Promise<void>[] = [];
+  const reading = new Set<Promise<void>>();
   let sent = 0;
   let stopping = false;
   let failure: unknown;
@@ -76,9 +78,14 @@ export function startLoad(
         countIn(answers),
       );
       promised.push({ id, devices: 1 });
-      // Beside the sends, which go on while reads wait for a database.
-      if (number % senders === 0)
-        reading.push(project.call(`GET /notifications/${id}`).then(({ status }) => countIn(reads)(status), noAnswer));
+      // Beside the sends, which go on while a few reads wait for a database.
+      if (number % senders === 0 && reading.size < maxReading) {
+        const read = project
+          .call(`GET /notifications/${id}`)
+          .then(({ status }) => countIn(reads)(status), noAnswer)
+          .finally(() => reading.delete(read));
+        reading.add(read);
+      }
       await delay(1_000 / sendsOfOne); // the load's own pace: it waits for nothing
     }
   };

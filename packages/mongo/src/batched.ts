@@ -13,6 +13,12 @@ import { isDuplicateKey } from "./conflicts.ts";
 import { orUnavailable } from "./unavailable.ts";
 
 /**
+ * Longer than any of these commands takes. The driver waits for room to write without noticing that the connection was closed, and
+ * everything behind such a command would wait for ever.
+ */
+const commandMs = 10_000;
+
+/**
  * A command costs the database and its client far more than a document in it. Calls that arrive while a command runs share the next
  * one; no call waits for others to arrive. Each caller gets the result of its own document.
  */
@@ -42,7 +48,10 @@ export const insertEach = async <Doc extends Owned>(
   docs: readonly Doc[],
 ): Promise<Inserted[]> => {
   try {
-    await collection.insertMany(docs as unknown as OptionalUnlessRequiredId<Doc>[], { ordered: false });
+    await collection.insertMany(docs as unknown as OptionalUnlessRequiredId<Doc>[], {
+      ordered: false,
+      timeoutMS: commandMs,
+    });
     return docs.map(() => ({ done: true }));
   } catch (error) {
     return outcomes(error, docs.length);
@@ -115,7 +124,7 @@ export const updateBatched = <Doc extends Owned>(
         // The driver retries a single update when its connection breaks.
         return all.length === 1 ? { updateOne: operation } : { updateMany: operation };
       });
-      const { matchedCount } = await collection.bulkWrite(operations, { ordered: false });
+      const { matchedCount } = await collection.bulkWrite(operations, { ordered: false, timeoutMS: commandMs });
       if (matchedCount === updates.length) return updates.map(() => "updated");
       return updates.map(() => (matchedCount === 0 ? "not found" : "unknown"));
     },
@@ -135,7 +144,9 @@ export const findBatched = <Doc extends Owned, Projection extends keyof Doc = ke
       // Names the projects, so that a sharded collection queries only their shards.
       projectId: anyOf(keys.map(({ projectId }) => projectId)),
     } as unknown as Filter<Doc>;
-    const found = await collection.find(filter, { hint: "_id_", ...(projection ? { projection } : {}) }).toArray();
+    const found = await collection
+      .find(filter, { hint: "_id_", timeoutMS: commandMs, ...(projection ? { projection } : {}) })
+      .toArray();
     const byId = new Map(found.map((doc) => [doc._id as string, doc as unknown as Doc]));
     return keys.map(({ _id, projectId }) => {
       const doc = byId.get(_id);
