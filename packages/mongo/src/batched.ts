@@ -1,4 +1,4 @@
-import { createGroupCommit } from "@herald/kit";
+import { createGroupCommit, HeraldError } from "@herald/kit";
 import {
   type AnyBulkWriteOperation,
   type Collection,
@@ -18,6 +18,21 @@ import { orUnavailable } from "./unavailable.ts";
  */
 const commandMs = 10_000;
 
+const withinTime = async <Result>(command: Promise<Result>): Promise<Result> => {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(noReply()), commandMs);
+  try {
+    return await Promise.race([command, promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+};
+
+const noReply = () =>
+  new HeraldError("database-unavailable", `the database did not reply within ${commandMs / 1_000} s; try again`, {
+    retryAfterSeconds: 5,
+  });
+
 /**
  * A command costs the database and its client far more than a document in it. Calls that arrive while a command runs share the next
  * one; no call waits for others to arrive. Each caller gets the result of its own document.
@@ -29,7 +44,7 @@ export const inOneCommand = <Item, Result>(
 ) =>
   createGroupCommit<Item, Result>(
     // When a command finds the database unavailable, the calls behind it fail at once instead of one timeout later each.
-    (items) => command(items).catch((error: unknown) => Promise.reject(orUnavailable(error))),
+    (items) => withinTime(command(items)).catch((error: unknown) => Promise.reject(orUnavailable(error))),
     // One command at a time: two would be smaller each, and cost more than their overlap saves.
     { most: 250, concurrent: 1, atEndOfTurn: true, ...(keyOf && { keyOf }) },
   );
@@ -50,7 +65,6 @@ export const insertEach = async <Doc extends Owned>(
   try {
     await collection.insertMany(docs as unknown as OptionalUnlessRequiredId<Doc>[], {
       ordered: false,
-      timeoutMS: commandMs,
     });
     return docs.map(() => ({ done: true }));
   } catch (error) {
@@ -124,7 +138,7 @@ export const updateBatched = <Doc extends Owned>(
         // The driver retries a single update when its connection breaks.
         return all.length === 1 ? { updateOne: operation } : { updateMany: operation };
       });
-      const { matchedCount } = await collection.bulkWrite(operations, { ordered: false, timeoutMS: commandMs });
+      const { matchedCount } = await collection.bulkWrite(operations, { ordered: false });
       if (matchedCount === updates.length) return updates.map(() => "updated");
       return updates.map(() => (matchedCount === 0 ? "not found" : "unknown"));
     },
@@ -144,9 +158,7 @@ export const findBatched = <Doc extends Owned, Projection extends keyof Doc = ke
       // Names the projects, so that a sharded collection queries only their shards.
       projectId: anyOf(keys.map(({ projectId }) => projectId)),
     } as unknown as Filter<Doc>;
-    const found = await collection
-      .find(filter, { hint: "_id_", timeoutMS: commandMs, ...(projection ? { projection } : {}) })
-      .toArray();
+    const found = await collection.find(filter, { hint: "_id_", ...(projection ? { projection } : {}) }).toArray();
     const byId = new Map(found.map((doc) => [doc._id as string, doc as unknown as Doc]));
     return keys.map(({ _id, projectId }) => {
       const doc = byId.get(_id);

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import http from "node:http";
 import { dirname, join, relative, resolve } from "node:path";
@@ -32,7 +33,7 @@ const inputs = "inputs.json";
 
 /** Another start may read it at the same time, so that it is replaced as a whole. */
 const replace = async (file: string, content: string, at: Date): Promise<void> => {
-  const temporary = `${file}.${process.pid}`;
+  const temporary = `${file}.${randomUUID()}`;
   await mkdir(dirname(file), { recursive: true });
   await writeFile(temporary, content);
   // What is saved while the bundler runs is newer than the bundle.
