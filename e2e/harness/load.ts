@@ -9,8 +9,6 @@ import type { System } from "./system.ts";
 
 /** Nothing is taken while the bus is unavailable, which is for 60 s in the longest of the faults, and a while to notice its return. */
 const takenWithinMs = 120_000;
-/** Reads that may wait at a time. */
-const maxReading = 8;
 /** A second, of one sender. */
 const sendsOfOne = 10;
 
@@ -47,7 +45,7 @@ export type Load = {
 
 /**
  * Sends to one of the devices, `perSecond` of them while answers come at once, and an open for every tenth push that arrives in the
- * project. Each sender of ten a second waits for its answer, so that nothing piles up while nobody answers.
+ * project. Each sender of ten a second waits for its answer, so that nothing piles up while there is no answer.
  */
 export function startLoad(
   system: System,
@@ -59,7 +57,6 @@ export function startLoad(
   const opened = new Set<string>();
   const answers = new Map<number, number>();
   const reads = new Map<number, number>();
-  const reading = new Set<Promise<void>>();
   let sent = 0;
   let stopping = false;
   let failure: unknown;
@@ -78,14 +75,8 @@ export function startLoad(
         countIn(answers),
       );
       promised.push({ id, devices: 1 });
-      // Beside the sends, which go on while a few reads wait for a database.
-      if (number % senders === 0 && reading.size < maxReading) {
-        const read = project
-          .call(`GET /notifications/${id}`)
-          .then(({ status }) => countIn(reads)(status), noAnswer)
-          .finally(() => reading.delete(read));
-        reading.add(read);
-      }
+      if (number % senders === 0)
+        await project.call(`GET /notifications/${id}`).then(({ status }) => countIn(reads)(status), noAnswer);
       await delay(1_000 / sendsOfOne); // the load's own pace: it waits for nothing
     }
   };
@@ -119,7 +110,6 @@ export function startLoad(
     stop: async () => {
       stopping = true;
       await work;
-      await Promise.all(reading);
       if (failure !== undefined) throw failure;
     },
   };
