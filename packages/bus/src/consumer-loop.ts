@@ -1,3 +1,4 @@
+import { withTimeout } from "@herald/kit";
 import type { Connection } from "./connect.ts";
 import { type Handler, streamOf } from "./define-handler.ts";
 import type { DeliveryBatch, Settlement, Step, Task } from "./delivery-batch.ts";
@@ -12,7 +13,6 @@ import type { Received } from "./received-message.ts";
 import { attempt } from "./run-handler.ts";
 import { createSemaphore } from "./semaphore.ts";
 import { settled } from "./settle.ts";
-import { withTimeout } from "./with-timeout.ts";
 
 /** Consumes one durable. */
 export type Consumer = {

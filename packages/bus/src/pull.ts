@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { DurableName, StreamName } from "@herald/contracts";
+import { withTimeout } from "@herald/kit";
 import { createInbox, type Msg, nanos } from "@nats-io/transport-node";
 import { isMissing } from "./bus-error.ts";
 import type { Connection } from "./connect.ts";
 import { type Received, toReceived } from "./received-message.ts";
-import { withTimeout } from "./with-timeout.ts";
 
 export type Room = { readonly messages: number; readonly bytes: number };
 

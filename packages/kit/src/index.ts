@@ -58,4 +58,5 @@ export {
 } from "./telemetry/spans.ts";
 export { exportsTraces } from "./telemetry/start-sdk.ts";
 export { startTelemetry, type TelemetryOptions } from "./telemetry/start-telemetry.ts";
+export { withTimeout } from "./with-timeout.ts";
 export { createYieldIfDue } from "./yield-if-due.ts";

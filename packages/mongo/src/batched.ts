@@ -1,10 +1,11 @@
-import { createGroupCommit, HeraldError } from "@herald/kit";
+import { createGroupCommit, withTimeout } from "@herald/kit";
 import {
   type AnyBulkWriteOperation,
   type Collection,
   type Document,
   type Filter,
   MongoBulkWriteError,
+  MongoOperationTimeoutError,
   type OptionalUnlessRequiredId,
   type UpdateFilter,
 } from "mongodb";
@@ -18,21 +19,6 @@ import { orUnavailable } from "./unavailable.ts";
  */
 const commandMs = 10_000;
 
-const withinTime = async <Result>(command: Promise<Result>): Promise<Result> => {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(noReply()), commandMs);
-  try {
-    return await Promise.race([command, promise]);
-  } finally {
-    clearTimeout(timer);
-  }
-};
-
-const noReply = () =>
-  new HeraldError("database-unavailable", `the database did not reply within ${commandMs / 1_000} s; try again`, {
-    retryAfterSeconds: 5,
-  });
-
 /**
  * A command costs the database and its client far more than a document in it. Calls that arrive while a command runs share the next
  * one; no call waits for others to arrive. Each caller gets the result of its own document.
@@ -44,7 +30,16 @@ export const inOneCommand = <Item, Result>(
 ) =>
   createGroupCommit<Item, Result>(
     // When a command finds the database unavailable, the calls behind it fail at once instead of one timeout later each.
-    (items) => withinTime(command(items)).catch((error: unknown) => Promise.reject(orUnavailable(error))),
+    async (items) => {
+      const running = command(items);
+      try {
+        if (!(await withTimeout(commandMs, running)))
+          throw new MongoOperationTimeoutError(`no reply within ${commandMs / 1_000} s`);
+        return await running;
+      } catch (error) {
+        throw orUnavailable(error);
+      }
+    },
     // One command at a time: two would be smaller each, and cost more than their overlap saves.
     { most: 250, concurrent: 1, atEndOfTurn: true, ...(keyOf && { keyOf }) },
   );
@@ -63,9 +58,7 @@ export const insertEach = async <Doc extends Owned>(
   docs: readonly Doc[],
 ): Promise<Inserted[]> => {
   try {
-    await collection.insertMany(docs as unknown as OptionalUnlessRequiredId<Doc>[], {
-      ordered: false,
-    });
+    await collection.insertMany(docs as unknown as OptionalUnlessRequiredId<Doc>[], { ordered: false });
     return docs.map(() => ({ done: true }));
   } catch (error) {
     return outcomes(error, docs.length);

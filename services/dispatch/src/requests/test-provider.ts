@@ -10,7 +10,7 @@ import {
   type TestPush,
   vapidKeyId,
 } from "@herald/contracts";
-import { HeraldError, type Logger } from "@herald/kit";
+import { HeraldError, type Logger, withTimeout } from "@herald/kit";
 import type { OpenTokens } from "@herald/payload";
 import type { Outcome } from "../domain/outcome.ts";
 import type { ConnectProvider } from "../providers/connect-provider.ts";
@@ -49,7 +49,8 @@ export const handleTestPush = ({ bus, credentials, connect, openTokens, now, log
       });
       const device = recipientOf(push, at);
       const openToken = openTokens.signer({ projectId, notificationId, platform: platformOf[provider] }, at)(device.id);
-      return view(await withinTime(send(device, openToken)));
+      const answer = send(device, openToken);
+      return view((await withTimeout(answerMs, answer)) ? await answer : noAnswer);
     } finally {
       // In the background: it gives a request that is still open its time.
       client
@@ -71,18 +72,7 @@ const recipientOf = ({ token, environment, token_kind, keys }: TestPush, now: Da
   };
 };
 
-const withinTime = async (answer: Promise<Outcome>): Promise<Outcome> => {
-  const { promise, resolve } = Promise.withResolvers<Outcome>();
-  const timer = setTimeout(resolve, answerMs, {
-    kind: "unknown",
-    providerReason: `no answer within ${answerMs / 1_000} s`,
-  } satisfies Outcome);
-  try {
-    return await Promise.race([answer, promise]);
-  } finally {
-    clearTimeout(timer);
-  }
-};
+const noAnswer: Outcome = { kind: "unknown", providerReason: `no answer within ${answerMs / 1_000} s` };
 
 const view = (outcome: Outcome): TestedPush => {
   if (outcome.kind === "accepted")
