@@ -65,7 +65,8 @@ const databaseRow = (how: keyof typeof rows): Row => ({
       if (status !== 202 && count > (answered.get(status) ?? 0))
         trial.problem(`a send was answered ${status} while the database was unavailable`);
 
-    if (trial.load.promised.length <= taken + 10) trial.problem("next to nothing was accepted while it was unavailable");
+    if (trial.load.promised.length <= taken + 10)
+      trial.problem("next to nothing was accepted while it was unavailable");
 
     if (how === "cut") await system.database.heal();
     else if (how === "freeze") server.thaw();
