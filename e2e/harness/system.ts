@@ -1,7 +1,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type BusUserName, Project as ProjectView, type Provider, passwordVariables } from "@herald/contracts";
+import { type BusUserName, passwordVariables } from "@herald/bus/permissions";
+import { Project as ProjectView, type Provider } from "@herald/contracts";
 import {
   type AnalyticsAccess,
   freePort,

@@ -1,5 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { ownerOf } from "@herald/bus/permissions";
 import * as contracts from "@herald/contracts";
 import {
   type DurableName,
@@ -8,7 +9,6 @@ import {
   headerNames,
   type MessageContract,
   messages,
-  ownerOf,
   type RequestContract,
 } from "@herald/contracts";
 import { type BrokerHands, eventually, expectStatus, operateBroker, readStream, request } from "@herald/testing";

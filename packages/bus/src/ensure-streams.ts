@@ -1,13 +1,4 @@
-import {
-  type BucketName,
-  buckets,
-  consumedStream,
-  consumerPrefix,
-  type DurableName,
-  durables,
-  type StreamName,
-  streams,
-} from "@herald/contracts";
+import { type BucketName, buckets, type DurableName, durables, type StreamName, streams } from "@herald/contracts";
 import {
   AckPolicy,
   type ConsumerConfig,
@@ -22,6 +13,7 @@ import {
 import { nanos } from "@nats-io/transport-node";
 import { apiCodes, notConnected } from "./bus-error.ts";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
+import { consumedStream, consumerPrefix } from "./permissions/index.ts";
 
 export type EnsureOptions = {
   /** Copies of every stream: 1 locally, 3 in production. */

@@ -1,9 +1,10 @@
-import { consumedStream, eventTypeOf } from "@herald/contracts";
+import { eventTypeOf } from "@herald/contracts";
 import { type Repeating, repeat } from "@herald/kit";
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { MsgHdrs } from "@nats-io/transport-node";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
 import { directRead } from "./direct-read.ts";
+import { consumedStream } from "./permissions/index.ts";
 import { planEventRemoval, type Removal, type SubjectUsage } from "./plan-event-removal.ts";
 import { durablesOf, positionOf } from "./stream-position.ts";
 

@@ -1,15 +1,8 @@
-import {
-  type BusService,
-  type DurableName,
-  durables,
-  ownerOf,
-  type StreamName,
-  streams,
-  streamsMeasuredBy,
-} from "@herald/contracts";
+import { type DurableName, durables, type StreamName, streams } from "@herald/contracts";
 import { type Repeating, repeat } from "@herald/kit";
 import type { StreamInfo } from "@nats-io/jetstream";
 import { type Bus, type Connection, connectionOf } from "./connect.ts";
+import { type BusService, ownerOf, streamsMeasuredBy } from "./permissions/index.ts";
 import { durablesOf, positionOf } from "./stream-position.ts";
 
 /** Prometheus' default scrape interval; each costs one small request per durable and stream. */

@@ -1,7 +1,7 @@
-import { type BusService, busUsers } from "@herald/contracts";
 import type { natsConfig } from "@herald/kit";
 import type { z } from "zod";
 import type { ConnectOptions } from "./connect.ts";
+import { type BusService, busUsers } from "./permissions/index.ts";
 
 type NatsConfig = z.infer<z.ZodObject<typeof natsConfig>>;
 

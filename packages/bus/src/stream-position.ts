@@ -1,5 +1,6 @@
-import { type DurableName, durables, ownerOf, type StreamName } from "@herald/contracts";
+import { type DurableName, durables, type StreamName } from "@herald/contracts";
 import type { ConsumerInfo, StreamInfo } from "@nats-io/jetstream";
+import { ownerOf } from "./permissions/index.ts";
 
 /**
  * The sequence up to which a durable has had and settled all that is for it. `state` must be older than `info`: where nothing waits,

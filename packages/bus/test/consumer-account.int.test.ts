@@ -1,4 +1,4 @@
-import { busUsers } from "@herald/contracts";
+import { busUsers } from "@herald/bus/permissions";
 import { eventually, natsRefusal } from "@herald/testing";
 import { jetstream } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";

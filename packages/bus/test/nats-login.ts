@@ -1,5 +1,5 @@
 import { type Bus, connectBus } from "@herald/bus";
-import { type BusUserName, busUsers } from "@herald/contracts";
+import { type BusUserName, busUsers } from "@herald/bus/permissions";
 import type { BusTest } from "./fixture.ts";
 
 /** As whom a part connects through the bus. */

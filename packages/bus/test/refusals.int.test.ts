@@ -1,4 +1,4 @@
-import { type BusUserName, busUsers } from "@herald/contracts";
+import { type BusUserName, busUsers } from "@herald/bus/permissions";
 import { natsRefusal } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type BusTest, startBusTest } from "./fixture.ts";

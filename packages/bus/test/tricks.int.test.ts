@@ -1,4 +1,4 @@
-import { type BusUserName, busUsers } from "@herald/contracts";
+import { type BusUserName, busUsers } from "@herald/bus/permissions";
 import { eventually, natsRefusal } from "@herald/testing";
 import { jetstream } from "@nats-io/jetstream";
 import { connect, headers } from "@nats-io/transport-node";

@@ -1,8 +1,4 @@
 export { AppData, appDataLimits, appDataProblems, mergePatch } from "./app-data.ts";
-export type { BusService } from "./bus-access.ts";
-export { busServices, consumedStream, consumerPrefix, ownerOf, streamsMeasuredBy } from "./bus-access.ts";
-export type { BusPermissions, BusUser, BusUserName } from "./bus-users.ts";
-export { busUsers, consumerUser } from "./bus-users.ts";
 export { messages } from "./catalogue.ts";
 export {
   batchLimits,
@@ -177,8 +173,6 @@ export {
 } from "./ids.ts";
 export { isObject } from "./is-object.ts";
 export { withoutDangerousLinks } from "./links.ts";
-export type { BusCredential, ConsumerUser, NatsUsersOptions } from "./nats-users.ts";
-export { passwordVariables, renderConsumerAccount, renderNatsAccounts } from "./nats-users.ts";
 export {
   ApnsEnvironment,
   FcmTokenKind,

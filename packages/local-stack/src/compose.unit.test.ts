@@ -3,7 +3,7 @@ import { copyFile, mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { busUsers } from "@herald/contracts";
+import { busUsers } from "@herald/bus/permissions";
 import { readConfig } from "@herald/kit";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { compose, type Environment, type Part, parts, read, root, schemas } from "./deployed-parts.ts";

@@ -1,6 +1,6 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { busUsers } from "@herald/contracts";
+import { busUsers } from "@herald/bus/permissions";
 import { readConfig, variableInfo } from "@herald/kit";
 import { expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";

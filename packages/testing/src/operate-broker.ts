@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { busUsers } from "@herald/contracts";
+import { busUsers } from "@herald/bus/permissions";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect, headers, type Msg, nanos } from "@nats-io/transport-node";
 import type { Broker } from "./start-broker.ts";

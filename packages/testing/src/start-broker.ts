@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type BusUserName, busUsers } from "@herald/contracts";
+import { type BusUserName, busUsers } from "@herald/bus/permissions";
 import { natsAccounts, newPasswords, ownLogins, removeAtExit, startNatsServer } from "@herald/local-stack";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";

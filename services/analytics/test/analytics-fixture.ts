@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { type Bus, closeBus, connectBus, ensureStreams, handleRequest, publish, sendRequest } from "@herald/bus";
+import { busUsers } from "@herald/bus/permissions";
 import {
-  busUsers,
   type DataOf,
   DeliveryAcceptedV1,
   type DeliveryFailedV1,

@@ -13,8 +13,8 @@ import {
   type RequestListener,
   sendRequest,
 } from "@herald/bus";
+import { busUsers } from "@herald/bus/permissions";
 import {
-  busUsers,
   CountOpens,
   type DataOf,
   NotificationOpenedV1,

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeBus, connectBus, ensureStreams, publishEvent } from "@herald/bus";
-import { busUsers, newProjectId, newTopicId, newWebhookId, type OutboxEvent } from "@herald/contracts";
+import { busUsers } from "@herald/bus/permissions";
+import { newProjectId, newTopicId, newWebhookId, type OutboxEvent } from "@herald/contracts";
 import { parseMasterKeys } from "@herald/kit";
 import { eventually, freshDatabase, startBroker } from "@herald/testing";
 import { Webhook } from "standardwebhooks";

@@ -1,6 +1,6 @@
 import { type Bus, closeBus, connectBus, ensureStreams, publishEvent, sendRequest } from "@herald/bus";
+import { busUsers } from "@herald/bus/permissions";
 import {
-  busUsers,
   CreateWebhookRequest,
   type EventData,
   type EventName,

@@ -10,8 +10,8 @@ import {
   type RequestListener,
   sendRequest,
 } from "@herald/bus";
+import { busUsers } from "@herald/bus/permissions";
 import {
-  busUsers,
   CancelNotification,
   CheckRecipients,
   DeliverBatchV1,

@@ -11,8 +11,8 @@ import {
   lastMessage,
   openBucket,
 } from "@herald/bus";
+import { busUsers } from "@herald/bus/permissions";
 import {
-  busUsers,
   CreateProjectRequest,
   type DataOf,
   type EventContract,

@@ -1,5 +1,5 @@
-import { consumerUser, renderConsumerAccount } from "@herald/contracts";
 import { expect, test } from "vitest";
+import { consumerUser, renderConsumerAccount } from "../permissions/index.ts";
 import { withAccount } from "./accounts-file.ts";
 
 const block = (name: string, password = "x") =>

@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
-import { consumerPrefix, durables, EventType, eventSubject, ProjectId } from "@herald/contracts";
+import { durables, EventType, eventSubject, ProjectId } from "@herald/contracts";
+import { consumerPrefix } from "../permissions/index.ts";
 
 export const usage = `consumer add <name> --project <id>|'*' [--project …] [--event <type> …] [--from all|new|<time>]
   Makes a durable of the events, and a user who may read it and nothing else; prints how to connect.

@@ -1,8 +1,8 @@
-import { consumedStream } from "@herald/contracts";
 import { AckPolicy, type ConsumerConfig, DeliverPolicy, JetStreamApiError, ReplayPolicy } from "@nats-io/jetstream";
 import { nanos } from "@nats-io/transport-node";
 import { apiCodes } from "../bus-error.ts";
 import { type Bus, connectionOf } from "../connect.ts";
+import { consumedStream } from "../permissions/index.ts";
 import type { From } from "./consumer-arguments.ts";
 
 /** As `consumers-opens`: settled within 30 s or delivered again, without end. */

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { type BusUser, consumedStream, consumerUser, renderConsumerAccount } from "@herald/contracts";
 import { ConfigError, createLogger, HeraldError, natsConfig, readConfig } from "@herald/kit";
 import { hash } from "bcryptjs";
 import { z } from "zod";
 import { closeBus, connectBus } from "../connect.ts";
+import { type BusUser, consumedStream, consumerUser, renderConsumerAccount } from "../permissions/index.ts";
 import { serviceAccess } from "../service-access.ts";
 import { putAccount } from "./accounts-file.ts";
 import { type ConsumerArguments, parseConsumerArguments, UsageError, usage } from "./consumer-arguments.ts";

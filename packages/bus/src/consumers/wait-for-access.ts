@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type BusUser, consumedStream } from "@herald/contracts";
 import { jetstream } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
+import { type BusUser, consumedStream } from "../permissions/index.ts";
 
 /** Runs the operator's command that has nats-server read its configuration again. False: none is given. */
 export const reload = async (command: string | undefined): Promise<boolean> => {

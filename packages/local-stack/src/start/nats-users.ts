@@ -1,4 +1,5 @@
-import { type BusUserName, busUsers, durables, passwordVariables, renderNatsAccounts } from "@herald/contracts";
+import { type BusUserName, busUsers, passwordVariables, renderNatsAccounts } from "@herald/bus/permissions";
+import { durables } from "@herald/contracts";
 
 /** What a consumer of open events reads, and as whom: on a broker of our own a user that can do nothing else. */
 export type AnalyticsAccess = {

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { BusUserName } from "@herald/contracts";
+import type { BusUserName } from "@herald/bus/permissions";
 import { bundle, type ProgramName } from "../bundle/bundle.ts";
 import { dockerEngine } from "../docker.ts";
 import { composeStarter } from "../docker-compose.ts";

@@ -1,6 +1,6 @@
-import { type BusService, busServices, consumedStream, readers } from "./bus-access.ts";
+import { type StreamName, streams } from "@herald/contracts";
 import { answersTo, askedOf, type BusUser, type BusUserName, busUsers } from "./bus-users.ts";
-import { type StreamName, streams } from "./streams.ts";
+import { type BusService, busServices, consumedStream, readers } from "./service-permissions.ts";
 
 /** How a user authenticates: a password (or its bcrypt hash), a password from the server's environment, or an nkey's public key. */
 export type BusCredential =

@@ -1,12 +1,8 @@
+import * as contracts from "@herald/contracts";
+import { type DurableName, durables, messages } from "@herald/contracts";
 import { describe, expect, test } from "vitest";
-import { type BusService, busServices, consumerPrefix, ownerOf, publishers } from "./bus-access.ts";
 import { type BusUser, type BusUserName, busUsers } from "./bus-users.ts";
-import { messages } from "./catalogue.ts";
-import * as analytics from "./requests/analytics.ts";
-import * as dispatch from "./requests/dispatch.ts";
-import * as registry from "./requests/registry.ts";
-import * as users from "./requests/users.ts";
-import { type DurableName, durables } from "./streams.ts";
+import { type BusService, busServices, consumerPrefix, ownerOf, publishers } from "./service-permissions.ts";
 import { overlaps } from "./subject-filter.ts";
 
 const permissionsOf = (name: BusUserName) => (busUsers[name] as BusUser).permissions;
@@ -17,12 +13,18 @@ const hears = (service: BusService, subject: string) =>
 
 /** The services other than the gateway that send requests. */
 const besides: Readonly<Record<string, BusService[]>> = {
-  [users.CheckRecipients.subject]: ["dispatch"],
-  [registry.ResolveSends.subject]: ["dispatch"],
-  [users.UsersOfDeliveries.subject]: ["analytics"],
+  [contracts.CheckRecipients.subject]: ["dispatch"],
+  [contracts.ResolveSends.subject]: ["dispatch"],
+  [contracts.UsersOfDeliveries.subject]: ["analytics"],
 };
-const keyedMutex = (one: BusService, other: BusService): number =>
-  busServices.indexOf(one) - busServices.indexOf(other);
+
+type Request = { readonly name: string; readonly subject: string; readonly service: BusService };
+
+const requests = Object.values<unknown>(contracts).filter(
+  (value): value is Request => typeof value === "object" && value !== null && "subject" in value && "service" in value,
+);
+
+const byService = (one: BusService, other: BusService): number => busServices.indexOf(one) - busServices.indexOf(other);
 
 describe("every contract has users", () => {
   test.each(Object.entries(publishers))("%s is published by those who publish it", (name, services) => {
@@ -38,17 +40,13 @@ describe("every contract has users", () => {
       expect(busServices.filter((service) => may(service, right))).toEqual(owner === undefined ? [] : [owner]);
   });
 
-  test.each(Object.values({ ...analytics, ...dispatch, ...registry, ...users }))(
-    "$name can be asked and answered",
-    (question) => {
-      const { subject, service } = question;
-      expect(busServices.filter((one) => hears(one, subject))).toEqual([service]);
-      const asking = busServices.filter((one) => may(one, subject));
-      const others: readonly BusService[] = besides[subject] ?? [];
-      expect(asking).toEqual([...others, "gateway" as const].toSorted(keyedMutex));
-      expect(may(service as BusService, "_R_.x")).toBe(true);
-    },
-  );
+  test.each(requests)("$name can be asked and answered", ({ subject, service }) => {
+    expect(busServices.filter((one) => hears(one, subject))).toEqual([service]);
+    const asking = busServices.filter((one) => may(one, subject));
+    const others: readonly BusService[] = besides[subject] ?? [];
+    expect(asking).toEqual([...others, "gateway" as const].toSorted(byService));
+    expect(may(service, "_R_.x")).toBe(true);
+  });
 });
 
 test("every user has its own name and inbox", () => {

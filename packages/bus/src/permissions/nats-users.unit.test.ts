@@ -9,7 +9,7 @@ const variables = Object.fromEntries(
 ) as Record<BusUserName, { passwordVariable: string }>;
 
 test("infra/nats.conf has the users that the contracts need: `npm run docs` writes them", async () => {
-  const path = join(import.meta.dirname, "../../../infra/nats.conf");
+  const path = join(import.meta.dirname, "../../../../infra/nats.conf");
   const [settings = ""] = (await readFile(path, "utf8")).split(/^accounts /m);
   await expect(
     settings + renderNatsAccounts({ credentials: variables, consumersFile: "consumers.conf", explain: true }),

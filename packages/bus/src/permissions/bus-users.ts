@@ -1,3 +1,4 @@
+import { type BucketName, type DurableName, durables, messages, type StreamName, streams } from "@herald/contracts";
 import {
   askers,
   asks,
@@ -15,9 +16,7 @@ import {
   roomKeepers,
   schedulers,
   streamsMeasuredBy,
-} from "./bus-access.ts";
-import { messages } from "./catalogue.ts";
-import { type BucketName, type DurableName, durables, type StreamName, streams } from "./streams.ts";
+} from "./service-permissions.ts";
 import { overlaps } from "./subject-filter.ts";
 
 /** The permissions of a NATS user, in the terms of nats-server's configuration. */

@@ -1,5 +1,4 @@
-import type { messages } from "./catalogue.ts";
-import type { BucketName, DurableName, StreamName } from "./streams.ts";
+import type { BucketName, DurableName, messages, StreamName } from "@herald/contracts";
 
 /**
  * What each service may do on the bus; its user has exactly these permissions. A new contract does not compile, or is refused in tests,
