@@ -51,7 +51,7 @@ const publishGroup = async (contents: readonly Content[]) => {
   await publish(bus, SendGroupV1, { groupId, sends }, { id: groupId });
   return ids;
 };
-const commit = createGroupCommit(publishGroup, { most: maxGroupSize, concurrent: 1 });
+const commit = createGroupCommit(publishGroup, { max: maxGroupSize, concurrent: 1 });
 
 /** Resolves when the send is on disk; the push comes after. */
 const accept = async (body: unknown) => {

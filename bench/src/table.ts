@@ -40,8 +40,8 @@ export const figureIn =
 
 /** Minimum, median and maximum: a machine that others share gives no single figure. */
 export const spread = (numbers: readonly number[], digits = 0): [string, string, string] => {
-  const [least, most] = [Math.min(...numbers), Math.max(...numbers)];
-  return [least.toFixed(digits), median(numbers).toFixed(digits), most.toFixed(digits)];
+  const [min, max] = [Math.min(...numbers), Math.max(...numbers)];
+  return [min.toFixed(digits), median(numbers).toFixed(digits), max.toFixed(digits)];
 };
 
 /** The value below which so many of a hundred are. */

@@ -24,7 +24,7 @@ const nameOf = ({ functionName, url, lineNumber }: CpuProfile["nodes"][number]["
 };
 
 /** The functions that took the most time themselves, without what they called, in all of these profiles together. */
-export const topFunctions = (profiles: readonly CpuProfile[], most: number): FunctionTime[] => {
+export const topFunctions = (profiles: readonly CpuProfile[], max: number): FunctionTime[] => {
   const micros = new Map<string, number>();
   for (const { nodes, samples, timeDeltas } of profiles) {
     const names = new Map(nodes.map(({ id, callFrame }) => [id, nameOf(callFrame)]));
@@ -38,6 +38,6 @@ export const topFunctions = (profiles: readonly CpuProfile[], most: number): Fun
   const busy = [...micros.values()].reduce((sum, one) => sum + one, 0);
   return [...micros]
     .toSorted(([, one], [, other]) => other - one)
-    .slice(0, most)
+    .slice(0, max)
     .map(([name, self]) => ({ name, selfMs: self / 1000, share: self / busy }));
 };

@@ -28,10 +28,10 @@ export function createLogs() {
     /** What services say that end because of an error that they did not expect. */
     crashes: (): readonly LogLine[] => lines.filter(({ msg }) => msg === "crashed"),
     /** The warnings and errors, each cut to `characters`: where to look for the reason of a failure. */
-    worth: (most = 60, characters = 2_000): string =>
+    worth: (max = 60, characters = 2_000): string =>
       lines
         .filter(({ level }) => level === undefined || !["trace", "debug", "info"].includes(level))
-        .slice(-most)
+        .slice(-max)
         .map(({ part, line }) => `${part.padEnd(10)} | ${line.slice(0, characters)}`)
         .join("\n"),
   };

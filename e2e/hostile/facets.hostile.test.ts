@@ -5,7 +5,7 @@ import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { cpuMs } from "./cpu-time.ts";
 import { show } from "./figures.ts";
 
-const most = 64;
+const max = 64;
 const quota = 30;
 const perHour = 20;
 
@@ -86,7 +86,7 @@ test("64 topics and values are a device's; the 65th is refused at every door, an
     await request(system.gateway, `PUT /api/v1/devices/${data.id}/topics/another`, { token: credential }),
   ];
   expect(over.map(({ status }) => status)).toEqual([422, 422, 422, 422, 422, 422, 422, 422]);
-  for (const { text } of over) expect(text).toContain(`${most}`);
+  for (const { text } of over) expect(text).toContain(`${max}`);
   const bulk = await project.call("PUT /topics/another/devices", { body: { devices: [data.id] } });
   expect(expectStatus(bulk, 200).body.data).toMatchObject({ changed: 0, unknown: [], full: [data.id] });
   // What it has, it may subscribe to again, change and give up.
@@ -99,8 +99,8 @@ test("64 topics and values are a device's; the 65th is refused at every door, an
     await project.call(`PATCH /devices/${data.id}`, { body: { device: { metadata: { k1: null, one: 1 } } } }),
     200,
   );
-  expect(await entries(project)).toBe(most + 1);
-  show(task, { doors: over.length + 1, "entries a device": most });
+  expect(await entries(project)).toBe(max + 1);
+  show(task, { doors: over.length + 1, "entries a device": max });
 });
 
 test("a device from before the limit keeps what it has, works, and gets no more", async ({ task }) => {

@@ -185,18 +185,18 @@ test("a loop of changes of one device takes no event of another project, nor sta
     count: number,
   ): Promise<{ filled: number; lost: number }> {
     const chunk = Math.ceil(limit / 16 / bytes);
-    let most = 0;
+    let max = 0;
     const fill = async () => (await hands.state("PUSH_EVENTS")).bytes / limit;
     for (let from = 0; from < count; from += chunk) {
       const some = Array.from({ length: Math.min(chunk, count - from) }, (_, index) => from + index);
       await inParallel(some, 128, (number) =>
         hands.publish(subject, data, { ...headers, "Nats-Msg-Id": `flood-${number}`, "ce-id": `flood-${number}` }),
       );
-      most = Math.max(most, await fill());
+      max = Math.max(max, await fill());
       // A hundred times quicker than in earnest against the size of the stream, so it is given a moment to be looked at.
       await eventually(async () => expect(await fill()).toBeLessThan(0.85), { timeoutMs: 10_000 }).catch(() => {});
       if ((await eventsOf(victim.id)).length < own.length) break;
     }
-    return { filled: most, lost: own.length - (await eventsOf(victim.id)).length };
+    return { filled: max, lost: own.length - (await eventsOf(victim.id)).length };
   }
 });

@@ -245,10 +245,10 @@ test("bodies that never end: what is held of them is bounded, and others are ser
     socket.write(half);
     return socket;
   });
-  let most = 0;
+  let max = 0;
   let held = 0;
   for (let look = 0; look < 20; look++) {
-    most = Math.max(most, await memoryOf(system, "gateway"));
+    max = Math.max(max, await memoryOf(system, "gateway"));
     held = Math.max(held, await gauge("herald_http_memory_bytes"));
     await delay(250);
   }
@@ -257,13 +257,13 @@ test("bodies that never end: what is held of them is bounded, and others are ser
     connections,
     "MB sent": Math.round((connections * bytes) / 2 ** 20),
     "MB before": before,
-    "MB at most": most,
+    "MB at most": max,
     "bytes held at most": held,
     "answers 408, 429, 503": answers.length,
     "ordinary sends meanwhile": done,
   });
   expect(failed).toEqual([]);
-  expect(most).toBeLessThan(memoryLimitMb);
+  expect(max).toBeLessThan(memoryLimitMb);
   expect(answers.filter((text) => !/^HTTP\/1\.1 (408|429|503) /.test(text))).toEqual([]);
   for (const close of made.splice(0)) close();
   await eventually(async () => expect(await gauge("herald_http_memory_bytes")).toBe(0), { timeoutMs: 60_000 });
@@ -287,12 +287,12 @@ test("answers that are not read: what is held of them is bounded, and they are c
   const ordinary = startOrdinary(project, known.device.id);
   const attackers = Array.from({ length: 5 }, newStranger);
   const page = `GET /api/v1/devices?per_page=100 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${reader.token}\r\n\r\n`;
-  let most = 0;
+  let max = 0;
   let held = 0;
   let watching = true;
   const watch = (async () => {
     while (watching) {
-      most = Math.max(most, await memoryOf(system, "gateway"));
+      max = Math.max(max, await memoryOf(system, "gateway"));
       held = Math.max(held, await gauge("herald_http_memory_bytes"));
       await delay(250);
     }
@@ -313,12 +313,12 @@ test("answers that are not read: what is held of them is bounded, and they are c
     connections,
     "MB asked for": Math.round((connections * pages * 100 * 5_500) / 2 ** 20),
     "MB before": before,
-    "MB at most": most,
-    "KB a connection": Math.round(((most - before) * 1024) / connections),
+    "MB at most": max,
+    "KB a connection": Math.round(((max - before) * 1024) / connections),
     "bytes held at most": held,
     "ordinary sends meanwhile": done,
   });
-  expect(most).toBeLessThan(memoryLimitMb);
+  expect(max).toBeLessThan(memoryLimitMb);
   expect(failed).toEqual([]);
   // Nobody read a byte more, and the gateway has let go of all of them by itself.
   await eventually(async () => expect(await strangersConnected()).toBe(0), { timeoutMs: 90_000 });

@@ -38,8 +38,8 @@ const killed = (service: ServiceName): Row => ({
     );
     const findings = await trial.finish();
     const { marked } = findings.repeated;
-    const most = service === "dispatch" ? kills * trial.each * platforms.length : 0;
-    if (marked > most) trial.problem(`${marked} came twice, where ${most} may`);
+    const max = service === "dispatch" ? kills * trial.each * platforms.length : 0;
+    if (marked > max) trial.problem(`${marked} came twice, where ${max} may`);
     return findings;
   },
 });
@@ -58,8 +58,8 @@ const together: Row = {
       await Promise.all([trial.recovered(), system.ready()]);
     }
     const findings = await trial.finish();
-    const [{ marked }, most] = [findings.repeated, rounds * trial.each * platforms.length];
-    if (marked > most) trial.problem(`${marked} came twice, where ${most} may`);
+    const [{ marked }, max] = [findings.repeated, rounds * trial.each * platforms.length];
+    if (marked > max) trial.problem(`${marked} came twice, where ${max} may`);
     return findings;
   },
 };

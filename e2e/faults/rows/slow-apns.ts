@@ -113,9 +113,9 @@ function checkAttempts(pushes: readonly Push[], wellSince: number, trial: Trial)
     times.set(key, [...(times.get(key) ?? []), Date.parse(push.at)]);
   }
   const gaps: { ms: number; wellMs: number }[][] = [];
-  let most = 0;
+  let max = 0;
   for (const all of times.values()) {
-    most = Math.max(most, all.length);
+    max = Math.max(max, all.length);
     for (const [index, at] of all.slice(1).entries()) {
       const before = all[index] ?? 0;
       const gap = { ms: at - before, wellMs: at - Math.max(before, wellSince) };
@@ -123,14 +123,14 @@ function checkAttempts(pushes: readonly Push[], wellSince: number, trial: Trial)
     }
   }
   for (const [index, all] of gaps.entries()) {
-    const [least, longest] = [Math.min(...all.map(({ ms }) => ms)), Math.max(...all.map(({ wellMs }) => wellMs))];
-    if (least < minMs) trial.problem(`attempt ${index + 2} came after ${least} ms already`);
+    const [min, longest] = [Math.min(...all.map(({ ms }) => ms)), Math.max(...all.map(({ wellMs }) => wellMs))];
+    if (min < minMs) trial.problem(`attempt ${index + 2} came after ${min} ms already`);
     if (longest > ceilingMs(index + 1) + slackMs)
       trial.problem(`attempt ${index + 2} came ${seconds(longest)} after APNs was well`);
   }
-  if (most > maxAttempts) trial.problem(`${most} attempts for one device`);
+  if (max > maxAttempts) trial.problem(`${max} attempts for one device`);
   const means = gaps.map((all) => seconds(all.reduce((sum, { ms }) => sum + ms, 0) / all.length));
-  trial.note(`at most ${most} attempts; mean waits before each: ${means.join(", ") || "none"}`);
+  trial.note(`at most ${max} attempts; mean waits before each: ${means.join(", ") || "none"}`);
 }
 
 const troubleRow = ({ name, fault, pass, rules, finalWithinMs }: Trouble): Row => ({

@@ -16,5 +16,5 @@ export const BootstrapConfig = z.object({
   /** Copies of every stream: 3 where three brokers run, as in production. */
   HERALD_NATS_REPLICAS: variables.choice("1", "3").default("1"),
   /** What all streams may take of a broker's disk together; each gets its share of it. */
-  HERALD_NATS_STORAGE: variables.bytes({ least: 64 * mebibyte }).default(declaredBytes),
+  HERALD_NATS_STORAGE: variables.bytes({ min: 64 * mebibyte }).default(declaredBytes),
 });

@@ -82,8 +82,8 @@ export const acquirePermit = (limiter: Limiter, tasks: readonly Task[]): Permit 
             limiter.waiting.insideHandlers++;
             give();
           }
-          const least = (1000 * limiter.waiting.insideHandlers) / insideRetriesPerSecond;
-          if (!(await pause(Math.max(least, code === "queue-full" ? fullQueueMs : holdDelayMs(code, tries)))))
+          const min = (1000 * limiter.waiting.insideHandlers) / insideRetriesPerSecond;
+          if (!(await pause(Math.max(min, code === "queue-full" ? fullQueueMs : holdDelayMs(code, tries)))))
             throw error;
         }
       }

@@ -13,7 +13,7 @@ import { budgetShare, requestTimeoutMs, roundTrip, sendRequest, unwrap } from ".
  * A message costs both services and the broker more than its content. A single request is sent at once; under load, requests of a few
  * milliseconds share a message. The number of groups in flight is not limited: the handling service limits its concurrency.
  */
-const groups = { most: 64, concurrent: 1, intervalMs: 4, groupBytes: 524_288 };
+const groups = { max: 64, concurrent: 1, intervalMs: 4, groupBytes: 524_288 };
 
 /** A service of an earlier version does not support groups: send each request alone. */
 class NoGroups extends Error {}

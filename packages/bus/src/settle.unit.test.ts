@@ -43,18 +43,18 @@ describe("settlementOf", () => {
 });
 
 describe("delays", () => {
-  const least = () => 0;
-  const most = () => 1;
+  const min = () => 0;
+  const max = () => 1;
 
   test("a nak is never bare, doubles, and ends at 30 s plus as much at random", () => {
-    expect([1, 2, 3, 8, 100].map((count) => retryDelayMs(count, least))).toEqual([250, 500, 1_000, 30_000, 30_000]);
-    expect([1, 100].map((count) => retryDelayMs(count, most))).toEqual([500, 60_000]);
+    expect([1, 2, 3, 8, 100].map((count) => retryDelayMs(count, min))).toEqual([250, 500, 1_000, 30_000, 30_000]);
+    expect([1, 100].map((count) => retryDelayMs(count, max))).toEqual([500, 60_000]);
   });
 
   test("a full queue is tried again within a second, what is unavailable within five, give or take a quarter", () => {
     const even = () => 0.5;
     expect([0, 1, 2, 20].map((tries) => holdDelayMs("queue-full", tries, even))).toEqual([25, 50, 100, 1_000]);
     expect([0, 20].map((tries) => holdDelayMs("database-unavailable", tries, even))).toEqual([25, 5_000]);
-    expect([least, most].map((random) => holdDelayMs("database-unavailable", 20, random))).toEqual([3_750, 6_250]);
+    expect([min, max].map((random) => holdDelayMs("database-unavailable", 20, random))).toEqual([3_750, 6_250]);
   });
 });

@@ -27,19 +27,19 @@ const allSettled = () => eventually(async () => expect(await messagesIn(t, "PUSH
 describe("concurrency", () => {
   test("is the handler's setting, with more messages prefetched", async () => {
     let inside = 0;
-    let most = 0;
+    let max = 0;
     let count = 0;
     for (let n = 0; n < 300; n++) await send();
     await t.handle(
       onSend(async () => {
-        most = Math.max(most, ++inside);
+        max = Math.max(max, ++inside);
         await new Promise((resolve) => setImmediate(resolve));
         inside--;
         count++;
       }, 7),
     );
     await eventually(() => expect(count).toBe(300));
-    expect(most).toBe(7);
+    expect(max).toBe(7);
     await allSettled();
   });
 

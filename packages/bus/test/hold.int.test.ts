@@ -153,7 +153,7 @@ describe("hold inside a handler", () => {
   test("releases and reacquires one permit for several concurrent steps", async () => {
     const full = new Set(["a", "b"]);
     let inside = 0;
-    let most = 0;
+    let max = 0;
     const stuck = newProject();
     await t.handle(
       onExpand(async ({ data, hold }) => {
@@ -164,7 +164,7 @@ describe("hold inside a handler", () => {
             });
           await Promise.all([piece("a"), piece("b"), piece("c")]);
         }
-        most = Math.max(most, ++inside);
+        max = Math.max(max, ++inside);
         await new Promise((resolve) => setTimeout(resolve, 5));
         inside--;
       }, 1),
@@ -178,7 +178,7 @@ describe("hold inside a handler", () => {
     full.delete("b");
     for (let n = 0; n < 10; n++) await expand();
     await allSettled();
-    expect(most).toBe(1);
+    expect(max).toBe(1);
   });
 
   test("rethrows other errors, and unavailable ones when too many handlers wait", async () => {

@@ -78,8 +78,8 @@ describe("a service's own user", () => {
   test("counts the commands of a project that wait, each of several thousand", async () => {
     const bus = await connectAs(t, "gateway");
     const [one, other] = [newProject(), newProject()];
-    const most = 15_000; // their subjects are more than one message of the bus may hold
-    for (let at = 0; at < most; at += 500)
+    const max = 15_000; // their subjects are more than one message of the bus may hold
+    for (let at = 0; at < max; at += 500)
       await publishInBatch(
         t.bus,
         Array.from({ length: 500 }, () => sendOf(one)).map((data) => ({
@@ -92,7 +92,7 @@ describe("a service's own user", () => {
     await publish(t.bus, SendV1, sent, { id: sent.notificationId });
     await publish(t.bus, ExpandV1, expandOf(other), { id: sent.notificationId });
     const count = (projectId: string) => countMessages(bus, "PUSH_CMD", `push.cmd.v1.*.*.${projectId}.>`);
-    expect(await Promise.all([count(one), count(other), count(newProject())])).toEqual([most, 2, 0]);
+    expect(await Promise.all([count(one), count(other), count(newProject())])).toEqual([max, 2, 0]);
     await closeBus(bus);
   });
 

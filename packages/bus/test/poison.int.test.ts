@@ -92,12 +92,12 @@ describe("poison", () => {
   test("a body of the largest size is dead-lettered without the body", async () => {
     await t.handle(onSend(async () => {}));
     const subject = SendV1.subject(sendOf());
-    const most = t.raw.nc.info?.max_payload ?? 0;
-    await jetstream(t.raw.nc).publish(subject, new Uint8Array(most));
+    const max = t.raw.nc.info?.max_payload ?? 0;
+    await jetstream(t.raw.nc).publish(subject, new Uint8Array(max));
     await allSettled();
     const [letter] = await readStream(t, "PUSH_DLQ");
     expect(letter?.data).toHaveLength(0);
-    expect(letter?.header.get("Herald-Dead-Detail")).toContain(`a body of ${most} bytes, left out`);
+    expect(letter?.header.get("Herald-Dead-Detail")).toContain(`a body of ${max} bytes, left out`);
   });
 
   test("is not terminated while the dead letters refuse it", async () => {

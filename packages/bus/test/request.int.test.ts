@@ -141,9 +141,9 @@ describe("handleRequest", () => {
   test("limits concurrent requests", async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     let inside = 0;
-    let most = 0;
+    let max = 0;
     answers(t.bus, CountOpens, async () => {
-      most = Math.max(most, ++inside);
+      max = Math.max(max, ++inside);
       await released;
       inside--;
       return { counts: {} };
@@ -151,10 +151,10 @@ describe("handleRequest", () => {
     const asked = Array.from({ length: 300 }, () =>
       sendRequest(t.bus, CountOpens, countOpens(), { timeoutMs: 10_000 }),
     );
-    await eventually(() => expect(most).toBe(128));
+    await eventually(() => expect(max).toBe(128));
     release();
     await Promise.all(asked);
-    expect(most).toBe(128);
+    expect(max).toBe(128);
   });
 
   test("limits requests fairly between projects, and heavy ones separately", async () => {

@@ -6,7 +6,7 @@ type Schema = z.core.$ZodType;
 /** Where in a value lists of a greatest length may stand. */
 type Place = {
   /** A list here may have so many entries. */
-  readonly most?: number;
+  readonly max?: number;
   readonly entries?: Place;
   readonly fields?: readonly (readonly [name: string, place: Place])[];
 };
@@ -16,8 +16,8 @@ const places = new WeakMap<Schema, Place | null>();
 /** What `.max()` of a list's schema says. */
 const maxLength = (schema: Schema): number | undefined => {
   const { checks = [] } = schema._zod.def as { checks?: readonly { _zod: { def: { maximum?: number } } }[] };
-  const [least] = checks.flatMap(({ _zod: { def } }) => def.maximum ?? []).toSorted((one, other) => one - other);
-  return least;
+  const [lowest] = checks.flatMap(({ _zod: { def } }) => def.maximum ?? []).toSorted((one, other) => one - other);
+  return lowest;
 };
 
 /** Undefined where no list of a greatest length can be, which is nearly everywhere. */
@@ -35,11 +35,11 @@ const placeOf = (schema: Schema, above: ReadonlySet<Schema> = new Set()): Place 
     const place = placeOf(inner, within);
     return place ? [[name, place] as const] : [];
   });
-  const most = element ? maxLength(only) : undefined;
+  const max = element ? maxLength(only) : undefined;
   const place: Place | undefined =
-    most === undefined && entries === undefined && fields.length === 0
+    max === undefined && entries === undefined && fields.length === 0
       ? undefined
-      : { ...(most === undefined ? {} : { most }), ...(entries && { entries }), ...(fields.length > 0 && { fields }) };
+      : { ...(max === undefined ? {} : { max }), ...(entries && { entries }), ...(fields.length > 0 && { fields }) };
   places.set(schema, place ?? null);
   return place;
 };
@@ -47,7 +47,7 @@ const placeOf = (schema: Schema, above: ReadonlySet<Schema> = new Set()): Place 
 const cut = (place: Place, value: unknown): void => {
   if (typeof value !== "object" || value === null) return;
   if (Array.isArray(value)) {
-    if (place.most !== undefined && value.length > place.most + 1) value.length = place.most + 1;
+    if (place.max !== undefined && value.length > place.max + 1) value.length = place.max + 1;
     if (place.entries) for (const entry of value) cut(place.entries, entry);
     return;
   }

@@ -189,7 +189,7 @@ export type DescribeOptions = {
   /** Dotted path of the value in the body, such as `notification`. */
   readonly prefix?: string | undefined;
   /** How many problems are put into words; 100 by default. */
-  readonly most?: number | undefined;
+  readonly max?: number | undefined;
   /** How the whole value is called where a problem has no path; `body` by default. */
   readonly whole?: string | undefined;
 };
@@ -199,7 +199,7 @@ export type DescribeOptions = {
  * most 100 unless said otherwise; a last one counts the rest.
  */
 export const faultsOf = (error: { issues: readonly Issue[] }, options: DescribeOptions = {}): Fault[] => {
-  const { schema, prefix = "", whole = "body", most = maxMessages } = options;
+  const { schema, prefix = "", whole = "body", max = maxMessages } = options;
   const above = prefix === "" ? [] : prefix.split(".");
   const fault = (path: readonly PropertyKey[], code: string, detail: string): Fault => ({
     name: [prefix, dotted(path)].filter((part) => part !== "").join(".") || whole,
@@ -229,7 +229,7 @@ export const faultsOf = (error: { issues: readonly Issue[] }, options: DescribeO
   let described = 0;
   let more = 0;
   for (const describe of describers()) {
-    if (described === most) {
+    if (described === max) {
       more++;
       continue;
     }

@@ -12,7 +12,7 @@ export type FairGate = {
    * Waits for one place, and takes so many more as the key's share has free then, up to `most`. However many wait, it waits behind them:
    * for work that is on disk. Rejects with `service-unavailable` when the service stops.
    */
-  enterUpTo(key: string, most: number): Promise<{ readonly places: number; readonly leave: () => void }>;
+  enterUpTo(key: string, max: number): Promise<{ readonly places: number; readonly leave: () => void }>;
   /** The service stops: who waits, and who comes from now on, gets HeraldError `service-unavailable`, which gives their messages back. */
   close(): void;
 };
@@ -70,7 +70,7 @@ export const createShares = (total: number, perKey?: number): Shares => {
 /**
  * `total` places, of which one key gets its share: what waits for a key that has it keeps nobody else from the places that are left.
  */
-export const createFairGate = ({ total, perKey, line: most }: Limits): FairGate => {
+export const createFairGate = ({ total, perKey, line: lineLimits }: Limits): FairGate => {
   const shares = createShares(total, perKey);
   /** Keys with somebody waiting, in the order of their turns. */
   const lines = new Map<string, Waiter[]>();
@@ -110,18 +110,18 @@ export const createFairGate = ({ total, perKey, line: most }: Limits): FairGate 
       waiting--;
       lines.delete(key);
       if (line.length > 0) lines.set(key, line);
-      next.admit(Math.max(next.places, Math.min(next.most, shares.room(key))));
+      next.admit(Math.max(next.places, Math.min(next.max, shares.room(key))));
     }
   };
 
   const refusal = (key: string, line: Waiter[]): HeraldError | undefined => {
-    if (most === undefined) return undefined;
-    if (line.length >= most.perKey) dropGone(key, line, true);
-    if (line.length >= most.perKey)
+    if (lineLimits === undefined) return undefined;
+    if (line.length >= lineLimits.perKey) dropGone(key, line, true);
+    if (line.length >= lineLimits.perKey)
       return new HeraldError("rate-limited", "requests: as many of this project as may be are waiting to be answered", {
         retryAfterSeconds: 1,
       });
-    return waiting < most.total
+    return waiting < lineLimits.total
       ? undefined
       : new HeraldError("service-unavailable", "too many requests are waiting to be answered", {
           retryAfterSeconds: 1,
@@ -129,7 +129,7 @@ export const createFairGate = ({ total, perKey, line: most }: Limits): FairGate 
   };
 
   /** Resolves to the places that it got: `least`, or up to `most` of what is free. */
-  const wait = (key: string, least: number, most: number, isGone = () => false): Promise<number> => {
+  const wait = (key: string, min: number, max: number, isGone = () => false): Promise<number> => {
     if (closed) return Promise.reject(stopping());
     return new Promise((resolve, reject) => {
       const line = lines.get(key) ?? [];
@@ -138,7 +138,7 @@ export const createFairGate = ({ total, perKey, line: most }: Limits): FairGate 
         shares.take(key, places);
         resolve(places);
       };
-      line.push({ places: least, most, isGone, admit: admitted, refuse: reject });
+      line.push({ places: min, max, isGone, admit: admitted, refuse: reject });
       waiting++;
       admit();
     });
@@ -151,8 +151,8 @@ export const createFairGate = ({ total, perKey, line: most }: Limits): FairGate 
       if (refused !== undefined) throw refused;
       return leaving(key, await wait(key, places, places, isGone));
     },
-    enterUpTo: async (key, most) => {
-      const places = await wait(key, 1, most);
+    enterUpTo: async (key, max) => {
+      const places = await wait(key, 1, max);
       return { places, leave: leaving(key, places) };
     },
     close: () => {
@@ -167,7 +167,7 @@ export const createFairGate = ({ total, perKey, line: most }: Limits): FairGate 
 
 type Waiter = {
   readonly places: number;
-  readonly most: number;
+  readonly max: number;
   readonly isGone: () => boolean;
   readonly admit: (places: number) => void;
   readonly refuse: (error: HeraldError) => void;

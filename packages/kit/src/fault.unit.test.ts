@@ -49,7 +49,7 @@ test("a part of the body points into the whole body, a query parameter is named"
 
 test("what is too much to describe is counted", () => {
   const { error } = z.strictObject({}).safeParse({ a: 1, b: 2, c: 3 });
-  const faults = faultsOf(error ?? { issues: [] }, { most: 1 });
+  const faults = faultsOf(error ?? { issues: [] }, { max: 1 });
   expect(faults.map(({ code }) => code)).toEqual(["unknown-field", "more-problems"]);
   expect(faults.map(messageOf)[1]).toBe("2 more problems like these");
 });

@@ -9,7 +9,7 @@ type Waiting<Item, Result> = {
 
 export type GroupCommitOptions<Item> = {
   /** Items in one group at most. */
-  readonly most: number;
+  readonly max: number;
   /** Whose an item is: where more wait than go into a group, all who have some take turns. Absent: first come, first served. */
   readonly keyOf?: (item: Item) => string;
   /** Groups that are written at the same time. */
@@ -41,7 +41,7 @@ export type GroupCommitOptions<Item> = {
 export const createGroupCommit = <Item, Result>(
   write: (items: readonly Item[]) => Promise<readonly Result[]>,
   {
-    most,
+    max,
     keyOf,
     concurrent,
     intervalMs = 0,
@@ -79,11 +79,11 @@ export const createGroupCommit = <Item, Result>(
 
   /** All that wait, or the first of them as the keys take turns. */
   const inTurns = (): readonly Waiting<Item, Result>[] => {
-    if (keyOf === undefined || queue.length <= most) return queue;
+    if (keyOf === undefined || queue.length <= max) return queue;
     const lines = [...Map.groupBy(queue, ({ item }) => keyOf(item)).values()];
     if (lines.length === 1) return queue;
     const turns: Waiting<Item, Result>[] = [];
-    for (let turn = 0; turns.length < most; turn++)
+    for (let turn = 0; turns.length < max; turn++)
       for (const line of lines) {
         const next = line[turn];
         if (next) turns.push(next);
@@ -98,7 +98,7 @@ export const createGroupCommit = <Item, Result>(
     const first = inTurns();
     for (const waiting of first) {
       bytes += waiting.bytes;
-      if (count === most || (count > 0 && bytes > groupBytes)) break;
+      if (count === max || (count > 0 && bytes > groupBytes)) break;
       count++;
     }
     if (first === queue) return queue.splice(0, count);
@@ -109,7 +109,7 @@ export const createGroupCommit = <Item, Result>(
 
   /** Whether the next group has to wait for its time; then it is pumped when that has come. */
   const early = (): boolean => {
-    if (intervalMs === 0 || queue.length >= most) return false;
+    if (intervalMs === 0 || queue.length >= max) return false;
     const waitMs = lastBegunAt + intervalMs - performance.now();
     if (waitMs <= 0) return false;
     if (timed) return true;

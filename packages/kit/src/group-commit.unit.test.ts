@@ -7,7 +7,7 @@ const writer = (options: Partial<Parameters<typeof createGroupCommit>[1]> = {}) 
   const groups: { items: readonly number[]; succeed: () => void; fail: (error: unknown) => void }[] = [];
   const commit = createGroupCommit<number, void>(
     (items) => new Promise((resolve, reject) => groups.push({ items, succeed: () => resolve([]), fail: reject })),
-    { most: 3, concurrent: 1, waiting: 10, ...options },
+    { max: 3, concurrent: 1, waiting: 10, ...options },
   );
   const settle = async (work: () => void) => {
     work();
@@ -90,7 +90,7 @@ describe("a group commit", () => {
     const commit = createGroupCommit<number, string>(
       async (items) => items.map((item) => `${item} of ${items.length}`),
       {
-        most: 10,
+        max: 10,
         concurrent: 1,
       },
     );
@@ -162,7 +162,7 @@ describe("a group commit", () => {
         });
         return items;
       },
-      { most: 3, concurrent: 1, keyOf: (item) => item[0] ?? "" },
+      { max: 3, concurrent: 1, keyOf: (item) => item[0] ?? "" },
     );
     const all = ["a0", "a1", "a2", "a3", "a4", "b1", "c1", "b2"].map((item) => commit(item));
     for (let at = 0; at < all.length; at++) {

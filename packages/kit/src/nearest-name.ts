@@ -28,11 +28,11 @@ const longest = 64;
 export const nearestName = (
   name: string,
   known: Iterable<string>,
-  most = Math.max(1, Math.floor(name.length / 3)),
+  max = Math.max(1, Math.floor(name.length / 3)),
 ): string | undefined => {
   if (name.length > longest) return undefined;
   let nearest: string | undefined;
-  let nearestDistance = most + 1;
+  let nearestDistance = max + 1;
   for (const candidate of known) {
     if (Math.abs(candidate.length - name.length) >= nearestDistance) continue;
     const far = distance(name.toLowerCase(), candidate.toLowerCase());

@@ -21,7 +21,7 @@ const validate = <Schema extends z.ZodType>(schema: Schema, value: unknown): z.Z
 export const parseBody = <Schema extends z.ZodType>(
   schema: Schema,
   body: unknown,
-  options: Pick<DescribeOptions, "prefix" | "most"> = {},
+  options: Pick<DescribeOptions, "prefix" | "max"> = {},
 ): z.output<Schema> => {
   const value = body === undefined ? {} : body;
   cutLists(schema, value);

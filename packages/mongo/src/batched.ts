@@ -41,7 +41,7 @@ export const inOneCommand = <Item, Result>(
       }
     },
     // One command at a time: two would be smaller each, and cost more than their overlap saves.
-    { most: 250, concurrent: 1, atEndOfTurn: true, ...(keyOf && { keyOf }) },
+    { max: 250, concurrent: 1, atEndOfTurn: true, ...(keyOf && { keyOf }) },
   );
 
 /** A document that belongs to a project. */

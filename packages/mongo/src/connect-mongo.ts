@@ -15,7 +15,7 @@ const poolSize = 40;
 const waitQueueMs = 5_000;
 /** A ping that is slower does not count. */
 const pingMs = 800;
-const retryMs = { first: 250, most: 5_000 };
+const retryMs = { first: 250, max: 5_000 };
 /** How often the log repeats that it waits. */
 const reminderMs = 30_000;
 
@@ -87,7 +87,7 @@ export const connectMongo = ({ url, database, log, appName }: MongoOptions): Mon
         }
       }
       await sleep(wait, undefined, { signal: closing.signal }).catch(() => undefined);
-      wait = Math.min(wait * 2, retryMs.most);
+      wait = Math.min(wait * 2, retryMs.max);
     }
   };
 

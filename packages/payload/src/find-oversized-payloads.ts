@@ -4,21 +4,21 @@ import { fcmMaxBytes, fcmWeight, renderFcm } from "./fcm.ts";
 import type { Origin } from "./render.ts";
 import { renderWebPush, webPushMaxBytes } from "./webpush.ts";
 
-type Measure = { readonly most: number; readonly bytes: (openToken: string, locale: string | undefined) => number };
+type Measure = { readonly max: number; readonly bytes: (openToken: string, locale: string | undefined) => number };
 
 const measures = {
   ios: (content, origin) => {
     const rendering = renderApns(content, origin);
-    return { most: apnsMaxBytes, bytes: (token, locale) => Buffer.byteLength(rendering.body(token, locale)) };
+    return { max: apnsMaxBytes, bytes: (token, locale) => Buffer.byteLength(rendering.body(token, locale)) };
   },
   android: (content, origin) => {
     const rendering = renderFcm(content, origin, content.ttl ?? 0);
     const target = { token: "", kind: "token" } as const;
-    return { most: fcmMaxBytes, bytes: (token, locale) => fcmWeight(rendering.body(target, token, locale)) };
+    return { max: fcmMaxBytes, bytes: (token, locale) => fcmWeight(rendering.body(target, token, locale)) };
   },
   web: (content, origin) => {
     const rendering = renderWebPush(content, origin);
-    return { most: webPushMaxBytes, bytes: (token, locale) => Buffer.byteLength(rendering.body(token, locale)) };
+    return { max: webPushMaxBytes, bytes: (token, locale) => Buffer.byteLength(rendering.body(token, locale)) };
   },
 } satisfies Record<Platform, (content: NotificationContent, origin: Origin) => Measure>;
 
@@ -46,14 +46,14 @@ export const findOversizedPayloads = (
   const openToken = "x".repeat(openTokenBytes);
   const locales = [undefined, ...Object.keys(content.localizations ?? {})];
   return platforms.flatMap((platform) => {
-    const { most, bytes } = measures[platform](content, origin);
+    const { max, bytes } = measures[platform](content, origin);
     const problems: string[] = [];
     for (const locale of locales) {
       const weight = bytes(openToken, locale);
       const words = locale === undefined ? "" : ` in ${locale}`;
-      if (weight > most)
+      if (weight > max)
         problems.push(
-          `notification: renders to ${weight} bytes for ${platform}${words}, at most ${most} fit: shorten body or data`,
+          `notification: renders to ${weight} bytes for ${platform}${words}, at most ${max} fit: shorten body or data`,
         );
       if (problems.length === maxProblems) break;
     }

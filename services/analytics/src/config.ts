@@ -25,15 +25,15 @@ const variablesOfAnalytics = z.object({
    * How long opens and statistics deltas are kept; rollups stay. A quarter of a year covers most questions about single devices. At least
    * 62 days: an open can be reported again for 30 days and wait in the dead letters for 30 more; without its row it would count twice.
    */
-  HERALD_ANALYTICS_RETENTION: variables.durationMs({ least: 62 * dayMs }).default(90 * dayMs),
+  HERALD_ANALYTICS_RETENTION: variables.durationMs({ min: 62 * dayMs }).default(90 * dayMs),
   /** How long rollups are kept. More than two years, so that a month can be compared with the same month two years before. */
-  HERALD_ANALYTICS_STATISTICS_RETENTION: variables.durationMs({ least: 62 * dayMs }).default(800 * dayMs),
+  HERALD_ANALYTICS_STATISTICS_RETENTION: variables.durationMs({ min: 62 * dayMs }).default(800 * dayMs),
   /** Encrypts the data keys of webhook secrets. Without the right key the secrets are lost. */
   HERALD_ANALYTICS_MASTER_KEYS: variables.keyRing(parseMasterKeys, "wrapping"),
   /** Allows webhooks with private addresses, on any port, without TLS. Only for development: it opens the internal network to projects. */
   HERALD_ANALYTICS_WEBHOOKS_ANY_HOST: variables.flag().default(false),
   /** Timeout of a webhook request. Standard Webhooks recommends 15 to 30 seconds. */
-  HERALD_ANALYTICS_WEBHOOKS_TIMEOUT: variables.durationMs({ least: 1_000, most: 60_000 }).default(20_000),
+  HERALD_ANALYTICS_WEBHOOKS_TIMEOUT: variables.durationMs({ min: 1_000, max: 60_000 }).default(20_000),
 });
 
 /** The environment variables of analytics. */

@@ -42,24 +42,24 @@ export const DispatchConfig = z
      * Support questions about a single delivery end within a quarter of a year. At least 30 days: until then a dead letter can
      * be replayed, and no batch that comes again so late is sent, because its notification has expired.
      */
-    HERALD_DISPATCH_RETENTION: variables.durationMs({ least: 30 * dayMs }).default(90 * dayMs),
+    HERALD_DISPATCH_RETENTION: variables.durationMs({ min: 30 * dayMs }).default(90 * dayMs),
     /** Batches of one lane and platform that are sent at a time. Each has at most 1,000 devices: sixteen keep two cores busy. */
-    HERALD_DISPATCH_BATCHES: variables.integer({ least: 1, most: 256 }).default(16),
+    HERALD_DISPATCH_BATCHES: variables.integer({ min: 1, max: 256 }).default(16),
     /** How many of those may be one project's: while one is sent, others start or write their outcomes. */
-    HERALD_DISPATCH_BATCHES_PER_PROJECT: variables.integer({ least: 1, most: 256 }).default(4),
+    HERALD_DISPATCH_BATCHES_PER_PROJECT: variables.integer({ min: 1, max: 256 }).default(4),
     /**
      * Batches of one lane and platform in memory, those that wait for their turn included: enough for eight projects at their limit.
      * Of the direct lane, where most have one device, sixteen times as many.
      */
-    HERALD_DISPATCH_BATCHES_IN_MEMORY: variables.integer({ least: 1, most: 1_024 }).default(64),
+    HERALD_DISPATCH_BATCHES_IN_MEMORY: variables.integer({ min: 1, max: 1_024 }).default(64),
     /** Requests of one project to one provider that wait for an answer: at 50 ms that is 40,000 pushes a second, and some MB. */
-    HERALD_DISPATCH_IN_FLIGHT: variables.integer({ least: 50, most: 16_000 }).default(2_000),
+    HERALD_DISPATCH_IN_FLIGHT: variables.integer({ min: 50, max: 16_000 }).default(2_000),
     /** Connections of one project to one provider. Apple sees up to about sixteen pay off; one thread feeds them all. */
-    HERALD_DISPATCH_CONNECTIONS: variables.integer({ least: 1, most: 16 }).default(4),
+    HERALD_DISPATCH_CONNECTIONS: variables.integer({ min: 1, max: 16 }).default(4),
     /** Projects' clients that are kept open: each holds its connections and about 1 MB. */
-    HERALD_DISPATCH_CLIENTS: variables.integer({ least: 1, most: 10_000 }).default(200),
+    HERALD_DISPATCH_CLIENTS: variables.integer({ min: 1, max: 10_000 }).default(200),
     /** How long a provider may take for an answer. No longer than a stop waits for one. */
-    HERALD_DISPATCH_REQUEST_TIMEOUT: variables.durationMs({ least: 1_000, most: drainMs }).default(20_000),
+    HERALD_DISPATCH_REQUEST_TIMEOUT: variables.durationMs({ min: 1_000, max: drainMs }).default(20_000),
   })
   .superRefine((config, context) => {
     const problem = (name: keyof typeof config, message: string) =>

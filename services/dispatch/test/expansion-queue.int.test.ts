@@ -4,7 +4,7 @@ import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type DispatchTest, startDispatchTest } from "./dispatch-fixture.ts";
 
-const most = 32;
+const max = 32;
 let dispatch: DispatchTest;
 beforeAll(async () => {
   dispatch = await startDispatchTest();
@@ -44,12 +44,12 @@ test("so many expansions of a project are under way, the next is commanded when 
   const { project, send, expansion, final } = dispatch;
   const [noisy, quiet] = [await project(), await project()];
   const ids: NotificationId[] = [];
-  for (let n = 0; n < most + 8; n++) ids.push(await send(noisy));
+  for (let n = 0; n < max + 8; n++) ids.push(await send(noisy));
   await eventually(async () => expect(await stored(ids)).toHaveLength(ids.length));
   await eventually(async () =>
-    expect((await stored(ids)).filter(({ expansion: state }) => state === "running")).toHaveLength(most),
+    expect((await stored(ids)).filter(({ expansion: state }) => state === "running")).toHaveLength(max),
   );
-  expect(await commanded(noisy, ids)).toHaveLength(most);
+  expect(await commanded(noisy, ids)).toHaveLength(max);
   const waiting = (await stored(ids)).filter(({ expansion: state }) => state === "queued").map(({ _id }) => _id);
   // The sweep has nothing to look at in what only waits for its turn.
   for (const { checkAt } of await stored(waiting)) expect(checkAt).toBeUndefined();
@@ -63,7 +63,7 @@ test("so many expansions of a project are under way, the next is commanded when 
   await final(noisy, ended);
   const [oldest] = waiting.toSorted();
   await eventually(async () => expect(await commanded(noisy, ids)).toContain(oldest));
-  expect(await commanded(noisy, ids)).toHaveLength(most + 1);
+  expect(await commanded(noisy, ids)).toHaveLength(max + 1);
   await Promise.all(ids.map((id) => end(noisy, id)));
   await Promise.all(ids.map((id) => final(noisy, id)));
 });

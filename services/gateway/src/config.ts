@@ -16,72 +16,72 @@ export const GatewayConfig = z.object({
   ...telemetryConfig,
   ...httpConfig("gateway", { port: 8080, metricsPort: 9080 }),
   /** Grants everything under `/admin/v1`, so it must be as long as the random part of a project token. */
-  HERALD_ADMIN_TOKEN: variables.secret({ least: 24 }),
+  HERALD_ADMIN_TOKEN: variables.secret({ min: 24 }),
   /** The keys that sign open tokens. Gateway and dispatch need the same value. */
   HERALD_OPEN_KEYS: variables.keyRing(parseOpenKeys, "signing"),
   /**
    * The number of proxies in front of the gateway whose `X-Forwarded-For` is trusted. 0 by default, because otherwise clients
    * could claim any address.
    */
-  HERALD_GATEWAY_TRUST_PROXY: variables.integer({ least: 0, most: 16 }).default(0),
+  HERALD_GATEWAY_TRUST_PROXY: variables.integer({ min: 0, max: 16 }).default(0),
   /**
    * Refused credentials and opens per address in 10 seconds. Ten a second are far more than a misconfigured client needs and far
    * too few to guess a token. Valid requests are never counted.
    */
-  HERALD_GATEWAY_LIMIT_FAILURES: variables.integer({ least: 1, most: maxPerWindow }).default(100),
+  HERALD_GATEWAY_LIMIT_FAILURES: variables.integer({ min: 1, max: maxPerWindow }).default(100),
   /**
    * Requests without a credential per address in 10 seconds: by client identity, for documents, to unknown paths. Sixty a second
    * are enough for the many phones behind one carrier address, and cost the gateway 1 to 2 ms each.
    */
-  HERALD_GATEWAY_LIMIT_CLIENTS: variables.integer({ least: 1, most: maxPerWindow }).default(600),
+  HERALD_GATEWAY_LIMIT_CLIENTS: variables.integer({ min: 1, max: maxPerWindow }).default(600),
   /**
    * Open connections. Each costs about 15 KB, up to 32 KB while its headers arrive. When the limit is reached, idle connections
    * are closed first, so only this many requests at the same time exceed it.
    */
-  HERALD_GATEWAY_LIMIT_CONNECTIONS: variables.integer({ least: 1, most: 1_000_000 }).default(2_000),
+  HERALD_GATEWAY_LIMIT_CONNECTIONS: variables.integer({ min: 1, max: 1_000_000 }).default(2_000),
   /**
    * Open connections of one address, so that it takes four to use up all. Not applied behind proxies, where all connections come
    * from the proxies.
    */
-  HERALD_GATEWAY_LIMIT_ADDRESS_CONNECTIONS: variables.integer({ least: 1, most: 1_000_000 }).default(500),
+  HERALD_GATEWAY_LIMIT_ADDRESS_CONNECTIONS: variables.integer({ min: 1, max: 1_000_000 }).default(500),
   /**
    * Bytes of request bodies being received and of responses that clients have not read yet: room for sixty of the largest bodies.
    * Together with the connections and the gateway itself this stays within 512 MiB.
    */
-  HERALD_GATEWAY_LIMIT_BODY_MEMORY: variables.bytes({ least: 1_048_576 }).default(67_108_864),
+  HERALD_GATEWAY_LIMIT_BODY_MEMORY: variables.bytes({ min: 1_048_576 }).default(67_108_864),
   /** The same bytes of one address. Behind a proxy each client counts by its own address. */
-  HERALD_GATEWAY_LIMIT_ADDRESS_BODY_MEMORY: variables.bytes({ least: 1_048_576 }).default(16_777_216),
+  HERALD_GATEWAY_LIMIT_ADDRESS_BODY_MEMORY: variables.bytes({ min: 1_048_576 }).default(16_777_216),
   /**
    * New devices by client identity per address in an hour. A carrier puts some thousand phones behind one address, of which few
    * install an app in the same hour; a stranger at one address stays far from a project's quota. Known devices are never counted.
    */
-  HERALD_GATEWAY_LIMIT_NEW_DEVICES: variables.integer({ least: 1, most: maxPerHour }).default(2_000),
+  HERALD_GATEWAY_LIMIT_NEW_DEVICES: variables.integer({ min: 1, max: maxPerHour }).default(2_000),
   /** Open event streams. A client that stops reading costs about half a MiB until it is disconnected. */
-  HERALD_GATEWAY_LIMIT_STREAMS: variables.integer({ least: 0, most: 10_000 }).default(200),
+  HERALD_GATEWAY_LIMIT_STREAMS: variables.integer({ min: 0, max: 10_000 }).default(200),
   /** Open event streams of one project: enough for a few services with replicas, and for people who watch. */
-  HERALD_GATEWAY_LIMIT_PROJECT_STREAMS: variables.integer({ least: 0, most: 10_000 }).default(20),
+  HERALD_GATEWAY_LIMIT_PROJECT_STREAMS: variables.integer({ min: 0, max: 10_000 }).default(20),
   /**
    * Requests with one project token in 10 seconds. 500 a second are more than a backend needs, and a token that runs away leaves
    * room for the project's other tokens.
    */
-  HERALD_GATEWAY_LIMIT_TOKEN: variables.integer({ least: 1, most: maxPerWindow }).default(5_000),
+  HERALD_GATEWAY_LIMIT_TOKEN: variables.integer({ min: 1, max: maxPerWindow }).default(5_000),
   /** Requests with all tokens of a project in 10 seconds. A thousand a second are a fraction of what a gateway can serve. */
-  HERALD_GATEWAY_LIMIT_PROJECT: variables.integer({ least: 1, most: maxPerWindow }).default(10_000),
+  HERALD_GATEWAY_LIMIT_PROJECT: variables.integer({ min: 1, max: maxPerWindow }).default(10_000),
   /** Requests with the credential of one device in 10 seconds. An app sends a few when it starts. */
-  HERALD_GATEWAY_LIMIT_DEVICE: variables.integer({ least: 1, most: maxPerWindow }).default(100),
+  HERALD_GATEWAY_LIMIT_DEVICE: variables.integer({ min: 1, max: maxPerWindow }).default(100),
   /**
    * Notifications of a project in an hour. It allows 500 a second for half an hour, and stops an unnoticed loop before it has
    * filled ledgers for a day.
    */
-  HERALD_GATEWAY_QUOTA_SENDS: variables.integer({ least: 1, most: maxPerHour }).default(1_000_000),
+  HERALD_GATEWAY_QUOTA_SENDS: variables.integer({ min: 1, max: maxPerHour }).default(1_000_000),
   /** Dry runs of a project in a minute. Each reads every device of its audience, so one a second is enough. */
-  HERALD_GATEWAY_QUOTA_DRY_RUNS: variables.integer({ least: 1, most: maxPerWindow }).default(60),
+  HERALD_GATEWAY_QUOTA_DRY_RUNS: variables.integer({ min: 1, max: maxPerWindow }).default(60),
   /**
    * Notifications of a project that wait to be sent in the queue that all projects share: 100 s of 500 a second while the
    * database is unavailable.
    */
-  HERALD_GATEWAY_QUOTA_QUEUED: variables.integer({ least: 1, most: maxQueued }).default(50_000),
+  HERALD_GATEWAY_QUOTA_QUEUED: variables.integer({ min: 1, max: maxQueued }).default(50_000),
   /** Bytes of a project's waiting notifications: an eighth of the queue's 4 GiB. */
-  HERALD_GATEWAY_QUOTA_QUEUED_BYTES: variables.integer({ least: 1, most: queueBytes }).default(536_870_912),
+  HERALD_GATEWAY_QUOTA_QUEUED_BYTES: variables.integer({ min: 1, max: queueBytes }).default(536_870_912),
 });
 export type GatewayConfig = z.infer<typeof GatewayConfig>;

@@ -3,14 +3,14 @@ import { expect, test } from "vitest";
 import { GatewayConfig } from "./config.ts";
 
 const key = Buffer.alloc(32, 1).toString("base64");
-const least = {
+const min = {
   HERALD_NATS_URL: "nats://127.0.0.1:4222",
   HERALD_ADMIN_TOKEN: "0123456789abcdef01234567",
   HERALD_OPEN_KEYS: `k2:${key},k1:${key}`,
 };
 
 test("little is needed, and the rest has defaults that are safe", () => {
-  const config = readConfig(GatewayConfig, least);
+  const config = readConfig(GatewayConfig, min);
   expect(config.HERALD_OPEN_KEYS.map(({ id }) => id)).toEqual(["k2", "k1"]);
   expect(config).toMatchObject({
     HERALD_GATEWAY_HOST: "127.0.0.1",

@@ -55,8 +55,8 @@ describe("requests", () => {
 });
 
 describe("requests without a credential", () => {
-  const [ntf, most] = ["ntf_06bq4ghm31tz5d2ns8y7k9w0ac", 3];
-  const environment = { HERALD_GATEWAY_LIMIT_CLIENTS: String(most), HERALD_GATEWAY_LIMIT_FAILURES: String(most) };
+  const [ntf, max] = ["ntf_06bq4ghm31tz5d2ns8y7k9w0ac", 3];
+  const environment = { HERALD_GATEWAY_LIMIT_CLIENTS: String(max), HERALD_GATEWAY_LIMIT_FAILURES: String(max) };
   const all = "a&".repeat(100);
 
   test.each([
@@ -77,7 +77,7 @@ describe("requests without a credential", () => {
   ])("%s: %i until its address has sent too many", async (route, status, body?: string) => {
     const { token } = await limited(environment);
     const statuses = [];
-    for (let index = 0; index < most + 2; index++)
+    for (let index = 0; index < max + 2; index++)
       statuses.push((await system.call(route, body === undefined ? {} : { body })).status);
     expect(statuses).toEqual([status, status, status, 429, 429]);
     expect((await devices(token)).status).toBe(200);
@@ -87,7 +87,7 @@ describe("requests without a credential", () => {
     "%s is always answered",
     async (route) => {
       await limited(environment);
-      for (let index = 0; index < most + 2; index++) expect((await system.call(route)).status).toBeLessThan(300);
+      for (let index = 0; index < max + 2; index++) expect((await system.call(route)).status).toBeLessThan(300);
       expect((await system.call("GET /api/v1/nothing")).status).toBe(404);
     },
   );

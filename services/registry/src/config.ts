@@ -23,6 +23,6 @@ export const RegistryConfig = z.object({
   /** Encrypts the data keys of identity secrets. Without the right key the secrets are lost. */
   HERALD_REGISTRY_MASTER_KEYS: variables.keyRing(parseMasterKeys, "wrapping"),
   /** Devices of one project. Ten million are more than one installation is sized for; the limit stops endless registrations before the database is full. */
-  HERALD_REGISTRY_QUOTA_DEVICES: variables.integer({ least: 1, most: 1_000_000_000 }).default(10_000_000),
+  HERALD_REGISTRY_QUOTA_DEVICES: variables.integer({ min: 1, max: 1_000_000_000 }).default(10_000_000),
 });
 export type RegistryConfig = z.infer<typeof RegistryConfig>;

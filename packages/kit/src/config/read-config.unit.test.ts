@@ -23,11 +23,11 @@ const wrong = (schema: z.ZodType, value: string) => problemsOf(z.object({ HERALD
 test.each<[string, string, z.ZodType, unknown]>([
   ["port", "8080", variables.port(), 8080],
   ["port", "0", variables.port(), 0],
-  ["integer", "9", variables.integer({ least: 1, most: 9 }), 9],
+  ["integer", "9", variables.integer({ min: 1, max: 9 }), 9],
   ["url", "https://a.example/x", variables.url("https"), "https://a.example/x"],
   ["urls", "nats://a:1, tls://b", variables.urls("nats", "tls"), ["nats://a:1", "tls://b"]],
   ["mongoUrl", "mongodb://u:p@a,b/?replicaSet=r", variables.mongoUrl(), "mongodb://u:p@a,b/?replicaSet=r"],
-  ["secret", "abcd", variables.secret({ least: 4 }), "abcd"],
+  ["secret", "abcd", variables.secret({ min: 4 }), "abcd"],
   ["key32", "0f".repeat(32), variables.key32(), Buffer.alloc(32, 0x0f)],
   ["key32", Buffer.alloc(32, 7).toString("base64"), variables.key32(), Buffer.alloc(32, 7)],
   ["key32", Buffer.alloc(32, 0xfb).toString("base64url"), variables.key32(), Buffer.alloc(32, 0xfb)],
@@ -51,19 +51,19 @@ test.each<[string, string, z.ZodType]>([
   ["port", "-1", variables.port()],
   ["port", "80a", variables.port()],
   ["port", "1e3", variables.port()],
-  ["integer", "10", variables.integer({ least: 1, most: 9 })],
+  ["integer", "10", variables.integer({ min: 1, max: 9 })],
   ["url", "http://a", variables.url("https")],
   ["url", "a", variables.url("https")],
   ["urls", "nats://a,b", variables.urls("nats")],
   ["mongoUrl", "http://a", variables.mongoUrl()],
-  ["secret", "abc", variables.secret({ least: 4 })],
+  ["secret", "abc", variables.secret({ min: 4 })],
   ["key32", "0f".repeat(31), variables.key32()],
   ["key32", "not a key", variables.key32()],
   ["durationMs", "5 fortnights", variables.durationMs()],
-  ["durationMs", "10ms", variables.durationMs({ least: 1000 })],
-  ["durationMs", "1h", variables.durationMs({ most: 1000 })],
+  ["durationMs", "10ms", variables.durationMs({ min: 1000 })],
+  ["durationMs", "1h", variables.durationMs({ max: 1000 })],
   ["bytes", "-1", variables.bytes()],
-  ["bytes", "1KiB", variables.bytes({ most: 10 })],
+  ["bytes", "1KiB", variables.bytes({ max: 10 })],
   ["flag", "maybe", variables.flag()],
   ["choice", "c", variables.choice("a", "b")],
   ["host", "a b", variables.host()],
@@ -107,7 +107,7 @@ test("every problem is reported at once, by name, with what would help", () => {
     "HERALD_NATS_URL: is not a list of URLs that begin with nats:// or tls:// or ws:// or wss://; accepted: one URL, or several with commas between them; for example nats://127.0.0.1:4222",
     'HERALD_LOG_LEVEL: is not one of trace, debug, info, warn, error, fatal, silent (it is "loud"); accepted: one of trace, debug, info, warn, error, fatal, silent; for example trace',
     'HERALD_GATEWAY_PORT: is not a port (it is "eighty"); accepted: a whole number from 0 to 65535, 0 for any free port; for example 8080',
-    "HERALD_ADMIN_TOKEN: is not set; accepted: at least 16 characters that nobody can guess; for example the output of `openssl rand -base64 32`",
+    "HERALD_ADMIN_TOKEN: is not set; accepted: at least 16 random characters; for example the output of `openssl rand -base64 32`",
     "HERALD_GATEWAY_FEATURES: is not a variable of this service; take it away",
     "HERALD_GATEWAY_HOTS: is not a variable of this service; probably HERALD_GATEWAY_HOST is meant",
   ]);
@@ -116,7 +116,7 @@ test("every problem is reported at once, by name, with what would help", () => {
 test("a secret is never repeated, however it is wrong", () => {
   const schema = z.object({
     ...mongoConfig,
-    HERALD_X_SECRET: variables.secret({ least: 40 }),
+    HERALD_X_SECRET: variables.secret({ min: 40 }),
     HERALD_X_KEY: variables.key32(),
   });
   const problems = problemsOf(schema, {
@@ -168,7 +168,7 @@ describe("a secret from a file", () => {
 test("a secret that is easy to guess is refused, and not repeated", () => {
   for (const easy of ["a".repeat(40), "changeme".repeat(4).slice(0, 7).repeat(5), "123123123123123123"])
     expect(problemsOf(gateway, { ...complete, HERALD_ADMIN_TOKEN: easy })).toEqual([
-      expect.stringMatching(/^HERALD_ADMIN_TOKEN: is easy to guess; accepted: at least 16 characters/),
+      expect.stringMatching(/^HERALD_ADMIN_TOKEN: is easy to guess; accepted: at least 16 random characters/),
     ]);
 });
 
@@ -192,15 +192,15 @@ test("a slip in a shared variable is noticed", () => {
 test("a schema may check across variables and turn them into something else", () => {
   const schema = z
     .object({
-      HERALD_X_LEAST: variables.integer({ least: 0, most: 9 }),
-      HERALD_X_MOST: variables.integer({ least: 0, most: 9 }).default(5),
+      HERALD_X_LEAST: variables.integer({ min: 0, max: 9 }),
+      HERALD_X_MOST: variables.integer({ min: 0, max: 9 }).default(5),
     })
     .superRefine((config, context) => {
       if (config.HERALD_X_LEAST > config.HERALD_X_MOST)
         context.addIssue({ code: "custom", path: ["HERALD_X_LEAST"], message: "is larger than HERALD_X_MOST" });
     })
-    .transform((config) => ({ least: config.HERALD_X_LEAST, most: config.HERALD_X_MOST }));
-  expect(readConfig(schema, { HERALD_X_LEAST: "3" })).toEqual({ least: 3, most: 5 });
+    .transform((config) => ({ min: config.HERALD_X_LEAST, max: config.HERALD_X_MOST }));
+  expect(readConfig(schema, { HERALD_X_LEAST: "3" })).toEqual({ min: 3, max: 5 });
   expect(problemsOf(schema, { HERALD_X_LEAST: "7" })).toEqual([
     'HERALD_X_LEAST: is larger than HERALD_X_MOST (it is "7"); accepted: a whole number from 0 to 9; for example 0',
   ]);

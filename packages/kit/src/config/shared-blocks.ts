@@ -7,9 +7,9 @@ export const natsConfig = {
   /** The part's user of the broker, as infra/nats.conf names it. */
   HERALD_NATS_USER: variables.text().optional(),
   /** That user's password. */
-  HERALD_NATS_PASSWORD: variables.secret({ least: 1 }).optional(),
+  HERALD_NATS_PASSWORD: variables.secret({ min: 1 }).optional(),
   /** Instead of user and password: the seed of an nkey, `SU…`. */
-  HERALD_NATS_NKEY_SEED: variables.secret({ least: 58 }).optional(),
+  HERALD_NATS_NKEY_SEED: variables.secret({ min: 58 }).optional(),
   /** Instead of user and password: the path of a `.creds` file, with a user's JWT and seed. */
   HERALD_NATS_CREDS_FILE: variables.text().optional(),
 };
@@ -24,7 +24,7 @@ export const retentionConfig = {
    * How often a service looks for what is older than its retention. Retention is counted in days, and a look without anything to
    * remove is a query for each collection, by one of the replicas.
    */
-  HERALD_RETENTION_INTERVAL: variables.durationMs({ least: 1_000, most: 86_400_000 }).default(3_600_000),
+  HERALD_RETENTION_INTERVAL: variables.durationMs({ min: 1_000, max: 86_400_000 }).default(3_600_000),
 };
 
 export const logConfig = {

@@ -38,9 +38,9 @@ const parsed = <Value>(parse: (text: string) => Value | undefined, problem: stri
     return z.NEVER;
   });
 
-const wholeNumber = (least: number, most: number) => (text: string) => {
+const wholeNumber = (min: number, max: number) => (text: string) => {
   const value = /^[0-9]{1,15}$/.test(text) ? Number(text) : Number.NaN;
-  return value >= least && value <= most ? value : undefined;
+  return value >= min && value <= max ? value : undefined;
 };
 
 /** A port; 0 lets the system choose a free one. */
@@ -50,10 +50,10 @@ const port = () =>
     example: "8080",
   });
 
-const integer = ({ least, most }: { least: number; most: number }) =>
-  variable(parsed(wholeNumber(least, most), `is not a whole number from ${least} to ${most}`), {
-    accepts: `a whole number from ${least} to ${most}`,
-    example: String(least),
+const integer = ({ min, max }: { min: number; max: number }) =>
+  variable(parsed(wholeNumber(min, max), `is not a whole number from ${min} to ${max}`), {
+    accepts: `a whole number from ${min} to ${max}`,
+    example: String(min),
   });
 
 /** A URL of one of the schemes (without `:`). It may hold a password, so it is never repeated. */
@@ -96,17 +96,17 @@ const mongoUrl = () =>
   });
 
 /** `changeme` typed three times, or one letter over and over; a random secret of that length has more, whatever its alphabet. */
-const isVaried = (least: number) => (text: string) => new Set(text).size >= Math.min(8, least / 2);
+const isVaried = (min: number) => (text: string) => new Set(text).size >= Math.min(8, min / 2);
 
-/** A secret of at least so many characters. No default: one that everybody knows is none. */
-const secret = ({ least = 16 }: { least?: number } = {}) =>
+/** A secret with a minimum length. It has no default: a public secret protects nothing. */
+const secret = ({ min = 16 }: { min?: number } = {}) =>
   variable(
     z
       .string()
-      .min(least, { error: `is shorter than ${least} characters`, abort: true })
-      .refine(isVaried(least), "is easy to guess"),
+      .min(min, { error: `is shorter than ${min} characters`, abort: true })
+      .refine(isVaried(min), "is easy to guess"),
     {
-      accepts: `at least ${least} characters that nobody can guess`,
+      accepts: min > 1 ? `at least ${min} random characters` : "any text",
       example: "the output of `openssl rand -base64 32`",
       secret: true,
     },
@@ -147,27 +147,27 @@ const keyRing = <Keys>(parse: (text: string) => { keys: Keys } | { problem: stri
   );
 
 /** Milliseconds from `250ms`, `10s`, `5m`, `2h`, `30d`, or a bare number of milliseconds. */
-const durationMs = ({ least = 0, most = Number.MAX_SAFE_INTEGER }: { least?: number; most?: number } = {}) =>
+const durationMs = ({ min = 0, max = Number.MAX_SAFE_INTEGER }: { min?: number; max?: number } = {}) =>
   variable(
     parsed((text) => {
       const value = durationToMs(text);
-      return value !== undefined && value >= least && value <= most ? value : undefined;
+      return value !== undefined && value >= min && value <= max ? value : undefined;
     }, "is not a duration in the range"),
     {
-      accepts: `a duration${least > 0 ? ` of at least ${least} ms` : ""}${most < Number.MAX_SAFE_INTEGER ? ` and at most ${most} ms` : ""}: a number with ms, s, m, h or d`,
+      accepts: `a duration${min > 0 ? ` of at least ${min} ms` : ""}${max < Number.MAX_SAFE_INTEGER ? ` and at most ${max} ms` : ""}: a number with ms, s, m, h or d`,
       example: "30s",
     },
   );
 
 /** Bytes from `64KiB`, `5MiB`, `1GiB`, `2MB`, or a bare number. */
-const bytes = ({ least = 0, most = Number.MAX_SAFE_INTEGER }: { least?: number; most?: number } = {}) =>
+const bytes = ({ min = 0, max = Number.MAX_SAFE_INTEGER }: { min?: number; max?: number } = {}) =>
   variable(
     parsed((text) => {
       const value = sizeToBytes(text);
-      return value !== undefined && value >= least && value <= most ? value : undefined;
+      return value !== undefined && value >= min && value <= max ? value : undefined;
     }, "is not a size in the range"),
     {
-      accepts: `a size${least > 0 ? ` of at least ${least} bytes` : ""}${most < Number.MAX_SAFE_INTEGER ? ` and at most ${most} bytes` : ""}: a number with B, KiB, MiB, GiB, kB, MB or GB`,
+      accepts: `a size${min > 0 ? ` of at least ${min} bytes` : ""}${max < Number.MAX_SAFE_INTEGER ? ` and at most ${max} bytes` : ""}: a number with B, KiB, MiB, GiB, kB, MB or GB`,
       example: "1MiB",
     },
   );

@@ -37,7 +37,7 @@ pre { overflow: auto; max-height: 20rem; margin: .4rem 0 0; color: var(--ink); }
 /** Everything from outside goes in as text, never as markup. */
 const script = `
 const names = { apns: "APNs · iOS", fcm: "FCM · Android", webpush: "Web Push" };
-const most = 200;
+const max = 200;
 const list = document.querySelector("ol");
 const empty = document.querySelector("#empty");
 const state = document.querySelector("#state");
@@ -98,7 +98,7 @@ source.onopen = () => { state.textContent = "Waiting for pushes"; };
 source.onerror = () => { state.textContent = "The simulators are unavailable; trying again"; };
 source.onmessage = ({ data }) => {
   list.prepend(card(JSON.parse(data)));
-  while (list.children.length > most) list.lastElementChild.remove();
+  while (list.children.length > max) list.lastElementChild.remove();
   total += 1;
   empty.hidden = true;
   state.textContent = "Last push at " + new Date().toLocaleTimeString();

@@ -26,8 +26,8 @@ export const nextWebhookAttempt = ({
 }): Date | undefined => {
   const delay = delaysMs[attempts];
   if (delay === undefined) return undefined;
-  const least = Math.max(delay, Math.min(retryAfterMs, maxRetryAfterMs));
-  return new Date(now.getTime() + least + Math.floor(delay * jitterShare * random));
+  const min = Math.max(delay, Math.min(retryAfterMs, maxRetryAfterMs));
+  return new Date(now.getTime() + min + Math.floor(delay * jitterShare * random));
 };
 
 /** A webhook without any success for so long is disabled. */

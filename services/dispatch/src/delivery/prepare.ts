@@ -30,7 +30,7 @@ export const createResolveSend = (bus: Bus): ResolveSend =>
       const request = sends.map(({ projectId, content }) => ({ projectId, targets: content.targets }));
       return (await sendRequest(bus, ResolveSends, { sends: request, limit: maxSmallAudience })).sends;
     },
-    { most: maxGroupSize, concurrent: 1, keyOf: ({ projectId }) => projectId },
+    { max: maxGroupSize, concurrent: 1, keyOf: ({ projectId }) => projectId },
   );
 
 /**
@@ -80,7 +80,7 @@ export const createCheckWaiting = (bus: Bus): CheckWaiting => {
       const answers = await Promise.allSettled(requests.map(send));
       return places.map((place) => answers[place] as PromiseSettledResult<ReadonlySet<DeviceId>>);
     },
-    { most: maxGroupSize, concurrent: 1, keyOf: ({ projectId }) => projectId },
+    { max: maxGroupSize, concurrent: 1, keyOf: ({ projectId }) => projectId },
   );
 
   return async (projectId, devices, personal) => {

@@ -26,10 +26,10 @@ export const nextAttemptAt = ({
   random: number;
 }): Date | undefined => {
   const left = expiresAt.getTime() - now.getTime();
-  const least = Math.max(minWaitMs, retryAfterMs);
-  if (least >= left) return undefined;
+  const min = Math.max(minWaitMs, retryAfterMs);
+  if (min >= left) return undefined;
   const ceiling = Math.min(maxCeilingMs, firstCeilingMs * 2 ** (attempts - 1));
   // What is asked for is waited out, and the jitter comes on top: otherwise all would come back in the same moment.
-  const jitter = Math.min(ceiling, left - least) * random;
-  return new Date(now.getTime() + least + Math.floor(jitter));
+  const jitter = Math.min(ceiling, left - min) * random;
+  return new Date(now.getTime() + min + Math.floor(jitter));
 };

@@ -23,7 +23,7 @@ export const batchByProject = <Item>(
       const resultOf = new Map([...byProject.keys()].map((projectId, at) => [projectId, results[at]]));
       return all.map(({ projectId }) => resultOf.get(projectId) as PromiseSettledResult<unknown>);
     },
-    { most: 1_000, concurrent: 1 },
+    { max: 1_000, concurrent: 1 },
   );
   return async (projectId, item) => {
     const result = await commit({ projectId, item });

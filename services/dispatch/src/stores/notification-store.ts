@@ -240,11 +240,11 @@ export const createNotificationStore = (db: Db) => {
     },
 
     /** Some ids of a project, oldest first, for whoever deletes them. */
-    idsOf: async (projectId: ProjectId, most: number): Promise<NotificationId[]> => {
+    idsOf: async (projectId: ProjectId, max: number): Promise<NotificationId[]> => {
       const found = await notifications
         .find({ projectId }, { hint: notificationHints.list, projection: { _id: 1 } })
         .sort({ _id: 1 })
-        .limit(most)
+        .limit(max)
         .toArray();
       return found.map(({ _id }) => _id);
     },

@@ -9,9 +9,9 @@ export const packNames = (names: readonly (string | undefined)[]): string | unde
     if (!name) continue;
     common ??= name.slice(0, -1);
     // The last character is never common: an empty line means that there is no name.
-    const most = Math.min(common.length, name.length - 1);
+    const max = Math.min(common.length, name.length - 1);
     let same = 0;
-    while (same < most && common.charCodeAt(same) === name.charCodeAt(same)) same++;
+    while (same < max && common.charCodeAt(same) === name.charCodeAt(same)) same++;
     if (same < common.length) common = common.slice(0, same);
   }
   if (common === undefined) return undefined;

@@ -44,10 +44,10 @@ export const typeOf = (schema: JsonSchema): string => {
   return escapeHtml(schema.format === undefined ? type : `${type} (${schema.format})`);
 };
 
-const range = (name: string, least: number | undefined, most: number | undefined): string[] => {
-  if (least === undefined && most === undefined) return [];
-  if (most === undefined) return [`${name} at least ${least}`];
-  return [least === undefined ? `${name} at most ${most}` : `${name} ${least} to ${most}`];
+const range = (name: string, min: number | undefined, max: number | undefined): string[] => {
+  if (min === undefined && max === undefined) return [];
+  if (max === undefined) return [`${name} at least ${min}`];
+  return [min === undefined ? `${name} at most ${max}` : `${name} ${min} to ${max}`];
 };
 
 /** What a value must keep to beside its type. */

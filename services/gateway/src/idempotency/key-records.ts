@@ -36,7 +36,7 @@ export type KeyRecords = {
  * Writes during a write are grouped into the next one: keys of new requests and results of earlier ones. One at a time makes groups
  * larger.
  */
-const writes = { most: 256, concurrent: 1 };
+const writes = { max: 256, concurrent: 1 };
 
 type Write = { readonly create: readonly NewRecord[]; readonly put: readonly NewRecord[] };
 

@@ -202,9 +202,9 @@ const override: CreateDocumentOptions["override"] = ({ jsonSchema, zodSchema, io
   if (id !== undefined && examples !== undefined) jsonSchema.examples = examples as unknown[];
   if (id === "PageNumber" || id === "PerPage") {
     // Query parameters arrive as text, but callers send numbers.
-    const most = id === "PerPage" ? 100 : 1_000_000;
+    const max = id === "PerPage" ? 100 : 1_000_000;
     delete jsonSchema.pattern;
-    Object.assign(jsonSchema, { type: "integer", minimum: 1, maximum: most });
+    Object.assign(jsonSchema, { type: "integer", minimum: 1, maximum: max });
   }
   if (jsonSchema.format === "date-time") delete jsonSchema.pattern;
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;

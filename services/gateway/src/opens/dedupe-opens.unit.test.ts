@@ -11,14 +11,14 @@ const newOpen = () => ({
 });
 
 /** A writer whose writes the test ends one by one. */
-const writer = (most?: number) => {
+const writer = (max?: number) => {
   const writes: { deviceId: string; succeed: () => void; fail: (error: Error) => void }[] = [];
   const record = dedupeOpens(
     (_, { deviceId }) =>
       new Promise((succeed, fail) => {
         writes.push({ deviceId, succeed, fail });
       }),
-    most,
+    max,
   );
   return { writes, record: (open: ReturnType<typeof newOpen>) => record(projectId, open) };
 };

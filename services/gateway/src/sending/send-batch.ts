@@ -27,7 +27,7 @@ type ValidatedOne = { readonly command: SendV1 } | { readonly faults: readonly F
 
 /** Throws validation-failed with at most `maxProblems` problems, named after `name`. */
 const parseOne = (sent: unknown, name: string, maxProblems: number) => {
-  const notification = parseBody(NewNotification, sent, { prefix: name, most: maxProblems });
+  const notification = parseBody(NewNotification, sent, { prefix: name, max: maxProblems });
   if (notification.dry_run !== true) return notification;
   throw new HeraldError(
     "validation-failed",

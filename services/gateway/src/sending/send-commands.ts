@@ -121,7 +121,7 @@ export const createSendCommands = (bus: () => Bus, records: Pick<KeyRecords, "cr
   };
 
   const commit = createGroupCommit<Unit, Outcome>(acceptUnits, {
-    most: maxGroupSize,
+    max: maxGroupSize,
     concurrent: concurrentGroups,
     groupBytes: maxGroupBytes,
     waiting: maxWaiting,

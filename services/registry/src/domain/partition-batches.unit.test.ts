@@ -46,11 +46,11 @@ const bytesOf = ({ platform, devices }: Batch): number =>
 
 describe("the first partition", () => {
   test("each device once, in a batch of its platform, sorted, within the limits", () => {
-    let most = 0;
+    let max = 0;
     fc.assert(
       fc.property(audience, (devices) => {
         const batches = partitionBatches(devices);
-        most = Math.max(most, batches.length);
+        max = Math.max(max, batches.length);
         expect([...placeOf(batches).keys()].sort()).toEqual(devices.map(({ recipient }) => recipient.id).sort());
         const platforms = new Map(devices.map(({ recipient, platform }) => [recipient.id, platform]));
         for (const batch of batches) {
@@ -64,7 +64,7 @@ describe("the first partition", () => {
       }),
       { numRuns: 15 },
     );
-    expect(most, "audiences large enough to say something").toBeGreaterThan(4);
+    expect(max, "audiences large enough to say something").toBeGreaterThan(4);
   });
 
   test("fills batches", () => {

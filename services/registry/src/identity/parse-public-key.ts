@@ -3,7 +3,7 @@ import type { IdentityAlgorithm } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 
 /** Shorter keys are weak; with longer ones a verification costs more than a millisecond. */
-const rsaBits = { least: 2_048, most: 8_192 };
+const rsaBits = { min: 2_048, max: 8_192 };
 const minRsaExponent = 65_537n;
 
 const refused = (message: string): HeraldError => new HeraldError("validation-failed", `public_key: ${message}`);
@@ -34,7 +34,7 @@ const algorithmOf = ({ asymmetricKeyType, asymmetricKeyDetails = {} }: KeyObject
   if (asymmetricKeyType === "ec" && namedCurve === "prime256v1") return "ES256";
   if (asymmetricKeyType === "ed25519") return "EdDSA";
   if (asymmetricKeyType !== "rsa") throw refused(`must be ${accepted}`);
-  if (modulusLength < rsaBits.least || modulusLength > rsaBits.most)
+  if (modulusLength < rsaBits.min || modulusLength > rsaBits.max)
     throw refused(`is an RSA key of ${modulusLength} bits; must be ${accepted}`);
   if (publicExponent < minRsaExponent) throw refused("is an RSA key with a public exponent below 65537");
   return "RS256";

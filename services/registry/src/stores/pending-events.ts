@@ -18,7 +18,7 @@ const maxSwept = 100;
 /** More than a second of the highest rate. Events beyond it are left to the sweep, which bounds the memory while the broker is slow. */
 const maxPublishing = 20_000;
 /** A removal costs the same for one record as for some. */
-const removals = { most: 500, concurrent: 1, intervalMs: 250 };
+const removals = { max: 500, concurrent: 1, intervalMs: 250 };
 
 /** `left`: devices whose outcome is not settled; `kept`: the sweep must publish. */
 export type PendingRecord = { readonly id: string; left: number; kept: boolean };

@@ -170,8 +170,8 @@ export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
         const { identityKeys = [], identityKeysVersion: version } = project;
         if (identityKeys.some((known) => known.id === key.id)) return "known";
         const same = identityKeys.filter(({ secret }) => (secret === undefined) === (key.secret === undefined));
-        const most = key.secret === undefined ? identityKeyLimits.publicKeys : identityKeyLimits.secrets;
-        if (same.length >= most) return "full";
+        const max = key.secret === undefined ? identityKeyLimits.publicKeys : identityKeyLimits.secrets;
+        if (same.length >= max) return "full";
         const { modifiedCount } = await projects.updateOne(
           { _id: id, ...notDeleted, identityKeysVersion: version ?? { $exists: false } },
           { $push: { identityKeys: key }, $set: { identityKeysVersion: (version ?? 0) + 1 } },

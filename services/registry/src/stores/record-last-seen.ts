@@ -7,7 +7,7 @@ import type { DeviceDocument } from "./device-document.ts";
 type Seen = { readonly projectId: ProjectId; readonly _id: DeviceId; readonly at: Date };
 
 /** No request waits for it, and a command costs the same for one device as for some. */
-const groups = { most: 500, concurrent: 1, intervalMs: 250 };
+const groups = { max: 500, concurrent: 1, intervalMs: 250 };
 
 /** Stores the times of registrations that changed nothing. The version stays: the write conflicts with no other. */
 export const recordSeen = (devices: Collection<DeviceDocument>) => {
