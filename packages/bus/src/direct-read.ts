@@ -36,7 +36,7 @@ const noMessages = 404;
 const noResponders = 503;
 
 /**
- * Reads messages of a stream that allows direct gets, beside whoever consumes it. `keep` takes what is wanted of each, so that large
+ * Reads messages of a stream that allows direct gets, without affecting its consumers. `keep` takes what is wanted of each, so that large
  * bodies need not stay. Throws HeraldError bus-unavailable. Not the client's own `getBatch`: that one leaves a subscription behind each time,
  * and waits for ever when the connection is lost in the middle.
  */

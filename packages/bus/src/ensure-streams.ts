@@ -172,7 +172,9 @@ const ensureDurable = async (
   }
   const { config } = found;
   const backoff =
-    config.backoff === undefined ? [] : ["has a backoff, which replaces its ack wait: delete and make it anew"];
+    config.backoff === undefined
+      ? []
+      : ["has a backoff, which replaces its ack wait: delete it and run the bootstrap again"];
   const made = await change(config, wanted, (changed) => jsm.consumers.update(stream, name, changed));
   return { outcome: made.outcome, problems: [...made.problems, ...backoff] };
 };

@@ -20,7 +20,7 @@ import { type GroupedRequest, groupHeader, RequestGroup, replyToGroup } from "./
 
 export type RequestContext = {
   readonly requestId?: string;
-  /** Aborted when whoever asked waits no longer: long work looks at it between its steps. */
+  /** Aborted when the requester no longer waits: long work checks it between its steps. */
   readonly signal: AbortSignal;
 };
 

@@ -48,7 +48,7 @@ export const outgoingHeaders = (more: Readonly<Record<string, string>> = {}): Ms
   return encoded({ ...origin, ...more });
 };
 
-/** Headers of an entry of a bucket, which nobody follows anywhere: what the broker acts on, and nothing that would be kept with the entry. */
+/** Headers of a bucket's entry: only those that the broker acts on, because entries are not traced and the rest would be stored with them. */
 export const plainHeaders = (wanted: Readonly<Record<string, string>>): MsgHdrs => encoded(wanted);
 
 /** A message of a bucket that says that its key has no value any more. */

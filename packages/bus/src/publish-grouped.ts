@@ -11,7 +11,7 @@ import { type Encoded, encode, type Outgoing, sendBatched } from "./publish-in-b
 /** While the broker syncs one batch, the next is in transit. Measured: one leaves the disk idle, four make smaller batches. */
 const commands = { max: 100, concurrent: 2 };
 /**
- * The broker makes a store for each batch: 2.3 ms of its CPU, and 20 µs for each message in it (measured). Nobody waits for events at
+ * The broker makes a store for each batch: 2.3 ms of its CPU, and 20 µs for each message in it (measured). No caller waits for events at
  * the keyboard, so under load a batch takes those of 20 ms.
  */
 const events = { max: batchLimit, concurrent: 1, intervalMs: 20, groupBytes: 1_048_576 };

@@ -164,7 +164,7 @@ export const pull = (connection: Connection, options: PullOptions): Pulling => {
     if (request === undefined) {
       ask();
     } else if (connection.connected && ++silent > maxSilentChecks) {
-      log.warn({ durable }, "the broker forgot a request, asking anew");
+      log.warn({ durable }, "the broker lost a pull request; sending another");
       detach();
     }
   }, heartbeatMs);

@@ -18,7 +18,7 @@ export type Telemetry = {
   readonly processDuration: Histogram;
   /** What each consumer has in memory: asked for when metrics are read, since messages come and go far more often. */
   readonly consumers: Set<InMemory>;
-  /** Messages that wait in the stream, given to nobody yet, by `durable`. */
+  /** Messages in the stream that are not delivered yet, by `durable`. */
   readonly pending: Gauge;
   /** Messages given to some process and not settled, by `durable`. */
   readonly ackPending: Gauge;
@@ -56,7 +56,7 @@ export const createTelemetry = (): Telemetry => {
     consumers,
     settled: made.createCounter("herald.bus.settled", { description: "Messages settled" }),
     processDuration: secondsHistogram("herald.bus.process.seconds", "Receipt to settlement"),
-    pending: made.createGauge("herald.bus.pending", { description: "Messages given to nobody yet" }),
+    pending: made.createGauge("herald.bus.pending", { description: "Messages not delivered yet" }),
     ackPending: made.createGauge("herald.bus.ack_pending", { description: "Messages given and not settled" }),
     streamMessages: made.createGauge("herald.bus.stream.messages", { description: "Messages in the stream" }),
     streamFirst: made.createGauge("herald.bus.stream.first.sequence", {

@@ -149,7 +149,7 @@ export const newWebhookId = newId<WebhookId>("webhook");
 export const newIdentityKeyId = newId<IdentityKeyId>("identity key");
 export const newWebhookMessageId = newId<WebhookMessageId>("message");
 
-/** What a webhook gets of an event: the same id whoever makes it, sorted by the event's time like every other. */
+/** The id of an event's message to a webhook: the same in every process, and sorted by the event's time. */
 export const webhookMessageId = (webhookId: WebhookId, eventId: string, at: Date): WebhookMessageId => {
   const digest = hash("sha256", `${webhookId}/${eventId}`, "buffer").subarray(0, 16);
   return `msg_${encodeBase32(uuidV7(at.getTime(), digest))}`;

@@ -14,8 +14,8 @@ const failuresUntilDown = 3; // connects in a row, after which requests are answ
  * A transport of a few connections to one origin, opened when there is work and filled one after the other, so that
  * frames of many requests share a write.
  *
- * While the origin cannot be reached, attempts are spaced by a growing pause. After three in a row whoever waits gets
- * `unprocessed`, and until the next attempt is due so does whoever comes.
+ * While the origin cannot be reached, attempts are spaced by a growing pause. After three failures in a row, waiting requests end as
+ * `unprocessed`, and so do new ones until the next attempt is due.
  */
 export function createHttp2Transport(options: TransportOptions): Transport {
   if (!options.origin.startsWith("https://")) throw new TypeError("the origin must be https");

@@ -30,7 +30,7 @@ export function connectTls(options: TransportOptions, tickets: TlsTickets, proto
     if (socket.authorized) tickets.last = session;
   });
   socket.once("close", () => {
-    // A peer may dislike its own ticket: the next connection begins anew.
+    // A peer may dislike its own ticket: the next connection starts without one.
     if (!secured) tickets.last = undefined;
   });
   return socket;

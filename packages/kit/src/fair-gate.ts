@@ -4,7 +4,7 @@ import { HeraldError } from "./herald-error.ts";
 export type FairGate = {
   /**
    * Waits for so many places, or all that a key may have, and resolves to what gives them back. Calling that twice does nothing.
-   * `isGone` says that nobody needs the places any more: then it rejects with `service-unavailable` when its turn comes. Rejects with
+   * `isGone` says that the caller no longer waits: then it rejects with `service-unavailable` when its turn comes. Rejects with
    * `rate-limited` when the key's line is full, and with `service-unavailable` when too many wait in all.
    */
   enter(key: string, places: number, isGone?: () => boolean): Promise<() => void>;
@@ -68,7 +68,7 @@ export const createShares = (total: number, perKey?: number): Shares => {
 };
 
 /**
- * `total` places, of which one key gets its share: what waits for a key that has it keeps nobody else from the places that are left.
+ * `total` places, of which one key gets its share: waiters of a key that has its share do not block others from the remaining places.
  */
 export const createFairGate = ({ total, perKey, line: lineLimits }: Limits): FairGate => {
   const shares = createShares(total, perKey);
@@ -98,13 +98,13 @@ export const createFairGate = ({ total, perKey, line: lineLimits }: Limits): Fai
     for (const { refuse } of gone) refuse(tooLate());
   };
 
-  /** Lets in whoever may enter now; a key that got a place goes to the end of the turns. */
+  /** Admits the waiters that may enter now; a key that got a place goes to the end of the turns. */
   const admit = () => {
     for (const [key, line] of [...lines]) {
       dropGone(key, line, false);
       const [next] = line;
       if (next === undefined || !shares.has(key, next.places)) continue;
-      // Whoever wants many would never get them, if those behind took each that comes free.
+      // A waiter for many places would starve if those behind it took each one that becomes free.
       if (next.places > shares.free()) return;
       line.shift();
       waiting--;

@@ -35,7 +35,7 @@ export type GroupCommitOptions<Item> = {
 /**
  * Writes items in groups without ever waiting for a group to fill: an item that finds the writer idle goes at once, and what
  * arrives while it writes goes together in the next group, so that one round trip and one disk sync serve them all.
- * `write` resolves to what became of each, in order. `bytes` is what an item counts towards `groupBytes` and `maxBytes`. Each call
+ * `write` resolves to the result of each item, in order. `bytes` is what an item counts towards `groupBytes` and `maxBytes`. Each call
  * resolves to that when its item is written, and rejects with what its group failed with.
  */
 export const createGroupCommit = <Item, Result>(

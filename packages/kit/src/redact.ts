@@ -49,7 +49,7 @@ const describeError = (error: Error, depth: number): Record<string, unknown> => 
     type: error.name,
     message: scrub(error.message),
     ...(code === undefined ? {} : { code }),
-    // A refusal is the caller's doing: where we noticed it helps nobody.
+    // A refusal is caused by the caller: a stack trace of our own code does not help.
     ...(known || error.stack === undefined ? {} : { stack: scrub(error.stack) }),
     ...(error.cause === undefined || depth >= deepest ? {} : { cause: copy(error.cause, depth + 1) }),
   };

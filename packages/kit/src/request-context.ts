@@ -17,7 +17,7 @@ export const currentRequestId = (): string | undefined => storage.getStore()?.re
 export const withinDeadline = <T>(deadline: Deadline | undefined, fn: () => T): T =>
   storage.run({ ...storage.getStore(), deadline }, fn);
 
-/** Until when the caller waits for what is running; undefined where nobody does. */
+/** How long the caller waits for the current work; undefined: no caller waits. */
 export const currentDeadline = (): Deadline | undefined => storage.getStore()?.deadline;
 
 /** Goes into logs and headers, so nothing that could forge a line or a header; long enough for a UUID or a trace id. */

@@ -1,6 +1,6 @@
 /**
  * What must never be read in a log, found by its look, wherever it stands. A second line of defence: the first is that
- * nobody logs it. Each pattern works on plain text and on a line of JSON.
+ * it is never logged. Each pattern works on plain text and on a line of JSON.
  */
 const patterns: readonly [RegExp, string][] = [
   [/\bhpt_[A-Za-z0-9_-]{8,}/g, "hpt_[masked]"],

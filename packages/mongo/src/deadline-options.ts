@@ -1,10 +1,10 @@
 import { currentDeadline } from "@herald/kit";
 
-/** What a read that nobody waits for may take at most: longer than counting the largest set, so that a stuck one ends. */
+/** The time limit of a background read: longer than counting the largest set, so that a stuck one ends. */
 const unawaitedMs = 55_000;
 
 /**
- * Options of a read whose cost grows with what there is: the server stops it when whoever asked waits no longer. Not for reads that
+ * Options of a read whose cost grows with what there is: the server stops it when the caller no longer waits. Not for reads that
  * several callers share.
  */
 export const deadlineOptions = (): { maxTimeMS: number } => ({

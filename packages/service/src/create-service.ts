@@ -51,7 +51,7 @@ export type ServiceDefinition = {
    * called when no message is being handled any more, before the bus and the database are closed.
    */
   readonly begin: () => () => Promise<void>;
-  /** The first step of a stop: whoever waits for a turn does not get one any more. */
+  /** The first step of a stop: waiting work gets no more turns. */
   readonly closeGates?: () => void;
 };
 

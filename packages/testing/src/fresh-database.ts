@@ -11,7 +11,7 @@ export type FreshDatabase = {
   drop: () => Promise<void>;
 };
 
-/** A database that nobody else uses, on the server of this run unless another is named. Several may be asked for in one file. */
+/** A new database for one test, on the server of this run unless another is named. One file may ask for several. */
 export async function freshDatabase(url = inject("heraldMongoUrl")): Promise<FreshDatabase> {
   const name = `test_${randomBytes(8).toString("hex")}`;
   const client = await new MongoClient(url).connect();

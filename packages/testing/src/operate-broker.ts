@@ -20,7 +20,7 @@ export type BrokerHands = {
   leader(stream: string): Promise<string | undefined>;
   /** How many brokers hold a copy of a stream. */
   copies(stream: string): Promise<number>;
-  /** Asks any bytes on a question's subject, and gives what was answered, as text. Throws when nobody answers. */
+  /** Sends any bytes to a request's subject, and returns the reply as text. Throws when there is no reply. */
   ask(subject: string, body: string | Uint8Array): Promise<string>;
   /** Every subject on which somebody publishes from now on, that of answers and of the broker's own interface too. */
   watch(): { readonly seen: ReadonlySet<string>; stop(): Promise<void> };
@@ -47,7 +47,7 @@ export async function operateBroker({
   const nc = await connect({
     servers: url.split(","),
     maxReconnectAttempts: -1,
-    inboxPrefix: busUsers.gateway.inboxPrefix, // services answer the gateway's questions, and nobody else's
+    inboxPrefix: busUsers.gateway.inboxPrefix, // services answer requests of the gateway alone
     ...(user && { user, pass: password ?? "" }),
   });
   const jsm = await jetstreamManager(nc);
@@ -60,7 +60,7 @@ export async function operateBroker({
       if (!notRepeated.test(name)) for (const value of values) copied.append(name, value);
     copied.set(repeatedHeader, "1");
     copied.set("Nats-Msg-Id", randomUUID());
-    // A full subject or a schedule whose time has passed is refused, as it would be for whoever repeats it in earnest.
+    // A full subject or a schedule whose time has passed is refused, as for any other publisher.
     return js.publish(message.subject, message.data, { headers: copied }).then(
       () => true,
       () => false,

@@ -10,7 +10,7 @@ export type StreamMessage = {
   body: string;
 };
 
-/** Everything a stream holds at this moment, oldest first, read beside whoever consumes it: nothing is acked or taken. */
+/** All messages that a stream holds now, oldest first, without acking or consuming any. */
 export async function readStream(
   broker: Pick<Broker, "url" | "user" | "password">,
   stream: string,

@@ -12,7 +12,7 @@ import type { BrokerSource } from "./provided.ts";
 
 export type Broker = {
   url: string;
-  /** What a shared server asks for. A broker of one's own takes whoever says nothing for an administrator. */
+  /** The credentials that a shared server requires. A broker of one's own treats a connection without credentials as the administrator. */
   user?: string;
   password?: string;
   /** The environment in which a part of Herald is its own user here; on a shared server everyone is the same. */

@@ -39,7 +39,7 @@ const done = <Value>(request: IDBRequest<Value>): Promise<Value> =>
     request.onerror = () => reject(request.error);
   });
 
-/** Opened for each use: the browser may delete the database at any time, and the next one is made anew. */
+/** Opened for each use: the browser may delete the database at any time, and the next use creates it again. */
 const use = async <Value>(
   name: keyof Stores,
   mode: IDBTransactionMode,

@@ -234,7 +234,7 @@ const assemble = (
         await outbox.stop();
       };
     },
-    /** Whoever waits for a turn does not get one any more. */
+    /** Waiting work gets no more turns. */
     closeGates: () => {
       for (const gate of [...gates.values(), sendGate, backlogGate, startGate]) gate.close();
     },

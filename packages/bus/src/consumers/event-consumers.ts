@@ -41,7 +41,7 @@ export const putEventConsumer = async (
   return "updated";
 };
 
-/** A durable's beginning is fixed, so it is made anew; who reads it goes on reading. False: there is none. */
+/** Recreates the durable, because its start position cannot be changed; its readers go on reading. False: it does not exist. */
 export const replayEventConsumer = async (bus: Bus, durable: string, from: From): Promise<boolean> => {
   const { jsm } = connectionOf(bus);
   const found = await configOf(bus, durable);

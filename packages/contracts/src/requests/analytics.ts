@@ -9,7 +9,7 @@ export const CountOpens = defineRequest(
   z.object({ projectId: ProjectId, notificationIds: z.array(NotificationId).min(1).max(100) }),
   z.object({
     counts: z.record(z.string(), z.number().int().min(0)),
-    /** Absent for a notification that nobody opened, and from an analytics that is older than the field. */
+    /** Absent for a notification without opens, and when analytics is older than the field. */
     totals: z.record(z.string(), OpenTotals).optional(),
   }),
 );

@@ -50,7 +50,7 @@ export const CheckRecipients = defineRequest(
   z.object({ moved: z.array(DeviceId) }),
 );
 
-/** Whose devices were when notifications were sent to them, in the order of the question; null: nobody's, or of a large audience. */
+/** The user of each device when its notification was sent, in the order of the request; null: no user, or a large audience. */
 export const UsersOfDeliveries = defineRequest(
   "dispatch.deliveries.users",
   z.object({

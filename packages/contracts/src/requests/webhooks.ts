@@ -39,7 +39,7 @@ export const ChangeWebhookRequest = defineRequest(
 export const DeleteWebhook = defineRequest("analytics.webhooks.delete", z.object(webhook), z.object({}));
 /**
  * Makes a new secret; the one before stays good for a day, the one before that ends. A repeat under the same `rotationId`
- * replaces the secret that nobody has seen, and ends none.
+ * replaces the secret that was never returned, and revokes none.
  */
 export const RotateWebhookSecret = defineRequest(
   "analytics.webhooks.rotate",
@@ -67,7 +67,7 @@ export const GetWebhookMessage = defineRequest(
   z.object(message),
   WebhookMessageDetail,
 );
-/** Sends a message at once, whatever became of it, and again on the schedule where that fails. */
+/** Sends a message at once, whatever its status, and retries it on the schedule when that fails. */
 export const ResendWebhookMessage = defineRequest(
   "analytics.webhook-messages.resend",
   z.object(message),

@@ -1,5 +1,5 @@
 const firstLimit = 100; // RFC 9113 asks servers to allow at least as many
-const refusalsOfABrokenPeer = 10; // in a row, one stream at a time: it serves nobody
+const refusalsOfABrokenPeer = 10; // in a row, one stream at a time: it serves no requests
 
 /**
  * How many streams a peer is trusted with. It grows by one with each answer and halves when the peer refuses streams

@@ -31,7 +31,7 @@ export type Connection = {
   room(): number;
   /** Writes the request, which the pool has checked, and sets its `streamId`. */
   send(pending: PendingRequest): void;
-  /** Nobody waits for that answer any more: cancels it, and asks the peer whether it is still there. */
+  /** The caller no longer waits for that answer: cancels the stream and pings the peer. */
   abandon(pending: PendingRequest): void;
   /** No new requests; closes once the last answer is here. */
   drain(): void;

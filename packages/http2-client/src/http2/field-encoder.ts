@@ -30,7 +30,7 @@ const neverIndexed = { first: 0x10, mask: 15 } as const;
 const notIndexed = { first: 0x00, mask: 15 } as const;
 const indexedFromNow = { first: 0x40, mask: 63 } as const;
 
-/** The credential, and the device's token: kept out of every table, here and by whoever passes them on (RFC 7541, 7.1.3). */
+/** The credential, and the device's token: never indexed, here or by intermediaries (RFC 7541, 7.1.3). */
 const secretNames: ReadonlySet<string> = new Set(["authorization", ":path", "cookie"]);
 
 /**

@@ -33,7 +33,7 @@ export function createRequestQueue<T extends Waiting>() {
       }
       return undefined;
     },
-    /** Forgets whoever got an answer while waiting, so that a long outage does not fill the memory. */
+    /** Drops requests that were settled while they waited, so that a long outage does not fill the memory. */
     removeDone(): void {
       fresh = fresh.slice(next).filter((item) => !item?.done);
       next = 0;

@@ -44,7 +44,7 @@ export const Setting = {
 export const connectionPreface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 
 export const frameHead = 9;
-/** What every peer must take, and what this side takes: nobody is told of more. */
+/** The frame size that every peer must accept, and that this side accepts: it announces no larger one. */
 export const maxFrame = 16_384;
 export const maxFrameAllowed = 0xffffff;
 export const defaultWindow = 65_535;

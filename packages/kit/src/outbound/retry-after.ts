@@ -1,4 +1,4 @@
-/** Nobody is kept waiting longer by a mangled or hostile header; attempts end long before. */
+/** The longest wait that a malformed or hostile header can cause; attempts end long before. */
 const longestMs = 86_400_000;
 
 /** `Retry-After` in milliseconds from `now`, whether it gives seconds or an HTTP date; undefined when it gives neither. */

@@ -61,7 +61,7 @@ export const inSpan = async <T>(name: string, options: SpanOptions, fn: (span: S
   const { kind = "internal", attributes, links, parent = context.active() } = options;
   const above = trace.getSpanContext(parent);
   if (above !== undefined && isSpanContextValid(above) && (above.traceFlags & TraceFlags.SAMPLED) === 0) {
-    // Nobody records this trace, so a span of its own would be ids and a context for nothing: its caller's go on.
+    // This trace is not recorded, so a span of its own would only cost: the caller's context is passed on.
     const unrecorded = trace.wrapSpanContext(above);
     return parent === context.active() ? fn(unrecorded) : context.with(parent, () => fn(unrecorded));
   }

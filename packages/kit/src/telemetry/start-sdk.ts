@@ -12,7 +12,7 @@ import { AlwaysOffSampler, NoopSpanProcessor, ParentBasedSampler, TracerProvider
 
 type Sdk = { readonly shutdown: () => Promise<unknown> };
 
-/** Nobody records: spans cost next to nothing and still carry ids on; a caller that records is followed. */
+/** Records nothing: spans cost next to nothing and still propagate ids; a caller's sampling decision is followed. */
 const unrecorded = () => ({
   spanProcessors: [new NoopSpanProcessor()],
   sampler: new ParentBasedSampler({ root: new AlwaysOffSampler() }),

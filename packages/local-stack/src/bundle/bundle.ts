@@ -71,7 +71,7 @@ const removeOldChunks = async (dist: string, written: ReadonlySet<string>): Prom
 };
 
 /**
- * An import of `node:http` reads all of its exports, and some of these load `fetch` and what is behind it: 13 MB that nobody uses. So
+ * An import of `node:http` reads all of its exports, and some of these load `fetch` and what is behind it: 13 MB that stay unused. So
  * what imports it gets those that are there already.
  */
 const plainHttp: Plugin = {
@@ -118,7 +118,7 @@ const bundleProgram = async (root: string, name: ProgramName): Promise<void> => 
     // `import` or `require` comes from how a module is asked for.
     resolve: { conditionNames: ["@herald/source", "node"] },
     plugins: [plainHttp, plainGrpc],
-    // The database's driver names what nobody needs to install.
+    // The database's driver imports optional packages that are not installed.
     checks: { unresolvedImport: false },
     logLevel: "warn",
   });
@@ -145,7 +145,7 @@ const bundleProgram = async (root: string, name: ProgramName): Promise<void> => 
       minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
       sourcemap: "hidden",
       sourcemapExcludeSources: true,
-      // `packages/kit/src/logger.ts`: whoever reads a stack trace has the repository, wherever it is.
+      // `packages/kit/src/logger.ts`: paths in stack traces are relative to the repository.
       sourcemapPathTransform: (source, map) => relative(root, resolve(dirname(map), source)),
     });
     const files = output.flatMap((one) =>

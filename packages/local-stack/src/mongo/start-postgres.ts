@@ -25,14 +25,14 @@ const postgresSettings = {
   deadlock_timeout: "100ms",
 };
 
-/** For data that nobody misses after a crash: tests, and the making of a template. */
+/** For data that may be lost in a crash: tests, and the making of a template. */
 const notDurable = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
 
 export type RunningPostgres = { process: RunningProcess; socketFolder: string; stop: () => Promise<void> };
 
 /**
  * Starts PostgreSQL on an initialised data folder. It listens on a Unix socket in a private folder only: it trusts who
- * connects, so nobody else on this machine must be able to.
+ * connects, so no other user of this machine may be able to.
  */
 export async function startPostgres(options: {
   bin: string;

@@ -1,6 +1,6 @@
 import { createServer } from "node:net";
 
-/** A TCP port of 127.0.0.1 that nobody listens on right now; somebody may take it before you do, so be ready to retry. */
+/** A TCP port of 127.0.0.1 that is free right now. Another process may take it first, so be ready to retry. */
 export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();

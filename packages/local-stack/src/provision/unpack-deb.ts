@@ -1,6 +1,6 @@
 import { runCommand } from "../processes/run-command.ts";
 
-/** What nobody runs: documentation, translations, and the bitcode that only a JIT would read. */
+/** Files that are not needed: documentation, translations, and the bitcode that only a JIT would read. */
 const leftOut = ["./usr/share/doc", "./usr/share/locale", "./usr/share/man", "*/bitcode/*"];
 
 /** A shell's pipe, because tar closes the socket that Node would put between the two before its writer is done. */

@@ -1,4 +1,4 @@
-/** Said already by the prefix and the line's beginning; and the span, which nobody types into anything. */
+/** Fields that the prefix and the line's beginning already show, and the span id, which no tool asks for. */
 const leftOut = new Set(["level", "time", "msg", "service", "pid", "hostname", "v", "spanId"]);
 
 /** A JSON log line as a person reads it: `12:00:01 info listening address=127.0.0.1`. Any other line as it is. */

@@ -14,7 +14,7 @@ const serviceStopTimeoutMs = 30_000;
 const wrongConfiguration = 78;
 /** Requests by client identity and refused credentials, per address and 10 s: 1,000 a second, for load tests on one machine. */
 const localLimit = "10000";
-/** Whoever measures this machine has one token and one project: they end where the machine does. */
+/** A benchmark has one token and one project: their limits are what the machine can do. */
 const noLimit = "10000000";
 
 export type Addresses = {
@@ -41,7 +41,7 @@ export function serviceEnvironment(
     HERALD_DISPATCH_MASTER_KEYS: secrets.masterKeys,
     HERALD_DISPATCH_CUSTOM_ENDPOINTS: "true", // the simulators are not where Apple and Google are
     HERALD_ANALYTICS_MASTER_KEYS: secrets.masterKeys,
-    HERALD_ANALYTICS_WEBHOOKS_ANY_HOST: "true", // whoever tries webhooks receives them on this machine
+    HERALD_ANALYTICS_WEBHOOKS_ANY_HOST: "true", // webhooks are tried with a receiver on this machine
     HERALD_GATEWAY_LIMIT_FAILURES: localLimit,
     HERALD_GATEWAY_LIMIT_CLIENTS: localLimit,
     HERALD_GATEWAY_LIMIT_NEW_DEVICES: noLimit,

@@ -76,7 +76,7 @@ export async function startWebPush({
     const { applicationServerKey } = subscriber;
     const vapid = await checkVapid(request.headers.authorization, { audience: url, applicationServerKey, now: now() });
     if (vapid !== undefined) return failure(vapid.status, vapid.problem);
-    // Lax for an app that named no key, and strict from its first push on: whoever pushes with another key is noticed.
+    // Lax for an app that named no key, and strict from its first push on: a push with another key is refused.
     subscriber.applicationServerKey ??= vapidKeyOf(request.headers.authorization);
     request.proven();
     const wrong = checkRequest(request.headers, request.size);

@@ -20,7 +20,7 @@ export const flushOpens = async ({ throws = false } = {}): Promise<void> => {
     const keys = await openKeys();
     if (keys.length === 0) return;
     const state = await readState();
-    // Without it nobody knows where Herald is: the next page that starts the kit says so.
+    // Without it Herald's address is unknown: the next page that starts the kit stores it.
     if (!state) return;
     for (const key of keys) {
       const open = await getOpen(key);

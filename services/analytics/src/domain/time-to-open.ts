@@ -1,6 +1,6 @@
 /** Each bucket ends 5 % above where it begins, so that its middle is at most 2.5 % off. */
 const growth = Math.log(1.05);
-/** Nobody opens faster, and clocks differ by more. */
+/** People are not faster, and clocks differ by more. */
 const minMs = 100;
 
 export const timeBucket = (ms: number): number => Math.max(0, Math.floor(Math.log(ms / minMs) / growth) || 0);

@@ -66,7 +66,7 @@ export const createFinisher = ({
     check,
     checkSingleBatch: async (projectId, id) => {
       const row = await ledger.singleRow(projectId, id);
-      // Whoever settles it looks for the end, and knows by then that there is no other.
+      // The handler that settles that batch checks for the end, and sees by then that it was the last.
       if (row === "open") return;
       await check(projectId, id, row === "several" ? undefined : row);
     },

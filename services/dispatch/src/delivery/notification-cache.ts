@@ -38,7 +38,7 @@ export type NotificationCache = {
 
 /**
  * A cancel that another process answered is seen after this, because each looks again before a chunk of fifty pushes: ten point
- * reads a second cost nothing beside them, and need no message that could be lost. Whoever cancels waits that long with the answer.
+ * reads a second cost nothing beside them, and need no message that could be lost. A cancel answers after that time.
  */
 export const freshMs = 100;
 

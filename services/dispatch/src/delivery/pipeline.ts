@@ -35,7 +35,7 @@ export const createPipeline = (deps: PipelineDeps): Pipeline => {
   const followUp = createFollowUp(deps);
 
   /**
-   * `others`: this process is sending more batches of the notification. Those are not final yet, and whoever settles the last of them
+   * `others`: this process is sending more batches of the notification. Those are not final yet, and the handler that settles the last of them
    * looks for the end, so that looking now would be in vain.
    */
   const next = async (

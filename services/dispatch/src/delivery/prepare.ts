@@ -44,7 +44,7 @@ export type CheckWaiting = (
   personal: boolean,
 ) => Promise<ReadonlySet<DeviceId>>;
 
-const nobody: ReadonlySet<DeviceId> = new Set();
+const noDevices: ReadonlySet<DeviceId> = new Set();
 
 /** What registry takes in one request. */
 const maxChecked = 1_000;
@@ -65,7 +65,7 @@ export const createCheckWaiting = (bus: Bus): CheckWaiting => {
   const send = async ({ projectId, devices }: CheckRequest): Promise<ReadonlySet<DeviceId>> => {
     const asked = [...devices].map(([id, userId]) => ({ id, ...(userId !== undefined && { userId }) }));
     const { moved } = await sendRequest(bus, CheckRecipients, { projectId, devices: asked });
-    return moved.length === 0 ? nobody : new Set(moved);
+    return moved.length === 0 ? noDevices : new Set(moved);
   };
 
   const commit = createGroupCommit<Check, PromiseSettledResult<ReadonlySet<DeviceId>>>(
@@ -84,7 +84,7 @@ export const createCheckWaiting = (bus: Bus): CheckWaiting => {
   );
 
   return async (projectId, devices, personal) => {
-    if (devices.length === 0) return nobody;
+    if (devices.length === 0) return noDevices;
     const asked = new Map(devices.map(({ id, userId }) => [id, personal ? userId : undefined]));
     const result = await commit({ projectId, devices: asked });
     if (result.status === "rejected") throw result.reason;

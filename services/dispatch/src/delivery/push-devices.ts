@@ -137,7 +137,7 @@ export const pushDevices = async (
 
   /**
    * The same, but once something was sent it throws no more: the outcomes would be lost, and the message's next delivery would send all of it
-   * again. After an error that nobody foresaw the rest waits instead, as for a server that must be left alone.
+   * again. After an unexpected error the rest is deferred instead, as for a provider that is throttling.
    */
   async function findChannelOrWait(from: number, to: number) {
     try {
@@ -209,7 +209,7 @@ const createPendingPushes = () => {
   let count = 0;
   let awaited = false;
   const ended = Promise.withResolvers<void>();
-  // Whoever waits for the end hears of it; if nobody does, the batch has failed before.
+  // The waiter for the end gets the error; without a waiter, the batch failed before.
   ended.promise.catch(() => {});
   return {
     begin: () => {

@@ -31,5 +31,5 @@ export const retryWhileUnavailable = async <Result>(
   }
 };
 
-/** For outcomes: losing them sends again what was sent, so an error that nobody foresaw is not the last word either. */
+/** For outcomes: losing them would send again what was sent, so unexpected errors are retried, too. */
 export const outcomeRetries = { otherAttempts: 10 } as const;

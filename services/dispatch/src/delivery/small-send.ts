@@ -27,7 +27,7 @@ export type SmallSendDeps = {
   readonly now: () => Date;
 };
 
-/** What happens to a send to few devices once it is stored. Both are repeatable by whoever holds its message. */
+/** The steps of a small send after it is stored. Both may be repeated by the process that holds its message. */
 export type SmallSend = {
   /** Pushes it, but not to devices that `moved`, and publishes its events; what does not end at once goes on as large sends do. */
   push(stored: StoredSend, signal: AbortSignal, moved?: ReadonlySet<DeviceId>): Promise<void>;
@@ -97,7 +97,7 @@ export const createSmallSend = (deps: SmallSendDeps): SmallSend => {
         return;
       }
       await sends.moveToDeliveries(projectId, notificationId);
-      // The last write of a process that died may have come just before that, and then nobody has published the end.
+      // A process may have died right after its last write, before it published the end.
       const late = await sends.findWithEvents(projectId, notificationId);
       if (late?.document.final) {
         await publish([accepted, ...late.events, notificationEnded(late.document, late.document.final)]);

@@ -2,7 +2,7 @@
 const failuresToOpen = 20;
 /** A lost connection or a provider's restart is over by then … */
 const firstOpenMs = 5_000;
-/** … and whoever recovers from an outage is found out within a minute. */
+/** … and a recovered provider is noticed within a minute. */
 const maxOpenMs = 60_000;
 /** So many find out, at a time, whether it works again. */
 const maxProbes = 5;

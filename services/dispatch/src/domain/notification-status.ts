@@ -4,7 +4,7 @@ import type { Tally } from "./counts.ts";
 /** The states that a notification never leaves. */
 export type FinalStatus = Extract<NotificationStatus, "completed" | "cancelled" | "expired">;
 
-/** What a notification ends as. One that reached nobody because nobody was addressed is completed. */
+/** The final status of a notification. One whose targets matched no device is completed. */
 export const finalStatus = (cancelled: boolean, { devices, expired }: Tally): FinalStatus => {
   if (cancelled) return "cancelled";
   return devices > 0 && expired === devices ? "expired" : "completed";

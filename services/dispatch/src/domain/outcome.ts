@@ -15,7 +15,7 @@ export type Outcome =
   | { readonly kind: "unregistered"; readonly at?: Date | undefined; readonly providerReason: string }
   /**
    * `notSent`: refused before anything left, so nothing is known of the provider. `tokenMismatch`: the provider did not take the credential
-   * for this device, which says nothing about others: whoever registers a device chooses its token, environment and kind.
+   * for this device, and of no other: the app that registers a device chooses its token, environment and kind.
    */
   | {
       readonly kind: "rejected";

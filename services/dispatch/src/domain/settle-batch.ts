@@ -28,7 +28,7 @@ export type Waiting = {
   readonly devices: readonly Sendable[];
   /** When somebody must look at it again. */
   readonly dueAt: Date;
-  /** Nothing is sent earlier. Some may have to wait for longer: whoever sends looks at each. */
+  /** Nothing is sent earlier. Some may have to wait longer: each is checked before it is sent. */
   readonly notBefore: Date;
   /** It waits for the provider's settings rather than for a moment. */
   readonly paused: boolean;

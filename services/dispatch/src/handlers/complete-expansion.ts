@@ -26,7 +26,7 @@ export const completeExpansion = ({
     async handle({ data: { projectId, notificationId, batches, devices, unmatched }, publishedAt: at }) {
       await notifications.expanded(projectId, notificationId, { batches, devices, unmatched, at }, now());
       await expandQueued(projectId);
-      // Whoever settles the last of what is being sent here looks for the end, and knows of this by then.
+      // The handler that settles the last batch in this process checks for the end, and sees this by then.
       if (cache.sending(notificationId)) return;
       if (batches === 1) await finisher.checkSingleBatch(projectId, notificationId);
       else await finisher.check(projectId, notificationId);

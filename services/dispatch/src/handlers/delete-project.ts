@@ -26,7 +26,7 @@ export const deleteProject = ({
   defineHandler({
     durable: "dispatch-delete-project", // renaming a durable replays its stream
     message: ProjectDeletedV1,
-    concurrency: 2, // long deletions, and nobody waits for them
+    concurrency: 2, // long deletions that no caller waits for
     async handle({ data: { project_id: projectId } }) {
       await credentials.removeProject(projectId);
       await records.remove(projectId);

@@ -42,7 +42,7 @@ export const deliverDue = (deps: Deps) => {
     const row = await deliveries.read(projectId, id);
     if (!row || row.state === "final") return;
     if (row.state === "settled") return pipeline.followUp(row);
-    // Before the gate too: what can only go on waiting takes nobody's turn.
+    // Before the gate, too: work that can only go on waiting takes no turn.
     if (await postponeBlocked(deps, row)) return;
     const leave = await gateOf(row.lane, row.platform).enter(projectId, unitsOf(row.tally.devices));
     try {

@@ -12,7 +12,7 @@ import {
 import type { Claim } from "../stores/delivery-document.ts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 
-/** What the broker still holds of a notification: whoever has such a message goes on with its work. */
+/** What the broker still holds of a notification: a process that holds such a message goes on with the work. */
 export type LiveMessages = {
   /** A page is to be expanded, or the end of the expansion to be written. */
   readonly ofExpansion: (projectId: ProjectId, id: NotificationId) => Promise<boolean>;

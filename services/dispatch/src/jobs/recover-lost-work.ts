@@ -117,7 +117,7 @@ export const createRecoverLostWork = (deps: RecoverDeps): RecoverLostWork => {
     await expand(document, `again/${now().getTime()}`);
   };
 
-  /** Nobody else publishes what a small send was begun with, once its message is gone. */
+  /** Once the message of a small send is gone, only this sweep publishes its first events. */
   const publishAgain = async ({ _id, projectId }: NotificationRecord): Promise<void> => {
     const found = await sends.findWithEvents(projectId, _id);
     if (!found) return;
@@ -156,7 +156,7 @@ export const createRecoverLostWork = (deps: RecoverDeps): RecoverLostWork => {
     const document = await notifications.get(projectId, _id);
     if (!document) return;
     if (!document.final && (await lost.countRoots(projectId, _id)) < expanded.batches) await recoverBatches(document);
-    // It was found, or ended a moment ago, by the sweep and not by whoever began it.
+    // It was found, or ended a moment ago, by the sweep and not by the process that began it.
     else if (expanded.at === undefined && (released || document.final)) await publishAgain(document);
   };
 

@@ -49,7 +49,7 @@ export const createSweeps = (deps: Deps): Sweeps => {
       if (state === "settled") await pipeline.followUp(row);
       if (state !== "waiting") continue;
       await dueMessages.publishBatch(row, dueAt);
-      // Whoever was woken may already have put it off for longer.
+      // The handler of its message may already have deferred it for longer.
       await deliveries.postpone(projectId, _id, new Date(at.getTime() + againMs), row.dueAt);
     }
   };

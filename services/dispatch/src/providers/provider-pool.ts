@@ -46,7 +46,7 @@ export type Lookup =
 export type ProviderPool = {
   /** At most a second old. Throws database-unavailable. */
   lookup(projectId: ProjectId, provider: Provider): Promise<Lookup>;
-  /** The provider has refused this version of the settings here: whoever heard it writes the pause, if that is not done yet. */
+  /** The provider has refused this version of the settings here: the caller writes the pause, if that is not done yet. */
   refused(settings: Pick<CredentialDocument, "projectId" | "provider" | "version">): boolean;
   /** Settings have changed here: the next look-up reads them. */
   forget(projectId: ProjectId, provider: Provider): void;

@@ -21,7 +21,7 @@ export type ProviderProblems = {
 const writeEveryMs = 1_000;
 /** A record that is older than a few of these is of a process that is gone. */
 const repeatMs = 60_000;
-/** A problem that nobody has met for so long is not shown: whoever met it may have died before it was over. */
+/** A problem that has not occurred for so long is not shown: the process that reported it may have died before it was over. */
 export const problemShownMs = 15 * 60_000;
 /** One line a minute says which server it is; the record has them all. */
 const logEveryMs = 60_000;

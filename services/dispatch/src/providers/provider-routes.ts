@@ -116,7 +116,7 @@ export const createProviderRoutes = ({
     },
     acquire: (name) => {
       const route = routeOf(name);
-      // Nearly always, and then nobody asks for the time.
+      // The usual case, which does not read the clock.
       if (route.throttledUntil === 0 && route.breaker.closed()) return route.free;
       const at = now();
       if (route.throttledUntil > at) return blockedOn(route, at) ?? route.throttledUntil;

@@ -9,7 +9,7 @@ type Row = BatchFacts & Pick<DeliveryDocument, "state">;
 
 /**
  * Whether a dead message can do something if it comes again. What was made final when it died stays so: its events are out, and
- * whoever asked for it may have sent something else since.
+ * its sender may have sent something else since.
  */
 export const handleReplayRequests = ({
   bus,

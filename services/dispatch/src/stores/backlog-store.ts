@@ -23,7 +23,7 @@ const some = { $exists: true } as const;
 
 /**
  * Small sends beyond their project's share. Each is stored whole, with its recipients, and keeps `queued` until its last event is
- * published, so that whoever holds the project's drain message finds what an earlier holder left.
+ * published, so that the next holder of the project's drain message finds what an earlier one left.
  */
 export const createBacklogStore = (db: Db) => {
   const notifications = notificationCollection(db);

@@ -30,7 +30,7 @@ export type BatchFacts = {
 
 export type DeliveryDocument = BatchFacts & {
   /**
-   * `started`: being sent, or whoever sent it died; `waiting`: to be sent at `dueAt`; `settled`: its outcomes are written and
+   * `started`: being sent, or its process died; `waiting`: to be sent at `dueAt`; `settled`: its outcomes are written and
    * its child is still to be stored; `final`.
    */
   state: "started" | "waiting" | "settled" | "final";
@@ -38,7 +38,7 @@ export type DeliveryDocument = BatchFacts & {
   claim?: number;
   /** … and its number there; absent, which filters call null, in rows of earlier versions. */
   claimSequence?: number | null;
-  /** How often it was started: whoever writes outcomes must have been the last to start. */
+  /** How often it was started: only the last process that started it may write outcomes. */
   starts: number;
   startedAt?: Date;
   /** All of its devices, sorted, in the packed form. */
@@ -66,7 +66,7 @@ export type DeliveryDocument = BatchFacts & {
   paused?: true;
   /** What goes on, until it has a row of its own. */
   child?: Waiting;
-  /** Its size, so that nobody has to read it to count. */
+  /** The number of its devices, so that counting does not read them. */
   childSize?: number;
   outbox?: OutboxEvent[];
 };

@@ -26,7 +26,7 @@ import { packNames } from "./packed-names.ts";
 
 /** What the sweep takes at a time. */
 const maxDue = 500;
-/** Whoever settled a row stores its child at once; past this, a crash has kept it from doing so. */
+/** A settled row gets its child at once; past this time, a crash prevented it. */
 const childGraceMs = 5_000;
 
 const factFields = { projectId: 1, notificationId: 1, platform: 1, lane: 1, generation: 1 } as const;
@@ -272,7 +272,7 @@ export const createDeliveryStore = (db: Db) => {
 export const allAccepted = ({ tally, waiting }: { readonly tally: Tally; readonly waiting?: unknown }): boolean =>
   waiting === undefined && tally.accepted === tally.devices;
 
-/** The events of such a run are not in its row: whoever settles it publishes them before the message is acked. */
+/** The events of such a run are not in its row: the handler that settles it publishes them before it acks the message. */
 export const canRebuildEvents = (run: Run, settlement: Settlement): boolean =>
   run.publishedBeforeAck === true && allAccepted(settlement);
 

@@ -39,7 +39,7 @@ export const createDeliveryUsers = (db: Db) => {
   };
 
   return guardStore({
-    /** In their order; null: nobody's, or of a large audience. */
+    /** In their order; null: no user, or a large audience. */
     usersOf: async (projectId: ProjectId, asked: readonly DeliveryOf[]): Promise<(string | null)[]> => {
       const ids = await smallOnes(projectId, [...new Set(asked.map(({ notificationId }) => notificationId))]);
       const filter = { projectId, notificationId: { $in: ids }, users: { $exists: true }, generation: rootGeneration };

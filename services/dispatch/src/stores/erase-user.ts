@@ -81,7 +81,7 @@ export const createUserEraser = (db: Db, { moveToDeliveries }: Pick<SmallSendSto
     const owners = ownersOf(row);
     if (!owners.some((owner) => owner !== undefined && isTheirs(owner))) return;
     const { _id, projectId, state, devices, child } = row;
-    // Not the user of nobody: what waits must find that it was for somebody else.
+    // Not cleared: a waiting delivery must find that it was meant for another user.
     const without = (some: readonly Sendable[]): Sendable[] =>
       some.map((device) =>
         device.userId !== undefined && isTheirs(device.userId) ? { ...device, userId: erasedUser } : device,

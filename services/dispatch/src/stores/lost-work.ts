@@ -40,7 +40,7 @@ export const createLostWork = (db: Db) => {
 
     /**
      * Has a started row wait for its devices to be sent to again, at once. False when somebody has settled or started it since it was
-     * read. Whoever still sends for it cannot settle it any more.
+     * read. A process that still sends for it can no longer settle it.
      */
     release: async (row: StartedRow, devices: readonly Sendable[], now: Date): Promise<boolean> => {
       const { _id, projectId, starts, claim, claimSequence } = row;

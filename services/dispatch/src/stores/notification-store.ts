@@ -97,14 +97,14 @@ export const createNotificationStore = (db: Db) => {
     get,
     getState,
 
-    /** Inserts it under its id, in the queue of its project's expansions; undefined when it is there already, whoever put it there. */
+    /** Inserts it under its id, in the queue of its project's expansions; undefined when it already exists. */
     insert: (
       send: SendV1,
       now: Date,
       more: Pick<NotificationState, "abandonedAt"> = {},
     ): Promise<Inserted | undefined> => insert({ ...queued(newState(send, now)), ...more }, send),
 
-    /** A tombstone that the send finds when it comes: cancelled before it began, so nobody was addressed. */
+    /** A tombstone that the send finds when it comes: cancelled before it began, so it has no devices. */
     insertCancelled: (send: SendV1, now: Date): Promise<Inserted | undefined> => {
       const { checkAt: _, dueAt: __, ...state } = newState(send, now);
       const final = { status: "cancelled", at: now, tally: noDevices, failures: {} } as const;
@@ -164,7 +164,7 @@ export const createNotificationStore = (db: Db) => {
       return matchedCount === 1;
     },
 
-    /** Cancels one that waits for its `send_at`: nobody was addressed. Null when it does not wait. */
+    /** Cancels one that waits for its `send_at`, before it has devices. Null when it does not wait. */
     cancelScheduled: (document: NotificationState, now: Date): Promise<OutboxCarrier | null> =>
       end({ ...document, cancelledAt: now }, { dueAt: { $exists: true } }, { tally: noDevices, failures: {}, now }),
 
@@ -180,7 +180,7 @@ export const createNotificationStore = (db: Db) => {
         ending,
       ),
 
-    /** Takes devices into the final counts that were partitioned after the end. Whoever has summed up fewer changes nothing. */
+    /** Adds devices that were partitioned after the end to the final counts. A caller with fewer devices changes nothing. */
     amend: async (
       projectId: ProjectId,
       id: NotificationId,
@@ -192,7 +192,7 @@ export const createNotificationStore = (db: Db) => {
       );
     },
 
-    /** Some that nobody has looked at for long enough, each for whoever asks first. */
+    /** Some that were not checked for long enough; each is claimed by the first caller. */
     takeUnchecked: async (now: Date): Promise<NotificationState[]> => {
       const due = await notifications
         .find({ checkAt: { $exists: true, $lte: now } }, { hint: notificationHints.unfinished, projection: stateOnly })
@@ -239,7 +239,7 @@ export const createNotificationStore = (db: Db) => {
       return { ...found, data: found.data.map(toRecord) };
     },
 
-    /** Some ids of a project, oldest first, for whoever deletes them. */
+    /** Some ids of a project, oldest first, for deletion. */
     idsOf: async (projectId: ProjectId, max: number): Promise<NotificationId[]> => {
       const found = await notifications
         .find({ projectId }, { hint: notificationHints.list, projection: { _id: 1 } })

@@ -1,7 +1,7 @@
 /**
  * Names that a provider gave to some devices' messages as one text: what all of them begin with, then for each device the rest on
  * a line of its own, empty without a name. FCM's begin with the project, so that a row of five hundred is half as large.
- * Undefined when nobody has a name. Names have no line break.
+ * Undefined when no entry has a name. Names have no line break.
  */
 export const packNames = (names: readonly (string | undefined)[]): string | undefined => {
   let common: string | undefined;

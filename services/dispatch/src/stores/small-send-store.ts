@@ -46,7 +46,7 @@ export const createSmallSendStore = (db: Db) => {
   return guardStore({
     /**
      * Stores a send with its ledger: being sent for `claim`, or, where there is none, in its project's backlog. Null when it is there
-     * already, whoever put it there.
+     * already.
      */
     insert: async (
       send: GroupedSend,
@@ -119,7 +119,7 @@ export const createSmallSendStore = (db: Db) => {
 
     /**
      * Moves the ledger of a send that has not ended to `deliveries`. Repeatable, by any process: what is begun here is completed by
-     * whoever comes next, and whoever sends finds that it does not end by {@link end} any more.
+     * the next caller, and the sending process finds that {@link end} no longer applies.
      */
     moveToDeliveries: async (projectId: ProjectId, id: NotificationId): Promise<void> => {
       const key = { _id: id, projectId };

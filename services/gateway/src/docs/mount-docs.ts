@@ -18,7 +18,7 @@ const once = <Value>(make: () => Value): (() => Value) => {
   };
 };
 
-/** Whoever takes it slowly holds a reference to it, not a copy. */
+/** A slow reader holds a reference to it, not a copy. */
 const made = (text: string): Buffer => Buffer.from(text);
 
 const sendPage = (response: Response, html: Buffer): void => {

@@ -311,7 +311,7 @@ export const ReplayDeadLetters = z
   .meta({ id: "ReplayDeadLetters" });
 export type ReplayDeadLetters = z.infer<typeof ReplayDeadLetters>;
 
-/** What became of the replay of one dead letter. */
+/** The result of replaying one dead letter. */
 export const Replay = z
   .object({
     id: DeadLetterId,

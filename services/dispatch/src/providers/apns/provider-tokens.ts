@@ -37,7 +37,7 @@ export function createProviderTokens(now: () => Date): ProviderTokens {
   });
   return {
     of(key) {
-      // The key is part of it: whoever puts a key that is not Apple's must not sign for the project that has the right one.
+      // The key is part of it: a project with a wrong key must not sign for one with the right key.
       const id = hash("sha256", `${key.team_id}/${key.key_id}/${key.private_key}`);
       const token = known.get(id) ?? createProviderToken(key, now);
       known.set(id, token);

@@ -28,7 +28,7 @@ export function createAccessTokens(
   { transport, origin }: { readonly transport: Transport; readonly origin: string },
   now: () => Date,
 ): AccessTokens {
-  /** The library wraps what its requests throw: kept here, so that why nobody answered can be told. */
+  /** The library wraps the errors of its requests: kept here to report why the request failed. */
   const unansweredOnes: Parameters<typeof unanswered>[0][] = [];
   const createClient = async (): Promise<JWT> => {
     // Loaded by the first push to FCM: a process that has none does not hold it.

@@ -115,7 +115,7 @@ export const retire = (ring: KeyRing, id: string): KeyRing => {
 
 /**
  * The key that signs for a subscription made with `id`; undefined when it is retired. A subscription that names none, or one
- * that this ring has never held because settings were deleted and put anew, is the first key's.
+ * that this ring has never held because settings were deleted and set again, is the first key's.
  */
 export const keyFor = (ring: KeyRing, id: string | undefined): RingKey | undefined => {
   const named = id === undefined ? undefined : findKey(ring, id)?.key;
