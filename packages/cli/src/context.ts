@@ -1,4 +1,4 @@
-import { Herald, HeraldAdmin, type List } from "@herald/client";
+import { Herald, HeraldAdmin, type KeysetList } from "@herald/client";
 import { UsageError } from "./failures.ts";
 import { defaultProfile, type Profile, readProfiles } from "./profiles.ts";
 import { type Column, createTable, fields } from "./terminal/table.ts";
@@ -39,7 +39,7 @@ export type Context = {
   /** Prints the result: JSON with --json, else text. */
   result(value: unknown, words: () => string): void;
   record(value: unknown, entries: readonly (readonly [string, unknown])[]): void;
-  rows<Row>(list: List<Row>, columns: readonly Column<Row>[], choice: ListChoice): Promise<void>;
+  rows<Row>(list: KeysetList<Row>, columns: readonly Column<Row>[], choice: ListChoice): Promise<void>;
   /** Throws unless --yes is given or the person at the terminal types yes. */
   confirm(question: string, yes: boolean | undefined): Promise<void>;
 };
@@ -90,7 +90,7 @@ export const createContext = async (options: GlobalOptions, deps: Deps): Promise
   };
 
   /** Pages until there are so many rows. */
-  async function* limited<Row>(list: List<Row>, most: number) {
+  async function* limited<Row>(list: KeysetList<Row>, most: number) {
     let shown = 0;
     for await (const page of list.pages()) {
       const rows = page.slice(0, most - shown);

@@ -43,6 +43,14 @@ export type User = {
   last_seen_at: string;
 };
 
+export type UserSummary = {
+  user_id: string;
+  /** Their devices, counted up to 1000 */
+  device_count: number;
+  /** When one of these devices last changed or was identified */
+  last_seen_at: string;
+};
+
 export type UserErasure = {
   user_id: string;
   /** Earlier user tokens of this user are refused */

@@ -41,8 +41,9 @@ test("every route of the API that is not for apps has a method", async () => {
         await expect(clients[0].events.follow({ signal: leaving.signal }).next()).rejects.toThrow("enough");
         continue;
       }
-      const made = call(...values) as { readonly page?: () => Promise<unknown> };
-      await (made.page ? made.page() : made);
+      const made = call(...values) as { readonly pages?: () => AsyncIterable<unknown> };
+      if (!made.pages) await made;
+      else for await (const _ of made.pages());
     }
   }
   for (const provider of ["fcm", "webpush"] as const) {

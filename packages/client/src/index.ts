@@ -6,7 +6,7 @@ export { HeraldError, type Problem } from "./error.ts";
 export type { EventType, FollowedEvent, FollowOptions, HeraldEvent } from "./events.ts";
 export { Herald } from "./herald.ts";
 export type { CallOptions, HeraldOptions, PostOptions } from "./http.ts";
-export type { List, ListOptions } from "./list.ts";
+export type { KeysetList, List, ListOptions } from "./list.ts";
 export type { Sent } from "./notifications.ts";
 export { createUserToken, type UserTokenOptions } from "./user-token.ts";
 export { type ReceivedHeaders, verifyWebhook } from "./webhook-signature.ts";

@@ -6,10 +6,14 @@ export type ListOptions = CallOptions & {
   readonly perPage?: number | undefined;
 };
 
-/** A list, oldest first, that is read page by page while you iterate: `for await (const device of herald.devices.list())`. */
-export type List<Row> = AsyncIterable<Row> & {
+/** A list that is read page by page while you iterate: `for await (const user of herald.users.list())`. */
+export type KeysetList<Row> = AsyncIterable<Row> & {
   /** Iterates over pages instead of rows. */
   pages(): AsyncIterable<Row[]>;
+};
+
+/** A list, oldest first, that can be read by page number too. */
+export type List<Row> = KeysetList<Row> & {
   /** Reads one page by its number, with the count of all rows. */
   page(number?: number): Promise<{ data: Row[]; pagination: Pagination }>;
 };

@@ -1,11 +1,13 @@
-import type { Device, Notification, User, UserErasure } from "./api-types.ts";
+import type { Device, Notification, User, UserErasure, UserSummary } from "./api-types.ts";
 import { type CallOptions, type Http, path } from "./http.ts";
-import { type ListOptions, list } from "./list.ts";
+import { type KeysetList, type ListOptions, list } from "./list.ts";
 import { createUserToken } from "./user-token.ts";
 
 export const createUsers = (http: Http) => ({
   /** Signs a user token for your app, without a request. Take the id from your own session, never from the app. */
   token: createUserToken,
+  /** The users who have devices, by id. */
+  list: (options?: ListOptions): KeysetList<UserSummary> => list<UserSummary>(http, "/api/v1/users", options),
   /** A user with at most 100 of their devices; one without any is not found. */
   get: (userId: string, options?: CallOptions) => http.get<User>(path`/api/v1/users/${userId}`, options),
   /** The notifications that were sent to `user:<id>`. */

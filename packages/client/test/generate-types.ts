@@ -23,6 +23,7 @@ type Json = {
 const answers = [
   contracts.Device,
   contracts.User,
+  contracts.UserSummary,
   contracts.UserErasure,
   contracts.Topic,
   contracts.SubscriptionResult,

@@ -81,12 +81,14 @@ export {
   DeviceSummary,
   Identification,
   Ignored,
+  maxCountedDevices,
   PushToken,
   RegisterDevice,
   SubscriptionKeys,
   tokenProblems,
   User,
   UserErasure,
+  UserSummary,
 } from "./http/v1/devices.ts";
 export { EventMessage, EventsQuery, EventType, eventSubject, eventTypeOf } from "./http/v1/events.ts";
 export {
@@ -117,8 +119,17 @@ export {
   NotificationStatus,
   OpenNotification,
 } from "./http/v1/notifications.ts";
-export type { PageOf } from "./http/v1/pagination.ts";
-export { PageRequest, Pagination, pageOf, pageQuery, toPageRequest } from "./http/v1/pagination.ts";
+export type { KeysetPageOf, PageOf } from "./http/v1/pagination.ts";
+export {
+  KeysetRequest,
+  keysetPageOf,
+  keysetQuery,
+  PageRequest,
+  Pagination,
+  pageOf,
+  pageQuery,
+  toPageRequest,
+} from "./http/v1/pagination.ts";
 export { Problem } from "./http/v1/problem.ts";
 export { TestedPush, TestPush, testPushOf } from "./http/v1/provider-test.ts";
 export { OpenTotals, Stats, StatsQuery, StatsRequest, toStatsRequest } from "./http/v1/stats.ts";
@@ -249,6 +260,7 @@ export {
   EraseUser,
   GetUser,
   ListIdentityKeys,
+  ListUsers,
   UsersOfDeliveries,
 } from "./requests/users.ts";
 export {

@@ -72,6 +72,7 @@ export const table: Record<string, Case> = {
     body: ({ device: { id } }) => ({ metadata: { plan: null }, device_id: id }),
     bad: { metadata: "plan" },
   },
+  listUsers: { route: () => "GET /api/v1/users", status: 200, badQuery: query, foreign: 200 },
   getUser: { route: ({ user }) => `GET /api/v1/users/${user}`, status: 200, badQuery: "?x=1" },
   listUserNotifications: {
     route: ({ user }) => `GET /api/v1/users/${user}/notifications`,

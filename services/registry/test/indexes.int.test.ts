@@ -1,5 +1,5 @@
 import { newDeviceId, newNotificationId, newProjectId, type ProjectId, parseTarget } from "@herald/contracts";
-import { createCounts } from "@herald/mongo";
+import { createCounts, encodeAfter } from "@herald/mongo";
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
 import { type CommandStartedEvent, type Document, MongoClient } from "mongodb";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -89,6 +89,10 @@ const queries: [string, (parts: ReturnType<typeof stores>) => Promise<unknown>][
     [`a count by ${lookup.by}`, ({ audience }) => audience.countUpTo(projectId, lookup, 100)],
     [`an estimate by ${lookup.by}`, ({ audience }) => audience.estimate(projectId, lookup)],
   ]),
+  ["users", ({ devices }) => devices.listUsers(projectId, { after: "", perPage: 20 })],
+  ["later users", ({ devices }) => devices.listUsers(projectId, { after: encodeAfter("ann"), perPage: 20 })],
+  ["the devices of a user", ({ devices }) => devices.ofUser(projectId, "ann", 100)],
+  ["the number of a user's devices", ({ devices }) => devices.countOfUser(projectId, "ann")],
   ["known devices", ({ devices }) => devices.known(projectId, [newDeviceId(now())])],
   ["holders of a token", ({ devices }) => devices.findHolders(projectId, "t1")],
   ["the device of a token", ({ devices }) => devices.findByToken(projectId, "ios", "t1")],

@@ -9,6 +9,7 @@ import {
   EraseUser,
   GetUser,
   IdentifyDevice,
+  ListUsers,
   newIdentityKeyId,
   type ProjectId,
   UserErasedV1,
@@ -16,6 +17,7 @@ import {
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { apnsToken, failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+import { seedDevices } from "./seed-devices.ts";
 
 let registry: RegistryTest;
 let projectId: ProjectId;
@@ -74,6 +76,67 @@ describe("a user", () => {
       .findOne({ projectId });
     expect(final?.facets).toEqual(final?.userId === undefined ? [] : [`u:${final.userId}`]);
     await second.stop();
+  });
+});
+
+describe("the list of users", () => {
+  const list = (after = "", perPage = 2) => registry.ask(ListUsers, { projectId, page: { after, perPage } });
+
+  test("has each user who has devices once, by id, page after page", async () => {
+    for (const [seed, userId] of [
+      ["a", "cid"],
+      ["b", "ann"],
+      ["c", "bob"],
+      ["d", "ann"],
+    ] as const)
+      await registry.register(projectId, apnsToken(seed), { userId });
+    await identify("nobody");
+    const first = await list();
+    expect(first.data).toMatchObject([
+      { user_id: "ann", device_count: 2 },
+      { user_id: "bob", device_count: 1 },
+    ]);
+    const second = await list(first.next ?? "");
+    expect(second).toMatchObject({ data: [{ user_id: "cid", device_count: 1 }], next: null });
+    const { last_seen_at } = await registry.ask(GetUser, { projectId, userId: "ann" });
+    expect(first.data[0]?.last_seen_at).toBe(last_seen_at);
+  });
+
+  test("leaves out who logged out, was erased, or belongs to another project", async () => {
+    const { device } = await registry.register(projectId, apnsToken("out"), { userId: "out" });
+    await registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change: { user_id: null } });
+    await registry.register(projectId, apnsToken("gone"), { userId: "gone" });
+    await registry.ask(EraseUser, { projectId, userId: "gone" });
+    await registry.register(await registry.project(), apnsToken("other"), { userId: "other" });
+    expect(await list()).toEqual({ data: [], next: null });
+  });
+
+  test("counts at most 1,000 devices of a user, and reads no more than that for a page", async () => {
+    const users = ["bot", ...Array.from({ length: 1_500 }, () => "crowd"), "dan", "eve"];
+    const seeds = users.map((userId, at) => ({
+      token: apnsToken(`crowd-${at}`),
+      platform: "ios" as const,
+      user: { by: "project", userId } as const,
+    }));
+    for await (const _ of seedDevices(registry.db, projectId, seeds));
+    const pages: [string, number][][] = [];
+    for (let after: string | null = ""; after !== null; ) {
+      const page: Awaited<ReturnType<typeof list>> = await list(after, 100);
+      pages.push(page.data.map(({ user_id, device_count }) => [user_id, device_count]));
+      after = page.next;
+    }
+    expect(pages).toEqual([
+      [["bot", 1]],
+      [["crowd", 1_000]],
+      [
+        ["dan", 1],
+        ["eve", 1],
+      ],
+    ]);
+  });
+
+  test("refuses an `after` that was not given out", async () => {
+    expect(await failure(list("ann"))).toMatchObject({ code: "validation-failed" });
   });
 });
 

@@ -1,7 +1,21 @@
+import type { UserSummary } from "@herald/client";
 import type { Command } from "commander";
-import { type Add, yesOption } from "../define.ts";
+import type { ListChoice } from "../context.ts";
+import { type Add, listOptions, yesOption } from "../define.ts";
+
+const columns = [
+  { title: "USER", value: ({ user_id }: UserSummary) => user_id },
+  { title: "DEVICES", value: ({ device_count }: UserSummary) => device_count },
+  { title: "LAST SEEN", value: ({ last_seen_at }: UserSummary) => last_seen_at },
+];
 
 export const addUsers = (group: Command, add: Add) => {
+  add<ListChoice>(group, {
+    usage: "list",
+    does: "List the users who have devices",
+    options: listOptions,
+    run: ({ herald, signal, rows }, _, choice) => rows(herald().users.list({ signal }), columns, choice),
+  });
   add(group, {
     usage: "get <user>",
     does: "Show a user's devices",

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { defineRequest } from "../envelope.ts";
-import { User } from "../http/v1/devices.ts";
+import { User, UserSummary } from "../http/v1/devices.ts";
 import { CreateIdentityKey, IdentityKey } from "../http/v1/identity.ts";
-import { PageRequest, pageOf } from "../http/v1/pagination.ts";
+import { KeysetRequest, keysetPageOf, PageRequest, pageOf } from "../http/v1/pagination.ts";
 import { DeviceId, IdentityKeyId, NotificationId, ProjectId } from "../ids.ts";
 import { UserId } from "../users.ts";
 
@@ -27,6 +27,12 @@ export const DeleteIdentityKey = defineRequest(
 
 const user = { ...project, userId: UserId };
 export const GetUser = defineRequest("registry.users.get", z.object(user), User);
+/** The users who have devices, by id. A page may have fewer rows than it could, and still a `next`. */
+export const ListUsers = defineRequest(
+  "registry.users.list",
+  z.object({ ...project, page: KeysetRequest }),
+  keysetPageOf(UserSummary),
+);
 /** Deletes the user's devices and has every service forget the user. Repeatable. */
 export const EraseUser = defineRequest(
   "registry.users.erase",

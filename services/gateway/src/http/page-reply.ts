@@ -1,4 +1,4 @@
-import { type PageOf, type PageRequest, toPageRequest } from "@herald/contracts";
+import { type KeysetRequest, type PageOf, type PageRequest, toPageRequest } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 
 type Search = { readonly path: string; readonly search: URLSearchParams };
@@ -8,6 +8,13 @@ export const pageRequest = (query: Parameters<typeof toPageRequest>[0]): PageReq
   const parsed = toPageRequest(query);
   if ("problems" in parsed) throw new HeraldError("validation-failed", parsed.problems);
   return parsed.request;
+};
+
+/** The same for a list that is read by key alone; without `after` it begins. */
+export const keysetRequest = (query: Omit<Parameters<typeof toPageRequest>[0], "page">): KeysetRequest => {
+  const { after = "" } = query;
+  const { perPage } = pageRequest({ ...query, after });
+  return { after, perPage };
 };
 
 /** Links to other pages of the list (RFC 8288), as absolute paths: only the proxy knows the host. */
@@ -33,7 +40,7 @@ export const pageLinks = ({ path, search }: Search, page: PageOf<unknown>): stri
 };
 
 /** The 200 response of a list. */
-export const pageReply = <Row>(request: Search, page: PageOf<Row>) => ({
+export const pageReply = <Page extends PageOf<unknown>>(request: Search, page: Page) => ({
   status: 200 as const,
   body: page,
   headers: { link: pageLinks(request, page) },

@@ -3,21 +3,42 @@ import {
   Device,
   EraseUser,
   GetUser,
+  keysetPageOf,
+  keysetQuery,
   ListNotifications,
+  ListUsers,
   Notification,
   pageOf,
   pageQuery,
   User,
   UserErasure,
+  UserSummary,
 } from "@herald/contracts";
 import { z } from "zod";
 import { project, projectOrDevice } from "../auth/caller.ts";
 import { ownDevice } from "../auth/own-device.ts";
-import { pageReply, pageRequest } from "../http/page-reply.ts";
+import { keysetRequest, pageReply, pageRequest } from "../http/page-reply.ts";
 import { accepted, noContent, ok } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
 import { withOpensOfAll } from "./notification-routes.ts";
 import { deviceParam, newUserParam, userParam } from "./path-params.ts";
+
+const listUsers = defineRoute({
+  method: "get",
+  path: "/api/v1/users",
+  operationId: "listUsers",
+  tag: "Users",
+  summary: "List users, by id",
+  description:
+    "The users who have devices. A page reads at most 1,000 devices: it may have fewer users than `per_page`, so continue while `next` is not null.",
+  access: project("read"),
+  query: z.strictObject(keysetQuery),
+  responses: { 200: { description: "A page of users", schema: keysetPageOf(UserSummary) } },
+  handle: async ({ sendRequest }, request) => {
+    const { projectId } = request.caller;
+    return pageReply(request, await sendRequest(ListUsers, { projectId, page: keysetRequest(request.query) }));
+  },
+});
 
 const getUser = defineRoute({
   method: "get",
@@ -129,4 +150,12 @@ const eraseUser = defineRoute({
   },
 });
 
-export const userRoutes = [getUser, listUserNotifications, identifyUserDevice, releaseUserDevice, logOut, eraseUser];
+export const userRoutes = [
+  listUsers,
+  getUser,
+  listUserNotifications,
+  identifyUserDevice,
+  releaseUserDevice,
+  logOut,
+  eraseUser,
+];

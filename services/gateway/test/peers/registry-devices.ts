@@ -12,6 +12,7 @@ import {
   GetUser,
   IdentifyDevice,
   ListDevices,
+  ListUsers,
   mergePatch,
   newDeviceCredential,
   newDeviceId,
@@ -120,6 +121,14 @@ export const serveDevices = (serve: Serve, devices: Devices): void => {
     const own = rows(devices, projectId).filter(({ user_id }) => user_id === userId);
     if (own.length === 0) throw new HeraldError("user-not-found", "user: the project has no device of this user");
     return { user_id: userId, devices: own, device_count: own.length, last_seen_at: at() };
+  });
+  serve(ListUsers, ({ projectId, page: { after, perPage } }) => {
+    const users = Map.groupBy(rows(devices, projectId), ({ user_id }) => user_id ?? "");
+    const all = [...users].filter(([id]) => id > after).toSorted(([one], [other]) => (one < other ? -1 : 1));
+    const data = all
+      .slice(0, perPage)
+      .map(([userId, own]) => ({ user_id: userId, device_count: own.length, last_seen_at: at() }));
+    return { data, next: all.length > perPage ? (data.at(-1)?.user_id ?? null) : null };
   });
   serve(EraseUser, ({ projectId, userId }) => {
     for (const { id, user_id } of rows(devices, projectId)) if (user_id === userId) devices.delete(id);

@@ -1,8 +1,9 @@
 import { handleRequest, type RequestListener } from "@herald/bus";
-import { CheckRecipients, EraseUser, GetUser, type ProjectId, userKey } from "@herald/contracts";
+import { CheckRecipients, EraseUser, GetUser, ListUsers, type ProjectId, userKey } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { eventContext, userErased } from "../domain/registry-events.ts";
+import { lastSeenOf } from "../stores/list-users.ts";
 import { deviceView } from "./views.ts";
 
 const maxListed = 100;
@@ -37,17 +38,22 @@ export const handleUserRequests = (deps: Deps): RequestListener[] => {
         devices.countOfUser(projectId, userId),
       ]);
       if (all.length === 0) throw new HeraldError("user-not-found", "user: the project has no device of this user");
-      const seen = Math.max(
-        ...all.map(({ updatedAt, identifiedAt = updatedAt, lastSeenAt = updatedAt }) =>
-          Math.max(+updatedAt, +identifiedAt, +lastSeenAt),
-        ),
-      );
       return {
         user_id: userId,
         devices: all.map(deviceView),
         device_count: count,
-        last_seen_at: new Date(seen).toISOString(),
+        last_seen_at: lastSeenOf(all).toISOString(),
       };
+    }),
+
+    handleRequest(bus, ListUsers, async ({ projectId, page }) => {
+      const { data, next } = await devices.listUsers(projectId, page);
+      const users = data.map(({ userId, devices: count, lastSeenAt }) => ({
+        user_id: userId,
+        device_count: count,
+        last_seen_at: lastSeenAt.toISOString(),
+      }));
+      return { data: users, next };
     }),
 
     handleRequest(bus, EraseUser, async ({ projectId, userId }) => {

@@ -46,6 +46,12 @@ export const deviceIndexes = {
   status: { fields: { projectId: 1, status: 1, _id: 1 }, purpose: "list" },
   bucket: { fields: { projectId: 1, bucket: 1 }, purpose: "expand" },
   facets: { fields: { projectId: 1, facets: 1, bucket: 1 }, purpose: "expand" },
+  /** A device has the user in its facets too, but those are not in the order of users. */
+  users: {
+    fields: { projectId: 1, userId: 1, _id: 1 },
+    purpose: "list",
+    partial: { userId: { $exists: true } },
+  },
   vapidKey: {
     fields: { projectId: 1, vapidKeyId: 1, status: 1 },
     purpose: "count",

@@ -19,11 +19,12 @@ import {
 } from "@herald/mongo";
 import type { Collection, Db, Filter } from "mongodb";
 import type { DeviceState } from "../domain/device-change.ts";
-import { topicFacet, userFacet } from "../domain/facets.ts";
+import { topicFacet } from "../domain/facets.ts";
 import { deviceDeleted, type EventContext, type TopicRow } from "../domain/registry-events.ts";
 import { type DeviceDocument, deviceIndexes, notDeleted, stateFields } from "./device-document.ts";
 import { changeSubscriptions, fullFor } from "./device-subscriptions.ts";
 import { insertDevices } from "./insert-devices.ts";
+import { listUsers } from "./list-users.ts";
 import type { PendingEvents } from "./pending-events.ts";
 import { recordSeen } from "./record-last-seen.ts";
 import { retireDevice } from "./retire-device.ts";
@@ -190,22 +191,18 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
         )
         .toArray(),
 
-    /** Up to `limit` of a user's devices, oldest first. */
-    ofUser: async (projectId: ProjectId, userId: string, limit: number): Promise<DeviceDocument[]> => {
-      const found = await devices
-        .find(
-          { projectId, facets: userFacet(userId), ...notDeleted },
-          { hint: indexName(deviceIndexes.facets), limit, batchSize: limit + 1 },
-        )
-        .toArray();
-      return found.sort((one, other) => (one._id < other._id ? -1 : 1));
-    },
+    listUsers: listUsers(devices),
+
+    /** Up to `limit` of a user's devices, oldest first. A tombstone has no user. */
+    ofUser: (projectId: ProjectId, userId: string, limit: number): Promise<DeviceDocument[]> =>
+      devices
+        .find({ projectId, userId }, { hint: indexName(deviceIndexes.users), batchSize: limit + 1 })
+        .sort({ _id: 1 })
+        .limit(limit)
+        .toArray(),
 
     countOfUser: (projectId: ProjectId, userId: string): Promise<number> =>
-      devices.countDocuments(
-        { projectId, facets: userFacet(userId), ...notDeleted },
-        { hint: indexName(deviceIndexes.facets) },
-      ),
+      devices.countDocuments({ projectId, userId }, { hint: indexName(deviceIndexes.users) }),
 
     countUpTo: (projectId: ProjectId, limit: number): Promise<number> =>
       devices.countDocuments({ projectId, ...notDeleted }, { hint: indexName(deviceIndexes.list), limit }),

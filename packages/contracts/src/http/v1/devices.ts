@@ -128,6 +128,24 @@ export const User = z
   .meta({ id: "User" });
 export type User = z.infer<typeof User>;
 
+/** Devices of one user that a list counts. */
+export const maxCountedDevices = 1_000;
+
+/** A user in a list. */
+export const UserSummary = z
+  .object({
+    user_id: UserId,
+    device_count: z
+      .number()
+      .int()
+      .min(1)
+      .max(maxCountedDevices)
+      .meta({ description: `Their devices, counted up to ${maxCountedDevices}`, examples: [2] }),
+    last_seen_at: User.shape.last_seen_at,
+  })
+  .meta({ id: "UserSummary" });
+export type UserSummary = z.infer<typeof UserSummary>;
+
 /** The answer to `DELETE /users/{user}`. */
 export const UserErasure = z
   .object({

@@ -19,14 +19,16 @@ const lastPage = 1_000_000;
 const PageNumber = wholeNumber("PageNumber", 1, lastPage);
 const PerPage = wholeNumber("PerPage", 1, 100);
 
-/** The query parameters of every list. `items` and `limit` are other names of `per_page`. */
-export const pageQuery = {
-  page: PageNumber.optional(),
+/** The query parameters of a list that is read by key alone, because counting its rows has no bounded cost. */
+export const keysetQuery = {
   per_page: PerPage.optional(),
   items: PerPage.optional(),
   limit: PerPage.optional(),
   after: z.string().max(200).optional(),
 };
+
+/** The query parameters of every other list. `items` and `limit` are other names of `per_page`. */
+export const pageQuery = { page: PageNumber.optional(), ...keysetQuery };
 
 /** What a list is asked for: a page by number, or the rows after a key. */
 export const PageRequest = z.discriminatedUnion("by", [
@@ -62,6 +64,18 @@ export const pageOf = <Row extends z.ZodType>(row: Row) =>
     z.object({ data: z.array(row), next: z.string().nullable() }),
   ]);
 export type PageOf<Row> = { data: Row[]; pagination: Pagination } | { data: Row[]; next: string | null };
+
+/** A list's answer to {@link keysetQuery}. */
+export const keysetPageOf = <Row extends z.ZodType>(row: Row) =>
+  z.object({
+    data: z.array(row),
+    next: z.string().nullable().meta({ description: "`after` of the next request; null: there are no more" }),
+  });
+export type KeysetPageOf<Row> = { data: Row[]; next: string | null };
+
+/** Which rows of such a list are asked for. `after` is empty to begin. */
+export const KeysetRequest = z.object({ after: z.string(), perPage: z.number().int().min(1).max(100) });
+export type KeysetRequest = z.infer<typeof KeysetRequest>;
 
 /** Turns a list's query parameters into what to ask for, or into what is wrong with them. */
 export const toPageRequest = (query: {
