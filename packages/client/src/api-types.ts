@@ -116,6 +116,10 @@ export type Notification = {
   ttl?: number;
   /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`. Absent: the notification's own id, so only a repeat of it is replaced */
   collapse_id?: string;
+  /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
+  kind?: string;
+  /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
+  labels?: Record<string, string>;
   /** When to send it, at most 30 days ahead. Absent or past: now */
   send_at?: string;
   /** `title`, `body`, `link_to` and `image` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */
@@ -576,6 +580,10 @@ export type EventData = {
   "io.herald.notification.accepted.v1": {
     project_id: string;
     notification_id: string;
+    /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
+    kind?: string;
+    /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
+    labels?: Record<string, string>;
     at: string;
     send_at?: string;
     /** Topics among its targets; absent: none */
@@ -586,6 +594,10 @@ export type EventData = {
   "io.herald.notification.completed.v1": {
     project_id: string;
     notification_id: string;
+    /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
+    kind?: string;
+    /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
+    labels?: Record<string, string>;
     at: string;
     /** `devices` is the sum of the others; `skipped` absent: none */
     counts: {
@@ -604,6 +616,10 @@ export type EventData = {
   "io.herald.notification.cancelled.v1": {
     project_id: string;
     notification_id: string;
+    /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
+    kind?: string;
+    /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
+    labels?: Record<string, string>;
     at: string;
     /** `devices` is the sum of the others; `skipped` absent: none */
     counts: {
@@ -620,6 +636,10 @@ export type EventData = {
   "io.herald.notification.expired.v1": {
     project_id: string;
     notification_id: string;
+    /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
+    kind?: string;
+    /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
+    labels?: Record<string, string>;
     at: string;
     /** `devices` is the sum of the others; `skipped` absent: none */
     counts: {
@@ -641,11 +661,19 @@ export type EventData = {
     platform?: Platform;
     /** The user that the device belonged to when the push was sent; absent: none */
     user_id?: string;
+    /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
+    kind?: string;
+    /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
+    labels?: Record<string, string>;
     at: string;
   };
   "io.herald.delivery.accepted.v1": {
     project_id: string;
     notification_id: string;
+    /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
+    kind?: string;
+    /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
+    labels?: Record<string, string>;
     at: string;
     batch_id: string;
     platform: Platform;
@@ -656,6 +684,10 @@ export type EventData = {
   "io.herald.delivery.failed.v1": {
     project_id: string;
     notification_id: string;
+    /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
+    kind?: string;
+    /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
+    labels?: Record<string, string>;
     at: string;
     batch_id: string;
     platform: Platform;
@@ -736,6 +768,10 @@ export type NewNotification = {
   ttl?: number | undefined;
   /** A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`. Absent: the notification's own id, so only a repeat of it is replaced */
   collapse_id?: string | undefined;
+  /** What sort of message it is, as a slug. Devices do not get it; lists, events, webhooks and statistics are by kind */
+  kind?: string | undefined;
+  /** What you call it in lists and statistics: at most 8 values by name. Devices do not get them; events, webhooks and statistics do. Use values that repeat, such as a campaign: a label has statistics of its first 1,000 values a month */
+  labels?: Record<string, string> | undefined;
   /** When to send it, at most 30 days ahead. Absent or past: now */
   send_at?: string | undefined;
   /** `title`, `body`, `link_to` and `image` by locale. A device gets the words of its `identifiers.current_locale`: `pt-BR`, else `pt`, else the notification's own. A field that a localization leaves out is the notification's own */

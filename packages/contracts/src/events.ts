@@ -3,6 +3,7 @@ import { type DataOf, defineMessage, type MessageContract } from "./envelope.ts"
 import { DeviceId, isDeviceId, NotificationId, ProjectId, TopicId, WebhookId } from "./ids.ts";
 import { plainBatch } from "./plain-batch.ts";
 import { Platform, Provider } from "./platforms.ts";
+import { tagFields } from "./tags.ts";
 import { UserId } from "./users.ts";
 
 /** An event on `PUSH_EVENTS`, as CloudEvents 1.0 in binary mode: the schema is its data; the attributes are headers. */
@@ -59,7 +60,7 @@ const topic = z.object({ project_id: ProjectId, topic_id: TopicId, topic: z.stri
 export const TopicCreatedV1 = defineEvent("TopicCreatedV1", topic);
 export const TopicDeletedV1 = defineEvent("TopicDeletedV1", topic);
 
-const notification = { project_id: ProjectId, notification_id: NotificationId, at: time };
+const notification = { project_id: ProjectId, notification_id: NotificationId, ...tagFields, at: time };
 const count = z.number().int().min(0);
 const totals = z
   .object({
@@ -124,6 +125,7 @@ export const NotificationOpenedV1 = defineEvent(
       .string()
       .optional()
       .meta({ description: "The user that the device belonged to when the push was sent; absent: none" }),
+    ...tagFields,
     at: time,
   }),
 );

@@ -287,6 +287,8 @@ export {
 } from "./secrets.ts";
 export type { BucketName, DurableName, StreamName } from "./streams.ts";
 export { buckets, deliveryGuard, durables, streams } from "./streams.ts";
+export type { Tag } from "./tags.ts";
+export { fromTags, toTags } from "./tags.ts";
 export type { Target } from "./targets.ts";
 export { isPersonal, laneOf, maxIndexedBytes, parseTarget, usersOf } from "./targets.ts";
 export { erasedTarget, erasedUser, UserId, UserToken, userKey } from "./users.ts";

@@ -64,7 +64,10 @@ beforeAll(async () => {
   proxy = await faultyProxy(database.url);
   bus = await connectBus({ url: broker.url, name: "test", inboxPrefix: busUsers.gateway.inboxPrefix, log });
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.01 });
-  dispatch = handleRequest(bus, UsersOfDeliveries, async ({ deliveries }) => ({ users: deliveries.map(() => null) }));
+  dispatch = handleRequest(bus, UsersOfDeliveries, async ({ deliveries }) => ({
+    users: deliveries.map(() => null),
+    tags: Object.fromEntries(tags),
+  }));
   app = createApp(configFor(proxy.url));
   await app.start();
   const listener = defineHandler({
@@ -92,6 +95,9 @@ afterAll(async () => {
   await database?.drop();
   await broker?.stop();
 });
+
+/** What dispatch knows of notifications. */
+const tags = new Map<string, string[]>();
 
 const now = () => new Date();
 const sample = (devices = 1) => {
@@ -129,6 +135,17 @@ describe("an open", () => {
     });
     const asked = { projectId, notificationId, deviceIds: [open.deviceId, newDeviceId(now())] };
     expect(await sendRequest(bus, OpensOfDevices, asked)).toEqual({ openedAt: { [open.deviceId]: open.openedAt } });
+  });
+
+  test("is published with the kind and the labels of its notification, and its user and platform", async () => {
+    const { projectId, notificationId, opens } = sample();
+    tags.set(notificationId, ["kind/order-shipped", "label/campaign/spring"]);
+    await report({ projectId, opens: opens.map((open) => ({ ...open, platform: "ios" })) });
+    await eventually(() =>
+      expect(publishedOf(notificationId)).toMatchObject([
+        { data: { kind: "order-shipped", labels: { campaign: "spring" }, platform: "ios" } },
+      ]),
+    );
   });
 
   test("that is reported again counts once, keeps its first time and is published once", async () => {

@@ -66,5 +66,9 @@ export const UsersOfDeliveries = defineRequest(
       .min(1)
       .max(1000),
   }),
-  z.object({ users: z.array(z.string().nullable()) }),
+  z.object({
+    users: z.array(z.string().nullable()),
+    /** {@link Tag}s by notification; those without any are absent. */
+    tags: z.record(z.string(), z.array(z.string())).optional(),
+  }),
 );

@@ -1,5 +1,12 @@
 import { createHash } from "node:crypto";
-import type { DeviceId, NotificationId, OutboxEvent, Platform, ProjectId } from "@herald/contracts";
+import {
+  type DeviceId,
+  fromTags,
+  type NotificationId,
+  type OutboxEvent,
+  type Platform,
+  type ProjectId,
+} from "@herald/contracts";
 
 /** One open of one notification on one device. */
 export type Open = {
@@ -20,7 +27,11 @@ export const openId = ({ notificationId, deviceId }: Pick<Open, "notificationId"
   `${notificationId}/${deviceId}`;
 
 /** Its id depends on the open alone: publishing it again is the same event. */
-export const openedEvent = (open: Open, userId: string | null = null): OutboxEvent<"NotificationOpenedV1"> => ({
+export const openedEvent = (
+  open: Open,
+  userId: string | null = null,
+  tags: readonly string[] = [],
+): OutboxEvent<"NotificationOpenedV1"> => ({
   id: createHash("sha256").update(openId(open)).digest("base64url"),
   event: "NotificationOpenedV1",
   subject: open.notificationId,
@@ -31,6 +42,7 @@ export const openedEvent = (open: Open, userId: string | null = null): OutboxEve
     device_id: open.deviceId,
     ...(open.platform === undefined ? {} : { platform: open.platform }),
     ...(userId === null ? {} : { user_id: userId }),
+    ...fromTags(tags),
     at: open.openedAt.toISOString(),
   },
 });

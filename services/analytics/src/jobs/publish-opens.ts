@@ -13,11 +13,11 @@ const everyMs = 5_000;
 const graceMs = 10_000;
 const sweepPage = 1_000;
 
-/** Adds the users that the devices belonged to at the time of the send; dispatch knows them. */
+/** Adds what dispatch knows: the users of the devices at the time of the send, and the tags of the notifications. */
 const openedEvents = async (bus: Bus, projectId: ProjectId, opens: readonly Open[]) => {
   const deliveries = opens.map(({ notificationId, deviceId }) => ({ notificationId, deviceId }));
-  const { users } = await sendRequest(bus, UsersOfDeliveries, { projectId, deliveries });
-  return opens.map((open, at) => openedEvent(open, users[at]));
+  const { users, tags = {} } = await sendRequest(bus, UsersOfDeliveries, { projectId, deliveries });
+  return opens.map((open, at) => openedEvent(open, users[at], tags[open.notificationId]));
 };
 
 /**

@@ -99,8 +99,10 @@ export const handleDeadLetters = (deps: Deps) => {
     }),
     on(DeliverBatchV1, async (batch, message, signal) => {
       // A project that is deleted leaves batches of notifications that are gone.
-      if (!(await notifications.get(batch.projectId, batch.notificationId))) return;
-      const key = { projectId: batch.projectId, id: batch.batchId, batch, ...claimOfLetter(message) };
+      const document = await notifications.get(batch.projectId, batch.notificationId);
+      if (!document) return;
+      const { tags } = document;
+      const key = { projectId: batch.projectId, id: batch.batchId, batch, tags, ...claimOfLetter(message) };
       const run = await deliveries.claim(key, now());
       if (run) await pipeline.abandon(run, signal);
       else await pipeline.resume(rootOf(batch));

@@ -69,7 +69,7 @@ export const deliverBatch = ({
         // Before the row is claimed: while registry cannot be asked, nothing has begun.
         const waited = cached.personal && now().getTime() - message.publishedAt.getTime() > freshMs;
         const moved = waited ? await checkWaiting(projectId, data.devices, true) : undefined;
-        const run = await deliveries.start(data, claimOf(message), now());
+        const run = await deliveries.start(data, claimOf(message), now(), cached.document.tags);
         if (run) await pipeline.deliver(run, signal, moved);
         // Settled before: what follows from that may have been cut off.
         else await pipeline.resume(rootOf(data));

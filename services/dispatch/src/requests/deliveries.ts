@@ -31,9 +31,7 @@ export const handleDeliveryRequests = ({ bus, find, list, trace, usersOf, sumsOf
     return list({ projectId, notificationId, status }, page);
   }),
 
-  handleRequest(bus, UsersOfDeliveries, async ({ projectId, deliveries }) => ({
-    users: await usersOf(projectId, deliveries),
-  })),
+  handleRequest(bus, UsersOfDeliveries, ({ projectId, deliveries }) => usersOf(projectId, deliveries)),
 
   handleRequest(bus, GetDeliveryTrace, async ({ projectId, notificationId, deviceId }) => {
     const found = await find(projectId, notificationId);

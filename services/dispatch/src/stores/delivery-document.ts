@@ -7,6 +7,7 @@ import {
   type Platform,
   type ProjectId,
   type Recipient,
+  type Tag,
 } from "@herald/contracts";
 import { type IndexSpec, indexName, outboxIndex } from "@herald/mongo";
 import type { Binary, Collection, Db } from "mongodb";
@@ -26,6 +27,8 @@ export type BatchFacts = {
   lane: Lane;
   /** 1 for a batch that registry partitioned; each row for what had to wait is one more. */
   generation: number;
+  /** Kind and labels of its notification, which its events carry; absent: none. */
+  tags?: readonly Tag[];
 };
 
 export type DeliveryDocument = BatchFacts & {
@@ -74,7 +77,7 @@ export type DeliveryDocument = BatchFacts & {
 /** A row of the ledger inside of its notification: without what that says, and what is the same for all. */
 export type EmbeddedRow = Omit<
   DeliveryDocument,
-  "projectId" | "notificationId" | "lane" | "generation" | "claim" | "claimSequence" | "starts" | "outbox"
+  "projectId" | "notificationId" | "lane" | "generation" | "tags" | "claim" | "claimSequence" | "starts" | "outbox"
 >;
 
 /** A message that a row is sent for. */
@@ -132,14 +135,10 @@ export const deliveryHints = {
 
 export const deliveryCollection = (db: Db): Collection<DeliveryDocument> => db.collection("deliveries");
 
-export const factsOf = ({ _id, projectId, notificationId, platform, lane, generation }: BatchFacts): BatchFacts => ({
-  _id,
-  projectId,
-  notificationId,
-  platform,
-  lane,
-  generation,
-});
+export const factsOf = (batch: BatchFacts): BatchFacts => {
+  const { _id, projectId, notificationId, platform, lane, generation, tags } = batch;
+  return { _id, projectId, notificationId, platform, lane, generation, ...(tags && { tags }) };
+};
 
 /** The user of a device, unless that was erased. */
 export const ownerOf = ({ userId }: Pick<Recipient, "userId">): string | undefined =>
@@ -164,10 +163,15 @@ export const packed = (devices: readonly Pick<Recipient, "id" | "userId">[]) => 
 export const fresh = ({ devices }: DeliverBatchV1, repeat: boolean): Sendable[] =>
   devices.map((device) => ({ ...device, attempts: 0, repeat }));
 
-/** `keepDevices`: a redelivery of its message does not bring them along. */
+/** `keepDevices`: a redelivery of its message does not bring them along. `tags`: of its notification. */
 export const newRow = (
   batch: DeliverBatchV1,
-  { claim, now, keepDevices = false }: { claim: Claim; now: Date; keepDevices?: boolean },
+  {
+    claim,
+    now,
+    keepDevices = false,
+    tags,
+  }: { claim: Claim; now: Date; keepDevices?: boolean; tags?: readonly Tag[] | undefined },
 ): DeliveryDocument => ({
   _id: batch.batchId,
   projectId: batch.projectId,
@@ -175,6 +179,7 @@ export const newRow = (
   platform: batch.platform,
   lane: batch.lane,
   generation: rootGeneration,
+  ...(tags && { tags }),
   state: "started",
   claim: claim.at,
   claimSequence: claim.sequence,

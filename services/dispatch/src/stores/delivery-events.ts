@@ -1,4 +1,11 @@
-import type { DeliveryReason, DeviceId, EventData, OutboxEvent, Recipient } from "@herald/contracts";
+import {
+  type DeliveryReason,
+  type DeviceId,
+  type EventData,
+  fromTags,
+  type OutboxEvent,
+  type Recipient,
+} from "@herald/contracts";
 import type { Settlement } from "../domain/settle-batch.ts";
 import { type BatchFacts, ownerOf } from "./delivery-document.ts";
 
@@ -31,10 +38,11 @@ export const deliveryEvents = (
       ...(providerReason === undefined ? {} : { provider_reason: providerReason }),
     });
   }
-  const { projectId, notificationId, platform, _id: batchId } = batch;
+  const { projectId, notificationId, platform, tags, _id: batchId } = batch;
   const facts = {
     project_id: projectId,
     notification_id: notificationId,
+    ...fromTags(tags),
     at: at.toISOString(),
     batch_id: batchId,
     platform,

@@ -1,4 +1,4 @@
-import type { DeliverBatchV1, NotificationId, OutboxEvent, Platform, ProjectId } from "@herald/contracts";
+import type { DeliverBatchV1, NotificationId, OutboxEvent, Platform, ProjectId, Tag } from "@herald/contracts";
 import { ensureIndexes, guardStore, insertBatched, isDuplicateKey, removeFirst, updateBatched } from "@herald/mongo";
 import { Binary, type Db } from "mongodb";
 import { childId, rootGeneration } from "../domain/batch-ids.ts";
@@ -29,7 +29,7 @@ const maxDue = 500;
 /** A settled row gets its child at once; past this time, a crash prevented it. */
 const childGraceMs = 5_000;
 
-const factFields = { projectId: 1, notificationId: 1, platform: 1, lane: 1, generation: 1 } as const;
+const factFields = { projectId: 1, notificationId: 1, platform: 1, lane: 1, generation: 1, tags: 1 } as const;
 const runFields = { ...factFields, starts: 1, devices: 1 } as const;
 
 /** Has a message start a row that waited, or that another one had started. */
@@ -62,9 +62,9 @@ export const createDeliveryStore = (db: Db) => {
   return guardStore({
     ensureIndexes: () => ensureIndexes(deliveries, deliveryIndexes),
 
-    /** Starts a batch that registry partitioned; undefined when it is final, waits, or is another message's to send. */
-    start: async (batch: DeliverBatchV1, claim: Claim, now: Date): Promise<Run | undefined> => {
-      const row = newRow(batch, { claim, now });
+    /** Starts a batch that registry partitioned; undefined when it is final, waits, or is another message's to send. `tags`: of its notification. */
+    start: async (batch: DeliverBatchV1, claim: Claim, now: Date, tags?: readonly Tag[]): Promise<Run | undefined> => {
+      const row = newRow(batch, { claim, now, tags });
       const run = { ...factsOf(row), startedAt: now, publishedBeforeAck: true as const };
       if (await insertOne(row)) return { ...run, starts: 1, devices: fresh(batch, false) };
       const again = await restartRow(batch.projectId, batch.batchId, claim, now);
@@ -103,17 +103,23 @@ export const createDeliveryStore = (db: Db) => {
 
     /**
      * Claims a row for the dead-letter handler, in whatever state it is, so that it can be settled; undefined when that is
-     * done already, or when another message than that of `claim` has started it. `batch` makes the row where there is none.
+     * done already, or when another message than that of `claim` has started it. `batch` makes the row where there is none, with `tags`.
      */
     claim: async (
-      key: { projectId: ProjectId; id: string; batch?: DeliverBatchV1; claim?: Claim },
+      key: {
+        projectId: ProjectId;
+        id: string;
+        batch?: DeliverBatchV1;
+        claim?: Claim;
+        tags?: readonly Tag[] | undefined;
+      },
       now: Date,
     ): Promise<Run | undefined> => {
-      const { projectId, id, batch, claim } = key;
+      const { projectId, id, batch, claim, tags } = key;
       const started = claim ? { $or: [claimedBy(claim), claimedBy(deadLetterClaim)] } : { state: "started" as const };
       if (batch) {
         try {
-          const row = newRow(batch, { claim: deadLetterClaim, now });
+          const row = newRow(batch, { claim: deadLetterClaim, now, tags });
           await deliveries.insertOne(row);
           return { ...factsOf(row), startedAt: now, starts: 1, devices: fresh(batch, false) };
         } catch (error) {

@@ -1,4 +1,4 @@
-import type { DeviceId, NotificationId, ProjectId } from "@herald/contracts";
+import type { DeviceId, NotificationId, ProjectId, Tag } from "@herald/contracts";
 import { guardStore } from "@herald/mongo";
 import type { Db } from "mongodb";
 import { rootGeneration } from "../domain/batch-ids.ts";
@@ -24,14 +24,19 @@ export const createDeliveryUsers = (db: Db) => {
     return (await deliveries.countDocuments(filter, options)) <= maxBatches;
   };
 
-  /** Those whose audience is small enough to be looked through. */
-  const smallOnes = async (projectId: ProjectId, ids: readonly NotificationId[]): Promise<NotificationId[]> => {
-    const found = await notifications
+  const findNotifications = (projectId: ProjectId, ids: readonly NotificationId[]) =>
+    notifications
       .find(
         { projectId, _id: { $in: [...ids] } },
-        { hint: "_id_", projection: { "expanded.batches": 1 }, batchSize: ids.length + 1 },
+        { hint: "_id_", projection: { "expanded.batches": 1, tags: 1 }, batchSize: ids.length + 1 },
       )
       .toArray();
+
+  /** Those whose audience is small enough to be looked through. */
+  const smallOnes = async (
+    projectId: ProjectId,
+    found: Awaited<ReturnType<typeof findNotifications>>,
+  ): Promise<NotificationId[]> => {
     const small = found.map(async ({ _id, expanded }) =>
       (expanded ? expanded.batches <= maxBatches : await isSmall(projectId, _id)) ? [_id] : [],
     );
@@ -39,9 +44,13 @@ export const createDeliveryUsers = (db: Db) => {
   };
 
   return guardStore({
-    /** In their order; null: no user, or a large audience. */
-    usersOf: async (projectId: ProjectId, asked: readonly DeliveryOf[]): Promise<(string | null)[]> => {
-      const ids = await smallOnes(projectId, [...new Set(asked.map(({ notificationId }) => notificationId))]);
+    /** `users` in their order; null: no user, or a large audience. `tags` of those notifications that have any. */
+    usersOf: async (
+      projectId: ProjectId,
+      asked: readonly DeliveryOf[],
+    ): Promise<{ users: (string | null)[]; tags: Record<string, Tag[]> }> => {
+      const found = await findNotifications(projectId, [...new Set(asked.map(({ notificationId }) => notificationId))]);
+      const ids = await smallOnes(projectId, found);
       const filter = { projectId, notificationId: { $in: ids }, users: { $exists: true }, generation: rootGeneration };
       const projection = { notificationId: 1, deviceIds: 1, users: 1 } as const;
       const rows = await Promise.all([
@@ -52,7 +61,10 @@ export const createDeliveryUsers = (db: Db) => {
       for (const row of rows.flat())
         for (const [at, user] of ownersOf(row).entries())
           if (user !== undefined) users.set(`${row.notificationId}/${packedAt(row.deviceIds, at)}`, user);
-      return asked.map(({ notificationId, deviceId }) => users.get(`${notificationId}/${deviceId}`) ?? null);
+      return {
+        users: asked.map(({ notificationId, deviceId }) => users.get(`${notificationId}/${deviceId}`) ?? null),
+        tags: Object.fromEntries(found.flatMap(({ _id, tags }) => (tags ? [[_id, tags]] : []))),
+      };
     },
   });
 };

@@ -9,6 +9,7 @@ export const embed = ({
   notificationId: _n,
   lane: _l,
   generation: _g,
+  tags: _k,
   claim: _c,
   claimSequence: _s,
   starts: _t,
@@ -16,13 +17,13 @@ export const embed = ({
   ...row
 }: DeliveryDocument): EmbeddedRow => row;
 
-type Carrier = Pick<NotificationDocument, "_id" | "projectId" | "rows" | "sending" | "queued">;
+type Carrier = Pick<NotificationDocument, "_id" | "projectId" | "rows" | "sending" | "queued" | "tags">;
 
 /** The claim of rows that move from a backlog to `deliveries` before anybody began to send them. */
 export const unclaimed: Claim = { at: -1, sequence: -1 };
 
 /** The rows that a notification carries, as they would stand in `deliveries`. */
-export const rowsOf = ({ _id, projectId, rows = [], sending, queued }: Carrier): DeliveryDocument[] => {
+export const rowsOf = ({ _id, projectId, rows = [], sending, queued, tags }: Carrier): DeliveryDocument[] => {
   const waits = sending ? sending.at === unclaimed.at : queued;
   return rows.map((row) => ({
     ...row,
@@ -30,6 +31,7 @@ export const rowsOf = ({ _id, projectId, rows = [], sending, queued }: Carrier):
     notificationId: _id,
     lane: "direct",
     generation: rootGeneration,
+    ...(tags && { tags }),
     ...(waits && row.state === "started" ? { state: "waiting", dueAt: row.storedAt, starts: 0 } : { starts: 1 }),
     ...(sending && !waits && { claim: sending.at, claimSequence: sending.sequence }),
   }));

@@ -55,7 +55,8 @@ export const createUserEraser = (db: Db, { moveToDeliveries }: Pick<SmallSendSto
     const isTheirs = (target: string) => usersOf([target]).some((userId) => userKey(projectId, userId) === key);
     const targets = content.targets.map((target) => (isTheirs(target) ? erasedTarget : target));
     // What was said to one person goes with that person.
-    const kept = targets.every((target) => target === erasedTarget) ? { title: "[erased]" } : content;
+    const isErased = targets.every((target) => target === erasedTarget);
+    const kept = isErased ? { title: "[erased]" } : content;
     const { expanded } = document;
     await notifications.updateOne(
       // Another erasure may have changed it meanwhile: then the next pass finds it again.
@@ -66,6 +67,7 @@ export const createUserEraser = (db: Db, { moveToDeliveries }: Pick<SmallSendSto
           ...(expanded && { "expanded.unmatched": expanded.unmatched.filter((target) => !isTheirs(target)) }),
         },
         $pull: { userKeys: key },
+        ...(isErased && { $unset: { tags: "" } }),
       },
     );
   };

@@ -4,6 +4,8 @@ import {
   type OutboxEvent,
   type ProjectId,
   type SendV1,
+  type Tag,
+  toTags,
   userKey,
   usersOf,
 } from "@herald/contracts";
@@ -44,6 +46,8 @@ export type NotificationState = {
   sending?: Claim & { readonly open: boolean; readonly slice?: string };
   /** A small send in its project's backlog, until its last event is published. */
   queued?: true;
+  /** Its kind and labels; absent: none. */
+  tags?: Tag[];
 };
 
 export type NotificationRecord = NotificationState & { readonly content: NotificationContent };
@@ -80,12 +84,14 @@ export const checkEveryMs = 60_000;
 export const newState = (send: SendV1, now: Date): NotificationState => {
   const sendAt = send.sendAt === undefined ? undefined : new Date(send.sendAt);
   const waits = sendAt !== undefined && sendAt > now;
+  const tags = toTags(send.content);
   return {
     _id: send.notificationId,
     projectId: send.projectId,
     acceptedAt: new Date(send.acceptedAt),
     ...(sendAt ? { sendAt } : {}),
     expiresAt: new Date(send.expiresAt),
+    ...(tags && { tags }),
     ...(waits ? { dueAt: sendAt } : {}),
     checkAt: waits ? sendAt : new Date(now.getTime() + checkEveryMs),
   };

@@ -1,8 +1,8 @@
-import { type OutboxEvent, parseTarget, usersOf } from "@herald/contracts";
+import { fromTags, type OutboxEvent, parseTarget, usersOf } from "@herald/contracts";
 import { skippedOf } from "../domain/counts.ts";
 import type { NotificationState } from "./notification-document.ts";
 
-type Facts = Pick<NotificationState, "_id" | "projectId" | "acceptedAt" | "sendAt">;
+type Facts = Pick<NotificationState, "_id" | "projectId" | "acceptedAt" | "sendAt" | "tags">;
 
 /** The topics that targets name. */
 const topicsOf = (targets: readonly string[]): string[] => {
@@ -14,7 +14,7 @@ const topicsOf = (targets: readonly string[]): string[] => {
 };
 
 export const notificationAccepted = (
-  { _id, projectId, acceptedAt, sendAt }: Facts,
+  { _id, projectId, acceptedAt, sendAt, tags }: Facts,
   targets: readonly string[],
 ): OutboxEvent => {
   const topics = topicsOf(targets);
@@ -27,6 +27,7 @@ export const notificationAccepted = (
     data: {
       project_id: projectId,
       notification_id: _id,
+      ...fromTags(tags),
       at: acceptedAt.toISOString(),
       ...(sendAt ? { send_at: sendAt.toISOString() } : {}),
       ...(topics.length > 0 ? { topics } : {}),
@@ -42,12 +43,19 @@ const endings = {
 } as const;
 
 export const notificationEnded = (
-  { _id, projectId }: Pick<Facts, "_id" | "projectId">,
+  { _id, projectId, tags }: Pick<Facts, "_id" | "projectId" | "tags">,
   { status, at, tally, failures }: NonNullable<NotificationState["final"]>,
 ): OutboxEvent => {
   const { skips, ...sums } = tally;
   const counts = { ...sums, skipped: skippedOf(tally) };
-  const data = { project_id: projectId, notification_id: _id, at: at.toISOString(), counts, ...(skips && { skips }) };
+  const data = {
+    project_id: projectId,
+    notification_id: _id,
+    ...fromTags(tags),
+    at: at.toISOString(),
+    counts,
+    ...(skips && { skips }),
+  };
   return {
     id: `${_id}/${status}`,
     event: endings[status],

@@ -62,12 +62,12 @@ export const createNotificationStore = (db: Db) => {
 
   /** Finishes it if it still is as `filter` says. Null when it is not. */
   const end = async (
-    { _id, projectId, cancelledAt }: Pick<NotificationState, "_id" | "projectId" | "cancelledAt">,
+    { _id, projectId, cancelledAt, tags }: Pick<NotificationState, "_id" | "projectId" | "cancelledAt" | "tags">,
     filter: Filter<NotificationDocument>,
     { tally, failures, now }: Ending,
   ): Promise<OutboxCarrier | null> => {
     const final = { status: finalStatus(cancelledAt !== undefined, tally), at: now, tally, failures };
-    const ended = notificationEnded({ _id, projectId }, final);
+    const ended = notificationEnded({ _id, projectId, ...(tags && { tags }) }, final);
     const updated = await updateOne(
       { _id, projectId },
       { ...filter, final: { $exists: false } },
@@ -172,11 +172,19 @@ export const createNotificationStore = (db: Db) => {
     finish: (document: NotificationState, ending: Ending): Promise<OutboxCarrier | null> =>
       end(document, { cancelledAt: document.cancelledAt ?? { $exists: false } }, ending),
 
-    /** The end of one whose only row is final, without reading it before. Null when there is more to it than that. */
+    /**
+     * The end of one whose only row is final, without reading it before. Null when there is more to it than that: its event has the kind
+     * and labels, for instance.
+     */
     finishSingleBatch: (projectId: ProjectId, id: NotificationId, ending: Ending): Promise<OutboxCarrier | null> =>
       end(
         { _id: id, projectId },
-        { "expanded.batches": 1, cancelledAt: { $exists: false }, expansionLostAt: { $exists: false } },
+        {
+          "expanded.batches": 1,
+          cancelledAt: { $exists: false },
+          expansionLostAt: { $exists: false },
+          tags: { $exists: false },
+        },
         ending,
       ),
 

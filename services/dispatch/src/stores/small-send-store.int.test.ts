@@ -135,7 +135,7 @@ test("a send that ends at once is one document from its pushes to its end", asyn
       projectId,
       [one, two].map((each) => ({ notificationId: id, deviceId: each.id })),
     ),
-  ).toEqual(["anna", null]);
+  ).toEqual({ users: ["anna", null], tags: {} });
   const row = await notificationCollection(db).findOne({ _id: id });
   expect(row?.rows?.[0]).not.toHaveProperty("devices");
   expect(row).not.toHaveProperty("checkAt");

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { NotificationId } from "../../ids.ts";
 import { dangerousLinks } from "../../links.ts";
+import { tagFields } from "../../tags.ts";
 import { boundedContent, NewTargets, notificationLimits, TargetEntry, targetList } from "./notification-limits.ts";
 
 const dayInSeconds = 86_400;
@@ -139,6 +140,7 @@ export const content = {
         "A later notification with the same id replaces an earlier one on the screen. iOS: `apns-collapse-id`. Android: `tag` and `collapse_key`. Web: `tag` and `Topic`. Absent: the notification's own id, so only a repeat of it is replaced",
       examples: ["order-42"],
     }),
+  ...tagFields,
   send_at: z.iso
     .datetime({ offset: true, error: "must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00+01:00" })
     .optional()
