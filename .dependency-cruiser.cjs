@@ -64,6 +64,12 @@ module.exports = {
       "^(packages/(?!cli/|client/)|services/)",
     ),
     only(
+      "console-calls-the-client",
+      "The console does nothing that the client cannot.",
+      "^packages/console/src",
+      "^(packages/(?!console/|client/)|services/)",
+    ),
+    only(
       "service-knows-no-service",
       "What all services with a database share is below each of them.",
       "^packages/service/src",

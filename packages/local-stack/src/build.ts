@@ -1,17 +1,20 @@
 import { join } from "node:path";
 import { bundle, type ProgramName, programNames } from "./bundle/bundle.ts";
+import { buildConsole } from "./bundle/console.ts";
 import { writeWebKit } from "./bundle/web-kit.ts";
 
-/** `npm run build`: makes what images run, and the browser kit; `npm run build -- gateway` for one of them alone. */
+/** `npm run build`: makes what images run, the console and the browser kit; `npm run build -- gateway` for one of them alone. */
 
 const isName = (name: string): name is ProgramName => (programNames as readonly string[]).includes(name);
 
+const others = ["console", "web"];
 const root = join(import.meta.dirname, "../../..");
 const asked = process.argv.slice(2);
-const unknown = asked.filter((name) => !isName(name) && name !== "web");
+const unknown = asked.filter((name) => !isName(name) && !others.includes(name));
 if (unknown.length > 0) {
-  console.error(`there is no ${unknown.join(", ")}; there are ${[...programNames, "web"].join(", ")}`);
+  console.error(`there is no ${unknown.join(", ")}; there are ${[...programNames, ...others].join(", ")}`);
   process.exit(1);
 }
 await bundle(root, asked.length > 0 ? asked.filter(isName) : programNames);
+if (asked.length === 0 || asked.includes("console") || asked.includes("gateway")) await buildConsole(root);
 if (asked.length === 0 || asked.includes("web")) await writeWebKit(root);

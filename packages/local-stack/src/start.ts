@@ -33,7 +33,7 @@ if (process.env.npm_lifecycle_event) {
 }
 
 try {
-  running = await startHerald({ root, dataDir, env: process.env, say, logLine });
+  running = await startHerald({ root, dataDir, env: process.env, console: true, say, logLine });
   console.log(summary(running));
   void running.failed.then((why) => end(why, 1));
 } catch (error) {
@@ -46,6 +46,7 @@ function summary({ local, sources }: RunningHerald): string {
     "",
     "Herald is ready.",
     "",
+    `  console      ${local.gateway}/console/   (the page for operators: sign in with the admin token below)`,
     `  gateway      ${local.gateway}   (interface: ${local.gateway}/docs)`,
     `  pushes       ${local.simulators.control}   (a page that shows them as they arrive)`,
     `  example      ${local.example}   (a site with the browser kit: subscribe, log in, send)`,

@@ -19,6 +19,7 @@ import { z } from "zod";
 import { createAuthenticate } from "./auth/authenticate.ts";
 import { createBusConnection } from "./bus-connection.ts";
 import type { GatewayConfig } from "./config.ts";
+import { builtConsole } from "./console/serve-console.ts";
 import { createSendRequest } from "./create-send-request.ts";
 import { createDeadLetters } from "./dead-letters/create-dead-letters.ts";
 import type { RouteDeps } from "./deps.ts";
@@ -154,6 +155,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       new Map(allRoutes.map((route) => [route, serveRoute(route, deps, { proxies, memory })])),
       probeRoutes(health),
       (request) => limits.countAnonymous(clientAddress(request, proxies)),
+      config.HERALD_GATEWAY_CONSOLE ? builtConsole : undefined,
     ),
     allowBrowsers(allRoutes),
   );

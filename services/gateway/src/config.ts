@@ -19,6 +19,8 @@ export const GatewayConfig = z.object({
   HERALD_ADMIN_TOKEN: variables.secret({ min: 24 }),
   /** The keys that sign open tokens. Gateway and dispatch need the same value. */
   HERALD_OPEN_KEYS: variables.keyRing(parseOpenKeys, "signing"),
+  /** Whether the gateway serves the console, the page for operators, at `/console`. */
+  HERALD_GATEWAY_CONSOLE: variables.flag().default(true),
   /**
    * The number of proxies in front of the gateway whose `X-Forwarded-For` is trusted. 0 by default, because otherwise clients
    * could claim any address.

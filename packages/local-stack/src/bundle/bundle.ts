@@ -1,8 +1,8 @@
-import { randomUUID } from "node:crypto";
-import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { readdir, rm } from "node:fs/promises";
 import http from "node:http";
 import { dirname, join, relative, resolve } from "node:path";
 import { type Plugin, rolldown } from "rolldown";
+import { changedAt, isCurrent, replaceFile, writeInputs } from "./built-files.ts";
 
 type Program = {
   readonly folder: string;
@@ -29,35 +29,9 @@ export const bundleOf = (name: ProgramName): string => `${programs[name].folder}
 
 /** Below `dist`. */
 const chunks = "chunks";
-const inputs = "inputs.json";
-
-/** Another start may read it at the same time, so that it is replaced as a whole. */
-const replace = async (file: string, content: string, at: Date): Promise<void> => {
-  const temporary = `${file}.${randomUUID()}`;
-  await mkdir(dirname(file), { recursive: true });
-  await writeFile(temporary, content);
-  // What is saved while the bundler runs is newer than the bundle.
-  await utimes(temporary, at, at);
-  await rename(temporary, file);
-};
 
 /** Beside the sources, what decides what is in a bundle. */
 const recipe = ["package-lock.json", "packages/local-stack/src/bundle/bundle.ts"];
-
-const changedAt = async (file: string): Promise<number> => (await stat(file)).mtimeMs;
-
-/** Whether nothing has changed since a program was bundled. */
-const isCurrent = async (root: string, dist: string): Promise<boolean> => {
-  try {
-    const sources = JSON.parse(await readFile(join(dist, inputs), "utf8")) as string[];
-    const at = await changedAt(join(dist, inputs));
-    const changes = await Promise.all([...recipe, ...sources].map((source) => changedAt(join(root, source))));
-    return changes.every((change) => change < at);
-  } catch {
-    // It is not there yet, or a source is not there any more.
-    return false;
-  }
-};
 
 /** Chunks of earlier bundles: what was started from one may still load some of it. */
 const keepChunksMs = 86_400_000;
@@ -106,7 +80,7 @@ const libraryOf = (module: string): string | undefined =>
 const bundleProgram = async (root: string, name: ProgramName): Promise<void> => {
   const { folder, entries, also = {} }: Program = programs[name];
   const dist = join(root, folder, "dist");
-  if (await isCurrent(root, dist)) return;
+  if (await isCurrent(root, dist, recipe)) return;
   const begunAt = new Date();
   const build = await rolldown({
     input: {
@@ -155,9 +129,9 @@ const bundleProgram = async (root: string, name: ProgramName): Promise<void> => 
     );
     // What is loaded first comes last.
     for (const { file, content } of files.toSorted((one, other) => Number(one.entry) - Number(other.entry)))
-      await replace(join(dist, file), content, begunAt);
+      await replaceFile(join(dist, file), content, begunAt);
     const sources = files.flatMap(({ modules }) => modules.filter((id) => id.startsWith("/")));
-    await replace(join(dist, inputs), JSON.stringify(sources.map((id) => relative(root, id))), begunAt);
+    await writeInputs(root, dist, sources, begunAt);
     await removeOldChunks(dist, new Set(files.map(({ file }) => file)));
   } finally {
     await build.close();

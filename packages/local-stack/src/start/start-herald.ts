@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { BusUserName } from "@herald/bus/permissions";
 import { bundle, type ProgramName } from "../bundle/bundle.ts";
+import { buildConsole } from "../bundle/console.ts";
 import { dockerEngine } from "../docker.ts";
 import { composeStarter } from "../docker-compose.ts";
 import { startMongo } from "../mongo/start-mongo.ts";
@@ -29,6 +30,8 @@ export type StartOptions = {
   root: string;
   dataDir: string;
   env: NodeJS.ProcessEnv;
+  /** Builds the console too. */
+  console?: boolean;
   /** What this program itself has to say. */
   say: (line: string) => void;
   /** What a part says, as it says it: services speak JSON. */
@@ -47,7 +50,8 @@ export type RunningHerald = {
 };
 
 /** The whole system on this machine: broker and database, bootstrap, simulators, the four services, a demo project. */
-export async function startHerald({ root, dataDir, env, say, logLine }: StartOptions): Promise<RunningHerald> {
+export async function startHerald(start: StartOptions): Promise<RunningHerald> {
+  const { root, dataDir, env, console: withConsole = false, say, logLine } = start;
   const ports = await readPorts(env);
   const { wasKilled } = await takeRunLock(dataDir);
   await localFile(dataDir).remove(); // of a start that was killed
@@ -93,6 +97,8 @@ export async function startHerald({ root, dataDir, env, say, logLine }: StartOpt
 
   // Broker and database start meanwhile.
   const bundled = bundle(root, [...serviceNames, "bus", "simulators"]);
+  // Herald works without its page.
+  const built = (withConsole ? buildConsole(root) : Promise.resolve()).catch((error: Error) => say(error.message));
   const compose = { root, env, natsPort: ports.nats, mongoPort: ports.mongo, natsPasswords: secrets.nats };
   const common = { env, progress: say };
   try {
@@ -146,6 +152,7 @@ export async function startHerald({ root, dataDir, env, say, logLine }: StartOpt
     });
     await allReady(urls);
     site = await startExampleSite({ root, port: ports.example, gateway, project });
+    await built;
 
     local = {
       gateway,

@@ -1,17 +1,22 @@
 import type { IncomingMessage } from "node:http";
 import { HeraldError, type HttpRoute, serveRoutes } from "@herald/kit";
 import type { Request, Response } from "express";
+import { consoleRoutes } from "../console/serve-console.ts";
 import { mountDocs } from "../docs/mount-docs.ts";
 import { preflightRoutes } from "./cors.ts";
 import { type Route, routePattern } from "./route.ts";
 
 const notFound = "no such route; GET /openapi.json lists all routes";
 
-/** Serves everything on the gateway's port. `count` counts a request without a credential and may refuse it. */
+/**
+ * Serves everything on the gateway's port. `count` counts a request without a credential and may refuse it. `consoleFolder` has the
+ * console's files; without it there is no console.
+ */
 export const serveGateway = (
   declared: ReadonlyMap<Route, HttpRoute["serve"]>,
   probes: readonly HttpRoute[],
   count: (request: IncomingMessage) => Promise<void>,
+  consoleFolder?: string,
 ) => {
   const routes = [...declared.keys()];
   const documents: HttpRoute[] = [];
@@ -40,6 +45,7 @@ export const serveGateway = (
       ...preflightRoutes(routes),
       ...probes,
       ...documents,
+      ...(consoleFolder === undefined ? [] : consoleRoutes(consoleFolder, count)),
     ],
     { notFound, countUnserved: count },
   );

@@ -1,0 +1,20 @@
+import type { Herald } from "@herald/client";
+import { useParams } from "@tanstack/react-router";
+import { createAdmin, createHerald } from "./session.ts";
+
+export const admin = createAdmin();
+
+const heralds = new Map<string, Herald>();
+
+/** The client of one project. */
+export const heraldOf = (projectId: string): Herald => {
+  const found = heralds.get(projectId) ?? createHerald(projectId);
+  heralds.set(projectId, found);
+  return found;
+};
+
+/** The project of the page, and its client. */
+export const useProject = (): { readonly id: string; readonly herald: Herald } => {
+  const { project = "" } = useParams({ strict: false }) as { project?: string };
+  return { id: project, herald: heraldOf(project) };
+};

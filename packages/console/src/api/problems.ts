@@ -1,0 +1,24 @@
+import { HeraldError } from "@herald/client";
+import { texts } from "../texts.ts";
+
+/** What a person reads about an error: the API's own sentences. */
+export const sentencesOf = (error: unknown): readonly string[] => {
+  if (error instanceof HeraldError) {
+    if (error.slug === "unreachable" || error.slug === "timeout") return [texts.errors.unreachable];
+    return error.errors;
+  }
+  return [error instanceof Error ? error.message : String(error)];
+};
+
+export const isSignedOut = (error: unknown): boolean => error instanceof HeraldError && error.status === 401;
+
+/** Waits pass by themselves; what was refused stays refused. */
+export const isPassing = (error: unknown): boolean =>
+  !(error instanceof HeraldError) || error.status === undefined || error.status === 429 || error.status >= 500;
+
+/** The sentences about one field of a form, by its JSON pointer. */
+export const problemsOf = (error: unknown, pointer: string): string | undefined => {
+  if (!(error instanceof HeraldError)) return undefined;
+  const found = error.problems.filter((one) => one.pointer === pointer || one.pointer.startsWith(`${pointer}/`));
+  return found.length > 0 ? found.map(({ detail }) => detail).join("; ") : undefined;
+};

@@ -1,0 +1,42 @@
+import "@mantine/core/styles.css";
+import "./styles.css";
+import { MantineProvider } from "@mantine/core";
+import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider } from "@tanstack/react-router";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { isPassing, isSignedOut } from "./api/problems.ts";
+import { router } from "./router.tsx";
+import { SessionGate, sessionEnded } from "./session-context.tsx";
+import { colorSchemeManager, theme } from "./theme.ts";
+
+const onError = (error: unknown) => {
+  if (isSignedOut(error)) sessionEnded.dispatchEvent(new Event("end"));
+};
+
+const queries = new QueryClient({
+  queryCache: new QueryCache({ onError }),
+  mutationCache: new MutationCache({ onError }),
+  defaultOptions: {
+    queries: {
+      staleTime: 5_000,
+      // What passes is asked for again until it has passed; the page says so meanwhile.
+      retry: false,
+      refetchInterval: (query) => (query.state.error && isPassing(query.state.error) ? 3_000 : false),
+    },
+  },
+});
+
+const root = document.getElementById("root");
+if (root)
+  createRoot(root).render(
+    <StrictMode>
+      <MantineProvider theme={theme} defaultColorScheme="auto" colorSchemeManager={colorSchemeManager}>
+        <QueryClientProvider client={queries}>
+          <SessionGate>
+            <RouterProvider router={router} />
+          </SessionGate>
+        </QueryClientProvider>
+      </MantineProvider>
+    </StrictMode>,
+  );

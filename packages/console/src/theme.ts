@@ -1,0 +1,55 @@
+import { createTheme, localStorageColorSchemeManager, type MantineColorsTuple } from "@mantine/core";
+
+const herald: MantineColorsTuple = [
+  "#e8f7f4",
+  "#d3ece7",
+  "#a6d9cf",
+  "#75c5b5",
+  "#4db4a0",
+  "#33a992",
+  "#1d9f88",
+  "#0a7c6c",
+  "#09705f",
+  "#025c4e",
+];
+
+const dark: MantineColorsTuple = [
+  "#dbe2e2",
+  "#b4bfbf",
+  "#98a5a6",
+  "#6b787a",
+  "#3b4648",
+  "#2b3436",
+  "#20282a",
+  "#171d1f",
+  "#111617",
+  "#0b0f10",
+];
+
+export const theme = createTheme({
+  primaryColor: "herald",
+  primaryShade: { light: 7, dark: 4 },
+  autoContrast: true,
+  luminanceThreshold: 0.32,
+  colors: { herald, dark },
+  fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif',
+  fontFamilyMonospace: 'ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace',
+  fontSizes: { xs: "0.75rem", sm: "0.8125rem", md: "0.875rem", lg: "1rem", xl: "1.25rem" },
+  defaultRadius: "sm",
+  radius: { sm: "6px", md: "10px" },
+  cursorType: "pointer",
+  respectReducedMotion: true,
+  headings: { fontWeight: "620" },
+  components: {
+    Button: { defaultProps: { size: "sm" } },
+    ActionIcon: { defaultProps: { variant: "subtle", color: "gray" } },
+    TextInput: { defaultProps: { size: "sm" } },
+    Modal: { defaultProps: { centered: true, closeButtonProps: { "aria-label": "Close" } } },
+    Drawer: { defaultProps: { closeButtonProps: { "aria-label": "Close" } } },
+    Tooltip: { defaultProps: { openDelay: 250, withArrow: true } },
+    Badge: { defaultProps: { variant: "light", radius: "sm" } },
+    Table: { defaultProps: { verticalSpacing: 7, horizontalSpacing: "sm" } },
+  },
+});
+
+export const colorSchemeManager = localStorageColorSchemeManager({ key: "herald-color-scheme" });

@@ -1,0 +1,68 @@
+import { mkdir, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import { runCommand } from "../processes/run-command.ts";
+import { changedAt, isCurrent, replaceFile, writeInputs } from "./built-files.ts";
+
+const compress = promisify(gzip);
+
+/** Beside its sources, what decides what the console is made of. */
+const recipe = ["package-lock.json", "packages/local-stack/src/bundle/console.ts"];
+const sourceFolders = ["packages/console", "packages/client/src"];
+
+/** Pages that are open still load what an earlier build made. */
+const keepAssetsMs = 86_400_000;
+const buildTimeoutMs = 180_000;
+
+const filesBelow = async (folder: string): Promise<string[]> => {
+  const found = await readdir(folder, { recursive: true, withFileTypes: true });
+  return found
+    .filter((one) => one.isFile() && !/node_modules|\.test\.ts$/.test(join(one.parentPath, one.name)))
+    .map((one) => join(one.parentPath, one.name));
+};
+
+const removeOldAssets = async (dist: string, written: ReadonlySet<string>): Promise<void> => {
+  for (const name of await readdir(join(dist, "assets"))) {
+    const file = join(dist, "assets", name);
+    if (written.has(file) || Date.now() - (await changedAt(file)) < keepAssetsMs) continue;
+    await rm(file, { force: true });
+  }
+};
+
+/**
+ * Builds the console of the tree at `root` to where the gateway serves it from, with each file compressed beside it, if something has
+ * changed since. A process of its own runs the bundler: its memory is given back. Throws what the bundler finds wrong.
+ */
+export const buildConsole = async (root: string): Promise<void> => {
+  const parent = join(root, "services/gateway/dist");
+  const dist = join(parent, "console");
+  if (await isCurrent(root, dist, recipe)) return;
+  const begunAt = new Date();
+  const sources = (await Promise.all(sourceFolders.map((folder) => filesBelow(join(root, folder))))).flat();
+  await mkdir(parent, { recursive: true });
+  const made = await mkdtemp(join(parent, "console-"));
+  try {
+    const vite = join(root, "node_modules/vite/bin/vite.js");
+    const args = [vite, "build", "--outDir", made, "--emptyOutDir", "--logLevel", "warn"];
+    const { ok, why, stdout } = await runCommand(process.execPath, args, {
+      cwd: join(root, "packages/console"),
+      timeoutMs: buildTimeoutMs,
+    });
+    if (!ok) throw new Error(`vite build packages/console: ${why}\n${stdout}`);
+    const written = new Set<string>();
+    const files = (await filesBelow(made)).map((file) => file.slice(made.length + 1));
+    // The page comes last: what it names is there by then.
+    for (const name of files.toSorted((one, other) => Number(one === "index.html") - Number(other === "index.html"))) {
+      const content = await readFile(join(made, name));
+      const file = join(dist, name);
+      await replaceFile(`${file}.gz`, await compress(content, { level: 9 }), begunAt);
+      await replaceFile(file, content, begunAt);
+      written.add(file).add(`${file}.gz`);
+    }
+    await removeOldAssets(dist, written);
+    await writeInputs(root, dist, sources, begunAt);
+  } finally {
+    await rm(made, { recursive: true, force: true });
+  }
+};
