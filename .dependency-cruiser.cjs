@@ -52,7 +52,7 @@ module.exports = {
     ),
     {
       name: "client-stands-alone",
-      comment: "Whoever installs the client gets nothing else: its types are made from the contracts, by a test.",
+      comment: "The client is installed without other packages: its types are made from the contracts, by a test.",
       severity: "error",
       from: { path: "^packages/client/src", pathNot: tests },
       to: { pathNot: "^packages/client/src" },

@@ -1,7 +1,10 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 
-/** Names that Herald once had, and the field's words for them. Only names: `told` or `silent` in a sentence is plain English. */
+/**
+ * Names that Herald once had, and the field's words for them. Only names: `told` or `silent` in a sentence is plain English. The last
+ * entry is about sentences.
+ */
 const oldWords: readonly (readonly [name: RegExp, better: string])[] = [
   [/\b\w*undertaker\w*|\bbur(?:y|ies|ied|ying|ial)\b|\bbury[A-Z]\w*|\w+-bury\b/i, "dead-letter handler, replayer"],
   [/\bisAway\b|\b(?:bus|database|service)-away\b|\baway\.ts\b/, "unavailable"],
@@ -17,6 +20,7 @@ const oldWords: readonly (readonly [name: RegExp, better: string])[] = [
   [/\bOccasion\b/, "EventContext"],
   [/\b(?:Service)?Ground\b|\bServiceParts\b/, "Deps, ServiceDefinition"],
   [/\b(?:most|least)[A-Z]\w*|\b(?:MOST|LEAST)_\w+/, "max…, min…"],
+  [/\bwhoever\b|\banew\b|\bbec[ao]mes? of\b/i, "the person or process that acts; again; the result"],
 ];
 const exempt = /^(?:CHANGELOG\.md|package-lock\.json|check-words\.ts)$|\.(?:png|ico|woff2?|p12|der|wasm)$/;
 

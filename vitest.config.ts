@@ -25,7 +25,7 @@ const properties = 30_000; // tried on hundreds of values, on a machine with oth
 /** The suffix of a test file decides its tier: pure, on a real broker and database, or the whole system over HTTP. */
 export default defineConfig({
   test: {
-    // Whoever counts the results reads the runner's own report, not its screen.
+    // CI reads the runner's own report, not its screen.
     reporters: report ? ["default", ["json", { outputFile: report }]] : ["default"],
     isolate: false, // what a file imports is loaded once for each worker; nothing of ours keeps state in a module that a test changes
     maxWorkers: 3, // of two cores one waits half of the time: for answers, for what is unavailable, for timeouts

@@ -111,7 +111,7 @@ describe.each(examples)("the example in $language", ({ language, command, file }
   test("goes on where it was killed, and takes no more than it can handle", async () => {
     await hands.setAckWait("PUSH_EVENTS", access.NATS_DURABLE ?? "", 3_000);
     const slow = start({ MAX_MESSAGES: "2", SLOWLY_MS: "200" });
-    // Of this try alone: what an earlier one has seen is shown to nobody again.
+    // Of this try alone: what an earlier one has seen is not shown again.
     const prefix = `${name}-${randomUUID()}-`;
     const many = Array.from({ length: 12 }, (_, index) => prefix + index);
     const shown = () => ids().filter((id) => id.startsWith(prefix));

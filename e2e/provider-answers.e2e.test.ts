@@ -12,7 +12,7 @@ import { withRepeat } from "./harness/throttles.ts";
 
 const lastYear = Date.now() - 365 * 86_400_000;
 
-/** What the provider says about one device, and what becomes of its delivery and of the device. */
+/** A provider's answer for one device, and the resulting state of its delivery and the device. */
 type Case = {
   says: string;
   /** Begins the push token, so that each rule has its own devices. */

@@ -52,7 +52,7 @@ logOnFailure(() => system);
 test.each([
   ["A backend in TypeScript", "ts", "backend.ts", process.execPath],
   ["A backend in Python", "python", "backend.py", "python3"],
-])("%s signs tokens that log its users in, and nobody else", async (heading, tag, file, program) => {
+])("%s signs tokens that log its users in, and no others", async (heading, tag, file, program) => {
   const port = String(await freePort());
   await writeFile(join(system.folder, file), codeBlocks(page, heading, tag).join(""));
   const backend = spawn(program, [join(system.folder, file)], {

@@ -42,7 +42,7 @@ const settings = Buffer.concat([head(6, frame.settings, 0, 0), Buffer.from([0, 3
 const headers = (flags: number, ...hpack: number[]): Buffer =>
   Buffer.concat([head(hpack.length, frame.headers, flags | endHeaders, 0), Buffer.from(hpack)]);
 const text = (words: string): number[] => [words.length, ...Buffer.from(words)];
-/** Google's token endpoint is here too, and nobody looks at paths: one body is the answer to both. */
+/** Google's token endpoint is here too, and paths are ignored: one body is the answer to both. */
 const fcmBody = Buffer.from(
   JSON.stringify({ name: "projects/bench/messages/1", access_token: "bench", expires_in: 3_600, token_type: "Bearer" }),
 );

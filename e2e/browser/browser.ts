@@ -10,7 +10,7 @@ import { createPushService, type PushService } from "./push-service.ts";
 
 export type Browser = {
   readonly pushService: PushService;
-  /** What a page complained about: exceptions that nobody caught, and errors in its console. */
+  /** What a page complained about: uncaught exceptions, and errors in its console. */
   readonly errors: string[];
   /** The example site in a new tab, ready. */
   open(path?: string): Promise<Page>;

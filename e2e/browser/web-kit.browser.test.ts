@@ -327,7 +327,7 @@ describe("bad days", () => {
     expect((await statusOf(page)).device).toBe(device);
   });
 
-  test("a device that Herald has forgotten is registered anew", async () => {
+  test("a device that Herald has forgotten is registered again", async () => {
     const page = await person.subscribed();
     const { device } = await statusOf(page);
     await person.logIn(page, "u-forgotten");

@@ -1,7 +1,7 @@
 import type { Delivery, Platform } from "@herald/contracts";
 import type { Rule } from "@herald/simulators";
 
-/** What a provider answers once to one device, and what becomes of it. */
+/** A provider's answer for one device, and the resulting state. */
 export type Case = {
   readonly platform: Platform;
   readonly rule: Omit<Rule, "provider" | "tokenPrefix">;

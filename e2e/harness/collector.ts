@@ -37,7 +37,7 @@ export async function startCollector() {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return {
-    /** For whoever shall send here. */
+    /** The variables for a service that sends here. */
     env: {
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
       OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",

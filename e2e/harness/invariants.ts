@@ -118,7 +118,7 @@ function compareOpened(ledger: Ledger, opened: ReadonlySet<string>): string[] {
   const invented = [...ledger].filter(([key, { opened_at }]) => opened_at !== undefined && !opened.has(key));
   return [
     ...uncounted.map((key) => `${key}: its open was answered 204 and is not counted`),
-    ...invented.map(([key]) => `${key}: an open is counted that nobody sent`),
+    ...invented.map(([key]) => `${key}: an open is counted that was not sent`),
   ];
 }
 

@@ -36,7 +36,7 @@ const ofStrangers = scale(200, 30);
 /** A repeat comes at a random moment of ten seconds, and the clock under it has a safety net. */
 const withRepeat = 60_000;
 
-/** Registers as an app does that nobody knows: no credential, and whatever it says of itself. */
+/** Registers as an unknown app does: without a credential, and with any fields. */
 async function registerUnknown(project: Project, platform: Platform, device: Record<string, unknown>): Promise<void> {
   const body = { project_id: project.id, platform, ...device };
   expectStatus(await request(system.gateway, "PUT /api/v1/identification", { body }), 201);
@@ -155,7 +155,7 @@ test("installation ids that make FCM fail do not open the breaker for those who 
 const seen = (filter: Parameters<System["simulators"]["pushes"]>[0]): Promise<Push[]> =>
   system.simulators.pushes(filter);
 
-test("a push service of a stranger's own refuses, forbids, fails, and asks for a week's throttle: nobody else waits", async ({
+test("a push service of a stranger's own refuses, forbids, fails, and asks for a week's throttle: no other device waits", async ({
   task,
 }) => {
   const project = await system.project("Subscriptions", ["webpush"]);

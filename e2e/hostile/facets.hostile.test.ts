@@ -49,7 +49,7 @@ const collection = () => {
 const entries = async (project: Project) =>
   (await collection().find({ projectId: project.id }).toArray()).reduce((sum, { facets }) => sum + facets.length, 0);
 
-test("a registration by nobody in particular makes no more index entries than a device needs", async ({ task }) => {
+test("a registration without a credential makes no more index entries than a device needs", async ({ task }) => {
   const project = await system.project("Facets");
   const address = newAddress();
   const body = { metadata: values(39), identifiers: values(39) };
@@ -129,7 +129,7 @@ test("without a credential metadata and identifiers have 10 KiB each, also bit b
   const bit = { project_id: project.id, identifier, metadata: { b: text(6_000) } };
   expectStatus(await request(system.gateway, "PATCH /api/v1/metadata", { body: bit }), 422);
   expectStatus(await identify(project, { identifier, metadata: { b: text(6_000) } }), 422);
-  // Whoever proves to be the device has what everybody has.
+  // With the device's credential the usual limits apply.
   const proven = { token: credential, body: { metadata: { b: text(6_000) } } };
   expectStatus(await request(system.gateway, "PATCH /api/v1/metadata", proven), 200);
   expectStatus(await identify(project, { identifier, metadata: { a: "less" } }), 200);

@@ -44,7 +44,7 @@ test("a phone that changes hands: log-outs, replayed tokens, logins at once", as
     409,
   );
   expect(await userOf(project, id)).toBeNull();
-  // Nobody else logs it out, or in.
+  // No other device logs it out, or in.
   const other = await users.phone(project);
   expectStatus(await users.own(`DELETE /devices/${id}/user`, other.credential), 403);
   expectStatus(

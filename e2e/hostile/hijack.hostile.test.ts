@@ -80,7 +80,7 @@ test("a claim of a user by metadata or identifiers reaches the victim alone, and
   show(task, { spellings: spellings.length, "paths left out": ignored, "devices reached beside the victim's": 0 });
 });
 
-test("every forged, foreign, expired or misused user token is refused, and gives nobody a user", async ({ task }) => {
+test("every forged, foreign, expired or misused user token is refused, and sets no user", async ({ task }) => {
   const project = await users.newProject("Forged");
   const other = await users.newProject("Other");
   const victim = await users.phone(project, "victim");
@@ -266,7 +266,7 @@ test("a claim by rotation, re-registration or a token taken over reaches the vic
 
   // A credential that is none any more registers as none would.
   expectStatus(await users.identify(project, { identifier: apnsToken() }, "hdc_stale"), 201);
-  // A new push token inherits nobody, and one that another device holds is not given away.
+  // A new push token inherits no user, and one that another device holds is not given away.
   expect(await userOf(project, (await users.phone(project)).id)).toBeNull();
   expectStatus(
     await users.identify(

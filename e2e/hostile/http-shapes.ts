@@ -92,7 +92,7 @@ const heads: Record<string, Shape> = {
   "five thousand lines": lines("X: y\r\n".repeat(5_000)),
   "a credential of 20 kB": lines(`Authorization: Bearer ${"a".repeat(20_000)}\r\n`),
   "two hosts": lines("Host: y\r\n"),
-  "an expectation that nobody knows": lines("Expect: the-unexpected\r\nContent-Length: 2\r\n", "{}"),
+  "an unknown expectation": lines("Expect: the-unexpected\r\nContent-Length: 2\r\n", "{}"),
   "no host": (target) => bytes(`${start(target)}Connection: close\r\n\r\n`),
   "all lines end in line feeds": (target) => bytes(`${start(target)}${always(target)}\r\n`.replaceAll("\r\n", "\n")),
   "all lines end in carriage returns": (target) => bytes(`${start(target)}${always(target)}\r\n`.replaceAll("\n", "")),
@@ -108,7 +108,7 @@ const starts: Record<string, Shape> = {
   "a greeting of TLS": () => Buffer.from("16030100a5010000a10303", "hex"),
   "no start line": (target) => `\r\n\r\n\r\n${always(target)}\r\n`,
   "a method of a kilobyte": onStart(({ path }) => `${"A".repeat(1_000)} ${path} HTTP/1.1`),
-  "a method that nobody knows": onStart(({ path }) => `FETCH ${path} HTTP/1.1`),
+  "an unknown method": onStart(({ path }) => `FETCH ${path} HTTP/1.1`),
   "a method in small letters": onStart(({ method, path }) => `${method.toLowerCase()} ${path} HTTP/1.1`),
   "a method with a NUL": onStart(({ method, path }) => `${method}\0 ${path} HTTP/1.1`),
   "another method of HTTP": onStart(({ path }) => `PROPFIND ${path} HTTP/1.1`),
@@ -176,7 +176,7 @@ const bodies: Record<string, Shape> = {
   "gzip that is none": content("not gzip at all", encoded("gzip")),
   "gzip that breaks off": content(gzipSync("{}".repeat(1_000)).subarray(0, 20), encoded("gzip")),
   "gzip twice": content(gzipSync(gzipSync("{}")), encoded("gzip, gzip")),
-  "a coding that nobody knows": content("{}", encoded("cow")),
+  "an unknown coding": content("{}", encoded("cow")),
   "a gzip bomb": content(gzipSync(blank), encoded("gzip")),
   "a deflate bomb": content(deflateSync(blank), encoded("deflate")),
   "a brotli bomb": content(brotliCompressSync(blank, brotli), encoded("br")),
@@ -185,6 +185,6 @@ const bodies: Record<string, Shape> = {
 /** What is no request, or not one that anybody could want. */
 export const shapes: Readonly<Record<string, Shape>> = { ...framing, ...heads, ...starts, ...paths, ...bodies };
 
-/** A well-formed request without a credential: whatever becomes of it when its bytes are changed, nobody may take it. */
+/** A well-formed request without a credential: however its bytes are changed, it must be refused. */
 export const wellFormed = ({ method, path, body }: Target): Buffer =>
   lengthened({ method, path, body, credential: "" }, json, body);

@@ -1,6 +1,6 @@
 /** Addresses that only somebody inside can reach, and names that lead there. */
 
-/** What the world calls public and nobody has: a connection to it goes nowhere. */
+/** Public addresses that are not in use: a connection to them goes nowhere. */
 export const nowhere = "2000::1";
 
 const insideAddresses: readonly string[] = [

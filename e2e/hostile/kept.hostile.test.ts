@@ -168,7 +168,7 @@ test("a loop of changes of one device takes no event of another project, nor sta
   expect(filled).toBeLessThan(1);
   const { body } = expectStatus(await victim.call("GET /stats"), 200);
   expect(body.data.totals).toMatchObject({ sent: 5, opened: 5 });
-  // Its newest are there: it has the room that nobody else needs.
+  // Its newest are there: it has the room that no other project needs.
   const mine = await eventsOf(attacker.id);
   expect(mine.length * bytes).toBeGreaterThan(limit / 4);
   show(task, {

@@ -15,7 +15,7 @@ export function changed(value: unknown, at: readonly string[], change: (before: 
   return copy;
 }
 
-/** What nobody expects in the place of a field. */
+/** Unexpected values for a field. */
 const oddities: readonly unknown[] = [
   ...[null, true, false, 0, -1, 1.5, 1e308, -1e308, 2 ** 53, "", " ", "0", "null", "NaN", [], {}, [null], [[]], [{}]],
   ...["\0", "\u202e", "\ud800", "a.b", "*", ">", "push.evt.v1.>", "../..", "x".repeat(300), "prj_", "9".repeat(40)],

@@ -82,7 +82,7 @@ const ownOf = ({
   content,
 });
 
-/** Some routes name nothing of a project: whoever calls them with a good credential acts in a project of their own. */
+/** Some routes name nothing of a project: a caller with a valid credential acts in its own project. */
 const ownAnswers = [200, 201, 202, 204];
 const refused = [401, 403, 404];
 /** They may name no device beside a device credential, whose device it is; and a name may be the caller's own already. */

@@ -320,7 +320,7 @@ test("answers that are not read: what is held of them is bounded, and they are c
   });
   expect(max).toBeLessThan(memoryLimitMb);
   expect(failed).toEqual([]);
-  // Nobody read a byte more, and the gateway has let go of all of them by itself.
+  // No client read another byte, and the gateway has let go of all of them by itself.
   await eventually(async () => expect(await strangersConnected()).toBe(0), { timeoutMs: 90_000 });
   await eventually(async () => expect(await gauge("herald_http_memory_bytes")).toBe(0), { timeoutMs: 90_000 });
 });

@@ -174,7 +174,7 @@ test("planted secrets, then a search of logs, traces, metrics, errors, events, s
     { provider: "webpush", status: 403, times: 1, body: subscription.token },
   ]);
   const content = {
-    ttl: 15, // the browser's push waits for a credential that nobody mends
+    ttl: 15, // the browser's push waits for a credential that is never corrected
     title: add("content", plant("title")),
     body: add("content", plant("body")),
     data: { [add("content", plant("key"))]: add("content", plant("data")) },
@@ -208,7 +208,7 @@ test("planted secrets, then a search of logs, traces, metrics, errors, events, s
     });
   }
 
-  // Messages that nobody can work on, and a database that is unavailable.
+  // Messages that cannot be processed, and a database that is unavailable.
   const hands = await operateBroker(system.broker);
   for (const subject of [
     "push.cmd.v1.dispatch.send.a.b",

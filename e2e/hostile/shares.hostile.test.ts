@@ -89,7 +89,7 @@ test("pages at any depth stay empty pages, and leave another's requests places",
   });
   for (const { status } of answers) expect([200, 429, 503]).toContain(status);
   expect(others.map(({ status }) => status)).toEqual(others.map(() => 200));
-  // Those beyond a line of a hundred: whoever pages so deep hears it instead of making others wait.
+  // Those beyond a line of a hundred: such deep pages are refused instead of making others wait.
   expect(answers.some(({ status }) => status === 429)).toBe(true);
   const empty = expectStatus(await noisy.call("GET /devices?page=100000&per_page=100"), 200);
   expect(empty.body).toMatchObject({ data: [], pagination: { page: 100_000, from: 0, to: 0 } });

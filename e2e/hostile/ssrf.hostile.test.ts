@@ -151,7 +151,7 @@ async function hookAll(project: Project, urls: readonly string[]): Promise<strin
   return ids;
 }
 
-test("answers that redirect inside: nobody follows", async ({ task }) => {
+test("redirects to internal addresses are not followed", async ({ task }) => {
   const statuses = [300, 301, 302, 303, 305, 307, 308];
   const to = `http://127.0.0.1:${listening.port}/`;
   const headers = {

@@ -17,7 +17,7 @@ export type LocalEngine = {
   readonly stop: () => Promise<void>;
 };
 
-/** What dockerd changes of this machine's network, and gives back to nobody when it ends. */
+/** What dockerd changes of this machine's network, and does not restore when it ends. */
 const keepNetwork = async (env: NodeJS.ProcessEnv): Promise<() => Promise<void>> => {
   const forwarding = "/proc/sys/net/ipv4/ip_forward";
   const [rules, forwards, bridge] = await Promise.all([

@@ -46,7 +46,7 @@ const clusterRow = (how: keyof typeof rows): Row => ({
       if (copies !== nodes.length) trial.problem(`${stream} has ${copies} copies`);
       const leader = await hands.leader(stream);
       const node = nodes.find(({ name }) => name === leader);
-      if (!node) throw new Error(`${stream} is led by ${leader ?? "nobody"}`);
+      if (!node) throw new Error(`${stream} is led by ${leader ?? "no node"}`);
       if (how === "kill") await node.kill();
       else await node.freeze();
       const [took, slow] = [await trial.recovered(), await slowness()];

@@ -31,7 +31,7 @@ async function terminate(system: System, name: ServiceName): Promise<{ tookMs: n
   const tookMs = performance.now() - from;
   const said = () => {
     const line = system.logs.lines.slice(before).find((one) => one.line.startsWith(`${name} ended with`));
-    if (!line) throw new Error(`nobody says how ${name} ended`);
+    if (!line) throw new Error(`no log line says how ${name} ended`);
     return line.line.replace(/;.*/, "");
   };
   return { tookMs, words: await eventually(said, { timeoutMs: 10_000 }) };
@@ -138,7 +138,7 @@ const startOrder: Row = {
 
     for (const first of long ? (["database", "nats", "database", "nats"] as const) : (["database"] as const)) {
       await trial.broadcastUnderWay();
-      // A send that nobody takes for longer than its sender waits is the sender's failure.
+      // A send that is not accepted while its sender waits is the sender's failure.
       await system.broker.kill();
       await database.kill();
       await Promise.all(names.map((name) => system.services[name].kill()));

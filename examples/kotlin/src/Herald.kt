@@ -52,7 +52,7 @@ class Herald private constructor(private val context: Context) {
             .put("project", intent.getStringExtra("project_id"))
             .put("token", intent.getStringExtra("token"))
         run { it.opens().put(open) }
-        // The same intent comes again when the activity is made anew.
+        // The same intent comes again when the activity is created again.
         intent.removeExtra("notification_id")
         return intent.getStringExtra("link_to")
     }

@@ -10,7 +10,7 @@ test("lets in as many as there are, then in the order of asking", async () => {
   expect(semaphore.tryAcquire()).toBe(false);
   expect(semaphore.waiting()).toBe(2);
   semaphore.release();
-  // The slot went to who waited: nobody overtakes.
+  // The slot went to the first waiter: the order is kept.
   expect(semaphore.tryAcquire()).toBe(false);
   semaphore.release();
   await Promise.all(waiting);

@@ -118,7 +118,7 @@ describe("the broker goes away under load", () => {
     for (const error of load.refused) expect(error).toMatchObject({ code: "bus-unavailable" });
   });
 
-  test("frozen and thawed: it is noticed without a closed connection, and nobody waits for ever", async () => {
+  test("frozen and thawed: it is noticed without a closed connection, and no caller waits for ever", async () => {
     const load = await survive(
       () => t.broker.freeze(),
       () => t.broker.thaw(),

@@ -274,7 +274,7 @@ describe("watch", () => {
     await proxy.stop();
   });
 
-  test("begins anew when the bucket is made again, and waits for one that is not there", async () => {
+  test("starts over when the bucket is created again, and waits for one that is not there", async () => {
     await tokens.put("old", token());
     const watch = follow(tokens);
     await eventually(() => expect(watch.state.size).toBe(1));

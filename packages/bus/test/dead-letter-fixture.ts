@@ -10,7 +10,7 @@ export const brokenSend = {
   schema: SendV1.schema.extend({ fromTheFuture: z.string() }),
 } as unknown as typeof SendV1;
 
-/** A dead letter as it may stand in the stream, whoever wrote it. */
+/** A dead letter as any version may have written it. */
 export const writeLetter = async (
   { raw }: BusTest,
   durable: string,

@@ -33,7 +33,7 @@ export type BusTest = {
   readonly raw: { readonly nc: NatsConnection; readonly jsm: JetStreamManager };
   /** Starts handlers and waits until they are ready; they are stopped with the test. */
   handle(...handlers: Handler[]): Promise<Consuming>;
-  /** Stops the handlers and empties every stream, so that the next test begins anew. */
+  /** Stops the handlers and empties every stream, so that the next test starts empty. */
   reset(): Promise<void>;
   stop(): Promise<void>;
 };

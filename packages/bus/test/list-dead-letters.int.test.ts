@@ -172,7 +172,7 @@ describe("pages", () => {
   });
 });
 
-test("while the broker is unavailable nothing is told, and nobody waits for long", async () => {
+test("while the broker is unavailable nothing is answered, and no caller waits long", async () => {
   const id = await writeLetter(t, "dispatch-start", {});
   const proxy = await faultyProxy(t.broker.url);
   const bus = await connectBus({ url: proxy.url, name: "cut-off", log: t.log });

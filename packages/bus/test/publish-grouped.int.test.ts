@@ -30,7 +30,7 @@ test("messages of the same moment share batches, each under its own id and reque
       "Herald-Request-Id": [`request-${index}`],
     });
   }
-  // Two that found nobody writing, and groups of at most a hundred behind them.
+  // Two that started at once, and groups of at most a hundred behind them.
   expect(batchesOf(stored).size).toBeLessThan(10);
 });
 

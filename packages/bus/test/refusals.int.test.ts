@@ -18,7 +18,7 @@ const subscribing = (name: BusUserName, subject: string) => refusal(name, `SUB $
 const publishing = (name: BusUserName, subject: string) =>
   refusal(name, `PUB ${subject} ${busUsers[name].inboxPrefix}.1 0\r\n`);
 
-/** What nobody but a person may do. */
+/** What only administrators may do. */
 const everyone = [
   "$JS.API.INFO",
   "$JS.API.STREAM.DELETE.PUSH_EVENTS",

@@ -49,7 +49,7 @@ const deadSend = async () => {
 };
 
 describe("a replay", () => {
-  test("is processed by whoever is there now, as the same fact, and is remembered", async () => {
+  test("is processed by the current consumer, as the same event, and is remembered", async () => {
     const { data, id } = await deadSend();
     const seen: unknown[] = [];
     await t.handle(
@@ -231,15 +231,18 @@ describe("when something is in the way", () => {
     expect(await messagesIn(t, "PUSH_CMD")).toBe(1);
   });
 
-  test.each(["not JSON", '{"times":"many"}', "\xff"])("is counted anew where %j is kept of it", async (garbage) => {
-    const { id } = await deadSend();
-    await jetstream(t.raw.nc).publish(`$KV.push_replays.${id}`, garbage);
-    const [shown] = await letters();
-    expect(shown).toMatchObject({ id });
-    expect(shown).not.toHaveProperty("replays");
-    expect((await replay(id)).letter.replays).toBe(1);
-    expect(await getDeadLetter(t.bus, id)).toMatchObject({ replays: 1 });
-  });
+  test.each(["not JSON", '{"times":"many"}', "\xff"])(
+    "is counted from zero where %j is kept of it",
+    async (garbage) => {
+      const { id } = await deadSend();
+      await jetstream(t.raw.nc).publish(`$KV.push_replays.${id}`, garbage);
+      const [shown] = await letters();
+      expect(shown).toMatchObject({ id });
+      expect(shown).not.toHaveProperty("replays");
+      expect((await replay(id)).letter.replays).toBe(1);
+      expect(await getDeadLetter(t.bus, id)).toMatchObject({ replays: 1 });
+    },
+  );
 
   test("while the broker is unavailable nothing is said to be replayed", async () => {
     const { id } = await deadSend();
@@ -257,19 +260,19 @@ describe("when something is in the way", () => {
     await proxy.stop();
   });
 
-  test("a stream that was made anew does not inherit what is known of the old one's sequences", async () => {
+  test("a stream that was recreated does not inherit what is known of the old one's sequences", async () => {
     const { config } = await t.raw.jsm.streams.info("PUSH_DLQ");
     const facts = { "Herald-Dead-Subject": SendV1.subject(sendOf()) };
     // A broker that has just deleted a stream may stumble over its files when it makes it again.
-    const anew = () =>
+    const recreate = () =>
       eventually(async () => {
         await t.raw.jsm.streams.delete("PUSH_DLQ").catch(() => {});
         await t.raw.jsm.streams.add(config);
         expect(await writeLetter(t, "dispatch-start", facts)).toBe("1");
       });
-    await anew();
+    await recreate();
     expect((await replay("1")).letter.replays).toBe(1);
-    await anew();
+    await recreate();
     expect(await getDeadLetter(t.bus, "1")).not.toHaveProperty("replays");
     expect((await replay("1")).letter.replays).toBe(1);
   });

@@ -26,7 +26,7 @@ const messagesIn = async (stream: string): Promise<number> => (await t.raw.jsm.s
 const requestsOf = (name: Limited): string[] =>
   publishes(name).filter((subject) => subject.startsWith("$JS.API.") && !/[*>]/.test(subject));
 
-/** What whoever takes over a user would like an answer, or an event that it published, to become. */
+/** What an attacker with a user's credentials would turn a reply or an event into. */
 const wanted = [
   ["PUSH_CMD", "push.cmd.v1.dispatch.send.prj_1.ntf_1"],
   ["PUSH_DELIVER", "push.deliver.v1.direct.ios.prj_1.0"],

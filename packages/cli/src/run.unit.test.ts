@@ -174,7 +174,7 @@ test("all problems are shown, a line each", async () => {
   expect(stderr).toMatch(/^a: must be b \(422 validation-failed\)\nc: must be d\n/);
 });
 
-test("what destroys is not done where nobody can be asked", async () => {
+test("what destroys is not done without a terminal to confirm on", async () => {
   const { url, asked } = await gateway(204, undefined);
   const refused = await herald(["device", "delete", "dev_1", "--url", url, "--token", "x"]);
   expect([refused.exitCode, refused.stderr]).toEqual([2, expect.stringContaining("--yes")]);

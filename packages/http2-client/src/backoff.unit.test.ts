@@ -16,7 +16,7 @@ test("doubles with every failure up to its longest pause, less up to a half", ()
   ]);
 });
 
-test("begins anew after a success", () => {
+test("starts over after a success", () => {
   const backoff = createBackoff({ firstMs: 100, maxMs: 1_000 }, () => 1);
   backoff.failed(0, "refused");
   backoff.failed(0, "unavailable");

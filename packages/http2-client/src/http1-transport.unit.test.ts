@@ -153,7 +153,7 @@ test("of a body without an end only the beginning is kept", async () => {
 });
 
 test.each([
-  ["nobody listens", async () => ({ origin: "https://localhost:1" })],
+  ["no listener", async () => ({ origin: "https://localhost:1" })],
   [
     "the name leads where it must not",
     async () => ({
@@ -162,7 +162,7 @@ test.each([
     }),
   ],
   [
-    "its certificate is nobody's",
+    "its certificate is self-signed by a stranger",
     async () => {
       const { origin } = await serve((_, response) => response.end());
       return { origin };

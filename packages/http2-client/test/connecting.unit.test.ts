@@ -36,7 +36,7 @@ describe("connecting", () => {
     return Number(new URL(origin).port);
   }
 
-  it("answers every waiting request when nobody listens, with the reason", async () => {
+  it("answers every waiting request when the port is closed, with the reason", async () => {
     const transport = connect({ origin: `https://localhost:${await freePort()}` });
     const answers = await sendAll(transport, ids(100));
     expect(kinds(answers)).toEqual({ unprocessed: 100 });

@@ -17,7 +17,7 @@ describe("a full server", () => {
   afterEach(async () => {
     for (const server of servers.splice(0)) {
       server.close();
-      // One whose connection was still being made is nobody's session yet, and would keep the server open.
+      // One whose connection was still being made has no session yet, and would keep the server open.
       for (const socket of sockets.splice(0)) socket.destroy();
       await once(server, "close");
     }

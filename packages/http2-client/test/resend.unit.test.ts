@@ -183,7 +183,7 @@ describe("RST_STREAM", () => {
     ["CANCEL", Code.cancel],
     ["ENHANCE_YOUR_CALM", Code.enhanceYourCalm],
     ["NO_ERROR", Code.noError],
-    ["a code nobody knows", 4_711],
+    ["an unknown code", 4_711],
   ])("calls a request unknown that was reset with %s, and sends it once", async (_, code) => {
     const counter = createCounter();
     const server = await serve({

@@ -28,7 +28,7 @@ test("a key with its share waits, and others pass it", async () => {
   expect(entered, "the place goes to the key whose turn it is").toEqual(["a1", "a2", "b1", "a3", "b2"]);
 });
 
-test("nobody gets in any more when it is closed, and who is inside may leave", async () => {
+test("a closed gate admits no more, and those inside may leave", async () => {
   const gate = createFairGate({ total: 1, perKey: 1 });
   const leave = await gate.enter("a", 1);
   const waiting = gate.enter("b", 1);
@@ -38,7 +38,7 @@ test("nobody gets in any more when it is closed, and who is inside may leave", a
   leave();
 });
 
-test("whoever wants many gets them, though those behind want few", async () => {
+test("a waiter for many places gets them, though those behind want few", async () => {
   const gate = createFairGate({ total: 4, perKey: 4 });
   const entered: string[] = [];
   const enter = (key: string, places: number) =>

@@ -86,7 +86,7 @@ describe("a group commit", () => {
     }
   });
 
-  test("tells each what became of it", async () => {
+  test("resolves each with its own result", async () => {
     const commit = createGroupCommit<number, string>(
       async (items) => items.map((item) => `${item} of ${items.length}`),
       {

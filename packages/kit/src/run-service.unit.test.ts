@@ -74,7 +74,7 @@ test("a start that fails is logged", async () => {
   expect(output()).not.toContain("hpt_0123456789abcdef");
 });
 
-test("an error that nobody caught ends the process with a line in the log, without its secrets", async () => {
+test("an uncaught error ends the process with a line in the log, without its secrets", async () => {
   const { exited, output } = run(
     `() => ({ start: async () => { setTimeout(() => Promise.reject(new Error("Bearer planted-planted")), 1); setInterval(() => {}, 1000); }, stop: async () => {} })`,
   );

@@ -19,7 +19,7 @@ beforeEach(async () => {
     PATH: join(folder, "bin"),
     HERALD_CACHE_DIR: join(folder, "cache"),
   };
-  vi.stubEnv("MONGOMS_DOWNLOAD_MIRROR", "http://127.0.0.1:9"); // the discard port, where nobody listens
+  vi.stubEnv("MONGOMS_DOWNLOAD_MIRROR", "http://127.0.0.1:9"); // the discard port, which is closed
 });
 afterEach(async () => {
   vi.unstubAllEnvs();

@@ -52,7 +52,7 @@ test("of the same document twice in one command one is inserted", async () => {
   expect(inserted.filter(Boolean)).toHaveLength(1);
 });
 
-test("where a document cannot be stored, whoever is told that theirs is has it stored", async () => {
+test("where one document cannot be stored, the callers that succeed have theirs stored", async () => {
   const insert = insertBatched(rows);
   const large = row(3, { name: "x".repeat(17 * 1_048_576) });
   const outcomes = await Promise.allSettled([row(0), row(1), row(2), large, row(4)].map((one) => insert(one)));

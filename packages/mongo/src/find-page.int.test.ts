@@ -128,11 +128,11 @@ test("counts are exact below 10,000, and at most 10 s old above", async () => {
   now = 4_999;
   expect(await counts.count(large), "young enough to be answered as it is").toBe(10_100);
   now = 5_000;
-  expect(await counts.count(large), "answered as it is, and counted anew meanwhile").toBe(10_100);
+  expect(await counts.count(large), "answered as it is, and counted again meanwhile").toBe(10_100);
   await eventually(async () => expect(await counts.count(large)).toBe(10_200));
   await collection.insertMany(rows("large", 10_200, 10_300));
   now = 15_000;
-  expect(await counts.count(large), "too old: whoever asks waits").toBe(10_300);
+  expect(await counts.count(large), "too old: the caller waits").toBe(10_300);
   const pages = await findPage(collection, { filter: large.filter, request: page(1, 100), hint: large.hint, counts });
   expect(pages).toMatchObject({ pagination: { count: 10_300, pages: 103 } });
 });

@@ -29,7 +29,7 @@ test.each<[string, [position: number, first: number, last: number, lost: number]
     ],
   ],
   [
-    "a stream that was made anew counts from its beginning",
+    "a stream that was recreated counts from its beginning",
     [
       [80, 1, 90, 0],
       [3, 1, 5, 0],

@@ -39,7 +39,7 @@ const counted = (name: string, batches: number, onBatch: () => Promise<void> | v
 };
 const numbers = (count: number) => Array.from({ length: count }, (_, index) => String(index));
 
-test("replicas share a walk: every batch is removed once, whoever comes", async () => {
+test("replicas share a walk: every batch is removed once, by any of them", async () => {
   const began: string[] = [];
   const replicas = Array.from({ length: 4 }, () => {
     const one = counted("shared", 100, () => new Promise(setImmediate));
@@ -52,7 +52,7 @@ test("replicas share a walk: every batch is removed once, whoever comes", async 
       },
     };
   });
-  // Who finds it claimed goes; whoever has it gives it back after some batches.
+  // A replica that finds it claimed leaves; the holder releases it after some batches.
   for (let round = 0; round < 5; round++) await Promise.all(replicas.map((rule) => run([rule])));
   expect(began).toEqual(numbers(100));
 });

@@ -94,7 +94,7 @@ test(
       })();
       const opens = t.db.collection("opens");
       for (let kill = 0; kill < kills; kill++) {
-        // In the middle of the work, wherever each is by then; every third time both, so that nobody is left to go on.
+        // In the middle of the work, wherever each is by then; every third time both, so that no process is left to go on.
         const share = Math.floor((opensInAll * (kill + 0.5)) / kills);
         await eventually(async () => expect(await opens.countDocuments()).toBeGreaterThanOrEqual(share), { timeoutMs });
         for (const process of kill % 3 === 2 ? processes : processes.slice(kill % 2).slice(0, 1)) process.kill();

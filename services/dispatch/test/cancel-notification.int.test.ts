@@ -102,7 +102,7 @@ test("before the command is processed: the tombstone holds", async () => {
   }
 });
 
-test("one that nobody sent is not found", async () => {
+test("an unknown one is not found", async () => {
   const projectId = await dispatch.project();
   await expect(dispatch.cancel(projectId, newNotificationId(new Date()))).rejects.toMatchObject({
     code: "notification-not-found",

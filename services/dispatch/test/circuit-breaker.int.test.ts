@@ -43,7 +43,7 @@ test.each([
   ["answers 503", { provider: "apns", status: 503, reason: "ServiceUnavailable" }, false],
   ["loses every connection", { provider: "apns", closeSocket: true }, undefined],
 ] as const)(
-  "a provider that %s costs each device one attempt at most, and nobody else anything",
+  "a provider that %s costs each device one attempt at most, and affects no others",
   async (_, rule, repeat) => {
     const { project, send, partition, simulators, final } = dispatch;
     const [projectId, neighbour] = [await project(), await project()];

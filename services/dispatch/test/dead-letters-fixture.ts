@@ -78,7 +78,7 @@ export const deadLetterActions = (dispatch: () => DispatchTest) => ({
     return { projectId, id };
   },
 
-  /** One that the gateway has accepted and nobody has published. */
+  /** One that the gateway has accepted but not published. */
   notSent: async (): Promise<SendV1> => ({
     projectId: await dispatch().project(),
     notificationId: newNotificationId(dispatch().now()),

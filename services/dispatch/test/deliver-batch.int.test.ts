@@ -89,7 +89,7 @@ describe("an answer that settles a device", () => {
     expect(JSON.stringify(event)).not.toContain(old.token);
   });
 
-  test("a spike of 410 retires nobody", async () => {
+  test("a spike of 410 retires no device", async () => {
     dispatch.simulators.script([{ provider: "apns", tokenPrefix: "dead", status: 410 }]);
     await dispatch.partition(projectId, id, [[...devices(11, "dead"), ...devices(40)]]);
     expect(await dispatch.final(projectId, id)).toMatchObject({
@@ -101,7 +101,7 @@ describe("an answer that settles a device", () => {
     });
   });
 
-  test("one device's bad token or payload is nobody else's", async () => {
+  test("one device's bad token or payload affects no other", async () => {
     dispatch.simulators.script([{ provider: "apns", tokenPrefix: "bad0", status: 413 }]);
     await dispatch.partition(projectId, id, [[device("bad0"), device("", { token: "not hexadecimal\n" }), device()]]);
     expect(await dispatch.final(projectId, id)).toMatchObject({

@@ -101,7 +101,7 @@ describe("sends of a group", () => {
     for (const id of ids) for (const row of await dispatch.rows(id)) expect(row).not.toHaveProperty("outbox");
   });
 
-  test("that reach nobody, or too many, or fail, leave the others alone", async () => {
+  test("without devices, with too many, or that fail, leave the others alone", async () => {
     const projectId = await dispatch.project();
     const [good, dead] = [device(), device("de")];
     known("token:good", [good]);

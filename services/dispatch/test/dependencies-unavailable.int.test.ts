@@ -18,7 +18,7 @@ const slowly = [
 const chunk = () => [device("fa57"), ...devices(29)].sort((one, other) => (one.id < other.id ? -1 : 1));
 const answered = (count: number) => eventually(() => expect(dispatch.simulators.stats().apns?.total).toBe(count));
 
-test("the database goes after sending: the outcomes are kept, and nobody is sent to twice", async () => {
+test("the database goes after sending: the outcomes are kept, and no device is sent to twice", async () => {
   const { project, send, partition, final, simulators, mongoProxy, deliveries } = dispatch;
   const projectId = await project();
   const id = await send(projectId);
@@ -27,7 +27,7 @@ test("the database goes after sending: the outcomes are kept, and nobody is sent
   await answered(1);
   await mongoProxy.cut();
   await answered(30);
-  // Long enough for several tries to write what became of them.
+  // Long enough for several tries to write their outcomes.
   await eventually(() => expect(Date.now() - Date.parse(simulators.stats().apns?.lastAt ?? "")).toBeGreaterThan(1_500));
   await mongoProxy.heal();
   expect(await final(projectId, id)).toMatchObject({ counts: { devices: 30, accepted: 30 } });
@@ -95,7 +95,7 @@ test("the broker goes while a batch is sent that not everybody takes: its events
 test("the provider is unavailable: what could not be sent waits, and is sent when it is back", async () => {
   const { putProvider, send, partition, final, rows, pass } = dispatch;
   const projectId = await dispatch.project();
-  // A port that nobody listens on.
+  // A closed port.
   await putProvider(projectId, { endpoint: "https://127.0.0.1:1" });
   const id = await send(projectId);
   await partition(projectId, id, [[device()]]);

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => dispatch.stop());
 
-test("a deleted project takes its credentials, notifications and ledger with it, and nobody else's", async () => {
+test("a deleted project takes its credentials, notifications and ledger with it, and no other project's", async () => {
   const { project, send, partition, final, get, bus, rows } = dispatch;
   const [gone, kept] = [await project(), await project()];
   const sent = async (projectId: typeof gone) => {

@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => dispatch.stop());
 
-/** Those of the notifications whose expansion was commanded: nobody takes the commands here. */
+/** Those of the notifications whose expansion was commanded: the commands are not consumed here. */
 const commanded = async (projectId: ProjectId, ids: readonly NotificationId[]): Promise<NotificationId[]> => {
   const found = await Promise.all(
     ids.map((notificationId) => {

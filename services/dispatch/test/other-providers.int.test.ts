@@ -91,7 +91,7 @@ test("a stranger's token fails alone: it does not pause a provider whose credent
     counts: { devices: 3, accepted: 1, failed: 2 },
     failures: { "topic-mismatch": 2 },
   });
-  // A send to nobody but the stranger says nothing about the credential either.
+  // A send to the stranger's device alone says nothing about the credential either.
   const alone = await send(projectId);
   await partition(projectId, alone, [[of("tokenMismatch-3")]], { platform: "android" });
   expect(await final(projectId, alone)).toMatchObject({ failures: { "topic-mismatch": 1 } });
@@ -103,7 +103,7 @@ test("a stranger's token fails alone: it does not pause a provider whose credent
   expect(stored).toMatchObject({ provenAt: expect.any(Date) });
 });
 
-test("a credential that nobody's token fits fails each device by itself, and the provider says what to check", async () => {
+test("a credential that fits no token fails each device by itself, and the provider says what to check", async () => {
   const { project, send, partition, final, simulators, bus } = dispatch;
   const projectId = await project();
   await put(projectId, "fcm", { service_account: serviceAccount });

@@ -91,7 +91,7 @@ test("a row that was being sent for a message that is gone is sent again, marked
   dispatch.moved.add(gone.id);
   await partition(projectId, id, [batch]);
   await final(projectId, id);
-  // As if nobody had come to write the outcomes.
+  // As if the outcomes had never been written.
   await deliveries().updateOne(
     { _id: `${id}/0/0` },
     {

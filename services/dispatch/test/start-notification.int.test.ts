@@ -83,7 +83,7 @@ test("a scheduled one whose wake-up was lost is found by the sweep", async () =>
   expect(await final(projectId, id)).toMatchObject({ status: "completed" });
 });
 
-test("one whose life is over when it comes is expanded, so that each device is counted, and sent to nobody", async () => {
+test("one whose life is over when it comes is expanded, so that each device is counted, and not sent", async () => {
   const { project, send, now, partition, final, simulators } = dispatch;
   const projectId = await project();
   const id = await send(projectId, { expiresAt: now().toISOString() });
@@ -93,7 +93,7 @@ test("one whose life is over when it comes is expanded, so that each device is c
   expect(simulators.pushes({ token: one.token })).toEqual([]);
 });
 
-test("one that nobody is addressed by is completed", async () => {
+test("one whose targets match no device is completed", async () => {
   const { project, send, partition, final } = dispatch;
   const projectId = await project();
   const id = await send(projectId);

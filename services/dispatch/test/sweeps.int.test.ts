@@ -21,7 +21,7 @@ test("a notification that was left unfinished is finished", async () => {
   const id = await send(projectId);
   await partition(projectId, id, [devices(2), devices(1)]);
   const first = await final(projectId, id);
-  // As after a death between the last row and the check: nobody will look at it but the sweep.
+  // As after a death between the last row and the check: only the sweep will find it.
   await collection("notifications").updateOne(
     { _id: id as never },
     { $unset: { final: "" }, $set: { checkAt: new Date(0) } },

@@ -69,7 +69,7 @@ test("a server that is unavailable and comes back by itself is no problem any mo
   }
 });
 
-test("a problem that nobody has met for a while is not shown: whoever met it may be gone", async () => {
+test("a problem that has not occurred for a while is not shown: its process may be gone", async () => {
   const { projectId, view } = await sendTo(1, { ca: others.ca });
   await eventually(async () => expect(await view()).toHaveProperty("problems"));
   // What waits would meet it again.

@@ -42,7 +42,7 @@ describe("while the bus is unavailable", () => {
     isUnavailable(await system.call("GET /api/v1/devices", { token: world.project.token }));
     isUnavailable(await system.call(`GET /api/v1/devices/${world.device.id}`, { token: world.credential }));
     isUnavailable(await system.call("GET /admin/v1/projects", { token: adminToken }));
-    // What needs no bus is answered as ever: known tokens, their scopes, bad input, forged opens, the document.
+    // Requests that need no bus are answered: known tokens, their scopes, bad input, forged opens, the document.
     const bad = { notification: { title: "Hello", targets: [] } };
     expect((await system.call("POST /api/v1/notifications", { token: world.project.token, body: bad })).status).toBe(
       422,
@@ -107,7 +107,7 @@ describe("while the bus is unavailable", () => {
 });
 
 describe("a broker that freezes", () => {
-  test("is answered with 503 in time, and nobody waits for longer than one attempt", async () => {
+  test("is answered with 503 in time, and no caller waits longer than one attempt", async () => {
     await system.broker.freeze();
     try {
       const answers = await Promise.all(Array.from({ length: 300 }, send));

@@ -145,7 +145,7 @@ test("requests by client identity are limited for each address, others are not",
       body: { metadata: {} },
     });
     expect(byCredential.status).toBe(200);
-    // Nobody stands before this gateway, so what a client says about its address is not believed.
+    // There is no proxy before this gateway, so forwarded addresses are not trusted.
     const headers = { "x-forwarded-for": "203.0.113.9" };
     expect((await limited.call("PUT /api/v1/identification", { body: body(), headers })).status).toBe(429);
   } finally {

@@ -20,7 +20,7 @@ afterEach(() => {
 const devices = (token: string) => system.call("GET /api/v1/devices", { token });
 
 describe("a project token", () => {
-  test("is refused within a second of its revocation, with nobody else to ask", async () => {
+  test("is refused within a second of its revocation, without asking another service", async () => {
     const made = await system.call(`POST /admin/v1/projects/${project.id}/tokens`, {
       token: adminToken,
       body: { token: { name: "short-lived" } },
@@ -97,7 +97,7 @@ describe("an answer that refuses a credential", () => {
   });
 });
 
-describe("whoever guesses", () => {
+describe("guessing credentials", () => {
   test("is stopped, while valid credentials from the same address go through", async () => {
     const guesses = await Promise.all(Array.from({ length: 60 }, () => devices(newProjectToken())));
     const stopped = guesses.filter(({ status }) => status === 429);

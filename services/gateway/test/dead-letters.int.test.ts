@@ -348,7 +348,7 @@ describe("when something is unavailable", () => {
     expect((await replay(id)).body.data.replays).toBe(1);
   });
 
-  test("a send is not replayed before dispatch has said what became of it", async () => {
+  test("a send is not replayed before dispatch has reported its state", async () => {
     await work();
     const send = sendOf(project.id);
     const [opens, sends, rest] = [await deadOpens(), await deadSend(send), await deadOpens()];

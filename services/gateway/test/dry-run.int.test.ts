@@ -61,7 +61,7 @@ describe("a dry run", () => {
     });
   });
 
-  test("of nobody renders nothing", async () => {
+  test("without devices renders nothing", async () => {
     const { status, body } = await dryRun({ targets: ["sport"] });
     expect([status, body.data]).toEqual([
       200,

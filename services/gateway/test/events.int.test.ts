@@ -149,7 +149,7 @@ test("a project, and all together, may have so many streams at a time", async ()
   await follow("", undefined, other);
   const full = await system.call("GET /api/v1/events", { token: third.token });
   expect([full.status, full.problem.errors[0]]).toEqual([429, expect.stringContaining("open, its limit")]);
-  // Whoever leaves makes room.
+  // A client that leaves makes room.
   await readers.pop()?.leave();
   await follow("", undefined, third);
 });

@@ -81,7 +81,7 @@ describe("a repeated send", () => {
     expect(theirs.body.data.id).not.toBe(mine.body.data.id);
   });
 
-  test("at the same time gives one id to all: whoever is too early is told to wait", async () => {
+  test("at the same time gives one id to all: a repeat that comes too early is told to wait", async () => {
     const key = randomUUID();
     const answers = await Promise.all(Array.from({ length: 20 }, () => send(key)));
     const accepted = answers.filter(({ status }) => status === 202);

@@ -223,7 +223,7 @@ test("a key whose time has ended is a new one, at once", async () => {
     });
   const made = await topic();
   await records.delete(await placeOf(made.body.data.id));
-  // Carried out anew, and refused by what the first did.
+  // Executed again, and refused by what the first did.
   expect((await topic()).status).toBe(409);
 });
 

@@ -174,7 +174,7 @@ test("each send of a shared batch travels under the request id of its own reques
   await consuming.stop(2_000);
 });
 
-describe("what became of a notification", () => {
+describe("the state of a notification", () => {
   test("has the opens that analytics counted, in lists, alone and device by device", async () => {
     const world = await createWorld(system);
     const { token } = world.project;

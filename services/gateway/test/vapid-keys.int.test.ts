@@ -122,7 +122,7 @@ describe("a rotation", () => {
     expect(await list()).toMatchObject([{ id: next.id }]);
   });
 
-  test("a key that nobody needs goes without force", async () => {
+  test("an unused key is removed without force", async () => {
     const { data: next } = (await admin("POST", "/keys", {})).body;
     expect((await admin("DELETE", `/keys/${next.id}`)).body.data).toEqual({ id: next.id, lost_devices: 0 });
   });

@@ -138,7 +138,7 @@ describe("an audience", () => {
 
     test.each([
       ["that is not understood", () => t.message(["condition:x"])],
-      // Nobody sends it, but it would be tried again and again.
+      // No service sends it, but it would be tried again and again.
       ["of a notification that is another project's", () => t.message(["all"], { notificationId: taken })],
     ])("%s becomes one at once", async (_, message) => {
       taken = (await t.expand(["all"])).end.notificationId;

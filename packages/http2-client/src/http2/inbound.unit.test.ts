@@ -146,7 +146,7 @@ test.each([
 test.each<[string, number, Buffer]>([
   ["PING", 10_001, frame(FrameType.ping, 0, 0, Buffer.alloc(8))],
   ["PRIORITY", 10_001, frame(FrameType.priority, 0, 1, Buffer.alloc(5))],
-  ["frames nobody knows", 10_001, frame(0xbb, 0, 0)],
+  ["unknown frames", 10_001, frame(0xbb, 0, 0)],
   ["DATA that is empty", 10_001, frame(FrameType.data, 0, 1)],
   ["settings, thousands in a frame", 5, frame(4, 0, 0, Buffer.alloc(2_730 * 6, uint32(0x00040000, 0x00010000)))],
 ])("ends the connection for a flood of %s", (_, count, bytes) => {

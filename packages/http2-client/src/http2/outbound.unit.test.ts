@@ -88,7 +88,7 @@ test("shares the connection's window in the order in which requests came", () =>
   ]);
 });
 
-test("forgets the body of a request that nobody waits for", () => {
+test("forgets the body of a request that was given up", () => {
   const { outbound, send, frames } = createWriter();
   outbound.setInitialWindow(0);
   const stream = send("x");

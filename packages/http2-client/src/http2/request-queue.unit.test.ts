@@ -4,7 +4,7 @@ import { createRequestQueue } from "./request-queue.ts";
 
 type Item = { order: number; done: boolean };
 
-test("whatever is added, taken, put back or settled: the oldest comes first, and nobody twice", () => {
+test("whatever is added, taken, put back or settled: the oldest comes first, and none twice", () => {
   const step = fc.oneof(
     { weight: 4, arbitrary: fc.constant("add" as const) },
     { weight: 4, arbitrary: fc.constant("take" as const) },

@@ -39,7 +39,7 @@ describe("an envelope", () => {
     expect(() => unseal(old, owner, { ...envelope, fields: { settings: changed.toString("base64") } })).toThrow();
   });
 
-  test("follows a rotation of the master key without being sealed anew", () => {
+  test("follows a rotation of the master key without being sealed again", () => {
     const envelope = seal(old, owner, secrets);
     expect(unseal(rotating, owner, envelope)).toEqual(secrets);
     const moved = rewrap(rotating, owner, envelope);

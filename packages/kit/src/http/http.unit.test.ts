@@ -213,7 +213,7 @@ test("a path that is not percent-encoding is a 400, a wrong parameter a 422", as
   expect(body.errors).toEqual(["id: must have at most 3 characters"]);
 });
 
-test("what nobody foresaw is a 500 without a leak, and the log has the reason", async () => {
+test("an unexpected error is a 500 without a leak, and the log has the reason", async () => {
   const { status, body, headers } = await t.call("GET", "/api/v1/broken?token=planted");
   expect(status).toBe(500);
   expect(body).toEqual({

@@ -62,7 +62,7 @@ type Field = keyof Shape;
 const given = (rule: Shape, field: Field) => rule[field] !== undefined && rule[field] !== false;
 const anyGiven = (rule: Shape, fields: readonly Field[]) => fields.some((field) => given(rule, field));
 
-/** The fields that say what becomes of one request; the others choose requests or speak of the connection. */
+/** The fields that decide the answer to one request; the others select requests or apply to the connection. */
 const answerFields = ["status", "delayMs", "rst", "hang", "closeSocket"] as const satisfies readonly Field[];
 
 /** True if the rule decides about single requests; a rule of the connection alone is passed over when one is matched. */

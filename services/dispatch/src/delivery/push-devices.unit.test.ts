@@ -39,7 +39,7 @@ const world = ({ from, failures }: { from: number; failures: number }) => {
       get: async () => document,
       getState: async () => {
         reads++;
-        if (reads >= from && reads < from + failures) throw new TypeError("nobody foresaw it");
+        if (reads >= from && reads < from + failures) throw new TypeError("unexpected");
         return document;
       },
     },
@@ -78,7 +78,7 @@ const world = ({ from, failures }: { from: number; failures: number }) => {
 const push = ({ deps, cached }: ReturnType<typeof world>, all: readonly Sendable[]) =>
   pushDevices(deps, { cached, devices: all, platform: "ios", moved: new Set() }, never);
 
-test("an error that nobody foresaw between two chunks is tried again, and each device is pushed once", async () => {
+test("an unexpected error between two chunks is tried again, and each device is pushed once", async () => {
   const all = devices(3 * chunkSize);
   const one = world({ from: 2, failures: 2 });
   const { outcomes, blocked } = await push(one, all);
@@ -101,5 +101,5 @@ test("where it goes on, what was sent keeps its outcomes and the rest waits", as
 });
 
 test("before anything was sent it is thrown, so that the message comes again", async () => {
-  await expect(push(world({ from: 1, failures: 1_000 }), devices(10))).rejects.toThrow("nobody foresaw it");
+  await expect(push(world({ from: 1, failures: 1_000 }), devices(10))).rejects.toThrow("unexpected");
 });

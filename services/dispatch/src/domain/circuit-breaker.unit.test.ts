@@ -70,7 +70,7 @@ describe("an open breaker", () => {
     }
   });
 
-  test("begins anew with five seconds once it was closed", () => {
+  test("starts over with five seconds once it was closed", () => {
     breaker.admit(5_000);
     breaker.failed("probe", 5_000);
     breaker.admit(15_000);

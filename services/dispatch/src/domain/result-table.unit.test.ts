@@ -76,7 +76,7 @@ test("a failure without a reason is counted, and told under none", () => {
   });
 });
 
-test("past 200 different results the provider's words are left out, and nobody is lost", () => {
+test("past 200 different results the provider's words are left out, and no device is lost", () => {
   const results = Array.from({ length: 500 }, (_, at): DeviceResult => ({ ...failed, providerReason: `word ${at}` }));
   const table = tableOf([...results, accepted, results[0] ?? failed, results[499] ?? failed]);
   expect(table.results).toHaveLength(202);

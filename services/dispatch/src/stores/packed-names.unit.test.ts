@@ -10,7 +10,7 @@ test("what all names begin with is kept once", () => {
   expect(unpackNames(packed ?? "")).toEqual([`${project}/0:1%a`, undefined, `${project}/0:2%b`]);
 });
 
-test("nobody's name takes no room", () => {
+test("missing names take no room", () => {
   expect(packNames([])).toBeUndefined();
   expect(packNames([undefined, undefined])).toBeUndefined();
 });

@@ -141,7 +141,7 @@ test("a send that ends at once is one document from its pushes to its end", asyn
   expect(row).not.toHaveProperty("checkAt");
 });
 
-test("a send that reaches nobody ends as it is stored", async () => {
+test("a send without devices ends as it is stored", async () => {
   const { document, runs } = await store([]);
   expect({ document, runs }).toMatchObject({ document: { final: { status: "completed" } }, runs: [] });
   expect(document).not.toHaveProperty("sending");
@@ -196,7 +196,7 @@ test("one that was cancelled meanwhile does not end so: its ledger goes where th
   expect(await all.ledger.sums(projectId, id)).toMatchObject({ tally: { devices: 1, accepted: 1 } });
 });
 
-test("a move to the other ledger that a crash interrupted is completed by whoever comes next", async () => {
+test("a move to the other ledger that a crash interrupted is completed by the next caller", async () => {
   const { id, document, runs } = await store([device()]);
   await notificationCollection(db).updateOne({ _id: id }, { $set: { "sending.open": false } });
   expect(

@@ -137,7 +137,7 @@ describe("answers", () => {
     expect(await outcome("06")).toMatchObject({ kind: "unknown" });
   });
 
-  it("are deferred when nobody is there to answer", async () => {
+  it("are deferred when the provider does not answer", async () => {
     const simulators = await simulate();
     const client = connect(custom(simulators));
     await simulators.stop();
@@ -162,7 +162,7 @@ describe("the provider token", () => {
     }
   });
 
-  it("is signed anew, once, when Apple calls it expired, and the push is sent again", async () => {
+  it("is signed again, once, when Apple calls it expired, and the push is sent again", async () => {
     let ahead = 0;
     const simulators = await simulate({ apns: { keys: [known], now: () => Date.now() + ahead } });
     const client = connect(custom(simulators));

@@ -56,7 +56,7 @@ test("keeps keys apart, also where somebody puts a wrong one under the same ids"
   expect(await tokens.of(key).current()).toBe(first);
 });
 
-test("renews an expired token once, whoever finds it, and not again for 20 minutes", async () => {
+test("renews an expired token once for all callers, and not again for 20 minutes", async () => {
   const { key, tokens, pass } = setUp();
   const token = tokens.of(key);
   const stale = await token.current();

@@ -3,7 +3,7 @@ import type { JWT } from "google-auth-library";
 import { type Outcome, shown, unanswered, wordOr } from "../outcome.ts";
 import type { ServiceAccount } from "./settings.ts";
 
-/** A header value, or what becomes of a push because there is none. */
+/** A header value, or the outcome of a push when there is none. */
 export type Authorization = string | Outcome;
 
 export type AccessTokens = {

@@ -243,7 +243,7 @@ describe("several keys", () => {
   });
 });
 
-it("signs once for many pushes, and anew before a push service would refuse it", async () => {
+it("signs once for many pushes, and again before a push service would refuse it", async () => {
   let ahead = 0;
   const simulators = await simulate({ webpush: { now: () => Date.now() + ahead } });
   const seen = new Set<string | undefined>();

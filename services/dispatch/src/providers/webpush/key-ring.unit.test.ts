@@ -8,7 +8,7 @@ const first = newRing(newVapidKeys(), day(1));
 const statusOf = (ring: Parameters<typeof keysOf>[0]) =>
   Object.fromEntries(keysOf(ring).map(({ status, key }) => [key.id, status]));
 
-test("a rotation, step by step: nobody's key goes before its time", () => {
+test("a rotation, step by step: no key is removed while it is in use", () => {
   const [old, key] = [first.current, fresh()];
   const staged = stage(first, key);
   expect(statusOf(staged)).toEqual({ [key.id]: "next", [old.id]: "current" });
