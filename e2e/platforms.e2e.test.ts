@@ -188,6 +188,76 @@ test("FCM: a Firebase Installation ID is sent to as one, beside a registration t
   ]);
 });
 
+test("FCM serves iPhones and browsers that name it, once for each installation, and they count under their platform", async () => {
+  project = await system.project("FCM everywhere", ["fcm", "apns"]);
+  await system.simulators.script([]);
+  const fcm = (platform: Platform, token: string, more: object = {}) =>
+    project.register({ platform, provider: "fcm", token, topics: ["news"], ...more });
+  const iphone = (await fcm("ios", "fcm-of-an-iphone:1")).device;
+  const browser = (await fcm("web", "fcm-of-a-browser:1")).device;
+  const both = { installation_id: "phone-2" };
+  const shadowed = (await fcm("ios", "fcm-of-an-iphone:2", both)).device;
+  const own = (
+    await project.register({
+      platform: "ios",
+      ...(await newAddress(system.simulators, "ios")),
+      topics: ["news"],
+      ...both,
+    })
+  ).device;
+  const content = {
+    title: "Hello",
+    body: "World",
+    badge: 3,
+    link_to: "https://example.com/a",
+    ttl: 600,
+    collapse_id: "c",
+  };
+  const { id } = await project.send({ ...content, targets: ["topic:news"] });
+  expect((await project.final(id)).counts).toMatchObject({ devices: 3, accepted: 3 });
+
+  const pushes = await pushesOf(id);
+  expect(pushes.map(({ provider, token }) => [provider, token]).sort()).toEqual(
+    [
+      ["apns", own.token],
+      ["fcm", browser.token],
+      ["fcm", iphone.token],
+    ].sort(),
+  );
+  const payload = (token: string) => pushes.find((push) => push.token === token)?.payload;
+  expect(payload(iphone.token)).toMatchObject({
+    data: { notification_id: id, link_to: "https://example.com/a" },
+    apns: {
+      headers: { "apns-push-type": "alert", "apns-priority": "10", "apns-collapse-id": "c" },
+      payload: { aps: { alert: { title: "Hello", body: "World" }, badge: 3 } },
+    },
+  });
+  expect(payload(browser.token)).toMatchObject({
+    webpush: {
+      headers: { Urgency: "high", Topic: "c" },
+      notification: { title: "Hello", body: "World", tag: "c" },
+      fcm_options: { link: "https://example.com/a" },
+    },
+  });
+
+  const opened = pushes.find((push) => push.token === iphone.token);
+  const { token = "" } = opened ? payloadOf(opened) : {};
+  expectStatus(await project.call(`PUT /notifications/${id}/open`, { body: { project_id: project.id, token } }), 204);
+  await eventually(async () => {
+    const stats = await project.call(`GET /stats?notification=${id}&platform=ios`);
+    expect(expectStatus(stats, 200).body.data).toMatchObject({ totals: { sent: 2, opened: 1 } });
+  });
+  expect((await traceOf(id, iphone.id)).explanation.join(" ")).toContain("to FCM, which accepted it");
+  const left = await traceOf(id, shadowed.id);
+  expect(left).toMatchObject({ status: "not_addressed", matched: "topic:news" });
+  expect(left.explanation.join(" ")).toContain(`The same app installation is reached through ${own.id}`);
+
+  await project.call(`PATCH /devices/${own.id}`, { body: { device: { status: "inactive" } } });
+  const later = await project.send({ title: "Later", targets: [shadowed.id, own.id] });
+  await project.final(later.id);
+  expect((await pushesOf(later.id)).map(({ token: to }) => to)).toEqual([shadowed.token]);
+});
+
 test("Web Push: topic, urgency and TTL as the notification says them", async () => {
   project = await system.project("Headers", providers);
   await system.simulators.script([]);

@@ -22,7 +22,7 @@ class Refused implements Exception {
 }
 
 class Herald {
-  Herald({required this.gateway, required this.project, required this.platform, required this.locale, required this.store});
+  Herald({required this.gateway, required this.project, required this.platform, required this.locale, required this.store, this.provider});
 
   final String gateway;
   final String project;
@@ -31,6 +31,9 @@ class Herald {
   final String platform;
   final String locale;
   final HeraldStore store;
+
+  /// `fcm` where the push token of an iPhone is FCM's; without it the platform's own provider.
+  final String? provider;
   Future<void> _last = Future.value();
 
   /// At every start, and when the platform gives another push token.
@@ -102,6 +105,7 @@ class Herald {
       final answer = await _call('PUT', '/identification', credential: state['credential'], body: {
         'project_id': project,
         'platform': platform,
+        if (provider != null) 'provider': provider,
         'identifier': pushToken,
         // With the credential it keeps the device.
         if (registered != null && registered != pushToken) 'previous_identifier': registered,

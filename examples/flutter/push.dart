@@ -16,10 +16,14 @@ class SecureStore implements HeraldStore {
   Future<void> write(String value) => _storage.write(key: 'herald', value: value);
 }
 
+/// True: iPhones too are reached through FCM, with FCM's tokens. False: Herald sends to APNs itself.
+const iosThroughFcm = false;
+
 final herald = Herald(
   gateway: 'https://push.example.com',
   project: 'prj_…',
   platform: Platform.isIOS ? 'ios' : 'android',
+  provider: Platform.isIOS && iosThroughFcm ? 'fcm' : null,
   locale: Platform.localeName,
   store: SecureStore(),
 );
@@ -27,8 +31,7 @@ final herald = Herald(
 final _messaging = FirebaseMessaging.instance;
 
 Future<void> _register() async {
-  // On iOS Herald sends to APNs itself, so it needs the APNs token; on Android it is FCM's.
-  final token = Platform.isIOS ? await _messaging.getAPNSToken() : await _messaging.getToken();
+  final token = Platform.isIOS && !iosThroughFcm ? await _messaging.getAPNSToken() : await _messaging.getToken();
   if (token != null) await herald.register(token);
 }
 
@@ -51,6 +54,6 @@ Future<void> askForPermission() async {
 Future<void> logout() async {
   await herald.logout();
   // FCM drops what is on its way to the old token; the next one keeps the device.
-  if (Platform.isAndroid) await _messaging.deleteToken();
+  if (Platform.isAndroid || iosThroughFcm) await _messaging.deleteToken();
   await _register();
 }

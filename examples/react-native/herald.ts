@@ -30,7 +30,15 @@ type State = {
   opens: Open[];
 };
 
-type Options = { gateway: string; project: string; platform: "ios" | "android"; locale: string; storage: Storage };
+type Options = {
+  gateway: string;
+  project: string;
+  platform: "ios" | "android";
+  /** `fcm` where the push token of an iPhone is FCM's; without it the platform's own provider. */
+  provider?: "fcm" | undefined;
+  locale: string;
+  storage: Storage;
+};
 
 class Refused extends Error {
   readonly status: number;
@@ -137,10 +145,11 @@ export class Herald {
       await store({ loggingOut: false });
     }
     if (state.pushToken && state.due) {
-      const { project, platform, locale } = this.options;
+      const { project, platform, provider, locale } = this.options;
       const body = {
         project_id: project,
         platform,
+        ...(provider && { provider }),
         identifier: state.pushToken,
         // With the credential it keeps the device.
         ...(state.registered && state.registered !== state.pushToken && { previous_identifier: state.registered }),

@@ -22,10 +22,13 @@ const storage = {
 
 const locale = I18nManager.getConstants().localeIdentifier ?? "en";
 const platform = Platform.OS === "ios" ? "ios" : "android";
-export const herald = new Herald({ gateway, project, platform, locale, storage });
+/** True: iPhones too are reached through FCM, with FCM's tokens. False: Herald sends to APNs itself. */
+const iosThroughFcm = false;
+const provider = platform === "ios" && iosThroughFcm ? "fcm" : undefined;
+export const herald = new Herald({ gateway, project, platform, provider, locale, storage });
 
-/** On iOS Herald sends to APNs itself, so it needs the APNs token; on Android it is FCM's. */
-const pushToken = async () => (Platform.OS === "ios" ? messaging().getAPNSToken() : messaging().getToken());
+const pushToken = async () =>
+  Platform.OS === "ios" && !iosThroughFcm ? messaging().getAPNSToken() : messaging().getToken();
 
 const register = async () => {
   const token = await pushToken();
@@ -43,7 +46,7 @@ export const askForPermission = async () => {
 export const logout = async () => {
   await herald.logout();
   // FCM drops what is on its way to the old token; the next one keeps the device.
-  if (Platform.OS === "android") await messaging().deleteToken();
+  if (Platform.OS === "android" || iosThroughFcm) await messaging().deleteToken();
   await register();
 };
 

@@ -7,6 +7,9 @@ export type Device = {
   id: string;
   token: string;
   platform: Platform;
+  /** Which provider gave the push token. Default: the platform's own (`apns` for ios, `fcm` for android, `webpush` for web). `fcm` serves every platform */
+  provider?: Provider;
+  installation_id?: string;
   metadata: Record<string, unknown>;
   identifiers: Record<string, unknown>;
   status: DeviceStatus;
@@ -26,6 +29,8 @@ export type Device = {
 };
 
 export type Platform = Open<"ios" | "android" | "web">;
+
+export type Provider = Open<"apns" | "fcm" | "webpush">;
 
 export type DeviceStatus = Open<"active" | "inactive">;
 
@@ -447,8 +452,6 @@ export type ProviderView = {
   updated_at: string;
 };
 
-export type Provider = Open<"apns" | "fcm" | "webpush">;
-
 export type ProviderProblem = {
   /** One of certificate-untrusted, certificate-name, certificate-expired, tls-refused, no-http2, name-not-found, connection-refused, connection-timeout, credential-unproven; more may come */
   reason: string;
@@ -801,6 +804,9 @@ export type NewNotification = {
 export type NewDevice = {
   token: string;
   platform: "ios" | "android" | "web";
+  /** Which provider gave the push token. Default: the platform's own (`apns` for ios, `fcm` for android, `webpush` for web). `fcm` serves every platform */
+  provider?: "apns" | "fcm" | "webpush" | undefined;
+  installation_id?: string | undefined;
   metadata?: Record<string, unknown> | undefined;
   identifiers?: Record<string, unknown> | undefined;
   environment?: "production" | "sandbox" | undefined;
@@ -831,6 +837,7 @@ export type DeviceChange = {
   metadata?: Record<string, unknown> | undefined;
   identifiers?: Record<string, unknown> | undefined;
   status?: "active" | "inactive" | undefined;
+  installation_id?: string | null | undefined;
   /** With a project token: the user of the device; null: none */
   user_id?: string | null | undefined;
 };

@@ -3,7 +3,17 @@ import { type DataOf, defineMessage } from "./envelope.ts";
 import { NotificationContent } from "./http/v1/notification-content.ts";
 import { bucketCount, DeviceId, maxGroupSize, NotificationId, ProjectId } from "./ids.ts";
 import { isPlainRecipient, plainBatch } from "./plain-batch.ts";
-import { ApnsEnvironment, FcmTokenKind, Lane, Platform, WebPushKeys } from "./platforms.ts";
+import {
+  ApnsEnvironment,
+  FcmTokenKind,
+  Lane,
+  Platform,
+  Provider,
+  platformOf,
+  type Served,
+  servingProvider,
+  WebPushKeys,
+} from "./platforms.ts";
 
 const time = z.iso.datetime();
 const count = z.number().int().min(0);
@@ -119,6 +129,8 @@ const deliverBatch = z.object({
   notificationId: NotificationId,
   lane: Lane,
   platform: Platform,
+  /** Absent: the platform's own. */
+  provider: Provider.optional(),
   devices: z.array(Recipient),
 });
 
@@ -136,13 +148,20 @@ const batches = defineMessage(
 export const deliveryLine = ({ lane, notificationId }: { lane: Lane; notificationId: NotificationId }): string =>
   lane === "direct" ? notificationId.slice(-1) : "";
 
-/** At most 1,000 devices of one platform and 512 KiB, sorted by id. Dispatch reads the content from the ledger. */
+/**
+ * The word for the platform in a batch's subject, which names the queue. Batches share the queue of their provider, because a slow or
+ * paused provider keeps a queue waiting.
+ */
+export const deliveryQueue = (batch: Served): Platform => platformOf[servingProvider(batch)];
+
+/** At most 1,000 devices of one platform and provider and 512 KiB, sorted by id. Dispatch reads the content from the ledger. */
 export const DeliverBatchV1: typeof batches = {
   ...batches,
   filter: "push.deliver.v1.>",
   subject: (batch) => {
     const line = deliveryLine(batch);
-    return line === "" ? batches.subject(batch) : `${batches.subject(batch)}.${line}`;
+    const subject = batches.subject({ ...batch, platform: deliveryQueue(batch) });
+    return line === "" ? subject : `${subject}.${line}`;
   },
 };
 export type DeliverBatchV1 = DataOf<typeof DeliverBatchV1>;

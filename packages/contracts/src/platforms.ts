@@ -9,6 +9,22 @@ export type Provider = z.infer<typeof Provider>;
 
 export const providerOf = { ios: "apns", android: "fcm", web: "webpush" } as const satisfies Record<Platform, Provider>;
 
+/** The providers that can serve a platform, its own first. Flutter, React Native and Firebase apps hold FCM tokens on every platform. */
+export const providersOf: Readonly<Record<Platform, readonly Provider[]>> = {
+  ios: ["apns", "fcm"],
+  android: ["fcm"],
+  web: ["webpush", "fcm"],
+};
+
+/** A device, or a batch of them. `provider` is absent where the platform's own one serves it. */
+export type Served = { readonly platform: Platform; readonly provider?: Provider | undefined };
+
+export const servingProvider = ({ platform, provider }: Served): Provider => provider ?? providerOf[platform];
+
+/** `provider` as it is stored: absent where it is the platform's own. */
+export const otherProvider = ({ platform, provider }: Served): { readonly provider?: Provider } =>
+  provider === undefined || provider === providerOf[platform] ? {} : { provider };
+
 export const platformOf = { apns: "ios", fcm: "android", webpush: "web" } as const satisfies Record<Provider, Platform>;
 
 /** `direct` when every target is a device, a token or a user; direct sends do not wait behind broadcasts. */

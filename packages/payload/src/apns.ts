@@ -27,11 +27,21 @@ const aps = (content: NotificationContent, words: Words): Record<string, unknown
   });
 };
 
-const template = (content: NotificationContent, origin: Origin, words: Words): Template => {
-  const rendered = override(
+export const apnsPushType = ({ silent }: NotificationContent): ApnsRendering["pushType"] =>
+  silent ? "background" : "alert";
+
+export const apnsPriority = ({ silent, priority }: NotificationContent): ApnsRendering["priority"] =>
+  silent || priority === "normal" ? 5 : 10;
+
+/** The payload without what names the notification. */
+export const apnsPayload = (content: NotificationContent, words: Words): Record<string, unknown> =>
+  override(
     compact({ aps: aps(content, words), link_to: words.link_to, image: words.image, data: content.data }),
     content.ios,
   );
+
+const template = (content: NotificationContent, origin: Origin, words: Words): Template => {
+  const rendered = apnsPayload(content, words);
   // After the override: an app that cannot tell which notification this is cannot report its open.
   return withOpenToken({ ...rendered, notification_id: origin.notificationId, project_id: origin.projectId });
 };
@@ -40,8 +50,8 @@ const template = (content: NotificationContent, origin: Origin, words: Words): T
 export const renderApns = (content: NotificationContent, origin: Origin): ApnsRendering => {
   const templateFor = perLocalization(content, (words) => template(content, origin, words));
   return {
-    pushType: content.silent ? "background" : "alert",
-    priority: content.silent || content.priority === "normal" ? 5 : 10,
+    pushType: apnsPushType(content),
+    priority: apnsPriority(content),
     body: (openToken, locale) => {
       const { head, tail } = templateFor(locale);
       return head + openToken + tail;

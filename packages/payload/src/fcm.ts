@@ -1,6 +1,8 @@
-import type { FcmTokenKind, NotificationContent } from "@herald/contracts";
+import type { FcmTokenKind, NotificationContent, Platform } from "@herald/contracts";
+import { apnsPayload, apnsPriority, apnsPushType } from "./apns.ts";
 import { perLocalization, type Words } from "./localize.ts";
 import { collapseIdOf, compact, type Origin, override, type Template } from "./render.ts";
+import { webPushPayload, webPushTopic, webPushUrgency } from "./webpush.ts";
 
 /** The most bytes that FCM takes in a message's notification and data. */
 export const fcmMaxBytes = 4096;
@@ -30,8 +32,8 @@ const android = (content: NotificationContent, origin: Origin, ttlSeconds: numbe
         }),
   });
 
-const template = (content: NotificationContent, origin: Origin, ttlSeconds: number, words: Words): Template => {
-  const { data, ...message } = override(
+const androidMessage = (content: NotificationContent, origin: Origin, ttlSeconds: number, words: Words) =>
+  override(
     compact({
       notification: notification(content, words),
       android: android(content, origin, ttlSeconds),
@@ -39,6 +41,57 @@ const template = (content: NotificationContent, origin: Origin, ttlSeconds: numb
     }),
     content.android,
   );
+
+/** FCM's `data` has only text; an override may have set other values. */
+const textValues = (data: unknown): Record<string, string> => {
+  if (typeof data !== "object" || data === null) return {};
+  return Object.fromEntries(
+    Object.entries(data)
+      .filter(([, value]) => value !== undefined)
+      .map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]),
+  );
+};
+
+/** What APNs would get itself. `data` and `link_to` are where an app finds them on Android too: in FCM's `data`. */
+const iosMessage = (content: NotificationContent, origin: Origin, expiration: string, words: Words) => {
+  const { data, link_to, image, ...rest } = apnsPayload(content, words);
+  // Beside `data`, these would stand for what names the notification.
+  const { notification_id: _, project_id: __, token: ___, ...payload } = rest;
+  return {
+    data: { ...textValues(data), ...textValues({ link_to }) },
+    apns: compact({
+      headers: {
+        "apns-push-type": apnsPushType(content),
+        "apns-priority": String(apnsPriority(content)),
+        "apns-expiration": expiration,
+        "apns-collapse-id": collapseIdOf(content, origin),
+      },
+      payload,
+      // The field that Firebase's notification service extension reads.
+      fcm_options: typeof image === "string" ? { image } : undefined,
+    }),
+  };
+};
+
+/** What a service worker would get itself. Firebase's opens `link`, which must be https; an app's own reads `data.link_to`. */
+const webMessage = (content: NotificationContent, origin: Origin, ttlSeconds: number, words: Words) => {
+  const { notification, data, ...rest } = webPushPayload(content, origin, words);
+  const { link_to: link } = rest;
+  return {
+    data: { ...textValues(data), ...textValues(rest) },
+    webpush: compact({
+      headers: {
+        TTL: String(ttlSeconds),
+        Urgency: webPushUrgency(content),
+        Topic: webPushTopic(collapseIdOf(content, origin)),
+      },
+      notification,
+      fcm_options: typeof link === "string" && link.startsWith("https://") ? { link } : undefined,
+    }),
+  };
+};
+
+const template = ({ data, ...message }: Record<string, unknown>, origin: Origin): Template => {
   const own = { notification_id: origin.notificationId, project_id: origin.projectId };
   const fields = { ...(typeof data === "object" ? data : {}), ...own };
   // A target in an override would send to a device that the ledger does not know.
@@ -49,9 +102,26 @@ const template = (content: NotificationContent, origin: Origin, ttlSeconds: numb
   };
 };
 
-/** Renders a notification for FCM v1. `ttlSeconds`: how long FCM may still keep it. */
-export const renderFcm = (content: NotificationContent, origin: Origin, ttlSeconds: number): FcmRendering => {
-  const templateFor = perLocalization(content, (words) => template(content, origin, ttlSeconds, words));
+/** How long FCM may still keep a message. */
+export type FcmLifetime = {
+  readonly ttlSeconds: number;
+  /** The same as APNs has it: seconds since 1970, `0` for not at all. */
+  readonly apnsExpiration: string;
+};
+
+/** Renders a notification for devices of a platform, for FCM v1. */
+export const renderFcm = (
+  content: NotificationContent,
+  origin: Origin,
+  platform: Platform,
+  { ttlSeconds, apnsExpiration }: FcmLifetime,
+): FcmRendering => {
+  const messages: Record<Platform, (words: Words) => Record<string, unknown>> = {
+    android: (words) => androidMessage(content, origin, ttlSeconds, words),
+    ios: (words) => iosMessage(content, origin, apnsExpiration, words),
+    web: (words) => webMessage(content, origin, ttlSeconds, words),
+  };
+  const templateFor = perLocalization(content, (words) => template(messages[platform](words), origin));
   return {
     body: (target, openToken, locale) => {
       const { head, tail } = templateFor(locale);

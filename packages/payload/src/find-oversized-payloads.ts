@@ -12,7 +12,7 @@ const measures = {
     return { max: apnsMaxBytes, bytes: (token, locale) => Buffer.byteLength(rendering.body(token, locale)) };
   },
   android: (content, origin) => {
-    const rendering = renderFcm(content, origin, content.ttl ?? 0);
+    const rendering = renderFcm(content, origin, "android", { ttlSeconds: content.ttl ?? 0, apnsExpiration: "0" });
     const target = { token: "", kind: "token" } as const;
     return { max: fcmMaxBytes, bytes: (token, locale) => fcmWeight(rendering.body(target, token, locale)) };
   },

@@ -1,6 +1,6 @@
 export type { ApnsRendering } from "./apns.ts";
 export { apnsMaxBytes, renderApns } from "./apns.ts";
-export type { FcmRendering } from "./fcm.ts";
+export type { FcmLifetime, FcmRendering } from "./fcm.ts";
 export { fcmMaxBytes, renderFcm } from "./fcm.ts";
 export { findOversizedPayloads } from "./find-oversized-payloads.ts";
 export { hkdfSha256 } from "./hmac-sha256.ts";
@@ -9,4 +9,4 @@ export { createOpenTokens, openTokenLifetimeMs, parseOpenKeys } from "./open-tok
 export type { Origin } from "./render.ts";
 export { collapseIdOf } from "./render.ts";
 export type { WebPushRendering } from "./webpush.ts";
-export { renderWebPush, webPushMaxBytes } from "./webpush.ts";
+export { renderWebPush, webPushMaxBytes, webPushTopic } from "./webpush.ts";

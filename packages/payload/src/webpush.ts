@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import type { NotificationContent } from "@herald/contracts";
 import { perLocalization, type Words } from "./localize.ts";
 import { collapseIdOf, compact, type Origin, override, type Template, withOpenToken } from "./render.ts";
@@ -11,7 +12,15 @@ export type WebPushRendering = {
   readonly body: (openToken: string, locale?: string) => string;
 };
 
-const template = (content: NotificationContent, origin: Origin, words: Words): Template => {
+export const webPushUrgency = ({ silent, priority }: NotificationContent): WebPushRendering["urgency"] =>
+  silent || priority === "normal" ? "normal" : "high";
+
+/** A topic has at most 32 characters of base64url; any other id is hashed, so that the same id still replaces. */
+export const webPushTopic = (collapseId: string): string =>
+  /^[A-Za-z0-9_-]{1,32}$/.test(collapseId) ? collapseId : hash("sha256", collapseId, "base64url").slice(0, 32);
+
+/** The payload without what names the notification. */
+export const webPushPayload = (content: NotificationContent, origin: Origin, words: Words): Record<string, unknown> => {
   const notification = content.silent
     ? undefined
     : compact({
@@ -25,7 +34,11 @@ const template = (content: NotificationContent, origin: Origin, words: Words): T
       });
   // Its number has the name that Declarative Web Push gives it: a notification's own `badge` is an image.
   const own = { notification, app_badge: content.badge, link_to: words.link_to, data: content.data };
-  const rendered = override(compact(own), content.web);
+  return override(compact(own), content.web);
+};
+
+const template = (content: NotificationContent, origin: Origin, words: Words): Template => {
+  const rendered = webPushPayload(content, origin, words);
   return withOpenToken({ ...rendered, notification_id: origin.notificationId, project_id: origin.projectId });
 };
 
@@ -33,7 +46,7 @@ const template = (content: NotificationContent, origin: Origin, words: Words): T
 export const renderWebPush = (content: NotificationContent, origin: Origin): WebPushRendering => {
   const templateFor = perLocalization(content, (words) => template(content, origin, words));
   return {
-    urgency: content.silent || content.priority === "normal" ? "normal" : "high",
+    urgency: webPushUrgency(content),
     body: (openToken, locale) => {
       const { head, tail } = templateFor(locale);
       return head + openToken + tail;

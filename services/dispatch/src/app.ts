@@ -93,8 +93,8 @@ const assemble = (
   const { now, random, sweepEveryMs, smallSends } = { ...defaults, ...overrides };
   const { retentionEveryMs = config.HERALD_RETENTION_INTERVAL } = overrides;
 
-  const providerIdOf: ProviderIdOf = (platform, notificationId, deviceId) =>
-    platform === "ios" ? apnsId(notificationId, deviceId) : undefined;
+  const providerIdOf: ProviderIdOf = (provider, notificationId, deviceId) =>
+    provider === "apns" ? apnsId(notificationId, deviceId) : undefined;
   const stores = {
     notifications: createNotificationStore(db),
     deliveries: createDeliveryStore(db),

@@ -229,7 +229,13 @@ const actions = ({ bus, simulators, database, clock, now, config }: Parts) => {
       projectId: ProjectId,
       notificationId: NotificationId,
       batches: readonly (readonly Recipient[])[],
-      { platform = "ios" as Platform, lane = "broadcast" as Lane, from = 0, of = batches.length } = {},
+      {
+        platform = "ios" as Platform,
+        provider = undefined as Provider | undefined,
+        lane = "broadcast" as Lane,
+        from = 0,
+        of = batches.length,
+      } = {},
     ) => {
       await expansion(projectId, notificationId);
       for (const [index, batch] of batches.entries()) {
@@ -239,6 +245,7 @@ const actions = ({ bus, simulators, database, clock, now, config }: Parts) => {
           notificationId,
           lane,
           platform,
+          ...(provider && { provider }),
           devices: [...batch],
         };
         // The queue takes eight of a project; registry waits likewise.

@@ -125,3 +125,61 @@ test("a credential that fits no token fails each device by itself, and the provi
   expect(await final(projectId, next)).toMatchObject({ counts: { accepted: 1 } });
   await eventually(async () => expect(await view()).not.toHaveProperty("problems"));
 });
+
+test("FCM sends to iOS devices that name it; a paused FCM keeps them, not those of APNs, and new settings send what waited", async () => {
+  const { project, send, partition, final, simulators, rows, bus } = dispatch;
+  const projectId = await project();
+  await put(projectId, "fcm", { service_account: serviceAccount });
+  simulators.script([{ provider: "fcm", status: 401, reason: "UNAUTHENTICATED" }]);
+  const content = { title: "Hello", body: "World", badge: 2, link_to: "/news", data: { k: "v" } };
+  const id = await send(projectId, {}, content);
+  const byFcm = device("", { token: "fcm-token-of-an-iphone" });
+  await partition(projectId, id, [[byFcm]], { platform: "ios", provider: "fcm" });
+  await eventually(async () =>
+    expect(await sendRequest(bus, GetProvider, { projectId, provider: "fcm" })).toMatchObject({ status: "paused" }),
+  );
+  await eventually(async () => expect(await rows(id)).toContainEqual(expect.objectContaining({ state: "waiting" })));
+  const beside = await send(projectId);
+  await partition(projectId, beside, [[device("")]], { platform: "ios" });
+  expect(await final(projectId, beside)).toMatchObject({ counts: { accepted: 1 } });
+
+  simulators.script([]);
+  await put(projectId, "fcm", { service_account: serviceAccount });
+  expect(await final(projectId, id)).toMatchObject({ counts: { devices: 1, accepted: 1 } });
+  const [push] = simulators.pushes({ provider: "fcm", status: 200 });
+  expect(push).toMatchObject({
+    token: byFcm.token,
+    payload: {
+      data: { k: "v", link_to: "/news", notification_id: id },
+      apns: { payload: { aps: { alert: { title: "Hello", body: "World" }, badge: 2 } } },
+    },
+  });
+  const [delivery] = await dispatch.deliveries(projectId, id);
+  expect(delivery).toMatchObject({
+    platform: "ios",
+    provider_id: expect.stringMatching(/^projects\/herald-tests\/messages\/0:/),
+  });
+});
+
+test("what FCM refuses for an app without Apple's key is its devices', and keeps no Android device waiting", async () => {
+  const { project, send, partition, final, simulators, bus } = dispatch;
+  const projectId = await project();
+  await put(projectId, "fcm", { service_account: serviceAccount });
+  simulators.script([
+    { provider: "fcm", tokenPrefix: "iphone", status: 401, reason: "THIRD_PARTY_AUTH_ERROR" },
+    { provider: "fcm", tokenPrefix: "slow", status: 503, headers: { "retry-after": "3600" } },
+  ]);
+  const of = (token: string) => device("", { token });
+  const refused = await send(projectId);
+  await partition(projectId, refused, [[of("iphone-1")]], { platform: "ios", provider: "fcm" });
+  expect(await final(projectId, refused)).toMatchObject({ failures: { "token-kind-mismatch": 1 } });
+  const slow = await send(projectId);
+  await partition(projectId, slow, [[of("slow-1")]], { platform: "ios", provider: "fcm" });
+  await eventually(async () =>
+    expect(await dispatch.rows(slow)).toContainEqual(expect.objectContaining({ state: "waiting" })),
+  );
+  const android = await send(projectId);
+  await partition(projectId, android, [[of("android-1")]], { platform: "android" });
+  expect(await final(projectId, android)).toMatchObject({ counts: { accepted: 1 } });
+  expect(await sendRequest(bus, GetProvider, { projectId, provider: "fcm" })).toMatchObject({ status: "active" });
+});

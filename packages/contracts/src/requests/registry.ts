@@ -3,11 +3,11 @@ import { AppData } from "../app-data.ts";
 import { Recipient } from "../commands.ts";
 import { defineRequest } from "../envelope.ts";
 import { Project, ProjectToken, Scope } from "../http/v1/admin.ts";
-import { ChangeDevice, Device, DeviceStatus, DeviceSummary, PushToken } from "../http/v1/devices.ts";
+import { ChangeDevice, Device, DeviceStatus, DeviceSummary, InstallationId, PushToken } from "../http/v1/devices.ts";
 import { isDeepPage, PageRequest, pageOf } from "../http/v1/pagination.ts";
 import { SubscriptionResult, Topic, TopicName, TopicReference } from "../http/v1/topics.ts";
 import { DeviceId, maxGroupSize, ProjectId, TokenId, TopicId } from "../ids.ts";
-import { ApnsEnvironment, FcmTokenKind, Platform, WebPushKeys } from "../platforms.ts";
+import { ApnsEnvironment, FcmTokenKind, Platform, Provider, WebPushKeys } from "../platforms.ts";
 import { UserId, UserToken } from "../users.ts";
 
 const project = { projectId: ProjectId };
@@ -71,7 +71,9 @@ const subscribedWith = { vapidKeyId: z.string().optional(), currentVapidKeyId: z
 const registration = {
   ...project,
   platform: Platform,
+  provider: Provider.optional(),
   token: PushToken,
+  installationId: InstallationId.optional(),
   metadata: AppData.optional(),
   identifiers: AppData.optional(),
   environment: ApnsEnvironment.optional(),
@@ -80,7 +82,7 @@ const registration = {
   ...subscribedWith,
 };
 
-/** Upsert by (project, platform, token). Always rotates the credential. */
+/** Upsert by (project, platform, provider, token). Always rotates the credential. */
 export const RegisterDeviceRequest = defineRequest(
   "registry.devices.register",
   z.object({ ...registration, topics: z.array(TopicName), userId: UserId.nullable().optional() }),
@@ -118,13 +120,14 @@ export const ChangeDeviceRequest = defineRequest(
   }),
   Device,
 );
-/** By client identity: the device with this push token, and `platform` if two devices have it. */
+/** By client identity: the device with this push token, and `platform` and `provider` if two devices have it. */
 export const ChangeMetadataByToken = defineRequest(
   "registry.devices.change-by-token",
   z.object({
     ...project,
     token: PushToken,
     platform: Platform.optional(),
+    provider: Provider.optional(),
     metadata: AppData,
     userToken: UserToken.optional(),
   }),
@@ -182,8 +185,8 @@ export const CountAudience = defineRequest(
   () => true,
 );
 
-/** The devices of one platform that a send reaches, sorted by id. */
-const ResolvedBatch = z.object({ platform: Platform, devices: z.array(Recipient) });
+/** The devices of one platform and provider that a send reaches, sorted by id. */
+const ResolvedBatch = z.object({ platform: Platform, provider: Provider.optional(), devices: z.array(Recipient) });
 
 /**
  * The recipients of small sends, of any projects, in the order of the request. `null`: more devices than `limit`, or targets without an
@@ -219,5 +222,7 @@ export const ExplainDevice = defineRequest(
     device: Device,
     /** The first entry of the targets that matches, as it was sent, even if the device is inactive. */
     matched: z.string().optional(),
+    /** The device of the same app installation that gets the push instead: its platform's own provider serves it. */
+    reachedThrough: DeviceId.optional(),
   }),
 );

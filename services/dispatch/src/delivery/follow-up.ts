@@ -1,4 +1,4 @@
-import { providerOf } from "@herald/contracts";
+import { servingProvider } from "@herald/contracts";
 import type { ProviderPool } from "../providers/provider-pool.ts";
 import type { CredentialStore } from "../stores/credential-store.ts";
 import type { BatchFacts } from "../stores/delivery-document.ts";
@@ -37,12 +37,13 @@ export const createFollowUp = ({
     await dueMessages.scheduleBatch(child, dueAt);
     if (!paused && version === undefined) return;
     // New settings that came between the attempt and this row have woken the others without it.
-    const credential = await credentials.find(projectId, providerOf[child.platform]);
+    const provider = servingProvider(child);
+    const credential = await credentials.find(projectId, provider);
     if (credential?.paused || (!paused && credential?.version === version)) return;
     // Refused here a moment ago: the pause is on its way to the database, and woken it would only find that out again.
     if (credential && pool.refused(credential)) return;
-    pool.forget(projectId, providerOf[child.platform]);
-    await deliveries.resume(projectId, child.platform, now());
+    pool.forget(projectId, provider);
+    await deliveries.resume(projectId, provider, now());
   };
 
   return async (batch, { version } = {}) => {

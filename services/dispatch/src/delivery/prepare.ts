@@ -3,18 +3,18 @@ import {
   CheckRecipients,
   type DeviceId,
   maxGroupSize,
-  type Platform,
   type ProjectId,
   type Recipient,
   ResolveSends,
   type SendV1,
+  type Served,
 } from "@herald/contracts";
 import { createGroupCommit } from "@herald/kit";
 import type { Sendable } from "../domain/settle-batch.ts";
 
-/** Whom a send reaches: a batch for each platform, devices sorted by id, and the targets that named no active device. */
+/** Whom a send reaches: a batch for each platform and provider, devices sorted by id, and the targets that named no active device. */
 export type Resolution = {
-  readonly batches: readonly { readonly platform: Platform; readonly devices: Recipient[] }[];
+  readonly batches: readonly (Served & { readonly devices: Recipient[] })[];
   readonly unmatched: readonly string[];
 };
 

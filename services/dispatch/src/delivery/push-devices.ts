@@ -1,4 +1,11 @@
-import { type DeviceId, type Platform, type ProjectId, type Provider, providerOf } from "@herald/contracts";
+import {
+  type DeviceId,
+  type Platform,
+  type ProjectId,
+  type Provider,
+  type Served,
+  servingProvider,
+} from "@herald/contracts";
 import type { OpenTokens } from "@herald/payload";
 import type { Outcome } from "../domain/outcome.ts";
 import type { Blocked, Sendable, Stop } from "../domain/settle-batch.ts";
@@ -40,7 +47,7 @@ export type Pushed = {
 type Batch = {
   readonly cached: CachedNotification;
   readonly devices: readonly Sendable[];
-  readonly platform: Platform;
+  readonly served: Served;
   /** These are left out. */
   readonly moved: ReadonlySet<DeviceId>;
 };
@@ -48,11 +55,12 @@ type Batch = {
 /** Sends to the devices of a batch, until something stops it, and waits for every answer. Never throws while the database is unavailable: it waits. */
 export const pushDevices = async (
   { cache, pool, openTokens, now }: PushDeps,
-  { cached, devices, platform, moved }: Batch,
+  { cached, devices, served, moved }: Batch,
   signal: AbortSignal,
 ): Promise<Pushed> => {
   const { projectId, _id: notificationId, content, expiresAt } = cached.document;
-  const provider = providerOf[platform];
+  const { platform } = served;
+  const provider = servingProvider(served);
   const outcomes = new Array<Outcome | undefined>(devices.length).fill(undefined);
   const blocked = new Map<number, Blocked>();
   const pending = createPendingPushes();
@@ -96,14 +104,14 @@ export const pushDevices = async (
     }
     const { channel } = found;
     if (prepared?.channel !== channel)
-      prepared = { channel, push: channel.client.prepare({ projectId, notificationId, content, expiresAt }) };
+      prepared = { channel, push: channel.client.prepare({ projectId, notificationId, content, expiresAt, platform }) };
     const { push } = prepared;
     const openTokenOf = openTokens.signer({ projectId, notificationId, platform }, now());
     for (const index of found.open) {
       const device = devices[index];
       if (!device) continue;
       // What was sent meanwhile may have changed what is known of its server.
-      const permit = channel.routes.acquire(channel.client.routeOf(device));
+      const permit = channel.routes.acquire(channel.client.routeOf(device, platform));
       if (typeof permit === "number") {
         hold(channel, device, index, permit);
         channel.release(1);
@@ -132,7 +140,7 @@ export const pushDevices = async (
   };
 
   function hold({ routes, client }: Channel, device: Sendable, index: number, until: number): void {
-    blocked.set(index, { until: new Date(until), providerReason: routes.failureOf(client.routeOf(device)) });
+    blocked.set(index, { until: new Date(until), providerReason: routes.failureOf(client.routeOf(device, platform)) });
   }
 
   /**
@@ -189,7 +197,8 @@ export const pushDevices = async (
     for (let index = from; index < to; index++) {
       const device = devices[index];
       if (!device || moved.has(device.id)) continue;
-      const until = anyBlocked || device.notBefore !== undefined ? blockedUntil(channel, device, at) : undefined;
+      const until =
+        anyBlocked || device.notBefore !== undefined ? blockedUntil(channel, device, platform, at) : undefined;
       if (until === undefined) open.push(index);
       else hold(channel, device, index, until);
     }
@@ -232,9 +241,10 @@ const createPendingPushes = () => {
 export const blockedUntil = (
   { routes, client }: Pick<Channel, "routes" | "client">,
   device: Sendable,
+  platform: Platform,
   at: number,
 ): number | undefined => {
-  const blocked = routes.blockedUntil(client.routeOf(device));
+  const blocked = routes.blockedUntil(client.routeOf(device, platform));
   const own = device.notBefore ?? 0;
   return own > at ? Math.max(own, blocked ?? 0) : blocked;
 };

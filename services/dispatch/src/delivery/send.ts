@@ -1,4 +1,4 @@
-import { type DeviceId, providerOf } from "@herald/contracts";
+import { type DeviceId, servingProvider } from "@herald/contracts";
 import { inSpan, type Logger } from "@herald/kit";
 import { type Settlement, settleBatch } from "../domain/settle-batch.ts";
 import { isSpike } from "../domain/spike-guard.ts";
@@ -68,13 +68,13 @@ export const createSend = (deps: SendDeps): Send => {
   };
 
   return async (run, cached, moved, signal) => {
-    const { devices, platform } = run;
-    const provider = providerOf[platform];
+    const { devices } = run;
+    const provider = servingProvider(run);
     const begun = performance.now();
     const sent = await inSpan(
       `send ${provider}`,
       { kind: "client", attributes: { "herald.provider": provider, "herald.devices": devices.length } },
-      () => pushDevices(deps, { cached, devices, platform, moved }, signal),
+      () => pushDevices(deps, { cached, devices, served: run, moved }, signal),
     );
     metrics.sent(provider, sent.outcomes, (performance.now() - begun) / 1000);
     if (sent.faults.length > 0)

@@ -119,18 +119,17 @@ export const createSmallSend = (deps: SmallSendDeps): SmallSend => {
   };
 };
 
-/** The batches of a small send: one for each platform. */
+/** The batches of a small send: one for each platform and provider. */
 export const batchesOf = (
   { projectId, notificationId }: Pick<GroupedSend, "projectId" | "notificationId">,
   { batches }: Resolution,
 ): DeliverBatchV1[] =>
-  batches.map(({ platform, devices }, n) => ({
+  batches.map((batch, n) => ({
     batchId: rootBatchId(notificationId, n),
     projectId,
     notificationId,
     lane: "direct",
-    platform,
-    devices,
+    ...batch,
   }));
 
 /** What happens to many sends within this gets one time, so that one update writes it for all of them. */

@@ -6,3 +6,7 @@ import { maxTtlSeconds } from "@herald/contracts";
  */
 export const secondsToLive = (expiresAt: Date, now: Date): number =>
   Math.min(maxTtlSeconds, Math.max(0, Math.floor((expiresAt.getTime() - now.getTime()) / 1_000)));
+
+/** The same as APNs has it: seconds since 1970, `0` for now or never. */
+export const apnsExpiration = (expiresAt: Date, now: Date): string =>
+  expiresAt > now ? String(Math.floor(expiresAt.getTime() / 1_000)) : "0";

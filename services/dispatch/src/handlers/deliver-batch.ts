@@ -1,5 +1,5 @@
 import { type Delivery, defineHandler } from "@herald/bus";
-import { DeliverBatchV1 } from "@herald/contracts";
+import { DeliverBatchV1, otherProvider } from "@herald/contracts";
 import type { FairGate } from "@herald/kit";
 import { HeraldError } from "@herald/kit";
 import type { NotificationCache } from "../delivery/notification-cache.ts";
@@ -30,8 +30,13 @@ export const claimOf = ({ publishedAt, sequence }: Pick<Delivery<unknown>, "publ
 const freshMs = 2_000;
 
 /** The row of a batch as registry partitioned it. */
-export const rootOf = ({ batchId, projectId, notificationId, platform, lane }: DeliverBatchV1): BatchFacts => ({
-  ...{ _id: batchId, projectId, notificationId, platform, lane },
+export const rootOf = (batch: DeliverBatchV1): BatchFacts => ({
+  _id: batch.batchId,
+  projectId: batch.projectId,
+  notificationId: batch.notificationId,
+  platform: batch.platform,
+  ...otherProvider(batch),
+  lane: batch.lane,
   generation: rootGeneration,
 });
 

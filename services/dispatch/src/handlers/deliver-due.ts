@@ -1,5 +1,13 @@
 import { defineHandler } from "@herald/bus";
-import { DueV1, type Lane, type NotificationId, type Platform, type ProjectId, providerOf } from "@herald/contracts";
+import {
+  DueV1,
+  deliveryQueue,
+  type Lane,
+  type NotificationId,
+  type Platform,
+  type ProjectId,
+  servingProvider,
+} from "@herald/contracts";
 import type { FairGate } from "@herald/kit";
 import type { DueMessages } from "../delivery/due-messages.ts";
 import type { NotificationCache } from "../delivery/notification-cache.ts";
@@ -24,7 +32,7 @@ type Deps = {
   dueMessages: Pick<DueMessages, "scheduleBatch">;
   expandQueued: ExpandQueued;
   checkWaiting: CheckWaiting;
-  gateOf: (lane: Lane, platform: Platform) => FairGate;
+  gateOf: (lane: Lane, queue: Platform) => FairGate;
   /** Batches in memory, of all lanes and platforms. */
   concurrency: number;
   now: () => Date;
@@ -44,7 +52,7 @@ export const deliverDue = (deps: Deps) => {
     if (row.state === "settled") return pipeline.followUp(row);
     // Before the gate, too: work that can only go on waiting takes no turn.
     if (await postponeBlocked(deps, row)) return;
-    const leave = await gateOf(row.lane, row.platform).enter(projectId, unitsOf(row.tally.devices));
+    const leave = await gateOf(row.lane, deliveryQueue(row)).enter(projectId, unitsOf(row.tally.devices));
     try {
       if (await postponeBlocked(deps, row)) return;
       // Before the row is claimed: while registry cannot be asked, it goes on waiting.
@@ -97,13 +105,13 @@ const postponeBlocked = async (deps: Deps, row: Row): Promise<boolean> => {
 
 /** When it is looked at again, in milliseconds since 1970; undefined when some of its devices may be sent to. */
 const allBlockedUntil = async ({ deliveries, pool, now }: Deps, row: Row): Promise<number | undefined> => {
-  const lookup = await pool.lookup(row.projectId, providerOf[row.platform]);
+  const lookup = await pool.lookup(row.projectId, servingProvider(row));
   const at = now().getTime();
   if (lookup.kind === "paused") return row.paused ? at + pauseCheckMs : undefined;
   if (lookup.kind !== "ready" || !lookup.channel.routes.anyBlocked()) return undefined;
   let first: number | undefined;
   for (const device of await deliveries.waiting(row.projectId, row._id)) {
-    const until = blockedUntil(lookup.channel, device, at);
+    const until = blockedUntil(lookup.channel, device, row.platform, at);
     if (until === undefined) return undefined;
     first = Math.min(until, first ?? until);
   }

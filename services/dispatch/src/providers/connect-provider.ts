@@ -1,7 +1,7 @@
 import type { ApnsSettings, FcmSettings, Provider } from "@herald/contracts";
 import type { Transport, TransportOptions } from "@herald/http2-client";
 import { collapseIdOf, renderApns, renderFcm, renderWebPush } from "@herald/payload";
-import { secondsToLive } from "../domain/seconds-to-live.ts";
+import { apnsExpiration, secondsToLive } from "../domain/seconds-to-live.ts";
 import { createApnsClient } from "./apns/client.ts";
 import { createProviderTokens } from "./apns/provider-tokens.ts";
 import { createFcmClient } from "./fcm/client.ts";
@@ -58,12 +58,17 @@ export const createConnectProvider = (deps: Deps): ConnectProvider => {
     const client = createFcmClient({ settings, createTransport, now });
     return {
       prepare: (message) => {
-        const { body } = renderFcm(message.content, message, secondsToLive(storedUntil(message), now()));
+        const until = storedUntil(message);
+        const { body } = renderFcm(message.content, message, message.platform, {
+          ttlSeconds: secondsToLive(until, now()),
+          apnsExpiration: apnsExpiration(until, now()),
+        });
         return ({ token, tokenKind: kind = "token", locale }, openToken) =>
           client.send({ body: body({ token, kind }, openToken, locale) });
       },
-      // Devices choose their kind of token, so what one kind brings about must not keep the other waiting.
-      routeOf: ({ tokenKind }) => (tokenKind === "fid" ? "fid" : ""),
+      // Devices choose their kind of token and their platform, so what one brings about must not keep the others waiting.
+      routeOf: ({ tokenKind }, platform) =>
+        [platform === "android" ? "" : platform, tokenKind === "fid" ? "fid" : ""].filter(Boolean).join("/"),
       isNamedByDevice: () => false,
       close: client.close,
     };

@@ -1,4 +1,4 @@
-import type { NotificationContent, NotificationId, ProjectId, Recipient } from "@herald/contracts";
+import type { NotificationContent, NotificationId, Platform, ProjectId, Recipient } from "@herald/contracts";
 import type { Outcome } from "../domain/outcome.ts";
 
 /** What is sent to every device of a batch. */
@@ -7,6 +7,8 @@ export type Message = {
   readonly notificationId: NotificationId;
   readonly content: NotificationContent;
   readonly expiresAt: Date;
+  /** Of the devices. */
+  readonly platform: Platform;
 };
 
 /** A way to send with one version of one project's settings. */
@@ -14,7 +16,7 @@ export type ProviderClient = {
   /** Does what is the same for all devices; what it returns costs little more than the request, and never rejects for what a provider said. */
   prepare(message: Message): (device: Recipient, openToken: string) => Promise<Outcome>;
   /** Which of the provider's servers a device is sent to: what it asks for or suffers from concerns those of the same alone. */
-  routeOf(device: Recipient): string;
+  routeOf(device: Recipient, platform: Platform): string;
   /** Whether a route is one that only devices name: its trouble is theirs, and none of the provider. */
   isNamedByDevice(route: string): boolean;
   /** Ends what is in flight and leaves no socket. */

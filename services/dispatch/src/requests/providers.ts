@@ -1,14 +1,6 @@
 import { type Bus, handleRequest, type RequestListener } from "@herald/bus";
 import type { ProviderView } from "@herald/contracts";
-import {
-  DeleteProvider,
-  GetProvider,
-  type Platform,
-  type ProjectId,
-  type Provider,
-  PutProvider,
-  providerOf,
-} from "@herald/contracts";
+import { DeleteProvider, GetProvider, type ProjectId, type Provider, PutProvider } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { Sweeps } from "../jobs/sweeps.ts";
 import type { CheckedProvider } from "../providers/check-settings.ts";
@@ -32,8 +24,6 @@ type Deps = {
   readonly now: () => Date;
 };
 
-const platforms = Object.keys(providerOf) as Platform[];
-
 export const handleProviderRequests = (deps: Deps): RequestListener[] => {
   const { bus, credentials, deliveries, records, check, pool, sweeps, flushCredential, now } = deps;
 
@@ -41,8 +31,7 @@ export const handleProviderRequests = (deps: Deps): RequestListener[] => {
   const changed = async (projectId: ProjectId, provider: Provider) => {
     await records.update(projectId);
     pool.forget(projectId, provider);
-    for (const platform of platforms)
-      if (providerOf[platform] === provider) await deliveries.resume(projectId, platform, now());
+    await deliveries.resume(projectId, provider, now());
     void sweeps.sweepDue();
     await flushCredential(projectId, provider);
   };

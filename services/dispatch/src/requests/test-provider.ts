@@ -46,6 +46,7 @@ export const handleTestPush = ({ bus, credentials, connect, openTokens, now, log
         notificationId,
         content: { title: "Herald test", body: "This project's settings work.", targets: [], ttl: lifetimeMs / 1_000 },
         expiresAt: new Date(at.getTime() + lifetimeMs),
+        platform: platformOf[provider],
       });
       const device = recipientOf(push, at);
       const openToken = openTokens.signer({ projectId, notificationId, platform: platformOf[provider] }, at)(device.id);

@@ -4,8 +4,10 @@ import {
   type Lane,
   type NotificationId,
   type OutboxEvent,
+  otherProvider,
   type Platform,
   type ProjectId,
+  type Provider,
   type Recipient,
   type Tag,
 } from "@herald/contracts";
@@ -24,6 +26,8 @@ export type BatchFacts = {
   projectId: ProjectId;
   notificationId: NotificationId;
   platform: Platform;
+  /** Absent: the platform's own. */
+  provider?: Provider;
   lane: Lane;
   /** 1 for a batch that registry partitioned; each row for what had to wait is one more. */
   generation: number;
@@ -137,7 +141,8 @@ export const deliveryCollection = (db: Db): Collection<DeliveryDocument> => db.c
 
 export const factsOf = (batch: BatchFacts): BatchFacts => {
   const { _id, projectId, notificationId, platform, lane, generation, tags } = batch;
-  return { _id, projectId, notificationId, platform, lane, generation, ...(tags && { tags }) };
+  const served = { platform, ...otherProvider(batch) };
+  return { _id, projectId, notificationId, ...served, lane, generation, ...(tags && { tags }) };
 };
 
 /** The user of a device, unless that was erased. */
@@ -177,6 +182,7 @@ export const newRow = (
   projectId: batch.projectId,
   notificationId: batch.notificationId,
   platform: batch.platform,
+  ...otherProvider(batch),
   lane: batch.lane,
   generation: rootGeneration,
   ...(tags && { tags }),

@@ -1,11 +1,12 @@
-import type {
-  Delivery,
-  DeliveryStatus,
-  NotificationId,
-  PageOf,
-  PageRequest,
-  Platform,
-  ProjectId,
+import {
+  type Delivery,
+  type DeliveryStatus,
+  type NotificationId,
+  type PageOf,
+  type PageRequest,
+  type ProjectId,
+  type Provider,
+  servingProvider,
 } from "@herald/contracts";
 import { deadlineOptions, decodeAfter, encodeAfter, guardStore } from "@herald/mongo";
 import type { Db, WithId } from "mongodb";
@@ -25,7 +26,7 @@ const light = { firstDeviceId: 1, state: 1, tally: 1 } as const;
 const lightRowsAtATime = 200;
 
 /** The provider's id of a message, where it follows from what Herald knows. */
-export type ProviderIdOf = (platform: Platform, notificationId: NotificationId, deviceId: string) => string | undefined;
+export type ProviderIdOf = (provider: Provider, notificationId: NotificationId, deviceId: string) => string | undefined;
 
 /** The ledger of one notification as a list of devices, ordered by batch and within it by id. */
 export const createDeliveryList = (db: Db, providerIdOf: ProviderIdOf) => {
@@ -159,7 +160,7 @@ const deliveryAt = (row: WithId<DeliveryDocument>, index: number, providerIdOf: 
   const result = row.results?.[row.resultOf?.value()[index] ?? 0];
   if (!result || result.status === "deferred") return undefined;
   const { status, reason, providerReason, attempts, possibleRepeat } = result;
-  const providerId = attempts > 0 ? providerIdOf(row.platform, row.notificationId, deviceId) : undefined;
+  const providerId = attempts > 0 ? providerIdOf(servingProvider(row), row.notificationId, deviceId) : undefined;
   return {
     ...common,
     status,

@@ -1,4 +1,14 @@
-import type { DeliverBatchV1, NotificationId, OutboxEvent, Platform, ProjectId, Tag } from "@herald/contracts";
+import {
+  type DeliverBatchV1,
+  type NotificationId,
+  type OutboxEvent,
+  type Platform,
+  type ProjectId,
+  type Provider,
+  platformOf,
+  providersOf,
+  type Tag,
+} from "@herald/contracts";
 import { ensureIndexes, guardStore, insertBatched, isDuplicateKey, removeFirst, updateBatched } from "@herald/mongo";
 import { Binary, type Db } from "mongodb";
 import { childId, rootGeneration } from "../domain/batch-ids.ts";
@@ -29,7 +39,15 @@ const maxDue = 500;
 /** A settled row gets its child at once; past this time, a crash prevented it. */
 const childGraceMs = 5_000;
 
-const factFields = { projectId: 1, notificationId: 1, platform: 1, lane: 1, generation: 1, tags: 1 } as const;
+const factFields = {
+  projectId: 1,
+  notificationId: 1,
+  platform: 1,
+  provider: 1,
+  lane: 1,
+  generation: 1,
+  tags: 1,
+} as const;
 const runFields = { ...factFields, starts: 1, devices: 1 } as const;
 
 /** Has a message start a row that waited, or that another one had started. */
@@ -38,6 +56,18 @@ const startFor = ({ at, sequence }: Claim, now: Date) => ({
   $inc: { starts: 1 },
   $unset: { dueAt: "" as const, notBefore: "" as const, paused: "" as const },
 });
+
+const servingOthers = (provider: Provider): Platform[] =>
+  (Object.keys(providersOf) as Platform[]).filter(
+    (platform) => platform !== platformOf[provider] && providersOf[platform].includes(provider),
+  );
+
+/** Filters for the rows that a provider serves: those of its own platform, and those of others that name it. */
+const servedBy = (provider: Provider) => {
+  const others = servingOthers(provider);
+  const own = { platform: platformOf[provider], provider: { $exists: false } };
+  return others.length === 0 ? [own] : [own, { platform: { $in: others }, provider }];
+};
 
 /** The ledger: one row for each batch, and one for each part of it that had to wait. */
 export const createDeliveryStore = (db: Db) => {
@@ -239,14 +269,18 @@ export const createDeliveryStore = (db: Db) => {
         .toArray(),
 
     /** The provider has other settings: whatever waits is due. A device with a Retry-After of its own keeps waiting. */
-    resume: async (projectId: ProjectId, platform: Platform, now: Date): Promise<number> => {
-      const { modifiedCount } = await deliveries.updateMany(
-        { projectId, platform, dueAt: { $exists: true }, state: "waiting" },
-        // Whose clock is behind may wake it as well.
-        { $set: { dueAt: now, notBefore: new Date(0) }, $unset: { paused: "" } },
-        { hint: deliveryHints.resume },
-      );
-      return modifiedCount;
+    resume: async (projectId: ProjectId, provider: Provider, now: Date): Promise<number> => {
+      let resumed = 0;
+      for (const served of servedBy(provider)) {
+        const { modifiedCount } = await deliveries.updateMany(
+          { projectId, ...served, dueAt: { $exists: true }, state: "waiting" },
+          // Whose clock is behind may wake it as well.
+          { $set: { dueAt: now, notBefore: new Date(0) }, $unset: { paused: "" } },
+          { hint: deliveryHints.resume },
+        );
+        resumed += modifiedCount;
+      }
+      return resumed;
     },
 
     /** The notification is cancelled: what waits has nothing to wait for. */

@@ -1,4 +1,4 @@
-import { type Platform, type ProjectId, type SubscriptionKeys, vapidKeyId } from "@herald/contracts";
+import { type ProjectId, type Provider, type SubscriptionKeys, vapidKeyId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { ProjectDirectory } from "./project-directory.ts";
 
@@ -11,18 +11,18 @@ type Subscription = {
 };
 
 /**
- * Reads the Web Push subscription of a registration for registry. `platform` is undefined when only registry knows it. Refuses a key
+ * Reads the Web Push subscription of a registration for registry. `provider` is undefined when only registry knows it. Refuses a key
  * that the project does not have, because the push service would refuse every push. Without Web Push settings no key can be checked.
  * @throws HeraldError `validation-failed`, where `field` is the name of `keys` in the body.
  */
 export const readSubscription = async (
   projects: Pick<ProjectDirectory, "vapidKeys">,
   projectId: ProjectId,
-  platform: Platform | undefined,
+  provider: Provider | undefined,
   given: SubscriptionKeys | undefined,
   field: string,
 ): Promise<Subscription> => {
-  if (platform !== undefined && platform !== "web") return {};
+  if (provider !== undefined && provider !== "webpush") return {};
   const { vapid_key: publicKey, ...keys } = given ?? {};
   const known = await projects.vapidKeys(projectId);
   const current = known?.find(({ status }) => status === "current");

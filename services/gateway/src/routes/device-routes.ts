@@ -10,6 +10,7 @@ import {
   pageQuery,
   RegisterDevice,
   RegisterDeviceRequest,
+  servingProvider,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { z } from "zod";
@@ -69,7 +70,7 @@ const registerDevice = defineRoute({
   },
   errors: ["topic-exists", "device-quota-exceeded"],
   handle: async ({ sendRequest, projects }, { caller: { projectId }, body, idempotent }) => {
-    const { token_kind, topics = [], keys, user_id: userId, ...device } = body.device;
+    const { token_kind, topics = [], keys, user_id: userId, installation_id, ...device } = body.device;
     const perform = async () => {
       const {
         device: data,
@@ -78,10 +79,11 @@ const registerDevice = defineRoute({
       } = await sendRequest(RegisterDeviceRequest, {
         projectId,
         ...device,
-        ...(await readSubscription(projects, projectId, device.platform, keys, "device.keys")),
+        ...(await readSubscription(projects, projectId, servingProvider(device), keys, "device.keys")),
         topics,
         ...(userId === undefined ? {} : { userId }),
         ...(token_kind === undefined ? {} : { tokenKind: token_kind }),
+        ...(installation_id === undefined ? {} : { installationId: installation_id }),
       });
       const answer = { data, credential };
       return isNew ? created(answer) : ok(answer);

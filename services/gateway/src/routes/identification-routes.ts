@@ -10,6 +10,7 @@ import {
   Ignored,
   type ProjectId,
   type ProjectRecord,
+  servingProvider,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { z } from "zod";
@@ -80,7 +81,7 @@ const identify = defineRoute({
   ],
   handle: async (deps, { caller, body, address }) => {
     const { project_id: projectId, identifier: token, user_token: userToken, ...rest } = body;
-    const { previous_identifier, token_kind, keys, metadata, identifiers, ...device } = rest;
+    const { previous_identifier, token_kind, installation_id, keys, metadata, identifiers, ...device } = rest;
     const { protectedMetadata } = await admitClient(deps, projectId);
     const { ignored, ...data } = withoutProtected({ metadata, identifiers }, protectedMetadata);
     const wanted = {
@@ -89,8 +90,9 @@ const identify = defineRoute({
       ...device,
       ...(data.metadata && { metadata: data.metadata }),
       ...(data.identifiers && { identifiers: data.identifiers }),
-      ...(await readSubscription(deps.projects, projectId, device.platform, keys, "keys")),
+      ...(await readSubscription(deps.projects, projectId, servingProvider(device), keys, "keys")),
       ...(token_kind === undefined ? {} : { tokenKind: token_kind }),
+      ...(installation_id === undefined ? {} : { installationId: installation_id }),
       ...(previous_identifier === undefined ? {} : { previousToken: previous_identifier }),
       ...(userToken === undefined ? {} : { userToken }),
       ...(caller.kind === "device" && caller.projectId === projectId ? { provenDevice: caller.deviceId } : {}),
@@ -107,7 +109,7 @@ type Naming = keyof Omit<Change, "metadata" | "user_token">;
 
 /** The body must name the device exactly if the credential does not. Reports all problems at once. */
 const checkNaming = (body: Change, required: readonly Naming[], optional: readonly Naming[], who: string): void => {
-  const all: readonly Naming[] = ["device_id", "project_id", "identifier", "platform"];
+  const all: readonly Naming[] = ["device_id", "project_id", "identifier", "platform", "provider"];
   const problems = all.flatMap((field) => {
     if (required.includes(field)) return body[field] === undefined ? [`${field}: is required with ${who}`] : [];
     return body[field] === undefined || optional.includes(field) ? [] : [`${field}: is not accepted with ${who}`];
@@ -136,7 +138,7 @@ const changeByToken = async (deps: RouteDeps, body: Change): Promise<DeviceSumma
       "authorization: send a device credential, a project token with `device_id`, or `project_id` and `identifier` in the body",
     );
   }
-  checkNaming(body, ["project_id", "identifier"], ["platform"], "client identity");
+  checkNaming(body, ["project_id", "identifier"], ["platform", "provider"], "client identity");
   const projectId = body.project_id as ProjectId;
   const { protectedMetadata } = await admitClient(deps, projectId);
   rejectProtected({ metadata: body.metadata }, protectedMetadata);
@@ -145,6 +147,7 @@ const changeByToken = async (deps: RouteDeps, body: Change): Promise<DeviceSumma
     token: body.identifier as string,
     metadata: body.metadata,
     ...(body.platform === undefined ? {} : { platform: body.platform }),
+    ...(body.provider === undefined ? {} : { provider: body.provider }),
     ...(body.user_token === undefined ? {} : { userToken: body.user_token }),
   });
 };
@@ -157,7 +160,7 @@ const changeMetadata = (method: "patch" | "put") =>
     tag: "Devices",
     summary: "Change a device's metadata",
     description:
-      "A JSON Merge Patch (RFC 7396), with PUT as with PATCH: `null` removes a key, other keys stay. Identify the device by its device credential; by `device_id` with a project token; or, without a credential, by `project_id` and `identifier`, and by `platform` if the token is registered on two. Without a credential the response contains only the id and the status. A `user_token` logs the app's user in. Only a project token can write protected values (`protected_metadata`).",
+      "A JSON Merge Patch (RFC 7396), with PUT as with PATCH: `null` removes a key, other keys stay. Identify the device by its device credential; by `device_id` with a project token; or, without a credential, by `project_id` and `identifier`, and by `platform` and `provider` if the token is registered on two. Without a credential the response contains only the id and the status. A `user_token` logs the app's user in. Only a project token can write protected values (`protected_metadata`).",
     access: anyClient("devices"),
     body: ChangeMetadata,
     bodyLimitBytes: clientBodyBytes,

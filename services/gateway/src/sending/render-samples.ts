@@ -9,7 +9,8 @@ const samples: Record<Platform, (command: SendV1) => string> = {
   android: ({ content, expiresAt, acceptedAt, sendAt, ...origin }) => {
     const ttlMs = Date.parse(expiresAt) - Date.parse(sendAt ?? acceptedAt);
     const target = { token: placeholders.device, kind: "token" } as const;
-    return renderFcm(content, origin, Math.floor(ttlMs / 1000)).body(target, placeholders.openToken);
+    const lifetime = { ttlSeconds: Math.floor(ttlMs / 1000), apnsExpiration: "0" };
+    return renderFcm(content, origin, "android", lifetime).body(target, placeholders.openToken);
   },
   web: ({ content, ...origin }) => renderWebPush(content, origin).body(placeholders.openToken),
 };

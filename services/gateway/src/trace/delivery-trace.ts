@@ -7,7 +7,7 @@ import {
   type Notification,
   type Provider,
   parseTarget,
-  providerOf,
+  servingProvider,
 } from "@herald/contracts";
 
 /** What dispatch, registry and analytics know of one notification and one device. */
@@ -18,8 +18,10 @@ export type Facts = {
   readonly delivery?: Delivery | undefined;
   readonly attempts: readonly DeliveryAttempt[];
   readonly nextAttemptAt?: string | undefined;
-  readonly device: Pick<Device, "id" | "platform" | "status" | "topics" | "created_at">;
+  readonly device: Pick<Device, "id" | "platform" | "provider" | "status" | "topics" | "created_at">;
   readonly matched?: string | undefined;
+  /** The device of the same app installation that gets the push instead. */
+  readonly reachedThrough?: string | undefined;
   readonly openedAt?: string | undefined;
 };
 
@@ -70,7 +72,7 @@ const missingTopics = ({ notification, device }: Facts): string[] => {
 
 /** Why a device that is in no batch is in none. */
 const absence = (facts: Facts): string[] => {
-  const { notification, device, matched, expanded } = facts;
+  const { notification, device, matched, reachedThrough, expanded } = facts;
   const reasons: string[] = [];
   if (device.status === "inactive") reasons.push("The device is inactive, and only active devices are sent to.");
   if (matched === undefined) {
@@ -84,6 +86,10 @@ const absence = (facts: Facts): string[] => {
     if (notification.status === "expired") return [...reasons, "It expired before anything was sent."];
     return [...reasons, "Its audience is not read completely yet."];
   }
+  if (reachedThrough !== undefined)
+    reasons.push(
+      `The same app installation is reached through ${reachedThrough}, which its platform's own provider serves.`,
+    );
   if (reasons.length === 0 && matched !== undefined)
     reasons.push("When the audience was read it did not: the device was inactive then, or has changed since.");
   return [...reasons, "So it was not addressed."];
@@ -92,7 +98,7 @@ const absence = (facts: Facts): string[] => {
 /** What happened to the notification on this device, in sentences, oldest first. */
 export const explain = (facts: Facts): string[] => {
   const { notification, device, matched, delivery, attempts, nextAttemptAt, openedAt } = facts;
-  const provider = names[providerOf[device.platform]];
+  const provider = names[servingProvider(device)];
   const scheduled = notification.status === "scheduled" && notification.send_at !== undefined;
   const target =
     matched !== undefined

@@ -5,7 +5,10 @@ import {
   type DeviceStatus,
   type FcmTokenKind,
   mergePatch,
+  otherProvider,
   type Platform,
+  type Provider,
+  servingProvider,
   tokenProblems,
   type WebPushKeys,
 } from "@herald/contracts";
@@ -14,6 +17,10 @@ import { countedFacets, facetsOf, maxFacets, topicsOf } from "./facets.ts";
 /** The fields of a device that change. `facets`: its topics and the indexed values of its data. */
 export type DeviceState = {
   readonly platform: Platform;
+  /** Absent: the platform's own. */
+  readonly provider?: Provider;
+  /** The app's own id of its installation. */
+  readonly installationId?: string;
   readonly token: string;
   /** Time of the registration that gave the token: token verdicts about an older one are ignored. */
   readonly tokenUpdatedAt: Date;
@@ -59,6 +66,8 @@ type CommonChange = {
 
 export type Registration = CommonChange & {
   readonly token: string;
+  readonly provider?: Provider | undefined;
+  readonly installationId?: string | undefined;
   readonly topics: readonly string[];
   readonly environment?: ApnsEnvironment | undefined;
   readonly tokenKind?: FcmTokenKind | undefined;
@@ -66,6 +75,8 @@ export type Registration = CommonChange & {
 
 export type Change = CommonChange & {
   readonly token?: string | undefined;
+  /** Null: removes it. */
+  readonly installationId?: string | null | undefined;
   readonly status?: DeviceStatus | undefined;
 };
 
@@ -134,6 +145,7 @@ const sameJson = (one: unknown, other: unknown): boolean => JSON.stringify(one) 
 const compare = (before: DeviceState, after: DeviceState): string[] => {
   const fields = {
     token: "token",
+    installationId: "installation_id",
     environment: "environment",
     tokenKind: "token_kind",
     keys: "keys",
@@ -153,12 +165,12 @@ const patched = (data: AppData, patch: AppData | undefined): AppData =>
 
 /** An endpoint keeps its key; only a new endpoint gets the default key. */
 const vapidKeyOf = (
-  before: Pick<DeviceState, "platform" | "vapidKeyId"> & { readonly token?: string },
+  before: Pick<DeviceState, "platform" | "provider" | "vapidKeyId"> & { readonly token?: string },
   token: string,
   { vapidKeyId, currentVapidKeyId }: CommonChange,
 ): Pick<DeviceState, "vapidKeyId"> => {
   const id = vapidKeyId ?? (before.token === token ? before.vapidKeyId : currentVapidKeyId);
-  return id === undefined || before.platform !== "web" ? {} : { vapidKeyId: id };
+  return id === undefined || servingProvider(before) !== "webpush" ? {} : { vapidKeyId: id };
 };
 
 /** What both kinds of change do with user and data. Undefined: the user token is not newer than the last one. */
@@ -178,25 +190,27 @@ const mergeChange = (before: DeviceState, change: CommonChange, topics: readonly
 
 const active = ({ inactiveReason: _, ...state }: DeviceState): DeviceState => ({ ...state, status: "active" });
 
-export const newDevice = (platform: Platform, registration: Registration, now: Date): ChangeResult =>
-  applyRegistration(
+export const newDevice = (platform: Platform, registration: Registration, now: Date): ChangeResult => {
+  const key = { platform, ...otherProvider({ platform, provider: registration.provider }) };
+  return applyRegistration(
     {
-      platform,
+      ...key,
       token: registration.token,
       tokenUpdatedAt: now,
       status: "active",
       metadata: {},
       identifiers: {},
       facets: [],
-      ...vapidKeyOf({ platform }, registration.token, registration),
+      ...vapidKeyOf(key, registration.token, registration),
     },
     registration,
     now,
   );
+};
 
 /** A registration of a known device activates it. */
 export const applyRegistration = (before: DeviceState, registration: Registration, now: Date): ChangeResult => {
-  const { topics, environment, tokenKind, keys, token } = registration;
+  const { topics, environment, tokenKind, keys, token, installationId } = registration;
   const known = new Set(topicsOf(before.facets));
   const subscribed = [...new Set(topics)].filter((topic) => !known.has(topic));
   const merged = mergeChange(before, registration, [...known, ...subscribed], now);
@@ -214,6 +228,7 @@ export const applyRegistration = (before: DeviceState, registration: Registratio
     ...(environment && { environment }),
     ...(tokenKind && { tokenKind }),
     ...(keys && { keys }),
+    ...(installationId !== undefined && { installationId }),
     ...data,
   };
   const names = compare(before, state);
@@ -227,13 +242,18 @@ export const applyRegistration = (before: DeviceState, registration: Registratio
   return { state, changed: names, subscribed, same };
 };
 
+const withInstallation = ({ installationId: _, ...state }: DeviceState, id: string | null): DeviceState =>
+  id === null ? state : { ...state, installationId: id };
+
 /** The state is the same object when nothing changes. A new token counts as a registration, but does not reactivate a device that the app deactivated. */
 export const applyChange = (before: DeviceState, change: Change, now: Date): ChangeResult => {
   const { token = before.token, keys = before.keys, status } = change;
   const merged = mergeChange(before, change, topicsOf(before.facets), now);
   if (merged === undefined) return { usedToken: true };
   const isNewAddress = token !== before.token || change.keys !== undefined;
-  const addressProblems = isNewAddress ? tokenProblems({ platform: before.platform, token, keys }, "token") : [];
+  const addressProblems = isNewAddress
+    ? tokenProblems({ platform: before.platform, provider: before.provider, token, keys }, "token")
+    : [];
   const problems = [
     ...addressProblems.map(({ path, message }) => sentence("device", path, message)),
     ...merged.problems,
@@ -242,6 +262,7 @@ export const applyChange = (before: DeviceState, change: Change, now: Date): Cha
 
   const { vapidKeyId: _, ...rest } = merged.identified;
   let state: DeviceState = { ...rest, ...vapidKeyOf(before, token, change), ...(keys && { keys }), ...merged.data };
+  if (change.installationId !== undefined) state = withInstallation(state, change.installationId);
   if (token !== before.token) {
     state = { ...state, token, tokenUpdatedAt: now };
     if (before.inactiveReason === "unregistered") state = active(state);

@@ -1,13 +1,20 @@
-import { batchLimits, type DeviceId, type Platform, type Recipient } from "@herald/contracts";
+import {
+  batchLimits,
+  type DeviceId,
+  otherProvider,
+  type Recipient,
+  type Served,
+  servingProvider,
+} from "@herald/contracts";
 
 /** A device of a page. `changedAt`: milliseconds since 1970. */
-export type Partitionable = { readonly platform: Platform; readonly recipient: Recipient; readonly changedAt: number };
+export type Partitionable = Served & { readonly recipient: Recipient; readonly changedAt: number };
 
-/** Where a batch begins: its platform and its first device. */
-export type Border = { readonly platform: Platform; readonly from: DeviceId };
+/** Where a batch begins: its platform, its provider and its first device. */
+export type Border = Served & { readonly from: DeviceId };
 
 /** A batch's devices, sorted by id. */
-export type Batch = { readonly platform: Platform; readonly devices: readonly Recipient[] };
+export type Batch = Served & { readonly devices: readonly Recipient[] };
 
 /** The JSON of a batch without its devices has some 250 bytes. */
 const envelopeBytes = 512;
@@ -25,48 +32,65 @@ const weigh = ({ token, keys, vapidKeyId, userId }: Recipient): number =>
 
 const byId = (one: Partitionable, other: Partitionable): number => (one.recipient.id < other.recipient.id ? -1 : 1);
 
-const byPlatform = (devices: Iterable<Partitionable>): Map<Platform, Partitionable[]> => {
-  const platforms = Map.groupBy(devices, ({ platform }) => platform);
-  for (const group of platforms.values()) group.sort(byId);
-  return platforms;
+type Group = { readonly served: Served; readonly sorted: Partitionable[] };
+
+const sameProvider = (one: Served, other: Served): boolean =>
+  one.platform === other.platform && servingProvider(one) === servingProvider(other);
+
+/** The devices of each platform and provider, sorted by id. */
+const grouped = (devices: Iterable<Partitionable>): Group[] => {
+  const groups: Group[] = [];
+  let group: Group | undefined;
+  for (const device of devices) {
+    // Nearly always the same as for the device before.
+    if (group === undefined || !sameProvider(group.served, device)) {
+      group = groups.find(({ served }) => sameProvider(served, device));
+      if (group === undefined) {
+        group = { served: { platform: device.platform, ...otherProvider(device) }, sorted: [] };
+        groups.push(group);
+      }
+    }
+    group.sorted.push(device);
+  }
+  for (const { sorted } of groups) sorted.sort(byId);
+  return groups;
 };
 
-/** Partitions devices, each id once, into batches of one platform within {@link batchLimits}, sorted by id. */
+/** Partitions devices, each id once, into batches of one platform and provider within {@link batchLimits}, sorted by id. */
 export const partitionBatches = (devices: Iterable<Partitionable>): Batch[] => {
   const batches: Batch[] = [];
-  for (const [platform, sorted] of byPlatform(devices)) {
+  for (const { served, sorted } of grouped(devices)) {
     let batch: Recipient[] = [];
     let bytes = envelopeBytes;
     for (const { recipient } of sorted) {
       const weight = weigh(recipient);
       if (batch.length > 0 && (batch.length >= batchLimits.devices || bytes + weight > batchLimits.bytes)) {
-        batches.push({ platform, devices: batch });
+        batches.push({ ...served, devices: batch });
         batch = [];
         bytes = envelopeBytes;
       }
       batch.push(recipient);
       bytes += weight;
     }
-    batches.push({ platform, devices: batch });
+    batches.push({ ...served, devices: batch });
   }
   return batches;
 };
 
 /** Enough to partition the same devices into the same batches again. */
 export const bordersOf = (batches: readonly Batch[]): Border[] =>
-  batches.flatMap(({ platform, devices: [first] }) => (first ? [{ platform, from: first.id }] : []));
+  batches.flatMap(({ devices: [first], ...served }) => (first ? [{ ...served, from: first.id }] : []));
 
 /**
  * Partitions a page again by the borders of its first partition: as many batches, and no device moves to another one. A batch may
- * become empty. Devices before the first border of their platform are new and left out. If a batch has become too large, the devices that
+ * become empty. Devices before the first border of their platform and provider are new and left out. If a batch has become too large, the devices that
  * changed last are left out; those of the first partition fit.
  */
 export const repartitionBatches = (devices: Iterable<Partitionable>, borders: readonly Border[]): Batch[] => {
   const partitioned: Partitionable[][] = borders.map(() => []);
-  const platforms = byPlatform(devices);
-  for (const [platform, sorted] of platforms) {
+  for (const { served, sorted } of grouped(devices)) {
     const own = [...borders.entries()]
-      .filter(([, border]) => border.platform === platform)
+      .filter(([, border]) => sameProvider(border, served))
       .sort(([, one], [, other]) => (one.from < other.from ? -1 : 1));
     let next = 0;
     for (const device of sorted) {
@@ -75,7 +99,7 @@ export const repartitionBatches = (devices: Iterable<Partitionable>, borders: re
       if (at !== undefined) partitioned[at]?.push(device);
     }
   }
-  return borders.map(({ platform }, at) => ({ platform, devices: trim(partitioned[at] ?? []) }));
+  return borders.map(({ from: _, ...served }, at) => ({ ...served, devices: trim(partitioned[at] ?? []) }));
 };
 
 const trim = (devices: readonly Partitionable[]): Recipient[] => {

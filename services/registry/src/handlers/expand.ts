@@ -1,5 +1,5 @@
 import { type Delivery, defineHandler, preparePublish, publish } from "@herald/bus";
-import { DeliverBatchV1, deliveryLine, ExpandedV1, ExpandV1 } from "@herald/contracts";
+import { DeliverBatchV1, deliveryLine, deliveryQueue, ExpandedV1, ExpandV1 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import type { Batch } from "../domain/partition-batches.ts";
@@ -40,10 +40,10 @@ const publishBatches = async (
   hold: Hold,
   { fullQueues, queue, pageName }: { fullQueues: FullQueues; queue: string; pageName: string },
 ): Promise<void> => {
-  let left = batches.map(({ platform, devices }, n) => {
+  let left = batches.map(({ devices, ...served }, n) => {
     const batchId = `${notificationId}/${page}/${n}`;
-    const message = { batchId, projectId, notificationId, lane, platform, devices: [...devices] };
-    return { platform, publish: preparePublish(bus, DeliverBatchV1, message, { id: batchId }) };
+    const message = { batchId, projectId, notificationId, lane, ...served, devices: [...devices] };
+    return { queue: deliveryQueue(served), publish: preparePublish(bus, DeliverBatchV1, message, { id: batchId }) };
   });
   const publishOne = async (batch: (typeof left)[number]) => {
     await batch.publish();
@@ -51,9 +51,9 @@ const publishBatches = async (
   };
   await hold(async () => {
     fullQueues.check(queue, pageName);
-    // A full queue belongs to one platform: the others continue.
+    // Each provider has a queue: the others continue.
     const groups = fullQueues.isWaiting(queue, pageName)
-      ? [...Map.groupBy(left, ({ platform }) => platform).values()]
+      ? [...Map.groupBy(left, (batch) => batch.queue).values()]
       : left.map((batch) => [batch]);
     const results = await Promise.allSettled(
       groups.map(async (group) => {

@@ -6,6 +6,7 @@ import type { Partitionable } from "../domain/partition-batches.ts";
 import { allBuckets, type BucketRange, firstPage, smallAudience } from "../domain/plan-pages.ts";
 import { type AudienceRow, recipientOf } from "../stores/audience-row.ts";
 import type { AudienceStore } from "../stores/audience-store.ts";
+import { mayBeReachedTwice, reachedTwice } from "./one-per-installation.ts";
 
 /** Concurrent lookups of one page; most pages have one. */
 const lookupsAtATime = 4;
@@ -54,6 +55,7 @@ const candidateOf = (row: AudienceRow) => ({ ...row, id: row._id, facets: new Se
 
 export const partitionableOf = (row: AudienceRow): Partitionable => ({
   platform: row.platform,
+  ...(row.provider && { provider: row.provider }),
   recipient: recipientOf(row),
   changedAt: row.updatedAt.getTime(),
 });
@@ -72,12 +74,17 @@ export const readPage = async (
 ): Promise<{ devices: Partitionable[]; matched: number[] }> => {
   const devices = new Map<string, Partitionable>();
   const matched = new Set<number>();
+  const doubtful: AudienceRow[] = [];
   const confirming = { targets, candidateOf, yieldIfDue: createYieldIfDue() };
   await each(lookups, async (lookup) => {
     const rows = await audience.page(projectId, lookup, range);
     const { found, matched: positions } = await checkMatches(lookup, rows, confirming);
-    for (const row of found) devices.set(row._id, partitionableOf(row));
+    for (const row of found) {
+      devices.set(row._id, partitionableOf(row));
+      if (mayBeReachedTwice(row)) doubtful.push(row);
+    }
     for (const position of positions) matched.add(position);
   });
+  for (const id of (await reachedTwice(audience, { projectId, targets }, doubtful)).keys()) devices.delete(id);
   return { devices: [...devices.values()], matched: [...matched].sort((one, other) => one - other) };
 };

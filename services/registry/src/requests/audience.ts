@@ -15,6 +15,7 @@ import { type Candidate, matches } from "../domain/matches.ts";
 import { partitionBatches } from "../domain/partition-batches.ts";
 import { type BucketRange, nextPage } from "../domain/plan-pages.ts";
 import { assign, planOf, type SendTargets, wantedKeys } from "../domain/resolve-sends.ts";
+import { mayBeReachedTwice, reachedTwice } from "../handlers/one-per-installation.ts";
 import { firstRange, parseTargets, partitionableOf, readPage } from "../handlers/read-audience.ts";
 import { deviceNotFound } from "./change-device.ts";
 import { deviceView } from "./views.ts";
@@ -61,7 +62,11 @@ const resolve = async ({ audience }: Deps, sends: readonly SendTargets[], limit:
     if (!rows) return null;
     const { devices, matched } = assign(plan, rows);
     if (devices.length > limit) return null;
-    const batches = partitionBatches(devices.map(partitionableOf)).map((batch) => ({
+    const twice = devices.some(mayBeReachedTwice)
+      ? await reachedTwice(audience, { projectId: plan.projectId, targets: await parseTargets(targets) }, devices)
+      : undefined;
+    const reached = twice ? devices.filter(({ _id }) => !twice.has(_id)) : devices;
+    const batches = partitionBatches(reached.map(partitionableOf)).map((batch) => ({
       ...batch,
       devices: [...batch.devices],
     }));
@@ -86,7 +91,14 @@ export const handleAudienceRequests = (deps: Deps): RequestListener[] => [
     const device = await deps.devices.find(projectId, deviceId);
     if (!device) throw deviceNotFound();
     const candidate = { ...device, id: device._id, facets: new Set(device.facets) };
-    const matched = await firstMatch(await parseTargets(targets), candidate);
-    return { device: deviceView(device), ...(matched && { matched: matched.source }) };
+    const parsed = await parseTargets(targets);
+    const matched = await firstMatch(parsed, candidate);
+    const twice = matched && (await reachedTwice(deps.audience, { projectId, targets: parsed }, [device]));
+    const reachedThrough = twice?.get(deviceId);
+    return {
+      device: deviceView(device),
+      ...(matched && { matched: matched.source }),
+      ...(reachedThrough && { reachedThrough }),
+    };
   }),
 ];

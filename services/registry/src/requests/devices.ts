@@ -10,6 +10,7 @@ import {
   IdentifyDevice,
   ListDevices,
   RegisterDeviceRequest,
+  servingProvider,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { Deps } from "../deps.ts";
@@ -62,23 +63,26 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
     }),
 
     handleRequest(bus, ChangeDeviceRequest, async ({ projectId, deviceId, change, ofUser, ...subscribedWith }) => {
-      const { user_id: userId, user_token: userToken, ...rest } = change;
+      const { user_id: userId, user_token: userToken, installation_id: installationId, ...rest } = change;
       const claim = await verifyClaim(deps, projectId, userToken);
       const user = userId === undefined ? claim : ({ by: "project", userId } as const);
-      const whole = { ...rest, ...subscribedWith, user };
+      const whole = { ...rest, ...subscribedWith, installationId, user };
       const write = () => changeDevice(deps, projectId, deviceId, whole, ofUser);
       return deviceView(await rejectErasedUser(deps, projectId, claim, write));
     }),
 
-    handleRequest(bus, ChangeMetadataByToken, async ({ projectId, token, platform, metadata, userToken }) => {
+    handleRequest(bus, ChangeMetadataByToken, async ({ projectId, token, platform, provider, metadata, userToken }) => {
       const user = await verifyClaim(deps, projectId, userToken);
-      const [holder, other] = await devices.findHolders(projectId, token, platform && [platform]);
+      const holders = await devices.findHolders(projectId, token, platform && [platform]);
+      const [holder, other] = holders.filter((one) => provider === undefined || servingProvider(one) === provider);
       if (!holder)
         throw new HeraldError("device-not-found", "identifier: no device of the project has this push token");
       if (other)
         throw new HeraldError(
           "ambiguous-device",
-          "platform: is required, for this token is registered on more than one",
+          platform === undefined
+            ? "platform: is required, for this token is registered on more than one"
+            : "provider: is required, for this token is registered with more than one",
         );
       const change = { metadata, user, maxBytes: maxUnprovenBytes };
       const write = () => changeDevice(deps, projectId, holder._id, change);

@@ -2,10 +2,12 @@ import {
   type DeviceId,
   newDeviceCredential,
   newDeviceId,
+  otherProvider,
   type Platform,
   type ProjectId,
   pushTokenHash,
   secretHash,
+  servingProvider,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { Deps } from "../deps.ts";
@@ -42,7 +44,8 @@ export type Registered = { readonly device: DeviceDocument; readonly created: bo
  */
 export const registerDevice = (deps: Deps, wanted: Wanted, rotate: boolean): Promise<Registered> => {
   const { projectId, platform, token } = wanted;
-  return deps.keyedMutex(`${projectId}/${platform}/${pushTokenHash(token)}`, () =>
+  const key = `${projectId}/${platform}/${servingProvider(wanted)}/${pushTokenHash(token)}`;
+  return deps.keyedMutex(key, () =>
     retryOnConflict(async () => {
       const [device, exists] = await Promise.all([findDevice(deps, wanted), deps.projects.exists(projectId)]);
       if (!exists) throw new HeraldError("project-not-found", "project: there is none of this id");
@@ -62,11 +65,12 @@ const provesRotation = ({ provenDevice, user }: Wanted, previous: DeviceDocument
 /** The device that has the token, else the one that had the previous token. */
 const findDevice = async ({ devices }: Deps, wanted: Wanted): Promise<DeviceDocument | undefined> => {
   const { projectId, platform, token, previousToken } = wanted;
+  const served = { platform, ...otherProvider(wanted) };
   const [holder, named] = await Promise.all([
-    devices.findByToken(projectId, platform, token),
+    devices.findByToken(projectId, served, token),
     previousToken === undefined || previousToken === token
       ? undefined
-      : devices.findByToken(projectId, platform, previousToken),
+      : devices.findByToken(projectId, served, previousToken),
   ]);
   const previous = named && provesRotation(wanted, named) ? named : undefined;
   if (holder && previous) throw new HeraldError("token-held", "identifier: another device holds this push token");

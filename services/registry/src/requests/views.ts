@@ -1,4 +1,11 @@
-import type { Device, IdentityKey, Project, ProjectToken, Topic } from "@herald/contracts";
+import {
+  type Device,
+  type IdentityKey,
+  type Project,
+  type ProjectToken,
+  servingProvider,
+  type Topic,
+} from "@herald/contracts";
 import { topicsOf } from "../domain/facets.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";
 import type { IdentityKeyEntry, ProjectDocument, TokenEntry } from "../stores/project-store.ts";
@@ -8,6 +15,8 @@ export const deviceView = (device: DeviceDocument): Device => ({
   id: device._id,
   token: device.token,
   platform: device.platform,
+  provider: servingProvider(device),
+  ...(device.installationId !== undefined && { installation_id: device.installationId }),
   metadata: device.metadata,
   identifiers: device.identifiers,
   status: device.status,

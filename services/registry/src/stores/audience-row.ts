@@ -1,4 +1,12 @@
-import type { ApnsEnvironment, DeviceId, FcmTokenKind, Platform, Recipient, WebPushKeys } from "@herald/contracts";
+import type {
+  ApnsEnvironment,
+  DeviceId,
+  FcmTokenKind,
+  Platform,
+  Provider,
+  Recipient,
+  WebPushKeys,
+} from "@herald/contracts";
 import { BSON } from "mongodb";
 import type { DeviceDocument } from "./device-document.ts";
 
@@ -7,6 +15,8 @@ export type AudienceRow = Pick<
   DeviceDocument,
   | "_id"
   | "platform"
+  | "provider"
+  | "installationId"
   | "token"
   | "tokenUpdatedAt"
   | "updatedAt"
@@ -21,6 +31,8 @@ export type AudienceRow = Pick<
 
 export const audienceFields = {
   platform: 1,
+  provider: 1,
+  installationId: 1,
   token: 1,
   tokenUpdatedAt: 1,
   updatedAt: 1,
@@ -68,6 +80,8 @@ const readFields = (bytes: Buffer): AudienceRow | undefined => {
   let vapidKeyId: string | undefined;
   let locale: string | undefined;
   let userId: string | undefined;
+  let provider: string | undefined;
+  let installationId: string | undefined;
   const end = bytes.length - 1;
   for (let at = 4; at < end; ) {
     const kind = bytes[at];
@@ -107,6 +121,8 @@ const readFields = (bytes: Buffer): AudienceRow | undefined => {
     else if (isName(bytes, nameAt, nameEnd, "environment")) environment = text;
     else if (isName(bytes, nameAt, nameEnd, "tokenKind")) tokenKind = text;
     else if (isName(bytes, nameAt, nameEnd, "vapidKeyId")) vapidKeyId = text;
+    else if (isName(bytes, nameAt, nameEnd, "provider")) provider = text;
+    else if (isName(bytes, nameAt, nameEnd, "installationId")) installationId = text;
     else return undefined;
   }
   if (token === undefined || tokenUpdatedAt === undefined || updatedAt === undefined) return undefined;
@@ -123,6 +139,8 @@ const readFields = (bytes: Buffer): AudienceRow | undefined => {
   if (vapidKeyId !== undefined) row.vapidKeyId = vapidKeyId;
   if (locale !== undefined) row.locale = locale;
   if (userId !== undefined) row.userId = userId;
+  if (provider !== undefined) row.provider = provider as Provider;
+  if (installationId !== undefined) row.installationId = installationId;
   return row;
 };
 

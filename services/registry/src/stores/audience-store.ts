@@ -64,6 +64,8 @@ const queryOf = (projectId: ProjectId, lookup: Lookup, buckets: readonly number[
   }
 };
 
+type InstalledRow = AudienceRow & Pick<DeviceDocument, "facets" | "metadata" | "identifiers">;
+
 export type AudienceStore = ReturnType<typeof createAudienceStore>;
 
 /** The queries of an expansion. Each names its index, and none sorts. */
@@ -137,6 +139,25 @@ export const createAudienceStore = (db: Db) => {
       for (const row of byFacet) for (const facet of row.facets ?? []) if (wanted.has(facet)) add(facet, row);
       return byKey;
     },
+
+    /** The active devices of app installations that their platform's own provider serves, with all that a target may ask for. */
+    ofInstallations: (projectId: ProjectId, installationIds: readonly string[]): Promise<InstalledRow[]> =>
+      devices
+        .find<InstalledRow>(
+          {
+            projectId,
+            installationId: { $in: [...installationIds] },
+            provider: { $exists: false },
+            status: "active",
+          },
+          {
+            hint: indexName(deviceIndexes.installation),
+            projection: { ...audienceFields, facets: 1, metadata: 1, identifiers: 1 },
+            batchSize,
+            ...deadlineOptions(),
+          },
+        )
+        .toArray(),
 
     /** How many devices a lookup may find, up to `limit`. */
     countUpTo: async (projectId: ProjectId, lookup: Lookup, limit: number): Promise<number> => {

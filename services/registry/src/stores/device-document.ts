@@ -37,7 +37,8 @@ export const notDeleted = { deletedAt: { $exists: false } } as const;
 
 export const deviceIndexes = {
   token: {
-    fields: { projectId: 1, platform: 1, tokenHash: 1 },
+    // Absent where it is the platform's own provider; last, so that a query by token needs no provider.
+    fields: { projectId: 1, platform: 1, tokenHash: 1, provider: 1 },
     purpose: "unique",
     unique: true,
     partial: { tokenHash: { $exists: true } },
@@ -57,6 +58,11 @@ export const deviceIndexes = {
     purpose: "count",
     // Web Push subscriptions alone have keys, also those from before keys had ids.
     partial: { keys: { $exists: true } },
+  },
+  installation: {
+    fields: { projectId: 1, installationId: 1 },
+    purpose: "expand",
+    partial: { installationId: { $exists: true } },
   },
   outbox: outboxIndex,
   tombstone: { fields: { deletedAt: 1 }, purpose: "retention", partial: { deletedAt: { $exists: true } } },
@@ -78,6 +84,8 @@ const storable = (value: unknown): unknown => {
 /** The stored fields of a state; those that are undefined must be absent. */
 export const stateFields = (state: DeviceState, at: Date) => ({
   platform: state.platform,
+  provider: state.provider,
+  installationId: state.installationId,
   token: state.token,
   tokenHash: pushTokenHash(state.token),
   tokenUpdatedAt: state.tokenUpdatedAt,

@@ -1,5 +1,14 @@
-import type { DeviceId, DeviceStatus, OutboxEvent, PageOf, PageRequest, Platform, ProjectId } from "@herald/contracts";
-import { pushTokenHash } from "@herald/contracts";
+import {
+  type DeviceId,
+  type DeviceStatus,
+  type OutboxEvent,
+  type PageOf,
+  type PageRequest,
+  type Platform,
+  type ProjectId,
+  pushTokenHash,
+  type Served,
+} from "@herald/contracts";
 import {
   anyOf,
   byIndex,
@@ -35,7 +44,10 @@ export const deviceCollection = (db: Db): Collection<DeviceDocument> => db.colle
 
 const platforms: readonly Platform[] = ["ios", "android", "web"];
 
-type Holding = { readonly projectId: ProjectId; readonly platform: Platform; readonly tokenHash: string };
+type Holding = Served & { readonly projectId: ProjectId; readonly tokenHash: string };
+
+/** A platform has at most this many providers. */
+const maxProviders = 2;
 
 const setAndUnset = (fields: Readonly<Record<string, unknown>>) => {
   const entries = Object.entries(fields);
@@ -59,10 +71,11 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
           platform: some("platform"),
           tokenHash: some("tokenHash"),
         } as Filter<DeviceDocument>,
-        { hint: indexName(deviceIndexes.token), batchSize: asked.length * platforms.length },
+        { hint: indexName(deviceIndexes.token), batchSize: asked.length * platforms.length * maxProviders },
       )
       .toArray();
-    const keyOf = ({ projectId, platform, tokenHash }: Partial<Holding>) => `${projectId}/${platform}/${tokenHash}`;
+    const keyOf = ({ projectId, platform, provider, tokenHash }: Partial<Holding>) =>
+      `${projectId}/${platform}/${provider}/${tokenHash}`;
     const holders = new Map(found.map((device) => [keyOf(device), device]));
     return asked.map((one) => holders.get(keyOf(one)));
   });
@@ -75,10 +88,11 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
       return device === null || device.deletedAt !== undefined ? undefined : device;
     },
 
-    findByToken: (projectId: ProjectId, platform: Platform, token: string): Promise<DeviceDocument | undefined> =>
-      findHolder({ projectId, platform, tokenHash: pushTokenHash(token) }),
+    /** `served` as it is stored: without the platform's own provider. */
+    findByToken: (projectId: ProjectId, served: Served, token: string): Promise<DeviceDocument | undefined> =>
+      findHolder({ projectId, ...served, tokenHash: pushTokenHash(token) }),
 
-    /** At most one device for each platform. */
+    /** At most one device for each platform and provider. */
     findHolders: (
       projectId: ProjectId,
       token: string,
@@ -117,7 +131,7 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
         ...(events.length > 0 ? { $push: { outbox: { $each: events } } } : {}),
       } as Parameters<typeof updateOne>[2];
       // Fields that the state lacks must not come from `before`.
-      const { userId: _user, identifiedAt: _at, ...kept } = before;
+      const { userId: _user, identifiedAt: _at, installationId: _installation, ...kept } = before;
       const after = { ...kept, ...state, updatedAt: at, credentialHash, version: version + 1 };
       // Without a new token no unique index is involved, so the update may share a command with others.
       if (state.token === before.token && before.tokenHash !== undefined)
@@ -151,6 +165,7 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
             userId: "",
             identifiedAt: "",
             userTokenIat: "",
+            installationId: "",
           },
           $inc: { version: 1 },
           $push: { outbox: deviceDeleted(context, id) },

@@ -1,7 +1,15 @@
 import { z } from "zod";
 import { AppData } from "../../app-data.ts";
 import { DeviceId, ProjectId } from "../../ids.ts";
-import { ApnsEnvironment, FcmTokenKind, Platform, WebPushKeys } from "../../platforms.ts";
+import {
+  ApnsEnvironment,
+  FcmTokenKind,
+  Platform,
+  Provider,
+  providersOf,
+  servingProvider,
+  WebPushKeys,
+} from "../../platforms.ts";
 import { UserId, UserToken } from "../../users.ts";
 import { VapidKeyId, VapidPublicKey } from "../../vapid.ts";
 import { TopicName } from "./topics.ts";
@@ -16,6 +24,22 @@ export const PushToken = z
   .refine((token) => !/[\p{Cc}\s]/u.test(token), "may not contain spaces or control characters")
   .meta({ id: "PushToken", examples: [tokenExample] });
 
+export const InstallationId = z
+  .string()
+  .regex(/^[\x21-\x7e]{1,128}$/, "must be 1 to 128 visible ASCII characters")
+  .meta({
+    id: "InstallationId",
+    description:
+      "The app's own id of its installation, such as the Firebase Installation ID. Of two devices of the same platform, user and installation, one push goes out: through the platform's own provider",
+    examples: ["cHkUvHDRT0mVg6gvEbWFaR"],
+  });
+
+/** Which provider serves a device; part of its key. */
+const DeviceProvider = Provider.meta({
+  description:
+    "Which provider gave the push token. Default: the platform's own (`apns` for ios, `fcm` for android, `webpush` for web). `fcm` serves every platform",
+});
+
 export const DeviceStatus = z.enum(["active", "inactive"]).meta({ id: "DeviceStatus" });
 export type DeviceStatus = z.infer<typeof DeviceStatus>;
 
@@ -25,6 +49,8 @@ export const Device = z
     id: DeviceId,
     token: PushToken,
     platform: Platform,
+    provider: DeviceProvider.optional(),
+    installation_id: InstallationId.optional(),
     metadata: AppData,
     identifiers: AppData,
     status: DeviceStatus,
@@ -48,6 +74,7 @@ export const Device = z
         id: "dev_06bq4ghm31tz5d2ns8y7k9w0ac",
         token: tokenExample,
         platform: "ios",
+        provider: "apns",
         metadata: { plan: "pro" },
         identifiers: { current_locale: "de-DE", app_version: "2.4.1" },
         status: "active",
@@ -78,32 +105,46 @@ export type SubscriptionKeys = z.infer<typeof SubscriptionKeys>;
 
 type TokenShape = {
   platform: Platform;
+  provider?: Provider | undefined;
   token: string;
   environment?: unknown;
   token_kind?: unknown;
   keys?: unknown;
 };
 
-/** What a token must look like on its platform, and which fields belong to which. One sentence per problem. */
+/** What a token must look like for its provider, and which fields belong to which. One sentence per problem. */
 export const tokenProblems = (device: TokenShape, tokenField: string): { path: string[]; message: string }[] => {
   const problems: { path: string[]; message: string }[] = [];
-  if (device.platform === "ios" && !/^([0-9a-fA-F]{2}){8,100}$/.test(device.token))
+  const provider = servingProvider(device);
+  const known = providersOf[device.platform];
+  if (!known.includes(provider))
+    problems.push({
+      path: ["provider"],
+      message: `must be ${known.map((one) => `\`${one}\``).join(" or ")} for platform ${device.platform}`,
+    });
+  if (provider === "apns" && !/^([0-9a-fA-F]{2}){8,100}$/.test(device.token))
     problems.push({ path: [tokenField], message: "must be an APNs device token: 16 to 200 hexadecimal digits" });
-  if (device.platform === "web" && !URL.canParse(device.token))
+  if (provider === "webpush" && !URL.canParse(device.token))
     problems.push({ path: [tokenField], message: "must be the subscription's endpoint, an https URL" });
-  if (device.platform === "web" && device.keys === undefined)
+  if (provider === "webpush" && device.keys === undefined)
     problems.push({ path: ["keys"], message: "is required for web: the subscription's `p256dh` and `auth`" });
-  if (device.platform !== "web" && device.keys !== undefined)
-    problems.push({ path: ["keys"], message: "is only for platform web" });
-  if (device.platform !== "ios" && device.environment !== undefined)
-    problems.push({ path: ["environment"], message: "is only for platform ios" });
-  if (device.platform !== "android" && device.token_kind !== undefined)
-    problems.push({ path: ["token_kind"], message: "is only for platform android" });
+  if (provider !== "webpush" && device.keys !== undefined)
+    problems.push({ path: ["keys"], message: `is only for ${onlyFor(device, "web", "webpush")}` });
+  if (provider !== "apns" && device.environment !== undefined)
+    problems.push({ path: ["environment"], message: `is only for ${onlyFor(device, "ios", "apns")}` });
+  if (provider !== "fcm" && device.token_kind !== undefined)
+    problems.push({ path: ["token_kind"], message: "is only for platform android, or with provider fcm" });
   return problems;
 };
 
+/** What a field of another provider is for. */
+const onlyFor = ({ platform }: TokenShape, own: Platform, provider: Provider): string =>
+  platform === own ? `provider ${provider}` : `platform ${own}`;
+
 const registration = {
   platform: Platform,
+  provider: DeviceProvider.optional(),
+  installation_id: InstallationId.optional(),
   metadata: AppData.optional(),
   identifiers: AppData.optional(),
   environment: ApnsEnvironment.optional(),
@@ -221,6 +262,7 @@ export const ChangeDevice = z
         metadata: AppData.optional(),
         identifiers: AppData.optional(),
         status: DeviceStatus.optional(),
+        installation_id: InstallationId.nullable().optional(),
         user_id: UserId.nullable()
           .optional()
           .meta({ description: "With a project token: the user of the device; null: none" }),
@@ -234,7 +276,7 @@ export type ChangeDevice = z.infer<typeof ChangeDevice>;
 
 /**
  * Body of `PATCH /metadata`. Beside the metadata: nothing (a device credential names the device), `device_id` (a project
- * token), or `project_id` and `identifier` (client identity), with `platform` where one token is registered on two.
+ * token), or `project_id` and `identifier` (client identity), with `platform` and `provider` where one token is registered on two.
  */
 export const ChangeMetadata = z
   .strictObject({
@@ -243,6 +285,7 @@ export const ChangeMetadata = z
     project_id: ProjectId.optional(),
     identifier: PushToken.optional(),
     platform: Platform.optional(),
+    provider: DeviceProvider.optional(),
     user_token: UserToken.optional(),
   })
   .meta({ id: "ChangeMetadata", examples: [{ metadata: { plan: "pro", trial: null } }] });

@@ -1,5 +1,6 @@
 import type { ApnsEnvironment, ApnsSettings, DeviceId, NotificationId } from "@herald/contracts";
 import type { Transport, TransportAnswer, TransportOptions } from "@herald/http2-client";
+import { apnsExpiration } from "../../domain/seconds-to-live.ts";
 import { accepted, type Outcome, tokenMismatch, unanswered } from "../outcome.ts";
 import { apnsId } from "./apns-id.ts";
 import { apnsOutcome } from "./outcome.ts";
@@ -125,7 +126,7 @@ export function createApnsClient({ settings, tokens, createTransport, now }: Apn
 
   return {
     prepare({ notificationId, pushType, priority, expiresAt, collapseId }) {
-      const expiration = expiresAt > now() ? String(Math.floor(expiresAt.getTime() / 1_000)) : "0";
+      const expiration = apnsExpiration(expiresAt, now());
 
       const post = (
         { id, token }: ApnsAddress,

@@ -24,7 +24,8 @@ const at = new Date();
 const rendering = renderFcm(
   { title: "Hello", targets: ["all"] },
   { projectId: newProjectId(at), notificationId: newNotificationId(at) },
-  3_600,
+  "android",
+  { ttlSeconds: 3_600, apnsExpiration: "0" },
 );
 const push = (token: string, kind: "token" | "fid" = "token") => ({ body: rendering.body({ token, kind }, "open") });
 

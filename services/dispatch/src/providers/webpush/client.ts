@@ -1,8 +1,7 @@
-import { hash } from "node:crypto";
 import type { DeliveryReason, WebPushKeys } from "@herald/contracts";
 import type { Transport, TransportAnswer, TransportOptions } from "@herald/http2-client";
 import { notPublicText, publicLookup, type Resolve } from "@herald/kit";
-import { webPushMaxBytes } from "@herald/payload";
+import { webPushMaxBytes, webPushTopic } from "@herald/payload";
 import { secondsToLive } from "../../domain/seconds-to-live.ts";
 import { type Outcome, unanswered } from "../outcome.ts";
 import { encryptPush, newSenderKeys } from "./encryption.ts";
@@ -81,7 +80,7 @@ export function createWebPushClient({
 
   return {
     prepare({ urgency, expiresAt, collapseId }) {
-      const topic = topicOf(collapseId);
+      const topic = webPushTopic(collapseId);
       const senderKeys = newSenderKeys();
       return async ({ endpoint, keys, vapidKeyId }, text) => {
         const target = checkEndpoint(endpoint, rules);
@@ -121,7 +120,3 @@ const notSent = (reason: DeliveryReason, providerReason: string): Outcome => ({
 });
 
 const forbidden = (providerReason: string): Outcome => notSent("endpoint-forbidden", providerReason);
-
-/** A topic is at most 32 characters of base64url; any other id is hashed, so that it still replaces its own kind. */
-export const topicOf = (collapseId: string): string =>
-  /^[A-Za-z0-9_-]{1,32}$/.test(collapseId) ? collapseId : hash("sha256", collapseId, "base64url").slice(0, 32);

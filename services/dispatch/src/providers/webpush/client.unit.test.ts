@@ -8,13 +8,7 @@ import {
 } from "@herald/http2-client";
 import { type Simulators, type SimulatorsOptions, startSimulators } from "@herald/simulators";
 import { afterEach, describe, expect, it, test } from "vitest";
-import {
-  createWebPushClient,
-  topicOf,
-  type WebPushClientDeps,
-  type WebPushMessage,
-  type WebPushRecipient,
-} from "./client.ts";
+import { createWebPushClient, type WebPushClientDeps, type WebPushMessage, type WebPushRecipient } from "./client.ts";
 import { type KeyRing, makeCurrent, newRing, retire, stage, toRingKey } from "./key-ring.ts";
 import { newVapidKeys, type VapidKeys } from "./vapid-keys.ts";
 
@@ -367,12 +361,4 @@ test("keeps connections to a bounded number of push services", async () => {
   expect(open).toBeLessThanOrEqual(32);
   await client.close();
   expect(open).toBe(0);
-});
-
-test("a collapse id that is no topic is hashed", () => {
-  expect(topicOf("order-42")).toBe("order-42");
-  expect(topicOf("a".repeat(32))).toBe("a".repeat(32));
-  for (const id of ["a".repeat(33), "a b", "order:42", "żółw", ""]) expect(topicOf(id)).toMatch(/^[A-Za-z0-9_-]{32}$/);
-  expect(topicOf("order:42")).toBe(topicOf("order:42"));
-  expect(topicOf("order:42")).not.toBe(topicOf("order:43"));
 });

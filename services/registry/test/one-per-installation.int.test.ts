@@ -1,0 +1,116 @@
+import {
+  ChangeDeviceRequest,
+  CountAudience,
+  ExplainDevice,
+  ListDevices,
+  type ProjectId,
+  ResolveSends,
+} from "@herald/contracts";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { type ExpandTest, sorted, startExpandTest } from "./expand-fixture.ts";
+import { apnsToken } from "./registry-fixture.ts";
+
+let world: ExpandTest;
+let projectId: ProjectId;
+beforeAll(async () => {
+  world = await startExpandTest();
+});
+afterAll(() => world.registry.stop());
+beforeEach(async () => {
+  projectId = await world.newProject();
+});
+
+let phones = 0;
+/** One phone that an app has registered twice: with APNs and with FCM. */
+const registerTwice = async (rest: { topics?: string[]; userId?: string } = {}, fcmOnly: object = {}) => {
+  const installationId = `phone-${++phones}`;
+  const { device: own } = await world.registry.register(projectId, apnsToken(installationId), {
+    installationId,
+    topics: ["news"],
+    ...rest,
+  });
+  const { device: fcm } = await world.registry.register(projectId, `fcm-token-of-${phones}`, {
+    provider: "fcm",
+    installationId,
+    topics: ["news"],
+    ...rest,
+    ...fcmOnly,
+  });
+  return { own, fcm, installationId };
+};
+
+test("the provider is part of a device's key: one token registers once with each", async () => {
+  const token = apnsToken("shared");
+  const { device: own } = await world.registry.register(projectId, token);
+  const { device: fcm } = await world.registry.register(projectId, token, { provider: "fcm" });
+  expect(own).toMatchObject({ platform: "ios", provider: "apns" });
+  expect(fcm).toMatchObject({ platform: "ios", provider: "fcm" });
+  expect(fcm.id).not.toBe(own.id);
+  const again = await world.registry.register(projectId, token, { provider: "fcm" });
+  expect(again).toMatchObject({ created: false, device: { id: fcm.id } });
+  // The platform's own provider by its name is the same as none.
+  const named = await world.registry.register(projectId, token, { provider: "apns" });
+  expect(named).toMatchObject({ created: false, device: { id: own.id } });
+});
+
+test("a broadcast partitions devices by provider too, in the queue of the provider", async () => {
+  const { own, fcm } = await registerTwice({}, { installationId: "another" });
+  const { device: android } = await world.registry.register(projectId, "android-token", {
+    platform: "android",
+    topics: ["news"],
+  });
+  const { batches } = await world.expand(["topic:news"]);
+  const of = (id: string) => batches.find(({ devices }) => devices.some((device) => device.id === id));
+  expect(of(own.id)).toMatchObject({ platform: "ios" });
+  expect(of(own.id)).not.toHaveProperty("provider");
+  expect(of(fcm.id)).toMatchObject({ platform: "ios", provider: "fcm" });
+  expect(of(android.id)).toMatchObject({ platform: "android" });
+  expect(batches).toHaveLength(3);
+});
+
+test("of two devices of one installation the platform's own provider wins, in broadcasts, small sends and counts", async () => {
+  const { own, fcm } = await registerTwice({ userId: "u1" });
+  const single = (await world.registry.register(projectId, "alone", { provider: "fcm", topics: ["news"] })).device;
+  expect(sorted((await world.expand(["topic:news"])).devices)).toEqual(sorted([own.id, single.id]));
+  const { sends } = await world.registry.ask(ResolveSends, {
+    sends: [
+      { projectId, targets: ["user:u1"] },
+      { projectId, targets: [fcm.id] },
+    ],
+    limit: 100,
+  });
+  const ids = sends.map((send) => send?.batches.flatMap(({ devices }) => devices.map(({ id }) => id)));
+  // Only the FCM device is named, so nothing else reaches the phone.
+  expect(ids).toEqual([[own.id], [fcm.id]]);
+  expect(await world.registry.ask(CountAudience, { projectId, targets: ["topic:news"] })).toEqual({
+    devices: { ios: 2, android: 0, web: 0 },
+    unmatched: [],
+  });
+  const explained = await world.registry.ask(ExplainDevice, { projectId, deviceId: fcm.id, targets: ["topic:news"] });
+  expect(explained).toMatchObject({ matched: "topic:news", reachedThrough: own.id });
+});
+
+test("the FCM device gets it when the other one is inactive, of another user, or not in the audience", async () => {
+  const inactive = await registerTwice();
+  await world.setStatus([inactive.own.id], "inactive");
+  const otherUser = await registerTwice({}, { userId: "u2" });
+  const absent = await registerTwice({ topics: [] }, { topics: ["news"] });
+  const { devices } = await world.expand(["topic:news"]);
+  expect(sorted(devices)).toEqual(sorted([inactive.fcm.id, otherUser.own.id, otherUser.fcm.id, absent.fcm.id]));
+});
+
+test("an installation id is shown, changed and removed like other fields", async () => {
+  const { own, fcm, installationId } = await registerTwice();
+  expect(own).toMatchObject({ installation_id: installationId });
+  const change = (installation: string | null) =>
+    world.registry.ask(ChangeDeviceRequest, {
+      projectId,
+      deviceId: fcm.id,
+      change: { installation_id: installation },
+    });
+  expect(await change("elsewhere")).toMatchObject({ installation_id: "elsewhere" });
+  expect(sorted((await world.expand(["topic:news"])).devices)).toEqual(sorted([own.id, fcm.id]));
+  expect(await change(null)).not.toHaveProperty("installation_id");
+  const { data } = await world.registry.ask(ListDevices, { projectId, page: { by: "page", page: 1, perPage: 10 } });
+  expect(data.find(({ id }) => id === fcm.id)).not.toHaveProperty("installation_id");
+});
