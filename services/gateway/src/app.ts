@@ -189,6 +189,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       lifecycle.onStop("event streams", eventStreams.stop);
       lifecycle.onStop("http", () => listening.stop(finishRequestsMs));
       lifecycle.onStop("opens", opens.flush);
+      lifecycle.onStop("idempotency keys", keyRecords.flush);
       lifecycle.onStop("replicas", async () => {
         await Promise.all([tokens.stop(), projectRecords.stop()]);
       });

@@ -259,10 +259,13 @@ describe("a batch under an Idempotency-Key", () => {
     });
     await eventually(() => expect(watching.ready()).toBe(true));
     await watching.stop();
-    const entry = await records.get(places[0] ?? "");
-    if (entry === undefined) throw new Error("the record is gone");
-    const { answer: _, ...rest } = entry.value;
-    await records.put(entry.key, rest);
+    const [place = ""] = places;
+    const { answer: _, ...rest } = await eventually(async () => {
+      const value = (await records.get(place))?.value;
+      if (value?.answer === undefined) throw new Error("the answer is not recorded");
+      return value;
+    });
+    await records.put(place, rest);
     expect((await post(mixed(), key)).status).toBe(409);
     offset = 10_001;
     const healed = await post(mixed(), key);

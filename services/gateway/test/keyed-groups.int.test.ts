@@ -101,11 +101,17 @@ const placeOf = async (id: NotificationId): Promise<string> => {
   return place;
 };
 
+/** A record once its answer is in the bucket, which is a little after the response. */
+const answered = (place: string): Promise<IdempotencyRecord> =>
+  eventually(async () => {
+    const value = (await records.get(place))?.value;
+    if (value?.answer === undefined) throw new Error(`the answer of ${place} is not recorded`);
+    return value;
+  });
+
 /** A record as it was before its answer was noted. */
 const unanswered = async (place: string): Promise<IdempotencyRecord> => {
-  const entry = await records.get(place);
-  if (entry === undefined) throw new Error("the record is gone");
-  const { answer: _, ...rest } = entry.value;
+  const { answer: _, ...rest } = await answered(place);
   return rest;
 };
 
@@ -151,12 +157,13 @@ describe("sends with keys that come together", () => {
     expect(again.map(({ body }) => body)).toEqual(answers.map(({ body }) => body));
     expect(travelled(keys).grouped).toHaveLength(keys.length);
     expect(travelled(keys).alone).toEqual([]);
-    expect((await records.get(await placeOf(idOf(answers[50] as Answered))))?.value.answer).toEqual({ status: 202 });
+    expect((await answered(await placeOf(idOf(answers[50] as Answered)))).answer).toEqual({ status: 202 });
   });
 
   test("leave those alone whose key is taken: the others are accepted", async () => {
     const [taken = "", ...others] = newKeys(60);
     const first = await send(taken);
+    await answered(await placeOf(idOf(first)));
     // As if another gateway had taken it: this one has forgotten it.
     const other = createApp(configOf(system.broker.url, system.broker.loginOf("gateway")));
     await other.start();
@@ -180,7 +187,12 @@ describe("sends with keys that come together", () => {
       ...keys.toReversed().map((key) => send(key, other.address())),
     ]);
     expect(both.filter(({ status }) => status !== 202 && status !== 409)).toEqual([]);
-    const ids = (await Promise.all(keys.map((key) => send(key)))).map(idOf);
+    // Each gateway tells the other what it accepted a little after its responses.
+    const ids = await eventually(async () => {
+      const answers = await Promise.all(keys.map((key) => send(key)));
+      expect(answers.map(({ status }) => status)).toEqual(keys.map(() => 202));
+      return answers.map(idOf);
+    });
     await expectOneIdEach(keys, ids);
     expect(travelled(keys).grouped).toHaveLength(keys.length);
     expect(travelled(keys).alone).toEqual([]);
@@ -209,7 +221,11 @@ describe("sends with keys that come together", () => {
 test("a key whose time has ended is a new one, at once", async () => {
   const keys = newKeys(3);
   const before = await Promise.all(keys.map((key) => send(key)));
-  for (const answer of before) await records.delete(await placeOf(idOf(answer)));
+  for (const answer of before) {
+    const place = await placeOf(idOf(answer));
+    await answered(place);
+    await records.delete(place);
+  }
   const after = await Promise.all(keys.map((key) => send(key)));
   expect(after.map(({ status, headers }) => [status, headers.has("idempotent-replayed")])).toEqual(
     keys.map(() => [202, false]),
@@ -225,6 +241,20 @@ test("a key whose time has ended is a new one, at once", async () => {
   await records.delete(await placeOf(made.body.data.id));
   // Executed again, and refused by what the first did.
   expect((await topic()).status).toBe(409);
+});
+
+test("a gateway that stops records the answers that it gave", async () => {
+  const other = createApp(configOf(system.broker.url, system.broker.loginOf("gateway")));
+  await other.start();
+  await eventually(async () => expect((await callAt(other.address(), "GET /readyz")).status).toBe(200));
+  const keys = newKeys(30);
+  const answers = await Promise.all(keys.map((key) => send(key, other.address())));
+  await other.stop();
+  const again = await Promise.all(keys.map((key) => send(key)));
+  expect(again.map(({ status, headers }) => [status, headers.has("idempotent-replayed")])).toEqual(
+    keys.map(() => [202, true]),
+  );
+  expect(again.map(idOf)).toEqual(answers.map(idOf));
 });
 
 describe("after a crash", () => {

@@ -22,7 +22,7 @@ const maxBytes = 64 * 1_048_576;
 const maxSmallTargets = 100;
 /** Half of the broker's default limit for a message. */
 const maxGroupBytes = 524_288;
-/** One at a time makes groups larger: the keys of the next group are written together with the responses of this one. */
+/** One at a time makes groups larger. */
 const concurrentGroups = 1;
 
 const smallKinds: ReadonlySet<string> = new Set(["device", "token", "user", "pair"]);
@@ -49,8 +49,8 @@ export type SendKey = {
 
 export type SendCommands = {
   /**
-   * Accepts the sends of one request, all or none: claims its key, publishes the sends and records the 202. Resolves to the commands
-   * with their final ids when they are on disk; to undefined when the key is already claimed.
+   * Accepts the sends of one request, all or none: claims its key and publishes the sends. Resolves to the commands with their final
+   * ids when they are on disk, and records the 202 soon after; resolves to undefined when the key is already claimed.
    */
   readonly accept: (sends: readonly NewSend[], key?: SendKey) => Promise<readonly SendV1[] | undefined>;
   /** Publishes again what an earlier attempt may have published. Repeatable. */
@@ -73,7 +73,10 @@ const commandsOf = ({ items }: Pick<Unit, "items">): SendV1[] => items.map(({ co
  * Publishes sends. Sends that arrive during a write share the next one: one batch for their keys and one message for the small ones.
  * They get their ids when the group is closed. Large and scheduled sends are messages of their own.
  */
-export const createSendCommands = (bus: () => Bus, records: Pick<KeyRecords, "create" | "note">): SendCommands => {
+export const createSendCommands = (
+  bus: () => Bus,
+  records: Pick<KeyRecords, "create" | "note" | "noteLater">,
+): SendCommands => {
   const publishLarge = groupedPublish(bus, SendV1, { waiting: maxWaiting, maxBytes });
   const publishLargeOf = (items: readonly Item[]): Promise<unknown> =>
     Promise.all(
@@ -143,7 +146,8 @@ export const createSendCommands = (bus: () => Bus, records: Pick<KeyRecords, "cr
         throw error;
       }
       const { record } = outcome;
-      if (record) await records.note({ ...record, record: { ...record.record, answer: { status: 202 } } });
+      // The 202 does not wait for it: without it, a repeat publishes the same ids again.
+      if (record) records.noteLater({ ...record, record: { ...record.record, answer: { status: 202 } } });
       return commandsOf(outcome);
     },
     repeat: async (sends) => {
