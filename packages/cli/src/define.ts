@@ -37,6 +37,24 @@ export const listOptions = [
   numberOption("--limit <count>", "rows to show (default: 20)"),
   option("--all", "show all rows"),
 ];
+
+/** Lists show the newest rows first. */
+export const timeOptions = [
+  option("--oldest-first", "show the oldest rows first"),
+  option("--created-after <time>", "only rows created at this time or later"),
+  option("--created-before <time>", "only rows created before this time"),
+];
+export type TimeChoice = {
+  readonly oldestFirst?: boolean;
+  readonly createdAfter?: string;
+  readonly createdBefore?: string;
+};
+export const timeRange = ({ oldestFirst, createdAfter, createdBefore }: TimeChoice) => ({
+  sort: oldestFirst ? ("created_at" as const) : ("-created_at" as const),
+  createdAfter,
+  createdBefore,
+});
+
 export const yesOption = option("--yes", "do not ask for confirmation");
 
 const helpOf = (examples: Definition<never>["examples"] = []): string =>

@@ -1,9 +1,17 @@
-import type { Device, DeviceChange, DeviceStatus, NewDevice } from "./api-types.ts";
+import type { Device, DeviceChange, DeviceStatus, NewDevice, Platform } from "./api-types.ts";
 import { type CallOptions, type Http, type PostOptions, path } from "./http.ts";
-import { type ListOptions, list } from "./list.ts";
+import { list, type TimeListOptions } from "./list.ts";
 
 /** A device and its own credential, `hdc_…`, for the app to keep. Absent if the first answer was lost and this one is a replay. */
 export type RegisteredDevice = { readonly device: Device; readonly credential?: string | undefined };
+
+export type DeviceListOptions = TimeListOptions & {
+  readonly status?: DeviceStatus | undefined;
+  readonly platform?: Platform | undefined;
+  readonly userId?: string | undefined;
+  /** The whole push token. */
+  readonly token?: string | undefined;
+};
 
 export const createDevices = (http: Http) => {
   const update = (id: string, change: DeviceChange, options?: CallOptions) =>
@@ -20,8 +28,8 @@ export const createDevices = (http: Http) => {
       return { device: data, credential };
     },
     get: (id: string, options?: CallOptions) => http.get<Device>(path`/api/v1/devices/${id}`, options),
-    list: (options?: ListOptions & { readonly status?: DeviceStatus | undefined }) =>
-      list<Device>(http, "/api/v1/devices", options),
+    /** Filters combine: a device must fit all of them. */
+    list: (options?: DeviceListOptions) => list<Device>(http, "/api/v1/devices", options),
     /** `metadata` and `identifiers` are merged into what is there; `null` removes a key. */
     update,
     /** Nothing is sent to it until it registers again. */

@@ -159,6 +159,20 @@ test("a list reads the next page only when its rows are wanted", async () => {
   ]);
 });
 
+test("options of a list are query parameters", async () => {
+  const server = await startScriptedServer([answer(200, { data: [], next: null })]);
+  const options = { sort: "-created_at", createdAfter: new Date(0), userId: "u_1", platform: undefined } as const;
+  for await (const _ of new Herald({ url: server.url, token }).devices.list(options)) throw new Error("there is none");
+  const { searchParams } = new URL(server.taken[0]?.url ?? "", server.url);
+  expect(Object.fromEntries(searchParams)).toEqual({
+    sort: "-created_at",
+    created_after: "1970-01-01T00:00:00.000Z",
+    user_id: "u_1",
+    per_page: "100",
+    after: "",
+  });
+});
+
 test("a cancel whose answer was lost finds the notification cancelled", async () => {
   const server = await startScriptedServer([
     hangUp,

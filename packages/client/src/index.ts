@@ -1,13 +1,13 @@
 export { HeraldAdmin, type ProviderSettings } from "./admin.ts";
 export type * from "./api-types.ts";
 export type { CompletedOptions } from "./completions.ts";
-export type { RegisteredDevice } from "./devices.ts";
+export type { DeviceListOptions, RegisteredDevice } from "./devices.ts";
 export { HeraldError, type Problem } from "./error.ts";
 export type { EventType, FollowedEvent, FollowOptions, HeraldEvent } from "./events.ts";
 export { Herald } from "./herald.ts";
 export type { CallOptions, HeraldOptions, PostOptions } from "./http.ts";
-export type { KeysetList, List, ListOptions } from "./list.ts";
-export type { Sent } from "./notifications.ts";
+export type { KeysetList, List, ListOptions, TimeListOptions } from "./list.ts";
+export type { NotificationListOptions, Sent } from "./notifications.ts";
 export { createUserToken, type UserTokenOptions } from "./user-token.ts";
 export { type ReceivedHeaders, verifyWebhook } from "./webhook-signature.ts";
 export type { WebhookWithSecret } from "./webhooks.ts";

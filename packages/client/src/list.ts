@@ -6,19 +6,38 @@ export type ListOptions = CallOptions & {
   readonly perPage?: number | undefined;
 };
 
+/** Order and time range of a list. */
+export type TimeListOptions = ListOptions & {
+  /** `created_at`, the default: oldest first; `-created_at`: newest first. */
+  readonly sort?: "created_at" | "-created_at" | undefined;
+  /** Only rows created at this time or later. */
+  readonly createdAfter?: Date | string | undefined;
+  /** Only rows created before this time. */
+  readonly createdBefore?: Date | string | undefined;
+};
+
 /** A list that is read page by page while you iterate: `for await (const user of herald.users.list())`. */
 export type KeysetList<Row> = AsyncIterable<Row> & {
   /** Iterates over pages instead of rows. */
   pages(): AsyncIterable<Row[]>;
 };
 
-/** A list, oldest first, that can be read by page number too. */
+/** A list that can be read by page number too. */
 export type List<Row> = KeysetList<Row> & {
   /** Reads one page by its number, with the count of all rows. */
   page(number?: number): Promise<{ data: Row[]; pagination: Pagination }>;
 };
 
 const maxPerPage = 100;
+
+/** Options as query parameters: names in snake_case, times in RFC 3339. */
+const toQuery = (options: Readonly<Record<string, unknown>>): Record<string, string | undefined> =>
+  Object.fromEntries(
+    Object.entries(options).map(([name, value]) => [
+      name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+      value instanceof Date ? value.toISOString() : (value as string | undefined),
+    ]),
+  );
 
 /** Iterates by cursor, so that every page costs the same at any depth. */
 export const list = <Row>(
@@ -27,7 +46,7 @@ export const list = <Row>(
   { signal, perPage = maxPerPage, ...filters }: ListOptions & Readonly<Record<string, unknown>> = {},
 ): List<Row> => {
   const read = <Body>(position: { page: number } | { after: string }) => {
-    const query = { ...(filters as Record<string, string | undefined>), per_page: perPage, ...position };
+    const query = { ...toQuery(filters), per_page: perPage, ...position };
     return http.body<Body>("GET", path, { query, signal });
   };
   async function* pages() {

@@ -5,18 +5,21 @@ import type {
   DryRun,
   NewNotification,
   Notification,
+  NotificationStatus,
   SentNotification,
 } from "./api-types.ts";
 import { type CompletedOptions, createCompletions } from "./completions.ts";
 import { HeraldError } from "./error.ts";
 import { type CallOptions, type Http, type PostOptions, path } from "./http.ts";
-import { type ListOptions, list } from "./list.ts";
+import { type ListOptions, list, type TimeListOptions } from "./list.ts";
 
 /** A notification that was accepted. */
 export type Sent = Notification & {
   /** Resolves when every device is final: completed, cancelled or expired. Needs the scope `read`. */
   completed(options?: CompletedOptions): Promise<Notification>;
 };
+
+export type NotificationListOptions = TimeListOptions & { readonly status?: NotificationStatus | undefined };
 
 export const createNotifications = (http: Http) => {
   const get = (id: string, options?: CallOptions) => http.get<Notification>(path`/api/v1/notifications/${id}`, options);
@@ -45,7 +48,7 @@ export const createNotifications = (http: Http) => {
     /** Waits for a notification that was sent earlier, as `sent.completed()` does. */
     completed,
 
-    list: (options?: ListOptions) => list<Notification>(http, "/api/v1/notifications", options),
+    list: (options?: NotificationListOptions) => list<Notification>(http, "/api/v1/notifications", options),
 
     /** Cancels what is not sent yet. Cancelling twice is no error. */
     cancel: async (id: string, options?: CallOptions): Promise<Notification> => {

@@ -1,13 +1,13 @@
 import type { NewTopic, SubscriptionResult, Topic, TopicChange } from "./api-types.ts";
 import { type CallOptions, type Http, type PostOptions, path } from "./http.ts";
-import { type ListOptions, list } from "./list.ts";
+import { list, type TimeListOptions } from "./list.ts";
 
 /** A topic is named by its id or its name. */
 export const createTopics = (http: Http) => ({
   create: (topic: NewTopic, options?: PostOptions) =>
     http.post<Topic>("/api/v1/topics", { ...options, body: { topic } }),
   get: (topic: string, options?: CallOptions) => http.get<Topic>(path`/api/v1/topics/${topic}`, options),
-  list: (options?: ListOptions) => list<Topic>(http, "/api/v1/topics", options),
+  list: (options?: TimeListOptions) => list<Topic>(http, "/api/v1/topics", options),
   /** Closes it, so that only a project token subscribes devices, or opens it again. */
   update: (topic: string, change: TopicChange, options?: CallOptions) =>
     http.patch<Topic>(path`/api/v1/topics/${topic}`, { ...options, body: { topic: change } }),

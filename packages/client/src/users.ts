@@ -1,6 +1,7 @@
 import type { Device, Notification, User, UserErasure, UserSummary } from "./api-types.ts";
 import { type CallOptions, type Http, path } from "./http.ts";
 import { type KeysetList, type ListOptions, list } from "./list.ts";
+import type { NotificationListOptions } from "./notifications.ts";
 import { createUserToken } from "./user-token.ts";
 
 export const createUsers = (http: Http) => ({
@@ -11,7 +12,7 @@ export const createUsers = (http: Http) => ({
   /** A user with at most 100 of their devices; one without any is not found. */
   get: (userId: string, options?: CallOptions) => http.get<User>(path`/api/v1/users/${userId}`, options),
   /** The notifications that were sent to `user:<id>`. */
-  notifications: (userId: string, options?: ListOptions) =>
+  notifications: (userId: string, options?: NotificationListOptions) =>
     list<Notification>(http, path`/api/v1/users/${userId}/notifications`, options),
   /** Gives the device to this user, and takes it from any other. */
   assignDevice: (userId: string, deviceId: string, options?: CallOptions) =>

@@ -8,7 +8,7 @@ import type {
   WebhookMessageStatus,
 } from "./api-types.ts";
 import { type CallOptions, type Http, type PostOptions, path } from "./http.ts";
-import { type ListOptions, list } from "./list.ts";
+import { type ListOptions, list, type TimeListOptions } from "./list.ts";
 import { type ReceivedHeaders, verifyWebhook } from "./webhook-signature.ts";
 
 /** A webhook and its secret, `whsec_…`, shown only once. Absent if the first answer was lost and this one is a replay. */
@@ -31,7 +31,7 @@ export const createWebhooks = (http: Http, ownSecret?: string) => {
     create: (webhook: NewWebhook, options?: PostOptions) =>
       withSecret("/api/v1/webhooks", { ...options, body: { webhook } }),
     get: (id: string, options?: CallOptions) => http.get<Webhook>(path`/api/v1/webhooks/${id}`, options),
-    list: (options?: ListOptions) => list<Webhook>(http, "/api/v1/webhooks", options),
+    list: (options?: TimeListOptions) => list<Webhook>(http, "/api/v1/webhooks", options),
     update: (id: string, change: WebhookChange, options?: CallOptions) =>
       http.patch<Webhook>(path`/api/v1/webhooks/${id}`, { ...options, body: { webhook: change } }),
     delete: (id: string, options?: CallOptions) => http.done("DELETE", path`/api/v1/webhooks/${id}`, options),

@@ -155,13 +155,17 @@ export const webhookMessageId = (webhookId: WebhookId, eventId: string, at: Date
   return `msg_${encodeBase32(uuidV7(at.getTime(), digest))}`;
 };
 
-/** The ids of webhook messages from a time on are not below this. */
-export const firstWebhookMessageId = (at: Date): WebhookMessageId =>
-  `msg_${encodeBase32(uuidV7(at.getTime(), new Uint8Array(16)))}`;
+/** Ids made at this time or later are not below the result. */
+const firstId =
+  <Id extends string>(kind: Kind) =>
+  (at: Date): Id =>
+    `${prefixes[kind]}_${encodeBase32(uuidV7(Math.max(0, at.getTime()), new Uint8Array(16)))}` as Id;
 
-/** The ids of notifications from a time on are not below this. */
-export const firstNotificationId = (at: Date): NotificationId =>
-  `ntf_${encodeBase32(uuidV7(at.getTime(), new Uint8Array(16)))}`;
+export const firstDeviceId = firstId<DeviceId>("device");
+export const firstTopicId = firstId<TopicId>("topic");
+export const firstNotificationId = firstId<NotificationId>("notification");
+export const firstWebhookId = firstId<WebhookId>("webhook");
+export const firstWebhookMessageId = firstId<WebhookMessageId>("message");
 
 /** The 16 bytes behind an id's prefix. */
 export const idBytes = (id: string): Uint8Array => decodeBase32(id.slice(4));

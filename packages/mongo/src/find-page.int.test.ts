@@ -1,4 +1,4 @@
-import type { PageRequest } from "@herald/contracts";
+import type { ListRequest, PageRequest } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { eventually, type FreshDatabase, freshDatabase } from "@herald/testing";
 import type { Collection } from "mongodb";
@@ -32,14 +32,14 @@ afterAll(() => database.drop());
 
 const page = (number: number, perPage = 20): PageRequest => ({ by: "page", page: number, perPage });
 const after = (key: string, perPage = 20): PageRequest => ({ by: "key", after: key, perPage });
-const ask = (request: PageRequest, options: { projectId?: string; order?: "asc" | "desc" } = {}) =>
+const ask = (request: ListRequest, options: { projectId?: string; firstId?: (at: Date) => string } = {}) =>
   findPage(collection, {
     filter: { projectId: options.projectId ?? "a" },
     request,
     hint: indexName(list),
     projection: { _id: 1 },
     counts: createCounts(),
-    ...(options.order ? { order: options.order } : {}),
+    ...(options.firstId && { firstId: options.firstId }),
   });
 
 test.each([
@@ -69,7 +69,7 @@ test.each(["asc", "desc"] as const)("a walk by key meets every row once, in orde
   let key: string | null = "";
   let pages = 0;
   while (key !== null) {
-    const answer: Awaited<ReturnType<typeof ask>> = await ask(after(key, 10), { order });
+    const answer: Awaited<ReturnType<typeof ask>> = await ask({ ...after(key, 10), newestFirst: order === "desc" });
     if (!("next" in answer)) throw new Error("a walk has a next");
     seen.push(...answer.data.map((row) => row._id));
     key = answer.next;
@@ -78,6 +78,28 @@ test.each(["asc", "desc"] as const)("a walk by key meets every row once, in orde
   const all = rows("a", 0, 45).map((row) => row._id);
   expect(seen).toEqual(order === "asc" ? all : all.reverse());
   expect(pages).toBe(5);
+});
+
+test.each([
+  [{ createdAfter: "1970-01-01T00:00:00.040Z" }, 40, 45],
+  [{ createdBefore: "1970-01-01T00:00:00.003Z" }, 0, 3],
+  [{ createdAfter: "1970-01-01T00:00:00.010Z", createdBefore: "1970-01-01T00:00:00.030Z" }, 10, 30],
+])("%o are the rows from %i to %i, in pages and walks of both orders", async (range, from, to) => {
+  const firstId = (at: Date) => `a-${id(at.getTime())}`;
+  const wanted = rows("a", from, to).map(({ _id }) => _id);
+  for (const newestFirst of [false, true]) {
+    const expected = newestFirst ? wanted.toReversed() : wanted;
+    const paged = await ask({ ...page(1), ...range, newestFirst }, { firstId });
+    expect(paged.data.map(({ _id }) => _id)).toEqual(expected.slice(0, 20));
+    expect(paged).toMatchObject({ pagination: { count: to - from } });
+    const walked: string[] = [];
+    for (let key: string | null = ""; key !== null; ) {
+      const next: Awaited<ReturnType<typeof ask>> = await ask({ ...after(key, 7), ...range, newestFirst }, { firstId });
+      walked.push(...next.data.map(({ _id }) => _id));
+      key = "next" in next ? next.next : null;
+    }
+    expect(walked).toEqual(expected);
+  }
 });
 
 test("a walk ends without an empty page when the rows just fit", async () => {

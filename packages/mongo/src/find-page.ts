@@ -1,4 +1,4 @@
-import type { PageOf, PageRequest } from "@herald/contracts";
+import type { ListRequest, PageOf } from "@herald/contracts";
 import type { Collection, Document, Filter, WithId } from "mongodb";
 import { decodeAfter, encodeAfter } from "./after-key.ts";
 import type { Counts } from "./counts.ts";
@@ -9,9 +9,9 @@ export type FindPageOptions<Doc extends Document> = {
   readonly filter: Filter<Doc>;
   /** The field that orders the rows: a string, unique among those that the filter lets through. `_id` by default. */
   readonly sort?: string;
-  /** `asc` by default: ids grow with time, so that is oldest first. */
-  readonly order?: "asc" | "desc";
-  readonly request: PageRequest;
+  readonly request: ListRequest;
+  /** The lowest id that a row made at a time can have. Required where the request may have a time range: ids grow with time. */
+  readonly firstId?: (at: Date) => string;
   /** Name of the index that serves filter and sort: before statistics exist, an unhinted page sorts everything. */
   readonly hint: string;
   readonly projection?: Document;
@@ -19,6 +19,21 @@ export type FindPageOptions<Doc extends Document> = {
   readonly key?: (doc: WithId<Doc>) => string;
   /** One for a store. */
   readonly counts: Counts;
+};
+
+const createdRange = (
+  { createdAfter, createdBefore }: ListRequest,
+  firstId: ((at: Date) => string) | undefined,
+): Document | undefined => {
+  if (createdAfter === undefined && createdBefore === undefined) return undefined;
+  if (firstId === undefined) throw new Error("this list has no ids that grow with time");
+  const range: [string, string | undefined][] = [
+    ["$gte", createdAfter],
+    ["$lt", createdBefore],
+  ];
+  return Object.fromEntries(
+    range.flatMap(([bound, at]) => (at === undefined ? [] : [[bound, firstId(new Date(at))] as const])),
+  );
 };
 
 /**
@@ -29,11 +44,14 @@ export const findPage = async <Doc extends Document>(
   collection: Collection<Doc>,
   options: FindPageOptions<Doc>,
 ): Promise<PageOf<WithId<Doc>>> => {
-  const { filter, sort = "_id", order = "asc", request, hint, projection, counts } = options;
+  const { sort = "_id", request, hint, projection, counts } = options;
+  const range = createdRange(request, options.firstId);
+  const filter = (range ? { ...options.filter, _id: range } : options.filter) as Filter<Doc>;
+  const direction = request.newestFirst === true ? -1 : 1;
   const rows = (where: Filter<Doc>, skip: number, limit: number) =>
     collection
       .find(where, { hint, ...deadlineOptions(), ...(projection ? { projection } : {}) })
-      .sort({ [sort]: order === "asc" ? 1 : -1 })
+      .sort({ [sort]: direction })
       .skip(skip)
       .limit(limit)
       // All rows in one reply: a second would cost as much as the first.
@@ -43,7 +61,7 @@ export const findPage = async <Doc extends Document>(
   const { perPage } = request;
   if (request.by === "key") {
     const after = decodeAfter(request.after);
-    const from = after === undefined ? undefined : { [sort]: order === "asc" ? { $gt: after } : { $lt: after } };
+    const from = after === undefined ? undefined : { [sort]: direction === 1 ? { $gt: after } : { $lt: after } };
     // One more than asked for says whether there is a next.
     const found = await rows(from ? ({ $and: [filter, from] } as Filter<Doc>) : filter, 0, perPage + 1);
     const data = found.slice(0, perPage);

@@ -77,6 +77,17 @@ test("a walk by key passes every row once and ends", async () => {
   expect(seen).toEqual(ids(devices));
 });
 
+test("the newest come first where they are asked for, and links keep order and filters", async () => {
+  const page = await list("?sort=-created_at&platform=ios&per_page=40");
+  expect(ids(page.body.data)).toEqual(ids(devices).toReversed().slice(0, 40));
+  expect(links(page.headers.get("link")).next).toBe("/api/v1/devices?sort=-created_at&platform=ios&per_page=40&page=2");
+  const walk = await list("?sort=-created_at&platform=ios&per_page=40&after=");
+  expect(ids(walk.body.data)).toEqual(ids(page.body.data));
+  const token = devices[7]?.token;
+  expect(ids((await list(`?token=${token}`)).body.data)).toEqual([devices[7]?.id]);
+  expect((await list("?platform=web")).body.data).toEqual([]);
+});
+
 test("a page of devices with all the metadata they may have is larger than a message, and comes whole", async () => {
   const full = await system.project();
   const metadata = Object.fromEntries(Array.from({ length: 16 }, (_, index) => [`k${index}`, "ä".repeat(500)]));
@@ -102,7 +113,21 @@ test.each([
   ["?page=1&page=2", ["page: is given more than once"]],
   ["?status=gone", ["status: must be one of `active`, `inactive`"]],
   ["?pge=2", ["pge: unknown field; did you mean `page`?"]],
-  ["?page[$gt]=1", ["page[$gt]: unknown field; known here: `page`, `per_page`, `items`, `limit`, `after`, `status`"]],
+  [
+    "?page[$gt]=1",
+    [
+      "page[$gt]: unknown field; known here: `page`, `per_page`, `items`, `limit`, `after`, `sort`, `created_after`, `created_before`, `status`, `platform`, `user_id`, `token`",
+    ],
+  ],
+  ["?platform=windows", ["platform: must be one of `ios`, `android`, `web`"]],
+  ["?user_id=a/b", ["user_id: must be 1 to 128 visible ASCII characters without `/`"]],
+  ["?token=", ["token: may not be empty"]],
+  ["?sort=updated_at", ["sort: must be one of `created_at`, `-created_at`"]],
+  ["?created_after=today", ["created_after: must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00Z"]],
+  [
+    "?created_after=2030-01-02T00:00:00Z&created_before=2030-01-02T01:00:00%2B01:00",
+    ["created_before: must be later than created_after"],
+  ],
 ])("%s is refused in words", async (query, errors) => {
   const answer = await list(query);
   expect([answer.status, answer.problem.errors]).toEqual([422, errors]);

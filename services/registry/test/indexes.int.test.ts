@@ -1,4 +1,11 @@
-import { newDeviceId, newNotificationId, newProjectId, type ProjectId, parseTarget } from "@herald/contracts";
+import {
+  type DeviceFilter,
+  newDeviceId,
+  newNotificationId,
+  newProjectId,
+  type ProjectId,
+  parseTarget,
+} from "@herald/contracts";
 import { createCounts, encodeAfter } from "@herald/mongo";
 import { type FreshDatabase, freshDatabase } from "@herald/testing";
 import { type CommandStartedEvent, type Document, MongoClient } from "mongodb";
@@ -57,6 +64,17 @@ const pages = [
   { by: "page", page: 1, perPage: 20 },
   { by: "key", after: "", perPage: 20 },
 ] as const;
+const filters: DeviceFilter[] = [
+  {},
+  { status: "active" },
+  { platform: "ios" },
+  { platform: "ios", status: "active" },
+  { user_id: "u_1" },
+  { user_id: "u_1", platform: "ios", status: "active" },
+  { token: "t1" },
+  { token: "t1", platform: "ios", user_id: "u_1", status: "active" },
+];
+const range = { createdAfter: "2020-01-01T00:00:00Z", createdBefore: "2090-01-01T00:00:00Z" };
 const lookups = (...sources: string[]) =>
   audienceOf(
     sources.map((source) => {
@@ -71,20 +89,28 @@ const everyLookup = [
   ...lookups("all"),
   ...lookups("condition:'a' in topics && metadata.b > 1", "condition:platform == 'ios' && metadata.b.c != 2"),
 ];
-const range = { from: 10, to: 70 };
+const buckets = { from: 10, to: 70 };
 
 /** Every question whose answer may be long. */
 const queries: [string, (parts: ReturnType<typeof stores>) => Promise<unknown>][] = [
   ...pages.flatMap((page): typeof queries => [
-    [`devices by ${page.by}`, ({ devices }) => devices.list(projectId, undefined, page)],
-    [`active devices by ${page.by}`, ({ devices }) => devices.list(projectId, "active", page)],
+    ...filters.flatMap((filter): typeof queries => [
+      [
+        `devices by ${page.by} and ${JSON.stringify(filter)}`,
+        ({ devices }) => devices.list(projectId, filter, { ...page, ...range }),
+      ],
+      [
+        `newest devices by ${page.by} and ${JSON.stringify(filter)}`,
+        ({ devices }) => devices.list(projectId, filter, { ...page, newestFirst: true }),
+      ],
+    ]),
     [`topics by ${page.by}`, ({ topics }) => topics.list(projectId, page)],
     [`projects by ${page.by}`, ({ projects }) => projects.list(page)],
   ]),
   ...everyLookup.flatMap((lookup): typeof queries => [
     [
       `a page by ${lookup.by}`,
-      ({ audience }) => audience.page(projectId, lookup, lookup.by === "ids" ? allBuckets : range),
+      ({ audience }) => audience.page(projectId, lookup, lookup.by === "ids" ? allBuckets : buckets),
     ],
     [`a count by ${lookup.by}`, ({ audience }) => audience.countUpTo(projectId, lookup, 100)],
     [`an estimate by ${lookup.by}`, ({ audience }) => audience.estimate(projectId, lookup)],

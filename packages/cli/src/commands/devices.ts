@@ -1,7 +1,7 @@
 import type { Device } from "@herald/client";
 import type { Command } from "commander";
 import type { ListChoice } from "../context.ts";
-import { type Add, listOptions, option, yesOption } from "../define.ts";
+import { type Add, listOptions, option, type TimeChoice, timeOptions, timeRange, yesOption } from "../define.ts";
 
 const columns = [
   { title: "ID", value: ({ id }: Device) => id },
@@ -28,13 +28,27 @@ const entries = (device: Device): [string, unknown][] => [
 ];
 
 export const addDevices = (group: Command, add: Add) => {
-  add<ListChoice & { status?: string }>(group, {
+  type Filters = { status?: string; platform?: string; user?: string; pushToken?: string };
+  add<ListChoice & TimeChoice & Filters>(group, {
     usage: "list",
-    does: "List devices, oldest first",
-    options: [option("--status <status>", "only active or inactive ones"), ...listOptions],
-    examples: [["device list --all --json > devices.json", "every device, as JSON"]],
-    run: ({ herald, signal, rows }, _, { status, ...choice }) =>
-      rows(herald().devices.list({ status, signal }), columns, choice),
+    does: "List devices, newest first",
+    options: [
+      option("--status <status>", "only active or inactive ones"),
+      option("--platform <platform>", "only ios, android or web"),
+      option("--user <id>", "only devices of this user"),
+      option("--push-token <token>", "only the devices with this push token"),
+      ...timeOptions,
+      ...listOptions,
+    ],
+    examples: [
+      ["device list --all --json > devices.json", "every device, as JSON"],
+      ["device list --status inactive --platform android", "Android devices that get nothing"],
+    ],
+    run: ({ herald, signal, rows }, _, choice) => {
+      const { status, platform, user, pushToken } = choice;
+      const filter = { status, platform, userId: user, token: pushToken, ...timeRange(choice) };
+      return rows(herald().devices.list({ ...filter, signal }), columns, choice);
+    },
   });
   add(group, {
     usage: "get <id>",

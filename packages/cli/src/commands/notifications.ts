@@ -1,8 +1,8 @@
 import type { Delivery, Notification } from "@herald/client";
 import type { Command } from "commander";
-import { type Context, defaultLimit, type ListChoice } from "../context.ts";
-import { type Add, listOptions, option } from "../define.ts";
-import { createTable, fields } from "../terminal/table.ts";
+import type { ListChoice } from "../context.ts";
+import { type Add, listOptions, option, type TimeChoice, timeOptions, timeRange } from "../define.ts";
+import { fields } from "../terminal/table.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { count, show } from "../terminal/text.ts";
 
@@ -51,18 +51,6 @@ const columns = [
   { title: "TITLE", value: ({ title, body }: Notification) => title ?? body },
 ];
 
-/** The API lists the oldest first, so the newest are on its last pages. */
-const newest = async ({ signal, herald }: Context, limit: number): Promise<Notification[]> => {
-  const list = herald().notifications.list({ signal, perPage: Math.min(limit, 100) });
-  const first = await list.page();
-  const rows: Notification[] = [];
-  for (let number = first.pagination.last; number >= 1 && rows.length < limit; number--) {
-    const { data } = number === 1 ? first : await list.page(number);
-    rows.push(...data.toReversed());
-  }
-  return rows.slice(0, limit);
-};
-
 const deliveryColumns = [
   { title: "DEVICE", value: ({ device_id }: Delivery) => device_id },
   { title: "STATUS", value: ({ status }: Delivery) => status },
@@ -73,16 +61,17 @@ const deliveryColumns = [
 ];
 
 export const addNotifications = (group: Command, add: Add) => {
-  add<ListChoice>(group, {
+  add<ListChoice & TimeChoice & { status?: string }>(group, {
     usage: "list",
-    does: "List notifications, newest first; with --all, oldest first",
-    options: listOptions,
-    run: async (context, _, { limit = defaultLimit, all }) => {
-      const { signal, result, rows, terminal } = context;
-      if (all) return rows(context.herald().notifications.list({ signal }), columns, { all });
-      const found = await newest(context, limit);
-      result(found, () => (found.length === 0 ? "There are none." : createTable(columns, terminal)(found).join("\n")));
-    },
+    does: "List notifications, newest first",
+    options: [
+      option("--status <status>", "only scheduled, accepted, sending, completed, cancelled or expired"),
+      ...timeOptions,
+      ...listOptions,
+    ],
+    examples: [["notification list --status scheduled", "what will be sent later"]],
+    run: ({ herald, signal, rows }, _, choice) =>
+      rows(herald().notifications.list({ status: choice.status, ...timeRange(choice), signal }), columns, choice),
   });
   add(group, {
     usage: "get <id>",

@@ -1,7 +1,7 @@
 import type { SubscriptionResult, Topic } from "@herald/client";
 import type { Command } from "commander";
 import type { Context, ListChoice } from "../context.ts";
-import { type Add, listOptions, option, yesOption } from "../define.ts";
+import { type Add, listOptions, option, type TimeChoice, timeOptions, timeRange, yesOption } from "../define.ts";
 
 const columns = [
   { title: "ID", value: ({ id }: Topic) => id },
@@ -26,11 +26,12 @@ const showChange = ({ record }: Context, change: SubscriptionResult) =>
   ]);
 
 export const addTopics = (group: Command, add: Add) => {
-  add<ListChoice>(group, {
+  add<ListChoice & TimeChoice>(group, {
     usage: "list",
-    does: "List topics, oldest first",
-    options: listOptions,
-    run: ({ herald, signal, rows }, _, choice) => rows(herald().topics.list({ signal }), columns, choice),
+    does: "List topics, newest first",
+    options: [...timeOptions, ...listOptions],
+    run: ({ herald, signal, rows }, _, choice) =>
+      rows(herald().topics.list({ ...timeRange(choice), signal }), columns, choice),
   });
   add(group, {
     usage: "get <topic>",

@@ -1,7 +1,16 @@
 import type { EventType, Webhook, WebhookMessage, WebhookWithSecret } from "@herald/client";
 import type { Command } from "commander";
 import type { Context, ListChoice } from "../context.ts";
-import { type Add, listOptions, option, repeated, yesOption } from "../define.ts";
+import {
+  type Add,
+  listOptions,
+  option,
+  repeated,
+  type TimeChoice,
+  timeOptions,
+  timeRange,
+  yesOption,
+} from "../define.ts";
 
 const columns = [
   { title: "ID", value: ({ id }: Webhook) => id },
@@ -45,11 +54,12 @@ const showMessage = ({ record }: Context, message: WebhookMessage) =>
   ]);
 
 export const addWebhooks = (group: Command, add: Add) => {
-  add<ListChoice>(group, {
+  add<ListChoice & TimeChoice>(group, {
     usage: "list",
-    does: "List webhooks, oldest first",
-    options: listOptions,
-    run: ({ herald, signal, rows }, _, choice) => rows(herald().webhooks.list({ signal }), columns, choice),
+    does: "List webhooks, newest first",
+    options: [...timeOptions, ...listOptions],
+    run: ({ herald, signal, rows }, _, choice) =>
+      rows(herald().webhooks.list({ ...timeRange(choice), signal }), columns, choice),
   });
   add(group, {
     usage: "get <id>",

@@ -1,8 +1,14 @@
 import { z } from "zod";
 import { defineRequest } from "../envelope.ts";
 import { ProviderView, VapidKey, VapidKeyPair } from "../http/v1/admin.ts";
-import { Delivery, DeliveryAttempt, DeliveryStatus, Notification } from "../http/v1/notifications.ts";
-import { isDeepPage, PageRequest, pageOf } from "../http/v1/pagination.ts";
+import {
+  Delivery,
+  DeliveryAttempt,
+  DeliveryStatus,
+  Notification,
+  notificationFilterQuery,
+} from "../http/v1/notifications.ts";
+import { isDeepPage, ListRequest, PageRequest, pageOf } from "../http/v1/pagination.ts";
 import { TestedPush, TestPush } from "../http/v1/provider-test.ts";
 import { DeviceId, NotificationId, ProjectId } from "../ids.ts";
 import { Provider } from "../platforms.ts";
@@ -15,7 +21,7 @@ const notification = { ...project, notificationId: NotificationId };
 /** Notifications without opens: `counts.opened` is 0; analytics has it. */
 export const ListNotifications = defineRequest(
   "dispatch.notifications.list" /** `userId`: notifications that name this user as a target. */,
-  z.object({ ...project, page: PageRequest, userId: UserId.optional() }),
+  z.object({ ...project, ...notificationFilterQuery, page: ListRequest, userId: UserId.optional() }),
   pageOf(Notification),
   isDeepPage,
 );

@@ -3,8 +3,15 @@ import { AppData } from "../app-data.ts";
 import { Recipient } from "../commands.ts";
 import { defineRequest } from "../envelope.ts";
 import { Project, ProjectToken, Scope } from "../http/v1/admin.ts";
-import { ChangeDevice, Device, DeviceStatus, DeviceSummary, InstallationId, PushToken } from "../http/v1/devices.ts";
-import { isDeepPage, PageRequest, pageOf } from "../http/v1/pagination.ts";
+import {
+  ChangeDevice,
+  Device,
+  DeviceSummary,
+  deviceFilterQuery,
+  InstallationId,
+  PushToken,
+} from "../http/v1/devices.ts";
+import { isDeepPage, ListRequest, PageRequest, pageOf } from "../http/v1/pagination.ts";
 import { SubscriptionResult, Topic, TopicName, TopicReference } from "../http/v1/topics.ts";
 import { DeviceId, maxGroupSize, ProjectId, TokenId, TopicId } from "../ids.ts";
 import { ApnsEnvironment, FcmTokenKind, Platform, Provider, WebPushKeys } from "../platforms.ts";
@@ -104,7 +111,7 @@ export const IdentifyDevice = defineRequest(
 );
 export const ListDevices = defineRequest(
   "registry.devices.list",
-  z.object({ ...project, status: DeviceStatus.optional(), page: PageRequest }),
+  z.object({ ...project, ...deviceFilterQuery, page: ListRequest }),
   pageOf(Device),
   isDeepPage,
 );
@@ -143,7 +150,7 @@ export const AuthenticateDevice = defineRequest(
 
 export const ListTopics = defineRequest(
   "registry.topics.list",
-  z.object({ ...project, page: PageRequest }),
+  z.object({ ...project, page: ListRequest }),
   pageOf(Topic),
   isDeepPage,
 );

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defineRequest } from "../envelope.ts";
-import { isDeepPage, PageRequest, pageOf } from "../http/v1/pagination.ts";
+import { isDeepPage, ListRequest, PageRequest, pageOf } from "../http/v1/pagination.ts";
 import {
   ChangeWebhook,
   CreateWebhook,
@@ -26,7 +26,7 @@ export const CreateWebhookRequest = defineRequest(
 );
 export const ListWebhooks = defineRequest(
   "analytics.webhooks.list",
-  z.object({ ...project, page: PageRequest }),
+  z.object({ ...project, page: ListRequest }),
   pageOf(Webhook),
   isDeepPage,
 );

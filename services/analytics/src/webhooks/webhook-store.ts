@@ -1,4 +1,11 @@
-import type { DisabledReason, OutboxEvent, PageRequest, ProjectId, WebhookId } from "@herald/contracts";
+import {
+  type DisabledReason,
+  firstWebhookId,
+  type ListRequest,
+  type OutboxEvent,
+  type ProjectId,
+  type WebhookId,
+} from "@herald/contracts";
 import { type Envelope, type Logger, type MasterKeys, rewrapAll, seal, unseal } from "@herald/kit";
 import {
   byIndex,
@@ -55,8 +62,14 @@ export const createWebhookStore = (db: Db, masterKeys: MasterKeys) => {
     ensureIndexes: () => ensureIndexes(webhooks, Object.values(indexes)),
     find,
 
-    list: (projectId: ProjectId, request: PageRequest) =>
-      findPage(webhooks, { filter: { projectId }, request, hint: indexName(indexes.byProject), counts }),
+    list: (projectId: ProjectId, request: ListRequest) =>
+      findPage(webhooks, {
+        filter: { projectId },
+        hint: indexName(indexes.byProject),
+        firstId: firstWebhookId,
+        request,
+        counts,
+      }),
 
     count: (projectId: ProjectId): Promise<number> =>
       webhooks.countDocuments({ projectId }, { hint: indexName(indexes.byProject) }),

@@ -15,17 +15,15 @@ export type Progress = {
   /** Its `send_at` has not come. */
   readonly scheduled: boolean;
   readonly cancelled: boolean;
-  /** Registry has partitioned all of its batches. */
-  readonly expanded: boolean;
-  /** A batch has reached the ledger. */
-  readonly begun: boolean;
+  /** It waits for its project's turn to be expanded. */
+  readonly queued: boolean;
 };
 
 /** The status that is shown before the end. Cancelling shows at once, though what is being sent still has to be counted. */
-export const currentStatus = ({ scheduled, cancelled, expanded, begun }: Progress): NotificationStatus => {
+export const currentStatus = ({ scheduled, cancelled, queued }: Progress): NotificationStatus => {
   if (cancelled) return "cancelled";
   if (scheduled) return "scheduled";
-  return expanded || begun ? "sending" : "accepted";
+  return queued ? "accepted" : "sending";
 };
 
 /** What the finish check looks at: the ledger's rows of one notification against what registry partitioned. */

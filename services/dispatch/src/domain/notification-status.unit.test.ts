@@ -2,15 +2,14 @@ import { describe, expect, test } from "vitest";
 import { noDevices } from "./counts.ts";
 import { currentStatus, finalStatus, isFinished } from "./notification-status.ts";
 
-const quiet = { scheduled: false, cancelled: false, expanded: false, begun: false };
+const quiet = { scheduled: false, cancelled: false, queued: false };
 
 describe("the status before the end", () => {
   test.each([
-    ["accepted", {}],
+    ["accepted", { queued: true }],
     ["scheduled", { scheduled: true }],
-    ["sending", { begun: true }],
-    ["sending", { expanded: true }],
-    ["cancelled", { cancelled: true, begun: true, expanded: true }],
+    ["sending", {}],
+    ["cancelled", { cancelled: true, queued: true }],
     ["cancelled", { cancelled: true, scheduled: true }],
   ] as const)("%s", (status, progress) => {
     expect(currentStatus({ ...quiet, ...progress })).toBe(status);

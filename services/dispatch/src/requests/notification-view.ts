@@ -28,8 +28,7 @@ export const notificationView = (document: NotificationRecord, sums?: Sums): Not
     status: currentStatus({
       scheduled: dueAt !== undefined,
       cancelled: cancelledAt !== undefined,
-      expanded: expanded !== undefined,
-      begun: (sums?.rows ?? 0) > 0,
+      queued: document.expansion === "queued",
     }),
     counts: shownCounts(tally, expanded?.devices),
     failures: { ...sums?.failures },

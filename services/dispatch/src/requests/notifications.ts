@@ -72,8 +72,8 @@ export const handleNotificationRequests = (deps: Deps): RequestListener[] => {
       return "document" in found ? view(found.document) : acceptedView(found.send, now());
     }),
 
-    handleRequest(bus, ListNotifications, async ({ projectId, page, userId }) => {
-      const found = await notifications.list(projectId, page, userId);
+    handleRequest(bus, ListNotifications, async ({ projectId, page, ...filter }) => {
+      const found = await notifications.list(projectId, filter, page);
       return { ...found, data: await Promise.all(found.data.map(view)) };
     }),
 
@@ -103,6 +103,7 @@ export const acceptedView = (send: SendV1, now: Date): Notification => {
       content: send.content,
       acceptedAt: new Date(send.acceptedAt),
       expiresAt: new Date(send.expiresAt),
+      expansion: "queued",
       ...(sendAt && sendAt > now ? { dueAt: sendAt } : {}),
     },
     { tally: noDevices, failures: {}, rows: 0 },

@@ -103,6 +103,7 @@ export const newDocument = (state: NotificationState, content: NotificationConte
 };
 
 const listIndex: IndexSpec = { fields: { projectId: 1, _id: 1 }, purpose: "list" };
+const statusIndex: IndexSpec = { fields: { projectId: 1, "final.status": 1, _id: 1 }, purpose: "list" };
 const unfinishedIndex: IndexSpec = {
   fields: { checkAt: 1 },
   purpose: "unfinished",
@@ -145,6 +146,7 @@ const namedIndex: IndexSpec = {
 
 export const notificationIndexes = [
   listIndex,
+  statusIndex,
   unfinishedIndex,
   expansionsIndex,
   backlogIndex,
@@ -157,6 +159,7 @@ export const notificationIndexes = [
 /** Names of the indexes, for `hint`. */
 export const notificationHints = {
   list: indexName(listIndex),
+  status: indexName(statusIndex),
   unfinished: indexName(unfinishedIndex),
   expansions: indexName(expansionsIndex),
   backlog: indexName(backlogIndex),

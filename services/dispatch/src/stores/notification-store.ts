@@ -1,23 +1,9 @@
-import {
-  type NotificationId,
-  type PageOf,
-  type PageRequest,
-  type ProjectId,
-  type SendV1,
-  userKey,
-} from "@herald/contracts";
-import {
-  createCounts,
-  ensureIndexes,
-  findBatched,
-  findPage,
-  guardStore,
-  insertBatched,
-  updateBatched,
-} from "@herald/mongo";
+import type { NotificationId, ProjectId, SendV1 } from "@herald/contracts";
+import { createCounts, ensureIndexes, findBatched, guardStore, insertBatched, updateBatched } from "@herald/mongo";
 import type { Db, Filter } from "mongodb";
 import { type Failures, noDevices, type Tally } from "../domain/counts.ts";
 import { finalStatus } from "../domain/notification-status.ts";
+import { listNotifications } from "./list-notifications.ts";
 import {
   checkEveryMs,
   type NotificationDocument,
@@ -239,13 +225,7 @@ export const createNotificationStore = (db: Db) => {
       });
     },
 
-    /** `userId`: those that name this user as a target. */
-    list: async (projectId: ProjectId, request: PageRequest, userId?: string): Promise<PageOf<NotificationRecord>> => {
-      const hint = userId === undefined ? notificationHints.list : notificationHints.users;
-      const filter = { projectId, ...(userId !== undefined && { userKeys: userKey(projectId, userId) }) };
-      const found = await findPage(notifications, { filter, request, hint, counts });
-      return { ...found, data: found.data.map(toRecord) };
-    },
+    list: listNotifications(notifications, counts),
 
     /** Some ids of a project, oldest first, for deletion. */
     idsOf: async (projectId: ProjectId, max: number): Promise<NotificationId[]> => {

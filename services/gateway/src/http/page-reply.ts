@@ -1,10 +1,10 @@
-import { type KeysetRequest, type PageOf, type PageRequest, toPageRequest } from "@herald/contracts";
+import { type KeysetRequest, type ListRequest, type PageOf, toPageRequest } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 
 type Search = { readonly path: string; readonly search: URLSearchParams };
 
-/** Parses the paging parameters of a list. Throws validation-failed when they contradict each other. */
-export const pageRequest = (query: Parameters<typeof toPageRequest>[0]): PageRequest => {
+/** Parses the paging parameters, order and time range of a list. Throws validation-failed when they contradict each other. */
+export const pageRequest = (query: Parameters<typeof toPageRequest>[0]): ListRequest => {
   const parsed = toPageRequest(query);
   if ("problems" in parsed) throw new HeraldError("validation-failed", parsed.problems);
   return parsed.request;

@@ -3,11 +3,11 @@ import {
   ChangeDeviceRequest,
   DeleteDevice,
   Device,
-  DeviceStatus,
+  deviceFilterQuery,
   GetDevice,
   ListDevices,
+  listQuery,
   pageOf,
-  pageQuery,
   RegisterDevice,
   RegisterDeviceRequest,
   servingProvider,
@@ -37,21 +37,16 @@ const listDevices = defineRoute({
   path: "/api/v1/devices",
   operationId: "listDevices",
   tag: "Devices",
-  summary: "List devices, oldest first",
+  summary: "List devices",
+  description: "Oldest first, unless `sort` says otherwise. Filters combine: a device must fit all of them.",
   access: project("read"),
-  query: z.strictObject({ ...pageQuery, status: DeviceStatus.optional() }),
+  query: z.strictObject({ ...listQuery, ...deviceFilterQuery }),
   responses: { 200: { description: "A page of devices", schema: pageOf(Device) } },
   handle: async ({ sendRequest }, request) => {
     const { projectId } = request.caller;
-    const { status, ...page } = request.query;
-    return pageReply(
-      request,
-      await sendRequest(ListDevices, {
-        projectId,
-        page: pageRequest(page),
-        ...(status === undefined ? {} : { status }),
-      }),
-    );
+    const { status, platform, user_id, token, ...page } = request.query;
+    const filter = { status, platform, user_id, token };
+    return pageReply(request, await sendRequest(ListDevices, { projectId, ...filter, page: pageRequest(page) }));
   },
 });
 

@@ -8,10 +8,12 @@ import {
   GetNotification,
   ListDeliveries,
   ListNotifications,
+  listQuery,
   Notification,
   NotificationCounts,
   type NotificationId,
   newNotificationId,
+  notificationFilterQuery,
   OpensOfDevices,
   type ProjectId,
   pageOf,
@@ -135,13 +137,15 @@ const listNotifications = defineRoute({
   path: "/api/v1/notifications",
   operationId: "listNotifications",
   tag: "Notifications",
-  summary: "List notifications, oldest first",
+  summary: "List notifications",
+  description: "Oldest first, unless `sort` says otherwise. Filters combine: a notification must fit all of them.",
   access: project("read"),
-  query: z.strictObject(pageQuery),
+  query: z.strictObject({ ...listQuery, ...notificationFilterQuery }),
   responses: { 200: { description: "A page of notifications", schema: pageOf(Notification) } },
   handle: async (deps, request) => {
     const { projectId } = request.caller;
-    const page = await deps.sendRequest(ListNotifications, { projectId, page: pageRequest(request.query) });
+    const { status, ...query } = request.query;
+    const page = await deps.sendRequest(ListNotifications, { projectId, status, page: pageRequest(query) });
     return pageReply(request, { ...page, data: await withOpensOfAll(deps, projectId, page.data) });
   },
 });

@@ -6,9 +6,9 @@ import {
   DeleteTopic,
   GetTopic,
   ListTopics,
+  listQuery,
   newTopicId,
   pageOf,
-  pageQuery,
   SubscribeDevices,
   SubscriptionResult,
   Topic,
@@ -31,9 +31,10 @@ const listTopics = defineRoute({
   path: "/api/v1/topics",
   operationId: "listTopics",
   tag: "Topics",
-  summary: "List topics, oldest first",
+  summary: "List topics",
+  description: "Oldest first, unless `sort` says otherwise.",
   access: project("read"),
-  query: z.strictObject(pageQuery),
+  query: z.strictObject(listQuery),
   responses: { 200: { description: "A page of topics", schema: pageOf(Topic) } },
   handle: async ({ sendRequest }, request) => {
     const { projectId } = request.caller;

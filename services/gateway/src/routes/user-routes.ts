@@ -7,9 +7,10 @@ import {
   keysetQuery,
   ListNotifications,
   ListUsers,
+  listQuery,
   Notification,
+  notificationFilterQuery,
   pageOf,
-  pageQuery,
   User,
   UserErasure,
   UserSummary,
@@ -59,16 +60,18 @@ const listUserNotifications = defineRoute({
   path: "/api/v1/users/{user}/notifications",
   operationId: "listUserNotifications",
   tag: "Users",
-  summary: "List the notifications that name a user as a target, oldest first",
-  description: "Only those sent to `user:<id>`, not those that reached the user by topics, metadata or `all`.",
+  summary: "List the notifications that name a user as a target",
+  description:
+    "Only those sent to `user:<id>`, not those that reached the user by topics, metadata or `all`. Oldest first, unless `sort` says otherwise.",
   access: project("read"),
   params: { user: userParam },
-  query: z.strictObject(pageQuery),
+  query: z.strictObject({ ...listQuery, ...notificationFilterQuery }),
   responses: { 200: { description: "A page of notifications", schema: pageOf(Notification) } },
   handle: async (deps, request) => {
     const { projectId } = request.caller;
     const userId = request.params.user;
-    const page = await deps.sendRequest(ListNotifications, { projectId, userId, page: pageRequest(request.query) });
+    const { status, ...query } = request.query;
+    const page = await deps.sendRequest(ListNotifications, { projectId, userId, status, page: pageRequest(query) });
     return pageReply(request, { ...page, data: await withOpensOfAll(deps, projectId, page.data) });
   },
 });

@@ -6,9 +6,9 @@ import {
   DeleteWebhook,
   GetWebhook,
   ListWebhooks,
+  listQuery,
   newWebhookId,
   pageOf,
-  pageQuery,
   RotateWebhookSecret,
   Webhook,
   type WebhookId,
@@ -60,9 +60,10 @@ const listWebhooks = defineRoute({
   path: "/api/v1/webhooks",
   operationId: "listWebhooks",
   tag: "Events",
-  summary: "List webhooks, oldest first",
+  summary: "List webhooks",
+  description: "Oldest first, unless `sort` says otherwise.",
   access: project("read"),
-  query: z.strictObject(pageQuery),
+  query: z.strictObject(listQuery),
   responses: { 200: { description: "A page of webhooks, without their secrets", schema: pageOf(Webhook) } },
   handle: async ({ sendRequest }, request) => {
     const { projectId } = request.caller;

@@ -60,12 +60,11 @@ export const serveDevices = (serve: Serve, devices: Devices): void => {
     if (known !== undefined) return { device: known.value, created: false };
     return register(data);
   });
-  serve(ListDevices, ({ projectId, status, page }) =>
-    pageOf(
-      rows(devices, projectId).filter((device) => status === undefined || device.status === status),
-      page,
-    ),
-  );
+  serve(ListDevices, ({ projectId, page, status, platform, user_id, token }) => {
+    const wanted = Object.entries({ status, platform, user_id, token }).filter(([, value]) => value !== undefined);
+    const fits = (device: Device) => wanted.every(([field, value]) => device[field as keyof Device] === value);
+    return pageOf(rows(devices, projectId).filter(fits), page);
+  });
   serve(GetDevice, (data) => owned(devices, data, data.deviceId, "device-not-found").value);
   serve(ChangeDeviceRequest, (data) => {
     const found = owned(devices, data, data.deviceId, "device-not-found");

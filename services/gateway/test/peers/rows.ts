@@ -1,4 +1,4 @@
-import type { ErrorCode, PageOf, PageRequest, ProjectId, RequestContract } from "@herald/contracts";
+import type { ErrorCode, ListRequest, PageOf, ProjectId, RequestContract } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { z } from "zod";
 
@@ -10,11 +10,12 @@ export type Serve = <Request extends z.ZodType, Answer extends z.ZodType>(
 
 export type Owned<Value> = { readonly projectId: ProjectId; value: Value; readonly credentialHash?: string };
 
-/** A page of rows in the order in which they were made. */
-export const pageOf = <Row extends { id: string }>(rows: Row[], request: PageRequest): PageOf<Row> => {
+/** A page of rows. */
+export const pageOf = <Row extends { id: string }>(oldestFirst: Row[], request: ListRequest): PageOf<Row> => {
   const { perPage } = request;
+  const rows = request.newestFirst === true ? oldestFirst.toReversed() : oldestFirst;
   if (request.by === "key") {
-    const data = rows.filter(({ id }) => id > request.after).slice(0, perPage);
+    const data = rows.slice(rows.findIndex(({ id }) => id === request.after) + 1).slice(0, perPage);
     const last = data.at(-1);
     return { data, next: data.length === perPage && last !== undefined ? last.id : null };
   }

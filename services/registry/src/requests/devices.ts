@@ -51,8 +51,8 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
       return { device: summary(device), ...(credential && { credential }), created };
     }),
 
-    handleRequest(bus, ListDevices, async ({ projectId, status, page }) => {
-      const found = await devices.list(projectId, status, page);
+    handleRequest(bus, ListDevices, async ({ projectId, page, ...filter }) => {
+      const found = await devices.list(projectId, filter, page);
       return { ...found, data: found.data.map(deviceView) };
     }),
 

@@ -45,6 +45,7 @@ export const deviceIndexes = {
   },
   list: { fields: { projectId: 1, _id: 1 }, purpose: "list" },
   status: { fields: { projectId: 1, status: 1, _id: 1 }, purpose: "list" },
+  platform: { fields: { projectId: 1, platform: 1, _id: 1 }, purpose: "list" },
   bucket: { fields: { projectId: 1, bucket: 1 }, purpose: "expand" },
   facets: { fields: { projectId: 1, facets: 1, bucket: 1 }, purpose: "expand" },
   /** A device has the user in its facets too, but those are not in the order of users. */

@@ -1,9 +1,6 @@
 import {
   type DeviceId,
-  type DeviceStatus,
   type OutboxEvent,
-  type PageOf,
-  type PageRequest,
   type Platform,
   type ProjectId,
   pushTokenHash,
@@ -16,7 +13,6 @@ import {
   deadlineOptions,
   ensureIndexes,
   findBatched,
-  findPage,
   guardStore,
   indexName,
   inOneCommand,
@@ -33,6 +29,7 @@ import { deviceDeleted, type EventContext, type TopicRow } from "../domain/regis
 import { type DeviceDocument, deviceIndexes, notDeleted, stateFields } from "./device-document.ts";
 import { changeSubscriptions, fullFor } from "./device-subscriptions.ts";
 import { insertDevices } from "./insert-devices.ts";
+import { listDevices } from "./list-devices.ts";
 import { listUsers } from "./list-users.ts";
 import type { PendingEvents } from "./pending-events.ts";
 import { recordSeen } from "./record-last-seen.ts";
@@ -181,18 +178,7 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
       return removeOldest(devices, old, byIndex(tombstone));
     },
 
-    list: (
-      projectId: ProjectId,
-      status: DeviceStatus | undefined,
-      request: PageRequest,
-    ): Promise<PageOf<DeviceDocument>> =>
-      findPage(devices, {
-        // A tombstone has no status.
-        filter: status ? { projectId, status } : { projectId, ...notDeleted },
-        hint: indexName(status ? deviceIndexes.status : deviceIndexes.list),
-        request,
-        counts,
-      }),
+    list: listDevices(devices, counts),
 
     /** The devices of these ids, with the fields that decide whether a push may be sent. */
     findRecipients: (

@@ -1,8 +1,9 @@
 import {
+  firstTopicId,
+  type ListRequest,
   newTopicId,
   type OutboxEvent,
   type PageOf,
-  type PageRequest,
   type ProjectId,
   type TopicId,
   type TopicReference,
@@ -125,8 +126,14 @@ export const createTopicStore = (db: Db, counts: Counts) => {
       return { topics: alive.map(rowOf), created, deleting };
     },
 
-    list: (projectId: ProjectId, request: PageRequest): Promise<PageOf<TopicDocument>> =>
-      findPage(topics, { filter: { projectId, ...notDeleted }, hint: indexName(indexes.list), request, counts }),
+    list: (projectId: ProjectId, request: ListRequest): Promise<PageOf<TopicDocument>> =>
+      findPage(topics, {
+        filter: { projectId, ...notDeleted },
+        hint: indexName(indexes.list),
+        firstId: firstTopicId,
+        request,
+        counts,
+      }),
 
     setClosed: async (projectId: ProjectId, id: TopicId, closed: boolean): Promise<TopicDocument | undefined> =>
       (await topics.findOneAndUpdate(

@@ -90,6 +90,16 @@ export const Device = z
   });
 export type Device = z.infer<typeof Device>;
 
+/** The query parameters that choose devices. They combine: a device must fit all of them. */
+export const deviceFilterQuery = {
+  status: DeviceStatus.optional(),
+  platform: Platform.optional(),
+  user_id: UserId.optional(),
+  token: PushToken.optional().meta({ description: "The whole push token" }),
+};
+export const DeviceFilter = z.object(deviceFilterQuery);
+export type DeviceFilter = z.infer<typeof DeviceFilter>;
+
 /** What a client without a credential sees of a device. */
 export const DeviceSummary = Device.pick({ id: true, status: true }).meta({ id: "DeviceSummary" });
 export type DeviceSummary = z.infer<typeof DeviceSummary>;

@@ -9,6 +9,13 @@ export const NotificationStatus = z
   .meta({ id: "NotificationStatus", description: "`paused` is reserved: this version never answers it" });
 export type NotificationStatus = z.infer<typeof NotificationStatus>;
 
+/** The query parameters that choose notifications. They combine: a notification must fit all of them. */
+export const notificationFilterQuery = {
+  status: z.enum(NotificationStatus.exclude(["paused"]).options).optional(),
+};
+export const NotificationFilter = z.object(notificationFilterQuery);
+export type NotificationFilter = z.infer<typeof NotificationFilter>;
+
 const count = z.number().int().min(0);
 
 export const NotificationCounts = z

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { Instant } from "./instant.ts";
 
 const wholeNumber = (name: string, minimum: number, maximum: number) =>
   z
@@ -30,12 +31,36 @@ export const keysetQuery = {
 /** The query parameters of every other list. `items` and `limit` are other names of `per_page`. */
 export const pageQuery = { page: PageNumber.optional(), ...keysetQuery };
 
+/** The query parameters of lists that are sorted by time, beside their filters. */
+export const listQuery = {
+  ...pageQuery,
+  sort: z
+    .enum(["created_at", "-created_at"])
+    .optional()
+    .meta({ description: "`created_at`, the default: oldest first; `-created_at`: newest first" }),
+  created_after: Instant.optional().meta({ description: "Only rows created at this time or later" }),
+  created_before: Instant.optional().meta({ description: "Only rows created before this time" }),
+};
+
+const perPage = z.number().int().min(1).max(100);
+const byPage = z.object({ by: z.literal("page"), page: z.number().int().min(1), perPage });
+const byKey = z.object({ by: z.literal("key"), after: z.string(), perPage });
+
 /** What a list is asked for: a page by number, or the rows after a key. */
-export const PageRequest = z.discriminatedUnion("by", [
-  z.object({ by: z.literal("page"), page: z.number().int().min(1), perPage: z.number().int().min(1).max(100) }),
-  z.object({ by: z.literal("key"), after: z.string(), perPage: z.number().int().min(1).max(100) }),
-]);
+export const PageRequest = z.discriminatedUnion("by", [byPage, byKey]);
 export type PageRequest = z.infer<typeof PageRequest>;
+
+const order = {
+  newestFirst: z.boolean().optional(),
+  /** Inclusive. */
+  createdAfter: z.iso.datetime({ offset: true }).optional(),
+  /** Exclusive. */
+  createdBefore: z.iso.datetime({ offset: true }).optional(),
+};
+
+/** The same of a list that is sorted by time. */
+export const ListRequest = z.discriminatedUnion("by", [byPage.extend(order), byKey.extend(order)]);
+export type ListRequest = z.infer<typeof ListRequest>;
 
 /** A page behind so many rows costs as much as reading them: by key a page costs the same at any depth. */
 const deepFrom = 1_000;
@@ -84,14 +109,29 @@ export const toPageRequest = (query: {
   items?: number | undefined;
   limit?: number | undefined;
   after?: string | undefined;
-}): { request: PageRequest } | { problems: string[] } => {
+  sort?: "created_at" | "-created_at" | undefined;
+  created_after?: string | undefined;
+  created_before?: string | undefined;
+}): { request: ListRequest } | { problems: string[] } => {
   const sizes = [query.per_page, query.items, query.limit].filter((size) => size !== undefined);
   const problems: string[] = [];
   if (sizes.length > 1) problems.push("per_page: `items` and `limit` are other names of it: send one of the three");
   if (query.after !== undefined && query.page !== undefined) problems.push("after: cannot be combined with page");
+  const { created_after: createdAfter, created_before: createdBefore } = query;
+  if (
+    createdAfter !== undefined &&
+    createdBefore !== undefined &&
+    Date.parse(createdAfter) >= Date.parse(createdBefore)
+  )
+    problems.push("created_before: must be later than created_after");
   if (problems.length > 0) return { problems };
-  const perPage = sizes[0] ?? 20;
+  const common = {
+    perPage: sizes[0] ?? 20,
+    ...(query.sort === "-created_at" && { newestFirst: true }),
+    ...(createdAfter !== undefined && { createdAfter }),
+    ...(createdBefore !== undefined && { createdBefore }),
+  };
   return query.after === undefined
-    ? { request: { by: "page", page: query.page ?? 1, perPage } }
-    : { request: { by: "key", after: query.after, perPage } };
+    ? { request: { by: "page", page: query.page ?? 1, ...common } }
+    : { request: { by: "key", after: query.after, ...common } };
 };

@@ -2,17 +2,13 @@ import { z } from "zod";
 import { NotificationId } from "../../ids.ts";
 import { Platform } from "../../platforms.ts";
 import { UserId } from "../../users.ts";
+import { Instant } from "./instant.ts";
 import { TopicName } from "./topics.ts";
 
 const dayMs = 86_400_000;
 const intervalMs = { hour: 3_600_000, day: dayMs } as const;
 /** Six weeks by hour, near three years by day: what a chart can show. */
 const maxIntervals = 1_000;
-
-const instant = z.iso.datetime({
-  offset: true,
-  error: "must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00Z",
-});
 
 const isTimeZone = (name: string): boolean => {
   try {
@@ -28,8 +24,8 @@ const TimeZone = z.string().max(64).refine(isTimeZone, "must be an IANA time zon
 
 /** The query of `GET /stats`; all optional. */
 export const StatsQuery = z.strictObject({
-  from: instant.optional().meta({ description: "Start; absent: 24 hours before `to`" }),
-  to: instant.optional().meta({ description: "End; absent: now" }),
+  from: Instant.optional().meta({ description: "Start; absent: 24 hours before `to`" }),
+  to: Instant.optional().meta({ description: "End; absent: now" }),
   interval: z.enum(["hour", "day"], { error: "must be `hour` or `day`" }).optional(),
   time_zone: TimeZone.optional().meta({
     description: "Where days and hours begin: an IANA time zone; absent: UTC",

@@ -1,0 +1,86 @@
+import { sendRequest } from "@herald/bus";
+import {
+  ListNotifications,
+  type ListRequest,
+  type Notification,
+  NotificationFilter,
+  type NotificationId,
+  type ProjectId,
+} from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type DispatchTest, day, device, startDispatchTest } from "./dispatch-fixture.ts";
+
+let dispatch: DispatchTest;
+let projectId: ProjectId;
+const mine: NotificationId[] = [];
+
+const list = async (
+  filter: NotificationFilter & { userId?: string } = {},
+  request: Partial<ListRequest> = {},
+): Promise<Notification[]> => {
+  const page = { by: "page", page: 1, perPage: 100, ...request } as ListRequest;
+  const found = await sendRequest(dispatch.bus, ListNotifications, { projectId, ...filter, page });
+  if ("pagination" in found) expect(found.pagination.count).toBe(found.data.length);
+  return found.data;
+};
+
+beforeAll(async () => {
+  dispatch = await startDispatchTest();
+  const { project, send, partition, cancel, final, rows, simulators, now } = dispatch;
+  projectId = await project();
+  const sending = async (
+    ...[change, content]: Parameters<typeof send> extends [unknown, ...infer Rest] ? Rest : []
+  ) => {
+    const id = await send(projectId, change, content);
+    mine.push(id);
+    return id;
+  };
+  const sendAt = new Date(now().getTime() + day).toISOString();
+
+  const completed = await sending({}, { targets: ["user:u_1"] });
+  await partition(projectId, completed, [[device()]]);
+  await final(projectId, completed);
+  const expired = await sending({ expiresAt: new Date(now().getTime() - 1_000).toISOString() });
+  await partition(projectId, expired, [[device()]]);
+  expect(await final(projectId, expired)).toMatchObject({ status: "expired" });
+  await sending({ sendAt });
+  const never = await sending({ sendAt });
+  await eventually(() => cancel(projectId, never));
+  const begun = await sending();
+  simulators.script([{ provider: "apns", status: 503, headers: { "retry-after": "600" } }]);
+  await partition(projectId, begun, [[device()]], { of: 2 });
+  await eventually(async () => expect(await rows(begun)).toMatchObject([{}, { state: "waiting" }]));
+  await cancel(projectId, begun);
+  // More than a project may expand at a time: some wait for their turn.
+  for (let count = 0; count < 35; count++) await sending();
+  await eventually(async () => {
+    const all = await list();
+    expect(all).toHaveLength(mine.length);
+    const statuses = all.map(({ status }) => status);
+    expect(statuses.filter((status) => status === "sending")).toHaveLength(31);
+    expect(statuses.filter((status) => status === "accepted")).toHaveLength(4);
+  });
+});
+afterAll(() => dispatch.stop());
+
+describe("a status lists the notifications that are shown with it", () => {
+  test.each(NotificationFilter.shape.status.unwrap().options)("%s", async (status) => {
+    const wanted = (await list()).filter((one) => one.status === status).map(({ id }) => id);
+    expect(wanted).not.toEqual([]);
+    expect((await list({ status })).map(({ id }) => id)).toEqual(wanted);
+    const walk = { by: "key", after: "", newestFirst: true } as const;
+    expect((await list({ status }, walk)).map(({ id }) => id)).toEqual(wanted.toReversed());
+  });
+});
+
+test("a time range and a user combine with a status", async () => {
+  const [first] = await list();
+  if (!first) throw new Error("there are some");
+  const after = new Date(Date.parse(first.created_at) + 1).toISOString();
+  expect(await list({ status: "completed", userId: "u_1" })).toMatchObject([{ id: first.id }]);
+  expect(await list({ status: "expired", userId: "u_1" })).toEqual([]);
+  expect(await list({ status: "completed" }, { createdAfter: after })).toEqual([]);
+  expect(await list({ status: "completed" }, { createdBefore: after })).toHaveLength(1);
+  expect(await list({}, { createdAfter: after })).toHaveLength(mine.length - 1);
+});
