@@ -25,6 +25,6 @@ export const callsOf = (world: World): RouteCall[] =>
 
 /** The credential that a route takes: the admin token, the project's, or none. */
 export const credentialOf = ({ access }: Route, adminToken: string, { project }: World): string | undefined => {
-  if (access.by.includes("admin")) return adminToken;
+  if (access.by.includes("operator")) return adminToken;
   return access.by.includes("project") ? project.token : undefined;
 };

@@ -20,6 +20,7 @@ import type {
 } from "./api-types.ts";
 import { type CallOptions, createHttp, type HeraldOptions, type Http, type PostOptions, path } from "./http.ts";
 import { type ListOptions, list } from "./list.ts";
+import { createOperators, createSessions } from "./operators.ts";
 
 /** The settings of each provider. */
 export type ProviderSettings = {
@@ -130,8 +131,10 @@ const createDeadLetters = (http: Http) => {
   };
 };
 
-/** The routes for operators: projects, their tokens, keys and providers, and dead letters. Takes the admin token. */
+/** The routes for operators: operators, projects, their tokens, keys and providers, dead letters. Takes an operator's token. */
 export class HeraldAdmin {
+  readonly operators: ReturnType<typeof createOperators>;
+  readonly sessions: ReturnType<typeof createSessions>;
   readonly projects: ReturnType<typeof createProjects>;
   readonly tokens: ReturnType<typeof createTokens>;
   readonly identityKeys: ReturnType<typeof createIdentityKeys>;
@@ -142,6 +145,8 @@ export class HeraldAdmin {
   /** Throws a TypeError for an address or token that cannot be one. */
   constructor(options: HeraldOptions) {
     const http = createHttp(options);
+    this.operators = createOperators(http);
+    this.sessions = createSessions(http);
     this.projects = createProjects(http);
     this.tokens = createTokens(http);
     this.identityKeys = createIdentityKeys(http);

@@ -494,6 +494,43 @@ export type RetiredVapidKey = {
   lost_devices: number;
 };
 
+export type Operator = {
+  id: string;
+  name: string;
+  role: OperatorRole;
+  created_at: string;
+  /** When its token was last replaced; absent: never */
+  rotated_at?: string;
+};
+
+export type OperatorRole = Open<"viewer" | "operator" | "admin">;
+
+export type Session = {
+  operator: SignedInOperator;
+  /** Send it as `Herald-Csrf` with every change that uses the session cookie */
+  csrf_token: string;
+  expires_at: string;
+};
+
+export type SignedInOperator = {
+  /** `root`: the holder of HERALD_ADMIN_TOKEN */
+  id: string | "root";
+  name: string;
+  role: OperatorRole;
+};
+
+export type CurrentSession = {
+  operator: SignedInOperator;
+  /** Send it as `Herald-Csrf` with every change that uses the session cookie */
+  csrf_token?: string;
+  expires_at?: string;
+};
+
+export type SignInCode = {
+  code: string;
+  expires_at: string;
+};
+
 export type DeadLetter = {
   id: string;
   /** Whose handler gave it up */
@@ -951,6 +988,16 @@ export type NewProjectToken = {
   name: string;
   scopes?: readonly ("send" | "read" | "devices")[] | undefined;
   expires_at?: string | undefined;
+};
+
+export type NewOperator = {
+  name: string;
+  role: "viewer" | "operator" | "admin";
+};
+
+export type OperatorChange = {
+  name?: string | undefined;
+  role?: "viewer" | "operator" | "admin" | undefined;
 };
 
 export type NewIdentityKey = {

@@ -3,8 +3,12 @@ import { errorOf, HeraldError } from "./error.ts";
 export type HeraldOptions = {
   /** The gateway's address, such as `https://herald.example.com`. */
   readonly url: string;
-  /** A project token, `hpt_…`. For HeraldAdmin: the admin token. */
-  readonly token: string;
+  /** A project token, `hpt_…`; for HeraldAdmin an operator's, `hop_…`, or the admin token. */
+  readonly token?: string | undefined;
+  /** Instead of a token, in a page that Herald serves: the session of its cookie. Without a `csrfToken` it reads and signs in. */
+  readonly session?: { readonly csrfToken?: string | undefined } | undefined;
+  /** The project that an operator's token or session acts for, `prj_…`. */
+  readonly project?: string | undefined;
   /** Replaces the runtime's own `fetch`. */
   readonly fetch?: typeof fetch | undefined;
   /** Time limit of each attempt, in milliseconds. Default: 30 s. */
@@ -76,10 +80,15 @@ const causeOf = (error: unknown): string => {
  * Calls the API. Every call is safe to repeat: a POST carries an Idempotency-Key, all other methods are idempotent. So calls without an
  * answer are retried, and nothing is ever sent twice.
  */
-export const createHttp = ({ url, token, fetch: custom, timeoutMs = 30_000, maxRetries = 3 }: HeraldOptions) => {
+export const createHttp = (options: HeraldOptions) => {
+  const { url, token = "", session, project, fetch: custom, timeoutMs = 30_000, maxRetries = 3 } = options;
   if (!URL.canParse(url)) throw new TypeError("url: must be an absolute URL, such as https://herald.example.com");
   // fetch would quote a malformed token in its error.
-  if (!/^[!-~]+$/.test(token)) throw new TypeError("token: must be a token of Herald's, without spaces");
+  if (session === undefined && !/^[!-~]+$/.test(token))
+    throw new TypeError("token: must be a token of Herald's, without spaces");
+  const credentials: Record<string, string> = session === undefined ? { authorization: `Bearer ${token}` } : {};
+  if (session?.csrfToken !== undefined) credentials["herald-csrf"] = session.csrfToken;
+  if (project !== undefined) credentials["herald-project"] = project;
   const base = url.replace(/\/+$/, "");
 
   /** One attempt. The answer of a stream is returned as soon as its headers are there. */
@@ -91,7 +100,7 @@ export const createHttp = ({ url, token, fetch: custom, timeoutMs = 30_000, maxR
       const response = await (custom ?? fetch)(target, {
         method,
         headers: {
-          authorization: `Bearer ${token}`,
+          ...credentials,
           accept: stream ? "text/event-stream" : "application/json",
           ...(body === undefined ? {} : { "content-type": "application/json" }),
           ...headers,

@@ -14,6 +14,7 @@ const prefixes = {
   webhook: "whk",
   message: "msg",
   "identity key": "idk",
+  operator: "opr",
 } as const;
 type Kind = keyof typeof prefixes;
 
@@ -24,6 +25,7 @@ export type NotificationId = `ntf_${string}`;
 export type TokenId = `tok_${string}`;
 export type WebhookId = `whk_${string}`;
 export type IdentityKeyId = `idk_${string}`;
+export type OperatorId = `opr_${string}`;
 export type WebhookMessageId = `msg_${string}`;
 
 const idSchema = <Id extends string>(kind: Kind, example: string) =>
@@ -49,6 +51,7 @@ export const TokenId = idSchema<TokenId>("token", "tok_06bq4ghm31tz5d2ns8y7k9w0a
 
 export const WebhookId = idSchema<WebhookId>("webhook", "whk_06bq4ghm31tz5d2ns8y7k9w0ac");
 export const WebhookMessageId = idSchema<WebhookMessageId>("message", "msg_06bq4ghm31tz5d2ns8y7k9w0ac");
+export const OperatorId = idSchema<OperatorId>("operator", "opr_06bq4ghm31tz5d2ns8y7k9w0ac");
 export const IdentityKeyId = idSchema<IdentityKeyId>("identity key", "idk_06bq4ghm31tz5d2ns8y7k9w0ac");
 
 /** 16 bytes as 26 characters: 128 bits behind two zero bits, so the first character is 0 to 7. */
@@ -147,6 +150,7 @@ export const newNotificationId = newId<NotificationId>("notification");
 export const newTokenId = newId<TokenId>("token");
 export const newWebhookId = newId<WebhookId>("webhook");
 export const newIdentityKeyId = newId<IdentityKeyId>("identity key");
+export const newOperatorId = newId<OperatorId>("operator");
 export const newWebhookMessageId = newId<WebhookMessageId>("message");
 
 /** The id of an event's message to a webhook: the same in every process, and sorted by the event's time. */

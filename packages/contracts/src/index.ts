@@ -125,6 +125,14 @@ export {
   notificationFilterQuery,
   OpenNotification,
 } from "./http/v1/notifications.ts";
+export {
+  ChangeOperator,
+  CreateOperator,
+  Operator,
+  OperatorRole,
+  roleIncludes,
+  roleOfScope,
+} from "./http/v1/operators.ts";
 export type { KeysetPageOf, PageOf } from "./http/v1/pagination.ts";
 export {
   KeysetRequest,
@@ -140,6 +148,18 @@ export {
 } from "./http/v1/pagination.ts";
 export { Problem } from "./http/v1/problem.ts";
 export { TestedPush, TestPush, testPushOf } from "./http/v1/provider-test.ts";
+export {
+  CreateSession,
+  CurrentSession,
+  OperatorReference,
+  operatorHeaders,
+  Session,
+  SignedInOperator,
+  SignInCode,
+  sessionCookie,
+  sessionMs,
+  signInCodeMs,
+} from "./http/v1/sessions.ts";
 export { OpenTotals, Stats, StatsQuery, StatsRequest, toStatsRequest } from "./http/v1/stats.ts";
 export {
   ChangeTopic,
@@ -179,12 +199,14 @@ export {
   newIdentityKeyId,
   newNotificationId,
   newNotificationIds,
+  newOperatorId,
   newProjectId,
   newTokenId,
   newTopicId,
   newWebhookId,
   newWebhookMessageId,
   notificationIdsFrom,
+  OperatorId,
   ProjectId,
   sendGroupOf,
   TokenId,
@@ -211,11 +233,15 @@ export {
 } from "./platforms.ts";
 export {
   IdempotencyRecord,
+  OperatorRecord,
   ProjectRecord,
   ProvidersRecord,
   projectProvidersKey,
   projectSettingsKey,
   ReplayRecord,
+  SessionRecord,
+  sessionKey,
+  signInCodeKey,
   TokenRecord,
   tokenKey,
 } from "./records.ts";
@@ -239,6 +265,14 @@ export {
   StageVapidKey,
   TestProvider,
 } from "./requests/dispatch.ts";
+export {
+  ChangeOperatorRequest,
+  CreateOperatorRequest,
+  DeleteOperator,
+  GetOperator,
+  ListOperators,
+  RotateOperatorToken,
+} from "./requests/operators.ts";
 export {
   AuthenticateDevice,
   ChangeDeviceRequest,
@@ -292,10 +326,16 @@ export {
   RotateWebhookSecret,
 } from "./requests/webhooks.ts";
 export {
+  isOperatorToken,
   isProjectToken,
+  isSessionSecret,
+  isSignInCode,
   newDeviceCredential,
   newIdentitySecret,
+  newOperatorToken,
   newProjectToken,
+  newSessionSecret,
+  newSignInCode,
   parseDeviceCredential,
   pushTokenHash,
   secretHash,

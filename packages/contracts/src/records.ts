@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { Scope } from "./http/v1/admin.ts";
-import { maxGroupSize, NotificationId, ProjectId, TokenId } from "./ids.ts";
+import { OperatorRole } from "./http/v1/operators.ts";
+import { maxGroupSize, NotificationId, OperatorId, ProjectId, TokenId } from "./ids.ts";
 import { Provider } from "./platforms.ts";
 import { VapidKeyStatus } from "./vapid.ts";
 
@@ -12,6 +13,20 @@ export const TokenRecord = z.object({
   expiresAt: z.iso.datetime().optional(),
 });
 export type TokenRecord = z.infer<typeof TokenRecord>;
+
+/** `push_operators`, by the token's hash: what the gateway needs to authenticate an operator without a request. */
+export const OperatorRecord = z.object({ id: OperatorId, name: z.string(), role: OperatorRole });
+export type OperatorRecord = z.infer<typeof OperatorRecord>;
+
+/** `push_sessions`, `session.<hash>` and `code.<hash>`: a session or a sign-in code, by the SHA-256 of its secret. */
+export const SessionRecord = z.object({
+  /** SHA-256 of the operator's token: with the token its sessions and codes end. */
+  operatorTokenHash: z.string(),
+  expiresAt: z.iso.datetime(),
+  /** When a code was exchanged. */
+  usedAt: z.iso.datetime().optional(),
+});
+export type SessionRecord = z.infer<typeof SessionRecord>;
 
 /** `push_projects`, `<project>.settings`: written by registry. */
 export const ProjectRecord = z.object({
@@ -75,5 +90,7 @@ export const ReplayRecord = z.object({
 export type ReplayRecord = z.infer<typeof ReplayRecord>;
 
 export const tokenKey = (hash: string): string => hash;
+export const sessionKey = (hash: string): string => `session.${hash}`;
+export const signInCodeKey = (hash: string): string => `code.${hash}`;
 export const projectSettingsKey = (id: ProjectId): string => `${id}.settings`;
 export const projectProvidersKey = (id: ProjectId): string => `${id}.providers`;

@@ -34,6 +34,20 @@ export const newProjectToken = (): string => seal("hpt_", randomBytes(secretByte
 /** Whether a text has the form and the checksum of a project token; says nothing about whether it is known. */
 export const isProjectToken = (text: string): boolean => unseal("hpt_", secretBytes, text) !== undefined;
 
+/** A new operator token, `hop_…`: 32 random bytes and a checksum. */
+export const newOperatorToken = (): string => seal("hop_", randomBytes(secretBytes));
+
+/** Whether a text has the form and the checksum of an operator token; says nothing about whether it is known. */
+export const isOperatorToken = (text: string): boolean => unseal("hop_", secretBytes, text) !== undefined;
+
+/** A new session secret, `hss_…`: the value of the session cookie. */
+export const newSessionSecret = (): string => seal("hss_", randomBytes(secretBytes));
+export const isSessionSecret = (text: string): boolean => unseal("hss_", secretBytes, text) !== undefined;
+
+/** A new sign-in code, `hoc_…`: exchanged once for a session. */
+export const newSignInCode = (): string => seal("hoc_", randomBytes(secretBytes));
+export const isSignInCode = (text: string): boolean => unseal("hoc_", secretBytes, text) !== undefined;
+
 /** A new identity secret, `his_…`: the whole text is the key that user tokens are signed with. */
 export const newIdentitySecret = (): string => seal("his_", randomBytes(secretBytes));
 

@@ -133,6 +133,10 @@ type BucketDefinition = {
 export const buckets = {
   /** Key: hash of a project token, value: TokenRecord. The gateway watches it to authenticate. */
   push_tokens: { history: 1, maxBytes: 256 * mebibyte },
+  /** Key: SHA-256 of an operator's token, value: OperatorRecord. The gateway watches it. Room for some ten thousand operators. */
+  push_operators: { history: 1, maxBytes: 16 * mebibyte },
+  /** Keys `session.<hash>` and `code.<hash>`, value: SessionRecord. Entries expire by themselves. */
+  push_sessions: { history: 1, maxBytes: 16 * mebibyte, markerTtlMs: 60_000 },
   /** Keys `<project>.settings` and `<project>.providers`: what the gateway needs while the database is unavailable. */
   push_projects: { history: 1, maxBytes: 256 * mebibyte },
   /**

@@ -6,6 +6,7 @@ const patterns: readonly [RegExp, string][] = [
   [/\bhpt_[A-Za-z0-9_-]{8,}/g, "hpt_[masked]"],
   [/\bhdc_[A-Za-z0-9_-]{8,}/g, "hdc_[masked]"],
   [/\bhis_[A-Za-z0-9_-]{8,}/g, "his_[masked]"],
+  [/\b(hop|hss|hoc)_[A-Za-z0-9_-]{8,}/g, "$1_[masked]"],
   // Open tokens: version, key id, device, platform since version 2, expiry, mac.
   [/\bv[12](?:\.[A-Za-z0-9_-]+){3,4}\.[A-Za-z0-9_-]{16,}/g, "[open token masked]"],
   // JSON Web Tokens.
@@ -24,7 +25,8 @@ const patterns: readonly [RegExp, string][] = [
 ];
 
 /** Every pattern has one of these, so most lines are looked at once. */
-const suspicious = /hpt_|hdc_|his_|v[12]\.|eyJ|bearer|basic|vapid|webpush|-----BEGIN|:\/\/|dup key|Unexpected /i;
+const suspicious =
+  /hpt_|hdc_|his_|hop_|hss_|hoc_|v[12]\.|eyJ|bearer|basic|vapid|webpush|-----BEGIN|:\/\/|dup key|Unexpected /i;
 
 /** The text with whatever looks like a secret masked. */
 export const scrub = (text: string): string => {

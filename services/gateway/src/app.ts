@@ -1,6 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { type Bus, connectBus, openBucket, publish, serviceAccess } from "@herald/bus";
-import { IdempotencyRecord, OpenGroupV1, ProjectRecord, ProvidersRecord, TokenRecord } from "@herald/contracts";
+import {
+  IdempotencyRecord,
+  OpenGroupV1,
+  OperatorRecord,
+  ProjectRecord,
+  ProvidersRecord,
+  SessionRecord,
+  TokenRecord,
+} from "@herald/contracts";
 import {
   clientAddress,
   createHealth,
@@ -36,11 +44,13 @@ import { createQueueQuota } from "./limits/queue-quota.ts";
 import { createRateLimits } from "./limits/rate-limits.ts";
 import { dedupeOpens } from "./opens/dedupe-opens.ts";
 import { createGroupOpens } from "./opens/group-opens.ts";
+import { createOperatorDirectory } from "./records/operator-directory.ts";
 import { createProjectDirectory } from "./records/project-directory.ts";
 import { replicateBucket } from "./records/replicate-bucket.ts";
 import { createTokenDirectory } from "./records/token-directory.ts";
 import { allRoutes } from "./routes/all-routes.ts";
 import { createSendCommands } from "./sending/send-commands.ts";
+import { createSessions } from "./sessions/sessions.ts";
 import { version } from "./version.ts";
 
 /** Requests in flight get 15 s to finish and the whole stop 25 s: Kubernetes kills after 30 s. */
@@ -74,6 +84,8 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     log,
   );
   const tokens = replicateBucket("push_tokens", TokenRecord, connection.bus);
+  const operatorRecords = replicateBucket("push_operators", OperatorRecord, connection.bus);
+  const sessionRecords = replicateBucket("push_sessions", SessionRecord, connection.bus);
   const projectRecords = replicateBucket("push_projects", z.union([ProjectRecord, ProvidersRecord]), connection.bus);
 
   const limits = createRateLimits({
@@ -98,6 +110,13 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     await publish(connection.bus(), OpenGroupV1, group, { id: randomUUID() });
   });
   const projects = createProjectDirectory(projectRecords, limits);
+  const operators = createOperatorDirectory(config.HERALD_ADMIN_TOKEN, operatorRecords, limits);
+  const sessions = createSessions({
+    replica: sessionRecords,
+    bucket: () => openBucket(connection.bus(), "push_sessions", SessionRecord),
+    limits,
+    now,
+  });
   const eventStreams = createEventStreams({
     bus: connection.bus,
     now,
@@ -117,12 +136,16 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     queue,
     sendRequest,
     authenticate: createAuthenticate({
-      adminToken: config.HERALD_ADMIN_TOKEN,
       tokens: createTokenDirectory(tokens, limits, now),
+      operators,
+      sessions,
+      projects,
       sendRequest,
       limits,
     }),
     projects,
+    operators,
+    sessions,
     idempotency: createIdempotency({
       keys: createKeyShare({ fill: async () => keyBucket().fill(), now, log }),
       records: keyRecords,
@@ -139,6 +162,9 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     bus: connection.ready,
     tokens: () => tokens.ready() || "project tokens are not replicated yet; the bootstrap step creates their bucket",
     projects: () => projectRecords.ready() || "projects are not replicated yet",
+    operators: () =>
+      (operatorRecords.ready() && sessionRecords.ready()) ||
+      "operators and sessions are not replicated yet; the bootstrap step creates their buckets",
   });
   const proxies = config.HERALD_GATEWAY_TRUST_PROXY;
   const memory = createMemoryLimit({
@@ -159,9 +185,9 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     ),
     allowBrowsers(allRoutes),
   );
+  const replicas = [tokens, projectRecords, operatorRecords, sessionRecords];
   const startReplicas = (bus: Bus) => {
-    tokens.start(bus);
-    projectRecords.start(bus);
+    for (const replica of replicas) replica.start(bus);
   };
 
   let server: HttpServer | undefined;
@@ -191,7 +217,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       lifecycle.onStop("opens", opens.flush);
       lifecycle.onStop("idempotency keys", keyRecords.flush);
       lifecycle.onStop("replicas", async () => {
-        await Promise.all([tokens.stop(), projectRecords.stop()]);
+        await Promise.all(replicas.map((replica) => replica.stop()));
       });
       lifecycle.onStop("bus", connection.stop);
       lifecycle.onStop("telemetry", async () => {

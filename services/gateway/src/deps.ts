@@ -2,13 +2,16 @@ import type { OpenGroupV1, ProjectId, RequestContract } from "@herald/contracts"
 import type { OpenTokens } from "@herald/payload";
 import type { z } from "zod";
 import type { Access, Caller } from "./auth/caller.ts";
+import type { Credentials } from "./auth/credentials.ts";
 import type { DeadLetters } from "./dead-letters/dead-letters.ts";
 import type { EventStreams } from "./events/event-streams.ts";
 import type { Idempotency } from "./idempotency/idempotency.ts";
 import type { QueueQuota } from "./limits/queue-quota.ts";
 import type { RateLimits } from "./limits/rate-limits.ts";
+import type { OperatorDirectory } from "./records/operator-directory.ts";
 import type { ProjectDirectory } from "./records/project-directory.ts";
 import type { SendCommands } from "./sending/send-commands.ts";
+import type { Sessions } from "./sessions/sessions.ts";
 
 /** Sends a request to another service. Throws the error that it answers, service-unavailable or bus-unavailable. */
 export type SendRequest = <Request extends z.ZodType, Answer extends z.ZodType>(
@@ -20,10 +23,12 @@ export type SendRequest = <Request extends z.ZodType, Answer extends z.ZodType>(
 /** The dependencies of route handlers. */
 export type RouteDeps = {
   readonly now: () => Date;
-  /** Identifies the caller. Throws unauthenticated, forbidden or rate-limited. */
-  readonly authenticate: (access: Access, authorization: string | undefined, address: string) => Promise<Caller>;
+  /** Identifies the caller. Throws unauthenticated, forbidden, csrf-token-invalid or rate-limited. */
+  readonly authenticate: (access: Access, sent: Credentials, address: string) => Promise<Caller>;
   readonly sendRequest: SendRequest;
   readonly projects: ProjectDirectory;
+  readonly operators: OperatorDirectory;
+  readonly sessions: Sessions;
   readonly limits: RateLimits;
   readonly queue: QueueQuota;
   readonly idempotency: Idempotency;

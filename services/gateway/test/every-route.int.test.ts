@@ -1,6 +1,7 @@
-import type { Scope } from "@herald/contracts";
+import { OperatorRole, roleIncludes, type Scope } from "@herald/contracts";
 import type { Request } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { roleOf } from "../src/auth/caller.ts";
 import type { Route } from "../src/http/route.ts";
 import { allRoutes } from "../src/routes/all-routes.ts";
 import { routeOf } from "./documented.ts";
@@ -10,9 +11,13 @@ import { type Case, table, type World } from "./route-table.ts";
 
 let system: GatewayTest;
 let stranger: TestProject;
+let shared: World;
+const operators = new Map<OperatorRole, string>();
 beforeAll(async () => {
   system = await startGatewayTest({ environment: { HERALD_GATEWAY_LIMIT_FAILURES: "100000" } });
   stranger = await system.project("Stranger");
+  shared = await createWorld(system);
+  for (const role of OperatorRole.options) operators.set(role, await system.operator(role));
 });
 afterAll(() => system.stop());
 
@@ -22,9 +27,10 @@ const caseOf = (route: Route): Case => {
   return found;
 };
 
-/** The credential that a route takes: the admin token, a project token, or none. */
-const credentialFor = (route: Route, { project }: { project: TestProject }): Request => {
-  if (route.access.by.includes("admin")) return { token: adminToken };
+/** The credential that a route takes: the admin token or its session, a project token, or none. */
+const credentialFor = async (route: Route, { project }: { project: TestProject }): Promise<Request> => {
+  if (caseOf(route).session) return { headers: await system.session(adminToken) };
+  if (route.access.by.includes("operator")) return { token: adminToken };
   return route.access.by.includes("project") ? { token: project.token } : {};
 };
 
@@ -47,13 +53,13 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
       const path = one.route(world);
       const [method = "", url = ""] = path.split(" ");
       expect(routeOf(method, url.split("?", 1)[0] ?? "")?.operationId).toBe(route.operationId);
-      const answer = await system.call(path, { ...credentialFor(route, world), ...bodyFor(one, world) });
+      const answer = await system.call(path, { ...(await credentialFor(route, world)), ...bodyFor(one, world) });
       expect(answer.status, JSON.stringify(answer.body)).toBe(one.status);
     });
 
     test("refuses a body or a query that it does not know", async () => {
       const world = await createWorld(system);
-      const call = { ...credentialFor(route, world), ...(one.bad === undefined ? {} : { body: one.bad }) };
+      const call = { ...(await credentialFor(route, world)), ...(one.bad === undefined ? {} : { body: one.bad }) };
       const answer = await system.call(one.route(world) + (one.badQuery ?? ""), call);
       expect(answer.status, JSON.stringify(answer.body)).toBe(422);
       expect(answer.problem.errors.length).toBeGreaterThan(0);
@@ -63,7 +69,7 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
     testIf(route.body !== undefined)("refuses unknown fields beside the known ones", async () => {
       const world = await createWorld(system);
       const body = { ...(one.body?.(world) as object), surplus: 1 };
-      const answer = await system.call(one.route(world), { ...credentialFor(route, world), body });
+      const answer = await system.call(one.route(world), { ...(await credentialFor(route, world)), body });
       expect(answer.status).toBe(422);
       expect(answer.problem.errors.join()).toContain("surplus");
     });
@@ -71,7 +77,7 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
     testIf(!by.every((kind) => kind === "client"))("wants a credential that it knows", async () => {
       const world = await createWorld(system);
       const path = one.route(world);
-      const foreign = by.includes("admin") ? world.project.token : adminToken;
+      const foreign = by.includes("operator") ? world.project.token : adminToken;
       const wrong = ["Bearer nonsense", "Basic YTpi", "Bearer", `Bearer ${world.project.token}x`, `Bearer ${foreign}`];
       for (const authorization of wrong) {
         const answer = await system.call(path, { headers: { authorization }, ...bodyFor(one, world) });
@@ -90,6 +96,38 @@ describe.each(allRoutes.map((route) => [`${route.method.toUpperCase()} ${route.p
       const enough = await system.token(world.project, [...(scopes ?? [])]);
       const allowed = await system.call(one.route(world), { token: enough, ...bodyFor(one, world) });
       expect(allowed.status).toBe(one.status);
+    });
+
+    const needed = roleOf(route.access);
+    test.each(needed === undefined ? [] : OperatorRole.options)(
+      "takes an operator of the role %s, or says why not",
+      async (role) => {
+        const allowed = roleIncludes(role, needed ?? "admin");
+        const world = allowed ? await createWorld(system) : shared;
+        const token = operators.get(role) ?? "";
+        const headers = {
+          ...(one.session ? await system.session(token) : { authorization: `Bearer ${token}` }),
+          ...(by.includes("operator") ? {} : { "herald-project": world.project.id }),
+        };
+        const answer = await system.call(one.route(world), { headers, ...bodyFor(one, world) });
+        expect(answer.status, JSON.stringify(answer.body)).toBe(allowed ? one.status : 403);
+        if (!allowed)
+          expect(answer.problem.errors[0]).toContain(
+            `this needs the role \`${needed}\`; the operator ${role} has \`${role}\``,
+          );
+      },
+    );
+
+    testIf(needed !== undefined && by.includes("project"))("wants the project of an operator", async () => {
+      const token = operators.get("admin") ?? "";
+      const call = { token, ...bodyFor(one, shared) };
+      const missing = await system.call(one.route(shared), call);
+      expect([missing.status, missing.problem.errors]).toEqual([
+        403,
+        ["authorization: an operator names the project in the header `Herald-Project`"],
+      ]);
+      const unknown = { "herald-project": "prj_00000000000000000000000000" };
+      expect((await system.call(one.route(shared), { ...call, headers: unknown })).status).toBe(404);
     });
 
     testIf(by.includes("project"))("gives nothing of one project to another", async () => {

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { type Bus, closeBus, connectBus, ensureStreams } from "@herald/bus";
-import type { Problem, ProjectId, Scope } from "@herald/contracts";
+import type { OperatorRole, Problem, ProjectId, Scope } from "@herald/contracts";
 import { createLogger, readConfig } from "@herald/kit";
 import {
   type Broker,
@@ -37,6 +37,10 @@ export type GatewayTest = {
   readonly call: (route: string, call?: Request) => Promise<Answered>;
   readonly project: (name?: string) => Promise<TestProject>;
   readonly token: (project: TestProject, scopes: Scope[]) => Promise<string>;
+  /** The token of a new operator, named after its role. */
+  readonly operator: (role: OperatorRole) => Promise<string>;
+  /** The headers of a new session: its cookie and its CSRF token. */
+  readonly session: (token: string) => Promise<{ cookie: string; "herald-csrf": string }>;
   readonly ready: () => Promise<void>;
   readonly stop: () => Promise<void>;
 };
@@ -103,6 +107,15 @@ export const startGatewayTest = async (options: GatewayTestOptions = {}): Promis
     token: async ({ id }, scopes) => {
       const body = { token: { name: scopes.join(" and "), scopes } };
       return (await call(`POST /admin/v1/projects/${id}/tokens`, { token: adminToken, body })).body.token;
+    },
+    operator: async (role) => {
+      const body = { operator: { name: role, role } };
+      return (await call("POST /admin/v1/operators", { token: adminToken, body })).body.token;
+    },
+    session: async (token) => {
+      const { headers, body } = await call("POST /admin/v1/sessions", { token });
+      const [cookie = ""] = headers.get("set-cookie")?.split(";") ?? [];
+      return { cookie, "herald-csrf": body.data.csrf_token };
     },
     stop: async () => {
       await app.stop();

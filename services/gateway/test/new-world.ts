@@ -48,6 +48,10 @@ export const createWorld = async (system: GatewayTest): Promise<World> => {
     token: adminToken,
     body: {},
   });
+  const operator = await call("POST /admin/v1/operators", {
+    token: adminToken,
+    body: { operator: { name: "Maria", role: "viewer" } },
+  });
   const hook = await call("POST /api/v1/webhooks", { token, body: table.createWebhook?.body?.({} as World) });
   const ping = await call(`POST /api/v1/webhooks/${hook.body.data.id}/ping`, { token });
   const times = { acceptedAt: notification.created_at, expiresAt: notification.created_at };
@@ -66,6 +70,7 @@ export const createWorld = async (system: GatewayTest): Promise<World> => {
     webhook: hook.body.data.id,
     webhookMessage: ping.body.data.id,
     nextKey: staged.body.data.id,
+    operator: operator.body.data.id,
     identityKey: identityKey.body.data.id,
     deadLetter: await writeDeadLetter(system.bus, "dispatch-start", SendV1, dead),
     openToken: openTokens.sign(claim, new Date()),

@@ -17,6 +17,8 @@ export type World = {
   webhookMessage: string;
   /** The id of the Web Push key that is staged. */
   nextKey: string;
+  /** The id of an operator. */
+  operator: string;
   /** The id of an identity secret. */
   identityKey: string;
 };
@@ -29,6 +31,8 @@ export type Case = {
   /** A body, or a query behind the path, that is refused with 422. */
   readonly bad?: unknown;
   readonly badQuery?: string;
+  /** The request needs the session of an operator: a token is not enough. */
+  readonly session?: true;
   /** What comes of it with another project's credential: 404 unless the route names nothing. */
   readonly foreign?: number;
 };
@@ -236,6 +240,44 @@ export const table: Record<string, Case> = {
     status: 202,
     bad: { now: true },
   },
+  createOperator: {
+    route: () => "POST /admin/v1/operators",
+    status: 201,
+    body: () => ({ operator: { name: "Maria", role: "viewer" } }),
+    bad: { operator: { name: "Maria", role: "root" } },
+  },
+  listOperators: { route: () => "GET /admin/v1/operators", status: 200, badQuery: "?per_page=x" },
+  getOperator: { route: ({ operator }) => `GET /admin/v1/operators/${operator}`, status: 200, badQuery: "?token" },
+  changeOperator: {
+    route: ({ operator }) => `PATCH /admin/v1/operators/${operator}`,
+    status: 200,
+    body: () => ({ operator: { role: "operator" } }),
+    bad: { operator: {} },
+  },
+  rotateOperatorToken: {
+    route: ({ operator }) => `POST /admin/v1/operators/${operator}/token`,
+    status: 201,
+    bad: { token: "hop_mine" },
+  },
+  deleteOperator: {
+    route: ({ operator }) => `DELETE /admin/v1/operators/${operator}`,
+    status: 204,
+    bad: { force: true },
+  },
+  createSession: {
+    route: () => "POST /admin/v1/sessions",
+    status: 201,
+    body: () => ({}),
+    bad: { code: { $ne: null } },
+  },
+  getCurrentSession: { route: () => "GET /admin/v1/sessions/current", status: 200, badQuery: "?x=1" },
+  deleteCurrentSession: {
+    route: () => "DELETE /admin/v1/sessions/current",
+    status: 204,
+    session: true,
+    bad: { all: true },
+  },
+  createSignInCode: { route: () => "POST /admin/v1/sessions/codes", status: 201, bad: { operator: "root" } },
   createProject: {
     route: () => "POST /admin/v1/projects",
     status: 201,

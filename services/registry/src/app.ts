@@ -1,5 +1,5 @@
 import { groupedPublishEvent, openBucket } from "@herald/bus";
-import { type OutboxEvent, ProjectRecord, TokenRecord } from "@herald/contracts";
+import { OperatorRecord, type OutboxEvent, ProjectRecord, TokenRecord } from "@herald/contracts";
 import { type Logger, repeat } from "@herald/kit";
 import { createCounts, createErasureStore, createOutbox, startRetention } from "@herald/mongo";
 import { createService, type Service, type ServiceDefinition, type ServiceDeps } from "@herald/service";
@@ -10,17 +10,20 @@ import { retireDevice } from "./handlers/retire-device.ts";
 import { createDeviceQuota } from "./identity/device-quota.ts";
 import { createVerifyUserToken } from "./identity/verify-user-token.ts";
 import { removeDeleted } from "./jobs/remove-deleted.ts";
+import { createOperatorReplication } from "./jobs/replicate-operators.ts";
 import { createProjectReplication } from "./jobs/replicate-projects.ts";
 import { handleAudienceRequests } from "./requests/audience.ts";
 import { handleDeviceRequests } from "./requests/devices.ts";
 import { handleIdentityKeyRequests } from "./requests/identity-keys.ts";
 import { createKeyedMutex } from "./requests/keyed-mutex.ts";
+import { handleOperatorRequests } from "./requests/operators.ts";
 import { handleProjectRequests } from "./requests/projects.ts";
 import { handleTopicRequests } from "./requests/topics.ts";
 import { handleUserRequests } from "./requests/users.ts";
 import { createAudienceStore } from "./stores/audience-store.ts";
 import { createDeviceStore, deviceCollection } from "./stores/device-store.ts";
 import { createExpansionStore } from "./stores/expansion-store.ts";
+import { createOperatorStore } from "./stores/operator-store.ts";
 import { createPendingEvents } from "./stores/pending-events.ts";
 import { createProjectStore, projectCollection } from "./stores/project-store.ts";
 import { createPublishQueue } from "./stores/publish-queue.ts";
@@ -70,6 +73,7 @@ const assemble = (
 
   const counts = createCounts();
   const projects = createProjectStore(db, counts, now);
+  const operators = createOperatorStore(db, counts);
   const topics = createTopicStore(db, counts);
   const pending = createPendingEvents(db, collections.devices, { publish, now, log });
   const devices = createDeviceStore(db, counts, pending);
@@ -81,9 +85,11 @@ const assemble = (
     tokens: openBucket(bus, "push_tokens", TokenRecord),
     settings: openBucket(bus, "push_projects", ProjectRecord),
   });
+  const operatorReplication = createOperatorReplication(operators, openBucket(bus, "push_operators", OperatorRecord));
   const deps: Deps = {
     bus,
     projects,
+    operators,
     topics,
     devices,
     audience: createAudienceStore(db),
@@ -92,6 +98,7 @@ const assemble = (
     publishQueue,
     publish,
     replication,
+    operatorReplication,
     keyedMutex: createKeyedMutex(),
     verifyUserToken: createVerifyUserToken(projects, masterKeys, now),
     deviceQuota: createDeviceQuota({ max: config.HERALD_REGISTRY_QUOTA_DEVICES, countUpTo: devices.countUpTo, now }),
@@ -101,7 +108,8 @@ const assemble = (
 
   return {
     prepare: async () => {
-      for (const store of [projects, topics, devices, pending, expansions, erasures]) await store.ensureIndexes();
+      for (const store of [projects, operators, topics, devices, pending, expansions, erasures])
+        await store.ensureIndexes();
       await projects.rewrapSecrets(masterKeys, log);
       const unprotected = await projects.countUnprotected();
       if (unprotected > 0)
@@ -114,6 +122,7 @@ const assemble = (
     begin: () => {
       const listeners = [
         ...handleProjectRequests(deps),
+        ...handleOperatorRequests(deps),
         ...handleIdentityKeyRequests(deps),
         ...handleUserRequests(deps),
         ...handleDeviceRequests(deps),
@@ -126,9 +135,9 @@ const assemble = (
         startRetention({ db, rules, everyMs: config.HERALD_RETENTION_INTERVAL, now, log }),
         repeat("continue deletions", removeEveryMs, log, (signal) => removeDeleted(deps, lingerMs, signal)),
         repeat("publish events of new devices", pendingEveryMs, log, pending.sweep),
-        repeat("reconcile projects and tokens", reconcileEveryMs, log, async (signal) => {
-          const stale = await replication.reconcile(signal);
-          if (stale > 0) log.warn({ stale }, "entries of projects and tokens were stale");
+        repeat("reconcile projects, tokens and operators", reconcileEveryMs, log, async (signal) => {
+          const stale = (await replication.reconcile(signal)) + (await operatorReplication.reconcile(signal));
+          if (stale > 0) log.warn({ stale }, "entries of projects, tokens and operators were stale");
         }),
       ];
       return async () => {

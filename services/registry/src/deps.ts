@@ -4,11 +4,13 @@ import type { MasterKeys } from "@herald/kit";
 import type { ErasureStore } from "@herald/mongo";
 import type { DeviceQuota } from "./identity/device-quota.ts";
 import type { VerifyUserToken } from "./identity/verify-user-token.ts";
+import type { OperatorReplication } from "./jobs/replicate-operators.ts";
 import type { ProjectReplication } from "./jobs/replicate-projects.ts";
 import type { KeyedMutex } from "./requests/keyed-mutex.ts";
 import type { AudienceStore } from "./stores/audience-store.ts";
 import type { DeviceStore } from "./stores/device-store.ts";
 import type { ExpansionStore } from "./stores/expansion-store.ts";
+import type { OperatorStore } from "./stores/operator-store.ts";
 import type { ProjectStore } from "./stores/project-store.ts";
 import type { PublishQueue } from "./stores/publish-queue.ts";
 import type { TopicStore } from "./stores/topic-store.ts";
@@ -17,6 +19,7 @@ import type { TopicStore } from "./stores/topic-store.ts";
 export type Deps = {
   readonly bus: Bus;
   readonly projects: ProjectStore;
+  readonly operators: OperatorStore;
   readonly topics: TopicStore;
   readonly devices: DeviceStore;
   readonly audience: AudienceStore;
@@ -26,6 +29,7 @@ export type Deps = {
   /** Resolves when the stream has stored the event. */
   readonly publish: (event: OutboxEvent) => Promise<void>;
   readonly replication: ProjectReplication;
+  readonly operatorReplication: OperatorReplication;
   readonly keyedMutex: KeyedMutex;
   readonly verifyUserToken: VerifyUserToken;
   readonly deviceQuota: DeviceQuota;

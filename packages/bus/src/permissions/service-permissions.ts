@@ -122,6 +122,8 @@ type BucketAccess = {
 
 export const bucketAccess: Readonly<Record<BucketName, BucketAccess>> = {
   push_tokens: { reads: ["gateway", "registry"], watches: ["gateway", "registry"], writes: { registry: "*" } },
+  push_operators: { reads: ["gateway", "registry"], watches: ["gateway", "registry"], writes: { registry: "*" } },
+  push_sessions: { reads: ["gateway"], watches: ["gateway"], writes: { gateway: "*.*" } },
   push_projects: {
     reads: ["gateway", "registry", "dispatch"],
     watches: ["gateway", "registry"],

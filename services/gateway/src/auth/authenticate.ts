@@ -1,23 +1,21 @@
-import { hash, timingSafeEqual } from "node:crypto";
-import { AuthenticateDevice, parseDeviceCredential, type Scope } from "@herald/contracts";
+import { AuthenticateDevice, isOperatorToken, parseDeviceCredential, type Scope } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { SendRequest } from "../deps.ts";
-import type { RateLimits } from "../limits/rate-limits.ts";
 import type { TokenDirectory } from "../records/token-directory.ts";
+import { createAuthenticateOperator, type OperatorDeps } from "./authenticate-operator.ts";
 import type { Access, Caller, CallerKind } from "./caller.ts";
+import type { Credentials } from "./credentials.ts";
 
-type Deps = {
-  readonly adminToken: string;
+type Deps = OperatorDeps & {
   readonly tokens: TokenDirectory;
   readonly sendRequest: SendRequest;
-  readonly limits: RateLimits;
 };
 
 const wanted: Record<CallerKind, string> = {
   project: "a project token (hpt_…)",
   device: "a device credential (hdc_…)",
   client: "`project_id` and `identifier` in the body, without this header",
-  admin: "the admin token",
+  operator: "an operator token (hop_…)",
 };
 
 const names = (access: Access): string => access.by.map((kind) => wanted[kind]).join(" or ");
@@ -40,16 +38,22 @@ const lacking = (scopes: readonly Scope[], access: Access): Scope[] =>
 /** RFC 6750: a bearer token is visible ASCII; the longest of ours has 140 characters. */
 const bearer = /^Bearer +([\x21-\x7e]{1,512}) *$/i;
 
-const digest = (text: string): Buffer => hash("sha256", text, "buffer");
-
 /** Authenticates the caller. Refusals are counted against the address; valid credentials never are. */
-export const createAuthenticate = ({ adminToken, tokens, sendRequest, limits }: Deps) => {
-  const adminDigest = digest(adminToken);
+export const createAuthenticate = ({ tokens, sendRequest, ...deps }: Deps) => {
+  const { limits } = deps;
+  const operators = createAuthenticateOperator(deps);
 
   /** The caller of a credential; undefined when the credential is invalid. */
-  const verifyCredential = async (credential: string, access: Access, address: string): Promise<Caller | undefined> => {
-    if (access.by.includes("admin")) {
-      return timingSafeEqual(digest(credential), adminDigest) ? { kind: "admin" } : undefined;
+  const verifyCredential = async (
+    credential: string,
+    access: Access,
+    sent: Credentials,
+    address: string,
+  ): Promise<Caller | undefined> => {
+    const byOperator = access.by.includes("operator");
+    if (byOperator || sent.project !== undefined || isOperatorToken(credential)) {
+      const caller = await operators.byToken(credential, access, sent, address);
+      if (caller !== undefined || byOperator) return caller;
     }
     const device = parseDeviceCredential(credential);
     if (device === undefined) {
@@ -66,29 +70,31 @@ export const createAuthenticate = ({ adminToken, tokens, sendRequest, limits }: 
   };
 
   /** Apps send a stale credential when they register again, so an invalid one counts as a failure but is not refused. */
-  const deviceOrClient = async (
-    access: Access,
-    authorization: string | undefined,
-    address: string,
-  ): Promise<Caller> => {
-    const credential = bearer.exec(authorization ?? "")?.[1] ?? "";
+  const deviceOrClient = async (access: Access, sent: Credentials, address: string): Promise<Caller> => {
+    const credential = bearer.exec(sent.authorization ?? "")?.[1] ?? "";
     if (!parseDeviceCredential(credential)) return { kind: "client" };
-    const caller = await verifyCredential(credential, { ...access, by: ["device"] }, address);
+    const caller = await verifyCredential(credential, { ...access, by: ["device"] }, sent, address);
     if (caller) return caller;
     await limits.countFailure(address);
     return { kind: "client" };
   };
 
-  return async (access: Access, authorization: string | undefined, address: string): Promise<Caller> => {
-    if (access.orDevice) return deviceOrClient(access, authorization, address);
-    const onlyClient = access.by.every((kind) => kind === "client");
-    if (onlyClient || (authorization === undefined && access.by.includes("client"))) return { kind: "client" };
+  return async (access: Access, sent: Credentials, address: string): Promise<Caller> => {
+    const { authorization, session } = sent;
+    if (access.orDevice) return deviceOrClient(access, sent, address);
+    const isClient = access.by.includes("client");
+    if (access.by.every((kind) => kind === "client")) return { kind: "client" };
+    // Where the body may identify the client, a browser's cookie means nothing until it names a project.
+    const usesSession = !access.signsIn && (!isClient || sent.project !== undefined);
+    if (authorization === undefined && session !== undefined && usesSession)
+      return operators.bySession(session, access, sent, address);
+    if (authorization === undefined && isClient) return { kind: "client" };
     if (authorization === undefined) {
       await limits.countFailure(address);
       throw unauthenticated(`send \`Bearer\` and ${names(access)}`, 'Bearer realm="herald"');
     }
     const credential = bearer.exec(authorization)?.[1];
-    const caller = credential === undefined ? undefined : await verifyCredential(credential, access, address);
+    const caller = credential === undefined ? undefined : await verifyCredential(credential, access, sent, address);
     if (caller === undefined) {
       await limits.countFailure(address);
       throw unauthenticated(

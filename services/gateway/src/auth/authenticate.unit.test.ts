@@ -5,6 +5,7 @@ import {
   newProjectId,
   newProjectToken,
   newTokenId,
+  type ProjectId,
   type Scope,
   secretHash,
   type TokenRecord,
@@ -12,7 +13,9 @@ import {
 import { describe, expect, test } from "vitest";
 import type { SendRequest } from "../deps.ts";
 import { createRateLimits } from "../limits/rate-limits.ts";
+import { createOperatorDirectory } from "../records/operator-directory.ts";
 import { createTokenDirectory } from "../records/token-directory.ts";
+import { createSessions } from "../sessions/sessions.ts";
 import { createAuthenticate } from "./authenticate.ts";
 import { admin, anyClient, noCredential, project, projectOrDevice } from "./caller.ts";
 
@@ -57,11 +60,25 @@ const open = (scopes: readonly Scope[] = ["send", "read"]) => {
     limits,
     () => now,
   );
-  const authenticate = createAuthenticate({ adminToken, tokens, sendRequest: ask as unknown as SendRequest, limits });
+  const none = {
+    get: () => undefined,
+    fetch: async () => undefined,
+    ready: () => true,
+    start: () => {},
+    stop: async () => {},
+  };
+  const operators = createOperatorDirectory(adminToken, none, limits);
+  const bucket = (): never => {
+    throw new Error("no test here has a session");
+  };
+  const sessions = createSessions({ replica: none, bucket, limits, now: () => now });
+  const projects = { settings: async (id: ProjectId) => ({ id, openRegistration: true }) };
+  const sendRequest = ask as unknown as SendRequest;
+  const authenticate = createAuthenticate({ operators, sessions, projects, tokens, sendRequest, limits });
   return { authenticate, token, credential, questions };
 };
 
-const bearer = (secret: string): string => `Bearer ${secret}`;
+const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` });
 
 describe("accepts", () => {
   test("a project token as its project with its scopes", async () => {
@@ -83,9 +100,12 @@ describe("accepts", () => {
     ]);
   });
 
-  test("the admin token on admin routes", async () => {
+  test("the admin token on operators' routes, as root", async () => {
     const { authenticate } = open();
-    expect(await authenticate(admin, bearer(adminToken), address)).toEqual({ kind: "admin" });
+    expect(await authenticate(admin, bearer(adminToken), address)).toMatchObject({
+      kind: "operator",
+      operator: { id: "root", role: "admin" },
+    });
     await expect(authenticate(project("send"), bearer(adminToken), address)).rejects.toMatchObject({
       code: "unauthenticated",
     });
@@ -93,15 +113,17 @@ describe("accepts", () => {
 
   test("a client without a header, or on routes that read no header", async () => {
     const { authenticate, token } = open();
-    expect(await authenticate(anyClient("read"), undefined, address)).toEqual({ kind: "client" });
-    expect(await authenticate(noCredential, undefined, address)).toEqual({ kind: "client" });
+    expect(await authenticate(anyClient("read"), {}, address)).toEqual({ kind: "client" });
+    expect(await authenticate(noCredential, {}, address)).toEqual({ kind: "client" });
     expect(await authenticate(noCredential, bearer(token), address)).toEqual({ kind: "client" });
-    expect(await authenticate(noCredential, "nonsense", address)).toEqual({ kind: "client" });
+    expect(await authenticate(noCredential, { authorization: "nonsense" }, address)).toEqual({ kind: "client" });
   });
 
   test.each(["bearer ", "BEARER   "])("%j is accepted as scheme, and so are blanks at the end", async (word) => {
     const { authenticate, token } = open();
-    expect(await authenticate(project("send"), `${word}${token}  `, address)).toMatchObject({ kind: "project" });
+    expect(await authenticate(project("send"), { authorization: `${word}${token}  ` }, address)).toMatchObject({
+      kind: "project",
+    });
   });
 });
 
@@ -109,20 +131,20 @@ describe("refuses", () => {
   const unknown = 'Bearer realm="herald", error="invalid_token"';
 
   test.each([
-    ["no header", project("send"), undefined, "send `Bearer` and a project token (hpt_…)", 'Bearer realm="herald"'],
+    ["no header", project("send"), {}, "send `Bearer` and a project token (hpt_…)", 'Bearer realm="herald"'],
     [
       "no header where a device may ask",
       projectOrDevice("send"),
-      undefined,
+      {},
       "send `Bearer` and a project token (hpt_…) or a device credential (hdc_…)",
       'Bearer realm="herald"',
     ],
-    ["no header for the admin", admin, undefined, "send `Bearer` and the admin token", 'Bearer realm="herald"'],
+    ["no header for an operator", admin, {}, "send `Bearer` and an operator token (hop_…)", 'Bearer realm="herald"'],
     [
       "a wrong admin token",
       admin,
       bearer("the-admin-tokem"),
-      "the credential is invalid; send `Bearer` and the admin token",
+      "the credential is invalid; send `Bearer` and an operator token (hop_…)",
       unknown,
     ],
     [
@@ -164,7 +186,7 @@ describe("refuses", () => {
     ["nothing", () => "Bearer "],
   ])("a good token after %s", async (_, header) => {
     const { authenticate, token } = open();
-    await expect(authenticate(project("send"), header(token), address)).rejects.toMatchObject({
+    await expect(authenticate(project("send"), { authorization: header(token) }, address)).rejects.toMatchObject({
       code: "unauthenticated",
     });
   });
@@ -207,7 +229,7 @@ describe("refuses", () => {
   );
 
   test("an address that guesses, before it asks registry, and no other address", async () => {
-    for (const header of [undefined, bearer(newProjectToken()), bearer("nonsense")]) {
+    for (const header of [{}, bearer(newProjectToken()), bearer("nonsense")]) {
       const { authenticate, token, credential, questions } = open();
       for (let guess = 0; guess < failures; guess++) {
         await expect(authenticate(project("send"), header, address)).rejects.toMatchObject({ code: "unauthenticated" });

@@ -1,28 +1,56 @@
-import type { DeviceId, ProjectId, Scope, TokenId } from "@herald/contracts";
+import {
+  type DeviceId,
+  type OperatorReference,
+  type OperatorRole,
+  type ProjectId,
+  roleIncludes,
+  roleOfScope,
+  type Scope,
+  type TokenId,
+} from "@herald/contracts";
+
+/** A named operator, or the holder of HERALD_ADMIN_TOKEN. */
+export type ActingOperator = {
+  readonly id: OperatorReference;
+  readonly name: string;
+  readonly role: OperatorRole;
+  /** SHA-256 of the token: sessions and codes end with it. */
+  readonly tokenHash: string;
+};
+
+/** The session of an operator's cookie. */
+export type OperatorSession = { readonly hash: string; readonly csrfToken: string; readonly expiresAt: Date };
 
 /** The authenticated caller. A `client` has sent no credential: its body must prove what it may do. */
 export type Caller =
   | {
       readonly kind: "project";
       readonly projectId: ProjectId;
-      readonly tokenId: TokenId;
+      /** What the rate limit of a token counts by. */
+      readonly tokenId: TokenId | OperatorReference;
       readonly scopes: readonly Scope[];
+      /** The operator who acts for the project; undefined: a project token. */
+      readonly operator?: ActingOperator;
     }
   | { readonly kind: "device"; readonly projectId: ProjectId; readonly deviceId: DeviceId }
   | { readonly kind: "client" }
-  | { readonly kind: "admin" };
+  | { readonly kind: "operator"; readonly operator: ActingOperator; readonly session?: OperatorSession };
 
 export type CallerKind = Caller["kind"];
 export type CallerOf<Kind extends CallerKind> = Extract<Caller, { kind: Kind }>;
 
-/** The callers that may use a route. A project token needs all the scopes too. */
+/** The callers that may use a route. A project token needs all the scopes too, an operator the role. */
 export type Access<Kind extends CallerKind = CallerKind> = {
   readonly by: readonly Kind[];
   readonly scopes?: readonly Scope[];
+  /** The role that an operator needs under `/admin/v1`. Elsewhere it follows from the scopes. */
+  readonly role?: OperatorRole;
   /** The body contains a signature that proves the request. */
   readonly signed?: true;
   /** A device credential is used if sent; any other or an invalid credential is ignored. */
   readonly orDevice?: true;
+  /** Signs in, so an earlier session is ignored. */
+  readonly signsIn?: true;
 };
 
 export const project = (...scopes: Scope[]): Access<"project"> => ({ by: ["project"], scopes });
@@ -40,4 +68,25 @@ export const noCredential: Access<"client"> = { by: ["client"] };
 export const signedBody: Access<"client"> = { by: ["client"], signed: true };
 /** The body identifies the client; a device credential may add which device it is. */
 export const clientOrDevice: Access<"client" | "device"> = { by: ["client"], orDevice: true };
-export const admin: Access<"admin"> = { by: ["admin"] };
+
+const byRole = (role: OperatorRole): Access<"operator"> => ({ by: ["operator"], role });
+/** Operators of every role: for what only reads. */
+export const viewer = byRole("viewer");
+/** For sends, replays and pauses. */
+export const operator = byRole("operator");
+export const admin = byRole("admin");
+/** An operator's token, or a sign-in code in the body. */
+export const signIn: Access<"operator" | "client"> = { by: ["operator", "client"], role: "viewer", signsIn: true };
+
+const highest = (roles: readonly OperatorRole[]): OperatorRole =>
+  roles.reduce((role, other) => (roleIncludes(role, other) ? role : other), "viewer");
+
+/** The role that an operator needs for a route; undefined where no operator may use it. */
+export const roleOf = ({ by, role, scopes }: Access): OperatorRole | undefined => {
+  if (role !== undefined) return role;
+  return by.includes("project") ? highest((scopes ?? []).map((scope) => roleOfScope[scope])) : undefined;
+};
+
+/** The scopes that a role has in every project. */
+export const scopesOf = (role: OperatorRole): Scope[] =>
+  (Object.keys(roleOfScope) as Scope[]).filter((scope) => roleIncludes(role, roleOfScope[scope]));

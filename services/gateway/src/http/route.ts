@@ -56,6 +56,8 @@ export type RouteRequest<Kind extends CallerKind, P extends Params, Q extends z.
   readonly recheck: () => Promise<unknown>;
   /** The client's address, as rate limits count it. */
   readonly address: string;
+  /** The client's connection is encrypted. */
+  readonly secure: boolean;
   /** The path and the query, as sent. */
   readonly path: string;
   readonly search: URLSearchParams;
@@ -108,8 +110,10 @@ export const defineRoute = <
 ): Route =>
   ({
     ...route,
-    // Web apps are devices: routes that take a device credential, or none, allow every origin.
-    cors: route.access.by.some((kind: CallerKind) => kind === "device" || kind === "client"),
+    // Web apps are devices: routes that take a device credential, or none, allow every origin. Operators' routes allow their own.
+    cors:
+      !route.path.startsWith("/admin/") &&
+      route.access.by.some((kind: CallerKind) => kind === "device" || kind === "client"),
   }) as unknown as Route;
 
 /** The path in Express syntax: `/api/v1/devices/:id`. */

@@ -17,6 +17,8 @@ import {
   type ReserveMemory,
 } from "@herald/kit";
 import { z } from "zod";
+import type { Caller } from "../auth/caller.ts";
+import { credentialsOf, isSecure } from "../auth/credentials.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { PathParam, Reply, Route, StreamBody } from "./route.ts";
 
@@ -141,6 +143,12 @@ const streamStatus = (route: Route): number | undefined => {
   return found && Number(found[0]);
 };
 
+/** Whose Idempotency-Keys the caller uses. */
+const ownerOf = (caller: Caller): string => {
+  if (caller.kind === "operator") return caller.operator.id;
+  return "projectId" in caller ? caller.projectId : caller.kind;
+};
+
 type Edge = {
   /** The number of trusted proxies. */
   readonly proxies: number;
@@ -155,7 +163,8 @@ export const serveRoute = (route: Route, deps: RouteDeps, { proxies, memory }: E
   return async (request, response, match) => {
     const address = clientAddress(request, proxies);
     const reserve = memory.forRequest(request, response, address);
-    const authenticate = () => deps.authenticate(route.access, request.headers.authorization, address);
+    const credentials = credentialsOf(request);
+    const authenticate = () => deps.authenticate(route.access, credentials, address);
     const caller = await authenticate();
     setHeaders(response, await deps.limits.countRequest(caller));
 
@@ -172,7 +181,7 @@ export const serveRoute = (route: Route, deps: RouteDeps, { proxies, memory }: E
         return;
       }
       const key = idempotencyKey(request);
-      const owner = "projectId" in caller ? caller.projectId : caller.kind;
+      const owner = ownerOf(caller);
       const lastEventId = request.headers["last-event-id"];
       const handled = route.handle(deps, {
         caller,
@@ -183,6 +192,7 @@ export const serveRoute = (route: Route, deps: RouteDeps, { proxies, memory }: E
         lastEventId: lastEventId === undefined ? undefined : String(lastEventId),
         recheck: authenticate,
         address,
+        secure: isSecure(request, proxies),
         path,
         search,
       });

@@ -1,4 +1,4 @@
-import { errors, type ProjectId } from "@herald/contracts";
+import { errors, type OperatorReference, type ProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
 import type { Caller } from "../auth/caller.ts";
@@ -13,6 +13,9 @@ const dryRunSeconds = 60;
 
 /** Looking up unknown credentials reads from the bus. The bus handles this many a second, for all addresses together, without effort. */
 const lookupsPerSecond = 200;
+
+/** People sign in a few times a day; a script that signs in for every call must not fill the sessions' bucket within their 8 hours. */
+const signInsPerMinute = 60;
 
 /** Requests are counted in windows of 10 seconds unless the name says otherwise. */
 export type Limits = {
@@ -78,6 +81,8 @@ export type RateLimits = {
   readonly countBatch: (caller: Caller, count: number) => Promise<Readonly<Record<string, string>>>;
   /** Counts up to `count` notifications, as many as the project may still send. */
   readonly reserveSends: (projectId: ProjectId, count: number) => Promise<Share>;
+  /** Counts a session or sign-in code of an operator. Throws rate-limited when it made too many. */
+  readonly countSignIn: (operatorId: OperatorReference) => Promise<void>;
   /** Counts a dry run. Throws quota-exceeded when the project has made too many. */
   readonly countDryRun: (projectId: ProjectId) => Promise<void>;
 };
@@ -166,6 +171,7 @@ export const createRateLimits = (limits: Limits): RateLimits => {
     "dry runs",
     "quota-exceeded",
   );
+  const signIns = limiter({ name: "sign-ins", limit: signInsPerMinute, seconds: 60 }, "sessions of this operator");
   const newDevices = limiter(
     { name: "new-devices", limit: limits.newDevicesPerHour, seconds: quotaSeconds },
     "identifier: new devices from this address",
@@ -211,6 +217,7 @@ export const createRateLimits = (limits: Limits): RateLimits => {
         throw error;
       }
     },
+    countSignIn: async (operatorId) => void (await signIns.count(operatorId)),
     countDryRun: async (projectId) => void (await dryRuns.count(projectId)),
     reserveSends: (projectId, count) => sends.takeSome(projectId, count),
   };

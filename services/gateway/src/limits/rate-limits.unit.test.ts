@@ -36,7 +36,9 @@ test("the headers contain what is left and when the window ends", async () => {
   expect((await countRequest(one)).ratelimit).toMatch(/^"token";r=1;t=\d+, "project";r=3;t=\d+$/);
   const device = { kind: "device", projectId: newProjectId(now), deviceId: newDeviceId(now) } as const;
   expect((await countRequest(device)).ratelimit).toBe('"device";r=1;t=10');
-  expect(await countRequest({ kind: "admin" })).toEqual({});
+  expect(
+    await countRequest({ kind: "operator", operator: { id: "root", name: "root", role: "admin", tokenHash: "" } }),
+  ).toEqual({});
   expect(await countRequest({ kind: "client" })).toEqual({});
 });
 
@@ -94,7 +96,9 @@ test("each notification of a batch counts as a request, and a refused batch coun
     headers: { "ratelimit-policy": '"project";q=5;w=10' },
   });
   expect((await countBatch(sibling, 2)).ratelimit).toBe('"token";r=1;t=10, "project";r=0;t=10');
-  expect(await countBatch({ kind: "admin" }, 5)).toEqual({});
+  expect(
+    await countBatch({ kind: "operator", operator: { id: "root", name: "root", role: "admin", tokenHash: "" } }, 5),
+  ).toEqual({});
 });
 
 test("a project has a limit of dry runs in a minute, whatever it sends", async () => {

@@ -1,4 +1,12 @@
-import { type ErrorCode, type EventContract, EventMessage, errors, events, Problem } from "@herald/contracts";
+import {
+  type ErrorCode,
+  type EventContract,
+  EventMessage,
+  errors,
+  events,
+  Problem,
+  sessionCookie,
+} from "@herald/contracts";
 import { z } from "zod";
 import {
   type CreateDocumentOptions,
@@ -8,7 +16,7 @@ import {
   type ZodOpenApiResponseObject,
   type ZodOpenApiResponsesObject,
 } from "zod-openapi";
-import type { CallerKind } from "../auth/caller.ts";
+import { type CallerKind, roleOf } from "../auth/caller.ts";
 import type { Route } from "../http/route.ts";
 import { IdempotencyKey } from "../http/serve-route.ts";
 import { version } from "../version.ts";
@@ -18,7 +26,7 @@ const securityOf: Record<CallerKind, Record<string, string[]>> = {
   project: { projectToken: [] },
   device: { deviceCredential: [] },
   client: {},
-  admin: { adminToken: [] },
+  operator: { operatorToken: [] },
 };
 
 const RequestId = z.string().meta({ description: "Names the request in logs; one that is sent is taken over" });
@@ -45,6 +53,9 @@ const headersOf: Record<number, Record<string, z.ZodType>> = {
   503: { "Retry-After": RetryAfter },
 };
 
+/** Whether an operator's session may call the route. */
+const takesSession = ({ access }: Route): boolean => roleOf(access) !== undefined && access.signsIn !== true;
+
 /** The errors that follow from a route's declaration, and its own. */
 export const errorsOf = (route: Route): ErrorCode[] => {
   const { by, scopes } = route.access;
@@ -54,7 +65,10 @@ export const errorsOf = (route: Route): ErrorCode[] => {
     "malformed-request",
     ...(route.body ? (["malformed-json", "body-too-large", "unsupported-media-type"] as const) : []),
     ...(credential ? (["unauthenticated"] as const) : []),
-    ...(credential && (scopes !== undefined || by.includes("device")) ? (["forbidden"] as const) : []),
+    ...(credential && (scopes !== undefined || by.includes("device") || by.includes("operator"))
+      ? (["forbidden"] as const)
+      : []),
+    ...(takesSession(route) && route.method !== "get" ? (["csrf-token-invalid"] as const) : []),
     // Registry deletes a project before the project's tokens stop working.
     ...(by.some((kind) => kind === "project" || kind === "device") ? (["project-not-found"] as const) : []),
     ...Object.values(route.params ?? {}).map((param) => param.error),
@@ -126,16 +140,24 @@ const answerResponses = (route: Route): ZodOpenApiResponsesObject =>
     ]),
   );
 
+/** Operators read which role a route needs. */
+const descriptionOf = ({ access, description }: Route): { description?: string } => {
+  const sentences = [description, access.role && !access.signsIn && `Needs the role \`${access.role}\`.`];
+  const text = sentences.filter(Boolean).join(" ");
+  return text === "" ? {} : { description: text };
+};
+
 const operationOf = (route: Route, known: Map<string, ZodOpenApiResponseObject>): ZodOpenApiOperationObject => {
   const path = Object.entries(route.params ?? {}).map(([name, { schema }]) => [name, schema]);
   return {
     operationId: route.operationId,
     tags: [route.tag],
     summary: route.summary,
-    ...(route.description === undefined ? {} : { description: route.description }),
+    ...descriptionOf(route),
     security: [
       ...route.access.by.map((kind) => securityOf[kind]),
       ...(route.access.orDevice ? [securityOf.device] : []),
+      ...(takesSession(route) ? [{ operatorSession: [] }] : []),
     ],
     requestParams: {
       ...(path.length === 0 ? {} : { path: z.object(Object.fromEntries(path)) }),
@@ -246,7 +268,18 @@ export const describeRoutes = (routes: readonly Route[]): ReturnType<typeof crea
             description: "A project token, `hpt_…`, with the route's scope",
           },
           deviceCredential: { type: "http", scheme: "bearer", description: "A device's credential, `hdc_…`" },
-          adminToken: { type: "http", scheme: "bearer", description: "HERALD_ADMIN_TOKEN" },
+          operatorToken: {
+            type: "http",
+            scheme: "bearer",
+            description: "An operator's token, `hop_…`, with the route's role, or HERALD_ADMIN_TOKEN",
+          },
+          operatorSession: {
+            type: "apiKey",
+            in: "cookie",
+            name: sessionCookie,
+            description:
+              "An operator's session (POST /admin/v1/sessions). Changes need the header `Herald-Csrf`; routes of a project need `Herald-Project`.",
+          },
         },
       },
     },

@@ -26,7 +26,7 @@ describe("every route", () => {
       expect(route.path.match(/\{\w+\}/g)?.length ?? 0).toBe(Object.keys(route.params ?? {}).length);
       expect(Object.keys(route.responses).every((status) => Number(status) < 300)).toBe(true);
       // Admin routes have a prefix of their own, so that a proxy can keep them internal.
-      expect(route.path.startsWith("/admin/v1/")).toBe(route.access.by.includes("admin"));
+      expect(route.path.startsWith("/admin/v1/")).toBe(route.access.by.includes("operator"));
     },
   );
 });

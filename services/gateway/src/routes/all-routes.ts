@@ -8,8 +8,10 @@ import { identificationRoutes } from "./identification-routes.ts";
 import { identityKeyRoutes } from "./identity-key-routes.ts";
 import { notificationRoutes } from "./notification-routes.ts";
 import { openRoutes } from "./open-routes.ts";
+import { operatorRoutes } from "./operator-routes.ts";
 import { projectRoutes } from "./project-routes.ts";
 import { providerRoutes } from "./provider-routes.ts";
+import { sessionRoutes } from "./session-routes.ts";
 import { statsRoutes } from "./stats-routes.ts";
 import { subscriptionRoutes } from "./subscription-routes.ts";
 import { tokenRoutes } from "./token-routes.ts";
@@ -34,6 +36,8 @@ export const allRoutes: readonly Route[] = [
   ...eventRoutes,
   ...webhookRoutes,
   ...webhookMessageRoutes,
+  ...operatorRoutes,
+  ...sessionRoutes,
   ...projectRoutes,
   ...tokenRoutes,
   ...identityKeyRoutes,

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { DeadLetter, DeadLetterId, Durable, pageOf, pageQuery, Replay, ReplayDeadLetters } from "@herald/contracts";
 import { z } from "zod";
-import { admin } from "../auth/caller.ts";
+import { operator, viewer } from "../auth/caller.ts";
 import { pageReply, pageRequest } from "../http/page-reply.ts";
 import { accepted, ok } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
@@ -17,7 +17,7 @@ const listDeadLetters = defineRoute({
   summary: "List dead letters, oldest first",
   description:
     "Messages that could not be processed, each with its reason. They are kept for 30 days, replayed or not. Their content is not shown.",
-  access: admin,
+  access: viewer,
   query: z.strictObject({ ...pageQuery, durable: Durable.optional() }),
   responses: { 200: { description: "A page of dead letters", schema: pageOf(DeadLetter) } },
   handle: async ({ deadLetters }, request) => {
@@ -32,7 +32,7 @@ const getDeadLetter = defineRoute({
   operationId: "getDeadLetter",
   tag,
   summary: "Read a dead letter",
-  access: admin,
+  access: viewer,
   params: { id: deadLetterParam },
   responses: { 200: { description: "The dead letter, without its content", schema: z.object({ data: DeadLetter }) } },
   handle: async ({ deadLetters }, { params }) => ok({ data: await deadLetters.get(params.id) }),
@@ -46,7 +46,7 @@ const replayDeadLetter = defineRoute({
   summary: "Replay a dead letter",
   description:
     "Publishes the message again, unchanged. If it fails again, it becomes another dead letter. A dead letter can be replayed more than once; the response contains the number of replays. Refused with 409 when a replay would change nothing, because the deliveries of a failed send or batch are final.",
-  access: admin,
+  access: operator,
   params: { id: deadLetterParam },
   responses: { 202: { description: "The message was published again", schema: z.object({ data: Replay }) } },
   errors: ["replay-refused"],
@@ -65,7 +65,7 @@ const replayDeadLetters = defineRoute({
   summary: "Replay up to 100 dead letters",
   description:
     "Replays the named dead letters, or the next 100 of a durable that were never replayed. The response has a result for each; failed ones can be replayed by another request.",
-  access: admin,
+  access: operator,
   body: ReplayDeadLetters,
   responses: {
     200: {

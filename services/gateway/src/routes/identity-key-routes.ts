@@ -10,7 +10,7 @@ import {
   pageQuery,
 } from "@herald/contracts";
 import { z } from "zod";
-import { admin } from "../auth/caller.ts";
+import { admin, viewer } from "../auth/caller.ts";
 import { pageReply, pageRequest } from "../http/page-reply.ts";
 import { created, noContent } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
@@ -60,7 +60,7 @@ const listIdentityKeys = defineRoute({
   operationId: "listIdentityKeys",
   tag: "Administration",
   summary: "List a project's identity keys, oldest first",
-  access: admin,
+  access: viewer,
   params: { id: projectParam },
   query: z.strictObject(pageQuery),
   responses: { 200: { description: "A page of keys, without their secrets", schema: pageOf(IdentityKey) } },

@@ -3,6 +3,7 @@ import {
   DeviceId,
   IdentityKeyId,
   NotificationId,
+  OperatorId,
   ProjectId,
   TokenId,
   TopicReference,
@@ -21,6 +22,7 @@ export const deadLetterParam = { schema: DeadLetterId, error: "dead-letter-not-f
 export const webhookParam = { schema: WebhookId, error: "webhook-not-found" } as const;
 export const webhookMessageParam = { schema: WebhookMessageId, error: "webhook-message-not-found" } as const;
 export const identityKeyParam = { schema: IdentityKeyId, error: "identity-key-not-found" } as const;
+export const operatorParam = { schema: OperatorId, error: "operator-not-found" } as const;
 export const userParam = { schema: UserId, error: "user-not-found" } as const;
 /** For routes that create the user: a malformed id is a validation error. */
 export const newUserParam = { schema: UserId, error: "validation-failed" } as const;

@@ -18,7 +18,7 @@ import {
   secretHash,
 } from "@herald/contracts";
 import { z } from "zod";
-import { admin } from "../auth/caller.ts";
+import { admin, viewer } from "../auth/caller.ts";
 import { pageReply, pageRequest } from "../http/page-reply.ts";
 import { created, noContent, ok } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
@@ -75,7 +75,7 @@ const listProjects = defineRoute({
   operationId: "listProjects",
   tag: "Administration",
   summary: "List projects, oldest first",
-  access: admin,
+  access: viewer,
   query: z.strictObject(pageQuery),
   responses: { 200: { description: "A page of projects", schema: pageOf(Project) } },
   handle: async ({ sendRequest }, request) =>
@@ -88,7 +88,7 @@ const getProject = defineRoute({
   operationId: "getProject",
   tag: "Administration",
   summary: "Read a project",
-  access: admin,
+  access: viewer,
   params: { id: projectParam },
   responses: { 200: { description: "The project", schema: OneProject } },
   errors: ["project-not-found"],

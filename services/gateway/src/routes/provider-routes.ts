@@ -10,7 +10,7 @@ import {
   testPushOf,
 } from "@herald/contracts";
 import { z } from "zod";
-import { admin } from "../auth/caller.ts";
+import { admin, operator, viewer } from "../auth/caller.ts";
 import { noContent, ok } from "../http/reply.ts";
 import { defineRoute, type Route } from "../http/route.ts";
 import { projectParam } from "./path-params.ts";
@@ -25,13 +25,13 @@ const routesOf = (provider: Provider): Route[] => {
   const common = {
     path: `/admin/v1/projects/{id}/providers/${provider}`,
     tag: "Administration",
-    access: admin,
     params: { id: projectParam },
   } as const;
   const name = titles[provider];
   return [
     defineRoute({
       ...common,
+      access: admin,
       method: "put",
       operationId: `put${operations[provider]}Provider`,
       summary: `Set a project's ${name} settings`,
@@ -46,6 +46,7 @@ const routesOf = (provider: Provider): Route[] => {
     }),
     defineRoute({
       ...common,
+      access: viewer,
       method: "get",
       operationId: `get${operations[provider]}Provider`,
       summary: `Read a project's ${name} settings`,
@@ -58,6 +59,7 @@ const routesOf = (provider: Provider): Route[] => {
     }),
     defineRoute({
       ...common,
+      access: admin,
       method: "delete",
       operationId: `delete${operations[provider]}Provider`,
       summary: `Delete a project's ${name} settings`,
@@ -71,6 +73,7 @@ const routesOf = (provider: Provider): Route[] => {
     }),
     defineRoute({
       ...common,
+      access: operator,
       path: `${common.path}/test`,
       method: "post",
       operationId: `test${operations[provider]}Provider`,

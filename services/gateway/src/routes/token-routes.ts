@@ -13,7 +13,7 @@ import {
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { z } from "zod";
-import { admin } from "../auth/caller.ts";
+import { admin, viewer } from "../auth/caller.ts";
 import { pageReply, pageRequest } from "../http/page-reply.ts";
 import { created, noContent } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
@@ -73,7 +73,7 @@ const listTokens = defineRoute({
   operationId: "listTokens",
   tag: "Administration",
   summary: "List a project's tokens, oldest first",
-  access: admin,
+  access: viewer,
   params: { id: projectParam },
   query: z.strictObject(pageQuery),
   responses: { 200: { description: "A page of tokens, without their secrets", schema: pageOf(ProjectToken) } },

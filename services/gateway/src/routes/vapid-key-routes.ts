@@ -15,7 +15,7 @@ import {
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { z } from "zod";
-import { admin, noCredential } from "../auth/caller.ts";
+import { admin, noCredential, viewer } from "../auth/caller.ts";
 import type { RouteDeps } from "../deps.ts";
 import { created, ok } from "../http/reply.ts";
 import { defineRoute, type PathParam } from "../http/route.ts";
@@ -25,7 +25,7 @@ const OneKey = z.object({ data: VapidKey });
 const keyParam = { schema: VapidKeyId, error: "vapid-key-not-found" } as const satisfies PathParam;
 
 const keysPath = "/admin/v1/projects/{id}/providers/webpush/keys";
-const common = { tag: "Administration", access: admin } as const;
+const common = { tag: "Administration" } as const;
 
 /** Joins the keys of dispatch with registry's numbers of subscriptions. */
 const keysOf = async ({ sendRequest }: RouteDeps, projectId: ProjectId) => {
@@ -73,6 +73,7 @@ const readKey = defineRoute({
 
 const listKeys = defineRoute({
   ...common,
+  access: viewer,
   method: "get",
   path: keysPath,
   operationId: "listVapidKeys",
@@ -90,6 +91,7 @@ const listKeys = defineRoute({
 
 const stageKey = defineRoute({
   ...common,
+  access: admin,
   method: "post",
   path: keysPath,
   operationId: "stageVapidKey",
@@ -118,6 +120,7 @@ const stageKey = defineRoute({
 
 const promoteKey = defineRoute({
   ...common,
+  access: admin,
   method: "patch",
   path: `${keysPath}/{key}`,
   operationId: "changeVapidKey",
@@ -137,6 +140,7 @@ const promoteKey = defineRoute({
 
 const retireKey = defineRoute({
   ...common,
+  access: admin,
   method: "delete",
   path: `${keysPath}/{key}`,
   operationId: "retireVapidKey",

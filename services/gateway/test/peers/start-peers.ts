@@ -4,6 +4,7 @@ import { type Opens, serveAnalytics } from "./analytics.ts";
 import { serveWebhooks } from "./analytics-webhooks.ts";
 import { type Notifications, serveDispatch } from "./dispatch.ts";
 import { type Devices, serveDevices } from "./registry-devices.ts";
+import { serveOperators } from "./registry-operators.ts";
 import { serveProjects } from "./registry-projects.ts";
 import { serveTopics } from "./registry-topics.ts";
 import type { Serve } from "./rows.ts";
@@ -39,6 +40,7 @@ export const startPeers = (bus: Bus) => {
   const notifications: Notifications = new Map();
   const opens: Opens = new Map();
   const { tokenBucket, projectBucket } = serveProjects(serve, bus);
+  serveOperators(serve, bus);
   serveDevices(serve, devices);
   serveTopics(serve, devices);
   const settled = new Map<string, string>();

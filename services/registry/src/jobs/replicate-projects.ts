@@ -2,13 +2,12 @@ import { isDeepStrictEqual } from "node:util";
 import type { Bucket } from "@herald/bus";
 import { type ProjectId, type ProjectRecord, projectSettingsKey, type TokenRecord, tokenKey } from "@herald/contracts";
 import type { ProjectDocument, ProjectStore, TokenEntry } from "../stores/project-store.ts";
+import { readBucket, replicateEntry } from "./replicate-entry.ts";
 
 type Value = TokenRecord | ProjectRecord;
 /** An entry of a bucket, and what it must contain; undefined: it must not exist. */
 type Entry = { readonly bucket: Bucket<Value>; readonly key: string; readonly value: Value | undefined };
 
-/** Only a handful of processes write one key at the same time, and one of them succeeds in each round. */
-const maxRounds = 20;
 /** Projects that are read together. */
 const pageSize = 200;
 
@@ -24,25 +23,6 @@ const settingsRecord = ({ _id, openRegistration, protectedMetadata }: ProjectDoc
   openRegistration,
   ...(protectedMetadata && { protectedMetadata: [...protectedMetadata] }),
 });
-
-/** The content of a bucket. Waits while the bus is unavailable; throws when the signal is aborted. */
-const readBucket = async (bucket: Bucket<Value>, keys: string, signal: AbortSignal): Promise<Map<string, Value>> => {
-  const found = new Map<string, Value>();
-  const { promise, resolve } = Promise.withResolvers<void>();
-  signal.addEventListener("abort", () => resolve());
-  const watching = bucket.watch(
-    ({ key, value }) => {
-      if (value === undefined) found.delete(key);
-      else found.set(key, value);
-    },
-    resolve,
-    { keys },
-  );
-  await promise;
-  await watching.stop();
-  signal.throwIfAborted();
-  return found;
-};
 
 export type ProjectReplication = ReturnType<typeof createProjectReplication>;
 
@@ -68,22 +48,11 @@ export const createProjectReplication = (deps: {
     ];
   };
 
-  /**
-   * Reads the entry's revision before the database, and writes only onto that revision: the last writer has seen every earlier
-   * change of the database.
-   */
-  const replicate = async (projectId: ProjectId, { bucket, key }: Omit<Entry, "value">): Promise<void> => {
-    for (let round = 0; round < maxRounds; round++) {
-      const entry = await bucket.get(key);
+  const replicate = (projectId: ProjectId, { bucket, key }: Omit<Entry, "value">): Promise<void> =>
+    replicateEntry(bucket, key, async () => {
       const project = await projects.findAny(projectId);
-      const value = project && entriesOf(project).find((one) => one.bucket === bucket && one.key === key)?.value;
-      if (isDeepStrictEqual(entry?.value, value)) return;
-      if (value === undefined) await bucket.delete(key);
-      else if (entry === undefined) await bucket.create(key, value);
-      else await bucket.update(key, value, entry.revision);
-    }
-    throw new Error(`the entry ${key} changes too often`);
-  };
+      return project && entriesOf(project).find((one) => one.bucket === bucket && one.key === key)?.value;
+    });
 
   return {
     replicateToken: (projectId: ProjectId, hash: string) =>

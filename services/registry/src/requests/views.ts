@@ -1,6 +1,7 @@
 import {
   type Device,
   type IdentityKey,
+  type Operator,
   type Project,
   type ProjectToken,
   servingProvider,
@@ -8,6 +9,7 @@ import {
 } from "@herald/contracts";
 import { topicsOf } from "../domain/facets.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";
+import type { OperatorDocument } from "../stores/operator-store.ts";
 import type { IdentityKeyEntry, ProjectDocument, TokenEntry } from "../stores/project-store.ts";
 import type { TopicDocument } from "../stores/topic-store.ts";
 
@@ -63,4 +65,12 @@ export const tokenView = (token: TokenEntry): ProjectToken => ({
   scopes: [...token.scopes],
   ...(token.expiresAt && { expires_at: token.expiresAt.toISOString() }),
   created_at: token.createdAt.toISOString(),
+});
+
+export const operatorView = ({ _id, name, role, createdAt, rotatedAt }: OperatorDocument): Operator => ({
+  id: _id,
+  name,
+  role,
+  created_at: createdAt.toISOString(),
+  ...(rotatedAt && { rotated_at: rotatedAt.toISOString() }),
 });

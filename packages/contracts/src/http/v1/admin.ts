@@ -6,7 +6,8 @@ import { type DurableName, durables } from "../../streams.ts";
 import { VapidKeyId, VapidKeyStatus, VapidPublicKey } from "../../vapid.ts";
 import { ProtectedMetadata } from "./identity.ts";
 
-const Name = z
+/** A name that people see. */
+export const Name = z
   .string()
   .min(1, "may not be empty")
   .max(100, "must be at most 100 characters")

@@ -1,0 +1,37 @@
+import type { CurrentSession, NewOperator, Operator, OperatorChange, Session, SignInCode } from "./api-types.ts";
+import { type CallOptions, type Http, type PostOptions, path } from "./http.ts";
+import { type ListOptions, list } from "./list.ts";
+
+type WithToken = { data: Operator; token?: string };
+
+export const createOperators = (http: Http) => ({
+  /** The token, `hop_…`, is shown only once. Absent if the first answer was lost and this one is a replay. */
+  create: async (operator: NewOperator, options?: PostOptions) => {
+    const call = { ...options, body: { operator } };
+    const { data, token } = await http.body<WithToken>("POST", "/admin/v1/operators", call);
+    return { operator: data, token };
+  },
+  get: (id: string, options?: CallOptions) => http.get<Operator>(path`/admin/v1/operators/${id}`, options),
+  list: (options?: ListOptions) => list<Operator>(http, "/admin/v1/operators", options),
+  /** A changed role applies everywhere within a second, also to sessions in progress. */
+  update: (id: string, change: OperatorChange, options?: CallOptions) =>
+    http.patch<Operator>(path`/admin/v1/operators/${id}`, { ...options, body: { operator: change } }),
+  /** The earlier token and its sessions end within a second. */
+  rotateToken: async (id: string, options?: PostOptions) => {
+    const { data, token } = await http.body<WithToken>("POST", path`/admin/v1/operators/${id}/token`, options);
+    return { operator: data, token };
+  },
+  /** The token and its sessions end within a second. */
+  delete: (id: string, options?: CallOptions) => http.done("DELETE", path`/admin/v1/operators/${id}`, options),
+});
+
+export const createSessions = (http: Http) => ({
+  /** Signs in by the client's token, or by a sign-in code. The session is a cookie, so this is for pages that Herald serves. */
+  create: (code?: string, options?: PostOptions) =>
+    http.post<Session>("/admin/v1/sessions", { ...options, body: { code } }),
+  /** Who is signed in, and the CSRF token of the session. */
+  current: (options?: CallOptions) => http.get<CurrentSession>("/admin/v1/sessions/current", options),
+  end: (options?: CallOptions) => http.done("DELETE", "/admin/v1/sessions/current", options),
+  /** A code that signs in once, within 10 minutes. */
+  createCode: (options?: PostOptions) => http.post<SignInCode>("/admin/v1/sessions/codes", options),
+});

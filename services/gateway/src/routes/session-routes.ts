@@ -1,0 +1,108 @@
+import { CreateSession, CurrentSession, Session, SignInCode, sessionCookie } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { z } from "zod";
+import { type ActingOperator, admin, signIn, viewer } from "../auth/caller.ts";
+import { created, noContent, ok } from "../http/reply.ts";
+import { defineRoute } from "../http/route.ts";
+
+const tag = "Administration";
+
+const signedIn = ({ id, name, role }: ActingOperator) => ({ id, name, role });
+
+/** Scripts cannot read the cookie, and no browser sends it with requests that other sites cause. */
+const cookie = (value: string, attributes: { readonly secure: boolean; readonly expires: Date }): string =>
+  [
+    `${sessionCookie}=${value}`,
+    "Path=/",
+    `Expires=${attributes.expires.toUTCString()}`,
+    "HttpOnly",
+    "SameSite=Strict",
+    ...(attributes.secure ? ["Secure"] : []),
+  ].join("; ");
+
+const createSession = defineRoute({
+  method: "post",
+  path: "/admin/v1/sessions",
+  operationId: "createSession",
+  tag,
+  summary: "Sign an operator in",
+  description:
+    "Exchanges an operator's token (`Authorization`) or a sign-in code (`code`, without `Authorization`) for a session of 8 hours. The session is a cookie, `HttpOnly` and `SameSite=Strict`; `Secure` when the request came by https. Every change that uses it needs the header `Herald-Csrf` with `csrf_token`. With the header `Herald-Project` the session may call `/api/v1` for that project, within the operator's role. A session ends when the operator is deleted or its token is replaced, and follows the operator's role.",
+  access: signIn,
+  body: CreateSession,
+  responses: {
+    201: { description: "The session, whose secret is in `Set-Cookie`", schema: z.object({ data: Session }) },
+  },
+  handle: async ({ operators, sessions, limits }, { caller, body: { code }, address, secure }) => {
+    const byCode = caller.kind === "client";
+    if (byCode && code === undefined)
+      throw new HeraldError("validation-failed", "code: is required without an Authorization header");
+    if (!byCode && code !== undefined)
+      throw new HeraldError("validation-failed", "code: send it without an Authorization header");
+    const operator = byCode ? operators.findByHash(await sessions.redeemCode(code ?? "", address)) : caller.operator;
+    if (operator === undefined)
+      throw new HeraldError("unauthenticated", "code: the operator who created it no longer exists", {
+        headers: { "www-authenticate": 'Bearer realm="herald", error="invalid_token"' },
+      });
+    await limits.countSignIn(operator.id);
+    const { secret, csrfToken, expiresAt } = await sessions.start(operator.tokenHash);
+    const data = { operator: signedIn(operator), csrf_token: csrfToken, expires_at: expiresAt.toISOString() };
+    return { ...created({ data }), headers: { "set-cookie": cookie(secret, { secure, expires: expiresAt }) } };
+  },
+});
+
+const getCurrentSession = defineRoute({
+  method: "get",
+  path: "/admin/v1/sessions/current",
+  operationId: "getCurrentSession",
+  tag,
+  summary: "Read who is signed in",
+  description:
+    "The operator with its current role. `csrf_token` and `expires_at` are absent when the request has an operator's token instead of a session.",
+  access: viewer,
+  responses: { 200: { description: "The operator", schema: z.object({ data: CurrentSession }) } },
+  handle: async (_deps, { caller: { operator, session } }) =>
+    ok({
+      data: {
+        operator: signedIn(operator),
+        ...(session && { csrf_token: session.csrfToken, expires_at: session.expiresAt.toISOString() }),
+      },
+    }),
+});
+
+const deleteCurrentSession = defineRoute({
+  method: "delete",
+  path: "/admin/v1/sessions/current",
+  operationId: "deleteCurrentSession",
+  tag,
+  summary: "Sign out",
+  description: "All gateways refuse the session within a second.",
+  access: viewer,
+  responses: { 204: { description: "The session has ended" } },
+  errors: ["session-not-found"],
+  handle: async ({ sessions }, { caller: { session }, secure }) => {
+    if (session === undefined)
+      throw new HeraldError("session-not-found", "session: the request has an operator's token and no session");
+    await sessions.end(session);
+    return { ...noContent(), headers: { "set-cookie": cookie("", { secure, expires: new Date(0) }) } };
+  },
+});
+
+const createSignInCode = defineRoute({
+  method: "post",
+  path: "/admin/v1/sessions/codes",
+  operationId: "createSignInCode",
+  tag,
+  summary: "Create a sign-in code",
+  description:
+    "The code signs in once, within 10 minutes, as the operator who created it. It may stand in a link's fragment, `/console#code=…`; a token may not.",
+  access: admin,
+  responses: { 201: { description: "The code", schema: z.object({ data: SignInCode }) } },
+  handle: async ({ sessions, limits }, { caller: { operator } }) => {
+    await limits.countSignIn(operator.id);
+    const { code, expiresAt } = await sessions.createCode(operator.tokenHash);
+    return created({ data: { code, expires_at: expiresAt.toISOString() } });
+  },
+});
+
+export const sessionRoutes = [createSession, getCurrentSession, deleteCurrentSession, createSignInCode];

@@ -1,0 +1,104 @@
+import { hash } from "node:crypto";
+import type { Bucket } from "@herald/bus";
+import {
+  isSessionSecret,
+  isSignInCode,
+  newSessionSecret,
+  newSignInCode,
+  type SessionRecord,
+  secretHash,
+  sessionKey,
+  sessionMs,
+  signInCodeKey,
+  signInCodeMs,
+} from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import type { OperatorSession } from "../auth/caller.ts";
+import type { RateLimits } from "../limits/rate-limits.ts";
+import type { BucketReplica } from "../records/replicate-bucket.ts";
+
+export type Sessions = {
+  /** Starts a session of 8 h. `secret` is the cookie's value. */
+  readonly start: (operatorTokenHash: string) => Promise<OperatorSession & { readonly secret: string }>;
+  /** The session of a cookie; undefined when it is unknown, expired or ended. Whether its operator still exists is not checked. */
+  readonly find: (
+    secret: string,
+    address: string,
+  ) => Promise<(OperatorSession & { readonly operatorTokenHash: string }) | undefined>;
+  readonly end: (session: OperatorSession) => Promise<void>;
+  /** Makes a sign-in code that can be exchanged once within 10 minutes. */
+  readonly createCode: (operatorTokenHash: string) => Promise<{ readonly code: string; readonly expiresAt: Date }>;
+  /** Uses a code up. Resolves to the hash of its operator's token. Throws unauthenticated when it is unknown, used or expired. */
+  readonly redeemCode: (code: string, address: string) => Promise<string>;
+};
+
+type Deps = {
+  readonly replica: BucketReplica<SessionRecord>;
+  /** Throws bus-unavailable. */
+  readonly bucket: () => Bucket<SessionRecord>;
+  readonly limits: RateLimits;
+  readonly now: () => Date;
+};
+
+/** Derived, so that only the holder of the cookie's secret has it and nothing needs to be stored. */
+const csrfTokenOf = (secret: string): string => hash("sha256", `csrf/${secret}`, "base64url");
+
+const refused = (why: string): HeraldError =>
+  new HeraldError("unauthenticated", `code: ${why}; create another with POST /admin/v1/sessions/codes`, {
+    headers: { "www-authenticate": 'Bearer realm="herald", error="invalid_token"' },
+  });
+
+/** Sessions and sign-in codes of operators. They live in a bucket of the bus, so every gateway knows them and no database is needed. */
+export const createSessions = ({ replica, bucket, limits, now }: Deps): Sessions => {
+  const isOver = ({ expiresAt }: SessionRecord): boolean => Date.parse(expiresAt) <= now().getTime();
+  const after = (ms: number): Date => new Date(now().getTime() + ms);
+
+  return {
+    start: async (operatorTokenHash) => {
+      const secret = newSessionSecret();
+      const sessionHash = secretHash(secret);
+      const expiresAt = after(sessionMs);
+      const record = { operatorTokenHash, expiresAt: expiresAt.toISOString() };
+      await bucket().create(sessionKey(sessionHash), record, { ttlMs: sessionMs });
+      return { secret, hash: sessionHash, csrfToken: csrfTokenOf(secret), expiresAt };
+    },
+
+    find: async (secret, address) => {
+      if (!isSessionSecret(secret)) return undefined;
+      const sessionHash = secretHash(secret);
+      const key = sessionKey(sessionHash);
+      const record =
+        replica.get(key) ?? (await limits.countWhileVerifying(address, () => replica.fetch(key, limits.countLookup)));
+      if (record === undefined || isOver(record)) return undefined;
+      const { operatorTokenHash, expiresAt } = record;
+      return { hash: sessionHash, csrfToken: csrfTokenOf(secret), expiresAt: new Date(expiresAt), operatorTokenHash };
+    },
+
+    end: ({ hash: sessionHash }) => bucket().delete(sessionKey(sessionHash)),
+
+    createCode: async (operatorTokenHash) => {
+      const code = newSignInCode();
+      const expiresAt = after(signInCodeMs);
+      const record = { operatorTokenHash, expiresAt: expiresAt.toISOString() };
+      await bucket().create(signInCodeKey(secretHash(code)), record, { ttlMs: signInCodeMs });
+      return { code, expiresAt };
+    },
+
+    redeemCode: async (code, address) => {
+      const key = signInCodeKey(secretHash(code));
+      const entry = isSignInCode(code) ? await limits.countWhileVerifying(address, () => bucket().get(key)) : undefined;
+      const refuse = async (why: string): Promise<never> => {
+        await limits.countFailure(address);
+        throw refused(why);
+      };
+      if (entry === undefined) return refuse("is unknown or expired");
+      const { value, revision } = entry;
+      if (isOver(value)) return refuse("has expired");
+      if (value.usedAt !== undefined) return refuse("was used before");
+      // Of two that exchange the code at the same time, one writes onto the revision that both have read.
+      const used = { ...value, usedAt: now().toISOString() };
+      if (!(await bucket().update(key, used, revision, { ttlMs: signInCodeMs }))) return refuse("was used before");
+      return value.operatorTokenHash;
+    },
+  };
+};

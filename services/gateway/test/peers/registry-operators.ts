@@ -1,0 +1,59 @@
+import { type Bus, openBucket } from "@herald/bus";
+import {
+  ChangeOperatorRequest,
+  CreateOperatorRequest,
+  DeleteOperator,
+  GetOperator,
+  ListOperators,
+  type Operator,
+  type OperatorId,
+  OperatorRecord,
+  RotateOperatorToken,
+} from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { at, pageOf, type Serve } from "./rows.ts";
+
+type Row = { readonly view: Operator; readonly tokenHash: string };
+
+/** Registry's operators, with the records that gateways watch. */
+export const serveOperators = (serve: Serve, bus: Bus) => {
+  const operators = new Map<string, Row>();
+  const bucket = openBucket(bus, "push_operators", OperatorRecord);
+
+  const rowOf = (id: OperatorId): Row => {
+    const found = operators.get(id);
+    if (found === undefined) throw new HeraldError("operator-not-found", "operator: there is none of this id");
+    return found;
+  };
+  const save = async (view: Operator, tokenHash: string): Promise<Operator> => {
+    const earlier = operators.get(view.id)?.tokenHash;
+    operators.set(view.id, { view, tokenHash });
+    await bucket.put(tokenHash, { id: view.id, name: view.name, role: view.role });
+    if (earlier !== undefined && earlier !== tokenHash) await bucket.delete(earlier);
+    return view;
+  };
+
+  serve(CreateOperatorRequest, ({ operatorId: id, name, role, tokenHash }) =>
+    save({ id, name, role, created_at: at() }, tokenHash),
+  );
+  serve(ListOperators, ({ page }) =>
+    pageOf(
+      [...operators.values()].map(({ view }) => view),
+      page,
+    ),
+  );
+  serve(GetOperator, ({ operatorId }) => rowOf(operatorId).view);
+  serve(ChangeOperatorRequest, ({ operatorId, name, role }) => {
+    const { view, tokenHash } = rowOf(operatorId);
+    return save({ ...view, ...(name !== undefined && { name }), ...(role !== undefined && { role }) }, tokenHash);
+  });
+  serve(RotateOperatorToken, ({ operatorId, tokenHash }) =>
+    save({ ...rowOf(operatorId).view, rotated_at: at() }, tokenHash),
+  );
+  serve(DeleteOperator, async ({ operatorId }) => {
+    const { tokenHash } = rowOf(operatorId);
+    operators.delete(operatorId);
+    await bucket.delete(tokenHash);
+    return {};
+  });
+};

@@ -1,0 +1,239 @@
+import { newSessionSecret, newSignInCode } from "@herald/contracts";
+import { eventually, type Request } from "@herald/testing";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { adminToken, type GatewayTest, startGatewayTest, type TestProject } from "./gateway-fixture.ts";
+
+let system: GatewayTest;
+let project: TestProject;
+let now = () => new Date();
+
+beforeAll(async () => {
+  system = await startGatewayTest({ now: () => now(), environment: { HERALD_GATEWAY_TRUST_PROXY: "1" } });
+  project = await system.project();
+});
+afterAll(() => system.stop());
+afterEach(() => {
+  now = () => new Date();
+});
+
+type Session = Awaited<ReturnType<GatewayTest["session"]>>;
+const signIn = (call: Request) => system.call("POST /admin/v1/sessions", call);
+const current = (headers: Record<string, string>) => system.call("GET /admin/v1/sessions/current", { headers });
+const newCode = async (token = adminToken): Promise<string> =>
+  (await system.call("POST /admin/v1/sessions/codes", { token })).body.data.code;
+const newOperator = async (role: "viewer" | "operator" | "admin") => {
+  const body = { operator: { name: `A ${role}`, role } };
+  const made = await system.call("POST /admin/v1/operators", { token: adminToken, body });
+  const token: string = made.body.token;
+  return { id: made.body.data.id as string, token, session: await system.session(token) };
+};
+const change = (session: Partial<Session>, headers: Record<string, string> = {}) =>
+  system.call(`PATCH /admin/v1/projects/${project.id}`, {
+    headers: { ...session, ...headers },
+    body: { project: { name: "Renamed" } },
+  });
+
+describe("a session", () => {
+  test("is a cookie that scripts and other sites cannot use, for 8 hours", async () => {
+    const { status, headers, body } = await signIn({ token: adminToken });
+    expect(status).toBe(201);
+    expect(body.data.operator).toEqual({ id: "root", name: "root", role: "admin" });
+    const cookie = headers.get("set-cookie") ?? "";
+    expect(cookie).toMatch(/^herald_session=hss_[\w-]+; Path=\/; Expires=[^;]+; HttpOnly; SameSite=Strict$/);
+    const leftMs = Date.parse(body.data.expires_at) - Date.now();
+    expect(leftMs).toBeGreaterThan(8 * 3_600_000 - 60_000);
+    expect(leftMs).toBeLessThanOrEqual(8 * 3_600_000);
+    expect(JSON.stringify(body)).not.toContain("hss_");
+  });
+
+  test("is sent over https alone when it was made there", async () => {
+    const { headers } = await signIn({ token: adminToken, headers: { "x-forwarded-proto": "https" } });
+    expect(headers.get("set-cookie")).toMatch(/; Secure$/);
+  });
+
+  test("says who is signed in, as a token does without a CSRF token", async () => {
+    const { id, token, session } = await newOperator("viewer");
+    const bySession = await current({ cookie: session.cookie });
+    expect(bySession.body.data).toMatchObject({
+      operator: { id, name: "A viewer", role: "viewer" },
+      csrf_token: session["herald-csrf"],
+    });
+    const byToken = await current({ authorization: `Bearer ${token}` });
+    expect(byToken.body.data).toEqual({ operator: { id, name: "A viewer", role: "viewer" } });
+  });
+
+  test("ends after 8 hours", async () => {
+    const session = await system.session(adminToken);
+    now = () => new Date(Date.now() + 8 * 3_600_000 - 5_000);
+    expect((await current(session)).status).toBe(200);
+    now = () => new Date(Date.now() + 8 * 3_600_000);
+    const { status, problem } = await current(session);
+    expect([status, problem.errors]).toEqual([401, ["cookie: the session has ended; sign in again"]]);
+  });
+
+  test("ends when its operator signs out", async () => {
+    const session = await system.session(adminToken);
+    const out = await system.call("DELETE /admin/v1/sessions/current", { headers: session });
+    expect(out.status).toBe(204);
+    expect(out.headers.get("set-cookie")).toMatch(/^herald_session=; .*Expires=Thu, 01 Jan 1970/);
+    await eventually(async () => expect((await current(session)).status).toBe(401), { timeoutMs: 1_000 });
+  });
+
+  test("does not exist for a token, so there is none to end", async () => {
+    const out = await system.call("DELETE /admin/v1/sessions/current", { token: adminToken });
+    expect([out.status, out.problem.type]).toEqual([404, "/docs/errors#session-not-found"]);
+  });
+
+  test.each(["herald_session=nonsense", `herald_session=${newSessionSecret()}`, "herald_session"])(
+    "is refused as %s",
+    async (cookie) => {
+      expect((await current({ cookie })).status).toBe(401);
+    },
+  );
+});
+
+describe("an operator whose rights change", () => {
+  test("keeps the session within the new role", async () => {
+    const { id, session } = await newOperator("admin");
+    expect((await change(session)).status).toBe(200);
+    const body = { operator: { role: "viewer" } };
+    await system.call(`PATCH /admin/v1/operators/${id}`, { token: adminToken, body });
+    await eventually(
+      async () => {
+        const { status, problem } = await change(session);
+        expect([status, problem.errors]).toEqual([
+          403,
+          ["authorization: this needs the role `admin`; the operator A admin has `viewer`"],
+        ]);
+      },
+      { timeoutMs: 1_000 },
+    );
+    expect((await current(session)).body.data.operator.role).toBe("viewer");
+  });
+
+  test.each([
+    ["is deleted", (id: string) => system.call(`DELETE /admin/v1/operators/${id}`, { token: adminToken })],
+    ["gets another token", (id: string) => system.call(`POST /admin/v1/operators/${id}/token`, { token: adminToken })],
+  ])("loses token and sessions when the operator %s", async (_, end) => {
+    const { id, token, session } = await newOperator("admin");
+    const code = await newCode(token);
+    expect((await end(id)).status).toBeLessThan(300);
+    await eventually(
+      async () => {
+        expect((await current(session)).status).toBe(401);
+        expect((await system.call("GET /admin/v1/operators", { token })).status).toBe(401);
+      },
+      { timeoutMs: 1_000 },
+    );
+    expect((await signIn({ body: { code } })).status).toBe(401);
+  });
+});
+
+describe("a change by a session", () => {
+  test("needs the CSRF token of that session", async () => {
+    const session = await system.session(adminToken);
+    const other = await system.session(adminToken);
+    for (const csrf of [undefined, "", "nonsense", other["herald-csrf"]]) {
+      const refused = await change({ cookie: session.cookie }, csrf === undefined ? {} : { "herald-csrf": csrf });
+      expect([refused.status, refused.problem.type]).toEqual([403, "/docs/errors#csrf-token-invalid"]);
+    }
+    expect((await change(session)).status).toBe(200);
+  });
+
+  test.each([
+    [{ "sec-fetch-site": "cross-site" }],
+    [{ "sec-fetch-site": "same-site" }],
+    [{ origin: "https://evil.example" }],
+    [{ origin: "null" }],
+  ])("and a read are refused with %j", async (headers) => {
+    const session = await system.session(adminToken);
+    for (const refused of [await change(session, headers), await current({ ...session, ...headers })])
+      expect([refused.status, refused.problem.errors]).toEqual([
+        403,
+        ["cookie: pages of another origin may not use the session"],
+      ]);
+  });
+
+  test("is accepted from a page of the gateway", async () => {
+    const session = await system.session(adminToken);
+    expect((await change(session, { "sec-fetch-site": "same-origin" })).status).toBe(200);
+    expect((await change(session, { origin: system.address() })).status).toBe(200);
+  });
+});
+
+describe("for a project", () => {
+  test("a session reads and sends within its role", async () => {
+    const headers = { "herald-project": project.id };
+    const body = { notification: { title: "Hello", targets: ["all"] } };
+    const [viewer, operator] = [await newOperator("viewer"), await newOperator("operator")];
+    const read = (session: Session) => system.call("GET /api/v1/devices", { headers: { ...session, ...headers } });
+    const send = (session: Session) =>
+      system.call("POST /api/v1/notifications", { headers: { ...session, ...headers }, body });
+    expect([(await read(viewer.session)).status, (await send(viewer.session)).status]).toEqual([200, 403]);
+    expect([(await read(operator.session)).status, (await send(operator.session)).status]).toEqual([200, 202]);
+  });
+
+  test("a session names one that is, by its id", async () => {
+    const session = await system.session(adminToken);
+    const read = (id: string) => system.call("GET /api/v1/devices", { headers: { ...session, "herald-project": id } });
+    expect((await read("Shop")).problem.errors).toEqual(["Herald-Project: must be a project id, prj_…"]);
+    expect((await read("prj_00000000000000000000000000")).status).toBe(404);
+  });
+
+  test("a cookie without a project does not stand in the way of a client", async () => {
+    const body = { project_id: project.id, identifier: "0".repeat(64), platform: "ios" };
+    const { cookie } = await system.session(adminToken);
+    const answer = await system.call("PUT /api/v1/identification", { headers: { cookie }, body });
+    expect(answer.status).toBeLessThan(300);
+  });
+});
+
+describe("a sign-in code", () => {
+  test("signs in once, as the operator who created it", async () => {
+    const { id, token } = await newOperator("admin");
+    const code = await newCode(token);
+    const { status, body } = await signIn({ body: { code } });
+    expect([status, body.data.operator.id]).toEqual([201, id]);
+    const again = await signIn({ body: { code } });
+    expect([again.status, again.problem.errors[0]]).toEqual([401, expect.stringContaining("code: was used before")]);
+  });
+
+  test("signs in once when it is exchanged many times at the same moment", async () => {
+    const code = await newCode();
+    const answers = await Promise.all(Array.from({ length: 20 }, () => signIn({ body: { code } })));
+    expect(answers.filter(({ status }) => status === 201)).toHaveLength(1);
+    expect(answers.filter(({ status }) => status === 401)).toHaveLength(19);
+  });
+
+  test("expires after 10 minutes", async () => {
+    const code = await newCode();
+    now = () => new Date(Date.now() + 600_000);
+    const { status, problem } = await signIn({ body: { code } });
+    expect([status, problem.errors[0]]).toEqual([401, expect.stringContaining("code: has expired")]);
+  });
+
+  test("is refused when it is unknown, malformed, missing, or beside a token", async () => {
+    for (const code of [newSignInCode(), "hoc_nonsense", ""])
+      expect((await signIn({ body: { code } })).status).toBe(401);
+    expect((await signIn({})).problem.errors).toEqual(["code: is required without an Authorization header"]);
+    const both = await signIn({ token: adminToken, body: { code: await newCode() } });
+    expect(both.problem.errors).toEqual(["code: send it without an Authorization header"]);
+  });
+
+  test("works for a browser whose earlier session has ended", async () => {
+    const headers = { cookie: `herald_session=${newSessionSecret()}` };
+    expect((await signIn({ headers, body: { code: await newCode() } })).status).toBe(201);
+  });
+
+  test("is for admins to create", async () => {
+    const { token } = await newOperator("operator");
+    expect((await system.call("POST /admin/v1/sessions/codes", { token })).status).toBe(403);
+  });
+});
+
+test("an operator signs in at most 60 times a minute", async () => {
+  const { token } = await newOperator("viewer");
+  const statuses = await Promise.all(Array.from({ length: 65 }, async () => (await signIn({ token })).status));
+  expect(statuses.filter((status) => status === 429).length).toBeGreaterThan(0);
+  expect((await signIn({ token: (await newOperator("viewer")).token })).status).toBe(201);
+});

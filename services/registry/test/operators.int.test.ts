@@ -1,0 +1,110 @@
+import { openBucket } from "@herald/bus";
+import {
+  ChangeOperatorRequest,
+  CreateOperatorRequest,
+  DeleteOperator,
+  GetOperator,
+  ListOperators,
+  newOperatorId,
+  newOperatorToken,
+  type OperatorId,
+  OperatorRecord,
+  RotateOperatorToken,
+  secretHash,
+} from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { OperatorDocument } from "../src/stores/operator-store.ts";
+import { failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+
+let registry: RegistryTest;
+
+beforeAll(async () => {
+  registry = await startRegistryTest({ overrides: { reconcileEveryMs: 300 } });
+});
+afterAll(() => registry.stop());
+
+const bucket = () => openBucket(registry.bus, "push_operators", OperatorRecord);
+const documents = () => registry.db.collection<OperatorDocument>("operators");
+const recordOf = async (hash: string) => (await bucket().get(hash))?.value;
+const newHash = () => secretHash(newOperatorToken());
+
+const create = async (operatorId: OperatorId = newOperatorId(new Date()), tokenHash = newHash()) => {
+  const operator = await registry.ask(CreateOperatorRequest, { operatorId, name: "Maria", role: "viewer", tokenHash });
+  return { operatorId, tokenHash, operator };
+};
+
+test("an operator is replicated before the reply, and only the hash of its token is stored", async () => {
+  const { operatorId, tokenHash, operator } = await create();
+  expect(operator).toMatchObject({ id: operatorId, name: "Maria", role: "viewer" });
+  expect(await recordOf(tokenHash)).toEqual({ id: operatorId, name: "Maria", role: "viewer" });
+  expect((await documents().findOne({ _id: operatorId }))?.tokenHash).toBe(tokenHash);
+});
+
+test("a repeated creation makes one operator, with the later token", async () => {
+  const { operatorId, tokenHash } = await create();
+  const again = await create(operatorId);
+  expect(again.operator.id).toBe(operatorId);
+  expect(await recordOf(tokenHash)).toBeUndefined();
+  expect(await recordOf(again.tokenHash)).toMatchObject({ id: operatorId });
+  expect(await documents().countDocuments({ _id: operatorId })).toBe(1);
+});
+
+test("a changed role is replicated before the reply", async () => {
+  const { operatorId, tokenHash } = await create();
+  const changed = await registry.ask(ChangeOperatorRequest, { operatorId, role: "admin" });
+  expect(changed).toMatchObject({ name: "Maria", role: "admin" });
+  expect(await recordOf(tokenHash)).toMatchObject({ role: "admin" });
+});
+
+test("a replaced token is removed from the gateways before the reply", async () => {
+  const { operatorId, tokenHash } = await create();
+  const next = newHash();
+  const rotated = await registry.ask(RotateOperatorToken, { operatorId, tokenHash: next });
+  expect(rotated.rotated_at).toBeDefined();
+  expect([await recordOf(tokenHash), await recordOf(next)]).toEqual([undefined, expect.anything()]);
+});
+
+test("tokens that are replaced at the same time leave one that works", async () => {
+  const { operatorId, tokenHash } = await create();
+  const hashes = Array.from({ length: 8 }, newHash);
+  await Promise.all(hashes.map((next) => registry.ask(RotateOperatorToken, { operatorId, tokenHash: next })));
+  const current = (await documents().findOne({ _id: operatorId }))?.tokenHash ?? "";
+  await eventually(async () => {
+    const live = [];
+    for (const hash of [tokenHash, ...hashes]) if (await recordOf(hash)) live.push(hash);
+    expect(live).toEqual([current]);
+  });
+});
+
+test("a deleted operator is gone from the gateways before the reply, and then from the database", async () => {
+  const { operatorId, tokenHash } = await create();
+  await registry.ask(DeleteOperator, { operatorId });
+  expect(await recordOf(tokenHash)).toBeUndefined();
+  await eventually(async () => expect(await documents().findOne({ _id: operatorId })).toBeNull());
+  for (const contract of [GetOperator, DeleteOperator])
+    expect(await failure(registry.ask(contract, { operatorId }))).toMatchObject({ code: "operator-not-found" });
+  const again = registry.ask(RotateOperatorToken, { operatorId, tokenHash: newHash() });
+  expect(await failure(again)).toMatchObject({ code: "operator-not-found" });
+});
+
+test("operators are listed in pages, oldest first", async () => {
+  const [first, second] = [await create(), await create()];
+  const { data } = await registry.ask(ListOperators, { page: { by: "page", page: 1, perPage: 100 } });
+  const ids = data.map(({ id }) => id);
+  expect(ids).toEqual(ids.toSorted());
+  expect(ids).toEqual(expect.arrayContaining([first.operatorId, second.operatorId]));
+});
+
+test("entries that a crash left are repaired", async () => {
+  const [kept, deleted, forged] = [await create(), await create(), newHash()];
+  await documents().updateOne({ _id: deleted.operatorId }, { $set: { deletedAt: new Date() } });
+  await bucket().delete(kept.tokenHash);
+  await bucket().put(forged, { id: kept.operatorId, name: "Mallory", role: "admin" });
+  await eventually(async () => {
+    expect(await recordOf(kept.tokenHash)).toMatchObject({ id: kept.operatorId });
+    expect(await recordOf(deleted.tokenHash)).toBeUndefined();
+    expect(await recordOf(forged)).toBeUndefined();
+    expect(await documents().findOne({ _id: deleted.operatorId })).toBeNull();
+  });
+});
