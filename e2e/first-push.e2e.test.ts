@@ -27,7 +27,12 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 beforeEach(async () => {
   printed = "";
-  const env = { ...process.env, ...freePortsEnvironment, HERALD_DATA_DIR: join(folder, ".herald") };
+  const env = {
+    ...process.env,
+    ...freePortsEnvironment,
+    HERALD_DATA_DIR: join(folder, ".herald"),
+    HERALD_DEMO_HISTORY: "false", // its pushes would stand between those of the README
+  };
   // In a process group of its own, as a terminal gives one to what is typed into it.
   npm = spawn("npm", ["start"], { cwd: root, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
   for (const stream of [npm.stdout, npm.stderr])

@@ -6,6 +6,7 @@ import {
   Outlet,
   redirect,
 } from "@tanstack/react-router";
+import type { ReactNode } from "react";
 import { admin } from "./api/clients.ts";
 import { FirstProject } from "./first-project.tsx";
 import { lastProject } from "./last-project.ts";
@@ -27,12 +28,42 @@ const home = createRoute({
 
 const shell = createRoute({ getParentRoute: () => root, path: "/p/$project", component: Shell });
 
-const page = <const Path extends string>(
-  path: Path,
-  load: () => Promise<{ readonly default: () => React.ReactNode }>,
-) => createRoute({ getParentRoute: () => shell, path, component: lazyRouteComponent(load) });
+/** A page is loaded when it is opened. */
+type Load = () => Promise<{ readonly default: () => ReactNode }>;
 
-const tree = root.addChildren([home, shell.addChildren([page("/", () => import("./pages/overview.tsx"))])]);
+const page = (path: string, load: Load) =>
+  createRoute({ getParentRoute: () => shell, path, component: lazyRouteComponent(load) });
+
+const settings = page("/settings", () => import("./pages/settings.tsx"));
+
+const tab = (path: string, load: Load) =>
+  createRoute({ getParentRoute: () => settings, path, component: lazyRouteComponent(load) });
+
+const tree = root.addChildren([
+  home,
+  shell.addChildren([
+    page("/", () => import("./pages/overview.tsx")),
+    page("/compose", () => import("./pages/compose.tsx")),
+    page("/notifications", () => import("./pages/notifications.tsx")),
+    page("/notifications/$notification", () => import("./pages/notification.tsx")),
+    page("/notifications/$notification/devices/$device", () => import("./pages/delivery-trace.tsx")),
+    page("/trace", () => import("./pages/trace.tsx")),
+    page("/devices", () => import("./pages/devices.tsx")),
+    page("/devices/$device", () => import("./pages/device.tsx")),
+    page("/topics", () => import("./pages/topics.tsx")),
+    page("/users", () => import("./pages/users.tsx")),
+    page("/users/$user", () => import("./pages/user.tsx")),
+    page("/operations", () => import("./pages/operations.tsx")),
+    settings.addChildren([
+      tab("/", () => import("./pages/settings/general.tsx")),
+      tab("/providers", () => import("./pages/settings/providers.tsx")),
+      tab("/tokens", () => import("./pages/settings/tokens.tsx")),
+      tab("/webhooks", () => import("./pages/settings/webhooks.tsx")),
+      tab("/webhooks/$webhook", () => import("./pages/settings/webhook.tsx")),
+      tab("/identity", () => import("./pages/settings/identity.tsx")),
+    ]),
+  ]),
+]);
 
 export const router = createRouter({
   routeTree: tree,
@@ -41,9 +72,3 @@ export const router = createRouter({
   defaultNotFoundComponent: Missing,
   scrollRestoration: true,
 });
-
-declare module "@tanstack/react-router" {
-  interface Register {
-    router: typeof router;
-  }
-}

@@ -13,6 +13,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { admin, useProject } from "./api/clients.ts";
+import { LiveEvents } from "./api/live.tsx";
 import { NewProject } from "./first-project.tsx";
 import { lastProject } from "./last-project.ts";
 import { Icon, type IconName } from "./parts/icon.tsx";
@@ -155,6 +156,7 @@ export const Shell = () => {
               to={`/p/${id}${to}`}
               label={texts.nav[name]}
               leftSection={<Icon name={name} />}
+              activeOptions={{ exact: to === "" }}
               active={to === "" ? own === "" : own === to || own.startsWith(`${to}/`)}
               className="nav-link"
             />
@@ -165,7 +167,9 @@ export const Shell = () => {
         </div>
       </AppShell.Navbar>
       <AppShell.Main className="shell-main">
-        <Outlet />
+        <LiveEvents key={id}>
+          <Outlet />
+        </LiveEvents>
       </AppShell.Main>
     </AppShell>
   );

@@ -1,4 +1,5 @@
 import { join, resolve } from "node:path";
+import { makeDemoHistory } from "./start/demo-history.ts";
 import { plainLine } from "./start/plain-line.ts";
 import { printedCommands } from "./start/printed-commands.ts";
 import { type RunningHerald, startHerald } from "./start/start-herald.ts";
@@ -35,6 +36,11 @@ if (process.env.npm_lifecycle_event) {
 try {
   running = await startHerald({ root, dataDir, env: process.env, console: true, say, logLine });
   console.log(summary(running));
+  // The console has something to show soon; nothing waits for it.
+  if (process.env.HERALD_DEMO_HISTORY !== "false")
+    void makeDemoHistory(dataDir, running.local).catch(
+      (error: Error) => !stopping && say(`demo history: ${error.message}`),
+    );
   void running.failed.then((why) => end(why, 1));
 } catch (error) {
   console.error(error instanceof Error ? error.message : String(error));

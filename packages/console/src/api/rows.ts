@@ -1,0 +1,12 @@
+/** The first rows of a list that is read by key alone. `more`: there are others. */
+export const firstRows = async <Row>(
+  list: AsyncIterable<Row>,
+  limit: number,
+): Promise<{ readonly data: readonly Row[]; readonly more: boolean }> => {
+  const data: Row[] = [];
+  for await (const row of list) {
+    if (data.length === limit) return { data, more: true };
+    data.push(row);
+  }
+  return { data, more: false };
+};

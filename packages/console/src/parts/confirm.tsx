@@ -1,0 +1,54 @@
+import { Button, Group, Modal } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
+import { type ReactNode, useState } from "react";
+import { texts } from "../texts.ts";
+import { Problem } from "./page.tsx";
+
+type Props = {
+  readonly label: ReactNode;
+  readonly title: string;
+  readonly children: ReactNode;
+  /** What the button of the dialog says, as a verb with its object. */
+  readonly verb: string;
+  readonly act: () => Promise<unknown>;
+  readonly onDone?: () => void;
+  readonly danger?: boolean;
+  readonly size?: string;
+};
+
+/** A button whose act asks first. */
+export const Confirm = ({ label, title, children, verb, act, onDone, danger = true, size = "compact-sm" }: Props) => {
+  const [opened, setOpened] = useState(false);
+  const acting = useMutation({
+    mutationFn: act,
+    onSuccess: () => {
+      setOpened(false);
+      onDone?.();
+    },
+  });
+  const open = () => {
+    acting.reset();
+    setOpened(true);
+  };
+  return (
+    <>
+      <Button variant="default" size={size} onClick={open} c={danger ? "var(--bad)" : undefined}>
+        {label}
+      </Button>
+      <Modal opened={opened} onClose={() => setOpened(false)} title={title}>
+        <div className="stack">
+          <div className="text">{children}</div>
+          {acting.error && <Problem error={acting.error} />}
+          <Group justify="flex-end" gap="xs">
+            <Button variant="default" onClick={() => setOpened(false)}>
+              {texts.common.cancel}
+            </Button>
+            <Button color={danger ? "red" : undefined} loading={acting.isPending} onClick={() => acting.mutate()}>
+              {verb}
+            </Button>
+          </Group>
+        </div>
+      </Modal>
+    </>
+  );
+};

@@ -1,0 +1,66 @@
+import { Select, TextInput } from "@mantine/core";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useState } from "react";
+import { texts } from "../texts.ts";
+
+/** The filters of a list live in the page's address, so that a link shows the same rows. */
+export const useFilters = () => {
+  const search = useSearch({ strict: false }) as Readonly<Record<string, string | undefined>>;
+  const navigate = useNavigate();
+  const set = (changes: Readonly<Record<string, string | undefined>>) => {
+    const next = Object.fromEntries(
+      Object.entries({ ...search, page: undefined, ...changes }).filter(
+        ([, value]) => value !== undefined && value !== "",
+      ),
+    );
+    void navigate({ to: ".", search: next, replace: true } as never);
+  };
+  return { search, set, page: Number(search.page ?? 1), setPage: (page: number) => set({ page: String(page) }) };
+};
+
+type ChoiceProps = {
+  readonly name: string;
+  readonly label: string;
+  readonly values: readonly string[];
+};
+
+export const ChoiceFilter = ({ name, label, values }: ChoiceProps) => {
+  const { search, set } = useFilters();
+  return (
+    <Select
+      aria-label={label}
+      size="xs"
+      w={150}
+      value={search[name] ?? ""}
+      onChange={(value) => set({ [name]: value ?? undefined })}
+      data={[
+        { value: "", label: `${label}: ${texts.common.all.toLowerCase()}` },
+        ...values.map((value) => ({ value, label: value })),
+      ]}
+      allowDeselect={false}
+      comboboxProps={{ width: "max-content", position: "bottom-start" }}
+    />
+  );
+};
+
+type TextProps = { readonly name: string; readonly label: string; readonly width?: number; readonly type?: string };
+
+/** Applied by Enter or by leaving it. */
+export const TextFilter = ({ name, label, width = 220, type = "text" }: TextProps) => {
+  const { search, set } = useFilters();
+  const [typed, setTyped] = useState(search[name] ?? "");
+  const apply = () => typed.trim() !== (search[name] ?? "") && set({ [name]: typed.trim() });
+  return (
+    <TextInput
+      size="xs"
+      w={width}
+      type={type}
+      aria-label={label}
+      placeholder={label}
+      value={typed}
+      onChange={(event) => setTyped(event.currentTarget.value)}
+      onBlur={apply}
+      onKeyDown={(event) => event.key === "Enter" && apply()}
+    />
+  );
+};

@@ -1,0 +1,81 @@
+import { Badge } from "@mantine/core";
+import { useEffect, useState } from "react";
+import { texts } from "../texts.ts";
+
+const whole = new Intl.NumberFormat("en");
+const dateTime = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+
+export const count = (value: number): string => whole.format(value);
+
+export const percent = (rate: number | null | undefined): string =>
+  rate === null || rate === undefined ? "–" : `${(rate * 100).toFixed(rate > 0 && rate < 0.1 ? 1 : 0)} %`;
+
+const steps: readonly (readonly [seconds: number, unit: string])[] = [
+  [86_400, "d"],
+  [3_600, "h"],
+  [60, "min"],
+  [1, "s"],
+];
+
+/** A length of time in its largest unit: `5 min`. */
+export const duration = (seconds: number): string => {
+  const [size, unit] = steps.find(([step]) => seconds >= step) ?? [1, "s"];
+  return `${Math.round(seconds / size)} ${unit}`;
+};
+
+const useNow = (everyMs: number): number => {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), everyMs);
+    return () => clearInterval(timer);
+  }, [everyMs]);
+  return now;
+};
+
+/** A moment as people say it; its exact time is in the title. */
+export const Time = ({ at }: { readonly at: string | undefined }) => {
+  const now = useNow(10_000);
+  if (at === undefined) return <span className="muted">{texts.common.never}</span>;
+  const seconds = (now - Date.parse(at)) / 1_000;
+  const words = seconds >= 0 ? texts.common.ago(duration(seconds)) : texts.common.inTime(duration(-seconds));
+  return (
+    <time dateTime={at} title={dateTime.format(new Date(at))} className="nowrap">
+      {words}
+    </time>
+  );
+};
+
+export const exactTime = (at: string): string => dateTime.format(new Date(at));
+
+const colors: Readonly<Record<string, string>> = {
+  completed: "teal",
+  accepted: "teal",
+  active: "teal",
+  delivered: "teal",
+  opened: "indigo",
+  ready: "teal",
+  enabled: "teal",
+  current: "teal",
+  sending: "blue",
+  pending: "blue",
+  waiting: "blue",
+  deferred: "blue",
+  next: "blue",
+  scheduled: "violet",
+  failed: "red",
+  paused: "orange",
+  disabled: "red",
+  unready: "red",
+  held: "orange",
+  unknown: "orange",
+  inactive: "gray",
+};
+
+/** A state by its own word, which is never said by colour alone. */
+export const Status = ({ value }: { readonly value: string }) => (
+  <Badge color={colors[value] ?? "gray"} className="status" tt="none">
+    {value.replaceAll(/[_-]/g, " ")}
+  </Badge>
+);
+
+export const platformNames: Readonly<Record<string, string>> = { ios: "iOS", android: "Android", web: "Web" };

@@ -1,0 +1,68 @@
+import { texts } from "../texts.ts";
+import { Icon } from "./icon.tsx";
+
+export type Shown = {
+  readonly title?: string | undefined;
+  readonly body?: string | undefined;
+  readonly image?: string | undefined;
+  readonly link?: string | undefined;
+};
+
+type Json = Record<string, unknown>;
+
+const at = (value: unknown, ...path: string[]): unknown =>
+  path.reduce<unknown>(
+    (inner, name) => (typeof inner === "object" && inner ? (inner as Json)[name] : undefined),
+    value,
+  );
+
+const text = (value: unknown): string | undefined => (typeof value === "string" && value !== "" ? value : undefined);
+
+/** What a platform's payload shows. */
+export const shownBy = (platform: string, payload: unknown): Shown => {
+  const message = at(payload, "message") ?? payload;
+  const from = platform === "ios" ? at(payload, "aps", "alert") : at(message, "notification");
+  return {
+    title: text(at(from, "title")),
+    body: text(at(from, "body")) ?? text(from),
+    image: text(at(from, "image")) ?? text(at(payload, "image")),
+    link: text(at(payload, "link_to")) ?? text(at(message, "data", "link_to")),
+  };
+};
+
+/** A notification as the platform's lock screen shows it. Images stay addresses: the console loads nothing from elsewhere. */
+export const LockScreen = ({ platform, shown, app }: { platform: string; shown: Shown; app: string }) => (
+  <div className={`lock lock-${platform}`}>
+    {platform !== "web" && (
+      <div className="lock-clock" aria-hidden="true">
+        9:41
+      </div>
+    )}
+    <div className="lock-card">
+      <div className="lock-app">
+        <img src="/console/icon.svg" alt="" width={18} height={18} />
+        <span className="cut grow" dir="auto">
+          {app}
+        </span>
+        <span className="lock-now">{texts.compose.now}</span>
+      </div>
+      {shown.title && (
+        <div className="lock-title" dir="auto">
+          {shown.title}
+        </div>
+      )}
+      {shown.body && (
+        <div className="lock-body" dir="auto">
+          {shown.body}
+        </div>
+      )}
+      {!shown.title && !shown.body && <div className="lock-body lock-none">{texts.compose.nothingYet}</div>}
+      {shown.image && (
+        <div className="lock-image">
+          <Icon name="image" size={22} />
+          <span className="break">{shown.image}</span>
+        </div>
+      )}
+    </div>
+  </div>
+);
