@@ -241,7 +241,7 @@ test.each([
   [["dev"], ["device"]],
   [
     ["device", ""],
-    ["deactivate", "delete", "get", "list"],
+    ["deactivate", "delete", "get", "list", "notifications"],
   ],
   [
     ["provider", "set", ""],

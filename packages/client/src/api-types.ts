@@ -221,6 +221,33 @@ export type Delivery = {
 
 export type DeliveryStatus = Open<"pending" | "accepted" | "failed" | "expired" | "cancelled" | "skipped">;
 
+export type DeviceNotification = {
+  platform: Platform;
+  status: DeliveryStatus;
+  /** The user that the device belonged to when the push was sent */
+  user_id?: string;
+  /** Why it was not accepted: a delivery reason (/docs/errors#reasons) */
+  reason?: string;
+  /** The provider's own words */
+  provider_reason?: string;
+  /** The provider's id of the push */
+  provider_id?: string;
+  /** The device may have received it twice */
+  possible_repeat: boolean;
+  attempts: number;
+  at: string;
+  opened_at?: string;
+  notification: {
+    id: string;
+    status: NotificationStatus;
+    /** The first line. iOS: `aps.alert.title`. Android: `notification.title`. Web: `notification.title`. `title` or `body` is required unless `silent` is true */
+    title?: string;
+    /** The text below the title. iOS: `aps.alert.body`. Android: `notification.body`. Web: `notification.body` */
+    body?: string;
+    created_at: string;
+  };
+};
+
 export type DeliveryTrace = {
   notification: {
     id: string;

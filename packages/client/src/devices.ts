@@ -1,6 +1,6 @@
-import type { Device, DeviceChange, DeviceStatus, NewDevice, Platform } from "./api-types.ts";
+import type { Device, DeviceChange, DeviceNotification, DeviceStatus, NewDevice, Platform } from "./api-types.ts";
 import { type CallOptions, type Http, type PostOptions, path } from "./http.ts";
-import { list, type TimeListOptions } from "./list.ts";
+import { type KeysetList, type ListOptions, list, type TimeListOptions } from "./list.ts";
 
 /** A device and its own credential, `hdc_…`, for the app to keep. Absent if the first answer was lost and this one is a replay. */
 export type RegisteredDevice = { readonly device: Device; readonly credential?: string | undefined };
@@ -30,6 +30,9 @@ export const createDevices = (http: Http) => {
     get: (id: string, options?: CallOptions) => http.get<Device>(path`/api/v1/devices/${id}`, options),
     /** Filters combine: a device must fit all of them. */
     list: (options?: DeviceListOptions) => list<Device>(http, "/api/v1/devices", options),
+    /** What was sent to the device, newest first, with its result there. */
+    notifications: (id: string, options?: ListOptions): KeysetList<DeviceNotification> =>
+      list<DeviceNotification>(http, path`/api/v1/devices/${id}/notifications`, options),
     /** `metadata` and `identifiers` are merged into what is there; `null` removes a key. */
     update,
     /** Nothing is sent to it until it registers again. */

@@ -30,6 +30,7 @@ const answers = [
   contracts.Notification,
   contracts.SentNotification,
   contracts.Delivery,
+  contracts.DeviceNotification,
   contracts.DeliveryTrace,
   contracts.DryRun,
   contracts.Stats,

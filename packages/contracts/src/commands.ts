@@ -100,6 +100,8 @@ export const ExpandedV1 = defineMessage(
     devices: count,
     /** Targets that matched no active device, as they were sent. */
     unmatched: z.array(z.string()),
+    /** How many buckets a page has, and how many batches a page has at most. Absent: registry is older than the field. */
+    pages: z.object({ buckets: z.number().int().min(1).max(bucketCount), batches: count }).optional(),
   }),
 );
 export type ExpandedV1 = DataOf<typeof ExpandedV1>;

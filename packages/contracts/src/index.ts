@@ -117,6 +117,7 @@ export {
   DeliveryAttempt,
   DeliveryStatus,
   DeliveryTrace,
+  DeviceNotification,
   DryRun,
   Notification,
   NotificationCounts,
@@ -247,7 +248,7 @@ export {
 } from "./records.ts";
 export type { Reply } from "./reply.ts";
 export { ReplyError } from "./reply.ts";
-export { CountOpens, GetStats, OpensOfDevices } from "./requests/analytics.ts";
+export { CountOpens, GetStats, OpensOfDevices, OpensOfNotifications } from "./requests/analytics.ts";
 export {
   CancelNotification,
   CountBacklog,
@@ -257,6 +258,7 @@ export {
   GetProvider,
   JudgeReplay,
   ListDeliveries,
+  ListDeviceNotifications,
   ListNotifications,
   ListVapidKeys,
   PromoteVapidKey,

@@ -49,6 +49,7 @@ import { createDeliveryList, type ProviderIdOf } from "./stores/delivery-list.ts
 import { createDeliveryStore } from "./stores/delivery-store.ts";
 import { createDeliveryTrace } from "./stores/delivery-trace.ts";
 import { createDeliveryUsers } from "./stores/delivery-users.ts";
+import { createDeviceTimeline } from "./stores/device-timeline.ts";
 import { createDispatchOutbox } from "./stores/dispatch-outbox.ts";
 import { createUserEraser } from "./stores/erase-user.ts";
 import { createExpansionQueue } from "./stores/expansion-queue.ts";
@@ -107,6 +108,7 @@ const assemble = (
     erasures: createErasureStore(db),
     list: createDeliveryList(db, providerIdOf).list,
     trace: createDeliveryTrace(db, providerIdOf).trace,
+    timeline: createDeviceTimeline(db, providerIdOf).timeline,
     usersOf: createDeliveryUsers(db).usersOf,
   };
   const { notifications, deliveries, sends, ledger, credentials, erasures, queue, queued } = stores;

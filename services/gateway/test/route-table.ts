@@ -51,6 +51,11 @@ export const table: Record<string, Case> = {
     foreign: 201,
   },
   getDevice: { route: ({ device: { id } }) => `GET /api/v1/devices/${id}`, status: 200, badQuery: "?verbose=1" },
+  listDeviceNotifications: {
+    route: ({ device: { id } }) => `GET /api/v1/devices/${id}/notifications`,
+    status: 200,
+    badQuery: query,
+  },
   changeDevice: {
     route: ({ device: { id } }) => `PATCH /api/v1/devices/${id}`,
     status: 200,

@@ -3,6 +3,7 @@ import {
   DeliverBatchV1,
   type DeviceId,
   type DurableName,
+  deviceBucket,
   ExpandedV1,
   ExpandV1,
   type Lane,
@@ -83,6 +84,13 @@ export const startExpandTest = async () => {
         const own = of(batches);
         const ids = new Set(own.map(({ batchId }) => batchId));
         if (ids.size !== end.batches) throw new Error(`${ids.size} of ${end.batches} batches`);
+        for (const { batchId, devices } of own) {
+          const [, page, n] = batchId.split("/").map(Number);
+          if (Number(n) >= (end.pages?.batches ?? 0)) throw new Error(`${batchId} is not among ${end.pages?.batches}`);
+          for (const { id } of devices)
+            if (Math.floor(deviceBucket(id) / (end.pages?.buckets ?? 1)) !== page)
+              throw new Error(`${id} is not in the page that its bucket says`);
+        }
         return { end, batches: own, devices: own.flatMap(({ devices }) => devices.map(({ id }) => id)) };
       },
       { timeoutMs: 20_000 },

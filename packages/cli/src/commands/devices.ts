@@ -1,4 +1,4 @@
-import type { Device } from "@herald/client";
+import type { Device, DeviceNotification } from "@herald/client";
 import type { Command } from "commander";
 import type { ListChoice } from "../context.ts";
 import { type Add, listOptions, option, type TimeChoice, timeOptions, timeRange, yesOption } from "../define.ts";
@@ -10,6 +10,16 @@ const columns = [
   { title: "USER", value: ({ user_id }: Device) => user_id },
   { title: "TOPICS", value: ({ topics }: Device) => topics },
   { title: "LAST SEEN", value: ({ last_seen_at, created_at }: Device) => last_seen_at ?? created_at },
+];
+
+const timelineColumns = [
+  { title: "NOTIFICATION", value: ({ notification }: DeviceNotification) => notification.id },
+  { title: "RESULT", value: ({ status }: DeviceNotification) => status },
+  { title: "REASON", value: ({ reason }: DeviceNotification) => reason },
+  { title: "ATTEMPTS", value: ({ attempts }: DeviceNotification) => attempts, right: true },
+  { title: "AT", value: ({ at }: DeviceNotification) => at },
+  { title: "OPENED", value: ({ opened_at }: DeviceNotification) => opened_at },
+  { title: "TITLE", value: ({ notification: { title, body } }: DeviceNotification) => title ?? body },
 ];
 
 const entries = (device: Device): [string, unknown][] => [
@@ -57,6 +67,13 @@ export const addDevices = (group: Command, add: Add) => {
       const device = await herald().devices.get(id, { signal });
       record(device, entries(device));
     },
+  });
+  add<ListChoice>(group, {
+    usage: "notifications <id>",
+    does: "List what was sent to a device, newest first, with the result",
+    options: listOptions,
+    run: ({ herald, signal, rows }, [id = ""], choice) =>
+      rows(herald().devices.notifications(id, { signal }), timelineColumns, choice),
   });
   add(group, {
     usage: "deactivate <id>",

@@ -21,6 +21,13 @@ export const OpensOfDevices = defineRequest(
   z.object({ openedAt: z.record(z.string(), z.iso.datetime()) }),
 );
 
+/** When one device opened each of up to 100 notifications; those that it did not open are absent. */
+export const OpensOfNotifications = defineRequest(
+  "analytics.opens.of-notifications",
+  z.object({ projectId: ProjectId, deviceId: DeviceId, notificationIds: z.array(NotificationId).min(1).max(100) }),
+  z.object({ openedAt: z.record(z.string(), z.iso.datetime()) }),
+);
+
 /** Figures of so many days are read in milliseconds, but for a topic, which takes those of each of its notifications. */
 const fewDays = 35;
 const dayMs = 86_400_000;

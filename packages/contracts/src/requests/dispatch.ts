@@ -5,10 +5,11 @@ import {
   Delivery,
   DeliveryAttempt,
   DeliveryStatus,
+  DeviceNotification,
   Notification,
   notificationFilterQuery,
 } from "../http/v1/notifications.ts";
-import { isDeepPage, ListRequest, PageRequest, pageOf } from "../http/v1/pagination.ts";
+import { isDeepPage, KeysetRequest, keysetPageOf, ListRequest, PageRequest, pageOf } from "../http/v1/pagination.ts";
 import { TestedPush, TestPush } from "../http/v1/provider-test.ts";
 import { DeviceId, NotificationId, ProjectId } from "../ids.ts";
 import { Provider } from "../platforms.ts";
@@ -33,6 +34,13 @@ export const ListDeliveries = defineRequest(
   z.object({ ...notification, status: DeliveryStatus.optional(), page: PageRequest }),
   pageOf(Delivery),
   isDeepPage,
+);
+
+/** What was sent to a device, newest first; `opened_at` is absent here, analytics has it. A page may be short, and still have a `next`. */
+export const ListDeviceNotifications = defineRequest(
+  "dispatch.deliveries.of-device",
+  z.object({ ...project, deviceId: DeviceId, page: KeysetRequest }),
+  keysetPageOf(DeviceNotification),
 );
 
 /** The ledger's part of a delivery trace: the attempts of one device, oldest first; none if it is in no batch. */

@@ -1,5 +1,5 @@
 import { type Bus, handleRequest } from "@herald/bus";
-import { CountOpens, OpensOfDevices } from "@herald/contracts";
+import { CountOpens, OpensOfDevices, OpensOfNotifications } from "@herald/contracts";
 import { openTotals } from "../domain/stats.ts";
 import type { OpenStore } from "../stores/open-store.ts";
 import type { RollupStore } from "../stores/rollup-store.ts";
@@ -23,7 +23,17 @@ export const handleOpenRequests = (bus: Bus, opens: OpenStore, rollups: RollupSt
     return { counts: Object.fromEntries(counted), totals };
   }),
   handleRequest(bus, OpensOfDevices, async ({ projectId, notificationId, deviceIds }) => {
-    const found = await opens.findOfDevices(projectId, notificationId, deviceIds);
+    const found = await opens.find(
+      projectId,
+      deviceIds.map((deviceId) => ({ notificationId, deviceId })),
+    );
     return { openedAt: Object.fromEntries(found.map((open) => [open.deviceId, open.openedAt.toISOString()])) };
+  }),
+  handleRequest(bus, OpensOfNotifications, async ({ projectId, deviceId, notificationIds }) => {
+    const found = await opens.find(
+      projectId,
+      notificationIds.map((notificationId) => ({ notificationId, deviceId })),
+    );
+    return { openedAt: Object.fromEntries(found.map((open) => [open.notificationId, open.openedAt.toISOString()])) };
   }),
 ];

@@ -1,4 +1,4 @@
-import type { DeviceId, NotificationId, ProjectId } from "@herald/contracts";
+import type { NotificationId, ProjectId } from "@herald/contracts";
 import {
   byIndex,
   ensureIndexes,
@@ -78,17 +78,8 @@ export const createOpenStore = (db: Db) => {
       return removeByProject(opens, { ...byIndex(indexes.byTime), filters }, after);
     },
 
-    findOfDevices: (
-      projectId: ProjectId,
-      notificationId: NotificationId,
-      deviceIds: readonly DeviceId[],
-    ): Promise<Open[]> =>
-      opens
-        .find(
-          { projectId, _id: { $in: deviceIds.map((deviceId) => openId({ notificationId, deviceId })) } },
-          { hint: "_id_" },
-        )
-        .toArray(),
+    find: (projectId: ProjectId, of: readonly Pick<Open, "notificationId" | "deviceId">[]): Promise<Open[]> =>
+      opens.find({ projectId, _id: { $in: of.map(openId) } }, { hint: "_id_", batchSize: of.length + 1 }).toArray(),
 
     /** Removes a page of a project's opens. False when none is left. */
     removePage: async (projectId: ProjectId): Promise<boolean> =>

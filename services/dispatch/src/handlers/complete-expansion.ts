@@ -23,12 +23,12 @@ export const completeExpansion = ({
     durable: "dispatch-complete-expansion", // renaming a durable replays its stream
     message: ExpandedV1,
     concurrency: 32, // short waits for the database
-    async handle({ data: { projectId, notificationId, batches, devices, unmatched }, publishedAt: at }) {
-      await notifications.expanded(projectId, notificationId, { batches, devices, unmatched, at }, now());
+    async handle({ data: { projectId, notificationId, ...expanded }, publishedAt: at }) {
+      await notifications.expanded(projectId, notificationId, { ...expanded, at }, now());
       await expandQueued(projectId);
       // The handler that settles the last batch in this process checks for the end, and sees this by then.
       if (cache.sending(notificationId)) return;
-      if (batches === 1) await finisher.checkSingleBatch(projectId, notificationId);
+      if (expanded.batches === 1) await finisher.checkSingleBatch(projectId, notificationId);
       else await finisher.check(projectId, notificationId);
     },
   });

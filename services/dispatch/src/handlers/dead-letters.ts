@@ -91,9 +91,9 @@ export const handleDeadLetters = (deps: Deps) => {
       await notifications.expansionLost(projectId, notificationId, now());
       await expandQueued(projectId);
     }),
-    on(ExpandedV1, async ({ projectId, notificationId, batches, devices, unmatched }, message) => {
+    on(ExpandedV1, async ({ projectId, notificationId, ...expanded }, message) => {
       const at = message?.publishedAt ?? now();
-      await notifications.expanded(projectId, notificationId, { batches, devices, unmatched, at }, now());
+      await notifications.expanded(projectId, notificationId, { ...expanded, at }, now());
       await expandQueued(projectId);
       await finisher.check(projectId, notificationId);
     }),

@@ -2,6 +2,7 @@ import { type Bus, handleRequest, type RequestListener } from "@herald/bus";
 import {
   GetDeliveryTrace,
   ListDeliveries,
+  ListDeviceNotifications,
   type NotificationId,
   type ProjectId,
   UsersOfDeliveries,
@@ -9,6 +10,7 @@ import {
 import type { DeliveryList } from "../stores/delivery-list.ts";
 import type { DeliveryTrace } from "../stores/delivery-trace.ts";
 import type { DeliveryUsers } from "../stores/delivery-users.ts";
+import type { DeviceTimeline } from "../stores/device-timeline.ts";
 import type { Sums } from "../stores/ledger-reads.ts";
 import type { FindNotification } from "./find-notification.ts";
 import { notificationView } from "./notification-view.ts";
@@ -19,17 +21,29 @@ type Deps = {
   readonly find: FindNotification;
   readonly list: DeliveryList["list"];
   readonly trace: DeliveryTrace["trace"];
+  readonly timeline: DeviceTimeline["timeline"];
   readonly usersOf: DeliveryUsers["usersOf"];
   readonly sumsOf: (projectId: ProjectId, id: NotificationId) => Promise<Sums>;
   readonly now: () => Date;
 };
 
 /** The ledger of a notification, one row per device, and what it knows of a single one. */
-export const handleDeliveryRequests = ({ bus, find, list, trace, usersOf, sumsOf, now }: Deps): RequestListener[] => [
+export const handleDeliveryRequests = ({
+  bus,
+  find,
+  list,
+  trace,
+  timeline,
+  usersOf,
+  sumsOf,
+  now,
+}: Deps): RequestListener[] => [
   handleRequest(bus, ListDeliveries, async ({ projectId, notificationId, status, page }) => {
     await find(projectId, notificationId);
     return list({ projectId, notificationId, status }, page);
   }),
+
+  handleRequest(bus, ListDeviceNotifications, ({ projectId, deviceId, page }) => timeline(projectId, deviceId, page)),
 
   handleRequest(bus, UsersOfDeliveries, ({ projectId, deliveries }) => usersOf(projectId, deliveries)),
 

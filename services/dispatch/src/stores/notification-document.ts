@@ -1,4 +1,6 @@
 import {
+  type DeviceId,
+  type ExpandedV1,
   type NotificationContent,
   type NotificationId,
   type OutboxEvent,
@@ -28,9 +30,15 @@ export type NotificationState = {
   expansion?: "queued" | "running";
   /**
    * What registry partitioned. `at`: when the broker took the end of it, after all of its batches; absent where a send finishes where it
-   * starts, and nothing was partitioned.
+   * starts, and nothing was partitioned. `pages`: as {@link ExpandedV1} says it, to find the batch of a device.
    */
-  expanded?: { batches: number; devices: number; unmatched: string[]; at?: Date };
+  expanded?: {
+    batches: number;
+    devices: number;
+    unmatched: string[];
+    at?: Date;
+    pages?: ExpandedV1["pages"];
+  };
   cancelledAt?: Date;
   /** The send was dead-lettered: its batches are counted as failed, and nothing is sent. */
   abandonedAt?: Date;
@@ -62,6 +70,12 @@ export type NotificationDocument = NotificationState & {
   rows?: EmbeddedRow[];
   /** A row names a user. */
   named?: true;
+  /** The device of a small send to one, for its timeline. A field of its own: an index of an array cannot be read in order. */
+  recipient?: DeviceId;
+  /** The devices of a small send to several. */
+  recipients?: DeviceId[];
+  /** It is expanded by registry. */
+  large?: true;
   outbox?: OutboxEvent[];
 };
 
@@ -73,6 +87,9 @@ export const toRecord = ({
   userKeys: __,
   rows: ___,
   named: ____,
+  recipient: _____,
+  recipients: ______,
+  large: _______,
   content,
   ...state
 }: NotificationDocument): NotificationRecord => ({ ...state, content: JSON.parse(content) });
@@ -144,6 +161,23 @@ const namedIndex: IndexSpec = {
   partial: { named: { $exists: true } },
 };
 
+/** Timelines of devices: small sends by their recipients, and large ones, whose batches say who got them. */
+const recipientIndex: IndexSpec = {
+  fields: { projectId: 1, recipient: 1, _id: 1 },
+  purpose: "timeline",
+  partial: { recipient: { $exists: true } },
+};
+const recipientsIndex: IndexSpec = {
+  fields: { projectId: 1, recipients: 1, _id: 1 },
+  purpose: "timeline",
+  partial: { recipients: { $exists: true } },
+};
+const largeIndex: IndexSpec = {
+  fields: { projectId: 1, _id: 1 },
+  purpose: "large",
+  partial: { large: { $exists: true } },
+};
+
 export const notificationIndexes = [
   listIndex,
   statusIndex,
@@ -153,6 +187,9 @@ export const notificationIndexes = [
   endedIndex,
   usersIndex,
   namedIndex,
+  recipientIndex,
+  recipientsIndex,
+  largeIndex,
   outboxIndex,
 ];
 
@@ -166,6 +203,9 @@ export const notificationHints = {
   ended: indexName(endedIndex),
   users: indexName(usersIndex),
   named: indexName(namedIndex),
+  recipient: indexName(recipientIndex),
+  recipients: indexName(recipientsIndex),
+  large: indexName(largeIndex),
 } as const;
 
 export const notificationCollection = (db: Db): Collection<NotificationDocument> => db.collection("notifications");

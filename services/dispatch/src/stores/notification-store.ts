@@ -74,7 +74,11 @@ export const createNotificationStore = (db: Db) => {
       notificationAccepted(state, content.targets),
       ...(state.final ? [notificationEnded(state, state.final)] : []),
     ];
-    const inserted = await insertOne({ ...newDocument(state, content), outbox });
+    const inserted = await insertOne({
+      ...newDocument(state, content),
+      ...(!state.final && { large: true as const }),
+      outbox,
+    });
     return inserted ? { document: { ...state, content }, outbox } : undefined;
   };
 

@@ -72,6 +72,7 @@ export const createSmallSendStore = (db: Db) => {
         ...newDocument(state, send.content),
         ...(rows.length > 0 && { rows: embedded }),
         ...(named && { named: true as const }),
+        ...recipientsOf(batches),
       });
       if (!inserted) return null;
       return { document: { ...state, content: send.content }, runs: runsOf({ ...state, rows: embedded }, now) };
@@ -146,6 +147,14 @@ export const createSmallSendStore = (db: Db) => {
       return document && { document: toRecord(document), events: rowsOf(document).flatMap(acceptedEventsOf) };
     },
   });
+};
+
+const recipientsOf = (
+  batches: readonly Pick<DeliverBatchV1, "devices">[],
+): Pick<NotificationDocument, "recipient" | "recipients"> => {
+  const [recipient, ...others] = batches.flatMap(({ devices }) => devices.map(({ id }) => id));
+  if (!recipient) return {};
+  return others.length === 0 ? { recipient } : { recipients: [recipient, ...others] };
 };
 
 export type SmallSendStore = ReturnType<typeof createSmallSendStore>;

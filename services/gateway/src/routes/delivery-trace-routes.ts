@@ -1,6 +1,18 @@
-import { DeliveryTrace, ExplainDevice, GetDeliveryTrace, OpensOfDevices } from "@herald/contracts";
+import {
+  DeliveryTrace,
+  DeviceNotification,
+  ExplainDevice,
+  GetDeliveryTrace,
+  GetDevice,
+  keysetPageOf,
+  keysetQuery,
+  ListDeviceNotifications,
+  OpensOfDevices,
+  OpensOfNotifications,
+} from "@herald/contracts";
 import { z } from "zod";
 import { project } from "../auth/caller.ts";
+import { keysetRequest, pageReply } from "../http/page-reply.ts";
 import { ok } from "../http/reply.ts";
 import { defineRoute } from "../http/route.ts";
 import { deliveryTrace } from "../trace/delivery-trace.ts";
@@ -28,4 +40,37 @@ const getDeliveryTrace = defineRoute({
   },
 });
 
-export const deliveryTraceRoutes = [getDeliveryTrace];
+const listDeviceNotifications = defineRoute({
+  method: "get",
+  path: "/api/v1/devices/{id}/notifications",
+  operationId: "listDeviceNotifications",
+  tag: "Devices",
+  summary: "List what was sent to a device, newest first",
+  description:
+    "The timeline of a device: every notification that had the device in its audience, with its result there. The delivery trace explains one of them, and why the device did not get another. A page looks at a limited number of the project's large notifications: it may have fewer rows than `per_page`, so continue while `next` is not null. Notifications are kept for a limited time after their end.",
+  access: project("read"),
+  params: { id: deviceParam },
+  query: z.strictObject(keysetQuery),
+  responses: { 200: { description: "A page of the timeline", schema: keysetPageOf(DeviceNotification) } },
+  errors: ["device-not-found"],
+  handle: async ({ sendRequest }, request) => {
+    const { projectId } = request.caller;
+    const deviceId = request.params.id;
+    const [page] = await Promise.all([
+      sendRequest(ListDeviceNotifications, { projectId, deviceId, page: keysetRequest(request.query) }),
+      sendRequest(GetDevice, { projectId, deviceId }),
+    ]);
+    const notificationIds = page.data.map(({ notification }) => notification.id);
+    const { openedAt }: z.output<typeof OpensOfNotifications.answer> =
+      notificationIds.length === 0
+        ? { openedAt: {} }
+        : await sendRequest(OpensOfNotifications, { projectId, deviceId, notificationIds });
+    const data = page.data.map((row) => {
+      const opened = openedAt[row.notification.id];
+      return opened === undefined ? row : { ...row, opened_at: opened };
+    });
+    return pageReply(request, { data, next: page.next });
+  },
+});
+
+export const deliveryTraceRoutes = [getDeliveryTrace, listDeviceNotifications];

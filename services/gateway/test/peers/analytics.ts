@@ -1,4 +1,4 @@
-import { CountOpens, type DeviceId, GetStats, OpensOfDevices } from "@herald/contracts";
+import { CountOpens, type DeviceId, GetStats, OpensOfDevices, OpensOfNotifications } from "@herald/contracts";
 import type { Serve } from "./rows.ts";
 
 /** When a device opened a notification, by `<notification>/<device>`. */
@@ -25,6 +25,14 @@ export const serveAnalytics = (serve: Serve, opens: Opens): void => {
     time_zone: timeZone,
     series: [],
     totals: { sent: 0, failed: 0, opened: 0, open_rate: null, failures: {} },
+  }));
+  serve(OpensOfNotifications, ({ notificationIds, deviceId }) => ({
+    openedAt: Object.fromEntries(
+      notificationIds.flatMap((id) => {
+        const openedAt = opens.get(`${id}/${deviceId}`);
+        return openedAt === undefined ? [] : [[id, openedAt]];
+      }),
+    ),
   }));
   serve(OpensOfDevices, ({ notificationId, deviceIds }) => ({
     openedAt: Object.fromEntries(

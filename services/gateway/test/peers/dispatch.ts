@@ -7,6 +7,7 @@ import {
   GetProvider,
   JudgeReplay,
   ListDeliveries,
+  ListDeviceNotifications,
   ListNotifications,
   type Notification,
   type PageOf,
@@ -65,6 +66,19 @@ export const serveDispatch = (
     }));
     const wanted = all.filter(({ status }) => data.status === undefined || status === data.status);
     return { ...rest, data: wanted } as PageOf<(typeof wanted)[number]>;
+  });
+  serve(ListDeviceNotifications, ({ projectId, deviceId }) => {
+    const device = rows(devices, projectId).find(({ id }) => id === deviceId);
+    const sent = device ? rows(notifications, projectId).toReversed() : [];
+    const data = sent.map(({ id, status, title, body, created_at }) => ({
+      notification: { id, status, title, body, created_at },
+      platform: device?.platform ?? "ios",
+      status: "accepted" as const,
+      attempts: 1,
+      possible_repeat: false,
+      at: at(),
+    }));
+    return { data, next: null };
   });
   serve(JudgeReplay, ({ notificationId, batchId }) => {
     const why = settled.get(batchId ?? notificationId);

@@ -3,7 +3,7 @@ import { DeliverBatchV1, deliveryLine, deliveryQueue, ExpandedV1, ExpandV1 } fro
 import { HeraldError } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import type { Batch } from "../domain/partition-batches.ts";
-import { nextPage } from "../domain/plan-pages.ts";
+import { nextPage, pageBuckets } from "../domain/plan-pages.ts";
 import { createFullQueues, type FullQueues } from "./full-queues.ts";
 import { type PartitionedPage, partitionPage } from "./partition-page.ts";
 
@@ -81,11 +81,17 @@ const publishNext = async (
     await hold(() => publish(bus, ExpandV1, message, { id: `expand/${notificationId}/${page + 1}` }));
     return;
   }
-  const { batches, devices, matched } =
+  const { batches, pageBatches, devices, matched } =
     page === 0
-      ? { batches: partition.batches.length, devices: partition.devices, matched: new Set(partition.matched) }
+      ? {
+          batches: partition.batches.length,
+          pageBatches: partition.batches.length,
+          devices: partition.devices,
+          matched: new Set(partition.matched),
+        }
       : await expansions.totals(projectId, notificationId);
   const unmatched = targets.filter((_, at) => !matched.has(at));
-  const message = { projectId, notificationId, batches, devices, unmatched };
+  const pages = { buckets: pageBuckets(page, range), batches: pageBatches };
+  const message = { projectId, notificationId, batches, devices, unmatched, pages };
   await hold(() => publish(bus, ExpandedV1, message, { id: `expanded/${notificationId}` }));
 };

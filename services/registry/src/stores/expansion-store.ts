@@ -53,11 +53,11 @@ export const createExpansionStore = (db: Db) => {
       return stored;
     },
 
-    /** The sums of all pages. */
+    /** The sums of all pages, and the most batches of one. */
     totals: async (
       projectId: ProjectId,
       notificationId: NotificationId,
-    ): Promise<{ batches: number; devices: number; matched: ReadonlySet<number> }> => {
+    ): Promise<{ batches: number; pageBatches: number; devices: number; matched: ReadonlySet<number> }> => {
       const rows = await expansions
         .find(
           // `0` is the character after `/`: all pages, and nothing else.
@@ -67,6 +67,7 @@ export const createExpansionStore = (db: Db) => {
         .toArray();
       return {
         batches: rows.reduce((sum, { batches }) => sum + batches.length, 0),
+        pageBatches: rows.reduce((most, { batches }) => Math.max(most, batches.length), 0),
         devices: rows.reduce((sum, { devices }) => sum + devices, 0),
         matched: new Set(rows.flatMap(({ matched }) => matched)),
       };

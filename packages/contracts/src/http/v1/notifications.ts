@@ -142,6 +142,35 @@ export const Delivery = z
   .meta({ id: "Delivery" });
 export type Delivery = z.infer<typeof Delivery>;
 
+/** A notification in the timeline of a device, with its result on that device. */
+export const DeviceNotification = Delivery.omit({ device_id: true })
+  .extend({
+    notification: Notification.pick({ id: true, status: true, title: true, body: true, created_at: true }),
+  })
+  .meta({
+    id: "DeviceNotification",
+    examples: [
+      {
+        notification: {
+          id: "ntf_06bq4ghm31tz5d2ns8y7k9w0ac",
+          status: "completed",
+          title: "Your order has shipped",
+          body: "It arrives tomorrow before noon.",
+          created_at: "2030-01-31T09:00:00.000Z",
+        },
+        platform: "ios",
+        status: "accepted",
+        user_id: "u_8412",
+        provider_id: "7B1F0C52-9C3E-4B7A-8F3D-2A4E5D6C7B8A",
+        possible_repeat: false,
+        attempts: 1,
+        at: "2030-01-31T09:00:01.000Z",
+        opened_at: "2030-01-31T09:01:36.000Z",
+      },
+    ],
+  });
+export type DeviceNotification = z.infer<typeof DeviceNotification>;
+
 /** One attempt to hand a notification to a provider. */
 export const DeliveryAttempt = z
   .object({
