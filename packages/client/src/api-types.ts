@@ -38,6 +38,25 @@ export type ApnsEnvironment = Open<"production" | "sandbox">;
 
 export type FcmTokenKind = Open<"token" | "fid">;
 
+export type PutDeviceResult =
+  | {
+      result: Open<"created" | "updated" | "unchanged">;
+      id: string;
+    }
+  | {
+      result: "refused";
+      problems: FieldProblem[];
+    };
+
+export type FieldProblem = {
+  /** Into the body, an RFC 6901 JSON pointer such as `#/notification/title`; else the name of the parameter or header. Absent where the whole request is meant */
+  pointer?: string;
+  /** What is wrong, and what would be accepted */
+  detail: string;
+  /** Stable: `required`, `unknown-field`, `invalid-type`, `invalid-value`, `invalid-format`, `too-short`, `too-long`, `too-small`, `too-large`, `too-few`, `too-many`, `repeated`, `more-problems`, or the slug of `type`. New codes may come */
+  code: string;
+};
+
 export type User = {
   user_id: string;
   /** At most 100 of them, oldest first */
@@ -886,6 +905,35 @@ export type NewDevice = {
   topics?: readonly string[] | undefined;
   /** The user of the device; null: none; absent: unchanged */
   user_id?: string | null | undefined;
+};
+
+export type PutDevice = {
+  token: string;
+  platform: "ios" | "android" | "web";
+  /** Which provider gave the push token. Default: the platform's own (`apns` for ios, `fcm` for android, `webpush` for web). `fcm` serves every platform */
+  provider?: "apns" | "fcm" | "webpush" | undefined;
+  installation_id?: string | undefined;
+  metadata?: Record<string, unknown> | undefined;
+  identifiers?: Record<string, unknown> | undefined;
+  environment?: "production" | "sandbox" | undefined;
+  token_kind?: "token" | "fid" | undefined;
+  keys?:
+    | {
+        p256dh: string;
+        auth: string;
+        /** The `applicationServerKey` that the subscription was made with. Absent: what is known of this endpoint stays, and a new one is taken to be made with the current key */
+        vapid_key?: string | undefined;
+      }
+    | undefined;
+  topics?: readonly string[] | undefined;
+  /** The user of the device; null: none; absent: unchanged */
+  user_id?: string | null | undefined;
+  /** Web Push: the id of the key that the subscription was made with, instead of `keys.vapid_key` */
+  vapid_key_id?: string | undefined;
+  /** Of a new device. A known one keeps its own, which is newer */
+  status?: "active" | "inactive" | undefined;
+  /** Of a new device. A known one keeps its own, which is newer */
+  last_seen_at?: string | undefined;
 };
 
 export type DeviceChange = {

@@ -1,4 +1,13 @@
-import type { Device, DeviceChange, DeviceNotification, DeviceStatus, NewDevice, Platform } from "./api-types.ts";
+import type {
+  Device,
+  DeviceChange,
+  DeviceNotification,
+  DeviceStatus,
+  NewDevice,
+  Platform,
+  PutDevice,
+  PutDeviceResult,
+} from "./api-types.ts";
 import { type CallOptions, type Http, type PostOptions, path } from "./http.ts";
 import { type KeysetList, type ListOptions, list, type TimeListOptions } from "./list.ts";
 
@@ -27,6 +36,9 @@ export const createDevices = (http: Http) => {
       );
       return { device: data, credential };
     },
+    /** Creates or updates up to 1,000 devices, without credentials; one result for each, in order. Repeating it changes nothing. */
+    put: (devices: readonly PutDevice[], options?: CallOptions) =>
+      http.put<PutDeviceResult[]>("/api/v1/devices", { ...options, body: { devices } }),
     get: (id: string, options?: CallOptions) => http.get<Device>(path`/api/v1/devices/${id}`, options),
     /** Filters combine: a device must fit all of them. */
     list: (options?: DeviceListOptions) => list<Device>(http, "/api/v1/devices", options),

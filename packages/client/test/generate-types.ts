@@ -22,6 +22,7 @@ type Json = {
 /** Schemas of answers. */
 const answers = [
   contracts.Device,
+  contracts.PutDeviceResult,
   contracts.User,
   contracts.UserSummary,
   contracts.UserErasure,
@@ -62,6 +63,7 @@ const { user_token: _, ...deviceChange } = contracts.ChangeDevice.shape.device.s
 const inputs = {
   NewNotification: contracts.NotificationContent,
   NewDevice: contracts.RegisterDevice.shape.device,
+  PutDevice: contracts.PutDevice,
   DeviceChange: z.strictObject(deviceChange),
   NewTopic: contracts.CreateTopic.shape.topic,
   TopicChange: contracts.ChangeTopic.shape.topic,

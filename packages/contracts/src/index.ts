@@ -149,6 +149,7 @@ export {
 } from "./http/v1/pagination.ts";
 export { Problem } from "./http/v1/problem.ts";
 export { TestedPush, TestPush, testPushOf } from "./http/v1/provider-test.ts";
+export { DeviceProblem, PutDevice, PutDeviceResult, PutDevices, putDevicesLimits } from "./http/v1/put-devices.ts";
 export {
   CreateSession,
   CurrentSession,
@@ -298,6 +299,7 @@ export {
   ListProjects,
   ListTokens,
   ListTopics,
+  PutDevicesRequest,
   RegisterDeviceRequest,
   ResolveSends,
   RevokeToken,

@@ -50,6 +50,13 @@ export const table: Record<string, Case> = {
     bad: { device: { token: "no", platform: "ios" } },
     foreign: 201,
   },
+  putDevices: {
+    route: () => "PUT /api/v1/devices",
+    status: 200,
+    body: () => ({ devices: [newDevice().device] }),
+    bad: { devices: [] },
+    foreign: 200,
+  },
   getDevice: { route: ({ device: { id } }) => `GET /api/v1/devices/${id}`, status: 200, badQuery: "?verbose=1" },
   listDeviceNotifications: {
     route: ({ device: { id } }) => `GET /api/v1/devices/${id}/notifications`,

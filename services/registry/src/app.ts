@@ -1,5 +1,12 @@
 import { groupedPublishEvent, openBucket } from "@herald/bus";
-import { OperatorRecord, type OutboxEvent, ProjectRecord, TokenRecord } from "@herald/contracts";
+import {
+  OperatorRecord,
+  type OutboxEvent,
+  ProjectRecord,
+  ProvidersRecord,
+  projectProvidersKey,
+  TokenRecord,
+} from "@herald/contracts";
 import { type Logger, repeat } from "@herald/kit";
 import { createCounts, createErasureStore, createOutbox, startRetention } from "@herald/mongo";
 import { createService, type Service, type ServiceDefinition, type ServiceDeps } from "@herald/service";
@@ -86,6 +93,7 @@ const assemble = (
     settings: openBucket(bus, "push_projects", ProjectRecord),
   });
   const operatorReplication = createOperatorReplication(operators, openBucket(bus, "push_operators", OperatorRecord));
+  const providers = openBucket(bus, "push_projects", ProvidersRecord);
   const deps: Deps = {
     bus,
     projects,
@@ -102,6 +110,7 @@ const assemble = (
     keyedMutex: createKeyedMutex(),
     verifyUserToken: createVerifyUserToken(projects, masterKeys, now),
     deviceQuota: createDeviceQuota({ max: config.HERALD_REGISTRY_QUOTA_DEVICES, countUpTo: devices.countUpTo, now }),
+    vapidKeys: async (projectId) => (await providers.get(projectProvidersKey(projectId)))?.value.vapidKeys,
     masterKeys,
     now,
   };

@@ -1,5 +1,5 @@
 import type { Bus } from "@herald/bus";
-import type { OutboxEvent } from "@herald/contracts";
+import type { OutboxEvent, ProjectId, ProvidersRecord } from "@herald/contracts";
 import type { MasterKeys } from "@herald/kit";
 import type { ErasureStore } from "@herald/mongo";
 import type { DeviceQuota } from "./identity/device-quota.ts";
@@ -33,6 +33,8 @@ export type Deps = {
   readonly keyedMutex: KeyedMutex;
   readonly verifyUserToken: VerifyUserToken;
   readonly deviceQuota: DeviceQuota;
+  /** The project's Web Push keys; undefined when it has no Web Push. */
+  readonly vapidKeys: (projectId: ProjectId) => Promise<ProvidersRecord["vapidKeys"]>;
   readonly masterKeys: MasterKeys;
   readonly now: () => Date;
 };

@@ -12,6 +12,7 @@ import {
   PushToken,
 } from "../http/v1/devices.ts";
 import { isDeepPage, ListRequest, PageRequest, pageOf } from "../http/v1/pagination.ts";
+import { DeviceProblem } from "../http/v1/put-devices.ts";
 import { SubscriptionResult, Topic, TopicName, TopicReference } from "../http/v1/topics.ts";
 import { DeviceId, maxGroupSize, ProjectId, TokenId, TopicId } from "../ids.ts";
 import { ApnsEnvironment, FcmTokenKind, Platform, Provider, WebPushKeys } from "../platforms.ts";
@@ -108,6 +109,20 @@ export const IdentifyDevice = defineRequest(
     mayCreate: z.boolean().optional(),
   }),
   z.object({ device: DeviceSummary, credential: z.string().optional(), created: z.boolean() }),
+);
+/** Upsert of up to 500 devices by (project, platform, token), each accepted or refused alone, in order. Makes and rotates no credential. */
+export const PutDevicesRequest = defineRequest(
+  "registry.devices.put",
+  z.object({ ...project, devices: z.array(z.unknown()).min(1).max(500) }),
+  z.object({
+    results: z.array(
+      z.union([
+        z.object({ result: z.enum(["created", "updated", "unchanged"]), id: DeviceId }),
+        z.object({ result: z.literal("refused"), problems: z.array(DeviceProblem).min(1) }),
+      ]),
+    ),
+  }),
+  () => true,
 );
 export const ListDevices = defineRequest(
   "registry.devices.list",

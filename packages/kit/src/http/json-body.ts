@@ -11,8 +11,8 @@ import type { ReserveMemory } from "./memory-limit.ts";
  */
 const maxDepth = 32;
 
-/** More than any route takes: metadata and identifiers of 16 KiB each have 16,000 values at most. Validation visits each several times. */
-const maxValues = 20_000;
+/** More than most routes take: metadata and identifiers of 16 KiB each have 16,000 values at most. Validation visits each several times. */
+const defaultMaxValues = 20_000;
 /** More than any object needs: `data`, for one, is part of a payload of 4 KiB. */
 const maxFields = 1_000;
 
@@ -25,7 +25,7 @@ const [quote, backslash, comma, openBrace, openBracket, closeBrace, closeBracket
  * Finds too many values, fields or levels by counting commas and brackets, because parsing them costs most. Invalid JSON may be counted
  * wrong; the parser refuses it anyway.
  */
-const sizeProblem = (bytes: Buffer): string | undefined => {
+const sizeProblem = (bytes: Buffer, maxValues: number): string | undefined => {
   if (bytes.length < countFromBytes) return undefined;
   /** One entry per open list (undefined) or object (its commas so far). */
   const fields: (number | undefined)[] = [];
@@ -161,9 +161,9 @@ export const defaultBodyLimitBytes = 960 * 1024;
 /** Reads the JSON body of a request, undefined without one. Throws the HeraldError that refuses it. */
 export type ReadBody = (request: IncomingMessage, reserve: ReserveMemory) => Promise<unknown>;
 
-/** `limitBytes` counts after decompression. */
+/** `limitBytes` counts after decompression, `maxValues` all values of the JSON. */
 export const createReadBody =
-  (limitBytes: number): ReadBody =>
+  (limitBytes: number, maxValues: number = defaultMaxValues): ReadBody =>
   async (request, reserve) => {
     const { "content-length": length, "transfer-encoding": transfer, "content-type": type } = request.headers;
     if (transfer === undefined && (length === undefined || Number(length) === 0)) return undefined;
@@ -173,7 +173,7 @@ export const createReadBody =
     if (Number(length) > limitBytes) throw tooLarge(limitBytes);
     const bytes = await readBytes(request, limitBytes, reserve);
     if (bytes.length === 0) return undefined;
-    const tooMuch = sizeProblem(bytes);
+    const tooMuch = sizeProblem(bytes, maxValues);
     if (tooMuch !== undefined) throw new HeraldError("validation-failed", tooMuch);
     const body = parseText(bytes);
     const problem = shapeProblem(body);

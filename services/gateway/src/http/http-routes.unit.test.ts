@@ -59,8 +59,8 @@ test.each([
 });
 
 test.each([
-  ["PATCH", "/api/v1/devices", "GET, HEAD, POST"],
-  ["get", "/api/v1/devices", "GET, HEAD, POST"],
+  ["PATCH", "/api/v1/devices", "GET, HEAD, POST, PUT"],
+  ["get", "/api/v1/devices", "GET, HEAD, POST, PUT"],
   ["GET", "/admin/v1/dead-letters/replay", "POST"],
   ["POST", "/docs", "GET, HEAD"],
 ])("refuses %s %s with the methods that the path has, and counts the client", async (method, url, allow) => {

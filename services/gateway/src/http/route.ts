@@ -83,6 +83,8 @@ type Declaration<
   readonly body?: B;
   /** The largest body, where the 960 KiB of other routes are too few, or too many for clients without a credential. */
   readonly bodyLimitBytes?: number;
+  /** The most values in the JSON of a body, where the 20,000 of other routes are too few. */
+  readonly bodyMaxValues?: number;
   readonly responses: A;
   /** Errors of this route. Those of credential, parameters and body are added. */
   readonly errors?: readonly ErrorCode[];

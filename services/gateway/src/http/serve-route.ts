@@ -157,7 +157,7 @@ type Edge = {
 
 /** Creates the function that serves a route. Requests without a credential are counted by address before their query or body is parsed. */
 export const serveRoute = (route: Route, deps: RouteDeps, { proxies, memory }: Edge): HttpRoute["serve"] => {
-  const readBody = createReadBody(route.bodyLimitBytes ?? defaultBodyLimitBytes);
+  const readBody = createReadBody(route.bodyLimitBytes ?? defaultBodyLimitBytes, route.bodyMaxValues);
   const stream = streamStatus(route);
   const bodyFields = bodyFieldsOf(route);
   return async (request, response, match) => {

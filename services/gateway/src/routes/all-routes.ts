@@ -11,6 +11,7 @@ import { openRoutes } from "./open-routes.ts";
 import { operatorRoutes } from "./operator-routes.ts";
 import { projectRoutes } from "./project-routes.ts";
 import { providerRoutes } from "./provider-routes.ts";
+import { putDevicesRoutes } from "./put-devices-routes.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { statsRoutes } from "./stats-routes.ts";
 import { subscriptionRoutes } from "./subscription-routes.ts";
@@ -24,6 +25,7 @@ import { webhookRoutes } from "./webhook-routes.ts";
 /** All routes: the gateway serves them and the OpenAPI document describes them. */
 export const allRoutes: readonly Route[] = [
   ...deviceRoutes,
+  ...putDevicesRoutes,
   ...identificationRoutes,
   ...userRoutes,
   ...topicRoutes,

@@ -16,6 +16,8 @@ import {
   mergePatch,
   newDeviceCredential,
   newDeviceId,
+  PutDevice,
+  PutDevicesRequest,
   RegisterDeviceRequest,
   secretHash,
 } from "@herald/contracts";
@@ -60,6 +62,24 @@ export const serveDevices = (serve: Serve, devices: Devices): void => {
     if (known !== undefined) return { device: known.value, created: false };
     return register(data);
   });
+  serve(PutDevicesRequest, ({ projectId, devices: entries }) => ({
+    results: entries.map((sent) => {
+      const parsed = PutDevice.safeParse(sent);
+      if (!parsed.success) {
+        const [issue] = parsed.error.issues;
+        const keys = issue?.code === "unrecognized_keys" ? issue.keys : [];
+        const field = [...(issue?.path ?? []), ...keys].join(".");
+        return {
+          result: "refused" as const,
+          problems: [{ field, detail: String(issue?.message), code: "invalid-value" }],
+        };
+      }
+      const { token, platform, metadata } = parsed.data;
+      const held = devices.size;
+      const { device } = register({ projectId, token, platform, metadata, topics: [] });
+      return { result: devices.size > held ? ("created" as const) : ("unchanged" as const), id: device.id };
+    }),
+  }));
   serve(ListDevices, ({ projectId, page, status, platform, user_id, token }) => {
     const wanted = Object.entries({ status, platform, user_id, token }).filter(([, value]) => value !== undefined);
     const fits = (device: Device) => wanted.every(([field, value]) => device[field as keyof Device] === value);

@@ -71,6 +71,8 @@ export type Registration = CommonChange & {
   readonly topics: readonly string[];
   readonly environment?: ApnsEnvironment | undefined;
   readonly tokenKind?: FcmTokenKind | undefined;
+  /** It comes from the project's backend: the device did not register, so it is not activated and was not seen. */
+  readonly put?: { readonly status?: DeviceStatus | undefined; readonly lastSeenAt?: Date | undefined } | undefined;
 };
 
 export type Change = CommonChange & {
@@ -192,12 +194,15 @@ const active = ({ inactiveReason: _, ...state }: DeviceState): DeviceState => ({
 
 export const newDevice = (platform: Platform, registration: Registration, now: Date): ChangeResult => {
   const key = { platform, ...otherProvider({ platform, provider: registration.provider }) };
+  const { status = "active", lastSeenAt } = registration.put ?? {};
   return applyRegistration(
     {
       ...key,
       token: registration.token,
       tokenUpdatedAt: now,
-      status: "active",
+      status,
+      ...(status === "inactive" && { inactiveReason: "requested" }),
+      ...(lastSeenAt && { lastSeenAt }),
       metadata: {},
       identifiers: {},
       facets: [],
@@ -208,9 +213,9 @@ export const newDevice = (platform: Platform, registration: Registration, now: D
   );
 };
 
-/** A registration of a known device activates it. */
+/** A registration of a known device activates it, unless its backend put it. */
 export const applyRegistration = (before: DeviceState, registration: Registration, now: Date): ChangeResult => {
-  const { topics, environment, tokenKind, keys, token, installationId } = registration;
+  const { topics, environment, tokenKind, keys, token, installationId, put } = registration;
   const known = new Set(topicsOf(before.facets));
   const subscribed = [...new Set(topics)].filter((topic) => !known.has(topic));
   const merged = mergeChange(before, registration, [...known, ...subscribed], now);
@@ -218,12 +223,11 @@ export const applyRegistration = (before: DeviceState, registration: Registratio
   const { identified, data, problems } = merged;
   if (problems.length > 0) return { problems };
 
-  const { vapidKeyId: _, ...rest } = active(identified);
+  const { vapidKeyId: _, ...rest } = put ? identified : active(identified);
   const state: DeviceState = {
     ...rest,
     token,
-    tokenUpdatedAt: now,
-    lastSeenAt: now,
+    ...(put ? {} : { tokenUpdatedAt: now, lastSeenAt: now }),
     ...vapidKeyOf(before, token, registration),
     ...(environment && { environment }),
     ...(tokenKind && { tokenKind }),
@@ -235,7 +239,7 @@ export const applyRegistration = (before: DeviceState, registration: Registratio
   const same =
     names.length === 0 &&
     before.userTokenIat === state.userTokenIat &&
-    before.inactiveReason === undefined &&
+    before.inactiveReason === state.inactiveReason &&
     // Their order differs after a subscription.
     before.facets.length === state.facets.length &&
     state.facets.every((facet) => before.facets.includes(facet));

@@ -32,10 +32,11 @@ export const createDeviceQuota = ({
     const [oldest] = known.size > maxProjects ? known.keys() : [];
     if (oldest !== undefined) known.delete(oldest);
   };
-  const recount = (projectId: ProjectId): Promise<void> => {
+  /** Those who ask at the same time share one count. */
+  const recount = (projectId: ProjectId, limit = max): Promise<void> => {
     const underWay =
       counting.get(projectId) ??
-      countUpTo(projectId, max)
+      countUpTo(projectId, limit)
         .then((count) => keep(projectId, count, now().getTime()))
         .finally(() => counting.delete(projectId));
     counting.set(projectId, underWay);
@@ -48,8 +49,8 @@ export const createDeviceQuota = ({
       const before = known.get(projectId);
       const age = now().getTime() - (before?.at ?? 0);
       if (!before) {
-        const count = await countUpTo(projectId, Math.min(max, quicklyCounted));
-        keep(projectId, count, now().getTime());
+        await recount(projectId, Math.min(max, quicklyCounted));
+        const count = known.get(projectId)?.count ?? 0;
         if (count >= quicklyCounted && count < max) recount(projectId).catch(() => undefined);
       } else if (before.count >= max) {
         if (age >= maxAgeMs.reached) await recount(projectId);

@@ -33,6 +33,13 @@ test("a project may have devices up to its quota, however they were counted", as
   expect(state.counts).toBe(1);
 });
 
+test("devices that are taken at the same moment share the first count, and none goes beyond the quota", async () => {
+  const { state, take } = quotaOf(5, 3);
+  const taken = await Promise.all([take(), take(), take(), take()]);
+  expect(taken.filter(Boolean)).toHaveLength(2);
+  expect(state.counts).toBe(1);
+});
+
 test("a second after a deletion there is room for another device", async () => {
   const { state, take } = quotaOf(5, 5);
   expect(await take()).toBe(false);

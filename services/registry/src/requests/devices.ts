@@ -9,6 +9,7 @@ import {
   GetDevice,
   IdentifyDevice,
   ListDevices,
+  PutDevicesRequest,
   RegisterDeviceRequest,
   servingProvider,
 } from "@herald/contracts";
@@ -16,6 +17,7 @@ import { HeraldError } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { eventContext } from "../domain/registry-events.ts";
 import { rejectErasedUser, verifyClaim } from "../identity/claims.ts";
+import { parseDevice, putDevices } from "../imports/put-devices.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";
 import { changeDevice, deviceNotFound } from "./change-device.ts";
 import { type Registered, registerDevice } from "./register-device.ts";
@@ -35,7 +37,7 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
   return [
     handleRequest(bus, RegisterDeviceRequest, async ({ userId, ...wanted }) => {
       const user = userId === undefined ? undefined : ({ by: "project", userId } as const);
-      const { device, credential, created } = await registerDevice(deps, { ...wanted, user }, true);
+      const { device, credential, created } = await registerDevice(deps, { ...wanted, user }, "rotate");
       return { device: deviceView(device), credential: credential ?? "", created };
     }),
 
@@ -44,11 +46,16 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
       const user = await verifyClaim(deps, projectId, userToken);
       let registered: Registered | undefined;
       const device = await rejectErasedUser(deps, projectId, user, async () => {
-        registered = await registerDevice(deps, { ...wanted, topics: [], user, maxBytes: maxUnprovenBytes }, false);
+        registered = await registerDevice(deps, { ...wanted, topics: [], user, maxBytes: maxUnprovenBytes }, "first");
         return registered.device;
       });
       const { credential, created = false } = registered ?? {};
       return { device: summary(device), ...(credential && { credential }), created };
+    }),
+
+    handleRequest(bus, PutDevicesRequest, async ({ projectId, devices: entries }) => {
+      const parsed = entries.map(parseDevice);
+      return { results: await putDevices(deps, projectId, parsed) };
     }),
 
     handleRequest(bus, ListDevices, async ({ projectId, page, ...filter }) => {
@@ -97,7 +104,10 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
 
     handleRequest(bus, AuthenticateDevice, async ({ projectId, deviceId, credentialHash }) => {
       const device = await devices.find(projectId, deviceId);
-      return { valid: device !== undefined && equalHashes(device.credentialHash, credentialHash) };
+      return {
+        valid:
+          device !== undefined && device.credentialHash !== "" && equalHashes(device.credentialHash, credentialHash),
+      };
     }),
   ];
 };

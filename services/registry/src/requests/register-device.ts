@@ -18,11 +18,12 @@ import {
   type EventContext,
   eventContext,
   eventsOfChange,
+  type TopicRow,
 } from "../domain/registry-events.ts";
 import { type DeviceDocument, newDeviceDocument } from "../stores/device-document.ts";
 import { requireValid } from "./change-device.ts";
 import { conflict, retryOnConflict } from "./retry-on-conflict.ts";
-import { withTopics } from "./with-topics.ts";
+import { topicBeingDeleted, withTopics } from "./with-topics.ts";
 
 type Wanted = Registration & {
   readonly projectId: ProjectId;
@@ -33,24 +34,43 @@ type Wanted = Registration & {
   readonly provenDevice?: DeviceId | undefined;
   /** False: only known devices may register. */
   readonly mayCreate?: boolean | undefined;
+  /** The id of the device if it is new; absent: a random one. */
+  readonly newId?: DeviceId | undefined;
+  /** Its topics, which the caller has ensured; absent: they are ensured here. */
+  readonly ensured?: ReadonlyMap<string, TopicRow> | undefined;
 };
 
-export type Registered = { readonly device: DeviceDocument; readonly created: boolean; readonly credential?: string };
+/** Which device gets a credential: each of them, one that has none, or none at all. */
+export type Credentials = "rotate" | "first" | "none";
+
+export type Registered = {
+  readonly device: DeviceDocument;
+  readonly created: boolean;
+  /** False: the device was known and nothing was written. */
+  readonly changed: boolean;
+  readonly credential?: string;
+};
 
 /**
- * Registers a new or known device. A known device gets a new credential only with `rotate`.
+ * Registers a new or known device.
  * @throws HeraldError `project-not-found`, `token-held`, `topic-exists`, `user-token-used`, `rate-limited`, `device-quota-exceeded`, or
  * `validation-failed` for merged data.
  */
-export const registerDevice = (deps: Deps, wanted: Wanted, rotate: boolean): Promise<Registered> => {
+export const registerDevice = (deps: Deps, wanted: Wanted, credentials: Credentials): Promise<Registered> => {
   const { projectId, platform, token } = wanted;
   const key = `${projectId}/${platform}/${servingProvider(wanted)}/${pushTokenHash(token)}`;
+  let { newId } = wanted;
   return deps.keyedMutex(key, () =>
     retryOnConflict(async () => {
       const [device, exists] = await Promise.all([findDevice(deps, wanted), deps.projects.exists(projectId)]);
       if (!exists) throw new HeraldError("project-not-found", "project: there is none of this id");
       const context = eventContext(projectId, deps.now());
-      return device ? registerKnown(deps, wanted, device, context, rotate) : registerNew(deps, wanted, context);
+      const registered = await (device
+        ? registerKnown(deps, wanted, device, context, credentials)
+        : registerNew(deps, { ...wanted, newId }, context, credentials));
+      // If a device of this id has got another token since, a second try needs another id.
+      newId = undefined;
+      return registered;
     }),
   );
 };
@@ -77,20 +97,36 @@ const findDevice = async ({ devices }: Deps, wanted: Wanted): Promise<DeviceDocu
   return holder ?? previous;
 };
 
+/** Subscribes a device to topics that its caller has ensured, or ensures them around the write. */
+const subscribing = <Result>(
+  deps: Deps,
+  { ensured }: Wanted,
+  context: EventContext,
+  names: readonly string[],
+  write: (topics: readonly TopicRow[]) => Promise<Result>,
+): Promise<Result> => {
+  if (ensured === undefined) return withTopics(deps, context, names, write);
+  const missing = names.find((name) => !ensured.has(name));
+  if (missing !== undefined) throw topicBeingDeleted(missing);
+  return write(names.flatMap((name) => ensured.get(name) ?? []));
+};
+
 const registerKnown = async (
   deps: Deps,
   wanted: Wanted,
   before: DeviceDocument,
   context: EventContext,
-  rotate: boolean,
+  credentials: Credentials,
 ): Promise<Registered | typeof conflict> => {
   const plan = requireValid(applyRegistration(before, wanted, context.at));
-  if (plan.same && !rotate && before.doubtedAt === undefined) {
-    recordLastSeen(deps, before, context);
-    return { device: before, created: false };
+  const isPut = wanted.put !== undefined;
+  const issue = credentials === "rotate" || (credentials === "first" && before.credentialHash === "");
+  if (plan.same && !issue && (isPut || before.doubtedAt === undefined)) {
+    if (!isPut) recordLastSeen(deps, before, context);
+    return { device: before, created: false, changed: false };
   }
-  const credential = rotate ? newDeviceCredential(context.projectId, before._id) : undefined;
-  return withTopics(deps, context, plan.subscribed, async (subscribed) => {
+  const credential = issue ? newDeviceCredential(context.projectId, before._id) : undefined;
+  return subscribing(deps, wanted, context, plan.subscribed, async (subscribed) => {
     const events = eventsOfChange(context, before._id, {
       changed: plan.changed,
       status: plan.state.status,
@@ -103,7 +139,7 @@ const registerKnown = async (
     });
     if (device === "conflict" || device === "token-held") return conflict;
     if (events.length > 0) deps.publishQueue.devices(context.projectId, [device._id]);
-    return { device, created: false, ...(credential && { credential }) };
+    return { device, created: false, changed: true, ...(credential && { credential }) };
   });
 };
 
@@ -117,6 +153,7 @@ const registerNew = async (
   deps: Deps,
   wanted: Wanted,
   context: EventContext,
+  credentials: Credentials,
 ): Promise<Registered | typeof conflict> => {
   const { projectId, at } = context;
   const { platform, token } = wanted;
@@ -124,14 +161,16 @@ const registerNew = async (
   if (wanted.mayCreate === false)
     throw new HeraldError("rate-limited", "identifier: too many new devices have registered from this address");
   await deps.deviceQuota.take(projectId);
-  return withTopics(deps, context, plan.subscribed, async (subscribed) => {
-    const id = newDeviceId(at);
-    const credential = newDeviceCredential(projectId, id);
-    const device = newDeviceDocument(projectId, id, plan.state, { credentialHash: secretHash(credential), at });
+  return subscribing(deps, wanted, context, plan.subscribed, async (subscribed) => {
+    const id = wanted.newId ?? newDeviceId(at);
+    const credential = credentials === "none" ? undefined : newDeviceCredential(projectId, id);
+    const credentialHash = credential === undefined ? "" : secretHash(credential);
+    const device = newDeviceDocument(projectId, id, plan.state, { credentialHash, at });
     const events = [
       deviceRegistered(context, id, { platform, token_hash: pushTokenHash(token) }),
       ...subscribed.map((topic) => deviceSubscribed(context, id, topic)),
     ];
-    return (await deps.devices.insert(device, events)) ? { device, created: true, credential } : conflict;
+    if (!(await deps.devices.insert(device, events))) return conflict;
+    return { device, created: true, changed: true, ...(credential && { credential }) };
   });
 };

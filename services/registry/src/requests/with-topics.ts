@@ -7,16 +7,22 @@ export const topicBeingDeleted = (name: string): HeraldError =>
     retryAfterSeconds: 1,
   });
 
-/** Creates missing topics. @throws HeraldError `topic-exists` while one of them is being deleted. */
-const ensureTopics = async (
+/** Creates missing topics. Those that are being deleted are not among the rows. */
+export const ensureTopics = async (
   { topics, publishQueue }: Deps,
   context: EventContext,
   names: readonly string[],
 ): Promise<TopicRow[]> => {
-  const { topics: rows, created, deleting } = await topics.ensure(context, names);
+  const { topics: rows, created } = await topics.ensure(context, names);
   publishQueue.topics(context.projectId, created);
-  const [first] = deleting;
-  if (first !== undefined) throw topicBeingDeleted(first);
+  return rows;
+};
+
+/** @throws HeraldError `topic-exists` while one of them is being deleted. */
+const requireTopics = async (deps: Deps, context: EventContext, names: readonly string[]): Promise<TopicRow[]> => {
+  const rows = await ensureTopics(deps, context, names);
+  const missing = names.find((name) => !rows.some((row) => row.name === name));
+  if (missing !== undefined) throw topicBeingDeleted(missing);
   return rows;
 };
 
@@ -28,7 +34,7 @@ export const withTopics = async <Result>(
   write: (topics: readonly TopicRow[]) => Promise<Result>,
 ): Promise<Result> => {
   if (names.length === 0) return write([]);
-  const result = await write(await ensureTopics(deps, context, names));
-  await ensureTopics(deps, context, names);
+  const result = await write(await requireTopics(deps, context, names));
+  await requireTopics(deps, context, names);
   return result;
 };

@@ -16,7 +16,7 @@ export type DeviceDocument = DeviceState & {
   readonly bucket: number;
   /** Absent on tombstones, so that the unique index does not contain them. */
   readonly tokenHash?: string;
-  /** SHA-256. */
+  /** SHA-256. Empty until the first identification of a device that the project's backend put. */
   readonly credentialHash: string;
   /** `identifiers.current_locale`, so that a delivery reads it alone. */
   readonly locale?: string;
@@ -119,6 +119,7 @@ export const newDeviceDocument = (
     projectId,
     bucket: deviceBucket(id),
     ...(Object.fromEntries(fields) as ReturnType<typeof stateFields> & DeviceState),
+    ...(state.status === "inactive" && { inactiveAt: at }),
     credentialHash,
     version: 1,
     createdAt: at,

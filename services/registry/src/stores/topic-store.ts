@@ -104,11 +104,11 @@ export const createTopicStore = (db: Db, counts: Counts) => {
     /** False when the id or the name is taken. */
     insert,
 
-    /** The topics of these names, created where missing. `deleting`: names that are not free yet. */
+    /** The topics of these names, created where missing. One that is being deleted is left out: its name is not free yet. */
     ensure: async (
       context: EventContext,
       names: readonly string[],
-    ): Promise<{ topics: TopicRow[]; created: TopicId[]; deleting: string[] }> => {
+    ): Promise<{ topics: TopicRow[]; created: TopicId[] }> => {
       const { projectId, at } = context;
       const created: TopicId[] = [];
       let found = names.length === 0 ? [] : await findNames(projectId, names);
@@ -121,9 +121,7 @@ export const createTopicStore = (db: Db, counts: Counts) => {
         // Another process may have created some of them.
         found = await findNames(projectId, names);
       }
-      const alive = found.filter(({ deletedAt }) => deletedAt === undefined);
-      const deleting = names.filter((name) => !alive.some((topic) => topic.name === name));
-      return { topics: alive.map(rowOf), created, deleting };
+      return { topics: found.filter(({ deletedAt }) => deletedAt === undefined).map(rowOf), created };
     },
 
     list: (projectId: ProjectId, request: ListRequest): Promise<PageOf<TopicDocument>> =>

@@ -1,0 +1,70 @@
+import { z } from "zod";
+import { DeviceId } from "../../ids.ts";
+import { VapidKeyId } from "../../vapid.ts";
+import { DeviceStatus, RegisterDevice, tokenProblems } from "./devices.ts";
+import { FieldProblem } from "./problem.ts";
+
+/** What `PUT /devices` takes. `deviceBytes`: one device as JSON. */
+export const putDevicesLimits = {
+  devices: 1_000,
+  bodyBytes: 4 * 1_048_576,
+  values: 60_000,
+  deviceBytes: 65_536,
+} as const;
+
+const ofNew = "Of a new device. A known one keeps its own, which is newer";
+
+/** A device as the project's backend knows it: an entry of `PUT /devices`, and what a line of an import becomes. */
+export const PutDevice = z
+  .strictObject({
+    ...RegisterDevice.shape.device.shape,
+    vapid_key_id: VapidKeyId.optional().meta({
+      description: "Web Push: the id of the key that the subscription was made with, instead of `keys.vapid_key`",
+    }),
+    status: DeviceStatus.optional().meta({ description: ofNew }),
+    last_seen_at: z.iso.datetime({ offset: true }).optional().meta({ description: ofNew }),
+  })
+  .superRefine((device, context) => {
+    for (const { path, message } of tokenProblems(device, "token")) context.addIssue({ code: "custom", path, message });
+  })
+  .meta({ id: "PutDevice" });
+export type PutDevice = z.infer<typeof PutDevice>;
+
+/** Body of `PUT /devices`: each entry is a {@link PutDevice} and judged alone, so the schema leaves it open. */
+export const PutDevices = z
+  .strictObject({
+    devices: z
+      .array(z.unknown().meta({ override: { $ref: "#/components/schemas/PutDevice" } }))
+      .min(1, "at least one device is required")
+      .max(putDevicesLimits.devices, `at most ${putDevicesLimits.devices} devices are accepted`),
+  })
+  .meta({
+    id: "PutDevices",
+    examples: [
+      {
+        devices: [
+          {
+            token: "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad",
+            platform: "ios",
+            user_id: "u_8412",
+            topics: ["news"],
+            metadata: { plan: "pro" },
+          },
+        ],
+      },
+    ],
+  });
+export type PutDevices = z.infer<typeof PutDevices>;
+
+/** Between services: why a device was refused: the field, as a dotted path into the device. */
+export const DeviceProblem = z.object({ field: z.string(), detail: z.string(), code: z.string() });
+export type DeviceProblem = z.infer<typeof DeviceProblem>;
+
+/** The result for one device of `PUT /devices`. */
+export const PutDeviceResult = z
+  .union([
+    z.object({ result: z.enum(["created", "updated", "unchanged"]), id: DeviceId }),
+    z.object({ result: z.literal("refused"), problems: z.array(FieldProblem).min(1) }),
+  ])
+  .meta({ id: "PutDeviceResult" });
+export type PutDeviceResult = z.infer<typeof PutDeviceResult>;

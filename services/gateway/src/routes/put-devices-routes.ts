@@ -1,0 +1,107 @@
+import {
+  type DeviceProblem,
+  type ProjectId,
+  PutDeviceResult,
+  PutDevices,
+  PutDevicesRequest,
+  putDevicesLimits,
+} from "@herald/contracts";
+import { createYieldIfDue, pointerTo } from "@herald/kit";
+import { z } from "zod";
+import { project } from "../auth/caller.ts";
+import type { SendRequest } from "../deps.ts";
+import { ok } from "../http/reply.ts";
+import { defineRoute } from "../http/route.ts";
+
+/** What one request to registry takes: it must fit into a message of 1 MiB. */
+const maxGroup = { devices: 500, bytes: 524_288 } as const;
+
+/** Positions in the body and their devices, or undefined for a device that is too large. */
+type Group = { readonly at: number[]; readonly devices: unknown[] };
+
+const cutGroups = async (devices: readonly unknown[]): Promise<{ groups: Group[]; tooLarge: Set<number> }> => {
+  const yieldIfDue = createYieldIfDue();
+  const groups: Group[] = [];
+  const tooLarge = new Set<number>();
+  let group: Group = { at: [], devices: [] };
+  let bytes = 0;
+  for (const [at, device] of devices.entries()) {
+    const size = Buffer.byteLength(JSON.stringify(device)) + 1;
+    if (size > putDevicesLimits.deviceBytes) {
+      tooLarge.add(at);
+      continue;
+    }
+    if (group.at.length === maxGroup.devices || bytes + size > maxGroup.bytes) {
+      groups.push(group);
+      group = { at: [], devices: [] };
+      bytes = 0;
+    }
+    group.at.push(at);
+    group.devices.push(device);
+    bytes += size;
+    await yieldIfDue();
+  }
+  if (group.at.length > 0) groups.push(group);
+  return { groups, tooLarge };
+};
+
+const problemAt =
+  (at: number) =>
+  ({ field, detail, code }: DeviceProblem) => ({
+    pointer: pointerTo(["devices", at, ...(field === "" ? [] : field.split("."))]),
+    detail,
+    code,
+  });
+
+const refusedAt = (at: number): PutDeviceResult => ({
+  result: "refused",
+  problems: [
+    problemAt(at)({
+      field: "",
+      detail: `must be at most ${putDevicesLimits.deviceBytes} bytes of JSON`,
+      code: "too-large",
+    }),
+  ],
+});
+
+/** One group after the other: of two entries of one device the later one counts. */
+const putAll = async (
+  sendRequest: SendRequest,
+  projectId: ProjectId,
+  devices: readonly unknown[],
+): Promise<PutDeviceResult[]> => {
+  const { groups, tooLarge } = await cutGroups(devices);
+  const results: PutDeviceResult[] = [];
+  for (const at of tooLarge) results[at] = refusedAt(at);
+  for (const group of groups) {
+    const answer = await sendRequest(PutDevicesRequest, { projectId, devices: group.devices });
+    for (const [index, result] of answer.results.entries()) {
+      const at = group.at[index] ?? 0;
+      results[at] =
+        result.result === "refused" ? { result: "refused", problems: result.problems.map(problemAt(at)) } : result;
+    }
+  }
+  return results;
+};
+
+const putDevices = defineRoute({
+  method: "put",
+  path: "/api/v1/devices",
+  operationId: "putDevices",
+  tag: "Devices",
+  summary: "Create or update up to 1,000 devices",
+  description:
+    "Herald finds each device by its platform and push token: a new one is created, a known one updated as by `POST /devices`, except that no credential is made or rotated, and that it stays inactive if it is. A device without a credential gets one when its app identifies it. Each device is accepted or refused by itself; the results are in the order of the request. Sending the same devices again changes nothing. The body may have 4 MiB, each device 64 KiB. For files, use `POST /imports`.",
+  access: project("devices"),
+  body: PutDevices,
+  bodyLimitBytes: putDevicesLimits.bodyBytes,
+  bodyMaxValues: putDevicesLimits.values,
+  responses: {
+    200: { description: "One result for each device", schema: z.object({ data: z.array(PutDeviceResult) }) },
+  },
+  errors: ["topic-exists"],
+  handle: async ({ sendRequest }, { caller: { projectId }, body: { devices } }) =>
+    ok({ data: await putAll(sendRequest, projectId, devices) }),
+});
+
+export const putDevicesRoutes = [putDevices];

@@ -1,0 +1,139 @@
+import {
+  type DeviceId,
+  type DeviceProblem,
+  type ErrorCode,
+  type ProjectId,
+  PutDevice,
+  servingProvider,
+  vapidKeyId,
+} from "@herald/contracts";
+import { type Fault, HeraldError, parseBody } from "@herald/kit";
+import type { Deps } from "../deps.ts";
+import { eventContext, type TopicRow } from "../domain/registry-events.ts";
+import { type Registered, registerDevice } from "../requests/register-device.ts";
+import { ensureTopics } from "../requests/with-topics.ts";
+
+type Refused = { readonly result: "refused"; readonly problems: DeviceProblem[] };
+
+export type PutResult = { readonly result: "created" | "updated" | "unchanged"; readonly id: DeviceId } | Refused;
+
+/** A device to put, or why it cannot be one. `newId`: the id that it gets if it is new. */
+export type ParsedDevice = { readonly device: PutDevice; readonly newId?: DeviceId } | Refused;
+
+/** More per device would help nobody. */
+const maxProblems = 10;
+
+/** Errors that concern one device; every other error concerns all of them. */
+const refusals: ReadonlySet<ErrorCode> = new Set(["validation-failed", "device-quota-exceeded"]);
+
+const problemOf =
+  (code: ErrorCode) =>
+  (fault: Fault): DeviceProblem => ({
+    field: fault.name.replace(/^device\./, ""),
+    detail: fault.detail,
+    code: fault.code ?? code,
+  });
+
+/** Validates what was sent as a device. */
+export const parseDevice = (sent: unknown): ParsedDevice => {
+  try {
+    return { device: parseBody(PutDevice, sent, { max: maxProblems }) };
+  } catch (error) {
+    if (!(error instanceof HeraldError)) throw error;
+    return { result: "refused", problems: error.faults.slice(0, maxProblems).map(problemOf(error.code)) };
+  }
+};
+
+type Keys = Awaited<ReturnType<Deps["vapidKeys"]>>;
+
+/** The Web Push key of a device. Refuses one that the project does not have: the push service would refuse every push. */
+const subscribedWith = ({ keys, vapid_key_id: named }: PutDevice, known: Keys) => {
+  const id = named ?? (keys?.vapid_key === undefined ? undefined : vapidKeyId(keys.vapid_key));
+  if (id !== undefined && known !== undefined && !known.some((key) => key.id === id))
+    throw new HeraldError(
+      "validation-failed",
+      `${named === undefined ? "keys.vapid_key" : "vapid_key_id"}: is not a key of this project; GET /api/v1/webpush-key returns the current one`,
+    );
+  const current = known?.find(({ status }) => status === "current")?.id;
+  return {
+    ...(keys && { keys: { p256dh: keys.p256dh, auth: keys.auth } }),
+    ...(id !== undefined && { vapidKeyId: id }),
+    ...(current !== undefined && { currentVapidKeyId: current }),
+  };
+};
+
+type Shared = { readonly keys: Keys; readonly ensured: ReadonlyMap<string, TopicRow> };
+
+const resultOf = ({ device, created, changed }: Registered, newId: DeviceId | undefined): PutResult => ({
+  // A repeat finds the device that it has created.
+  result: created || device._id === newId ? "created" : changed ? "updated" : "unchanged",
+  id: device._id,
+});
+
+const putOne = async (
+  deps: Deps,
+  projectId: ProjectId,
+  parsed: ParsedDevice,
+  { keys, ensured }: Shared,
+): Promise<PutResult> => {
+  if ("result" in parsed) return parsed;
+  const { device, newId } = parsed;
+  try {
+    const registered = await registerDevice(
+      deps,
+      {
+        projectId,
+        platform: device.platform,
+        provider: device.provider,
+        installationId: device.installation_id,
+        token: device.token,
+        metadata: device.metadata,
+        identifiers: device.identifiers,
+        environment: device.environment,
+        tokenKind: device.token_kind,
+        ...(servingProvider(device) === "webpush" ? subscribedWith(device, keys) : {}),
+        topics: device.topics ?? [],
+        user: device.user_id === undefined ? undefined : { by: "project", userId: device.user_id },
+        put: {
+          status: device.status,
+          lastSeenAt: device.last_seen_at === undefined ? undefined : new Date(device.last_seen_at),
+        },
+        newId,
+        ensured,
+      },
+      "none",
+    );
+    return resultOf(registered, newId);
+  } catch (error) {
+    if (!(error instanceof HeraldError && refusals.has(error.code))) throw error;
+    return { result: "refused", problems: error.faults.slice(0, maxProblems).map(problemOf(error.code)) };
+  }
+};
+
+/**
+ * Writes devices as their project's backend knows them; the results are in the same order. Makes and rotates no credential, and repeats
+ * change nothing. All run at once, so that the stores write them together; those of the same push token run one after another.
+ * @throws HeraldError `project-not-found`, `topic-exists` while one of the topics is being deleted, or that something is unavailable;
+ * some of the devices may be written then.
+ */
+export const putDevices = async (
+  deps: Deps,
+  projectId: ProjectId,
+  devices: readonly ParsedDevice[],
+): Promise<PutResult[]> => {
+  const valid = devices.flatMap((one) => ("device" in one ? [one.device] : []));
+  const names = [...new Set(valid.flatMap(({ topics = [] }) => topics))];
+  const context = eventContext(projectId, deps.now());
+  const ensure = () => (names.length === 0 ? Promise.resolve([]) : ensureTopics(deps, context, names));
+  const [keys, rows] = await Promise.all([
+    valid.some((device) => servingProvider(device) === "webpush") ? deps.vapidKeys(projectId) : undefined,
+    ensure(),
+  ]);
+  const shared = { keys, ensured: new Map(rows.map((row) => [row.name, row])) };
+  const settled = await Promise.allSettled(devices.map((one) => putOne(deps, projectId, one, shared)));
+  const failed = settled.find((one) => one.status === "rejected");
+  if (failed) throw failed.reason;
+  // A topic that was deleted meanwhile is created again.
+  await ensure();
+  return settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+};
