@@ -214,6 +214,12 @@ test("notifications are sent, watched, listed, traced and cancelled", async () =
   await eventually(async () => expect((await json("stats")).totals.sent).toBeGreaterThanOrEqual(3), {
     timeoutMs: 30_000,
   });
+  const labelled = `herald send --title Labelled --to ${device.id} --kind news --label campaign=spring --watch`;
+  expect(read((await terminal(labelled).ended()).stdout)).toMatch(/labels +campaign=spring\n/);
+  await eventually(async () => {
+    expect(read((await terminal("herald stats --by label:campaign").ended()).stdout)).toMatch(/spring +1 +0/);
+  });
+  expect((await json("stats", "--label", "campaign=spring")).totals.sent).toBe(1);
   const narrow = read((await terminal("herald stats", 40).ended()).stdout);
   expect(narrow).toMatch(/^sent \d/m);
   expect(narrow).toContain("█");

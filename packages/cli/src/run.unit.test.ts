@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { candidates } from "./commands/completion.ts";
 import { keyIdOf } from "./commands/providers.ts";
-import { notificationOf, parsePairs, progressLine } from "./commands/send.ts";
+import { labelFilter, notificationOf, parsePairs, progressLine } from "./commands/send.ts";
 import { saveProfile } from "./profiles.ts";
 import { createProgram } from "./program.ts";
 import { run } from "./run.ts";
@@ -94,6 +94,11 @@ test("every command says what it does, and its options too", () => {
     command.commands.forEach(walk);
   };
   walk(program);
+});
+
+test("a label of a flag is a filter of the API", () => {
+  expect(labelFilter("campaign=a:b=c")).toBe("campaign:a:b=c");
+  expect(() => labelFilter("campaign")).toThrow("--label campaign: must be name=value");
 });
 
 test("flags go before the environment, and that before the profile", async () => {
@@ -202,7 +207,10 @@ test.each([["a"], ["=1"]])("%s is no pair", (pair) => expect(() => parsePairs([p
 test("flags go before the file that a notification is in", async () => {
   const file = join(home, "notification.json");
   await writeFile(file, JSON.stringify({ notification: { title: "File", body: "File", targets: ["all"] } }));
-  expect(await notificationOf({ file, title: "Flag", to: ["topic:news"], data: ["a=1"] })).toEqual({
+  const flags = { title: "Flag", to: ["topic:news"], data: ["a=1"], kind: "news", label: ["campaign=a=b"] };
+  expect(await notificationOf({ file, ...flags })).toEqual({
+    kind: "news",
+    labels: { campaign: "a=b" },
     title: "Flag",
     body: "File",
     targets: ["topic:news"],

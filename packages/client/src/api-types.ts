@@ -353,6 +353,32 @@ export type Stats = {
     /** `failed` by reason */
     failures: Record<string, number>;
   };
+  /** With `by`: totals of the range, most sent first; at most 1000. A notification without the label or kind is in none, and one to two topics is in both */
+  groups?: {
+    value: string;
+    /** Devices whose provider accepted */
+    sent: number;
+    /** Devices that failed; expired and cancelled ones are not among them */
+    failed: number;
+    /** Devices that opened */
+    opened: number;
+    /** `opened` / `sent`; null where nothing was sent, above 1 where earlier sends were opened */
+    open_rate: number | null;
+  }[];
+  /** With `by`: the values beyond the limit, counted together. `values` names up to 100 of them. A month has statistics of the first 1,000 kinds, 100 labels, and 1,000 values of each label */
+  other?: {
+    /** Devices whose provider accepted */
+    sent: number;
+    /** Devices that failed; expired and cancelled ones are not among them */
+    failed: number;
+    /** Devices that opened */
+    opened: number;
+    /** `opened` / `sent`; null where nothing was sent, above 1 where earlier sends were opened */
+    open_rate: number | null;
+    values: string[];
+  };
+  /** The kind or label that was asked for has no statistics of its own in part of the range: it is beyond the limit */
+  limit_reached?: true;
   /** With `notification`: what is known of all its opens, whatever the range */
   notification?: {
     id: string;
@@ -976,8 +1002,14 @@ export type StatsQuery = {
   topic?: string | undefined;
   /** Notifications that named this user as a target */
   user?: string | undefined;
+  /** Notifications of this kind */
+  kind?: string | undefined;
+  /** Notifications with this label: `<name>:<value>` */
+  label?: string | undefined;
   /** Deliveries and opens of one platform */
   platform?: "ios" | "android" | "web" | undefined;
+  /** Adds `groups`: the totals of each platform, kind, topic or value of a label */
+  by?: string | undefined;
 };
 
 export type NewWebhook = {

@@ -162,7 +162,7 @@ export {
   sessionMs,
   signInCodeMs,
 } from "./http/v1/sessions.ts";
-export { OpenTotals, Stats, StatsQuery, StatsRequest, toStatsRequest } from "./http/v1/stats.ts";
+export { maxStatsGroups, OpenTotals, Stats, StatsQuery, StatsRequest, toStatsRequest } from "./http/v1/stats.ts";
 export {
   ChangeTopic,
   CreateTopic,
@@ -347,7 +347,7 @@ export {
 export type { BucketName, DurableName, StreamName } from "./streams.ts";
 export { buckets, deliveryGuard, durables, streams } from "./streams.ts";
 export type { Tag } from "./tags.ts";
-export { fromTags, toTags } from "./tags.ts";
+export { fromTags, LabelFilter, toTags } from "./tags.ts";
 export type { Target } from "./targets.ts";
 export { isPersonal, laneOf, maxIndexedBytes, parseTarget, usersOf } from "./targets.ts";
 export { erasedTarget, erasedUser, UserId, UserToken, userKey } from "./users.ts";

@@ -41,14 +41,32 @@ export const Kind = z
 export const tagFields = { kind: Kind.optional(), labels: Labels.optional() };
 type TagFields = { readonly kind?: string | undefined; readonly labels?: Readonly<Record<string, string>> | undefined };
 
+const labelProblem = "must be <name>:<value> of a label, such as campaign:spring";
+const splitLabel = (label: string): [name: string, value: string] => {
+  const split = label.indexOf(":");
+  return split < 0 ? ["", ""] : [label.slice(0, split), label.slice(split + 1)];
+};
+
+/** A label in a query: `<name>:<value>`. */
+export const LabelFilter = z
+  .string()
+  .refine((label) => {
+    const [name, value] = splitLabel(label);
+    return LabelName.safeParse(name).success && LabelValue.safeParse(value).success;
+  }, labelProblem)
+  .meta({ pattern: "^[a-z0-9_]{1,32}:.{1,64}$", examples: ["campaign:spring"] });
+
 const kindPrefix = "kind/";
 const labelPrefix = "label/";
 
 /** A kind or a label as one string: `kind/<kind>` or `label/<name>/<value>`. Databases index and group by it. */
 export type Tag = `kind/${string}` | `label/${string}/${string}`;
 
-const kindTag = (kind: string): Tag => `${kindPrefix}${kind}` as Tag;
+export const kindTag = (kind: string): Tag => `${kindPrefix}${kind}` as Tag;
 const labelTag = (name: string, value: string): Tag => `${labelPrefix}${name}/${value}` as Tag;
+
+/** The tag of a {@link LabelFilter}. */
+export const labelFilterTag = (label: string): Tag => labelTag(...splitLabel(label));
 
 /** Undefined for a notification without kind and labels, of which nothing is stored or computed. */
 export const toTags = ({ kind, labels }: TagFields): Tag[] | undefined => {

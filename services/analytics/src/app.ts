@@ -31,10 +31,10 @@ const assemble = (config: AnalyticsConfig, ground: ServiceDeps & WebhookOverride
   const { bus, db, log, now = () => new Date() } = ground;
 
   const stores = createStores(db);
-  const { opens, deltas, rollups, notificationFacts } = stores;
+  const { opens, rollups, notificationFacts } = stores;
   const erasures = createErasureStore(db);
   const webhooks = createWebhooks(config, ground);
-  const aggregation = createAggregation(deltas, rollups, now, log);
+  const aggregation = createAggregation(stores, now, log);
   const publishOpens = createPublishOpens(bus, opens);
   const rules = retentionRules(stores, config);
   const erase: EraseRows = async ({ projectId, key, at }) => {
@@ -55,10 +55,7 @@ const assemble = (config: AnalyticsConfig, ground: ServiceDeps & WebhookOverride
       eraseUser("analytics-erase-user", erasing),
     ],
     begin: () => {
-      const listeners = [
-        ...handleOpenRequests(bus, opens, rollups),
-        handleStatsRequest(bus, rollups, notificationFacts),
-      ];
+      const listeners = [...handleOpenRequests(bus, opens, rollups), handleStatsRequest(bus, stores)];
       const jobs = [
         startErasurePasses(erasing, log),
         sweepOpens(opens, publishOpens, log, now),

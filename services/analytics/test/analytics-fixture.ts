@@ -112,10 +112,12 @@ export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean
     log,
   });
   await ensureStreams(bus, { replicas: 1, sizeFactor: 0.05 });
-  // As dispatch answers that knows of no users.
+  // As dispatch answers: it knows users and tags, or none.
   const users = new Map<string, string>();
+  const tags = new Map<string, string[]>();
   const answering = handleRequest(bus, UsersOfDeliveries, async ({ deliveries }) => ({
     users: deliveries.map(({ deviceId }) => users.get(deviceId) ?? null),
+    tags: Object.fromEntries(tags),
   }));
   const db = database.client.db(database.name);
   const environment = environmentOf(broker, proxy.url, database);
@@ -148,6 +150,8 @@ export const startAnalyticsTest = async ({ withApp = true }: { withApp?: boolean
     totals,
     /** Whose devices were, for opens to come. */
     users,
+    /** Kinds and labels of notifications, for opens to come. */
+    tags,
     stores: () => createStores(db),
     /** Another one, in the place of one that was stopped. */
     restart: async (): Promise<void> => {

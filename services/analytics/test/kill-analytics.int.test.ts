@@ -150,7 +150,7 @@ test(
       await rebuildStatistics(
         stores,
         await retentionMark(t.db),
-        createAggregate(stores.deltas, stores.rollups, () => new Date()),
+        createAggregate(stores, () => new Date()),
         () => {},
       );
       await t.restart();

@@ -46,7 +46,7 @@ const rebuild = async (times = 1) => {
   await t.app.stop();
   try {
     const stores = t.stores();
-    const aggregate = createAggregate(stores.deltas, stores.rollups, () => new Date());
+    const aggregate = createAggregate(stores, () => new Date());
     for (let time = 0; time < times; time++)
       await rebuildStatistics(stores, await retentionMark(t.db), aggregate, () => undefined);
   } finally {

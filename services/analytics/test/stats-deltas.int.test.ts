@@ -6,6 +6,7 @@ import { type StatsDelta, slotMs } from "../src/domain/stats-delta.ts";
 import { createAggregate } from "../src/jobs/aggregate-stats.ts";
 import { createRollupStore } from "../src/stores/rollup-store.ts";
 import { createStatsDeltaStore } from "../src/stores/stats-delta-store.ts";
+import { createTagValueStore } from "../src/stores/tag-value-store.ts";
 import { acceptedAt } from "./analytics-fixture.ts";
 
 let database: FreshDatabase | undefined;
@@ -20,7 +21,7 @@ const replica = () => {
   const db = database.client.db(database.name);
   const deltas = createStatsDeltaStore(db);
   const rollups = createRollupStore(db);
-  const aggregate = createAggregate(deltas, rollups, () => new Date());
+  const aggregate = createAggregate({ deltas, rollups, tagValues: createTagValueStore(db) }, () => new Date());
   return { db, deltas, rollups, aggregate };
 };
 type Replica = ReturnType<typeof replica>;
@@ -171,7 +172,7 @@ describe("a process that is killed", () => {
     const last = await one.deltas.lastRun();
     const ids = (await one.deltas.findNotAggregated(10)).map(({ _id }) => _id);
     expect(await one.deltas.beginRun(last, { deltas: ids, by: "the dead", at: new Date(0) })).toBe(true);
-    const changes = aggregateDeltas(await one.deltas.get(ids));
+    const changes = aggregateDeltas(await one.deltas.get(ids), (_, tag) => tag);
     expect(changes.filter(({ isNew }) => isNew)).toHaveLength(4);
     await one.rollups.add(last.number + 1, changes.filter(({ isNew }) => isNew).slice(0, written));
     await aggregateAll(other);

@@ -25,6 +25,16 @@ describe("GET /stats", () => {
   });
 
   test.each([
+    "?by=label:campaign&platform=ios",
+    "?by=platform&label=campaign:a%2Fb%3Ac%20d",
+    "?by=topic",
+    "?by=kind",
+    "?kind=order-shipped&platform=web",
+  ])("takes %s", async (query) => {
+    expect((await stats(query)).status).toBe(200);
+  });
+
+  test.each([
     ["?from=now&interval=week&time_zone=Mars&platform=symbian", ["from", "interval", "time_zone", "platform"]],
     ["?time_zone=%2B02:00", ["time_zone"]],
     ["?from=2030-01-02T00:00:00Z&to=2030-01-01T00:00:00Z", ["from"]],
@@ -34,6 +44,13 @@ describe("GET /stats", () => {
       ["from", "topic"],
     ],
     ["?notification=ntf_1&topic=a%20b", ["notification", "topic"]],
+    ["?kind=A&label=campaign&by=user", ["kind", "label", "by"]],
+    ["?label=Campaign:x&by=label:", ["label", "by"]],
+    ["?label=campaign:", ["label"]],
+    ["?label=campaign:a&label=campaign:b", ["label"]],
+    ["?kind=news&topic=news&label=campaign:spring", ["kind", "label"]],
+    ["?by=kind&label=campaign:spring", ["by"]],
+    ["?by=platform&platform=ios", ["by"]],
   ])("refuses %s with every problem at once", async (query, fields) => {
     const { status, body } = await stats(query);
     expect(status).toBe(422);

@@ -11,6 +11,11 @@ const reasons = (by: Readonly<Record<string, number>>): string | undefined =>
     .map(([reason, devices]) => `${count(devices)} ${reason}`)
     .join(", ") || undefined;
 
+const labelsInWords = (labels: Readonly<Record<string, string>> = {}): string | undefined =>
+  Object.entries(labels)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(", ") || undefined;
+
 /** A notification with its delivery counts. */
 export const inWords = (notification: Notification, terminal: Terminal): string => {
   const { id, status, title, body, targets, link_to, counts, failures, skips, unmatched, opens } = notification;
@@ -26,6 +31,8 @@ export const inWords = (notification: Notification, terminal: Terminal): string 
       ["targets", targets],
       ["unmatched", unmatched.length > 0 ? unmatched : undefined],
       ["link", link_to],
+      ["kind", notification.kind],
+      ["labels", labelsInWords(notification.labels)],
       ["send at", notification.send_at],
       ["created", notification.created_at],
       ["completed", notification.completed_at],

@@ -17,6 +17,8 @@ type Options = {
   readonly link?: string;
   readonly image?: string;
   readonly data?: string[];
+  readonly kind?: string;
+  readonly label?: string[];
   readonly at?: string;
   readonly ttl?: number;
   readonly priority?: string;
@@ -29,14 +31,20 @@ type Options = {
 };
 
 /** Parses `name=value`; the value may contain `=`. */
-export const parsePairs = (pairs: readonly string[]): Record<string, string> =>
+export const parsePairs = (pairs: readonly string[], flag = "--data"): Record<string, string> =>
   Object.fromEntries(
     pairs.map((pair) => {
       const at = pair.indexOf("=");
-      if (at < 1) throw new UsageError(`--data ${pair}: must be name=value.`);
+      if (at < 1) throw new UsageError(`${flag} ${pair}: must be name=value.`);
       return [pair.slice(0, at), pair.slice(at + 1)];
     }),
   );
+
+/** `name=value` as filters of the API write it: `name:value`. */
+export const labelFilter = (pair: string): string =>
+  Object.entries(parsePairs([pair], "--label"))
+    .map((label) => label.join(":"))
+    .join();
 
 const readNotification = async (file: string): Promise<Partial<NewNotification>> => {
   const content = file === "-" ? await text(process.stdin) : await readFile(file, "utf8");
@@ -50,7 +58,7 @@ const readNotification = async (file: string): Promise<Partial<NewNotification>>
 
 /** Flags take precedence over the file. */
 export const notificationOf = async (options: Options): Promise<NewNotification> => {
-  const { file, to, title, body, link, image, data, at, ttl, priority, collapseId, silent } = options;
+  const { file, to, title, body, link, image, data, kind, label, at, ttl, priority, collapseId, silent } = options;
   const flags = {
     title,
     body,
@@ -58,6 +66,8 @@ export const notificationOf = async (options: Options): Promise<NewNotification>
     link_to: link,
     image,
     data: data && parsePairs(data),
+    kind,
+    labels: label && parsePairs(label, "--label"),
     send_at: at,
     ttl,
     priority: priority as "high" | "normal" | undefined,
@@ -115,6 +125,8 @@ export const addSend = (program: Command, add: Add) =>
       option("--link <url>", "opened by a tap: a URL or an in-app path"),
       option("--image <url>", "https URL of an image"),
       repeated("--data <name=value>", "for the app; repeatable"),
+      option("--kind <kind>", "what sort of message it is, for lists and statistics, such as order-shipped"),
+      repeated("--label <name=value>", "for lists and statistics, such as campaign=spring; repeatable"),
       option("--at <time>", "time to send it, such as 2030-01-31T09:00:00+01:00"),
       numberOption("--ttl <seconds>", "time to live"),
       option("--priority <priority>", "delivery priority").choices(["high", "normal"]),

@@ -2,8 +2,10 @@ import type { Stats, StatsQuery } from "@herald/client";
 import type { Command } from "commander";
 import { type Add, option } from "../define.ts";
 import { plot } from "../terminal/plot.ts";
+import { createTable } from "../terminal/table.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { count } from "../terminal/text.ts";
+import { labelFilter } from "./send.ts";
 
 const height = 5;
 const plainWidth = 80;
@@ -12,11 +14,36 @@ const plainWidth = 80;
 const label = (at: string, interval: string): string =>
   interval === "day" ? at.slice(0, 10) : at.slice(5, 16).replace("T", " ");
 
-export const statsInWords = ({ series, totals, interval, time_zone, from, to }: Stats, terminal: Terminal): string => {
+const percent = (rate: number | null): string | undefined =>
+  rate === null ? undefined : `${Math.round(rate * 100)} %`;
+
+type Group = NonNullable<Stats["groups"]>[number];
+const groupColumns = [
+  { title: "VALUE", value: ({ value }: Group) => value },
+  { title: "SENT", value: ({ sent }: Group) => sent, right: true },
+  { title: "FAILED", value: ({ failed }: Group) => failed, right: true },
+  { title: "OPENED", value: ({ opened }: Group) => opened, right: true },
+  { title: "RATE", value: ({ open_rate }: Group) => percent(open_rate), right: true },
+];
+
+/** The totals of each value, and of those beyond the limit together. */
+const groupsInWords = ({ groups, other, limit_reached }: Stats, terminal: Terminal): string[] => {
+  if (groups === undefined) return [];
+  const rows = other ? [...groups, { value: `other: ${other.values.join(", ")}`, ...other }] : groups;
+  return [
+    "",
+    ...(rows.length === 0 ? ["There are no groups."] : createTable(groupColumns, terminal)(rows)),
+    ...(limit_reached ? ["It is beyond the limit of labels and values of a month."] : []),
+  ];
+};
+
+export const statsInWords = (stats: Stats, terminal: Terminal): string => {
+  const { series, totals, interval, time_zone, from, to } = stats;
   const { paint } = terminal;
   const width = Number.isFinite(terminal.width) ? terminal.width : plainWidth;
   const ends = [label(series[0]?.at ?? from, interval), label(series.at(-1)?.at ?? to, interval)] as const;
-  const rate = totals.open_rate === null ? "" : ` (${Math.round(totals.open_rate * 100)} %)`;
+  const share = percent(totals.open_rate);
+  const rate = share === undefined ? "" : ` (${share})`;
   const parts = (["sent", "failed", "opened"] as const).flatMap((name) => {
     const title = paint("bold", `${name} ${count(totals[name])}${name === "opened" ? rate : ""}`);
     if (totals[name] === 0) return [title];
@@ -27,7 +54,7 @@ export const statsInWords = ({ series, totals, interval, time_zone, from, to }: 
     return ["", title, ...lines.map((line) => paint(name === "failed" ? "red" : "cyan", line))];
   });
   const reasons = Object.entries(totals.failures).map(([reason, devices]) => `  ${count(devices)} ${reason}`);
-  return [`By ${interval}, ${time_zone}`, ...parts, ...reasons].join("\n");
+  return [`By ${interval}, ${time_zone}`, ...parts, ...reasons, ...groupsInWords(stats, terminal)].join("\n");
 };
 
 export const addStats = (program: Command, add: Add) =>
@@ -42,11 +69,18 @@ export const addStats = (program: Command, add: Add) =>
       option("--notification <id>", "of one notification"),
       option("--topic <name>", "of notifications that named this topic"),
       option("--user <id>", "of notifications that named this user"),
+      option("--kind <kind>", "of notifications of this kind"),
+      option("--label <name=value>", "of notifications with this label"),
       option("--platform <platform>", "of one platform").choices(["ios", "android", "web"]),
+      option("--by <dimension>", "totals by platform, kind, topic or label:<name>"),
     ],
-    examples: [["stats --from 2030-01-01T00:00:00Z --interval day --topic news", "one topic, by day"]],
-    run: async ({ herald, signal, result, terminal }, _, { timeZone, ...query }) => {
-      const stats = await herald().stats({ ...query, time_zone: timeZone }, { signal });
+    examples: [
+      ["stats --from 2030-01-01T00:00:00Z --interval day --topic news", "one topic, by day"],
+      ["stats --by label:campaign", "sent and opened by campaign"],
+    ],
+    run: async ({ herald, signal, result, terminal }, _, { timeZone, label, ...query }) => {
+      const asked = { ...query, label: label && labelFilter(label), time_zone: timeZone };
+      const stats = await herald().stats(asked, { signal });
       result(stats, () => statsInWords(stats, terminal));
     },
   });

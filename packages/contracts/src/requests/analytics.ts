@@ -28,7 +28,7 @@ export const OpensOfNotifications = defineRequest(
   z.object({ openedAt: z.record(z.string(), z.iso.datetime()) }),
 );
 
-/** Figures of so many days are read in milliseconds, but for a topic, which takes those of each of its notifications. */
+/** Figures of so many days are read in milliseconds, but for a topic, which takes those of each of its notifications, and for groups. */
 const fewDays = 35;
 const dayMs = 86_400_000;
 
@@ -37,5 +37,8 @@ export const GetStats = defineRequest(
   "analytics.stats.get",
   z.object({ projectId: ProjectId, request: StatsRequest }),
   Stats,
-  ({ request: { topic, from, to } }) => topic !== undefined || Date.parse(to) - Date.parse(from) > fewDays * dayMs,
+  ({ request: { topic, by, from, to } }) =>
+    topic !== undefined ||
+    (by !== undefined && by !== "platform") ||
+    Date.parse(to) - Date.parse(from) > fewDays * dayMs,
 );

@@ -1,11 +1,14 @@
-import type { NotificationId, ProjectId } from "@herald/contracts";
+import type { NotificationId, ProjectId, Tag } from "@herald/contracts";
 import type { Increment, StatsDelta } from "./stats-delta.ts";
 
 const hourMs = 3_600_000;
 const minuteMs = 60_000;
 
-/** What a rollup covers: a project by hour, a notification by hour, or all opens of a notification. */
-export type RollupScope = "project" | `${"hours" | "total"}/${NotificationId}`;
+/**
+ * What a rollup covers: by hour a project, a notification, a kind, a label's value, or the values beyond the limit of one of the two; or
+ * all opens of a notification.
+ */
+export type RollupScope = "project" | `${"hours" | "total"}/${NotificationId}` | Tag | `other/${string}`;
 
 /** What an aggregation run adds to one rollup. */
 export type RollupChange = {
@@ -28,7 +31,11 @@ const add = (adds: Map<string, number>, path: string, count: number): void => {
   adds.set(path, (adds.get(path) ?? 0) + count);
 };
 
-export const aggregateDeltas = (deltas: readonly Pick<StatsDelta, "projectId" | "increments">[]): RollupChange[] => {
+/** `scopeOf` says which scope counts a tag. */
+export const aggregateDeltas = (
+  deltas: readonly Pick<StatsDelta, "projectId" | "increments">[],
+  scopeOf: (projectId: ProjectId, tag: Tag, at: Date) => RollupScope,
+): RollupChange[] => {
   const changes = new Map<string, RollupChange>();
   const rollup = (projectId: ProjectId, scope: RollupScope, hour?: Date): RollupChange => {
     const _id = rollupId(projectId, scope, hour);
@@ -39,14 +46,25 @@ export const aggregateDeltas = (deltas: readonly Pick<StatsDelta, "projectId" | 
     changes.set(_id, created);
     return created;
   };
-  const addHours = (projectId: ProjectId, { notificationId, slot, adds, opens }: Increment): void => {
-    const hour = new Date(Math.floor(slot.getTime() / hourMs) * hourMs);
+  const addQuarter = ({ slot, adds }: Increment, hour: Date, rollups: readonly RollupChange[]): void => {
     const quarter = (slot.getTime() - hour.getTime()) / minuteMs;
-    const own = rollup(projectId, `hours/${notificationId}`, hour);
+    for (const [path, count] of adds) for (const { adds } of rollups) add(adds, `quarters.${quarter}.${path}`, count);
+  };
+  const addHours = (projectId: ProjectId, increment: Increment, hour: Date): void => {
+    const own = rollup(projectId, `hours/${increment.notificationId}`, hour);
     // Most opens come in the hour of the send, whose rollup exists.
-    if (opens !== undefined) own.isNew = false;
-    for (const [path, count] of adds)
-      for (const { adds } of [rollup(projectId, "project", hour), own]) add(adds, `quarters.${quarter}.${path}`, count);
+    if (increment.opens !== undefined) own.isNew = false;
+    addQuarter(increment, hour, [rollup(projectId, "project", hour), own]);
+  };
+  const addTags = (projectId: ProjectId, increment: Increment, hour: Date): void => {
+    if (increment.tags === undefined) return;
+    // Several labels beyond the limit are one scope, which counts a device once.
+    const scopes = new Set(increment.tags.map((tag) => scopeOf(projectId, tag, increment.slot)));
+    addQuarter(
+      increment,
+      hour,
+      [...scopes].map((scope) => rollup(projectId, scope, hour)),
+    );
   };
   const addTotal = (projectId: ProjectId, { notificationId, adds, opens }: Increment): void => {
     if (opens === undefined) return;
@@ -58,8 +76,11 @@ export const aggregateDeltas = (deltas: readonly Pick<StatsDelta, "projectId" | 
   };
   for (const { projectId, increments } of deltas) {
     for (const increment of increments) {
-      if (increment.only !== "total") addHours(projectId, increment);
-      if (increment.only !== "hours") addTotal(projectId, increment);
+      const hour = new Date(Math.floor(increment.slot.getTime() / hourMs) * hourMs);
+      const { only } = increment;
+      if (only === undefined || only === "hours") addHours(projectId, increment, hour);
+      if (only === undefined || only === "total") addTotal(projectId, increment);
+      if (only === undefined || only === "tags") addTags(projectId, increment, hour);
     }
   }
   return [...changes.values()];

@@ -1,5 +1,6 @@
-import type { OpenTotals, Platform, Stats, StatsRequest } from "@herald/contracts";
+import { maxStatsGroups, type OpenTotals, type Platform, type Stats, type StatsRequest } from "@herald/contracts";
 import type { Interval } from "./intervals.ts";
+import { maxNamed } from "./tags.ts";
 import { timesToOpen } from "./time-to-open.ts";
 
 export type Quarter = {
@@ -44,6 +45,12 @@ const figuresOf = ({ sent, opened, failures }: Sum) => ({
 
 const nothing = (): Sum => ({ sent: 0, opened: 0, failures: {} });
 
+const addSums = (one: Sum, other: Sum): Sum => {
+  const failures = { ...one.failures };
+  for (const [reason, count] of Object.entries(other.failures)) failures[reason] = (failures[reason] ?? 0) + count;
+  return { sent: one.sent + other.sent, opened: one.opened + other.opened, failures };
+};
+
 /** The index of the interval that a time is in; -1 when it is in none. `intervals` are in order and have no gaps. */
 const intervalAt = (intervals: readonly Interval[], at: number): number => {
   let low = 0;
@@ -74,6 +81,43 @@ export const sumHours = (intervals: readonly Interval[], platform: Platform | un
         addQuarter(total, quarter, platform);
       }
     },
+  };
+};
+
+type Hours = ReturnType<typeof sumHours>;
+
+/** Sums hours of a range by value. */
+export const sumGroups = (range: { readonly from: Date; readonly to: Date }, platform: Platform | undefined) => {
+  const whole = [{ at: range.from, end: range.to }];
+  const groups = new Map<string, Hours>();
+  const other = sumHours(whole, platform);
+  return {
+    groups,
+    other,
+    add: (value: string, hour: HourFigures): void => {
+      const known = groups.get(value) ?? sumHours(whole, platform);
+      groups.set(value, known);
+      known.add(hour);
+    },
+  };
+};
+
+/** Groups as the API shows them. `named`: values that `other` counts already. */
+export const groupsView = (
+  { groups, other }: Pick<ReturnType<typeof sumGroups>, "groups" | "other">,
+  named: readonly string[],
+): Pick<Stats, "groups" | "other"> => {
+  const sorted = [...groups]
+    .map(([value, { total }]) => ({ value, total, ...figuresOf(total) }))
+    .filter(({ sent, failed, opened }) => sent + failed + opened > 0)
+    .toSorted((a, b) => b.sent - a.sent || b.opened - a.opened || (a.value < b.value ? -1 : 1));
+  const rest = sorted.slice(maxStatsGroups);
+  const sum = rest.reduce((all, { total }) => addSums(all, total), other.total);
+  const figures = figuresOf(sum);
+  const values = [...new Set([...named, ...rest.map(({ value }) => value)])].slice(0, maxNamed);
+  return {
+    groups: sorted.slice(0, maxStatsGroups).map(({ total: _, ...group }) => group),
+    ...(figures.sent + figures.failed + figures.opened > 0 && { other: { ...figures, values } }),
   };
 };
 

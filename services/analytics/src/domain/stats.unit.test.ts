@@ -118,11 +118,14 @@ describe("deltas", () => {
   test("aggregate into hours and a total without loss", () => {
     const open = (openedAt: string) => ({ projectId, notificationId, deviceId: device(), openedAt: at(openedAt) });
     const opens = ["2030-01-01T10:14:59.999Z", "2030-01-01T10:15:00Z", "2030-01-01T11:00:00Z"].map(open);
-    const changes = aggregateDeltas([
-      deliveryDelta({ ...facts, at: "2030-01-01T10:00:00Z", devices: [device(), device()] }),
-      deliveryDelta({ ...facts, platform: "web", at: "2030-01-01T10:00:00Z", devices: [device()] }),
-      { projectId, increments: openIncrements(opens, new Map()) },
-    ]);
+    const changes = aggregateDeltas(
+      [
+        deliveryDelta({ ...facts, at: "2030-01-01T10:00:00Z", devices: [device(), device()] }),
+        deliveryDelta({ ...facts, platform: "web", at: "2030-01-01T10:00:00Z", devices: [device()] }),
+        { projectId, increments: openIncrements(opens, new Map()) },
+      ],
+      (_, tag) => tag,
+    );
     expect(changes).toHaveLength(5);
     const project = changes.filter(({ scope }) => scope === "project");
     expect(project.map(({ hour, adds }) => [hour?.toISOString(), Object.fromEntries(adds)])).toEqual([

@@ -7,10 +7,11 @@ import {
   isObject,
   type MessageContract,
   NotificationAcceptedV1,
+  NotificationOpenedV1,
 } from "@herald/contracts";
 import { z } from "zod";
 import { notificationFactsOf } from "../domain/notification-facts.ts";
-import { deliveryDelta } from "../domain/stats-delta.ts";
+import { deliveryDelta, type StatsDelta, taggedOpenDelta } from "../domain/stats-delta.ts";
 import type { StoreDeltas } from "../jobs/aggregate-stats.ts";
 import type { NotificationFactsStore } from "../stores/notification-facts-store.ts";
 import type { CreateMessages } from "../webhooks/create-messages.ts";
@@ -29,7 +30,7 @@ const anyEvent: MessageContract<typeof AnyData> = {
   },
 };
 
-/** The events that statistics need. */
+/** The events that statistics always need. */
 const counted: ReadonlyMap<string, Pick<MessageContract, "schema" | "isPlain">> = new Map([
   [DeliveryAcceptedV1.ceType, DeliveryAcceptedV1 as MessageContract],
   [DeliveryFailedV1.ceType, DeliveryFailedV1 as MessageContract],
@@ -37,6 +38,14 @@ const counted: ReadonlyMap<string, Pick<MessageContract, "schema" | "isPlain">> 
 ]);
 
 type SettledData = DataOf<typeof DeliveryAcceptedV1> | DataOf<typeof DeliveryFailedV1>;
+
+/** Opens without kind and labels were counted when they arrived, so nothing more is parsed of their events. */
+const taggedDeltas = (data: Record<string, unknown>): StatsDelta[] => {
+  if (data.kind === undefined && data.labels === undefined) return [];
+  const parsed = NotificationOpenedV1.schema.safeParse(data);
+  const delta = parsed.success ? taggedOpenDelta(parsed.data) : undefined;
+  return delta === undefined ? [] : [delta];
+};
 
 /**
  * Counts deliveries, stores notification facts and creates webhook messages. One consumer for all three, because receiving and
@@ -57,14 +66,16 @@ export const recordEvents = (
     concurrency: 2,
     async handle(events) {
       const settled: SettledData[] = [];
+      const tagged: StatsDelta[] = [];
       const accepted: DataOf<typeof NotificationAcceptedV1>[] = [];
       for (const { subject, data } of events) {
         const type = eventTypeOf(subject)?.type;
         if (type === NotificationAcceptedV1.ceType) accepted.push(data as DataOf<typeof NotificationAcceptedV1>);
+        else if (type === NotificationOpenedV1.ceType) tagged.push(...taggedDeltas(data));
         else if (type !== undefined && counted.has(type)) settled.push(data as SettledData);
       }
       await Promise.all([
-        storeDeltas(settled.map(deliveryDelta)),
+        storeDeltas([...settled.map(deliveryDelta), ...tagged]),
         notificationFacts.put(accepted.flatMap((data) => notificationFactsOf(data) ?? [])),
         createWebhookMessages(events),
       ]);

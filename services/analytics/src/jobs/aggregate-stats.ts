@@ -4,6 +4,7 @@ import { aggregateDeltas } from "../domain/aggregate.ts";
 import type { StatsDelta } from "../domain/stats-delta.ts";
 import type { RollupStore } from "../stores/rollup-store.ts";
 import type { AggregationRun, StatsDeltaStore } from "../stores/stats-delta-store.ts";
+import type { TagValueStore } from "../stores/tag-value-store.ts";
 
 /** Statistics are a second behind under load; a run takes a fraction of one. */
 const everyMs = 1_000;
@@ -18,11 +19,14 @@ const maxIncrements = 2_000;
 type Result = { readonly documents: number; readonly more: boolean };
 const nothing: Result = { documents: 0, more: false };
 
+type Stores = { readonly deltas: StatsDeltaStore; readonly rollups: RollupStore; readonly tagValues: TagValueStore };
+
 /** Adds stored deltas to the rollups, each once, even if a process is killed at any point. Resolves when one run is complete. */
-export const createAggregate = (deltas: StatsDeltaStore, rollups: RollupStore, now: () => Date) => {
+export const createAggregate = ({ deltas, rollups, tagValues }: Stores, now: () => Date) => {
   const by = randomUUID();
   const complete = async ({ number, deltas: ids }: Pick<AggregationRun, "number" | "deltas">): Promise<void> => {
-    await rollups.add(number, aggregateDeltas(await deltas.get(ids)));
+    const found = await deltas.get(ids);
+    await rollups.add(number, aggregateDeltas(found, await tagValues.scopesOf(found)));
     await deltas.markAggregated(ids);
     await deltas.endRun(number);
   };
@@ -52,13 +56,13 @@ export type StoreDeltas = (batch: readonly StatsDelta[]) => Promise<void>;
  * A run costs eight commands however few deltas it has, so `store` starts one at once only if none ran for a second; otherwise
  * the next one takes all deltas of that second. The job also finds deltas that other processes stored and left.
  */
-export const createAggregation = (deltas: StatsDeltaStore, rollups: RollupStore, now: () => Date, log: Logger) => {
-  const aggregate = createAggregate(deltas, rollups, now);
+export const createAggregation = (stores: Stores, now: () => Date, log: Logger) => {
+  const aggregate = createAggregate(stores, now);
   let lastRunAt = Number.NEGATIVE_INFINITY;
   let job: Repeating | undefined;
   const store: StoreDeltas = async (batch) => {
     if (batch.length === 0) return;
-    await deltas.put(batch);
+    await stores.deltas.put(batch);
     if (performance.now() - lastRunAt > everyMs) job?.runNow();
   };
   const begin = (): Repeating => {

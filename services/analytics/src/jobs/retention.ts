@@ -7,7 +7,7 @@ const marginMs = 3_600_000;
 
 /** Opens and deltas are removed first; rollups and what they are found by are kept longer. */
 export const retentionRules = (
-  { opens, deltas, rollups, notificationFacts }: Stores,
+  { opens, deltas, rollups, notificationFacts, tagValues }: Stores,
   config: Pick<AnalyticsConfig, "HERALD_ANALYTICS_RETENTION" | "HERALD_ANALYTICS_STATISTICS_RETENTION">,
 ): RetentionRule[] => {
   const { HERALD_ANALYTICS_RETENTION: rowsMs, HERALD_ANALYTICS_STATISTICS_RETENTION: figuresMs } = config;
@@ -15,6 +15,7 @@ export const retentionRules = (
     { name: "opens", keepMs: rowsMs, removeBatch: opens.removeOld },
     { name: "statsDeltas", keepMs: rowsMs + marginMs, removeBatch: deltas.removeOld },
     { name: "rollups", keepMs: figuresMs, removeBatch: rollups.removeOld },
+    { name: "tagValues", keepMs: figuresMs, removeBatch: (before) => tagValues.removeOld(before, rollups) },
     { name: "notificationFacts", keepMs: figuresMs, removeBatch: notificationFacts.removeOld },
   ];
 };

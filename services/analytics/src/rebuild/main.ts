@@ -24,7 +24,7 @@ const mongo = connectMongo({ url, database, appName: "herald-analytics-rebuild",
 const stores = createStores(mongo.db);
 try {
   for (const { ensureIndexes } of Object.values(stores)) await ensureIndexes();
-  const aggregate = createAggregate(stores.deltas, stores.rollups, () => new Date());
+  const aggregate = createAggregate(stores, () => new Date());
   const mark = await retentionMark(mongo.db);
   await rebuildStatistics(stores, mark, aggregate, (message) => log.info({ message }, "rebuilding statistics"));
 } finally {

@@ -1,23 +1,28 @@
 import { type Bus, handleRequest } from "@herald/bus";
-import { GetStats, type ProjectId, type StatsRequest, userKey } from "@herald/contracts";
+import { GetStats, type NotificationId, Platform, type ProjectId, type StatsRequest, userKey } from "@herald/contracts";
 import type { RollupScope } from "../domain/aggregate.ts";
-import { intervalsOf } from "../domain/intervals.ts";
-import { statsView, sumHours } from "../domain/stats.ts";
-import type { NotificationFactsStore } from "../stores/notification-facts-store.ts";
-import type { RollupStore } from "../stores/rollup-store.ts";
+import { type Interval, intervalsOf } from "../domain/intervals.ts";
+import { groupsView, statsView, sumGroups, sumHours } from "../domain/stats.ts";
+import { type Dimension, partsOf } from "../domain/tags.ts";
+import type { Stores } from "../stores/create-stores.ts";
+import type { ScopedHour } from "../stores/rollup-store.ts";
 
 /** A notification is sent for up to 28 days and opened for another 30; older ones get no new figures. */
 const longestLifeMs = 60 * 86_400_000;
-/** Notifications whose hours are read at a time. */
+/** Scopes whose hours are read at a time. */
 const page = 500;
 
+type Range = { readonly from: Date; readonly to: Date };
+type StatsStores = Pick<Stores, "rollups" | "notificationFacts" | "tagValues">;
+
 const scopesOf = async (
-  notificationFacts: NotificationFactsStore,
+  { notificationFacts }: StatsStores,
   projectId: ProjectId,
-  { notificationId, topic, userId }: StatsRequest,
-  { from, to }: { from: Date; to: Date },
+  { notificationId, topic, userId, tag }: StatsRequest,
+  { from, to }: Range,
 ): Promise<RollupScope[]> => {
   if (notificationId !== undefined) return [`hours/${notificationId}`];
+  if (tag !== undefined) return [tag];
   if (topic === undefined && userId === undefined) return ["project"];
   const since = new Date(from.getTime() - longestLifeMs);
   const ids =
@@ -27,22 +32,93 @@ const scopesOf = async (
   return ids.map((id) => `hours/${id}` as const);
 };
 
-/** Reads rollups only. */
-export const handleStatsRequest = (bus: Bus, rollups: RollupStore, notificationFacts: NotificationFactsStore) =>
-  handleRequest(bus, GetStats, async ({ projectId, request }, { signal }) => {
-    const { notificationId, platform } = request;
-    const intervals = intervalsOf(new Date(request.from), new Date(request.to), request.interval, request.timeZone);
-    const range = {
-      from: intervals[0]?.at ?? new Date(request.from),
-      to: intervals.at(-1)?.end ?? new Date(request.to),
-    };
-    const wanted = await scopesOf(notificationFacts, projectId, request, range);
-    const hours = sumHours(intervals, platform);
-    for (let at = 0; at < wanted.length; at += page) {
+const rangeOf = ({ from, to }: StatsRequest, intervals: readonly Interval[]): Range => ({
+  from: intervals[0]?.at ?? new Date(from),
+  to: intervals.at(-1)?.end ?? new Date(to),
+});
+
+/** Reads rollups only, and which notifications a topic or a user has. */
+export const handleStatsRequest = (bus: Bus, stores: StatsStores) => {
+  const { rollups, notificationFacts, tagValues } = stores;
+
+  const eachHour = async (
+    projectId: ProjectId,
+    scopes: readonly RollupScope[],
+    { from, to, signal }: Range & { readonly signal: AbortSignal },
+    visit: (hour: ScopedHour) => void,
+  ): Promise<void> => {
+    for (let at = 0; at < scopes.length; at += page) {
       signal.throwIfAborted();
-      const found = rollups.hours(projectId, wanted.slice(at, at + page), range.from, range.to);
-      for (const hour of await found) hours.add(hour);
+      for (const hour of await rollups.hours(projectId, scopes.slice(at, at + page), from, to)) visit(hour);
     }
+  };
+
+  type Asked = Range & {
+    readonly projectId: ProjectId;
+    readonly platform: Platform | undefined;
+    readonly signal: AbortSignal;
+  };
+
+  const byTopic = async ({ projectId, platform, ...range }: Asked) => {
+    const groups = sumGroups(range, platform);
+    const since = new Date(range.from.getTime() - longestLifeMs);
+    const topics = new Map<string, readonly string[]>();
+    for (const { _id, topics: own } of await notificationFacts.withTopics(projectId, since, range.to))
+      topics.set(`hours/${_id satisfies NotificationId}`, own);
+    await eachHour(projectId, [...topics.keys()] as RollupScope[], range, (hour) => {
+      for (const topic of topics.get(hour.scope) ?? []) groups.add(topic, hour);
+    });
+    return groupsView(groups, []);
+  };
+
+  const byDimension = async (dimension: Dimension, { projectId, platform, ...range }: Asked) => {
+    const groups = sumGroups(range, platform);
+    await rollups.eachHourOf(projectId, dimension, range, (hour) => {
+      groups.add(hour.scope.slice(dimension.length + 1), hour);
+    });
+    await eachHour(projectId, [`other/${dimension}`], range, groups.other.add);
+    return groupsView(groups, await tagValues.others(projectId, dimension, range.from, range.to));
+  };
+
+  /** Whether what was asked for is beyond the limit of values. */
+  const isBeyond = async (projectId: ProjectId, { tag, by }: StatsRequest, range: Range): Promise<boolean> => {
+    const name = (tag ?? by)?.match(/^label[:/]([a-z0-9_]+)/)?.[1];
+    const asked = [
+      ...(name === undefined ? [] : [{ dimension: "label" as const, value: name }]),
+      ...(tag === undefined ? [] : [partsOf(tag)]),
+    ];
+    for (const one of asked) if (await tagValues.isBeyond(projectId, one, range)) return true;
+    return false;
+  };
+
+  return handleRequest(bus, GetStats, async ({ projectId, request }, { signal }) => {
+    const { notificationId, platform, by } = request;
+    const intervals = intervalsOf(new Date(request.from), new Date(request.to), request.interval, request.timeZone);
+    const range = rangeOf(request, intervals);
+    const hours = sumHours(intervals, platform);
+    const platforms = by === "platform" ? Platform.options.map((each) => sumGroups(range, each)) : [];
+    await eachHour(projectId, await scopesOf(stores, projectId, request, range), { ...range, signal }, (hour) => {
+      hours.add(hour);
+      for (const [at, each] of platforms.entries()) each.add(Platform.options[at] ?? "", hour);
+    });
+    const asked = { projectId, platform, ...range, signal };
+    const groups =
+      by === undefined
+        ? {}
+        : by === "platform"
+          ? groupsView(
+              { groups: new Map(platforms.flatMap(({ groups }) => [...groups])), other: sumHours([], undefined) },
+              [],
+            )
+          : by === "topic"
+            ? await byTopic(asked)
+            : await byDimension(by === "kind" ? "kind" : `label/${by.slice("label:".length)}`, asked);
     const opens = notificationId === undefined ? {} : await rollups.total(projectId, notificationId);
-    return statsView(request, intervals, hours, opens);
+    const beyond = await isBeyond(projectId, request, range);
+    return {
+      ...statsView(request, intervals, hours, opens),
+      ...groups,
+      ...(beyond && { limit_reached: true as const }),
+    };
   });
+};

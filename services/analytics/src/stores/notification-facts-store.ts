@@ -59,6 +59,15 @@ export const createNotificationFactsStore = (db: Db) => {
         { hint: indexName(indexes.byTopic), ...deadlineOptions() },
       ),
 
+    /** Notifications to any topics whose sending began in the range, with the topics. */
+    withTopics: (projectId: ProjectId, from: Date, to: Date): Promise<Pick<NotificationFacts, "_id" | "topics">[]> =>
+      collection
+        .find(
+          { projectId, topics: { $gt: "" }, at: { $gte: from, $lt: to } },
+          { hint: indexName(indexes.byTopic), projection: { topics: 1 }, batchSize: 10_000, ...deadlineOptions() },
+        )
+        .toArray(),
+
     /** Notifications to a user whose sending began in the range. */
     ofUser: (projectId: ProjectId, key: string, from: Date, to: Date): Promise<NotificationId[]> =>
       findIds({ ...ofUser(projectId, key), at: { $gte: from, $lt: to } }, { hint: indexName(indexes.byUser) }),

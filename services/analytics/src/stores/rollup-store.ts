@@ -13,11 +13,12 @@ import {
   removeFirst,
   retryConflicts,
 } from "@herald/mongo";
-import type { AnyBulkWriteOperation, Collection, Db } from "mongodb";
+import type { AnyBulkWriteOperation, Collection, Db, Filter } from "mongodb";
 import { type RollupChange, type RollupScope, rollupId } from "../domain/aggregate.ts";
 import type { HourFigures, OpenFigures, Quarter } from "../domain/stats.ts";
+import type { Dimension } from "../domain/tags.ts";
 
-/** The figures of a project or a notification in one hour, or of all opens of a notification. */
+/** The figures of one scope in one hour, or of all opens of a notification. */
 type RollupDocument = OpenFigures & {
   /** `<project>/<scope>/<hour>`. */
   readonly _id: string;
@@ -29,6 +30,9 @@ type RollupDocument = OpenFigures & {
   readonly run: number;
   readonly quarters?: Readonly<Record<string, Quarter>>;
 };
+
+/** The figures of one hour, and whose they are. */
+export type ScopedHour = HourFigures & { readonly scope: RollupScope };
 
 const indexes = {
   byHour: { fields: { projectId: 1, scope: 1, hour: 1 }, purpose: "statistics" },
@@ -78,6 +82,20 @@ const firstOf = (number: number, { _id, projectId, scope, hour, adds }: RollupCh
 /** Only aggregation and rebuild write them. Every function throws `database-unavailable` when the database is. */
 export const createRollupStore = (db: Db) => {
   const rollups: Collection<RollupDocument> = db.collection("rollups");
+
+  const findHours = (filter: Filter<RollupDocument>, from: Date, to: Date) => {
+    const start = new Date(Math.floor(from.getTime() / hourMs) * hourMs);
+    return rollups.find(
+      { ...filter, hour: { $gte: start, $lt: to } },
+      {
+        hint: indexName(indexes.byHour),
+        projection: { scope: 1, hour: 1, quarters: 1 },
+        batchSize: 10_000,
+        ...deadlineOptions(),
+      },
+    );
+  };
+
   return guardStore({
     ensureIndexes: () => ensureIndexes(rollups, Object.values(indexes)),
 
@@ -100,20 +118,19 @@ export const createRollupStore = (db: Db) => {
       }
     },
 
-    /** Hours with figures of a project or some notifications. */
-    hours: (projectId: ProjectId, scope: readonly RollupScope[], from: Date, to: Date): Promise<HourFigures[]> => {
-      const start = new Date(Math.floor(from.getTime() / hourMs) * hourMs);
-      return rollups
-        .find(
-          { projectId, scope: { $in: [...scope] }, hour: { $gte: start, $lt: to } },
-          {
-            hint: indexName(indexes.byHour),
-            projection: { hour: 1, quarters: 1 },
-            batchSize: 10_000,
-            ...deadlineOptions(),
-          },
-        )
-        .toArray() as unknown as Promise<HourFigures[]>;
+    /** Hours with figures of some scopes. */
+    hours: (projectId: ProjectId, scope: readonly RollupScope[], from: Date, to: Date): Promise<ScopedHour[]> =>
+      findHours({ projectId, scope: { $in: [...scope] } }, from, to).toArray() as unknown as Promise<ScopedHour[]>,
+
+    /** The same of all values of a dimension, one by one: they may be hundreds of thousands. */
+    eachHourOf: async (
+      projectId: ProjectId,
+      dimension: Dimension,
+      { from, to }: { readonly from: Date; readonly to: Date },
+      visit: (hour: ScopedHour) => void,
+    ): Promise<void> => {
+      const scope = { $gte: `${dimension}/`, $lt: `${dimension}0` } as unknown as RollupScope;
+      for await (const hour of findHours({ projectId, scope }, from, to)) visit(hour as ScopedHour);
     },
 
     /** All aggregated opens of one notification. */
@@ -155,6 +172,12 @@ export const createRollupStore = (db: Db) => {
         ...["hours", "total"].map((scope) => ({ projectId, scope: { $gte: `${scope}/`, $lt: `${scope}/${first}` } })),
       ];
       return removeByProject(rollups, { ...byIndex(indexes.byHour), filters }, after);
+    },
+
+    /** Removes a batch of the hours of some scopes from before `before`. Resolves to how many. */
+    removeScopes: async (projectId: ProjectId, scopes: readonly RollupScope[], before: Date): Promise<number> => {
+      const filter = { projectId, scope: { $in: [...scopes] }, hour: { $lt: before } };
+      return (await removeFirst(rollups, filter, byIndex(indexes.byHour))).length;
     },
 
     /** Removes a page of a project's rollups. False when none is left. */

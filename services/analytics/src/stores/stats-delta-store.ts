@@ -13,7 +13,7 @@ import {
   upsertOnce,
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
-import type { StatsDelta } from "../domain/stats-delta.ts";
+import { mergeTaggedOpens, type StatsDelta } from "../domain/stats-delta.ts";
 
 /** Deltas of one project that were stored together: either all of them count or none. `aggregated` is false until they are in the rollups, then absent. */
 type StatsDeltaDocument = Pick<StatsDelta, "projectId" | "kind" | "increments"> & {
@@ -74,7 +74,8 @@ const documentsOf = (deltas: Iterable<StatsDelta>): StatsDeltaDocument[] => {
     if (one === undefined) return [];
     const { projectId, kind } = one;
     const keys = group.map(({ _id }) => _id);
-    const increments = group.flatMap((each) => each.increments);
+    const all = group.flatMap((each) => each.increments);
+    const increments = kind === "taggedOpens" ? mergeTaggedOpens(all) : all;
     const _id = `${projectId}/${randomUUID()}`;
     return [
       { _id, projectId, kind, keys, size: increments.length, increments, at: lastSlotOf(one), aggregated: false },
@@ -191,12 +192,15 @@ export const createStatsDeltaStore = (db: Db) => {
       await runs.updateOne({ _id: "head", number }, { $set: { done: true, deltas: [] } });
     },
 
-    /** For a rebuild: deliveries since then count again, opens do not, because the rebuild counts them from their rows. */
+    /**
+     * For a rebuild: deliveries and opens of tags since then count again. Other opens do not, because the rebuild counts them from their
+     * rows.
+     */
     reset: async (since: Date): Promise<void> => {
       await deltas.deleteMany({ kind: "rebuild" });
       await deltas.updateMany({ kind: "opens" }, { $unset: { aggregated: "" } });
       await deltas.updateMany(
-        { kind: "deliveries", "increments.slot": { $gte: since } },
+        { kind: { $in: ["deliveries", "taggedOpens"] }, "increments.slot": { $gte: since } },
         { $set: { aggregated: false } },
       );
     },

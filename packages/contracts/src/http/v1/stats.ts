@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { NotificationId } from "../../ids.ts";
 import { Platform } from "../../platforms.ts";
+import { Kind, kindTag, LabelFilter, labelFilterTag, type Tag } from "../../tags.ts";
 import { UserId } from "../../users.ts";
 import { Instant } from "./instant.ts";
 import { TopicName } from "./topics.ts";
@@ -22,6 +23,10 @@ const isTimeZone = (name: string): boolean => {
 
 const TimeZone = z.string().max(64).refine(isTimeZone, "must be an IANA time zone such as Europe/Berlin");
 
+const By = z.string().regex(/^(platform|kind|topic|label:[a-z0-9_]{1,32})$/, {
+  error: "must be `platform`, `kind`, `topic` or `label:<name>`",
+});
+
 /** The query of `GET /stats`; all optional. */
 export const StatsQuery = z.strictObject({
   from: Instant.optional().meta({ description: "Start; absent: 24 hours before `to`" }),
@@ -34,8 +39,14 @@ export const StatsQuery = z.strictObject({
   notification: NotificationId.optional(),
   topic: TopicName.optional().meta({ description: "Notifications that named this topic as a target" }),
   user: UserId.optional().meta({ description: "Notifications that named this user as a target" }),
+  kind: Kind.optional().meta({ description: "Notifications of this kind" }),
+  label: LabelFilter.optional().meta({ description: "Notifications with this label: `<name>:<value>`" }),
   platform: Platform.optional().meta({
     description: "Deliveries and opens of one platform",
+  }),
+  by: By.optional().meta({
+    description: "Adds `groups`: the totals of each platform, kind, topic or value of a label",
+    examples: ["label:campaign"],
   }),
 });
 export type StatsQuery = z.infer<typeof StatsQuery>;
@@ -51,6 +62,8 @@ export const StatsRequest = z
     topic: TopicName.optional(),
     userId: UserId.optional(),
     platform: Platform.optional(),
+    tag: z.custom<Tag>((tag) => typeof tag === "string").optional(),
+    by: By.optional(),
   })
   .refine(
     ({ from, to, interval }) => Date.parse(to) - Date.parse(from) <= maxIntervals * intervalMs[interval],
@@ -60,16 +73,30 @@ export type StatsRequest = z.infer<typeof StatsRequest>;
 
 /** Turns the query into what to ask for, or into all that is wrong with it. */
 export const toStatsRequest = (query: StatsQuery, now: Date): { request: StatsRequest } | { problems: string[] } => {
-  const { interval = "hour", time_zone: timeZone = "UTC", notification, topic, user, platform } = query;
+  const {
+    interval = "hour",
+    time_zone: timeZone = "UTC",
+    notification,
+    topic,
+    user,
+    kind,
+    label,
+    platform,
+    by,
+  } = query;
   const to = query.to === undefined ? now : new Date(query.to);
   const from = query.from === undefined ? new Date(to.getTime() - dayMs) : new Date(query.from);
   const problems: string[] = [];
   if (from >= to) problems.push("from: must be before `to`");
   if (to.getTime() - from.getTime() > maxIntervals * intervalMs[interval])
     problems.push(`from: at most ${maxIntervals} intervals may lie between \`from\` and \`to\``);
-  if (notification !== undefined && topic !== undefined) problems.push("topic: cannot be combined with notification");
-  if (user !== undefined && (notification !== undefined || topic !== undefined))
-    problems.push("user: cannot be combined with notification or topic");
+  const chosen = (["notification", "topic", "user", "kind", "label"] as const).filter(
+    (name) => query[name] !== undefined,
+  );
+  for (const name of chosen.slice(1)) problems.push(`${name}: cannot be combined with ${chosen[0]}`);
+  if (by === "platform" && platform !== undefined) problems.push("by: cannot be platform where platform is given");
+  if (by !== undefined && by !== "platform" && chosen.length > 0)
+    problems.push(`by: ${by} cannot be combined with ${chosen.join(" or ")}; platform can`);
   if (problems.length > 0) return { problems };
   return {
     request: {
@@ -80,7 +107,10 @@ export const toStatsRequest = (query: StatsQuery, now: Date): { request: StatsRe
       ...(notification === undefined ? {} : { notificationId: notification }),
       ...(topic === undefined ? {} : { topic }),
       ...(user === undefined ? {} : { userId: user }),
+      ...(kind === undefined ? {} : { tag: kindTag(kind) }),
+      ...(label === undefined ? {} : { tag: labelFilterTag(label) }),
       ...(platform === undefined ? {} : { platform }),
+      ...(by === undefined ? {} : { by }),
     },
   };
 };
@@ -110,6 +140,9 @@ export const OpenTotals = z
   .meta({ id: "OpenTotals" });
 export type OpenTotals = z.infer<typeof OpenTotals>;
 
+/** More are summed up: what a table can show. */
+export const maxStatsGroups = 1_000;
+
 /** Answer of `GET /stats`. */
 export const Stats = z
   .object({
@@ -121,6 +154,24 @@ export const Stats = z
     totals: z.object({
       ...figures,
       failures: z.record(z.string(), count).meta({ description: "`failed` by reason" }),
+    }),
+    groups: z
+      .array(z.object({ value: z.string(), ...figures }))
+      .optional()
+      .meta({
+        description: `With \`by\`: totals of the range, most sent first; at most ${maxStatsGroups}. A notification without the label or kind is in none, and one to two topics is in both`,
+        examples: [[{ value: "spring", sent: 117, failed: 2, opened: 31, open_rate: 0.265 }]],
+      }),
+    other: z
+      .object({ ...figures, values: z.array(z.string()) })
+      .optional()
+      .meta({
+        description:
+          "With `by`: the values beyond the limit, counted together. `values` names up to 100 of them. A month has statistics of the first 1,000 kinds, 100 labels, and 1,000 values of each label",
+      }),
+    limit_reached: z.literal(true).optional().meta({
+      description:
+        "The kind or label that was asked for has no statistics of its own in part of the range: it is beyond the limit",
     }),
     notification: z
       .object({ id: NotificationId, ...OpenTotals.shape })

@@ -1,0 +1,63 @@
+import type { ProjectId, Tag } from "@herald/contracts";
+import type { StatsDelta } from "./stats-delta.ts";
+
+/**
+ * What has values of its own: `kind`, `label` (the names of labels), or `label/<name>`. A dimension is also how the scopes of its values
+ * begin.
+ */
+export type Dimension = "kind" | "label" | `label/${string}`;
+
+/** How many values of a dimension have statistics in a month. Others are counted together, so that senders cannot grow them without end. */
+export const maxValuesOf = (dimension: Dimension): number => (dimension === "label" ? 100 : 1_000);
+
+/** Values beyond the limit that are remembered, to name them. */
+export const maxNamed = 100;
+
+/** `kind/order` is `order` of `kind`; `label/campaign/spring` is `spring` of `label/campaign`. */
+export const partsOf = (tag: Tag): { dimension: Dimension; value: string } => {
+  const split = tag.startsWith("label/") ? tag.indexOf("/", "label/".length) : tag.indexOf("/");
+  return { dimension: tag.slice(0, split) as Dimension, value: tag.slice(split + 1) };
+};
+
+/** The start of the month in UTC, and of the next one. */
+export const monthOf = (at: Date): Date => new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), 1));
+export const nextMonth = (month: Date): Date => new Date(Date.UTC(month.getUTCFullYear(), month.getUTCMonth() + 1, 1));
+
+/** The months that a range touches. */
+export const monthsOf = (from: Date, to: Date): Date[] => {
+  const months: Date[] = [];
+  for (let month = monthOf(from); month < to; month = nextMonth(month)) months.push(month);
+  return months;
+};
+
+/** The values of one dimension in one month. */
+export type Wanted = {
+  readonly projectId: ProjectId;
+  readonly dimension: Dimension;
+  readonly month: Date;
+  readonly values: Set<string>;
+};
+
+export const wantedKey = ({ projectId, dimension, month }: Omit<Wanted, "values">): string =>
+  `${projectId}/${dimension}/${month.toISOString().slice(0, 7)}`;
+
+/** The values that deltas count, by dimension and month. */
+export const valuesIn = (deltas: readonly Pick<StatsDelta, "projectId" | "increments">[]): Map<string, Wanted> => {
+  const wanted = new Map<string, Wanted>();
+  const want = (projectId: ProjectId, dimension: Dimension, month: Date, value: string): void => {
+    const of = { projectId, dimension, month };
+    const key = wantedKey(of);
+    const known = wanted.get(key);
+    if (known) known.values.add(value);
+    else wanted.set(key, { ...of, values: new Set([value]) });
+  };
+  for (const { projectId, increments } of deltas)
+    for (const { tags, slot } of increments)
+      for (const tag of tags ?? []) {
+        const { dimension, value } = partsOf(tag);
+        const month = monthOf(slot);
+        if (dimension !== "kind") want(projectId, "label", month, dimension.slice("label/".length));
+        want(projectId, dimension, month, value);
+      }
+  return wanted;
+};
