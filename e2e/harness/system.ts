@@ -45,6 +45,8 @@ export type Service = {
 };
 
 export type SystemOptions = {
+  /** Builds the console too. */
+  readonly console?: boolean;
   readonly env?: Readonly<Record<string, string>>;
   /** Makes another broker than a single one of this system's own. The configuration has the users. */
   readonly broker?: () => Promise<Broker>;
@@ -131,7 +133,12 @@ const ownEnvironment = () => ({
  * The whole system as `npm start` runs it: services and simulators as processes of their own, which are started again when
  * they die; with a broker of this test file's own that can be killed, and a part of the run's database behind a proxy.
  */
-async function startOnce({ env = {}, broker: makeBroker, mongoUrl }: SystemOptions = {}): Promise<System> {
+async function startOnce({
+  env = {},
+  console = false,
+  broker: makeBroker,
+  mongoUrl,
+}: SystemOptions = {}): Promise<System> {
   const folder = await mkdtemp(join(tmpdir(), "herald-e2e-"));
   removeAtExit(folder);
   const logs = createLogs();
@@ -163,6 +170,7 @@ async function startOnce({ env = {}, broker: makeBroker, mongoUrl }: SystemOptio
       startHerald({
         root,
         dataDir: join(folder, ".herald"),
+        console,
         env: {
           ...ownEnvironment(),
           ...portVariables(ports),

@@ -35,7 +35,7 @@ if (process.env.npm_lifecycle_event) {
 
 try {
   running = await startHerald({ root, dataDir, env: process.env, console: true, say, logLine });
-  console.log(summary(running));
+  console.log(summary(running, await signInLink(running.local)));
   // The console has something to show soon; nothing waits for it.
   if (process.env.HERALD_DEMO_HISTORY !== "false")
     void makeDemoHistory(dataDir, running.local).catch(
@@ -47,12 +47,21 @@ try {
   process.exit(1);
 }
 
-function summary({ local, sources }: RunningHerald): string {
+/** A link that signs in to the console once. */
+async function signInLink({ gateway, adminToken }: RunningHerald["local"]): Promise<string> {
+  const headers = { authorization: `Bearer ${adminToken}` };
+  const answer = await fetch(`${gateway}/admin/v1/sessions/codes`, { method: "POST", headers });
+  if (!answer.ok) return `${gateway}/console/   (sign in with the admin token)`;
+  const { data } = (await answer.json()) as { data: { code: string } };
+  return `${gateway}/console/#code=${data.code}   (signs in once, within 10 minutes; later with the admin token)`;
+}
+
+function summary({ local, sources }: RunningHerald, link: string): string {
   const lines = [
     "",
     "Herald is ready.",
     "",
-    `  console      ${local.gateway}/console/   (the page for operators: sign in with the admin token below)`,
+    `  console      ${link}`,
     `  gateway      ${local.gateway}   (interface: ${local.gateway}/docs)`,
     `  pushes       ${local.simulators.control}   (a page that shows them as they arrive)`,
     `  example      ${local.example}   (a site with the browser kit: subscribe, log in, send)`,

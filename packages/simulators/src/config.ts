@@ -12,6 +12,10 @@ const Environment = z.object({
   HERALD_SIMULATORS_CONTROL_PORT: port,
   HERALD_SIMULATORS_RECORD: z.enum(["all", "count"]).default("all"),
   HERALD_SIMULATORS_KEEP: z.coerce.number().int().min(1).default(200_000),
+  HERALD_SIMULATORS_GATEWAY: z
+    .url()
+    .transform((url) => new URL(url).origin)
+    .optional(),
   HERALD_SIMULATORS_IDENTITY_FILE: z.string().min(1).optional(),
   HERALD_SIMULATORS_STATE_FILE: z.string().min(1).optional(),
 });
@@ -39,6 +43,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
         webpush: values.HERALD_SIMULATORS_WEBPUSH_PORT,
         control: values.HERALD_SIMULATORS_CONTROL_PORT,
       },
+      gateway: values.HERALD_SIMULATORS_GATEWAY,
       record: values.HERALD_SIMULATORS_RECORD,
       keep: values.HERALD_SIMULATORS_KEEP,
       ...(values.HERALD_SIMULATORS_IDENTITY_FILE && { identityFile: values.HERALD_SIMULATORS_IDENTITY_FILE }),

@@ -8,6 +8,8 @@ import type { Provider } from "./simulator.ts";
 import { startWebPush, type WebPushOptions, type WebPushSimulator } from "./webpush/server.ts";
 
 export interface SimulatorsOptions {
+  /** Where the page of pushes sends opens: the gateway's origin. */
+  readonly gateway?: string | undefined;
   /** 0, the default, takes a free one. */
   readonly ports?: {
     readonly apns?: number;
@@ -79,6 +81,7 @@ export async function startSimulators(options: SimulatorsOptions = {}): Promise<
       publicHost,
       port: ports.control ?? 0,
       ca: identity.ca,
+      gateway: options.gateway,
       apns,
       fcm,
       webpush,

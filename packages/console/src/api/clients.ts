@@ -1,8 +1,8 @@
 import type { Herald } from "@herald/client";
 import { useParams } from "@tanstack/react-router";
-import { createAdmin, createHerald } from "./session.ts";
+import { createHerald } from "./session.ts";
 
-export const admin = createAdmin();
+export { admin } from "./session.ts";
 
 const heralds = new Map<string, Herald>();
 

@@ -19,6 +19,7 @@ const steps: readonly (readonly [seconds: number, unit: string])[] = [
 
 /** A length of time in its largest unit: `5 min`. */
 export const duration = (seconds: number): string => {
+  if (seconds > 0 && seconds < 1) return `${seconds.toFixed(1)} s`;
   const [size, unit] = steps.find(([step]) => seconds >= step) ?? [1, "s"];
   return `${Math.round(seconds / size)} ${unit}`;
 };

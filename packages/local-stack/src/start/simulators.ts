@@ -24,6 +24,7 @@ export function simulatorsPart(options: Omit<ProgramOptions, "program"> & { data
       HERALD_SIMULATORS_FCM_PORT: String(ports.fcm),
       HERALD_SIMULATORS_WEBPUSH_PORT: String(ports.webpush),
       HERALD_SIMULATORS_CONTROL_PORT: String(ports.control),
+      HERALD_SIMULATORS_GATEWAY: `http://127.0.0.1:${ports.gateway}`,
       HERALD_SIMULATORS_IDENTITY_FILE: join(dataDir, "simulators-identity.json"),
       HERALD_SIMULATORS_STATE_FILE: stateFile,
     },

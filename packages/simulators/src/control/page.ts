@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import type { Rule } from "../script/rule.ts";
 
 const style = `
 :root { color-scheme: light dark; --ink: #10131a; --soft: #5b6472; --card: #ffffffd9; --line: #0000001a; --back: linear-gradient(160deg, #cfdcf2, #efe3ee 55%, #f6eadb);
@@ -31,6 +32,10 @@ p { margin: .1rem 0 0; overflow-wrap: anywhere; white-space: pre-line; }
 .problem { font-size: .8125rem; }
 details { margin-top: .3rem; font-size: .8125rem; color: var(--soft); }
 pre { overflow: auto; max-height: 20rem; margin: .4rem 0 0; color: var(--ink); }
+.open { margin-top: .5rem; font-size: .8125rem; }
+fieldset { border: 1px solid var(--line); border-radius: 1.1rem; background: var(--card); margin: 0 0 1rem; padding: .4rem 1rem .7rem; display: flex; flex-wrap: wrap; gap: .35rem 1rem; font-size: .875rem; }
+legend { color: var(--soft); font-size: .8125rem; padding: 0 .3rem; }
+label { display: inline-flex; gap: .4rem; align-items: center; }
 #empty { text-align: center; color: var(--soft); padding: 2rem 0; }
 `;
 
@@ -41,6 +46,7 @@ const max = 200;
 const list = document.querySelector("ol");
 const empty = document.querySelector("#empty");
 const state = document.querySelector("#state");
+const gateway = document.body.dataset.gateway;
 let only = "";
 let total = 0;
 
@@ -69,6 +75,25 @@ const verdict = (push) => {
   return { text: push.status + (push.reason ? " " + push.reason : ""), tone: good ? "good" : "bad" };
 };
 
+/** As the app does when a person taps: once is enough. */
+const opener = (push) => {
+  const p = push.payload?.data?.notification_id ? push.payload.data : push.payload;
+  if (!gateway || !p?.notification_id || !p.token || push.status === null || push.status >= 300) return undefined;
+  const button = make("button", "open", "Open");
+  button.type = "button";
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    const answer = await fetch(gateway + "/api/v1/notifications/" + p.notification_id + "/open", {
+      method: "PUT",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ project_id: p.project_id, token: p.token }),
+    }).catch(() => undefined);
+    button.disabled = answer?.ok === true;
+    button.textContent = answer?.ok ? "Opened" : "Open: " + (answer ? "answered " + answer.status : "no answer") + ", try again";
+  });
+  return button;
+};
+
 const card = (push) => {
   const item = make("li", "new");
   item.dataset.provider = push.provider;
@@ -82,6 +107,8 @@ const card = (push) => {
   item.append(top, make("h2", "", title ?? (body === undefined ? "Silent push" : "No title")));
   if (body !== undefined) item.append(make("p", "", body));
   if (link !== undefined) item.append(make("div", "link", "→ " + link));
+  const open = opener(push);
+  if (open) item.append(open);
   if (push.problem) item.append(make("div", "bad problem", push.problem));
   const more = make("details");
   const summary = make("summary", "token", short(push.token));
@@ -117,6 +144,23 @@ document.querySelector("#clear").addEventListener("click", async () => {
   empty.hidden = false;
 });
 
+/** Each switch is one rule of the script. Rules from elsewhere stay as they are. */
+const switches = [...document.querySelectorAll("input[data-rule]")];
+const sameRule = (rule, text) => JSON.stringify(rule) === JSON.stringify(JSON.parse(text));
+const rulesNow = async () => (await (await fetch("script")).json()).rules.map(({ used, ...rule }) => rule);
+const showSwitches = (rules) => {
+  for (const one of switches) one.checked = rules.some((rule) => sameRule(rule, one.dataset.rule));
+};
+for (const one of switches) {
+  one.addEventListener("change", async () => {
+    const others = (await rulesNow()).filter((rule) => !sameRule(rule, one.dataset.rule));
+    const rules = one.checked ? [JSON.parse(one.dataset.rule), ...others] : others;
+    await fetch("script", { method: "PUT", body: JSON.stringify(rules) });
+    showSwitches(await rulesNow());
+  });
+}
+rulesNow().then(showSwitches);
+
 const tick = () => {
   const now = new Date();
   document.querySelector("#clock").textContent = now.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
@@ -126,7 +170,28 @@ tick();
 setInterval(tick, 1000);
 `;
 
-const document = (nonce: string) => `<!doctype html>
+/** What goes wrong at the push services, as rules of the script. */
+const failures: readonly (readonly [label: string, rule: Rule])[] = [
+  ["APNs: app removed", { provider: "apns", status: 410 }],
+  ["APNs: wrong key", { provider: "apns", status: 403, reason: "InvalidProviderToken" }],
+  ["APNs: overloaded", { provider: "apns", status: 503 }],
+  ["FCM: app removed", { provider: "fcm", status: 404 }],
+  ["FCM: over quota", { provider: "fcm", status: 429 }],
+  ["Web Push: unsubscribed", { provider: "webpush", status: 410 }],
+  ["All: answer after 2 s", { delayMs: 2000 }],
+  ["All: no answer", { hang: true }],
+];
+
+const attribute = (text: string): string =>
+  text.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
+
+const switchesOf = failures
+  .map(
+    ([label, rule]) => `<label><input type="checkbox" data-rule="${attribute(JSON.stringify(rule))}">${label}</label>`,
+  )
+  .join("\n");
+
+const document = (nonce: string, gateway: string) => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -135,7 +200,7 @@ const document = (nonce: string) => `<!doctype html>
 <link rel="icon" href="data:,">
 <style nonce="${nonce}">${style}</style>
 </head>
-<body>
+<body data-gateway="${attribute(gateway)}">
 <main>
 <header>
 <div id="clock" aria-hidden="true"></div>
@@ -149,6 +214,10 @@ const document = (nonce: string) => `<!doctype html>
 <button type="button" data-only="webpush" aria-pressed="false">Web Push</button>
 <button type="button" id="clear">Clear</button>
 </nav>
+<fieldset>
+<legend>What goes wrong</legend>
+${switchesOf}
+</fieldset>
 <ol aria-label="Pushes, newest first" aria-live="polite"></ol>
 <div id="empty">Nothing arrived yet. Send a notification and it shows up here.</div>
 </main>
@@ -157,9 +226,12 @@ const document = (nonce: string) => `<!doctype html>
 </html>
 `;
 
-/** A lock screen that shows pushes as they arrive: one file without anything from outside, and its Content-Security-Policy. */
-export function page(): { readonly html: string; readonly policy: string } {
+/**
+ * A lock screen that shows pushes as they arrive: one file without anything from outside, and its Content-Security-Policy. Opens go to the
+ * gateway, where it is known.
+ */
+export function page(gateway = ""): { readonly html: string; readonly policy: string } {
   const nonce = randomBytes(16).toString("base64");
-  const policy = `default-src 'none'; script-src 'nonce-${nonce}'; style-src 'nonce-${nonce}'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
-  return { html: document(nonce), policy };
+  const policy = `default-src 'none'; script-src 'nonce-${nonce}'; style-src 'nonce-${nonce}'; connect-src 'self'${gateway === "" ? "" : ` ${gateway}`}; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
+  return { html: document(nonce, gateway), policy };
 }

@@ -24,6 +24,8 @@ interface ControlOptions {
   readonly port: number;
   /** The authority to trust for the providers' certificates, PEM. */
   readonly ca: string;
+  /** Where the page's opens go, an origin. */
+  readonly gateway?: string | undefined;
   readonly apns: ApnsSimulator;
   readonly fcm: FcmSimulator;
   readonly webpush: WebPushSimulator;
@@ -78,14 +80,15 @@ const refuse = (response: Response, error: z.ZodError) => {
  * `GET /events`: pushes as server-sent events. `GET /info`, `GET /ca.pem`, `GET /livez`, `GET /`: the page.
  * Errors are `{ errors: [message] }`: 400 not JSON, 404, 422 every problem at once.
  */
-export async function startControl({ log, script, host, publicHost, port, ca, apns, fcm, webpush }: ControlOptions) {
+export async function startControl(options: ControlOptions) {
+  const { log, script, host, publicHost, port, ca, gateway, apns, fcm, webpush } = options;
   const app = express();
   app.disable("x-powered-by");
   // The body is JSON whatever it is called: curl says otherwise unless told.
   const json = express.json({ limit: maxBody, type: () => true, strict: false });
 
   app.get("/", (_request, response) => {
-    const { html, policy } = page();
+    const { html, policy } = page(gateway);
     response.set("Content-Security-Policy", policy).type("html").send(html);
   });
   app.get("/livez", (_request, response) => void response.send("ok"));
@@ -124,9 +127,9 @@ export async function startControl({ log, script, host, publicHost, port, ca, ap
   });
 
   app.post("/webpush/subscriptions", json, (request, response) => {
-    const options = Subscribe.safeParse(request.body ?? {});
-    if (options.success) response.status(201).json(webpush.subscribe(options.data));
-    else refuse(response, options.error);
+    const wanted = Subscribe.safeParse(request.body ?? {});
+    if (wanted.success) response.status(201).json(webpush.subscribe(wanted.data));
+    else refuse(response, wanted.error);
   });
   app.delete("/webpush/subscriptions/:id", (request, response) => {
     if (webpush.unsubscribe(request.params.id)) response.status(204).end();
