@@ -36,8 +36,10 @@ const page = (path: string, load: Load) =>
 
 const settings = page("/settings", () => import("./pages/settings.tsx"));
 
-const tab = (path: string, load: Load) =>
-  createRoute({ getParentRoute: () => settings, path, component: lazyRouteComponent(load) });
+const operations = page("/operations", () => import("./pages/operations.tsx"));
+
+const tab = (parent: typeof settings, path: string, load: Load) =>
+  createRoute({ getParentRoute: () => parent, path, component: lazyRouteComponent(load) });
 
 const tree = root.addChildren([
   home,
@@ -53,14 +55,17 @@ const tree = root.addChildren([
     page("/topics", () => import("./pages/topics.tsx")),
     page("/users", () => import("./pages/users.tsx")),
     page("/users/$user", () => import("./pages/user.tsx")),
-    page("/operations", () => import("./pages/operations.tsx")),
+    operations.addChildren([
+      tab(operations, "/", () => import("./pages/operations/dead-letters.tsx")),
+      tab(operations, "/operators", () => import("./pages/operations/operators.tsx")),
+    ]),
     settings.addChildren([
-      tab("/", () => import("./pages/settings/general.tsx")),
-      tab("/providers", () => import("./pages/settings/providers.tsx")),
-      tab("/tokens", () => import("./pages/settings/tokens.tsx")),
-      tab("/webhooks", () => import("./pages/settings/webhooks.tsx")),
-      tab("/webhooks/$webhook", () => import("./pages/settings/webhook.tsx")),
-      tab("/identity", () => import("./pages/settings/identity.tsx")),
+      tab(settings, "/", () => import("./pages/settings/general.tsx")),
+      tab(settings, "/providers", () => import("./pages/settings/providers.tsx")),
+      tab(settings, "/tokens", () => import("./pages/settings/tokens.tsx")),
+      tab(settings, "/webhooks", () => import("./pages/settings/webhooks.tsx")),
+      tab(settings, "/webhooks/$webhook", () => import("./pages/settings/webhook.tsx")),
+      tab(settings, "/identity", () => import("./pages/settings/identity.tsx")),
     ]),
   ]),
 ]);

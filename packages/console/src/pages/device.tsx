@@ -10,35 +10,9 @@ import { JsonEditor, patchOf } from "../parts/json-editor.tsx";
 import { Copyable, Facts, Page, Panel, Problem } from "../parts/page.tsx";
 import { useSession } from "../session-context.tsx";
 import { texts } from "../texts.ts";
+import { Timeline } from "./device/timeline.tsx";
 
 const t = texts.devices;
-
-const Timeline = ({ device }: { readonly device: string }) => {
-  const { id } = useProject();
-  const navigate = useNavigate();
-  const [asked, setAsked] = useState("");
-  const trace = (notification: string) => `/p/${id}/notifications/${notification}/devices/${device}`;
-  const ask = (event: FormEvent) => {
-    event.preventDefault();
-    void navigate({ to: trace(asked.trim()) });
-  };
-  return (
-    <Panel title={t.whyNot}>
-      <form onSubmit={ask} className="find">
-        <TextInput
-          className="grow"
-          aria-label={t.whyNotLabel}
-          placeholder={t.whyNotLabel}
-          value={asked}
-          onChange={(event) => setAsked(event.currentTarget.value)}
-        />
-        <Button type="submit" variant="default" disabled={asked.trim() === ""}>
-          {texts.notifications.trace}
-        </Button>
-      </form>
-    </Panel>
-  );
-};
 
 export default function DevicePage() {
   const { id, herald } = useProject();

@@ -1,0 +1,82 @@
+import { mkdir, readFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { Herald } from "@herald/client";
+import { findChromium, type RunningHerald } from "@herald/local-stack";
+import { chromium } from "playwright-core";
+
+/** `npm run screenshots -- <folder>`: every page of the console of a running `npm start`, light and dark, wide and on a phone. */
+
+const root = join(import.meta.dirname, "../..");
+const dataDir = resolve(process.env.HERALD_DATA_DIR ?? join(root, ".herald"));
+const folder = resolve(process.argv[2] ?? "screenshots");
+const local = JSON.parse(await readFile(join(dataDir, "local.json"), "utf8")) as RunningHerald["local"];
+
+const herald = new Herald({ url: local.gateway, token: local.project.token });
+const [notification] = (await herald.notifications.list({ sort: "-created_at", perPage: 1 }).page()).data;
+const [delivery] = notification
+  ? (await herald.notifications.deliveries(notification.id, { perPage: 1 }).page()).data
+  : [];
+
+const pages: Record<string, string> = {
+  overview: "",
+  compose: "/compose",
+  notifications: "/notifications",
+  notification: `/notifications/${notification?.id}`,
+  "delivery-trace": `/notifications/${notification?.id}/devices/${delivery?.device_id}`,
+  trace: "/trace",
+  devices: "/devices",
+  device: `/devices/${delivery?.device_id}`,
+  topics: "/topics",
+  users: "/users",
+  user: "/users/u_007",
+  settings: "/settings",
+  providers: "/settings/providers",
+  tokens: "/settings/tokens",
+  webhooks: "/settings/webhooks",
+  identity: "/settings/identity",
+  operations: "/operations",
+};
+
+const looks = [
+  { name: "light", colorScheme: "light", width: 1280, height: 860 },
+  { name: "dark", colorScheme: "dark", width: 1280, height: 860 },
+  { name: "phone", colorScheme: "light", width: 360, height: 780 },
+] as const;
+
+const { executable, env } = await findChromium(process.env, (line) => process.stderr.write(`${line}\n`));
+const browser = await chromium.launch({
+  executablePath: executable,
+  env: { ...process.env, ...env },
+  args: ["--no-sandbox"],
+});
+await mkdir(folder, { recursive: true });
+for (const { name: look, colorScheme, width, height } of looks) {
+  const context = await browser.newContext({ colorScheme, viewport: { width, height }, reducedMotion: "reduce" });
+  const page = await context.newPage();
+  const answer = await fetch(`${local.gateway}/admin/v1/sessions/codes`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${local.adminToken}` },
+  });
+  const { data } = (await answer.json()) as { data: { code: string } };
+  await page.goto(`${local.gateway}/console/#code=${data.code}`);
+  await page.getByRole("heading", { level: 1 }).waitFor();
+  const draft = {
+    title: "Doors open at 7",
+    body: "Bring your ticket. It is under Orders.",
+    link: "/events/17",
+    targets: ["topic:news"],
+  };
+  await page.evaluate(
+    ([id, text]) => localStorage.setItem(`herald-draft-${id}`, text as string),
+    [local.project.id, JSON.stringify(draft)],
+  );
+  for (const [name, path] of Object.entries(pages)) {
+    await page.goto(`${local.gateway}/console/p/${local.project.id}${path}`);
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    await page.locator(".mantine-Skeleton-root").first().waitFor({ state: "detached" });
+    await page.waitForTimeout(900); // dry run, plot
+    await page.screenshot({ path: join(folder, `${name}-${look}.png`) });
+  }
+  await context.close();
+}
+await browser.close();

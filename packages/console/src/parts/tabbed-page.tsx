@@ -1,0 +1,35 @@
+import { Tabs } from "@mantine/core";
+import { Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
+import { useProject } from "../api/clients.ts";
+import { Page } from "./page.tsx";
+
+type Props = {
+  readonly title: string;
+  /** Below the project, such as `/settings`. The first tab is there, each other below it. */
+  readonly path: string;
+  readonly tabs: Readonly<Record<string, string>>;
+};
+
+/** A page whose parts are tabs, each with an address. */
+export const TabbedPage = ({ title, path, tabs }: Props) => {
+  const { id } = useProject();
+  const navigate = useNavigate();
+  const here = useRouterState({ select: ({ location }) => location.pathname });
+  const [first = "", ...others] = Object.keys(tabs);
+  const current = others.find((tab) => here.includes(`${path}/${tab}`)) ?? first;
+  const go = (tab: string | null) => navigate({ to: `/p/${id}${path}${tab === first ? "" : `/${tab}`}` });
+  return (
+    <Page title={title} name={title}>
+      <Tabs value={current} onChange={(tab) => void go(tab)} mb="md">
+        <Tabs.List className="tabs">
+          {Object.entries(tabs).map(([tab, label]) => (
+            <Tabs.Tab key={tab} value={tab}>
+              {label}
+            </Tabs.Tab>
+          ))}
+        </Tabs.List>
+      </Tabs>
+      <Outlet />
+    </Page>
+  );
+};
