@@ -95,8 +95,8 @@ export default function Notifications() {
         title={
           <div className="toolbar">
             <ChoiceFilter name="status" label={t.status} values={statuses} />
-            <TextFilter name="from" label={t.since} type="date" width={140} />
-            <TextFilter name="until" label={t.until} type="date" width={140} />
+            <TextFilter name="from" label={t.since} type="date" width={172} />
+            <TextFilter name="until" label={t.until} type="date" width={172} />
           </div>
         }
       >

@@ -30,7 +30,7 @@ export const deviceColumns = (project: string): readonly Column<Device>[] => [
       row.user_id === null ? (
         <span className="muted">–</span>
       ) : (
-        <Link className="link break" to={`/p/${project}/users/${encodeURIComponent(row.user_id)}`}>
+        <Link className="link cut list-cut" to={`/p/${project}/users/${encodeURIComponent(row.user_id)}`}>
           {row.user_id}
         </Link>
       ),

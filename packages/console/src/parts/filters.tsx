@@ -57,6 +57,7 @@ export const TextFilter = ({ name, label, width = 220, type = "text" }: TextProp
       type={type}
       aria-label={label}
       placeholder={label}
+      {...(type === "date" && { leftSection: <span className="muted small">{label}</span>, leftSectionWidth: 44 })}
       value={typed}
       onChange={(event) => setTyped(event.currentTarget.value)}
       onBlur={apply}

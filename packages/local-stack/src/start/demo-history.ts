@@ -119,8 +119,10 @@ export async function makeDemoHistory(dataDir: string, { gateway, project, simul
     { provider: "fcm", tokenPrefix: gonePrefixes.android, status: 404 },
     ...before,
   ]);
+  const ids = new Set<string>();
   for (const notification of sends) {
     const sent = await call("POST", "/notifications", { notification });
+    ids.add(sent?.data.id ?? "");
     const deadline = Date.now() + settledWithinMs;
     while (Date.now() < deadline) {
       const response = await fetch(`${gateway}/api/v1/notifications/${sent?.data.id}`, {
@@ -138,5 +140,7 @@ export async function makeDemoHistory(dataDir: string, { gateway, project, simul
   await inParallel(opens, async ({ id, token }, index) => {
     if (index % 7 < 3) await call("PUT", `/notifications/${id}/open`, { project_id: project.id, token }, "");
   });
+  // The simulators show what is sent from now on, unless someone sent meanwhile.
+  if (pushes.every((push) => ids.has(openOf(push)?.id ?? ""))) await control("DELETE", "/pushes");
   await writeFile(file, JSON.stringify(project.id));
 }
