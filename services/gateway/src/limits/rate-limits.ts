@@ -117,7 +117,10 @@ const limiter = (policy: Policy, what = "requests", code: "rate-limited" | "quot
       refund: async () => {
         if (granted) await memory.reward(key);
       },
-      refusal: limited(what, stateOf(policy, taken), code),
+      // Made when it is asked for: most requests are granted.
+      get refusal() {
+        return limited(what, stateOf(policy, taken), code);
+      },
     };
   };
   return {
@@ -131,7 +134,9 @@ const limiter = (policy: Policy, what = "requests", code: "rate-limited" | "quot
         refund: async (unused) => {
           if (unused > 0) await memory.reward(key, unused);
         },
-        refusal: limited(what, stateOf(policy, taken), code),
+        get refusal() {
+          return limited(what, stateOf(policy, taken), code);
+        },
       };
     },
     count: async (key: string): Promise<State> => {
