@@ -148,7 +148,7 @@ test("devices, topics and users", async () => {
   const { json, herald } = cli;
   const { device } = await project.register({ user_id: "u-1", topics: ["news"] });
   const { device: other } = await project.register({ user_id: "u-2" });
-  expect((await json("device", "list")).map(({ id }: { id: string }) => id)).toEqual([device.id, other.id]);
+  expect((await json("device", "list")).map(({ id }: { id: string }) => id)).toEqual([other.id, device.id]);
   expect(await json("device", "get", device.id)).toMatchObject({ user_id: "u-1", topics: ["news"] });
   expect(await json("device", "deactivate", other.id)).toMatchObject({ status: "inactive" });
   expect(await json("device", "list", "--status", "inactive")).toHaveLength(1);
@@ -159,7 +159,7 @@ test("devices, topics and users", async () => {
   expect(await json("topic", "subscribe", "quiet", device.id, other.id)).toMatchObject({ changed: 2 });
   expect(await json("topic", "unsubscribe", "quiet", device.id)).toMatchObject({ changed: 1 });
   expect(await json("topic", "get", "quiet")).toMatchObject({ devices: 1 });
-  expect((await json("topic", "list")).map(({ name }: { name: string }) => name)).toEqual(["news", "quiet"]);
+  expect((await json("topic", "list")).map(({ name }: { name: string }) => name)).toEqual(["quiet", "news"]);
   expect(await herald("topic", "delete", "quiet", "--yes")).toMatchObject({ exitCode: 0 });
 
   expect((await herald("user", "get", "u-1")).stdout).toContain(device.id);

@@ -66,7 +66,8 @@ test.each([
 
   const pushToken = apnsToken();
   const [registered] = await follow("In the app", { push_token: pushToken, user_token });
-  const [sent, user, sends] = await follow("Send to a user");
+  const [sent, users, user, sends] = await follow("Send to a user");
+  expect(users.data.map(({ user_id }: { user_id: string }) => user_id)).toContain("u_8412");
   expect(user.data.devices.map(({ id }: { id: string }) => id)).toContain(registered.data.id);
   await project.final(sent.data.id);
   expect(await system.simulators.pushes({ token: pushToken })).toHaveLength(1);
