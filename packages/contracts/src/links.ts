@@ -36,14 +36,17 @@ const linkFields: ReadonlySet<string> = new Set(["link_to", "click_action", "lin
 
 type Path = (string | number)[];
 
+/** What is dangerous about a field's value. A list counts as its text: JavaScript opens `["javascript:x"]` as `javascript:x`. */
+const fieldProblem = (field: string, value: unknown): string | undefined =>
+  linkFields.has(field) && (typeof value === "string" || Array.isArray(value)) ? linkProblem(String(value)) : undefined;
+
 /** The dangerous links in a payload or in a part of one, each with the path to it. */
 export const dangerousLinks = (value: unknown, path: Path = []): { path: Path; message: string }[] => {
   if (typeof value !== "object" || value === null) return [];
   return Object.entries(value).flatMap(([key, inner]) => {
     const here = [...path, Array.isArray(value) ? Number(key) : key];
-    if (typeof inner !== "string") return dangerousLinks(inner, here);
-    const message = linkFields.has(key) ? linkProblem(inner) : undefined;
-    return message === undefined ? [] : [{ path: here, message }];
+    const message = fieldProblem(key, inner);
+    return message === undefined ? dangerousLinks(inner, here) : [{ path: here, message }];
   });
 };
 
@@ -51,8 +54,6 @@ export const dangerousLinks = (value: unknown, path: Path = []): { path: Path; m
 export const withoutDangerousLinks = <Value>(value: Value): Value => {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map(withoutDangerousLinks) as Value;
-  const kept = Object.entries(value).filter(
-    ([key, inner]) => !(typeof inner === "string" && linkFields.has(key) && linkProblem(inner) !== undefined),
-  );
+  const kept = Object.entries(value).filter(([key, inner]) => fieldProblem(key, inner) === undefined);
   return Object.fromEntries(kept.map(([key, inner]) => [key, withoutDangerousLinks(inner)])) as Value;
 };

@@ -79,6 +79,18 @@ describe("links in a payload", () => {
     ]);
   });
 
+  test.each([[[bad]], [[[bad]]], [["//b"]], [["/%2fb"]]])(
+    "are found in the list %j, which JavaScript opens as its text",
+    (list) => {
+      expect(dangerousLinks({ a: { navigate: list } })).toMatchObject([{ path: ["a", "navigate"] }]);
+      expect(withoutDangerousLinks({ a: { navigate: list } })).toEqual({ a: {} });
+    },
+  );
+
+  test("are found in objects inside of lists", () => {
+    expect(dangerousLinks({ link: [{ navigate: bad }, "/a"] })).toMatchObject([{ path: ["link", 0, "navigate"] }]);
+  });
+
   test("are left out, and nothing else is", () => {
     const payload = { link_to: bad, a: [{ link: "//b", c: 1 }, "x", null], data: { link_to: "/a" } };
     expect(withoutDangerousLinks(payload)).toEqual({ a: [{ c: 1 }, "x", null], data: { link_to: "/a" } });

@@ -251,6 +251,17 @@ test("a dangerous link that an older gateway accepted does not reach a device, a
   const shown = { title: "Hello", body: "World", tag: own.notification_id };
   expect(web(content)).toEqual({ notification: shown, data: { keep: "1" }, ...own });
   expect(apns({ ...hello, localizations: { de: { link_to: bad } } }, "de").link_to).toBeUndefined();
+  const actions = [{ navigate: bad, title: "a" }, { navigate: ["//a.example"], title: "b" }, { navigate: "/c" }];
+  expect(web({ ...hello, web: { notification: { actions } } }).notification.actions).toEqual([
+    { title: "a" },
+    { title: "b" },
+    { navigate: "/c" },
+  ]);
+  const webpush = { fcm_options: { link: bad } };
+  expect(fcm({ ...hello, click_action: bad, android: { webpush } }).message).toMatchObject({
+    android: { notification: expect.not.objectContaining({ click_action: bad }) },
+    webpush: { fcm_options: {} },
+  });
 });
 
 describe("localizations", () => {

@@ -89,6 +89,20 @@ describe("a notification's content", () => {
     ["localizations.de.link_to", { localizations: { de: { link_to: "//a.example" } } }],
     ["data.link_to", { data: { link_to: "data:x" } }],
     ["android.data.link_to", { android: { data: { link_to: "vbscript:x" } } }],
+    ["click_action", { click_action: "javascript:x" }],
+    ["ios.link_to", { ios: { link_to: " JavaScript:x" } }],
+    ["ios.aps.navigate", { ios: { aps: { navigate: "blob:x" } } }],
+    [
+      "android.android.notification.click_action",
+      { android: { android: { notification: { click_action: "data:x" } } } },
+    ],
+    ["android.webpush.fcm_options.link", { android: { webpush: { fcm_options: { link: "//a.example" } } } }],
+    ["web.notification.navigate", { web: { notification: { navigate: "/\\a.example" } } }],
+    [
+      "web.notification.actions.1.navigate",
+      { web: { notification: { actions: [{ navigate: "/a" }, { navigate: "//b.example" }] } } },
+    ],
+    ["web.link_to", { web: { link_to: ["javascript:x"] } }],
   ])("%s may not be dangerous, but on the bus", (path, fields) => {
     expect(problemsOf(fields)).toEqual([expect.stringMatching(`^${path}: may not begin with`)]);
     expect(NotificationContent.safeParse({ title: "Hello", targets: ["all"], ...fields }).success).toBe(true);
