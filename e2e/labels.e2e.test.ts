@@ -1,3 +1,4 @@
+import { Herald, type NotificationListOptions } from "@herald/client";
 import { eventually, readStream, request } from "@herald/testing";
 import { describe, expect } from "vitest";
 import type { Content, Project } from "./harness/project.ts";
@@ -62,6 +63,16 @@ describe("a notification with a kind and labels", () => {
     expect((await stats("label=team:growth")).totals).toMatchObject({ sent: 2, opened: 2 });
     expect((await stats("kind=promotion&by=platform")).groups).toMatchObject([{ value: "ios", sent: 3, opened: 3 }]);
     expect((await stats("by=topic")).groups).toMatchObject([{ value: "labelled", sent: 1, opened: 1 }]);
+
+    const herald = new Herald({ url: system.gateway, token: project.token });
+    const listed = async (filter: NotificationListOptions) => {
+      const found: string[] = [];
+      for await (const { id } of herald.notifications.list(filter)) found.push(id);
+      return found;
+    };
+    expect(await listed({ kind: "promotion" })).toEqual([small, large]);
+    expect(await listed({ label: "campaign:spring/1", kind: "promotion", status: "completed" })).toEqual([small]);
+    expect(await listed({ label: "campaign:spring" })).toEqual([]);
 
     const events = await readStream(system.broker, "PUSH_EVENTS", `push.evt.v1.${project.id}.>`);
     const mine = events.filter(({ body }) => body.includes(small));

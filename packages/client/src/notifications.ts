@@ -19,7 +19,12 @@ export type Sent = Notification & {
   completed(options?: CompletedOptions): Promise<Notification>;
 };
 
-export type NotificationListOptions = TimeListOptions & { readonly status?: NotificationStatus | undefined };
+export type NotificationListOptions = TimeListOptions & {
+  readonly status?: NotificationStatus | undefined;
+  readonly kind?: string | undefined;
+  /** `<name>:<value>`, such as `campaign:spring`. */
+  readonly label?: string | undefined;
+};
 
 export const createNotifications = (http: Http) => {
   const get = (id: string, options?: CallOptions) => http.get<Notification>(path`/api/v1/notifications/${id}`, options);

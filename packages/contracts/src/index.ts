@@ -347,7 +347,7 @@ export {
 export type { BucketName, DurableName, StreamName } from "./streams.ts";
 export { buckets, deliveryGuard, durables, streams } from "./streams.ts";
 export type { Tag } from "./tags.ts";
-export { fromTags, LabelFilter, toTags } from "./tags.ts";
+export { fromTags, kindTag, labelFilterTag, toTags } from "./tags.ts";
 export type { Target } from "./targets.ts";
 export { isPersonal, laneOf, maxIndexedBytes, parseTarget, usersOf } from "./targets.ts";
 export { erasedTarget, erasedUser, UserId, UserToken, userKey } from "./users.ts";

@@ -44,8 +44,8 @@ beforeAll(async () => {
   const expired = await sending({ expiresAt: new Date(now().getTime() - 1_000).toISOString() });
   await partition(projectId, expired, [[device()]]);
   expect(await final(projectId, expired)).toMatchObject({ status: "expired" });
-  await sending({ sendAt });
-  const never = await sending({ sendAt });
+  await sending({ sendAt }, { kind: "news", labels: { campaign: "spring/1", team: "a" } });
+  const never = await sending({ sendAt }, { kind: "news", labels: { campaign: "fall" }, targets: ["user:u_2"] });
   await eventually(() => cancel(projectId, never));
   const begun = await sending();
   simulators.script([{ provider: "apns", status: 503, headers: { "retry-after": "600" } }]);
@@ -83,4 +83,20 @@ test("a time range and a user combine with a status", async () => {
   expect(await list({ status: "completed" }, { createdAfter: after })).toEqual([]);
   expect(await list({ status: "completed" }, { createdBefore: after })).toHaveLength(1);
   expect(await list({}, { createdAfter: after })).toHaveLength(mine.length - 1);
+});
+
+test("a kind, labels, a status, a user and a time range combine", async () => {
+  const scheduled = await list({ kind: "news", status: "scheduled" });
+  expect(scheduled).toMatchObject([{ labels: { campaign: "spring/1", team: "a" } }]);
+  const ids = async (...asked: Parameters<typeof list>) => (await list(...asked)).map(({ id }) => id);
+  const [spring, fall] = await ids({ kind: "news" });
+  expect(await ids({ kind: "news" }, { newestFirst: true })).toEqual([fall, spring]);
+  expect(await ids({ label: "campaign:spring/1" })).toEqual([spring]);
+  expect(await ids({ label: "team:a", kind: "news" })).toEqual([spring]);
+  expect(await ids({ label: "team:a", kind: "other" })).toEqual([]);
+  expect(await ids({ label: "campaign:fall", userId: "u_2", status: "cancelled" })).toEqual([fall]);
+  expect(await ids({ label: "campaign:spring/1", userId: "u_2" })).toEqual([]);
+  expect(await ids({ kind: "news" }, { createdAfter: "2000-01-01T00:00:00Z" })).toEqual([spring, fall]);
+  expect(await ids({ kind: "news" }, { createdBefore: "2000-01-01T00:00:00Z" })).toEqual([]);
+  expect(await ids({ label: "campaign:spring" })).toEqual([]);
 });

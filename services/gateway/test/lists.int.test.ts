@@ -132,3 +132,17 @@ test.each([
   const answer = await list(query);
   expect([answer.status, answer.problem.errors]).toEqual([422, errors]);
 });
+
+test.each([
+  ["kind=Order", ["kind: must be a slug: 1 to 64 of `a-z`, `0-9`, `_` and `-`, such as `order-shipped`"]],
+  ["label=campaign", ["label: must be <name>:<value> of a label, such as campaign:spring"]],
+  ["label=Campaign:x&kind=", ["label: must be", "kind: must be a slug"]],
+  ["label=a:b&label=c:d", ["label: is given more than once"]],
+  ["labels=a:b", ["labels: unknown field; did you mean `label`?"]],
+])("?%s is refused in words, for notifications and those of a user", async (query, errors) => {
+  for (const path of ["notifications", "users/u_1/notifications"]) {
+    const { status, body } = await system.call(`GET /api/v1/${path}?${query}`, { token: project.token });
+    expect([status, body.errors.length]).toEqual([422, errors.length]);
+    for (const error of errors) expect(body.errors.join("\n")).toContain(error);
+  }
+});

@@ -2,6 +2,7 @@ import type { Delivery, Notification } from "@herald/client";
 import type { Command } from "commander";
 import type { ListChoice } from "../context.ts";
 import { type Add, listOptions, option, type TimeChoice, timeOptions, timeRange } from "../define.ts";
+import { labelFilter } from "../pairs.ts";
 import { fields } from "../terminal/table.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { count, show } from "../terminal/text.ts";
@@ -68,17 +69,25 @@ const deliveryColumns = [
 ];
 
 export const addNotifications = (group: Command, add: Add) => {
-  add<ListChoice & TimeChoice & { status?: string }>(group, {
+  add<ListChoice & TimeChoice & { status?: string; kind?: string; label?: string }>(group, {
     usage: "list",
     does: "List notifications, newest first",
     options: [
       option("--status <status>", "only scheduled, accepted, sending, completed, cancelled or expired"),
+      option("--kind <kind>", "only of this kind"),
+      option("--label <name=value>", "only with this label"),
       ...timeOptions,
       ...listOptions,
     ],
-    examples: [["notification list --status scheduled", "what will be sent later"]],
-    run: ({ herald, signal, rows }, _, choice) =>
-      rows(herald().notifications.list({ status: choice.status, ...timeRange(choice), signal }), columns, choice),
+    examples: [
+      ["notification list --status scheduled", "what will be sent later"],
+      ["notification list --label campaign=spring", "what a campaign sent"],
+    ],
+    run: ({ herald, signal, rows }, _, choice) => {
+      const { status, kind, label } = choice;
+      const filter = { status, kind, label: label && labelFilter(label) };
+      return rows(herald().notifications.list({ ...filter, ...timeRange(choice), signal }), columns, choice);
+    },
   });
   add(group, {
     usage: "get <id>",

@@ -6,6 +6,7 @@ import type { Context } from "../context.ts";
 import { type Add, numberOption, option, repeated } from "../define.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { UsageError } from "../failures.ts";
+import { parsePairs } from "../pairs.ts";
 import { fields } from "../terminal/table.ts";
 import { count } from "../terminal/text.ts";
 import { inWords } from "./notifications.ts";
@@ -29,22 +30,6 @@ type Options = {
   readonly dryRun?: boolean;
   readonly watch?: boolean;
 };
-
-/** Parses `name=value`; the value may contain `=`. */
-export const parsePairs = (pairs: readonly string[], flag = "--data"): Record<string, string> =>
-  Object.fromEntries(
-    pairs.map((pair) => {
-      const at = pair.indexOf("=");
-      if (at < 1) throw new UsageError(`${flag} ${pair}: must be name=value.`);
-      return [pair.slice(0, at), pair.slice(at + 1)];
-    }),
-  );
-
-/** `name=value` as filters of the API write it: `name:value`. */
-export const labelFilter = (pair: string): string =>
-  Object.entries(parsePairs([pair], "--label"))
-    .map((label) => label.join(":"))
-    .join();
 
 const readNotification = async (file: string): Promise<Partial<NewNotification>> => {
   const content = file === "-" ? await text(process.stdin) : await readFile(file, "utf8");

@@ -1,11 +1,11 @@
 import type { Stats, StatsQuery } from "@herald/client";
 import type { Command } from "commander";
 import { type Add, option } from "../define.ts";
+import { labelFilter } from "../pairs.ts";
 import { plot } from "../terminal/plot.ts";
 import { createTable } from "../terminal/table.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { count } from "../terminal/text.ts";
-import { labelFilter } from "./send.ts";
 
 const height = 5;
 const plainWidth = 80;

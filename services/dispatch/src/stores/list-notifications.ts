@@ -1,6 +1,8 @@
 import {
   firstNotificationId,
+  kindTag,
   type ListRequest,
+  labelFilterTag,
   type NotificationFilter,
   type PageOf,
   type ProjectId,
@@ -42,16 +44,24 @@ export const listNotifications =
   (notifications: Collection<NotificationDocument>, counts: Counts) =>
   async (
     projectId: ProjectId,
-    { status, userId }: Wanted,
+    { status, userId, kind, label }: Wanted,
     request: ListRequest,
   ): Promise<PageOf<NotificationRecord>> => {
+    const tags = [
+      ...(label === undefined ? [] : [labelFilterTag(label)]),
+      ...(kind === undefined ? [] : [kindTag(kind)]),
+    ];
     const filter = {
       projectId,
       ...(status !== undefined && withStatus[status]),
       ...(userId !== undefined && { userKeys: userKey(projectId, userId) }),
+      // A partial index serves only what says that the field exists.
+      ...(tags.length > 0 && { tags: { $exists: true, $all: tags } }),
     } as Filter<NotificationDocument>;
-    const { users, list, status: byStatus } = notificationHints;
-    const hint = userId === undefined ? (status === undefined ? list : byStatus) : users;
+    const hints = notificationHints;
+    const byTag = tags.length > 0 ? hints.tags : undefined;
+    const byStatus = status === undefined ? undefined : hints.status;
+    const hint = userId === undefined ? (byTag ?? byStatus ?? hints.list) : hints.users;
     const found = await findPage(notifications, { filter, hint, firstId: firstNotificationId, request, counts });
     return { ...found, data: found.data.map(toRecord) };
   };

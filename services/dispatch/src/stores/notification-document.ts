@@ -121,6 +121,12 @@ export const newDocument = (state: NotificationState, content: NotificationConte
 
 const listIndex: IndexSpec = { fields: { projectId: 1, _id: 1 }, purpose: "list" };
 const statusIndex: IndexSpec = { fields: { projectId: 1, "final.status": 1, _id: 1 }, purpose: "list" };
+/** Notifications of a kind or with a label. */
+const tagsIndex: IndexSpec = {
+  fields: { projectId: 1, tags: 1, _id: 1 },
+  purpose: "list",
+  partial: { tags: { $exists: true } },
+};
 const unfinishedIndex: IndexSpec = {
   fields: { checkAt: 1 },
   purpose: "unfinished",
@@ -181,6 +187,7 @@ const largeIndex: IndexSpec = {
 export const notificationIndexes = [
   listIndex,
   statusIndex,
+  tagsIndex,
   unfinishedIndex,
   expansionsIndex,
   backlogIndex,
@@ -197,6 +204,7 @@ export const notificationIndexes = [
 export const notificationHints = {
   list: indexName(listIndex),
   status: indexName(statusIndex),
+  tags: indexName(tagsIndex),
   unfinished: indexName(unfinishedIndex),
   expansions: indexName(expansionsIndex),
   backlog: indexName(backlogIndex),

@@ -144,8 +144,9 @@ const listNotifications = defineRoute({
   responses: { 200: { description: "A page of notifications", schema: pageOf(Notification) } },
   handle: async (deps, request) => {
     const { projectId } = request.caller;
-    const { status, ...query } = request.query;
-    const page = await deps.sendRequest(ListNotifications, { projectId, status, page: pageRequest(query) });
+    const { status, kind, label, ...query } = request.query;
+    const filter = { projectId, status, kind, label };
+    const page = await deps.sendRequest(ListNotifications, { ...filter, page: pageRequest(query) });
     return pageReply(request, { ...page, data: await withOpensOfAll(deps, projectId, page.data) });
   },
 });

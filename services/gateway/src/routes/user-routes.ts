@@ -70,8 +70,9 @@ const listUserNotifications = defineRoute({
   handle: async (deps, request) => {
     const { projectId } = request.caller;
     const userId = request.params.user;
-    const { status, ...query } = request.query;
-    const page = await deps.sendRequest(ListNotifications, { projectId, userId, status, page: pageRequest(query) });
+    const { status, kind, label, ...query } = request.query;
+    const filter = { projectId, userId, status, kind, label };
+    const page = await deps.sendRequest(ListNotifications, { ...filter, page: pageRequest(query) });
     return pageReply(request, { ...page, data: await withOpensOfAll(deps, projectId, page.data) });
   },
 });

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { DeviceId, NotificationId, ProjectId } from "../../ids.ts";
 import { Platform } from "../../platforms.ts";
+import { Kind, LabelFilter } from "../../tags.ts";
 import { content } from "./notification-content.ts";
 import { OpenTotals } from "./stats.ts";
 
@@ -12,6 +13,8 @@ export type NotificationStatus = z.infer<typeof NotificationStatus>;
 /** The query parameters that choose notifications. They combine: a notification must fit all of them. */
 export const notificationFilterQuery = {
   status: z.enum(NotificationStatus.exclude(["paused"]).options).optional(),
+  kind: Kind.optional(),
+  label: LabelFilter.optional().meta({ description: "Notifications with this label: `<name>:<value>`" }),
 };
 export const NotificationFilter = z.object(notificationFilterQuery);
 export type NotificationFilter = z.infer<typeof NotificationFilter>;
