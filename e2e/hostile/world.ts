@@ -39,6 +39,7 @@ export async function newWorld(system: System, name: string): Promise<World> {
   const operator = await system.admin("POST /operators", { body: { operator: { name, role: "viewer" } } });
   const webhook = { url: "http://127.0.0.1:9/nobody", events: ["io.herald.notification.opened.v1"] };
   const hook = expectStatus(await project.call("POST /webhooks", { body: { webhook } }), 201).body.data.id;
+  const started = await project.call("POST /imports", { body: { import: { format: "herald" } } });
   const ping = expectStatus(await project.call(`POST /webhooks/${hook}/ping`), 202);
   return {
     project,
@@ -47,6 +48,7 @@ export async function newWorld(system: System, name: string): Promise<World> {
     device: Device.parse(device),
     user,
     credential,
+    importId: expectStatus(started, 201).body.data.id,
     topic: topic.body.data,
     notification,
     openToken: payloadOf(push).token,

@@ -57,6 +57,38 @@ export type FieldProblem = {
   code: string;
 };
 
+export type Import = {
+  id: string;
+  format: ImportFormat;
+  dry_run: boolean;
+  /** `uploading`: lines are missing; if the upload broke, continue it after `lines_stored`. `processing`: Herald has the whole file */
+  status: Open<"uploading" | "processing" | "completed">;
+  /** Lines that Herald has received, with header and blank lines */
+  lines_stored: number;
+  lines_processed: number;
+  created: number;
+  updated: number;
+  unchanged: number;
+  refused: number;
+  /** Errors beyond the 10,000 that an import keeps */
+  errors_left_out: number;
+  created_at: string;
+};
+
+/** Whose export the file is */
+export type ImportFormat = Open<
+  "herald" | "pinpoint" | "sns" | "onesignal" | "firebase" | "parse" | "azure-nh" | "pnta"
+>;
+
+export type ImportError = {
+  /** Counted from 1. In CSV a line is a row, and the header is row 1 */
+  line: number;
+  /** Of the device; empty: the whole line */
+  field: string;
+  reason: string;
+  code: string;
+};
+
 export type User = {
   user_id: string;
   /** At most 100 of them, oldest first */
@@ -960,6 +992,12 @@ export type PutDevice = {
   status?: "active" | "inactive" | undefined;
   /** Of a new device. A known one keeps its own, which is newer */
   last_seen_at?: string | undefined;
+};
+
+export type NewImport = {
+  format: "herald" | "pinpoint" | "sns" | "onesignal" | "firebase" | "parse" | "azure-nh" | "pnta";
+  /** Reports what the import would do, and changes nothing */
+  dry_run?: boolean | undefined;
 };
 
 export type DeviceChange = {

@@ -41,6 +41,10 @@ test("every route of the API that is not for apps has a method", async () => {
         await expect(clients[0].events.follow({ signal: leaving.signal }).next()).rejects.toThrow("enough");
         continue;
       }
+      if (method === "upload") {
+        await clients[0].imports.upload("a", () => "{}");
+        continue;
+      }
       const made = call(...values) as { readonly pages?: () => AsyncIterable<unknown> };
       if (!made.pages) await made;
       else for await (const _ of made.pages());

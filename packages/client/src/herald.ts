@@ -2,6 +2,7 @@ import type { Stats, StatsQuery } from "./api-types.ts";
 import { createDevices } from "./devices.ts";
 import { createEvents } from "./events.ts";
 import { type CallOptions, createHttp, type HeraldOptions } from "./http.ts";
+import { createImports } from "./imports.ts";
 import { createNotifications } from "./notifications.ts";
 import { createTopics } from "./topics.ts";
 import { createUsers } from "./users.ts";
@@ -11,6 +12,7 @@ import { createWebhooks } from "./webhooks.ts";
 export class Herald {
   readonly notifications: ReturnType<typeof createNotifications>;
   readonly devices: ReturnType<typeof createDevices>;
+  readonly imports: ReturnType<typeof createImports>;
   readonly topics: ReturnType<typeof createTopics>;
   readonly users: ReturnType<typeof createUsers>;
   readonly events: ReturnType<typeof createEvents>;
@@ -23,6 +25,7 @@ export class Herald {
     const http = createHttp(options);
     this.notifications = createNotifications(http);
     this.devices = createDevices(http);
+    this.imports = createImports(http);
     this.topics = createTopics(http);
     this.users = createUsers(http);
     this.events = createEvents(http);

@@ -36,6 +36,15 @@ type Call = PostOptions & {
   readonly headers?: Readonly<Record<string, string>>;
 };
 
+/** The content of a file. */
+export type FileBody = ReadableStream<Uint8Array> | Blob | string;
+
+type Upload = CallOptions & {
+  readonly query: Record<string, string>;
+  readonly contentType: string;
+  readonly body: FileBody;
+};
+
 type Kind = { readonly stream?: boolean; readonly mayBeGone?: boolean };
 
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -167,6 +176,23 @@ export const createHttp = (options: HeraldOptions) => {
     /** For answers without a body. If a DELETE was retried because its answer was lost, a 404 means it worked. */
     done: async (method: Method, path: string, options?: Call): Promise<void> => {
       await call(method, path, { ...options, mayBeGone: method === "DELETE" });
+    },
+    /** Sends a file in one attempt without a time limit; what a lost connection means is the caller's decision. */
+    upload: async <Row>(path: string, { query, contentType, body, signal }: Upload): Promise<Row> => {
+      const response = await (custom ?? fetch)(`${base}${path}?${new URLSearchParams(query)}`, {
+        method: "PUT",
+        headers: { authorization: `Bearer ${token}`, accept: "application/json", "content-type": contentType },
+        body,
+        ...(signal && { signal }),
+        redirect: "manual",
+        duplex: "half", // Node's fetch asks for it where the body is a stream
+      } as RequestInit).catch((error: unknown) => {
+        signal?.throwIfAborted();
+        throw new HeraldError("unreachable", `${base} did not answer: ${causeOf(error)}`, { cause: error });
+      });
+      const text = await response.text();
+      if (!response.ok) throw errorOf(response, text);
+      return (JSON.parse(text) as { data: Row }).data;
     },
     /** An answer without an end; the signal ends it. */
     stream: async (path: string, options: Call) => (await call("GET", path, { ...options, stream: true })) as Response,

@@ -23,6 +23,8 @@ type Json = {
 const answers = [
   contracts.Device,
   contracts.PutDeviceResult,
+  contracts.Import,
+  contracts.ImportError,
   contracts.User,
   contracts.UserSummary,
   contracts.UserErasure,
@@ -64,6 +66,7 @@ const inputs = {
   NewNotification: contracts.NotificationContent,
   NewDevice: contracts.RegisterDevice.shape.device,
   PutDevice: contracts.PutDevice,
+  NewImport: contracts.CreateImport.shape.import,
   DeviceChange: z.strictObject(deviceChange),
   NewTopic: contracts.CreateTopic.shape.topic,
   TopicChange: contracts.ChangeTopic.shape.topic,

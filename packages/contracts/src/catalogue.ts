@@ -4,6 +4,7 @@ import {
   DueV1,
   ExpandedV1,
   ExpandV1,
+  ImportChunkV1,
   OpenGroupV1,
   SendGroupV1,
   SendOneV1,
@@ -22,5 +23,6 @@ export const messages = {
   DeliverBatchV1,
   DueV1,
   OpenGroupV1,
+  ImportChunkV1,
   ...events,
 } as const;

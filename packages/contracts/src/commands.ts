@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type DataOf, defineMessage } from "./envelope.ts";
 import { NotificationContent } from "./http/v1/notification-content.ts";
-import { bucketCount, DeviceId, maxGroupSize, NotificationId, ProjectId } from "./ids.ts";
+import { bucketCount, DeviceId, ImportId, maxGroupSize, NotificationId, ProjectId } from "./ids.ts";
 import { isPlainRecipient, plainBatch } from "./plain-batch.ts";
 import {
   ApnsEnvironment,
@@ -206,3 +206,27 @@ export const OpenGroupV1 = defineMessage(
   }),
 );
 export type OpenGroupV1 = DataOf<typeof OpenGroupV1>;
+
+/** A line that the gateway could not read as text. */
+const brokenLine = z.object({ n: z.number().int().min(1), problem: z.enum(["too-long", "not-utf8"]) });
+
+/** Lines of an imported file, at most 500 and 512 KiB. `n` counts from 1. */
+export const ImportChunkV1 = defineMessage(
+  "ImportChunkV1",
+  "push.import.v1.:projectId.:importId",
+  z.object({
+    projectId: ProjectId,
+    importId: ImportId,
+    firstLine: z.number().int().min(1),
+    /** All lines from the first one on, also those that `content` leaves out: blank ones and the header. */
+    lines: count,
+    /** The file ends here. */
+    last: z.boolean(),
+    /** The header of a CSV file; absent: each line stands alone. */
+    header: z.string().optional(),
+    /** When the gateway read it: the time in the ids of new devices. */
+    at: time,
+    content: z.array(z.union([z.object({ n: z.number().int().min(1), text: z.string() }), brokenLine])),
+  }),
+);
+export type ImportChunkV1 = DataOf<typeof ImportChunkV1>;

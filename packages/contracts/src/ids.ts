@@ -9,6 +9,7 @@ const prefixes = {
   project: "prj",
   device: "dev",
   topic: "top",
+  import: "imp",
   notification: "ntf",
   token: "tok",
   webhook: "whk",
@@ -20,6 +21,7 @@ type Kind = keyof typeof prefixes;
 
 export type ProjectId = `prj_${string}`;
 export type DeviceId = `dev_${string}`;
+export type ImportId = `imp_${string}`;
 export type TopicId = `top_${string}`;
 export type NotificationId = `ntf_${string}`;
 export type TokenId = `tok_${string}`;
@@ -45,6 +47,7 @@ export const isDeviceId = (value: unknown): boolean => typeof value === "string"
 
 export const ProjectId = idSchema<ProjectId>("project", "prj_06bq4ghm31tz5d2ns8y7k9w0ac");
 export const DeviceId = idSchema<DeviceId>("device", "dev_06bq4ghm31tz5d2ns8y7k9w0ac");
+export const ImportId = idSchema<ImportId>("import", "imp_06bq4ghm31tz5d2ns8y7k9w0ac");
 export const TopicId = idSchema<TopicId>("topic", "top_06bq4ghm31tz5d2ns8y7k9w0ac");
 export const NotificationId = idSchema<NotificationId>("notification", "ntf_06bq4ghm31tz5d2ns8y7k9w0ac");
 export const TokenId = idSchema<TokenId>("token", "tok_06bq4ghm31tz5d2ns8y7k9w0ac");
@@ -145,6 +148,7 @@ export const sendGroupOf = (id: NotificationId): NotificationId => {
 
 export const newProjectId = newId<ProjectId>("project");
 export const newDeviceId = newId<DeviceId>("device");
+export const newImportId = newId<ImportId>("import");
 export const newTopicId = newId<TopicId>("topic");
 export const newNotificationId = newId<NotificationId>("notification");
 export const newTokenId = newId<TokenId>("token");
@@ -152,6 +156,12 @@ export const newWebhookId = newId<WebhookId>("webhook");
 export const newIdentityKeyId = newId<IdentityKeyId>("identity key");
 export const newOperatorId = newId<OperatorId>("operator");
 export const newWebhookMessageId = newId<WebhookMessageId>("message");
+
+/** The device that a line of an import creates: the same id each time the line is applied. */
+export const importedDeviceId = (importId: ImportId, line: number, at: Date): DeviceId => {
+  const digest = hash("sha256", `${importId}/${line}`, "buffer").subarray(0, 16);
+  return `dev_${encodeBase32(uuidV7(at.getTime(), digest))}`;
+};
 
 /** The id of an event's message to a webhook: the same in every process, and sorted by the event's time. */
 export const webhookMessageId = (webhookId: WebhookId, eventId: string, at: Date): WebhookMessageId => {

@@ -10,6 +10,7 @@ export {
   ExpandedV1,
   ExpandV1,
   GroupedSend,
+  ImportChunkV1,
   OpenGroupV1,
   Recipient,
   SendGroupV1,
@@ -103,6 +104,14 @@ export {
   identityKeyLimits,
 } from "./http/v1/identity.ts";
 export {
+  CreateImport,
+  Import,
+  ImportContentQuery,
+  ImportError,
+  ImportFormat,
+  importLimits,
+} from "./http/v1/imports.ts";
+export {
   batchSendLimits,
   maxScheduleDays,
   maxTtlSeconds,
@@ -194,11 +203,14 @@ export {
   firstWebhookId,
   firstWebhookMessageId,
   IdentityKeyId,
+  ImportId,
   idTime,
+  importedDeviceId,
   maxGroupSize,
   NotificationId,
   newDeviceId,
   newIdentityKeyId,
+  newImportId,
   newNotificationId,
   newNotificationIds,
   newOperatorId,
@@ -268,6 +280,7 @@ export {
   StageVapidKey,
   TestProvider,
 } from "./requests/dispatch.ts";
+export { CreateImportRequest, GetImport, ListImportErrors, ListImports } from "./requests/imports.ts";
 export {
   ChangeOperatorRequest,
   CreateOperatorRequest,

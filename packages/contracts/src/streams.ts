@@ -62,6 +62,17 @@ export const streams = {
     maxBytes: 1024 * mebibyte,
     duplicateWindowMs: 120_000,
   },
+  /** Lines of imported files. An import has room for sixteen chunks, so a slow registry slows down each sender, and no project fills the stream. */
+  PUSH_IMPORT: {
+    subjects: ["push.import.v1.>"],
+    retention: "workqueue",
+    discard: "new",
+    maxBytes: 1024 * mebibyte,
+    maxMessagesPerSubject: 16,
+    discardNewPerSubject: true,
+    allowDirect: true,
+    duplicateWindowMs: 120_000,
+  },
   /** Delivery batches. Eight waiting batches of one lane, platform and project are enough to keep it busy and few enough to be fair. */
   PUSH_DELIVER: {
     subjects: ["push.deliver.v1.>"],
@@ -207,6 +218,13 @@ export const durables = {
   },
   "dispatch-complete-expansion": command("push.cmd.v1.dispatch.expanded.*.*"),
   "registry-expand": command("push.cmd.v1.registry.expand.*.*.*"),
+  "registry-import": {
+    stream: "PUSH_IMPORT",
+    filters: ["push.import.v1.*.*"],
+    ackWaitMs,
+    maxAckPending: 1_000,
+    from: "all",
+  },
   "analytics-open-groups": {
     stream: "PUSH_OPENS",
     filters: ["push.opens.v1.*"],

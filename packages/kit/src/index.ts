@@ -23,11 +23,17 @@ export { createHealth, type Health } from "./health.ts";
 export { HeraldError, toProblem } from "./herald-error.ts";
 export { clientAddress } from "./http/client-address.ts";
 export { createHttpApp } from "./http/create-http-app.ts";
-export { createReadBody, defaultBodyLimitBytes, type ReadBody } from "./http/json-body.ts";
+export { createReadBody, defaultBodyLimitBytes, parseJson, type ReadBody } from "./http/json-body.ts";
 export { createMemoryLimit, type MemoryLimit, type ReserveMemory } from "./http/memory-limit.ts";
 export { type HttpRoute, type RouteMatch, serveRoutes } from "./http/serve-routes.ts";
 export { probeRoutes, startHealthServer } from "./http/start-health-server.ts";
-export { defaultHttpTimeouts, type HttpServer, type HttpTimeouts, startHttp } from "./http/start-http.ts";
+export {
+  allowLongUpload,
+  defaultHttpTimeouts,
+  type HttpServer,
+  type HttpTimeouts,
+  startHttp,
+} from "./http/start-http.ts";
 export { createLifecycle, type Lifecycle } from "./lifecycle.ts";
 export { createLogger, type Logger, type LoggerOptions } from "./logger.ts";
 export { memoryBytesOf } from "./memory-bytes.ts";

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { type Bus, connectBus, openBucket, publish, serviceAccess } from "@herald/bus";
 import {
   IdempotencyRecord,
+  ImportChunkV1,
   OpenGroupV1,
   OperatorRecord,
   ProjectRecord,
@@ -42,6 +43,7 @@ import { createKeyShare } from "./idempotency/key-share.ts";
 import { createCountQueued } from "./limits/count-queued.ts";
 import { createQueueQuota } from "./limits/queue-quota.ts";
 import { createRateLimits } from "./limits/rate-limits.ts";
+import { createSlots } from "./limits/slots.ts";
 import { dedupeOpens } from "./opens/dedupe-opens.ts";
 import { createGroupOpens } from "./opens/group-opens.ts";
 import { createOperatorDirectory } from "./records/operator-directory.ts";
@@ -60,6 +62,9 @@ const stopDeadlineMs = 25_000;
 /** Event streams: half of the shortest usual proxy timeout, and how long a client may stop reading. */
 const heartbeatMs = 15_000;
 const drainTimeoutMs = 30_000;
+
+/** Files that are uploaded at a time. Each holds a chunk of half a mebibyte. */
+const uploadSlots = { perProject: 4, total: 32 };
 
 type Overrides = {
   readonly log?: Logger;
@@ -153,6 +158,10 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     }),
     sends: createSendCommands(connection.bus, keyRecords),
     deadLetters: createDeadLetters({ bus: connection.bus, sendRequest, projects, log }),
+    acquireUpload: createSlots(uploadSlots, "imports").acquire,
+    publishChunk: async (chunk) => {
+      await publish(connection.bus(), ImportChunkV1, chunk, { id: `${chunk.importId}/${chunk.firstLine}` });
+    },
     eventStreams,
     openTokens: createOpenTokens(config.HERALD_OPEN_KEYS),
     recordOpen: dedupeOpens(opens.record),

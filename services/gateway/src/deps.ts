@@ -6,6 +6,7 @@ import type { Credentials } from "./auth/credentials.ts";
 import type { DeadLetters } from "./dead-letters/dead-letters.ts";
 import type { EventStreams } from "./events/event-streams.ts";
 import type { Idempotency } from "./idempotency/idempotency.ts";
+import type { PublishChunk } from "./imports/store-lines.ts";
 import type { QueueQuota } from "./limits/queue-quota.ts";
 import type { RateLimits } from "./limits/rate-limits.ts";
 import type { OperatorDirectory } from "./records/operator-directory.ts";
@@ -34,6 +35,10 @@ export type RouteDeps = {
   readonly idempotency: Idempotency;
   readonly sends: SendCommands;
   readonly deadLetters: DeadLetters;
+  /** Takes a slot for the upload of a file. Throws rate-limited. */
+  readonly acquireUpload: (projectId: ProjectId) => () => void;
+  /** Resolves when the stream has stored the lines. Throws bus-unavailable or queue-full. */
+  readonly publishChunk: PublishChunk;
   readonly eventStreams: Pick<EventStreams, "open">;
   readonly openTokens: OpenTokens;
   /** Resolves when the open is on disk. */

@@ -54,6 +54,7 @@ export const createWorld = async (system: GatewayTest): Promise<World> => {
   });
   const hook = await call("POST /api/v1/webhooks", { token, body: table.createWebhook?.body?.({} as World) });
   const ping = await call(`POST /api/v1/webhooks/${hook.body.data.id}/ping`, { token });
+  const started = await call("POST /api/v1/imports", { token, body: { import: { format: "herald" } } });
   const times = { acceptedAt: notification.created_at, expiresAt: notification.created_at };
   const content = { title: "Hi", targets: ["all"] };
   const dead = { projectId: project.id, notificationId: notification.id, content, ...times };
@@ -65,6 +66,7 @@ export const createWorld = async (system: GatewayTest): Promise<World> => {
     device: registered.body.data,
     user,
     credential: registered.body.credential,
+    importId: started.body.data.id,
     topic: topic.body.data,
     notification,
     webhook: hook.body.data.id,

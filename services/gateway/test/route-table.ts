@@ -9,6 +9,7 @@ export type World = {
   /** Whose the device is. */
   user: string;
   credential: string;
+  importId: string;
   topic: { id: string; name: string };
   notification: Notification;
   openToken: string;
@@ -56,6 +57,21 @@ export const table: Record<string, Case> = {
     body: () => ({ devices: [newDevice().device] }),
     bad: { devices: [] },
     foreign: 200,
+  },
+  createImport: {
+    route: () => "POST /api/v1/imports",
+    status: 201,
+    body: () => ({ import: { format: "herald" } }),
+    bad: { import: { format: "excel" } },
+    foreign: 201,
+  },
+  listImports: { route: () => "GET /api/v1/imports", status: 200, badQuery: query, foreign: 200 },
+  getImport: { route: ({ importId }) => `GET /api/v1/imports/${importId}`, status: 200, badQuery: "?verbose=1" },
+  listImportErrors: { route: ({ importId }) => `GET /api/v1/imports/${importId}/errors`, status: 200, badQuery: query },
+  uploadImport: {
+    route: ({ importId }) => `PUT /api/v1/imports/${importId}/content`,
+    status: 415,
+    badQuery: "?after_line=x",
   },
   getDevice: { route: ({ device: { id } }) => `GET /api/v1/devices/${id}`, status: 200, badQuery: "?verbose=1" },
   listDeviceNotifications: {

@@ -16,6 +16,9 @@ import { expand } from "./handlers/expand.ts";
 import { retireDevice } from "./handlers/retire-device.ts";
 import { createDeviceQuota } from "./identity/device-quota.ts";
 import { createVerifyUserToken } from "./identity/verify-user-token.ts";
+import { applyImportChunk } from "./imports/apply-import-chunk.ts";
+import { handleImportRequests } from "./imports/import-requests.ts";
+import { createImportStore } from "./imports/import-store.ts";
 import { removeDeleted } from "./jobs/remove-deleted.ts";
 import { createOperatorReplication } from "./jobs/replicate-operators.ts";
 import { createProjectReplication } from "./jobs/replicate-projects.ts";
@@ -40,6 +43,9 @@ import { createTopicStore, topicCollection } from "./stores/topic-store.ts";
 const drainMs = 20_000;
 /** A tombstone is removed with its event, within seconds. After a crash between the two only retention finds it. */
 const tombstoneMs = 86_400_000;
+
+/** Reports of imports, and what an unfinished upload left. */
+const importMs = 30 * 86_400_000;
 
 const defaults = {
   now: () => new Date(),
@@ -85,6 +91,7 @@ const assemble = (
   const pending = createPendingEvents(db, collections.devices, { publish, now, log });
   const devices = createDeviceStore(db, counts, pending);
   const expansions = createExpansionStore(db);
+  const imports = createImportStore(db, counts);
   const erasures = createErasureStore(db);
   const publishQueue = createPublishQueue(outbox, collections);
   const replication = createProjectReplication({
@@ -102,6 +109,7 @@ const assemble = (
     devices,
     audience: createAudienceStore(db),
     expansions,
+    imports,
     erasures,
     publishQueue,
     publish,
@@ -117,7 +125,7 @@ const assemble = (
 
   return {
     prepare: async () => {
-      for (const store of [projects, operators, topics, devices, pending, expansions, erasures])
+      for (const store of [projects, operators, topics, devices, pending, expansions, imports, erasures])
         await store.ensureIndexes();
       await projects.rewrapSecrets(masterKeys, log);
       const unprotected = await projects.countUnprotected();
@@ -127,7 +135,7 @@ const assemble = (
           "projects without protected_metadata: their clients may claim any user_id in metadata",
         );
     },
-    handlers: [expand(deps), retireDevice(deps)],
+    handlers: [expand(deps), retireDevice(deps), applyImportChunk(deps)],
     begin: () => {
       const listeners = [
         ...handleProjectRequests(deps),
@@ -135,11 +143,15 @@ const assemble = (
         ...handleIdentityKeyRequests(deps),
         ...handleUserRequests(deps),
         ...handleDeviceRequests(deps),
+        ...handleImportRequests(deps),
         ...handleTopicRequests(deps),
         ...handleAudienceRequests(deps),
       ];
       outbox.start();
-      const rules = [{ name: "tombstones", keepMs: tombstoneMs, removeBatch: devices.removeTombstones }];
+      const rules = [
+        { name: "tombstones", keepMs: tombstoneMs, removeBatch: devices.removeTombstones },
+        { name: "imports", keepMs: importMs, removeBatch: imports.removeOld },
+      ];
       const jobs = [
         startRetention({ db, rules, everyMs: config.HERALD_RETENTION_INTERVAL, now, log }),
         repeat("continue deletions", removeEveryMs, log, (signal) => removeDeleted(deps, lingerMs, signal)),

@@ -4,6 +4,7 @@ import type { MasterKeys } from "@herald/kit";
 import type { ErasureStore } from "@herald/mongo";
 import type { DeviceQuota } from "./identity/device-quota.ts";
 import type { VerifyUserToken } from "./identity/verify-user-token.ts";
+import type { ImportStore } from "./imports/import-store.ts";
 import type { OperatorReplication } from "./jobs/replicate-operators.ts";
 import type { ProjectReplication } from "./jobs/replicate-projects.ts";
 import type { KeyedMutex } from "./requests/keyed-mutex.ts";
@@ -24,6 +25,7 @@ export type Deps = {
   readonly devices: DeviceStore;
   readonly audience: AudienceStore;
   readonly expansions: ExpansionStore;
+  readonly imports: ImportStore;
   readonly erasures: ErasureStore;
   readonly publishQueue: PublishQueue;
   /** Resolves when the stream has stored the event. */

@@ -17,6 +17,7 @@ export const publishers = {
   SendOneV1: ["gateway"],
   DrainBacklogV1: ["dispatch"],
   OpenGroupV1: ["gateway"],
+  ImportChunkV1: ["gateway"],
   ExpandV1: ["dispatch", "registry"],
   ExpandedV1: ["registry"],
   DeliverBatchV1: ["registry"],
@@ -65,6 +66,7 @@ export const lookups = {
   SendV1: ["dispatch"],
   SendGroupV1: ["dispatch"],
   SendOneV1: ["dispatch"],
+  ImportChunkV1: ["registry"],
 } as const satisfies Partial<Record<MessageName, readonly BusService[]>>;
 
 /** The services that check whether a stream still has a message: those that process its messages. */
@@ -90,6 +92,7 @@ export const measurers = {
   PUSH_SEND: "dispatch",
   PUSH_DRAIN: "dispatch",
   PUSH_OPENS: "analytics",
+  PUSH_IMPORT: "registry",
   PUSH_DELIVER: "dispatch",
   PUSH_SCHEDULE: "dispatch",
   PUSH_EVENTS: "analytics",

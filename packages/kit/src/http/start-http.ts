@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { createServer, type RequestListener, type ServerResponse, STATUS_CODES } from "node:http";
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse, STATUS_CODES } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { HeraldError, toProblem } from "../herald-error.ts";
 import { type ConnectionLimit, createConnections } from "./connections.ts";
 
@@ -58,8 +59,17 @@ const respondOnSocket = (socket: Socket, error: HeraldError, status?: number): v
   );
 };
 
+/** Connections whose request may take longer than the others to arrive. */
+const longUploads = new WeakSet<Duplex>();
+
+/** The body of this request may take any time to arrive: its route limits the pauses instead. */
+export const allowLongUpload = ({ socket }: IncomingMessage): void => {
+  longUploads.add(socket);
+};
+
 /** Answers bytes that are not HTTP. */
 const handleClientError = (error: Error & { code?: string }, socket: Socket): void => {
+  if (error.code === "ERR_HTTP_REQUEST_TIMEOUT" && longUploads.has(socket)) return;
   if (error.code === "ECONNRESET" || !socket.writable || socket.bytesWritten > 0) {
     socket.destroy();
     return;

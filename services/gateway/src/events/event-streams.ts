@@ -2,9 +2,9 @@ import type { ServerResponse } from "node:http";
 import { type Bus, eventBounds, readEvents, type StoredEvent, subscribeToEvents } from "@herald/bus";
 import type { ProjectId } from "@herald/contracts";
 import { HeraldError, type Logger } from "@herald/kit";
+import { createSlots } from "../limits/slots.ts";
 import { createPacer } from "./pacer.ts";
 import { type Start, startPosition } from "./start-position.ts";
-import { createStreamSlots } from "./stream-slots.ts";
 
 export type EventStreamRequest = Start & {
   readonly projectId: ProjectId;
@@ -58,7 +58,7 @@ const waitForDrain = (response: ServerResponse, drainTimeoutMs: number, signal: 
 
 /** Streams a project's events as server-sent events. It reads from the bus as fast as the client reads, and buffers nothing. */
 export const createEventStreams = ({ bus, now, log, limits, heartbeatMs, drainTimeoutMs }: Deps): EventStreams => {
-  const slots = createStreamSlots(limits);
+  const slots = createSlots(limits, "streams");
   const stopping = new AbortController();
   const running = new Set<Promise<void>>();
 

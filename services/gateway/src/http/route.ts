@@ -1,4 +1,4 @@
-import type { ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ErrorCode } from "@herald/contracts";
 import type { z } from "zod";
 import type { Access, CallerKind, CallerOf } from "../auth/caller.ts";
@@ -58,6 +58,8 @@ export type RouteRequest<Kind extends CallerKind, P extends Params, Q extends z.
   readonly address: string;
   /** The client's connection is encrypted. */
   readonly secure: boolean;
+  /** The request, for the handler of an `upload`. */
+  readonly message: IncomingMessage;
   /** The path and the query, as sent. */
   readonly path: string;
   readonly search: URLSearchParams;
@@ -85,6 +87,8 @@ type Declaration<
   readonly bodyLimitBytes?: number;
   /** The most values in the JSON of a body, where the 20,000 of other routes are too few. */
   readonly bodyMaxValues?: number;
+  /** The media types of a body that the handler reads itself, of any size; instead of `body`. */
+  readonly upload?: readonly string[];
   readonly responses: A;
   /** Errors of this route. Those of credential, parameters and body are added. */
   readonly errors?: readonly ErrorCode[];

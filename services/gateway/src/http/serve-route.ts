@@ -172,7 +172,7 @@ export const serveRoute = (route: Route, deps: RouteDeps, { proxies, memory }: E
       const params = parsePath(route.params ?? {}, match.params);
       const { path } = match;
       const search = parseSearch(match.query);
-      const sent = await readBody(request, reserve);
+      const sent = route.upload ? undefined : await readBody(request, reserve);
       const { query, body } = parseBoth(route, queryOf(search), sent);
       // A stream never ends, so HEAD is answered without one. It takes no slot either.
       if (stream !== undefined && request.method === "HEAD") {
@@ -191,6 +191,7 @@ export const serveRoute = (route: Route, deps: RouteDeps, { proxies, memory }: E
         idempotent: (work) => deps.idempotency({ key, owner, route: `POST ${path}`, body: sent }, work),
         lastEventId: lastEventId === undefined ? undefined : String(lastEventId),
         recheck: authenticate,
+        message: request,
         address,
         secure: isSecure(request, proxies),
         path,

@@ -63,6 +63,7 @@ export const errorsOf = (route: Route): ErrorCode[] => {
   const post = route.method === "post";
   const codes: ErrorCode[] = [
     "malformed-request",
+    ...(route.upload ? (["unsupported-media-type", "body-too-large"] as const) : []),
     ...(route.body ? (["malformed-json", "body-too-large", "unsupported-media-type"] as const) : []),
     ...(credential ? (["unauthenticated"] as const) : []),
     ...(credential && (scopes !== undefined || by.includes("device") || by.includes("operator"))
@@ -165,6 +166,12 @@ const operationOf = (route: Route, known: Map<string, ZodOpenApiResponseObject>)
       ...(route.method === "post" ? { header: z.object({ "Idempotency-Key": IdempotencyKey.optional() }) } : {}),
       ...(streams(route) ? { header: z.object({ "Last-Event-ID": LastEventId.optional() }) } : {}),
     },
+    ...(route.upload && {
+      requestBody: {
+        required: true,
+        content: Object.fromEntries(route.upload.map((type) => [type, { schema: { type: "string" as const } }])),
+      },
+    }),
     ...(route.body === undefined
       ? {}
       : {

@@ -6,6 +6,7 @@ import { deviceRoutes } from "./device-routes.ts";
 import { eventRoutes } from "./event-routes.ts";
 import { identificationRoutes } from "./identification-routes.ts";
 import { identityKeyRoutes } from "./identity-key-routes.ts";
+import { importRoutes } from "./import-routes.ts";
 import { notificationRoutes } from "./notification-routes.ts";
 import { openRoutes } from "./open-routes.ts";
 import { operatorRoutes } from "./operator-routes.ts";
@@ -26,6 +27,7 @@ import { webhookRoutes } from "./webhook-routes.ts";
 export const allRoutes: readonly Route[] = [
   ...deviceRoutes,
   ...putDevicesRoutes,
+  ...importRoutes,
   ...identificationRoutes,
   ...userRoutes,
   ...topicRoutes,

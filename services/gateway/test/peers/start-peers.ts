@@ -4,6 +4,7 @@ import { type Opens, serveAnalytics } from "./analytics.ts";
 import { serveWebhooks } from "./analytics-webhooks.ts";
 import { type Notifications, serveDispatch } from "./dispatch.ts";
 import { type Devices, serveDevices } from "./registry-devices.ts";
+import { serveImports } from "./registry-imports.ts";
 import { serveOperators } from "./registry-operators.ts";
 import { serveProjects } from "./registry-projects.ts";
 import { serveTopics } from "./registry-topics.ts";
@@ -42,6 +43,7 @@ export const startPeers = (bus: Bus) => {
   const { tokenBucket, projectBucket } = serveProjects(serve, bus);
   serveOperators(serve, bus);
   serveDevices(serve, devices);
+  serveImports(serve);
   serveTopics(serve, devices);
   const settled = new Map<string, string>();
   serveDispatch(serve, { notifications, devices, projectBucket, settled });

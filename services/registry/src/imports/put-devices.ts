@@ -62,7 +62,7 @@ const subscribedWith = ({ keys, vapid_key_id: named }: PutDevice, known: Keys) =
   };
 };
 
-type Shared = { readonly keys: Keys; readonly ensured: ReadonlyMap<string, TopicRow> };
+type Shared = { readonly keys: Keys; readonly dryRun: boolean; readonly ensured: ReadonlyMap<string, TopicRow> };
 
 const resultOf = ({ device, created, changed }: Registered, newId: DeviceId | undefined): PutResult => ({
   // A repeat finds the device that it has created.
@@ -74,7 +74,7 @@ const putOne = async (
   deps: Deps,
   projectId: ProjectId,
   parsed: ParsedDevice,
-  { keys, ensured }: Shared,
+  { keys, ensured, dryRun }: Shared,
 ): Promise<PutResult> => {
   if ("result" in parsed) return parsed;
   const { device, newId } = parsed;
@@ -100,6 +100,7 @@ const putOne = async (
         },
         newId,
         ensured,
+        dryRun,
       },
       "none",
     );
@@ -112,7 +113,7 @@ const putOne = async (
 
 /**
  * Writes devices as their project's backend knows them; the results are in the same order. Makes and rotates no credential, and repeats
- * change nothing. All run at once, so that the stores write them together; those of the same push token run one after another.
+ * change nothing. A dry run writes nothing. All run at once, so that the stores write them together; those of the same push token run one after another.
  * @throws HeraldError `project-not-found`, `topic-exists` while one of the topics is being deleted, or that something is unavailable;
  * some of the devices may be written then.
  */
@@ -120,16 +121,17 @@ export const putDevices = async (
   deps: Deps,
   projectId: ProjectId,
   devices: readonly ParsedDevice[],
+  { dryRun = false }: { readonly dryRun?: boolean } = {},
 ): Promise<PutResult[]> => {
   const valid = devices.flatMap((one) => ("device" in one ? [one.device] : []));
   const names = [...new Set(valid.flatMap(({ topics = [] }) => topics))];
   const context = eventContext(projectId, deps.now());
-  const ensure = () => (names.length === 0 ? Promise.resolve([]) : ensureTopics(deps, context, names));
+  const ensure = () => (names.length === 0 || dryRun ? Promise.resolve([]) : ensureTopics(deps, context, names));
   const [keys, rows] = await Promise.all([
     valid.some((device) => servingProvider(device) === "webpush") ? deps.vapidKeys(projectId) : undefined,
     ensure(),
   ]);
-  const shared = { keys, ensured: new Map(rows.map((row) => [row.name, row])) };
+  const shared = { keys, dryRun, ensured: new Map(rows.map((row) => [row.name, row])) };
   const settled = await Promise.allSettled(devices.map((one) => putOne(deps, projectId, one, shared)));
   const failed = settled.find((one) => one.status === "rejected");
   if (failed) throw failed.reason;

@@ -30,14 +30,14 @@ export const removeTopic = async (
  * after its deletion, because requests that began before may still write.
  */
 const removeProject = async (
-  { devices, topics, projects, erasures, publishQueue, replication, now }: Deps,
+  { devices, topics, imports, projects, erasures, publishQueue, replication, now }: Deps,
   project: ProjectDocument,
   lingerMs: number,
   signal: AbortSignal,
 ): Promise<void> => {
   const { _id, deletedAt } = project;
   await replication.replicateProject(project);
-  for (const { removeSome } of [devices, topics])
+  for (const { removeSome } of [devices, topics, imports])
     if (!(await removeAll(() => removeSome(_id, pageSize), signal))) return;
   await erasures.removeProject(_id);
   publishQueue.project(_id);

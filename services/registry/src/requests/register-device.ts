@@ -38,6 +38,8 @@ type Wanted = Registration & {
   readonly newId?: DeviceId | undefined;
   /** Its topics, which the caller has ensured; absent: they are ensured here. */
   readonly ensured?: ReadonlyMap<string, TopicRow> | undefined;
+  /** Writes nothing: the result says what would happen. */
+  readonly dryRun?: boolean | undefined;
 };
 
 /** Which device gets a credential: each of them, one that has none, or none at all. */
@@ -125,6 +127,7 @@ const registerKnown = async (
     if (!isPut) recordLastSeen(deps, before, context);
     return { device: before, created: false, changed: false };
   }
+  if (wanted.dryRun) return { device: before, created: false, changed: true };
   const credential = issue ? newDeviceCredential(context.projectId, before._id) : undefined;
   return subscribing(deps, wanted, context, plan.subscribed, async (subscribed) => {
     const events = eventsOfChange(context, before._id, {
@@ -160,6 +163,11 @@ const registerNew = async (
   const plan = requireValid(newDevice(platform, wanted, at));
   if (wanted.mayCreate === false)
     throw new HeraldError("rate-limited", "identifier: too many new devices have registered from this address");
+  if (wanted.dryRun) {
+    const id = wanted.newId ?? newDeviceId(at);
+    const device = newDeviceDocument(projectId, id, plan.state, { credentialHash: "", at });
+    return { device, created: true, changed: true };
+  }
   await deps.deviceQuota.take(projectId);
   return subscribing(deps, wanted, context, plan.subscribed, async (subscribed) => {
     const id = wanted.newId ?? newDeviceId(at);

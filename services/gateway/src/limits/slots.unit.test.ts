@@ -1,11 +1,11 @@
 import { newProjectId } from "@herald/contracts";
 import { expect, test } from "vitest";
-import { createStreamSlots } from "./stream-slots.ts";
+import { createSlots } from "./slots.ts";
 
 const [one, other, third] = [newProjectId(new Date()), newProjectId(new Date()), newProjectId(new Date())] as const;
 
 test("each project has a limit, and all projects together have one", () => {
-  const { acquire } = createStreamSlots({ perProject: 2, total: 3 });
+  const { acquire } = createSlots({ perProject: 2, total: 3 }, "streams");
   const first = acquire(one);
   acquire(one);
   expect(() => acquire(one)).toThrow("streams: a project may have at most 2 open here");
@@ -17,7 +17,7 @@ test("each project has a limit, and all projects together have one", () => {
 });
 
 test("releasing a slot twice frees one slot", () => {
-  const { acquire } = createStreamSlots({ perProject: 1, total: 1 });
+  const { acquire } = createSlots({ perProject: 1, total: 1 }, "streams");
   const first = acquire(one);
   first();
   first();

@@ -4,10 +4,12 @@ import { HeraldError } from "@herald/kit";
 /** Long enough for the gateway to notice a broken connection. */
 const retryAfterSeconds = 5;
 
-const full = (message: string) => new HeraldError("rate-limited", `streams: ${message}`, { retryAfterSeconds });
-
-/** Counts open streams. `acquire` returns a function that frees the slot; calling it again does nothing. Throws rate-limited. */
-export const createStreamSlots = ({ perProject, total }: { perProject: number; total: number }) => {
+/** Counts what is open, such as `streams`. `acquire` returns a function that frees the slot; calling it again does nothing. Throws rate-limited. */
+export const createSlots = (
+  { perProject, total }: { readonly perProject: number; readonly total: number },
+  what: "streams" | "imports",
+) => {
+  const full = (message: string) => new HeraldError("rate-limited", `${what}: ${message}`, { retryAfterSeconds });
   const open = new Map<ProjectId, number>();
   let all = 0;
   return {

@@ -1,0 +1,84 @@
+import { z } from "zod";
+import { ImportId } from "../../ids.ts";
+
+/** The exports that can be imported. */
+export const ImportFormat = z
+  .enum(["herald", "pinpoint", "sns", "onesignal", "firebase", "parse", "azure-nh", "pnta"])
+  .meta({ id: "ImportFormat", description: "Whose export the file is" });
+export type ImportFormat = z.infer<typeof ImportFormat>;
+
+/** `lineBytes`: of one line of a file; `errors`: kept of one import; `junkBytes`: of blank and too long lines in one upload. */
+export const importLimits = {
+  lineBytes: 65_536,
+  chunkLines: 500,
+  chunkBytes: 524_288,
+  lines: 50_000_000,
+  errors: 10_000,
+  junkBytes: 64 * 1_048_576,
+} as const;
+
+/** Body of `POST /imports`. */
+export const CreateImport = z
+  .strictObject({
+    import: z.strictObject({
+      format: ImportFormat,
+      dry_run: z.boolean().optional().meta({ description: "Reports what the import would do, and changes nothing" }),
+    }),
+  })
+  .meta({ id: "CreateImport", examples: [{ import: { format: "onesignal", dry_run: true } }] });
+export type CreateImport = z.infer<typeof CreateImport>;
+
+const count = z.number().int().min(0);
+
+/** An import of devices from a file. The counts are of lines. */
+export const Import = z
+  .object({
+    id: ImportId,
+    format: ImportFormat,
+    dry_run: z.boolean(),
+    status: z.enum(["uploading", "processing", "completed"]).meta({
+      description:
+        "`uploading`: lines are missing; if the upload broke, continue it after `lines_stored`. `processing`: Herald has the whole file",
+    }),
+    lines_stored: count.meta({ description: "Lines that Herald has received, with header and blank lines" }),
+    lines_processed: count,
+    created: count,
+    updated: count,
+    unchanged: count,
+    refused: count,
+    errors_left_out: count.meta({ description: "Errors beyond the 10,000 that an import keeps" }),
+    created_at: z.iso.datetime(),
+  })
+  .meta({ id: "Import" });
+export type Import = z.infer<typeof Import>;
+
+/** Why a line of an import was refused, one for each problem. */
+export const ImportError = z
+  .object({
+    line: z
+      .number()
+      .int()
+      .min(1)
+      .meta({ description: "Counted from 1. In CSV a line is a row, and the header is row 1" }),
+    field: z.string().meta({ description: "Of the device; empty: the whole line" }),
+    reason: z.string(),
+    code: z.string(),
+  })
+  .meta({
+    id: "ImportError",
+    examples: [{ line: 7, field: "token", reason: "must be an APNs device token", code: "invalid-value" }],
+  });
+export type ImportError = z.infer<typeof ImportError>;
+
+/** Query of `PUT /imports/{id}/content`. */
+export const ImportContentQuery = z.strictObject({
+  after_line: z
+    .string()
+    .regex(/^[0-9]{1,9}$/, "must be a whole number")
+    .transform(Number)
+    .optional()
+    .meta({
+      description:
+        "Continues a broken upload: the `lines_stored` of the import. Send the whole file; these lines are skipped",
+    }),
+});

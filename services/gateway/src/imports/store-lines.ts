@@ -1,0 +1,83 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type ImportChunkV1, type ImportId, importLimits, type ProjectId } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import type { FileLine } from "./split-lines.ts";
+
+/** Resolves when the stream has stored the chunk. */
+export type PublishChunk = (chunk: ImportChunkV1) => Promise<void>;
+
+/** While the share of the import is full; a chunk takes registry some tenths of a second. */
+const fullRetryMs = 50;
+
+type Options = {
+  readonly projectId: ProjectId;
+  readonly importId: ImportId;
+  readonly isCsv: boolean;
+  readonly afterLine: number;
+  readonly publish: PublishChunk;
+  readonly now: () => Date;
+  /** Whether the sender still waits. */
+  readonly isGone: () => boolean;
+};
+
+/**
+ * Stores the lines of a file in chunks, each after the one before: a full stream slows down the sender. Chunks are cut the same way each time, so an
+ * upload that continues after stored lines repeats none and leaves none out.
+ * @throws HeraldError `bus-unavailable`, `validation-failed` for a header that cannot be read or too many lines.
+ */
+export const storeLines = async (
+  files: AsyncIterable<readonly FileLine[]>,
+  { projectId, importId, isCsv, afterLine, publish, now, isGone }: Options,
+): Promise<void> => {
+  let header: string | undefined;
+  let line = 0;
+  let chunk = { firstLine: afterLine + 1, lines: 0, bytes: 0, content: [] as ImportChunkV1["content"] };
+
+  const flush = async (last: boolean): Promise<void> => {
+    const { firstLine, lines, content } = chunk;
+    const whole = { projectId, importId, firstLine, lines, last, at: now().toISOString(), content };
+    const message = header === undefined ? whole : { ...whole, header };
+    for (;;) {
+      try {
+        await publish(message);
+        break;
+      } catch (error) {
+        if (!(error instanceof HeraldError && error.code === "queue-full") || isGone()) throw error;
+        await sleep(fullRetryMs);
+      }
+    }
+    chunk = { firstLine: firstLine + lines, lines: 0, bytes: 0, content: [] };
+  };
+
+  const readHeader = (found: FileLine): void => {
+    if ("problem" in found)
+      throw new HeraldError("validation-failed", "body: the header of the CSV file is too long, or not UTF-8");
+    header = found.text;
+  };
+
+  for await (const lines of files) {
+    for (const found of lines) {
+      line++;
+      if (line > importLimits.lines)
+        throw new HeraldError(
+          "validation-failed",
+          `body: may have at most ${importLimits.lines} lines; import it in parts`,
+        );
+      const isHeader = isCsv && header === undefined;
+      if (isHeader) readHeader(found);
+      if (line <= afterLine) continue;
+      const isLeftOut = isHeader || ("text" in found && found.text.trim() === "");
+      const bytes = isLeftOut ? 0 : "text" in found ? Buffer.byteLength(JSON.stringify(found.text)) + 24 : 48;
+      if (chunk.lines === importLimits.chunkLines || chunk.bytes + bytes > importLimits.chunkBytes) await flush(false);
+      chunk.lines++;
+      chunk.bytes += bytes;
+      if (!isLeftOut) chunk.content.push({ n: line, ...found });
+    }
+  }
+  if (line < afterLine)
+    throw new HeraldError(
+      "import-position-mismatch",
+      `after_line: the file has only ${line} lines; send the whole file, Herald skips those that it has`,
+    );
+  await flush(true);
+};

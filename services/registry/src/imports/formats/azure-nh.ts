@@ -1,0 +1,55 @@
+import { compact, device, list, type MapRow, type Row, text, topicsAndTags } from "./fields.ts";
+
+const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
+
+const decoded = (value: string): string =>
+  value.replaceAll(/&(?:#(\d{1,7})|#x([0-9a-fA-F]{1,6})|(amp|lt|gt|quot|apos));/g, (whole, decimal, hex, name) => {
+    if (name !== undefined) return entities[name] ?? whole;
+    const code = decimal === undefined ? Number.parseInt(hex, 16) : Number(decimal);
+    return code <= 0x10ffff ? String.fromCodePoint(code) : whole;
+  });
+
+/** The fields of a registration as the export writes it: one flat XML element a line. Undefined for other lines. */
+export const registrationOf = (line: string): Row | undefined => {
+  const kind = line.match(/<([A-Za-z0-9]+RegistrationDescription)[\s>]/)?.[1];
+  if (kind === undefined) return undefined;
+  const fields = [...line.matchAll(/<([A-Za-z0-9]+)>([^<]*)<\/\1>/g)].map(([, name, value]) => [
+    name,
+    decoded(value ?? ""),
+  ]);
+  return { kind, ...Object.fromEntries(fields) };
+};
+
+const platforms: Readonly<Record<string, Row>> = {
+  apns: { platform: "ios" },
+  apple: { platform: "ios" },
+  gcm: { platform: "android" },
+  fcm: { platform: "android" },
+  fcmv1: { platform: "android" },
+  browser: { platform: "web" },
+};
+
+/** Azure Notification Hubs: registrations as XML, or installations as JSON, one a line. */
+export const azureNh: MapRow = (row) => {
+  const kind = text(row.kind)?.replace(/(Template)?RegistrationDescription$/, "") ?? text(row.platform) ?? "";
+  const platform = platforms[kind.toLowerCase()];
+  if (platform === undefined) return undefined;
+  const given = list(row.tags).length > 0 ? list(row.tags) : (text(row.Tags)?.split(",") ?? []);
+  // Azure makes these tags itself.
+  const { topics, tags } = topicsAndTags(given.filter((tag) => !text(tag)?.startsWith("$")));
+  const channel = row.pushChannel;
+  const web = typeof channel === "object" && channel !== null ? (channel as Row) : row;
+  const isWeb = platform.platform === "web";
+  return device({
+    ...platform,
+    token: isWeb
+      ? (text(web.endpoint) ?? text(web.Endpoint))
+      : (text(channel) ?? text(row.DeviceToken) ?? text(row.FcmV1RegistrationId) ?? text(row.GcmRegistrationId)),
+    keys: isWeb
+      ? compact({ p256dh: text(web.p256dh) ?? text(web.P256DH), auth: text(web.auth) ?? text(web.Auth) })
+      : undefined,
+    user_id: text(row.userId) || undefined,
+    topics,
+    metadata: compact({ tags }),
+  });
+};

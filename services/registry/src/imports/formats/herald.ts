@@ -1,0 +1,45 @@
+import { PutDevice } from "@herald/contracts";
+import { compact, device, jsonIn, list, type MapRow, record, text } from "./fields.ts";
+
+/** What an export of Herald has beside: times and ids of the installation that it comes from. */
+const ofExport = new Set(["id", "identified_at", "created_at", "updated_at", "bucket"]);
+const known = new Set(Object.keys(PutDevice.shape));
+const scalars = [
+  "token",
+  "platform",
+  "provider",
+  "installation_id",
+  "environment",
+  "token_kind",
+  "vapid_key_id",
+  "user_id",
+  "status",
+  "last_seen_at",
+];
+
+/** Herald's own export of devices, as NDJSON. Unknown fields are refused by the device's schema. */
+const fromObject: MapRow = (row) =>
+  device(Object.fromEntries(Object.entries(row).filter(([name]) => !ofExport.has(name))));
+
+/** The same as CSV: nested values are JSON in their cells, or columns such as `metadata.plan`; an empty cell says nothing. */
+const fromCells: MapRow = (row) => {
+  const nested = (name: string) => {
+    const columns = Object.entries(row)
+      .filter(([column, cell]) => column.startsWith(`${name}.`) && text(cell) !== undefined)
+      .map(([column, cell]) => [column.slice(name.length + 1), cell] as const);
+    const all = { ...record(jsonIn(row[name])), ...Object.fromEntries(columns) };
+    return Object.keys(all).length === 0 ? undefined : all;
+  };
+  const topics = jsonIn(row.topics) ?? text(row.topics)?.split(/[\s,;|]+/);
+  const other = Object.entries(row).filter(([name]) => !known.has(name.split(".")[0] ?? "") && !ofExport.has(name));
+  return device({
+    ...Object.fromEntries(scalars.map((name) => [name, text(row[name])])),
+    metadata: nested("metadata"),
+    identifiers: nested("identifiers"),
+    keys: nested("keys"),
+    topics: list(topics).length === 0 ? undefined : topics,
+    ...compact(Object.fromEntries(other.filter(([, cell]) => text(cell) !== undefined))),
+  });
+};
+
+export const herald: { readonly object: MapRow; readonly cells: MapRow } = { object: fromObject, cells: fromCells };

@@ -1,0 +1,40 @@
+import { compact, device, jsonIn, type MapRow, type Row, record, safeKeys, text, time } from "./fields.ts";
+
+/** `device_type` of subscriptions that Herald can push to. Others are email, SMS, and services that are no more. */
+const types: Readonly<Record<string, Row>> = {
+  "0": { platform: "ios" },
+  "1": { platform: "android" },
+  "5": { platform: "web" },
+  "8": { platform: "web" },
+  "17": { platform: "web" },
+};
+
+const base64url = (value: unknown): string | undefined =>
+  text(value)?.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+
+const yes = /^(t|true|1|yes)$/i;
+
+/** OneSignal: the CSV of its export, with the extra fields `external_user_id`, `web_auth`, `web_p256` and `notification_types` where they were asked for. */
+export const onesignal: MapRow = (row) => {
+  const type = types[text(row.device_type) ?? ""];
+  if (type === undefined) return undefined;
+  const isOut = yes.test(text(row.invalid_identifier) ?? "") || Number(text(row.notification_types) ?? 1) < 0;
+  const keys = compact({ p256dh: base64url(row.web_p256), auth: base64url(row.web_auth) });
+  return device({
+    ...type,
+    token: text(row.identifier),
+    keys: type.platform === "web" ? keys : undefined,
+    user_id: text(row.external_user_id),
+    metadata: compact(safeKeys(record(jsonIn(row.tags)))),
+    identifiers: compact({
+      current_locale: text(row.language),
+      app_version: text(row.game_version),
+      system_version: text(row.device_os),
+      model: text(row.device_model),
+      time_zone: text(row.timezone_id),
+      country: text(row.country),
+    }),
+    status: isOut ? "inactive" : undefined,
+    last_seen_at: time(row.last_active),
+  });
+};

@@ -1,0 +1,218 @@
+import type {
+  ImportChunkV1,
+  ImportError,
+  ImportFormat,
+  ImportId,
+  PageOf,
+  PageRequest,
+  ProjectId,
+} from "@herald/contracts";
+import { importLimits } from "@herald/contracts";
+import {
+  byIndex,
+  type Counts,
+  ensureIndexes,
+  findPage,
+  guardStore,
+  type IndexSpec,
+  indexName,
+  insertMissing,
+  isDuplicateKey,
+  type RemovedBatch,
+  removeFirst,
+  removeOldest,
+} from "@herald/mongo";
+import type { Db } from "mongodb";
+
+export type ImportDocument = {
+  readonly _id: ImportId;
+  readonly projectId: ProjectId;
+  readonly format: ImportFormat;
+  readonly dryRun: boolean;
+  readonly at: Date;
+};
+
+/** How many lines a chunk had of each result. */
+export type LineCounts = {
+  readonly created: number;
+  readonly updated: number;
+  readonly unchanged: number;
+  readonly refused: number;
+};
+
+/** A chunk that has been applied. `_id`: the import and its first line, so that it counts once. */
+type ChunkDocument = LineCounts & {
+  readonly _id: string;
+  readonly projectId: ProjectId;
+  readonly importId: ImportId;
+  readonly lines: number;
+  readonly lastLine: number;
+  /** The last line of the file; absent in all but its last chunk. */
+  readonly end?: number;
+  readonly errors: number;
+  readonly at: Date;
+};
+
+type ErrorDocument = ImportError & {
+  readonly _id: string;
+  readonly projectId: ProjectId;
+  readonly importId: ImportId;
+  readonly at: Date;
+};
+
+/** The sums over the applied chunks of an import. */
+export type Applied = LineCounts & {
+  readonly lines: number;
+  readonly lastLine: number;
+  readonly end: number | undefined;
+  readonly errors: number;
+};
+
+const indexes = {
+  list: { fields: { projectId: 1, _id: 1 }, purpose: "list" },
+  age: { fields: { at: 1 }, purpose: "retention" },
+} as const satisfies Record<string, IndexSpec>;
+const ofImport = {
+  list: { fields: { projectId: 1, importId: 1, _id: 1 }, purpose: "list" },
+  age: indexes.age,
+} as const satisfies Record<string, IndexSpec>;
+
+const keyOf = (importId: ImportId, line: number): string => `${importId}/${String(line).padStart(9, "0")}`;
+
+const none: Applied = {
+  created: 0,
+  updated: 0,
+  unchanged: 0,
+  refused: 0,
+  lines: 0,
+  lastLine: 0,
+  end: undefined,
+  errors: 0,
+};
+
+export type ImportStore = ReturnType<typeof createImportStore>;
+
+export const createImportStore = (db: Db, counts: Counts) => {
+  const imports = db.collection<ImportDocument>("imports");
+  const chunks = db.collection<ChunkDocument>("importChunks");
+  const errors = db.collection<ErrorDocument>("importErrors");
+
+  return guardStore({
+    ensureIndexes: async () => {
+      await ensureIndexes(imports, Object.values(indexes));
+      await ensureIndexes(chunks, Object.values(ofImport));
+      await ensureIndexes(errors, Object.values(ofImport));
+    },
+
+    /** A repeat changes nothing. */
+    create: async (document: ImportDocument): Promise<void> => {
+      await imports.insertOne(document).catch((error: unknown) => {
+        if (!isDuplicateKey(error)) throw error;
+      });
+    },
+
+    find: async (projectId: ProjectId, importId: ImportId): Promise<ImportDocument | undefined> =>
+      (await imports.findOne({ projectId, _id: importId })) ?? undefined,
+
+    list: (projectId: ProjectId, request: PageRequest): Promise<PageOf<ImportDocument>> =>
+      findPage(imports, { filter: { projectId }, hint: indexName(indexes.list), request, counts }),
+
+    /** Whether the chunk has been applied and counted. */
+    hasChunk: async ({ projectId, importId, firstLine }: ImportChunkV1): Promise<boolean> =>
+      (await chunks.findOne({ _id: keyOf(importId, firstLine), projectId }, { projection: { _id: 1 } })) !== null,
+
+    /** Counts a chunk, once, after its devices are written. Errors beyond the limit of an import are counted and left out. */
+    addChunk: async (
+      chunk: ImportChunkV1,
+      found: LineCounts,
+      problems: readonly ImportError[],
+      at: Date,
+    ): Promise<void> => {
+      const { projectId, importId, firstLine, lines, last } = chunk;
+      const lastLine = firstLine + lines - 1;
+      if (problems.length > 0) {
+        const kept = await errors.countDocuments(
+          { projectId, importId },
+          { hint: indexName(ofImport.list), limit: importLimits.errors },
+        );
+        const rows = problems.slice(0, importLimits.errors - kept).map((problem, index) => ({
+          ...problem,
+          _id: `${keyOf(importId, problem.line)}/${String(index).padStart(4, "0")}`,
+          projectId,
+          importId,
+          at,
+        }));
+        if (rows.length > 0) await insertMissing(errors, rows);
+      }
+      const row = {
+        ...found,
+        projectId,
+        importId,
+        lines,
+        lastLine,
+        ...(last && { end: lastLine }),
+        errors: problems.length,
+        at,
+      };
+      await chunks.insertOne({ _id: keyOf(importId, firstLine), ...row }).catch((error: unknown) => {
+        if (!isDuplicateKey(error)) throw error;
+      });
+    },
+
+    applied: async (projectId: ProjectId, importId: ImportId): Promise<Applied> => {
+      const sum = (field: string) => ({ $sum: `$${field}` });
+      const [row] = await chunks
+        .aggregate<Omit<Applied, "end"> & { end: number | null }>(
+          [
+            { $match: { projectId, importId } },
+            {
+              $group: {
+                _id: null,
+                created: sum("created"),
+                updated: sum("updated"),
+                unchanged: sum("unchanged"),
+                refused: sum("refused"),
+                lines: sum("lines"),
+                errors: sum("errors"),
+                lastLine: { $max: "$lastLine" },
+                end: { $max: "$end" },
+              },
+            },
+          ],
+          { hint: indexName(ofImport.list) },
+        )
+        .toArray();
+      return row === undefined ? none : { ...row, end: row.end ?? undefined };
+    },
+
+    countErrors: (projectId: ProjectId, importId: ImportId): Promise<number> =>
+      errors.countDocuments({ projectId, importId }, { hint: indexName(ofImport.list) }),
+
+    listErrors: (projectId: ProjectId, importId: ImportId, request: PageRequest): Promise<PageOf<ErrorDocument>> =>
+      findPage(errors, { filter: { projectId, importId }, hint: indexName(ofImport.list), request, counts }),
+
+    /** Removes a batch of what imports left before `before`. */
+    removeOld: async (before: Date): Promise<RemovedBatch> => {
+      const old = { at: { $lt: before } };
+      const batches = await Promise.all([
+        removeOldest(imports, old, byIndex(indexes.age)),
+        removeOldest(chunks, old, byIndex(ofImport.age)),
+        removeOldest(errors, old, byIndex(ofImport.age)),
+      ]);
+      return {
+        removed: batches.reduce((sum, { removed }) => sum + removed, 0),
+        more: batches.some(({ more }) => more),
+      };
+    },
+
+    /** Removes up to `limit` rows of a deleted project from each collection. Resolves to how many. */
+    removeSome: async (projectId: ProjectId, limit: number): Promise<number> => {
+      const removed = await Promise.all([
+        removeFirst(imports, { projectId }, { ...byIndex(indexes.list), limit }),
+        removeFirst(chunks, { projectId }, { ...byIndex(ofImport.list), limit }),
+        removeFirst(errors, { projectId }, { ...byIndex(ofImport.list), limit }),
+      ]);
+      return removed.reduce((sum, ids) => sum + ids.length, 0);
+    },
+  });
+};

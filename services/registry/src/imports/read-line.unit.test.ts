@@ -1,0 +1,227 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { ImportFormat as formats, type ImportFormat } from "@herald/contracts";
+import { describe, expect, test } from "vitest";
+import { parseDevice } from "./put-devices.ts";
+import { createReadLine } from "./read-line.ts";
+
+const apns = "740f4707bebcf74f9b7c25d48e3358945f6aa01da5ddb387462c7eaf61bb78ad";
+const keys = {
+  p256dh: "BPCaFr0C6sVCfbf6zWAh-X7CvIzLpkMnFKFmpYqdJHNlnGxfOZL5OtqGWZKPQG92fgJUmPwR_8CQf0rDGxwTE3s",
+  auth: "dGhpcyBpcyAxNiBieXRlcw",
+};
+
+/** The devices of a fixture, or why a line is refused. */
+const read = (format: ImportFormat, file: string): unknown[] => {
+  const text = readFileSync(join(import.meta.dirname, "formats/fixtures", file), "utf8");
+  const lines = text.trimEnd().split("\n");
+  const header = file.endsWith(".csv") ? lines.shift() : undefined;
+  const readLine = createReadLine(format, header);
+  return lines.map((text, at) => {
+    const line = readLine({ n: at + 1, text });
+    const parsed = "device" in line ? parseDevice(line.device) : line;
+    return "device" in parsed ? parsed.device : parsed.problems[0]?.detail;
+  });
+};
+
+const notPush = expect.stringContaining("no device that Herald can push to");
+const seen = "2026-03-01T08:00:00.000Z";
+
+const fixtures: Record<string, readonly [ImportFormat, readonly unknown[]]> = {
+  "herald.ndjson": [
+    "herald",
+    [
+      {
+        token: apns,
+        platform: "ios",
+        provider: "apns",
+        metadata: { plan: "pro" },
+        identifiers: { current_locale: "de-DE" },
+        status: "active",
+        topics: ["news"],
+        environment: "production",
+        user_id: "u_8412",
+        last_seen_at: "2026-01-31T09:00:00.000Z",
+      },
+      {
+        token: "fcm-token-1",
+        platform: "android",
+        metadata: {},
+        identifiers: {},
+        status: "inactive",
+        topics: [],
+        user_id: null,
+      },
+    ],
+  ],
+  "herald.csv": [
+    "herald",
+    [
+      {
+        token: apns,
+        platform: "ios",
+        provider: "apns",
+        metadata: { plan: "pro" },
+        identifiers: { current_locale: "de-DE" },
+        status: "active",
+        topics: ["news"],
+        environment: "production",
+        user_id: "u_8412",
+        last_seen_at: "2026-01-31T09:00:00.000Z",
+      },
+      { token: "fcm-token-1", platform: "android", status: "inactive", user_id: "=cmd" },
+    ],
+  ],
+  "pinpoint.ndjson": [
+    "pinpoint",
+    [
+      {
+        token: apns,
+        platform: "ios",
+        environment: "production",
+        user_id: "u_8412",
+        metadata: { plan: "pro", interests: ["a", "b"], tier: "gold", sessions: 12 },
+        identifiers: {
+          current_locale: "de-DE",
+          app_version: "2.4.1",
+          system_version: "19.1",
+          model: "iPhone15,2",
+          time_zone: "Europe/Berlin",
+          country: "DE",
+        },
+        last_seen_at: seen,
+      },
+      { token: "fcm-token-1", platform: "android", status: "inactive", last_seen_at: "2026-02-01T08:00:00.000Z" },
+      notPush,
+    ],
+  ],
+  "sns.ndjson": [
+    "sns",
+    [
+      { token: apns, platform: "ios", environment: "sandbox", metadata: { plan: "pro" } },
+      { token: "fcm-token-1", platform: "android", metadata: { custom_user_data: "u_8412" }, status: "inactive" },
+      notPush,
+    ],
+  ],
+  "onesignal.csv": [
+    "onesignal",
+    [
+      {
+        token: apns,
+        platform: "ios",
+        user_id: "u_8412",
+        metadata: { plan: "pro" },
+        identifiers: { current_locale: "de", app_version: "2.4.1", system_version: "19.1", model: "iPhone15,2" },
+        last_seen_at: seen,
+      },
+      expect.objectContaining({ token: "fcm-token-1", platform: "android", status: "inactive" }),
+      expect.objectContaining({ token: "https://push.example/1", platform: "web", keys }),
+      notPush,
+    ],
+  ],
+  "firebase.txt": ["firebase", [{ token: "dQw4w9WgXcQ:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx", platform: "android" }]],
+  "firebase.ndjson": [
+    "firebase",
+    [
+      {
+        token: "fcm-token-1",
+        platform: "ios",
+        provider: "fcm",
+        user_id: "u_8412",
+        topics: ["news"],
+        metadata: { tags: ["with space"] },
+        identifiers: { current_locale: "de-DE" },
+        last_seen_at: seen,
+      },
+      { token: "fcm-token-2", platform: "android", user_id: "u_2", metadata: { plan: "pro" } },
+    ],
+  ],
+  "parse.ndjson": [
+    "parse",
+    [
+      {
+        token: apns,
+        platform: "ios",
+        installation_id: "6f9c",
+        user_id: "u_8412",
+        topics: ["news"],
+        metadata: { plan: "pro" },
+        identifiers: {
+          current_locale: "de-DE",
+          app_version: "2.4.1",
+          time_zone: "Europe/Berlin",
+          app: "com.example.shop",
+        },
+        last_seen_at: seen,
+      },
+      { token: "fcm-token-1", platform: "android", user_id: "u_2", last_seen_at: "2026-02-01T08:00:00.000Z" },
+      notPush,
+    ],
+  ],
+  "azure-nh.xml": [
+    "azure-nh",
+    [
+      { token: apns, platform: "ios", topics: ["news"], metadata: { tags: ["user:8412"] } },
+      { token: "fcm-token-1", platform: "android" },
+      { token: "https://push.example/1", platform: "web", keys, user_id: "u_8412" },
+      notPush,
+    ],
+  ],
+  "pnta.ndjson": [
+    "pnta",
+    [
+      {
+        token: apns,
+        platform: "ios",
+        user_id: "u_8412",
+        metadata: { user_id: "u_8412", plan: "pro" },
+        identifiers: { app_version: "2.4.1" },
+        last_seen_at: seen,
+      },
+      { token: "fcm-token-1", platform: "android" },
+    ],
+  ],
+};
+
+test.each(Object.entries(fixtures))(
+  "%s: every line is the device that it means, or refused",
+  (file, [format, devices]) => {
+    expect(read(format, file)).toEqual(devices);
+  },
+);
+
+test("every format has a fixture", () => {
+  expect(new Set(Object.values(fixtures).map(([format]) => format))).toEqual(new Set(formats.options));
+});
+
+describe("a line that cannot be read is refused with its reason", () => {
+  const reason = (line: string | { problem: "too-long" | "not-utf8" }, header?: string) => {
+    const found = createReadLine("herald", header)(typeof line === "string" ? { n: 1, text: line } : { n: 1, ...line });
+    return "problems" in found ? found.problems[0]?.detail : found;
+  };
+  test.each([
+    ["{", undefined, "is not JSON"],
+    ["[{}]", undefined, "one per line"],
+    ['{"a":{"__proto__":1}}', undefined, "__proto__"],
+    ['{"result":"refused","problems":[]}', undefined, undefined],
+    [`{"a":${"[".repeat(100)}${"]".repeat(100)}}`, undefined, "nested"],
+    ["a\0b", undefined, "UTF-16"],
+    ["a,b,c", "token,platform", "has 3 cells where the header has 2"],
+    ['"a,ios', "token,platform", "quotes"],
+    ["a,ios", '"token,platform', "the header is not CSV"],
+    [{ problem: "not-utf8" }, undefined, "is not UTF-8"],
+    [{ problem: "too-long" }, undefined, "is longer than 65536 bytes"],
+  ] as const)("%s", (line, header, expected) => {
+    if (expected === undefined) expect(reason(line, header)).toHaveProperty("device");
+    else expect(reason(line, header)).toContain(expected);
+  });
+});
+
+test("cells that spreadsheets would run lose the quote that exports put before them, and no other", () => {
+  const readLine = createReadLine("herald", "token,platform,user_id");
+  const userOf = (cell: string) => {
+    const found = readLine({ n: 2, text: `t,android,"${cell}"` });
+    return "device" in found ? (found.device as { user_id: string }).user_id : found;
+  };
+  expect(["'=1+1", "'+1", "'-1", "'@a", "'a", "=1"].map(userOf)).toEqual(["=1+1", "+1", "-1", "@a", "'a", "=1"]);
+});
