@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { request } from "node:http";
 import { gzipSync } from "node:zlib";
 import { Herald, type Import } from "@herald/client";
@@ -150,8 +149,9 @@ describe("an import of devices", () => {
       },
       { timeoutMs: 30_000 },
     );
+    const closed = new Promise<void>((resolve) => cut.once("close", () => resolve()));
     cut.destroy();
-    await once(cut, "close");
+    await closed;
     expect(line % 500).toBe(0);
     const wrong = await put(world.project, id, lines.join("\n"), { query: "?after_line=1" });
     expect(wrong.body).toMatchObject({ type: "/docs/errors#import-position-mismatch", status: 409 });

@@ -2,6 +2,7 @@ import type { Device, DeviceNotification } from "@herald/client";
 import type { Command } from "commander";
 import type { ListChoice } from "../context.ts";
 import { type Add, listOptions, option, type TimeChoice, timeOptions, timeRange, yesOption } from "../define.ts";
+import { addImport } from "./import-devices.ts";
 
 const columns = [
   { title: "ID", value: ({ id }: Device) => id },
@@ -38,6 +39,7 @@ const entries = (device: Device): [string, unknown][] => [
 ];
 
 export const addDevices = (group: Command, add: Add) => {
+  addImport(group, add);
   type Filters = { status?: string; platform?: string; user?: string; pushToken?: string };
   add<ListChoice & TimeChoice & Filters>(group, {
     usage: "list",

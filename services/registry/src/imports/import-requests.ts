@@ -11,7 +11,7 @@ import {
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { Deps } from "../deps.ts";
-import type { ImportDocument } from "./import-store.ts";
+import type { ImportDocument } from "../stores/import-store.ts";
 
 const importNotFound = (): HeraldError => new HeraldError("import-not-found", "id: the project has no such import");
 

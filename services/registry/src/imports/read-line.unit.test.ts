@@ -72,6 +72,13 @@ const fixtures: Record<string, readonly [ImportFormat, readonly unknown[]]> = {
       { token: "fcm-token-1", platform: "android", status: "inactive", user_id: "=cmd" },
     ],
   ],
+  "gorush.csv": [
+    "herald",
+    [
+      { token: apns, platform: "ios", user_id: "u_8412", topics: ["news"] },
+      { token: "fcm-token-1", platform: "android" },
+    ],
+  ],
   "pinpoint.ndjson": [
     "pinpoint",
     [

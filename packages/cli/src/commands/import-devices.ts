@@ -1,0 +1,123 @@
+import { openAsBlob } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Herald, Import, ImportError } from "@herald/client";
+import type { Command } from "commander";
+import type { Context } from "../context.ts";
+import { type Add, option } from "../define.ts";
+import { UsageError } from "../failures.ts";
+import { count } from "../terminal/text.ts";
+
+const formats = ["herald", "pinpoint", "sns", "onesignal", "firebase", "parse", "azure-nh", "pnta"] as const;
+type Format = (typeof formats)[number];
+
+/** Errors that are printed; the API lists all that are kept. */
+const shownErrors = 20;
+const pollMs = 500;
+const barWidth = 24;
+
+/** By the file's name, with or without `.gz`. */
+const contentTypeOf = (file: string): string => {
+  const name = file.replace(/\.gz$/i, "");
+  if (/\.csv$/i.test(name)) return "text/csv";
+  return /\.(txt|xml)$/i.test(name) ? "text/plain" : "application/x-ndjson";
+};
+
+const progressOf = ({ status, lines_stored, lines_processed }: Import): string => {
+  if (status === "uploading")
+    return `Uploading: ${count(lines_stored)} lines stored, ${count(lines_processed)} processed…`;
+  const done = lines_stored === 0 ? 1 : lines_processed / lines_stored;
+  const filled = Math.floor(done * barWidth);
+  return `[${"#".repeat(filled)}${".".repeat(barWidth - filled)}] ${Math.floor(done * 100)} % of ${count(lines_stored)} lines`;
+};
+
+const words = (done: Import): string =>
+  [
+    done.dry_run ? "Dry run: nothing was changed. The import would have" : "The import has",
+    `created ${count(done.created)}, updated ${count(done.updated)}, left unchanged ${count(done.unchanged)} devices,`,
+    `and refused ${count(done.refused)} lines.`,
+  ].join(" ");
+
+const firstErrors = async (herald: Herald, id: string, signal: AbortSignal): Promise<ImportError[]> => {
+  const errors: ImportError[] = [];
+  for await (const error of herald.imports.errors(id, { signal, perPage: shownErrors })) {
+    errors.push(error);
+    if (errors.length === shownErrors) break;
+  }
+  return errors;
+};
+
+/** Shows progress until the import is completed. */
+const watch = async (
+  { terminal, signal }: Context,
+  herald: Herald,
+  id: string,
+  uploading: () => boolean,
+): Promise<Import> => {
+  for (;;) {
+    const found = await herald.imports.get(id, { signal });
+    if (found.status === "completed") return found;
+    if (!uploading() && found.status === "uploading") return found;
+    terminal.progress(progressOf(found));
+    await sleep(pollMs, undefined, { signal });
+  }
+};
+
+const openFile = (file: string): Promise<Blob> =>
+  openAsBlob(file).catch((error: unknown) => {
+    throw new UsageError(`Cannot read ${file}: ${error instanceof Error ? error.message : String(error)}`);
+  });
+
+/** The import to upload to: the one that is resumed, or a new one. */
+const start = async (herald: Herald, { format, dryRun, resume }: Options, signal: AbortSignal): Promise<string> => {
+  if (resume !== undefined) return resume;
+  const known = formats.find((one) => one === format);
+  if (known === undefined) throw new UsageError(`--format must be one of ${formats.join(", ")}.`);
+  return (await herald.imports.create({ format: known as Format, dry_run: dryRun === true }, { signal })).id;
+};
+
+type Options = { readonly format?: string; readonly dryRun?: boolean; readonly resume?: string };
+
+export const addImport = (group: Command, add: Add) => {
+  add<Options>(group, {
+    usage: "import <file>",
+    does: "Import devices from a file: NDJSON, CSV or lines, also as .gz",
+    options: [
+      option("--format <format>", `whose export it is: ${formats.join(", ")}`),
+      option("--dry-run", "report what would happen, and change nothing"),
+      option("--resume <id>", "continue an import whose upload broke"),
+    ],
+    examples: [
+      ["device import users.csv.gz --format onesignal --dry-run", "what an export of OneSignal would create"],
+      ["device import devices.ndjson --format herald", "devices of another Herald"],
+    ],
+    run: async (context, [file = ""], options) => {
+      const { terminal, signal } = context;
+      const herald = context.herald();
+      const blob = await openFile(file);
+      const id = await start(herald, options, signal);
+      context.onInterrupt(`Continue with: herald device import ${file} --resume ${id}`);
+      let isUploading = true;
+      const uploading = herald.imports
+        .upload(id, () => blob, { signal, contentType: contentTypeOf(file) })
+        .finally(() => {
+          isUploading = false;
+        });
+      // Its failure is reported below, after the last look at the import.
+      uploading.catch(() => undefined);
+      const done = await watch(context, herald, id, () => isUploading);
+      await uploading;
+      const finished = done.status === "completed" ? done : await watch(context, herald, id, () => true);
+      terminal.progress();
+      const errors = finished.refused > 0 ? await firstErrors(herald, id, signal) : [];
+      context.result({ ...finished, errors }, () =>
+        [
+          words(finished),
+          ...errors.map(
+            ({ line, field, reason }) => `  line ${count(line)}: ${field === "" ? "" : `${field}: `}${reason}`,
+          ),
+        ].join("\n"),
+      );
+      return finished.refused > 0 ? 1 : 0;
+    },
+  });
+};
