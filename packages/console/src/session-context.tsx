@@ -28,22 +28,27 @@ export const sessionEnded = new EventTarget();
 
 type State = { readonly session?: Session | undefined; readonly ended?: boolean; readonly note?: string | undefined };
 
+/** Works once, so it is read once. */
+const signInCode = window.heraldSignInCode;
+window.heraldSignInCode = undefined;
+
+const begin = async (): Promise<State> => ({
+  session: signInCode === undefined ? await currentSession() : await signIn({ code: signInCode }),
+});
+let begun: Promise<State> | undefined;
+
 /** Shows what is below it to those who have a session. When one ends, the page stays as it is under a form to sign in again. */
 export const SessionGate = ({ children }: { readonly children: ReactNode }) => {
   const queries = useQueryClient();
   const [state, setState] = useState<State | undefined>(undefined);
 
   useEffect(() => {
-    const code = window.heraldSignInCode;
-    window.heraldSignInCode = undefined;
-    const begin = async (): Promise<State> => {
-      if (code === undefined) return { session: await currentSession() };
-      return { session: await signIn({ code }) };
-    };
     const start = () => {
-      begin().then(setState, (error: unknown) => {
-        if (code === undefined && isPassing(error)) setTimeout(start, 2_000);
-        setState({ note: code === undefined ? undefined : texts.signIn.codeFailed });
+      begun ??= begin();
+      begun.then(setState, (error: unknown) => {
+        begun = undefined;
+        if (isPassing(error)) setTimeout(start, 2_000);
+        setState({ note: signInCode === undefined ? undefined : texts.signIn.codeFailed });
       });
     };
     start();

@@ -75,7 +75,8 @@ const AccountMenu = () => {
   return (
     <Menu position="top-start" width={240} closeOnItemClick={false}>
       <Menu.Target>
-        <button type="button" className="project-button" aria-label={`${texts.nav.account}: ${session.name}`}>
+        <button type="button" className="project-button">
+          <span className="hidden">{texts.nav.account}: </span>
           <span className="grow cut">{session.name}</span>
           <span className="muted">{session.role}</span>
           <Icon name="more" size={16} />

@@ -45,7 +45,6 @@ export const theme = createTheme({
     Modal: { defaultProps: { centered: true, closeButtonProps: { "aria-label": "Close" } } },
     Drawer: { defaultProps: { closeButtonProps: { "aria-label": "Close" } } },
     Tooltip: { defaultProps: { openDelay: 250, withArrow: true } },
-    Badge: { defaultProps: { variant: "light", radius: "sm" } },
     Table: { defaultProps: { verticalSpacing: 7, horizontalSpacing: "sm" } },
   },
 });

@@ -1,4 +1,3 @@
-import { Badge } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { texts } from "../texts.ts";
 
@@ -48,35 +47,35 @@ export const Time = ({ at }: { readonly at: string | undefined }) => {
 
 export const exactTime = (at: string): string => dateTime.format(new Date(at));
 
-const colors: Readonly<Record<string, string>> = {
-  completed: "teal",
-  accepted: "teal",
-  active: "teal",
-  delivered: "teal",
-  opened: "indigo",
-  ready: "teal",
-  enabled: "teal",
-  current: "teal",
-  sending: "blue",
-  pending: "blue",
-  waiting: "blue",
-  deferred: "blue",
-  next: "blue",
-  scheduled: "violet",
-  failed: "red",
-  paused: "orange",
-  disabled: "red",
-  unready: "red",
-  held: "orange",
-  unknown: "orange",
-  inactive: "gray",
+const tones: Readonly<Record<string, string>> = {
+  completed: "good",
+  accepted: "good",
+  active: "good",
+  delivered: "good",
+  enabled: "good",
+  current: "good",
+  ready: "good",
+  ok: "good",
+  opened: "open",
+  scheduled: "open",
+  sending: "open",
+  pending: "open",
+  waiting: "open",
+  deferred: "open",
+  next: "open",
+  failed: "bad",
+  disabled: "bad",
+  gone: "bad",
+  failing: "bad",
+  unready: "bad",
+  paused: "warn",
+  held: "warn",
+  unknown: "warn",
 };
 
 /** A state by its own word, which is never said by colour alone. */
 export const Status = ({ value }: { readonly value: string }) => (
-  <Badge color={colors[value] ?? "gray"} className="status" tt="none">
-    {value.replaceAll(/[_-]/g, " ")}
-  </Badge>
+  <span className={`status ${tones[value] ?? "muted"}`}>{value.replaceAll(/[_-]/g, " ")}</span>
 );
 
 export const platformNames: Readonly<Record<string, string>> = { ios: "iOS", android: "Android", web: "Web" };

@@ -58,7 +58,7 @@ export function List<Row>({ query, columns, keyOf, empty, label, onPage, onRow }
                 {columns.map((column, index) => (
                   // biome-ignore lint/suspicious/noArrayIndexKey: columns do not move
                   <Table.Th key={index} className={classOf(column)}>
-                    {column.title}
+                    {column.title === "" ? <span className="hidden">{texts.common.actions}</span> : column.title}
                   </Table.Th>
                 ))}
               </Table.Tr>

@@ -47,6 +47,8 @@ export const buildConsole = async (root: string): Promise<void> => {
     const args = [vite, "build", "--outDir", made, "--emptyOutDir", "--logLevel", "warn"];
     const { ok, why, stdout } = await runCommand(process.execPath, args, {
       cwd: join(root, "packages/console"),
+      // Tests say `test`, and React would be built for development.
+      env: { ...process.env, NODE_ENV: "production" },
       timeoutMs: buildTimeoutMs,
     });
     if (!ok) throw new Error(`vite build packages/console: ${why}\n${stdout}`);

@@ -17,6 +17,7 @@ const kinds = ["all", "topic:", "user:", "device:", "metadata:", "identifiers:",
 export const Targets = ({ value, onChange, error }: Props) => {
   const { id, herald } = useProject();
   const [search, setSearch] = useState("");
+  const [opened, setOpened] = useState(false);
   const topics = useQuery({
     queryKey: [id, "topics", "names"],
     queryFn: () => herald.topics.list({ perPage: 100 }).page(),
@@ -39,11 +40,16 @@ export const Targets = ({ value, onChange, error }: Props) => {
           setTimeout(() => setSearch(beginning));
           return;
         }
+        // It would cover what comes next.
+        setTimeout(() => setOpened(false));
         onChange(targets.map((target) => target.trim()).filter((target) => target !== ""));
       }}
       searchValue={search}
       onSearchChange={setSearch}
       data={[...kinds.slice(0, 1), ...names, ...kinds.slice(1)]}
+      dropdownOpened={opened}
+      onDropdownOpen={() => setOpened(true)}
+      onDropdownClose={() => setOpened(false)}
       splitChars={[]}
       acceptValueOnBlur
       maxDropdownHeight={280}
