@@ -120,7 +120,7 @@ test("a draft outlives a reload", async () => {
   const page = await browser.signedIn(`/p/${project.id}/compose`);
   await page.getByLabel("Title").fill("Half written");
   await page.reload();
-  await expect.poll(() => page.getByLabel("Title").inputValue()).toBe("Half written");
+  await expect.poll(() => page.getByLabel("Title").inputValue(), { timeout: 15_000 }).toBe("Half written");
 });
 
 test("the trace says why a device got nothing", async () => {
@@ -134,10 +134,6 @@ test("the trace says why a device got nothing", async () => {
   await page.getByRole("link", { name: device.id }).click();
   await page.getByLabel(/Notification id/).fill(id);
   await page.getByRole("button", { name: "Why?" }).click();
-  await page
-    .getByText(/no target|not match|matches/i)
-    .first()
-    .waitFor();
   const trace = expectStatus(await project.call(`GET /notifications/${id}/devices/${device.id}`), 200).body.data;
   for (const sentence of trace.explanation) await page.getByText(sentence).first().waitFor();
   expectCalm(page);
@@ -164,19 +160,20 @@ test("a dead letter is found, replayed, and says so", async () => {
   await broker.close();
   await eventually(async () => expect((await system.admin("GET /dead-letters")).body.data).not.toHaveLength(0));
   const page = await browser.signedIn(`/p/${project.id}/operations`);
-  await page.getByText("All projects").click();
+  await page.getByRole("switch", { name: "All projects" }).click();
   await page.locator("tbody button").first().click();
   await page.getByRole("button", { name: "Replay", exact: true }).click();
   await page.getByRole("status").getByText("replayed").waitFor();
   expectCalm(page);
 });
 
-test("words from outside stay words: HTML, scripts, emoji, right to left", async () => {
+test("words from outside stay words: HTML, scripts, emoji, right to left", { timeout: 120_000 }, async () => {
   const project = await system.project('<img src=x onerror="alert(1)"> שלום');
   const nasty = '<img src=x onerror="alert(1)"><script>alert(2)</script> 🎉 مرحبا';
+  const user = '<img-src=x-onerror="alert(7)">';
   const { device } = await project.register({
     metadata: { note: nasty, plan: "javascript:alert(3)" },
-    user_id: nasty.slice(0, 60),
+    user_id: user,
   });
   const { id } = await project.send({
     title: nasty,
@@ -194,19 +191,19 @@ test("words from outside stay words: HTML, scripts, emoji, right to left", async
     "/devices",
     `/devices/${device.id}`,
     "/users",
-    `/users/${encodeURIComponent(nasty.slice(0, 60))}`,
+    `/users/${encodeURIComponent(user)}`,
     "/settings",
   ];
+  const page = await browser.signedIn(`/p/${project.id}`);
   for (const path of paths) {
-    const page = await browser.signedIn(`/p/${project.id}${path}`);
+    await page.goto(`${system.gateway}/console/p/${project.id}${path}`);
     await page.getByRole("heading", { level: 1 }).waitFor();
-    await page.waitForLoadState("networkidle").catch(() => {});
+    await page.locator(".mantine-Skeleton-root").first().waitFor({ state: "detached" });
     expect(await page.locator('#root img:not([src="/console/icon.svg"])').count()).toBe(0);
     expect(await page.locator('a[href^="javascript:"]').count()).toBe(0);
     expectCalm(page);
-    await page.context().close();
   }
-  const page = await browser.signedIn(`/p/${project.id}/compose`);
+  await page.goto(`${system.gateway}/console/p/${project.id}/compose`);
   await page.getByLabel("Title").fill(nasty);
   await page.getByLabel("Link").fill("javascript:alert(6)");
   await page.getByLabel("Targets").first().fill("all");
@@ -218,7 +215,7 @@ test("words from outside stay words: HTML, scripts, emoji, right to left", async
   expectCalm(page);
 });
 
-test("when the gateway is gone the page says so, and goes on when it is back", async () => {
+test("when the gateway is gone the page says so, and goes on when it is back", { timeout: 120_000 }, async () => {
   const project = await system.project("Gone");
   const page = await browser.signedIn(`/p/${project.id}/notifications`);
   await page.getByText("No notifications yet").waitFor();

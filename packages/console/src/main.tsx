@@ -18,7 +18,10 @@ const queries = new QueryClient({
   queryCache: new QueryCache({ onError }),
   mutationCache: new MutationCache({ onError }),
   defaultOptions: {
+    // The browser's word about the network says nothing about the gateway.
+    mutations: { networkMode: "always" },
     queries: {
+      networkMode: "always",
       staleTime: 5_000,
       // What passes is asked for again until it has passed; the page says so meanwhile.
       retry: false,
