@@ -31,7 +31,6 @@ beforeEach(async () => {
     ...process.env,
     ...freePortsEnvironment,
     HERALD_DATA_DIR: join(folder, ".herald"),
-    HERALD_DEMO_HISTORY: "false", // its pushes would stand between those of the README
   };
   // In a process group of its own, as a terminal gives one to what is typed into it.
   npm = spawn("npm", ["start"], { cwd: root, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
@@ -46,7 +45,7 @@ beforeEach(async () => {
     },
     { timeoutMs: 120_000 },
   );
-  await eventually(() => expect(printed).toContain("Herald is ready"));
+  await eventually(() => expect(printed).toContain("Herald is ready"), { timeoutMs: 60_000 });
 });
 afterEach(async ({ task }) => {
   if (task.result?.state === "fail") process.stderr.write(printed);

@@ -35,12 +35,11 @@ if (process.env.npm_lifecycle_event) {
 
 try {
   running = await startHerald({ root, dataDir, env: process.env, console: true, say, logLine });
+  // Before the first command is printed: what it shows must not stand between the history's pushes.
+  await makeDemoHistory(dataDir, running.local, say).catch(
+    (error: Error) => !stopping && say(`demo project: ${error.message}`),
+  );
   console.log(summary(running, await signInLink(running.local)));
-  // The console has something to show soon; nothing waits for it.
-  if (process.env.HERALD_DEMO_HISTORY !== "false")
-    void makeDemoHistory(dataDir, running.local).catch(
-      (error: Error) => !stopping && say(`demo history: ${error.message}`),
-    );
   void running.failed.then((why) => end(why, 1));
 } catch (error) {
   console.error(error instanceof Error ? error.message : String(error));

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { demoDevices } from "../src/start/demo-history.ts";
 import type { LocalFile } from "../src/start/local-file.ts";
 import { freePortsEnvironment } from "../src/start/ports.ts";
 
@@ -61,7 +62,7 @@ const nothingIsLeft = (pids: readonly number[]) =>
 
 test("the printed commands register, send, show and open; a killed service returns; Ctrl-C leaves nothing", async () => {
   const first = await start();
-  await vi.waitFor(() => expect(printedCommands()).toHaveLength(4), { timeout: 5_000 });
+  await vi.waitFor(() => expect(printedCommands()).toHaveLength(4), { timeout: 60_000 });
   const [register, send, see, open] = printedCommands();
 
   const { data: device } = JSON.parse(await inShell(register)) as { data: { id: string; status: string } };
@@ -102,7 +103,7 @@ test("the printed commands register, send, show and open; a killed service retur
 test("the next start has the same data, one start holds the folder, and a kill of it leaves nothing", async () => {
   const { project, gateway, processes } = await start();
   const devices = await fetch(`${gateway}/api/v1/devices`, { headers: { authorization: `Bearer ${project.token}` } });
-  expect(await devices.json()).toMatchObject({ pagination: { count: 1 } });
+  expect(await devices.json()).toMatchObject({ pagination: { count: 1 + demoDevices } });
 
   const second = await run(process.execPath, source("start.ts"), { env }).catch((error: unknown) => error);
   expect(second).toMatchObject({ code: 1, stderr: expect.stringContaining(`Herald runs on ${dataDir} already`) });
