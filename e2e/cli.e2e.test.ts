@@ -308,11 +308,22 @@ test("the doctor finds no problem in a healthy system, and names each problem of
     url: "ok",
     clock: "ok",
     readiness: "ok",
+    broker: "ok",
+    database: "ok",
+    gateway: "ok",
+    registry: "ok",
+    dispatch: "ok",
+    analytics: "ok",
     token: "ok",
     apns: "ok",
     fcm: "ok",
     webpush: "ok",
   });
+  const status = await healthy.json("status");
+  expect(status).toMatchObject({ broker: { available: true }, dead_letters: expect.any(Number) });
+  for (const { name, state, replicas } of status.services)
+    expect([name, state, replicas.length]).toEqual([name, "ready", 1]);
+  expect((await healthy.herald("status")).stdout).toContain("PUSH_EVENTS");
   const port = await freePort();
   for (const [words, sentence] of [
     [["--url", `http://127.0.0.1:${port}`], "does not answer"],

@@ -10,6 +10,7 @@ import { addProjects } from "./commands/projects.ts";
 import { addProviders } from "./commands/providers.ts";
 import { addSend } from "./commands/send.ts";
 import { addStats } from "./commands/stats.ts";
+import { addStatus } from "./commands/status.ts";
 import { addTokens } from "./commands/tokens.ts";
 import { addTopics } from "./commands/topics.ts";
 import { addUsers } from "./commands/users.ts";
@@ -69,6 +70,7 @@ export const createProgram = (terminal: Terminal, execute: Execute): Command => 
   addTokens(group("token", "Manage project tokens (admin token)"), add);
   addProviders(group("provider", "Configure APNs, FCM and Web Push (admin token)"), add);
   addDeadLetters(group("dead-letters", "Inspect and replay dead letters (admin token)"), add);
+  addStatus(program, add);
   addDoctor(program, add);
   addCompletion(program, add);
   return program;

@@ -12,6 +12,7 @@ import type {
   ProviderView,
   Replay,
   RetiredVapidKey,
+  SystemStatus,
   TestedPush,
   TestPush,
   VapidKey,
@@ -141,6 +142,8 @@ export class HeraldAdmin {
   readonly providers: ReturnType<typeof createProviders>;
   readonly vapidKeys: ReturnType<typeof createVapidKeys>;
   readonly deadLetters: ReturnType<typeof createDeadLetters>;
+  /** Services, streams, durables, providers that need a person, and dead letters. */
+  readonly status: (options?: CallOptions) => Promise<SystemStatus>;
 
   /** Throws a TypeError for an address or token that cannot be one. */
   constructor(options: HeraldOptions) {
@@ -153,5 +156,6 @@ export class HeraldAdmin {
     this.providers = createProviders(http);
     this.vapidKeys = createVapidKeys(http);
     this.deadLetters = createDeadLetters(http);
+    this.status = (options) => http.get<SystemStatus>("/admin/v1/status", options);
   }
 }

@@ -667,6 +667,74 @@ export type Replay = {
   replayed_at?: string;
 };
 
+export type SystemStatus = {
+  at: string;
+  /** The broker as the gateway sees it. While it is unavailable no service can report */
+  broker: {
+    available: boolean;
+    reason?: string;
+  };
+  /** All four, also those that do not report */
+  services: ServiceStatus[];
+  /** As their services measured them, within the last 15 s */
+  streams: {
+    name: string;
+    messages: number;
+    bytes: number;
+    /** -1: unlimited */
+    max_bytes: number;
+    measured_at: string;
+  }[];
+  durables: {
+    name: string;
+    /** Messages that wait for a process */
+    pending: number;
+    /** Messages that a process took and has not settled */
+    in_progress: number;
+    measured_at: string;
+  }[];
+  /** Providers that need a person, of all projects, at most 100 of each state */
+  providers: {
+    project_id: string;
+    provider: Provider;
+    /** `paused`: the provider refuses the credential; `unreachable`: pushes wait, or its circuit breaker is open */
+    state: Open<"paused" | "unreachable">;
+    reason: string;
+    host?: string;
+    since: string;
+  }[];
+  /** Kept for 30 days, replayed or not; null: not measured yet */
+  dead_letters: number | null;
+};
+
+export type ServiceStatus = {
+  name: ServiceName;
+  /** `ready` while one replica is; `not_answering`: no replica reports */
+  state: Open<"ready" | "not_ready" | "not_answering">;
+  replicas: {
+    /** Host and process */
+    instance: string;
+    version: string;
+    /** `not_answering`: it ended without a stop, hangs, or has no connection to the bus */
+    state: Open<"ready" | "not_ready" | "not_answering">;
+    started_at: string;
+    last_seen_at: string;
+    /** Why it is not ready; empty when it is */
+    failing: {
+      /** Such as `bus`, `database`, `consumers` */
+      check: string;
+      since: string;
+      reason: string;
+    }[];
+    /** How long the broker took to store its last report */
+    broker_ms?: number;
+    /** How long the database took to answer its last ping */
+    database_ms?: number;
+  }[];
+};
+
+export type ServiceName = Open<"gateway" | "registry" | "dispatch" | "analytics">;
+
 /** The data of each type of event. */
 export type EventData = {
   "io.herald.device.registered.v1": {

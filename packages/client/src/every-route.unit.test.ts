@@ -33,7 +33,7 @@ test("every route of the API that is not for apps has a method", async () => {
   const options = { url: server.url, token: "x", maxRetries: 0 };
   const clients = [new Herald(options), new HeraldAdmin(options)] as const;
   for (const [name, resource] of clients.flatMap((client) => Object.entries(client))) {
-    if (name === "stats") await resource();
+    if (typeof resource === "function") await resource();
     for (const [method, call] of Object.entries<Method>(resource)) {
       if (local.includes(method)) continue;
       const values = name === "providers" ? ["p", "apns"] : ["a", "2030-01-31", "b"];

@@ -56,6 +56,7 @@ const answers = [
   contracts.SignInCode,
   contracts.DeadLetter,
   contracts.Replay,
+  contracts.SystemStatus,
 ];
 
 /** Devices send a `user_token`; backends send `user_id`. */

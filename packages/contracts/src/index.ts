@@ -172,6 +172,7 @@ export {
   signInCodeMs,
 } from "./http/v1/sessions.ts";
 export { maxStatsGroups, OpenTotals, Stats, StatsQuery, StatsRequest, toStatsRequest } from "./http/v1/stats.ts";
+export { ServiceName, ServiceStatus, StatusReport, SystemStatus } from "./http/v1/status.ts";
 export {
   ChangeTopic,
   CreateTopic,

@@ -7,9 +7,13 @@ import {
   connectBus,
   consume,
   type Handler,
+  type Measuring,
   measureQueues,
+  reportStatus,
+  type StatusReportOptions,
   serviceAccess,
 } from "@herald/bus";
+import type { StatusReport } from "@herald/contracts";
 import {
   createHealth,
   createLifecycle,
@@ -51,6 +55,8 @@ export type ServiceDefinition = {
    * called when no message is being handled any more, before the bus and the database are closed.
    */
   readonly begin: () => () => Promise<void>;
+  /** What the operator's status shows of it, beside its readiness. */
+  readonly status?: () => Promise<Pick<StatusReport, "providers">>;
   /** The first step of a stop: waiting work gets no more turns. */
   readonly closeGates?: () => void;
 };
@@ -79,6 +85,12 @@ export type Service = {
   readonly address: () => string;
 };
 
+/** How long the database takes to answer; undefined when it does not. */
+const pingMs = async (mongo: MongoHandle): Promise<number | undefined> => {
+  const begun = performance.now();
+  return (await mongo.ping()) ? Math.round((performance.now() - begun) * 10) / 10 : undefined;
+};
+
 /** The start and the stop of a service that takes messages from the bus and owns a database. */
 export const createService = (options: ServiceOptions): Service => {
   const { name, config, host, port, metricsPort, database, drainMs, assemble } = options;
@@ -99,7 +111,8 @@ export const createService = (options: ServiceOptions): Service => {
     let parts: ServiceDefinition | undefined;
     let end: (() => Promise<void>) | undefined;
     let consuming: Consuming | undefined;
-    let measuring: ReturnType<typeof measureQueues> | undefined;
+    let measuring: Measuring | undefined;
+    let reporting: ReturnType<typeof reportStatus> | undefined;
     let stopping = false;
 
     const health = createHealth({
@@ -123,13 +136,31 @@ export const createService = (options: ServiceOptions): Service => {
     });
     lifecycle.onStop("parts", async () => end?.());
     lifecycle.onStop("measuring", async () => measuring?.stop());
+    lifecycle.onStop("status", async () => reporting?.stop());
     lifecycle.onStop("http", () => http.stop(finishProbesMs));
     lifecycle.onStop("bus", async () => bus && closeBus(bus));
     lifecycle.onStop("database", mongo.close);
     lifecycle.onStop("telemetry", telemetry.stop);
 
+    const look = async (): Promise<Awaited<ReturnType<StatusReportOptions["look"]>>> => {
+      const [{ failing }, databaseMs, own] = await Promise.all([
+        health.ready(),
+        pingMs(mongo),
+        // A database that is unavailable is among what fails.
+        parts?.status?.().catch(() => undefined),
+      ]);
+      return {
+        failing: [...failing],
+        ...(databaseMs !== undefined && { databaseMs }),
+        ...(measuring?.latest() ?? { streams: [], durables: [] }),
+        ...own,
+      };
+    };
+
     const run = async () => {
       bus = await connectBus({ ...serviceAccess(config, name), log });
+      // Before the database is prepared: whoever waits for it is listed, with the reason.
+      reporting = reportStatus(bus, { service: name, version, look });
       parts = assemble({ bus, db: mongo.db, log });
       await mongo.prepare("indexes", parts.prepare);
       if (stopping) return;

@@ -33,6 +33,7 @@ import { apnsId } from "./providers/apns/apns-id.ts";
 import { checkSettings } from "./providers/check-settings.ts";
 import { createConnectProvider } from "./providers/connect-provider.ts";
 import { createProviderPool } from "./providers/provider-pool.ts";
+import { listTroubles } from "./providers/provider-troubles.ts";
 import type { KeyRing } from "./providers/webpush/key-ring.ts";
 import { handleDeliveryRequests } from "./requests/deliveries.ts";
 import { createFindNotification } from "./requests/find-notification.ts";
@@ -236,6 +237,7 @@ const assemble = (
         await outbox.stop();
       };
     },
+    status: listTroubles({ credentials, now }),
     /** Waiting work gets no more turns. */
     closeGates: () => {
       for (const gate of [...gates.values(), sendGate, backlogGate, startGate]) gate.close();

@@ -53,6 +53,7 @@ import { createTokenDirectory } from "./records/token-directory.ts";
 import { allRoutes } from "./routes/all-routes.ts";
 import { createSendCommands } from "./sending/send-commands.ts";
 import { createSessions } from "./sessions/sessions.ts";
+import { createStatusDirectory } from "./status/status-directory.ts";
 import { version } from "./version.ts";
 
 /** Requests in flight get 15 s to finish and the whole stop 25 s: Kubernetes kills after 30 s. */
@@ -135,8 +136,23 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
   });
   const keyBucket = () => openBucket(connection.bus(), "push_idempotency", IdempotencyRecord);
   const keyRecords = createKeyRecords(keyBucket, log);
+  const health = createHealth({
+    bus: connection.ready,
+    tokens: () => tokens.ready() || "project tokens are not replicated yet; the bootstrap step creates their bucket",
+    projects: () => projectRecords.ready() || "projects are not replicated yet",
+    operators: () =>
+      (operatorRecords.ready() && sessionRecords.ready()) ||
+      "operators and sessions are not replicated yet; the bootstrap step creates their buckets",
+  });
+  const status = createStatusDirectory({
+    look: async () => ({ failing: [...(await health.ready()).failing], streams: [], durables: [] }),
+    version,
+    broker: connection.ready,
+    now,
+  });
   const deps: RouteDeps = {
     now,
+    status,
     limits,
     queue,
     sendRequest,
@@ -167,14 +183,6 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     recordOpen: dedupeOpens(opens.record),
   };
 
-  const health = createHealth({
-    bus: connection.ready,
-    tokens: () => tokens.ready() || "project tokens are not replicated yet; the bootstrap step creates their bucket",
-    projects: () => projectRecords.ready() || "projects are not replicated yet",
-    operators: () =>
-      (operatorRecords.ready() && sessionRecords.ready()) ||
-      "operators and sessions are not replicated yet; the bootstrap step creates their buckets",
-  });
   const proxies = config.HERALD_GATEWAY_TRUST_PROXY;
   const memory = createMemoryLimit({
     maxBytes: config.HERALD_GATEWAY_LIMIT_BODY_MEMORY,
@@ -194,7 +202,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     ),
     allowBrowsers(allRoutes),
   );
-  const replicas = [tokens, projectRecords, operatorRecords, sessionRecords];
+  const replicas = [tokens, projectRecords, operatorRecords, sessionRecords, status];
   const startReplicas = (bus: Bus) => {
     for (const replica of replicas) replica.start(bus);
   };

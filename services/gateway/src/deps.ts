@@ -13,6 +13,7 @@ import type { OperatorDirectory } from "./records/operator-directory.ts";
 import type { ProjectDirectory } from "./records/project-directory.ts";
 import type { SendCommands } from "./sending/send-commands.ts";
 import type { Sessions } from "./sessions/sessions.ts";
+import type { StatusDirectory } from "./status/status-directory.ts";
 
 /** Sends a request to another service. Throws the error that it answers, service-unavailable or bus-unavailable. */
 export type SendRequest = <Request extends z.ZodType, Answer extends z.ZodType>(
@@ -40,6 +41,7 @@ export type RouteDeps = {
   /** Resolves when the stream has stored the lines. Throws bus-unavailable or queue-full. */
   readonly publishChunk: PublishChunk;
   readonly eventStreams: Pick<EventStreams, "open">;
+  readonly status: Pick<StatusDirectory, "read">;
   readonly openTokens: OpenTokens;
   /** Resolves when the open is on disk. */
   readonly recordOpen: (projectId: ProjectId, open: OpenGroupV1["opens"][number]) => Promise<void>;

@@ -448,6 +448,7 @@ export const table: Record<string, Case> = {
     status: 200,
     badQuery: "?force=yes",
   },
+  getStatus: { route: () => "GET /admin/v1/status", status: 200, badQuery: "?service=dispatch" },
   listDeadLetters: { route: () => "GET /admin/v1/dead-letters", status: 200, badQuery: "?durable=nobody" },
   getDeadLetter: {
     route: ({ deadLetter }) => `GET /admin/v1/dead-letters/${deadLetter}`,

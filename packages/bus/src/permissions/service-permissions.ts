@@ -134,6 +134,10 @@ export const bucketAccess: Readonly<Record<BucketName, BucketAccess>> = {
   },
   push_idempotency: { reads: ["gateway"], measures: ["gateway"], writes: { gateway: "*" } },
   push_replays: { reads: ["gateway"], writes: { gateway: "*" } },
+  push_status: {
+    watches: ["gateway"],
+    writes: { gateway: "gateway.*", registry: "registry.*", dispatch: "dispatch.*", analytics: "analytics.*" },
+  },
 };
 
 /** The stream that external consumers read. */

@@ -1,4 +1,4 @@
-import { type Herald, HeraldError, type ProviderSettings } from "@herald/client";
+import { type Herald, HeraldError, type ProviderSettings, type SystemStatus } from "@herald/client";
 import type { Command } from "commander";
 import type { Context } from "../context.ts";
 import type { Add } from "../define.ts";
@@ -98,6 +98,59 @@ async function* project(herald: Herald, { signal }: Context): AsyncGenerator<Fin
       );
 }
 
+/** Full enough to look after: a full work queue refuses sends. */
+const fullShare = 0.8;
+
+const fixes: Readonly<Record<string, string>> = {
+  bus: "Start the broker, or correct HERALD_NATS_URL of that service; it reconnects by itself.",
+  database: "Start the database, or correct HERALD_MONGO_URL of that service; it reconnects by itself.",
+  consumers: "Run the bootstrap step.",
+};
+
+/** What the gateway knows of the broker, the services, their databases and all projects' providers. */
+function* system({ broker, services, streams, providers }: SystemStatus): Generator<Finding> {
+  yield broker.available
+    ? ok("broker", "the gateway is connected")
+    : problem("broker", broker.reason ?? "it is unavailable", fixes.bus ?? "");
+  const databases: number[] = [];
+  for (const { name, replicas, state } of services) {
+    if (replicas.length === 0)
+      yield problem(
+        name,
+        "no replica reports",
+        `Start ${name}; if it runs, look at its log, and run the bootstrap step if this version is new.`,
+      );
+    for (const { instance, state: is, failing, last_seen_at, database_ms } of replicas) {
+      if (database_ms !== undefined) databases.push(database_ms);
+      if (is === "not_answering")
+        yield problem(
+          name,
+          `${instance} has not reported since ${last_seen_at}`,
+          "It ended without a stop, hangs or lost the broker: look at its log. It is listed for an hour.",
+        );
+      else
+        for (const { check, reason, since } of failing)
+          yield problem(name, `${instance}: ${reason}, since ${since}`, fixes[check] ?? `Look at the log of ${name}.`);
+    }
+    if (state === "ready" && replicas.every((replica) => replica.state === "ready"))
+      yield ok(name, `${replicas.length === 1 ? "one replica is" : `${replicas.length} replicas are`} ready`);
+  }
+  if (databases.length > 0) yield ok("database", `answers its services in ${Math.max(...databases)} ms or less`);
+  for (const { name, bytes, max_bytes } of streams)
+    if (max_bytes > 0 && bytes > fullShare * max_bytes && name.match(/EVENTS|DLQ|ADVISORY|SCHEDULE/) === null)
+      yield problem(
+        "streams",
+        `${name} is ${Math.round((100 * bytes) / max_bytes)} % full`,
+        "Its service takes too little: add replicas, or look at what it waits for. A full stream refuses sends.",
+      );
+  for (const { project_id, provider, state, reason, host } of providers)
+    yield problem(
+      "providers",
+      `${provider} of ${project_id} is ${state}: ${[reason, host].filter(Boolean).join(" at ")}`,
+      `\`herald provider get ${provider} --project ${project_id}\` says more.`,
+    );
+}
+
 async function* operations(context: Context): AsyncGenerator<Finding> {
   const { signal, settings } = context;
   const admin = context.admin();
@@ -108,6 +161,10 @@ async function* operations(context: Context): AsyncGenerator<Finding> {
     yield explain("admin token", error, "It is HERALD_ADMIN_TOKEN of the gateway's environment.");
     return;
   }
+  yield* await admin.status({ signal }).then(
+    (status) => [...system(status)],
+    (error: unknown) => [explain("status", error, "Upgrade the gateway: it has no status yet.")],
+  );
   const { pagination } = await admin.deadLetters.list({ perPage: 1, signal }).page();
   yield pagination.count === 0
     ? ok("dead letters", "there are none")
@@ -160,7 +217,7 @@ const marks = { ok: ["green", "✓"], problem: ["red", "✗"], skipped: ["dim", 
 export const addDoctor = (program: Command, add: Add) =>
   add(program, {
     usage: "doctor",
-    does: "Check the address, tokens, clock, readiness, webhooks and providers, say what is wrong and how to fix it",
+    does: "Check the address, tokens, clock, readiness, services, broker, database, webhooks and providers, say what is wrong and how to fix it",
     run: async (context) => {
       const { terminal, json } = context;
       const findings: Finding[] = [];

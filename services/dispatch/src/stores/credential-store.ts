@@ -46,6 +46,16 @@ const maxThrottles = 32;
 
 type Throttle = NonNullable<CredentialDocument["throttles"]>[number];
 
+const pausedIndex: IndexSpec = {
+  fields: { "paused.at": 1 },
+  purpose: "status",
+  partial: { paused: { $exists: true } },
+};
+const problemsIndex: IndexSpec = {
+  fields: { "problems.at": 1 },
+  purpose: "status",
+  partial: { problems: { $exists: true } },
+};
 const projectIndex: IndexSpec = { fields: { projectId: 1, _id: 1 }, purpose: "list" };
 
 export const credentialCollection = (db: Db): Collection<CredentialDocument> => db.collection("credentials");
@@ -59,7 +69,7 @@ export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
     credentials.findOne({ _id: keyOf(projectId, provider), projectId });
 
   return guardStore({
-    ensureIndexes: () => ensureIndexes(credentials, [projectIndex, outboxIndex]),
+    ensureIndexes: () => ensureIndexes(credentials, [projectIndex, outboxIndex, pausedIndex, problemsIndex]),
     find,
 
     /**
@@ -131,6 +141,25 @@ export const createCredentialStore = (db: Db, masterKeys: MasterKeys) => {
         .find({ projectId }, { hint: indexName(projectIndex), projection: { _id: 0, provider: 1, view: 1 } })
         .sort({ _id: 1 })
         .toArray(),
+
+    /** Some of all projects that are paused, and some whose servers were not reached after `since`. */
+    troubled: async (
+      since: Date,
+      limit: number,
+    ): Promise<Pick<CredentialDocument, "projectId" | "provider" | "paused" | "problems">[]> => {
+      const projection = { projectId: 1, provider: 1, paused: 1, problems: 1 } as const;
+      const some = { limit, batchSize: limit + 1, projection };
+      const found = await Promise.all([
+        credentials.find({ paused: { $exists: true } }, { hint: indexName(pausedIndex), ...some }).toArray(),
+        credentials
+          .find(
+            { problems: { $exists: true }, "problems.at": { $gt: since } },
+            { hint: indexName(problemsIndex), ...some },
+          )
+          .toArray(),
+      ]);
+      return [...new Map(found.flat().map((document) => [document._id, document])).values()];
+    },
 
     /** Every project that has settings, a few at a time. */
     projectsAfter: async (last: ProjectId | undefined, limit: number): Promise<ProjectId[]> => {

@@ -15,6 +15,7 @@ import { providerRoutes } from "./provider-routes.ts";
 import { putDevicesRoutes } from "./put-devices-routes.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { statsRoutes } from "./stats-routes.ts";
+import { statusRoutes } from "./status-routes.ts";
 import { subscriptionRoutes } from "./subscription-routes.ts";
 import { tokenRoutes } from "./token-routes.ts";
 import { topicRoutes } from "./topic-routes.ts";
@@ -48,4 +49,5 @@ export const allRoutes: readonly Route[] = [
   ...providerRoutes,
   ...vapidKeyRoutes,
   ...deadLetterRoutes,
+  ...statusRoutes,
 ];

@@ -1,0 +1,36 @@
+import { StatusReport } from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { openBucket, reportStatus } from "../src/index.ts";
+import { type BusTest, startBusTest } from "./fixture.ts";
+
+let t: BusTest;
+beforeAll(async () => {
+  t = await startBusTest();
+});
+afterAll(() => t.stop());
+
+test("a process reports what it knows again and again, and a stop removes its report", async () => {
+  const seen = new Map<string, StatusReport>();
+  const watching = openBucket(t.bus, "push_status", StatusReport).watch(({ key, value }) => {
+    if (value) seen.set(key, value);
+    else seen.delete(key);
+  });
+  const since = new Date().toISOString();
+  let failing: StatusReport["failing"] = [{ check: "database", since, reason: "the database is unavailable" }];
+  const reporting = reportStatus(t.bus, {
+    service: "dispatch",
+    version: "1.2.3",
+    look: async () => ({ failing, streams: [], durables: [] }),
+    everyMs: 50,
+  });
+  const only = () => [...seen.values()][0];
+  await eventually(() => expect(only()).toMatchObject({ service: "dispatch", version: "1.2.3", failing }));
+  expect([...seen.keys()]).toEqual([`dispatch.${only()?.instance}`]);
+  failing = [];
+  // The time that a report took to be stored is in the one after it.
+  await eventually(() => expect(only()).toMatchObject({ failing: [], brokerMs: expect.any(Number) }));
+  await reporting.stop();
+  await eventually(() => expect(seen.size).toBe(0));
+  await watching.stop();
+});
