@@ -26,6 +26,12 @@ const beforeLastMessage = async (): Promise<string> => {
   return rewritten === "" ? `${last}^` : last;
 };
 
+/** The commit before the one that added a file. */
+export const beforeFile = async (path: string): Promise<string | undefined> => {
+  const added = await git("log", "-1", "--diff-filter=A", "--format=%H", "--", path).catch(() => "");
+  return added === "" ? undefined : `${added}^`;
+};
+
 /**
  * Herald as it was at a commit, in this folder, with this tree's dependencies: by default before the last message that was
  * added to the golden examples. Throws NotHere where there is no history to take it from.

@@ -13,7 +13,7 @@ import { slowApns } from "./rows/slow-apns.ts";
 import { streamRows } from "./rows/streams.ts";
 import { threePlatforms } from "./rows/three-platforms.ts";
 import { verdictRows } from "./rows/verdicts.ts";
-import { sideBySide } from "./rows/versions.ts";
+import { sideBySide, upgrade } from "./rows/versions.ts";
 
 /** Every fault that is tried. The longest first, so that what runs beside them is done in their time. */
 export const rows: readonly Row[] = [
@@ -32,4 +32,5 @@ export const rows: readonly Row[] = [
   ...singleSendRows,
   ...clockRows,
   sideBySide,
+  upgrade,
 ];

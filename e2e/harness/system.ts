@@ -9,6 +9,7 @@ import {
   freePortsEnvironment,
   type RunningHerald,
   removeAtExit,
+  type ServiceStart,
   startHerald,
 } from "@herald/local-stack";
 import {
@@ -52,6 +53,8 @@ export type SystemOptions = {
   readonly broker?: () => Promise<Broker>;
   /** A database server other than the run's. */
   readonly mongoUrl?: string;
+  /** From which tree, and with which environment, each start of a service is; absent: from this one. */
+  readonly startedFrom?: (service: ServiceName, usual: ServiceStart) => ServiceStart;
 };
 
 export type System = {
@@ -138,6 +141,7 @@ async function startOnce({
   console = false,
   broker: makeBroker,
   mongoUrl,
+  startedFrom,
 }: SystemOptions = {}): Promise<System> {
   const folder = await mkdtemp(join(tmpdir(), "herald-e2e-"));
   removeAtExit(folder);
@@ -183,6 +187,7 @@ async function startOnce({
           HERALD_ANALYTICS_DATABASE: analyticsDatabase.name,
           ...env,
         },
+        ...(startedFrom && { startedFrom }),
         say: (line) => logs.add("herald", line),
         logLine: logs.add,
       }),

@@ -1,12 +1,13 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { bundle } from "@herald/local-stack";
 import { expectStatus } from "@herald/testing";
 import { type Beside, startBeside } from "../../harness/beside.ts";
 import type { LogLine } from "../../harness/logs.ts";
 import { projectClient } from "../../harness/project.ts";
 import type { ServiceName } from "../../harness/system.ts";
-import { olderTree } from "../older-tree.ts";
+import { beforeFile, olderTree } from "../older-tree.ts";
 import type { Row } from "../row.ts";
 import { startTrial } from "../trial.ts";
 
@@ -14,15 +15,21 @@ import { startTrial } from "../trial.ts";
 const names: readonly ServiceName[] = ["gateway", "analytics", "registry", "dispatch"];
 
 /** The variables of this version's service that the older one does not know, and would refuse: an older deployment sets none. */
-async function unknownTo(tree: string, name: ServiceName, environment: NodeJS.ProcessEnv): Promise<NodeJS.ProcessEnv> {
-  const known = await readFile(join(tree, `services/${name}/src/config.ts`), "utf8");
+function unknownIn(config: string, name: ServiceName, environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const own = `HERALD_${name.toUpperCase()}_`;
   const listening = ["HOST", "PORT", "METRICS_PORT"].map((field) => `${own}${field}`);
   const unknown = Object.keys(environment).filter(
-    (variable) => variable.startsWith(own) && !listening.includes(variable) && !known.includes(variable),
+    (variable) => variable.startsWith(own) && !listening.includes(variable) && !config.includes(variable),
   );
   return Object.fromEntries(unknown.map((variable) => [variable, undefined]));
 }
+
+/** What an older version of a service was configured by. */
+const configOf = (tree: string, name: ServiceName): Promise<string> =>
+  readFile(join(tree, `services/${name}/src/config.ts`), "utf8");
+
+/** Upgrades begin here unless another commit is named: an older one cannot read today's messages. */
+const firstUpgradable = "packages/contracts/src/http/v1/operators.ts";
 
 const wentWrong = ({ level }: LogLine) => level === "error" || level === "fatal";
 
@@ -39,7 +46,10 @@ export const sideBySide: Row = {
     for (const name of names) {
       const service = await startBeside(system, name, {
         tree,
-        env: { ...(await unknownTo(tree, name, system.environmentOf(name))), ...system.broker.loginOf("admin") },
+        env: {
+          ...unknownIn(await configOf(tree, name), name, system.environmentOf(name)),
+          ...system.broker.loginOf("admin"),
+        },
       });
       defer(() => service.stop());
       beside.set(name, service);
@@ -75,6 +85,54 @@ export const sideBySide: Row = {
       return `${name} ${count}`;
     });
     trial.note(`older: ${commit.slice(0, 12)}; it settled: ${settled.join(", ")}`);
+    return findings;
+  },
+};
+
+export const upgrade: Row = {
+  name: "upgrade",
+  fault:
+    "an older version under load, upgraded service by service: bootstrap first, then each is stopped and the new one started",
+  pass: "0 errors, no dead letter, no send is refused, no id that was given out is a 404, no duplicate, marked or not",
+  run: async ({ long, start, folder, older }) => {
+    const { tree, commit } = await olderTree(await folder(), older ?? (await beforeFile(firstUpgradable)));
+    await bundle(tree, [...names]);
+    const upgraded = new Set<ServiceName>();
+    const configs = new Map(await Promise.all(names.map(async (name) => [name, await configOf(tree, name)] as const)));
+    const system = await start({
+      env: { HERALD_LOG_LEVEL: "debug" },
+      startedFrom: (name, usual) =>
+        upgraded.has(name)
+          ? usual
+          : { root: tree, env: { ...usual.env, ...unknownIn(configs.get(name) ?? "", name, usual.env) } },
+    });
+    const from = system.logs.lines.length;
+    const trial = await startTrial(system, { script: [] });
+    for (let round = 0; round < (long ? 10 : 2); round++) {
+      await trial.broadcast();
+      await delay(1_000);
+    }
+    for (const name of names) {
+      await trial.broadcastUnderWay();
+      upgraded.add(name);
+      await system.services[name].kill("SIGTERM");
+      await trial.broadcast();
+      await system.services[name].ready();
+      await trial.recovered();
+      await delay(long ? 20_000 : 1_000);
+    }
+    const findings = await trial.finish({ timeoutMs: 90_000 });
+    if (findings.repeated.marked > 0) trial.problem(`${findings.repeated.marked} came twice`);
+    const lines = system.logs.lines.slice(from);
+    for (const { part, line } of lines.filter(wentWrong).slice(0, 10)) trial.problem(`${part}: ${line.slice(0, 300)}`);
+    const { data: letters } = expectStatus(await system.admin("GET /dead-letters"), 200).body;
+    for (const { reason, detail } of letters.slice(0, 5)) trial.problem(`a dead letter: ${reason}: ${detail}`);
+    const counts = ([status, count]: [number, number]) => `${count} × ${status}`;
+    // 503 with Retry-After: one replica of each service, so a request may meet none for a moment.
+    for (const [status, count] of trial.load.answers)
+      if (status !== 202 && status !== 503) trial.problem(`${count} sends were answered ${status}`);
+    if (trial.load.reads.has(404)) trial.problem(`${trial.load.reads.get(404)} ids that were given out were a 404`);
+    trial.note(`from ${commit.slice(0, 24)}; sends were answered ${[...trial.load.answers].map(counts).join(", ")}`);
     return findings;
   },
 };

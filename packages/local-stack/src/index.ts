@@ -26,5 +26,5 @@ export {
   passwordEnvironment,
 } from "./start/nats-users.ts";
 export { freePortsEnvironment } from "./start/ports.ts";
-export { type RunningHerald, startHerald } from "./start/start-herald.ts";
+export { type RunningHerald, type ServiceStart, startHerald } from "./start/start-herald.ts";
 export { images } from "./versions.ts";

@@ -93,9 +93,9 @@ export type ProgramOptions = {
   logLine: (name: string, line: string) => void;
 };
 
-/** One of Herald's programs, as a process of its own with its lines in the common log. */
-export function programPart(name: string, options: ProgramOptions): Part {
-  return { name, start: () => startProgram(name, options) };
+/** One of Herald's programs, as a process of its own with its lines in the common log. `optionsOf` is called for each start. */
+export function programPart(name: string, optionsOf: () => ProgramOptions): Part {
+  return { name, start: () => startProgram(name, optionsOf()) };
 }
 
 async function startProgram(name: string, { root, program, env, logLine }: ProgramOptions): Promise<Started> {

@@ -15,7 +15,7 @@ export function simulatorsPart(options: Omit<ProgramOptions, "program"> & { data
 } {
   const { dataDir, ports, env } = options;
   const stateFile = join(dataDir, "simulators.json");
-  const part = programPart("simulators", {
+  const part = programPart("simulators", () => ({
     ...options,
     program: "simulators",
     env: {
@@ -30,7 +30,7 @@ export function simulatorsPart(options: Omit<ProgramOptions, "program"> & { data
     },
     // Its one line is the state file's content, a certificate included.
     logLine: (name, line) => !line.startsWith("{") && options.logLine(name, line),
-  });
+  }));
   return {
     part: {
       ...part,

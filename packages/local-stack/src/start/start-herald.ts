@@ -26,12 +26,17 @@ const waitForPreviousMs = 40_000;
 /** A part that keeps ending while all is being started will not get better by waiting. */
 const endsBeforeReady = 4;
 
+/** The tree that a service is started from, which has its bundle, and its environment. */
+export type ServiceStart = { root: string; env: NodeJS.ProcessEnv };
+
 export type StartOptions = {
   root: string;
   dataDir: string;
   env: NodeJS.ProcessEnv;
   /** Builds the console too. */
   console?: boolean;
+  /** For a test: the tree and the environment that a start of a service uses instead of these. */
+  startedFrom?: (service: (typeof serviceNames)[number], usual: ServiceStart) => ServiceStart;
   /** What this program itself has to say. */
   say: (line: string) => void;
   /** What a part says, as it says it: services speak JSON. */
@@ -51,7 +56,7 @@ export type RunningHerald = {
 
 /** The whole system on this machine: broker and database, bootstrap, simulators, the four services, a demo project. */
 export async function startHerald(start: StartOptions): Promise<RunningHerald> {
-  const { root, dataDir, env, console: withConsole = false, say, logLine } = start;
+  const { root, dataDir, env, console: withConsole = false, startedFrom, say, logLine } = start;
   const ports = await readPorts(env);
   const { wasKilled } = await takeRunLock(dataDir);
   await localFile(dataDir).remove(); // of a start that was killed
@@ -135,7 +140,11 @@ export async function startHerald(start: StartOptions): Promise<RunningHerald> {
     const environmentOf = (part: BusUserName) => loggedIn(serviceEnv, logins.of(part));
     const options = (part: BusUserName, program: ProgramName) => ({ root, program, env: environmentOf(part), logLine });
     await runProgram("bootstrap", options("bootstrap", "bus"));
-    await allOrThrow(serviceNames.map((name) => keep(programPart(name, options(name, name)))));
+    await allOrThrow(
+      serviceNames.map((name) =>
+        keep(programPart(name, () => ({ ...options(name, name), ...startedFrom?.(name, options(name, name)) }))),
+      ),
+    );
 
     const urls = Object.fromEntries(serviceNames.map((name) => [name, `http://127.0.0.1:${ports[name]}`]));
     const hopeless = failed.then((why) => Promise.reject(new Error(why)));
