@@ -159,7 +159,7 @@ export const createService = (options: ServiceOptions): Service => {
 
     const run = async () => {
       bus = await connectBus({ ...serviceAccess(config, name), log });
-      // Before the database is prepared: whoever waits for it is listed, with the reason.
+      // Before the database is prepared: a service that waits for it is listed, with the reason.
       reporting = reportStatus(bus, { service: name, version, look });
       parts = assemble({ bus, db: mongo.db, log });
       await mongo.prepare("indexes", parts.prepare);
