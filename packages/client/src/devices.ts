@@ -20,6 +20,8 @@ export type DeviceListOptions = TimeListOptions & {
   readonly userId?: string | undefined;
   /** The whole push token. */
   readonly token?: string | undefined;
+  /** A target, such as `topic:news`: the devices that a send to it reaches. Without `sort` and `status`, and not by page number. */
+  readonly match?: string | undefined;
 };
 
 export const createDevices = (http: Http) => {

@@ -75,6 +75,7 @@ export {
   WebPushKey,
   WebPushSettings,
 } from "./http/v1/admin.ts";
+export { DeviceListQuery } from "./http/v1/device-list.ts";
 export {
   ChangeDevice,
   ChangeMetadata,

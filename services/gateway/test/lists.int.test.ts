@@ -86,6 +86,9 @@ test("the newest come first where they are asked for, and links keep order and f
   const token = devices[7]?.token;
   expect(ids((await list(`?token=${token}`)).body.data)).toEqual([devices[7]?.id]);
   expect((await list("?platform=web")).body.data).toEqual([]);
+  const matching = await list("?match=all&per_page=50");
+  expect(matching.body).toMatchObject({ next: null });
+  expect(ids(matching.body.data)).toEqual(ids(devices));
 });
 
 test("a page of devices with all the metadata they may have is larger than a message, and comes whole", async () => {
@@ -116,7 +119,7 @@ test.each([
   [
     "?page[$gt]=1",
     [
-      "page[$gt]: unknown field; known here: `page`, `per_page`, `items`, `limit`, `after`, `sort`, `created_after`, `created_before`, `status`, `platform`, `user_id`, `token`",
+      "page[$gt]: unknown field; known here: `page`, `per_page`, `items`, `limit`, `after`, `sort`, `created_after`, `created_before`, `status`, `platform`, `user_id`, `token`, `match`",
     ],
   ],
   ["?platform=windows", ["platform: must be one of `ios`, `android`, `web`"]],
@@ -124,6 +127,14 @@ test.each([
   ["?token=", ["token: may not be empty"]],
   ["?sort=updated_at", ["sort: must be one of `created_at`, `-created_at`"]],
   ["?created_after=today", ["created_after: must be an RFC 3339 time with offset, such as 2030-01-31T09:00:00Z"]],
+  ["?match=weather:rain", [expect.stringContaining("match: is not a target: known prefixes are device:, topic:")]],
+  ["?match=topic:a&page=2", [expect.stringContaining("page: cannot be combined with match")]],
+  ["?match=topic:a&sort=created_at", [expect.stringContaining("sort: cannot be combined with match")]],
+  ["?match=topic:a&status=active", [expect.stringContaining("status: cannot be combined with match")]],
+  [
+    `?match=condition:${encodeURIComponent(Array.from({ length: 201 }, () => "'a' in topics").join("||"))}`,
+    [expect.stringMatching(/^(match: has more than 200 clauses|query: may have at most)/)],
+  ],
   [
     "?created_after=2030-01-02T00:00:00Z&created_before=2030-01-02T01:00:00%2B01:00",
     ["created_before: must be later than created_after"],

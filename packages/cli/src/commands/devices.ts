@@ -40,11 +40,12 @@ const entries = (device: Device): [string, unknown][] => [
 
 export const addDevices = (group: Command, add: Add) => {
   addImport(group, add);
-  type Filters = { status?: string; platform?: string; user?: string; pushToken?: string };
+  type Filters = { match?: string; status?: string; platform?: string; user?: string; pushToken?: string };
   add<ListChoice & TimeChoice & Filters>(group, {
     usage: "list",
     does: "List devices, newest first",
     options: [
+      option("--match <target>", "only the active devices that a send to this target reaches, in no order"),
       option("--status <status>", "only active or inactive ones"),
       option("--platform <platform>", "only ios, android or web"),
       option("--user <id>", "only devices of this user"),
@@ -54,11 +55,14 @@ export const addDevices = (group: Command, add: Add) => {
     ],
     examples: [
       ["device list --all --json > devices.json", "every device, as JSON"],
+      ["device list --match topic:news --all", "the devices that a send to the topic reaches"],
       ["device list --status inactive --platform android", "Android devices that get nothing"],
     ],
     run: ({ herald, signal, rows }, _, choice) => {
-      const { status, platform, user, pushToken } = choice;
-      const filter = { status, platform, userId: user, token: pushToken, ...timeRange(choice) };
+      const { match, status, platform, user, pushToken } = choice;
+      const { sort, ...range } = timeRange(choice);
+      const order = match === undefined || choice.oldestFirst ? { sort } : {};
+      const filter = { match, status, platform, userId: user, token: pushToken, ...range, ...order };
       return rows(herald().devices.list({ ...filter, signal }), columns, choice);
     },
   });

@@ -126,9 +126,15 @@ export const PutDevicesRequest = defineRequest(
 );
 export const ListDevices = defineRequest(
   "registry.devices.list",
-  z.object({ ...project, ...deviceFilterQuery, page: ListRequest }),
+  z.object({
+    ...project,
+    ...deviceFilterQuery,
+    /** A target that the devices match; then the page is by key. */
+    match: z.string().optional(),
+    page: ListRequest,
+  }),
   pageOf(Device),
-  isDeepPage,
+  ({ match, page }) => match !== undefined || isDeepPage({ page }),
 );
 export const GetDevice = defineRequest("registry.devices.get", z.object(device), Device);
 export const ChangeDeviceRequest = defineRequest(

@@ -3,10 +3,9 @@ import {
   ChangeDeviceRequest,
   DeleteDevice,
   Device,
-  deviceFilterQuery,
+  DeviceListQuery,
   GetDevice,
   ListDevices,
-  listQuery,
   pageOf,
   RegisterDevice,
   RegisterDeviceRequest,
@@ -38,15 +37,17 @@ const listDevices = defineRoute({
   operationId: "listDevices",
   tag: "Devices",
   summary: "List devices",
-  description: "Oldest first, unless `sort` says otherwise. Filters combine: a device must fit all of them.",
+  description:
+    "Oldest first, unless `sort` says otherwise. Filters combine: a device must fit all of them. `match` takes a target and lists the devices that a send to it reaches.",
   access: project("read"),
-  query: z.strictObject({ ...listQuery, ...deviceFilterQuery }),
+  query: DeviceListQuery,
   responses: { 200: { description: "A page of devices", schema: pageOf(Device) } },
   handle: async ({ sendRequest }, request) => {
     const { projectId } = request.caller;
-    const { status, platform, user_id, token, ...page } = request.query;
-    const filter = { status, platform, user_id, token };
-    return pageReply(request, await sendRequest(ListDevices, { projectId, ...filter, page: pageRequest(page) }));
+    const { status, platform, user_id, token, match, ...query } = request.query;
+    const filter = { status, platform, user_id, token, match };
+    const page = pageRequest(match === undefined ? query : { ...query, after: query.after ?? "" });
+    return pageReply(request, await sendRequest(ListDevices, { projectId, ...filter, page }));
   },
 });
 

@@ -80,9 +80,11 @@ export const serveDevices = (serve: Serve, devices: Devices): void => {
       return { result: devices.size > held ? ("created" as const) : ("unchanged" as const), id: device.id };
     }),
   }));
-  serve(ListDevices, ({ projectId, page, status, platform, user_id, token }) => {
+  serve(ListDevices, ({ projectId, page, match, status, platform, user_id, token }) => {
     const wanted = Object.entries({ status, platform, user_id, token }).filter(([, value]) => value !== undefined);
-    const fits = (device: Device) => wanted.every(([field, value]) => device[field as keyof Device] === value);
+    const fits = (device: Device) =>
+      wanted.every(([field, value]) => device[field as keyof Device] === value) &&
+      (match === undefined || named(match, device));
     return pageOf(rows(devices, projectId).filter(fits), page);
   });
   serve(GetDevice, (data) => owned(devices, data, data.deviceId, "device-not-found").value);

@@ -66,18 +66,23 @@ export type AudienceQuery = {
   readonly lookups: readonly Lookup[];
 };
 
-/** The active devices of a page, each once, and the sorted positions of the targets that matched one of them. */
+/**
+ * The active devices of a page, each once, and the sorted positions of the targets that matched one of them. `read`: how many rows the
+ * lookups read.
+ */
 export const readPage = async (
   audience: AudienceStore,
   { projectId, targets, lookups }: AudienceQuery,
   range: BucketRange,
-): Promise<{ devices: Partitionable[]; matched: number[] }> => {
+): Promise<{ devices: Partitionable[]; matched: number[]; read: number }> => {
   const devices = new Map<string, Partitionable>();
   const matched = new Set<number>();
   const doubtful: AudienceRow[] = [];
+  let read = 0;
   const confirming = { targets, candidateOf, yieldIfDue: createYieldIfDue() };
   await each(lookups, async (lookup) => {
     const rows = await audience.page(projectId, lookup, range);
+    read += rows.length;
     const { found, matched: positions } = await checkMatches(lookup, rows, confirming);
     for (const row of found) {
       devices.set(row._id, partitionableOf(row));
@@ -86,5 +91,5 @@ export const readPage = async (
     for (const position of positions) matched.add(position);
   });
   for (const id of (await reachedTwice(audience, { projectId, targets }, doubtful)).keys()) devices.delete(id);
-  return { devices: [...devices.values()], matched: [...matched].sort((one, other) => one - other) };
+  return { devices: [...devices.values()], matched: [...matched].sort((one, other) => one - other), read };
 };

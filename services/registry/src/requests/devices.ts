@@ -20,6 +20,7 @@ import { rejectErasedUser, verifyClaim } from "../identity/claims.ts";
 import { parseDevice, putDevices } from "../imports/put-devices.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";
 import { changeDevice, deviceNotFound } from "./change-device.ts";
+import { matchDevices } from "./match-devices.ts";
 import { type Registered, registerDevice } from "./register-device.ts";
 import { deviceView } from "./views.ts";
 
@@ -58,8 +59,11 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
       return { results: await putDevices(deps, projectId, parsed) };
     }),
 
-    handleRequest(bus, ListDevices, async ({ projectId, page, ...filter }) => {
-      const found = await devices.list(projectId, filter, page);
+    handleRequest(bus, ListDevices, async ({ projectId, page, match, status, ...filter }, { signal }) => {
+      const found =
+        match === undefined
+          ? await devices.list(projectId, { ...filter, status }, page)
+          : await matchDevices(deps, { ...filter, projectId, match, page }, signal);
       return { ...found, data: found.data.map(deviceView) };
     }),
 

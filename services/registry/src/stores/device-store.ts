@@ -194,6 +194,15 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
 
     listUsers: listUsers(devices),
 
+    /** The active devices among these ids, unsorted. */
+    findActive: (projectId: ProjectId, ids: readonly DeviceId[]): Promise<DeviceDocument[]> =>
+      devices
+        .find(
+          { projectId, _id: { $in: [...ids] }, status: "active" },
+          { hint: indexName(deviceIndexes.list), batchSize: ids.length + 1, ...deadlineOptions() },
+        )
+        .toArray(),
+
     /** Up to `limit` of a user's devices, oldest first. A tombstone has no user. */
     ofUser: (projectId: ProjectId, userId: string, limit: number): Promise<DeviceDocument[]> =>
       devices

@@ -63,6 +63,15 @@ export const NewTargets = targetList(targetText).superRefine((sources, context) 
   }
 });
 
+/** One target by itself. */
+export const NewTarget = targetText.superRefine((source, context) => {
+  if (source === "" || source.length > targetLength) return;
+  const parsed = parseTarget(source);
+  if ("problem" in parsed) context.addIssue({ code: "custom", message: parsed.problem });
+  else if (targetClauses(parsed.target) > maxClauses)
+    context.addIssue({ code: "custom", message: `has more than ${maxClauses} clauses` });
+});
+
 const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value) ?? "");
 
 const maxFieldLength = 32;
