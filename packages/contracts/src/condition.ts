@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { TopicName } from "./http/v1/topics.ts";
 import { parseVersion, type Version } from "./version.ts";
 
@@ -18,12 +19,23 @@ export type Compare = {
   readonly version?: Version;
 };
 
+export type Order = "<" | "<=" | ">" | ">=";
+
+/** A comparison of `last_seen_at` with a time, or with so many milliseconds before the condition is evaluated. */
+export type Seen = {
+  readonly kind: "seen";
+  readonly operator: Order;
+  readonly than: { readonly at: number } | { readonly agoMs: number };
+};
+
 /** A parsed condition. */
 export type Condition =
   | { readonly kind: "or" | "and"; readonly parts: readonly Condition[] }
   | { readonly kind: "not"; readonly part: Condition }
   | { readonly kind: "topic"; readonly name: string }
   | Compare
+  | Seen
+  | { readonly kind: "exists"; readonly of: "metadata" | "identifiers"; readonly path: string }
   | { readonly kind: "one-of"; readonly field: Field; readonly values: readonly Literal[] };
 
 /** Deep enough for people and shallow enough for the call stack. */
@@ -79,7 +91,10 @@ const fieldOf = ({ text, at }: Token): Field => {
   const dot = text.indexOf(".");
   const of = text.slice(0, dot);
   if (dot > 0 && (of === "metadata" || of === "identifiers")) return { of, path: text.slice(dot + 1) };
-  throw new Fault(at, `\`${text}\` is not a field: known are metadata.<path>, identifiers.<path> and platform`);
+  throw new Fault(
+    at,
+    `\`${text}\` is not a field: known are metadata.<path>, identifiers.<path>, platform and last_seen_at`,
+  );
 };
 
 /** Fields like `identifiers.app_version` and `system_version` contain versions, even if the condition writes few dots. */
@@ -93,6 +108,21 @@ const comparison = (field: Field, operator: Comparison, value: Literal): Compare
   const version = holdsVersions(field) || text.split(".").length > minVersionDots ? parseVersion(text) : undefined;
   return { kind: "compare", field, operator, value, ...(version && { version }) };
 };
+
+const unitMs = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const;
+
+const timeOf = ({ kind, text, at }: Token): Seen["than"] => {
+  const source = kind === "text" ? unquote(text) : "";
+  const [, count, unit] = /^-(\d{1,4})([mhdw])$/.exec(source) ?? [];
+  if (count !== undefined) return { agoMs: Number(count) * unitMs[unit as keyof typeof unitMs] };
+  if (z.iso.datetime({ offset: true }).safeParse(source).success) return { at: Date.parse(source) };
+  throw new Fault(
+    at,
+    "expected a quoted time: '-30d' (30 days ago; also m, h and w), or an RFC 3339 time with offset such as '2030-01-31T09:00:00Z'",
+  );
+};
+
+const orders = new Set<string>(["<", "<=", ">", ">="]);
 
 /** Recursive descent over `||`, `&&`, `!`, brackets and comparisons, from weakest to strongest binding. */
 const parse = (source: string): Condition => {
@@ -140,7 +170,25 @@ const parse = (source: string): Condition => {
     return { kind: "topic", name };
   };
 
+  const seen = (): Condition => {
+    const operator = take();
+    if (operator.kind !== "symbol" || !orders.has(operator.text))
+      throw new Fault(operator.at, `expected < <= > or >=, found ${describe(operator)}`);
+    return { kind: "seen", operator: operator.text as Order, than: timeOf(take()) };
+  };
+
+  const exists = (): Condition => {
+    expect("(");
+    const token = take();
+    const field = fieldOf(token);
+    if (field.of === "platform") throw new Fault(token.at, "every device has a platform");
+    expect(")");
+    return { kind: "exists", of: field.of, path: field.path };
+  };
+
   const compare = (token: Token): Condition => {
+    if (token.text === "last_seen_at") return seen();
+    if (token.text === "exists") return exists();
     const field = fieldOf(token);
     const operator = take();
     if (operator.kind === "symbol" && comparisons.has(operator.text))

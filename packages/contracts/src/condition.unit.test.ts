@@ -9,11 +9,21 @@ const parsed = (source: string): Condition => {
   return result.condition;
 };
 
-type Facts = { topics?: string[]; metadata?: Record<string, Literal>; identifiers?: Record<string, Literal> };
-const subject = ({ topics = [], metadata = {}, identifiers = {} }: Facts): Subject => ({
+type Facts = {
+  topics?: string[];
+  metadata?: Record<string, Literal>;
+  identifiers?: Record<string, Literal>;
+  lastSeenAt?: number;
+};
+const now = Date.parse("2030-01-31T09:00:00Z");
+const day = 86_400_000;
+const subject = ({ topics = [], metadata = {}, identifiers = {}, lastSeenAt }: Facts): Subject => ({
   platform: "ios",
   inTopic: (name) => topics.includes(name),
   value: (of, path) => (of === "metadata" ? metadata : identifiers)[path],
+  exists: (of, path) => Object.hasOwn(of === "metadata" ? metadata : identifiers, path),
+  lastSeenAt,
+  now,
 });
 
 describe("a condition", () => {
@@ -165,6 +175,64 @@ describe("a condition", () => {
   });
 });
 
+describe("the time when a device was last seen", () => {
+  test.each([
+    ["last_seen_at > '-30d'", 30 * day - 1, true],
+    ["last_seen_at > '-30d'", 30 * day, false],
+    ["last_seen_at >= '-30d'", 30 * day, true],
+    ["last_seen_at <= '-30d'", 30 * day, true],
+    ["last_seen_at < '-2w'", 14 * day + 1, true],
+    ["last_seen_at < '-36h'", 1.5 * day, false],
+    ["last_seen_at > '-90m'", 5_399_999, true],
+    ["last_seen_at > '2030-01-30T10:00:00+01:00'", day - 1, true],
+    ["last_seen_at > '2030-01-30T09:00:00Z'", day, false],
+    ["!(last_seen_at > '-1d') && 'a' in topics", 2 * day, true],
+  ])("%s of one %i ms ago is %s", (source, ago, truth) => {
+    expect(fulfils(parsed(source), subject({ topics: ["a"], lastSeenAt: now - ago }))).toBe(truth);
+  });
+
+  test.each(["last_seen_at > '-30d'", "last_seen_at < '-30d'"])("%s is false of a device without one", (source) => {
+    expect(fulfils(parsed(source), subject({}))).toBe(false);
+  });
+
+  test.each([
+    ["last_seen_at == '-30d'", 14, "expected < <= > or >=, found `==`"],
+    ["last_seen_at in ['-30d']", 14, "expected < <= > or >="],
+    ["last_seen_at > 30", 16, "expected a quoted time: '-30d'"],
+    ["last_seen_at > '30d'", 16, "expected a quoted time"],
+    ["last_seen_at > '-30s'", 16, "expected a quoted time"],
+    ["last_seen_at > '2030-01-30'", 16, "expected a quoted time"],
+    ["last_seen_at >", 15, "expected a quoted time"],
+  ])("%s is refused at character %i", (source, at, problem) => {
+    expect(parseCondition(source)).toMatchObject({
+      problem: expect.stringContaining(`at character ${at}: ${problem}`),
+    });
+  });
+});
+
+describe("whether a field exists", () => {
+  test.each([
+    ["exists(metadata.plan)", true],
+    ["exists( identifiers.os.name )", true],
+    ["exists(metadata.os.name)", false],
+    ["!exists(metadata.trial) && exists(metadata.plan)", true],
+  ])("%s is %s", (source, truth) => {
+    const device = subject({ metadata: { plan: "pro" }, identifiers: { "os.name": "iOS" } });
+    expect(fulfils(parsed(source), device)).toBe(truth);
+  });
+
+  test.each([
+    ["exists metadata.plan", 8, "expected `(`"],
+    ["exists(plan)", 8, "`plan` is not a field"],
+    ["exists(platform)", 8, "every device has a platform"],
+    ["exists(metadata.plan", 21, "expected `)`"],
+    ["exists('news')", 8, "is not a field"],
+  ])("%s is refused at character %i", (source, at, problem) => {
+    expect(parseCondition(source)).toMatchObject({ problem: expect.stringContaining(problem) });
+    expect(parseCondition(source)).toMatchObject({ problem: expect.stringContaining(`at character ${at}:`) });
+  });
+});
+
 describe("candidates", () => {
   const topic = (name: string) => ({ kind: "topic", name });
   const pair = (path: string, value: string) => ({ kind: "pair", of: "metadata", path, value });
@@ -178,6 +246,9 @@ describe("candidates", () => {
     ["'a' in topics || metadata.x > 1", undefined],
     ["platform == 'ios'", undefined],
     ["metadata.x != 1", undefined],
+    ["exists(metadata.x)", undefined],
+    ["last_seen_at > '-1d'", undefined],
+    ["'a' in topics && last_seen_at > '-1d' && exists(metadata.x)", [topic("a")]],
     ["metadata.x == '1.2.3'", undefined],
     ["identifiers.app_version == '2.10'", undefined],
     ["identifiers.app_version in ['2.10', '2.11']", undefined],

@@ -1,4 +1,12 @@
-import { type Compare, type Condition, type Field, holdsVersions, type Literal } from "./condition.ts";
+import {
+  type Compare,
+  type Condition,
+  type Field,
+  holdsVersions,
+  type Literal,
+  type Order,
+  type Seen,
+} from "./condition.ts";
 import { compareVersions, parseVersion } from "./version.ts";
 
 /** A clause that an index can serve: devices of a topic, or with a value at a path. */
@@ -6,11 +14,17 @@ export type Clause =
   | { readonly kind: "topic"; readonly name: string }
   | { readonly kind: "pair"; readonly of: "metadata" | "identifiers"; readonly path: string; readonly value: string };
 
-/** The device that a condition is evaluated for. `value` returns the scalar at a path, or undefined. */
+/**
+ * The device that a condition is evaluated for. `value` returns the scalar at a path, or undefined; `exists` says whether there is any value.
+ * Times are in milliseconds since 1970.
+ */
 export type Subject = {
   readonly platform: string;
   readonly inTopic: (name: string) => boolean;
   readonly value: (of: "metadata" | "identifiers", path: string) => Literal | undefined;
+  readonly exists: (of: "metadata" | "identifiers", path: string) => boolean;
+  readonly lastSeenAt: number | undefined;
+  readonly now: number;
 };
 
 const numeric = (value: Literal): number => {
@@ -42,7 +56,11 @@ const holds = (actual: Literal | undefined, compare: Compare): boolean => {
   if (actual === undefined) return operator === "!=";
   if (operator === "==" || operator === "!=") return isEqual(actual, compare) === (operator === "==");
   const found = orderOf(actual, compare);
-  if (found === undefined) return false;
+  return found !== undefined && isInOrder(found, operator);
+};
+
+/** `found` is below, equal to or above 0. */
+const isInOrder = (found: number, operator: Order): boolean => {
   switch (operator) {
     case "<":
       return found < 0;
@@ -54,6 +72,9 @@ const holds = (actual: Literal | undefined, compare: Compare): boolean => {
       return found >= 0;
   }
 };
+
+const wasSeen = ({ operator, than }: Seen, { lastSeenAt, now }: Subject): boolean =>
+  lastSeenAt !== undefined && isInOrder(lastSeenAt - ("at" in than ? than.at : now - than.agoMs), operator);
 
 /** Whether a device matches a condition. */
 export const fulfils = (condition: Condition, subject: Subject): boolean => {
@@ -69,6 +90,10 @@ export const fulfils = (condition: Condition, subject: Subject): boolean => {
       return subject.inTopic(condition.name);
     case "compare":
       return holds(actual(condition.field), condition);
+    case "seen":
+      return wasSeen(condition, subject);
+    case "exists":
+      return subject.exists(condition.of, condition.path);
     case "one-of": {
       const found = actual(condition.field);
       return found !== undefined && condition.values.some((value) => String(value) === String(found));
@@ -76,7 +101,7 @@ export const fulfils = (condition: Condition, subject: Subject): boolean => {
   }
 };
 
-/** The number of clauses: topics and comparisons with one value. `in [a, b]` counts as two. */
+/** The number of clauses: topics, `exists` and comparisons with one value. `in [a, b]` counts as two. */
 export const clausesOf = (condition: Condition): number => {
   switch (condition.kind) {
     case "or":
@@ -86,6 +111,8 @@ export const clausesOf = (condition: Condition): number => {
       return clausesOf(condition.part);
     case "topic":
     case "compare":
+    case "seen":
+    case "exists":
       return 1;
     case "one-of":
       return condition.values.length;
@@ -111,6 +138,8 @@ export const candidateClauses = (condition: Condition): Clause[] | undefined => 
     case "one-of":
       return equals(condition.field, condition.values);
     case "not":
+    case "seen":
+    case "exists":
       return undefined;
     case "or": {
       const covers = condition.parts.map(candidateClauses);

@@ -96,6 +96,11 @@ describe("an audience by conditions", () => {
     [["condition:platform in ['ios', 'web']"], ["ann", "cat", "dan"], []],
     [["condition:metadata.deep == 'Bern' || metadata.deep.city == 'Bern'"], ["ann"], []],
     [["condition:metadata.$where == 1"], [], [0]],
+    [["condition:exists(metadata.deep)"], ["ann"], []],
+    [["condition:exists(metadata.deep.city) || exists(metadata.bio)"], ["ann", "cat", "dan"], []],
+    [["condition:exists(metadata.$where)", "condition:!exists(metadata.plan)"], ["dan"], [0]],
+    [["condition:last_seen_at > '-1d' && exists(metadata.age)"], ["ann", "bob"], []],
+    [["condition:last_seen_at < '-1d' || last_seen_at > '2999-01-01T00:00:00Z'"], [], [0]],
     [["condition:'none' in topics", "condition:platform == 'none'"], [], [0, 1]],
     [
       ["news", "condition:platform == 'ios'", "condition:'news' in topics", "token:dan", "condition:'gone' in topics"],

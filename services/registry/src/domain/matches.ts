@@ -10,6 +10,7 @@ export type Candidate = {
   readonly facets: ReadonlySet<string>;
   readonly metadata?: AppData;
   readonly identifiers?: AppData;
+  readonly lastSeenAt?: Date;
 };
 
 /** The value at a path of keys joined by `.`; arrays are not entered. */
@@ -30,8 +31,8 @@ const valueAt = (data: unknown, path: string): unknown => {
 const literal = (value: unknown): Literal | undefined =>
   typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? value : undefined;
 
-/** Whether the target matches the device, active or not. */
-export const matches = (target: Target, device: Candidate): boolean => {
+/** Whether the target matches the device, active or not. `now`: milliseconds since 1970, for conditions with times before now. */
+export const matches = (target: Target, device: Candidate, now = Date.now()): boolean => {
   if (target.kind === "all") return true;
   if (target.kind === "token") return device.token === target.token;
   if (target.kind === "condition")
@@ -39,6 +40,9 @@ export const matches = (target: Target, device: Candidate): boolean => {
       platform: device.platform,
       inTopic: (name) => device.facets.has(topicFacet(name)),
       value: (of, path) => literal(valueAt(device[of], path)),
+      exists: (of, path) => (valueAt(device[of], path) ?? null) !== null,
+      lastSeenAt: device.lastSeenAt?.getTime(),
+      now,
     });
   const key = keyOf(target);
   if (typeof key === "object") return key.by === "ids" ? device.id === key.key : device.facets.has(key.key);

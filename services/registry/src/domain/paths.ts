@@ -16,6 +16,12 @@ const collect = (condition: Condition, into: Set<string>): void => {
     case "topic":
       into.add("facets");
       break;
+    case "seen":
+      into.add("lastSeenAt");
+      break;
+    case "exists":
+      if (possiblePath(condition.path)) into.add(`${condition.of}.${condition.path}`);
+      break;
     case "compare":
     case "one-of": {
       const { field } = condition;

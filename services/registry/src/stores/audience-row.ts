@@ -27,7 +27,7 @@ export type AudienceRow = Pick<
   | "locale"
   | "userId"
 > &
-  Partial<Pick<DeviceDocument, "facets" | "metadata" | "identifiers">>;
+  Partial<Pick<DeviceDocument, "facets" | "metadata" | "identifiers" | "lastSeenAt">>;
 
 export const audienceFields = {
   platform: 1,

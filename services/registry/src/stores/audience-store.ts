@@ -152,7 +152,7 @@ export const createAudienceStore = (db: Db) => {
           },
           {
             hint: indexName(deviceIndexes.installation),
-            projection: { ...audienceFields, facets: 1, metadata: 1, identifiers: 1 },
+            projection: { ...audienceFields, facets: 1, metadata: 1, identifiers: 1, lastSeenAt: 1 },
             batchSize,
             ...deadlineOptions(),
           },
