@@ -1,3 +1,4 @@
+import { idTime } from "@herald/contracts";
 import { encodeAfter } from "@herald/mongo";
 import { seedDevices } from "../../../services/registry/test/seed-devices.ts";
 import type { Sender } from "../herald.ts";
@@ -16,12 +17,38 @@ const medianMs = async (work: () => Promise<unknown>): Promise<number> => {
   return percentile(took, 50);
 };
 
+const tokenOf = (index: number) => index.toString(16).padStart(64, "0");
+
+/** One in ten is an Android device, subscribed to a topic, and one in fifty a user's. */
 const newDevices = function* (count: number) {
   for (let index = 0; index < count; index++)
-    yield { token: index.toString(16).padStart(64, "0"), platform: "ios" as const };
+    yield {
+      token: tokenOf(index),
+      platform: index % 10 === 0 ? ("android" as const) : ("ios" as const),
+      topics: index % 10 === 0 ? ["tenth"] : [],
+      ...(index % 50 === 0 && { user: { by: "project" as const, userId: `u_${index % 1_000}` } }),
+    };
 };
 
-/** The first page of a project's devices, and one from the middle of the walk, by the number of its devices. */
+/** `middle`: the id of a device in the middle of the list. */
+const queries: readonly (readonly [name: string, path: (middle: string) => string])[] = [
+  ["first page", () => ""],
+  ["`after` page", (middle) => `&after=${encodeAfter(middle)}`],
+  ["newest first", () => "&sort=-created_at"],
+  ["newest of a time", (middle) => `&sort=-created_at&created_before=${idTime(middle).toISOString()}&after=`],
+  ["of a status", () => "&status=active"],
+  ["of a platform, newest first", () => "&platform=android&sort=-created_at"],
+  ["of a platform and a status", () => "&platform=android&status=active"],
+  ["of a user", () => "&user_id=u_0"],
+  ["of a token", () => `&token=${tokenOf(17)}`],
+  ["that match a topic", () => "&match=topic:tenth"],
+  [
+    "that match a condition",
+    () => `&match=${encodeURIComponent("condition:'tenth' in topics && platform == 'android'")}`,
+  ],
+];
+
+/** Pages of a project's devices by order, filter and target, by the number of its devices. */
 export const deviceListRow: Row = {
   name: "device-list",
   about: "pages of the device list, by each number of --listed",
@@ -38,13 +65,11 @@ export const deviceListRow: Row = {
       projects.push({ of, middle, count });
     }
     const lines: { label: string; values: number[]; digits: number }[] = [];
-    for (const [name, path] of [
-      ["first page", () => "/devices?per_page=20"],
-      ["`after` page", (middle: string) => `/devices?per_page=20&after=${encodeAfter(middle)}`],
-    ] as const)
+    for (const [name, path] of queries)
       for (const { of, middle, count } of projects) {
         const values: number[] = [];
-        for (let run = 0; run < runs; run++) values.push(await medianMs(() => of.get(path(middle))));
+        for (let run = 0; run < runs; run++)
+          values.push(await medianMs(() => of.get(`/devices?per_page=20${path(middle)}`)));
         lines.push({ label: `${name} of ${count}, p50 ms`, values, digits: 1 });
       }
     yield { title: `lists of ${listed.join(" and ")} devices`, lines };
