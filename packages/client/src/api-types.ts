@@ -13,6 +13,8 @@ export type Device = {
   metadata: Record<string, unknown>;
   identifiers: Record<string, unknown>;
   status: DeviceStatus;
+  /** Why it is inactive. `unregistered`: its provider rejected the token; `requested`: by a request; `stale`: not seen for the project's `stale_after` */
+  inactive_reason?: InactiveReason;
   topics: string[];
   environment?: ApnsEnvironment;
   token_kind?: FcmTokenKind;
@@ -22,7 +24,7 @@ export type Device = {
   user_id: string | null;
   /** When its user was last set */
   identified_at?: string;
-  /** When it last registered. An unchanged registration updates it at most once a day */
+  /** When its app last registered, logged in, wrote metadata or opened a notification; stored at most once a day */
   last_seen_at?: string;
   created_at: string;
   updated_at: string;
@@ -33,6 +35,8 @@ export type Platform = Open<"ios" | "android" | "web">;
 export type Provider = Open<"apns" | "fcm" | "webpush">;
 
 export type DeviceStatus = Open<"active" | "inactive">;
+
+export type InactiveReason = Open<"unregistered" | "requested" | "stale">;
 
 export type ApnsEnvironment = Open<"production" | "sandbox">;
 
@@ -520,6 +524,8 @@ export type Project = {
   open_registration: boolean;
   /** Paths that clients may not write */
   protected_metadata: string[];
+  /** Devices that were not seen for so long become inactive, with the reason `stale`; the next registration activates them. Absent: never */
+  stale_after?: string;
   /** What an operator should look at */
   warnings?: string[];
   created_at: string;
@@ -755,7 +761,7 @@ export type EventData = {
   "io.herald.device.deactivated.v1": {
     project_id: string;
     device_id: string;
-    reason: Open<"unregistered" | "requested">;
+    reason: InactiveReason;
     at: string;
   };
   "io.herald.device.deleted.v1": {
@@ -1195,6 +1201,8 @@ export type ProjectChange = {
   open_registration?: boolean | undefined;
   /** Paths of `metadata` and `identifiers`, such as `user_id` or `billing.plan`, that clients may not write. A path covers what is below it, in upper and lower case and with or without `_` */
   protected_metadata?: readonly string[] | undefined;
+  /** Devices that were not seen for so long become inactive, with the reason `stale`; the next registration activates them. `null`: never */
+  stale_after?: string | null | undefined;
 };
 
 export type NewProjectToken = {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { durationMs } from "./duration.ts";
 import { TopicName } from "./http/v1/topics.ts";
 import { parseVersion, type Version } from "./version.ts";
 
@@ -109,12 +110,10 @@ const comparison = (field: Field, operator: Comparison, value: Literal): Compare
   return { kind: "compare", field, operator, value, ...(version && { version }) };
 };
 
-const unitMs = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const;
-
 const timeOf = ({ kind, text, at }: Token): Seen["than"] => {
   const source = kind === "text" ? unquote(text) : "";
-  const [, count, unit] = /^-(\d{1,4})([mhdw])$/.exec(source) ?? [];
-  if (count !== undefined) return { agoMs: Number(count) * unitMs[unit as keyof typeof unitMs] };
+  const agoMs = source.startsWith("-") ? durationMs(source.slice(1)) : undefined;
+  if (agoMs !== undefined) return { agoMs };
   if (z.iso.datetime({ offset: true }).safeParse(source).success) return { at: Date.parse(source) };
   throw new Fault(
     at,

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { type DataOf, defineMessage, type MessageContract } from "./envelope.ts";
+import { InactiveReason } from "./http/v1/devices.ts";
 import { DeviceId, isDeviceId, NotificationId, ProjectId, TopicId, WebhookId } from "./ids.ts";
 import { plainBatch } from "./plain-batch.ts";
 import { Platform, Provider } from "./platforms.ts";
@@ -48,7 +49,7 @@ export const DeviceUpdatedV1 = defineEvent(
 );
 export const DeviceDeactivatedV1 = defineEvent(
   "DeviceDeactivatedV1",
-  z.object({ ...device, reason: z.enum(["unregistered", "requested"]), at: time }),
+  z.object({ ...device, reason: InactiveReason, at: time }),
 );
 export const DeviceDeletedV1 = defineEvent("DeviceDeletedV1", z.object({ ...device, at: time }));
 

@@ -20,6 +20,7 @@ export {
 export type { Comparison, Condition, Field, Literal } from "./condition.ts";
 export { parseCondition } from "./condition.ts";
 export { contractOf } from "./contract-of.ts";
+export { durationMs } from "./duration.ts";
 export type { DataOf, MessageContract, RequestContract } from "./envelope.ts";
 export { defineMessage, defineRequest, headerNames } from "./envelope.ts";
 export type { DeliveryReason, ErrorCode, LogLevel, ProviderProblemReason, Retry } from "./errors.ts";
@@ -86,6 +87,7 @@ export {
   deviceFilterQuery,
   Identification,
   Ignored,
+  InactiveReason,
   InstallationId,
   maxCountedDevices,
   PushToken,

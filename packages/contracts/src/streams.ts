@@ -263,6 +263,7 @@ export const durables = {
   /** For external consumers of open events, with a credential that can do nothing else. 30 s, because not every client signals. */
   "consumers-opens": { ...event("push.evt.v1.*.notification.opened"), ackWaitMs: 30_000 },
   "registry-retire-device": event("push.evt.v1.*.delivery.failed"),
+  "registry-record-opens": event("push.evt.v1.*.notification.opened"),
 } as const satisfies Record<string, DurableDefinition>;
 
 export type DurableName = keyof typeof durables;

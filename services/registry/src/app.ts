@@ -13,6 +13,7 @@ import { createService, type Service, type ServiceDefinition, type ServiceDeps }
 import type { RegistryConfig } from "./config.ts";
 import type { Deps } from "./deps.ts";
 import { expand } from "./handlers/expand.ts";
+import { recordOpens } from "./handlers/record-opens.ts";
 import { retireDevice } from "./handlers/retire-device.ts";
 import { createDeviceQuota } from "./identity/device-quota.ts";
 import { createVerifyUserToken } from "./identity/verify-user-token.ts";
@@ -21,6 +22,7 @@ import { handleImportRequests } from "./imports/import-requests.ts";
 import { removeDeleted } from "./jobs/remove-deleted.ts";
 import { createOperatorReplication } from "./jobs/replicate-operators.ts";
 import { createProjectReplication } from "./jobs/replicate-projects.ts";
+import { retireStaleDevices } from "./jobs/retire-stale-devices.ts";
 import { handleAudienceRequests } from "./requests/audience.ts";
 import { handleDeviceRequests } from "./requests/devices.ts";
 import { handleIdentityKeyRequests } from "./requests/identity-keys.ts";
@@ -57,6 +59,8 @@ const defaults = {
   reconcileEveryMs: 60_000,
   /** Events of new devices that a crash left are published within this time. */
   pendingEveryMs: 2_000,
+  /** Devices are retired within this time after they became stale, which is counted in days. */
+  staleEveryMs: 3_600_000,
 };
 
 /** What a test may replace. */
@@ -66,7 +70,10 @@ const assemble = (
   config: RegistryConfig,
   { bus, db, log, ...overrides }: ServiceDeps & Overrides,
 ): ServiceDefinition => {
-  const { now, removeEveryMs, lingerMs, reconcileEveryMs, pendingEveryMs } = { ...defaults, ...overrides };
+  const { now, removeEveryMs, lingerMs, reconcileEveryMs, pendingEveryMs, staleEveryMs } = {
+    ...defaults,
+    ...overrides,
+  };
   const masterKeys = config.HERALD_REGISTRY_MASTER_KEYS;
   const collections = {
     projects: projectCollection(db),
@@ -135,7 +142,7 @@ const assemble = (
           "projects without protected_metadata: their clients may claim any user_id in metadata",
         );
     },
-    handlers: [expand(deps), retireDevice(deps), applyImportChunk(deps)],
+    handlers: [expand(deps), retireDevice(deps), recordOpens(deps), applyImportChunk(deps)],
     begin: () => {
       const listeners = [
         ...handleProjectRequests(deps),
@@ -155,6 +162,10 @@ const assemble = (
       const jobs = [
         startRetention({ db, rules, everyMs: config.HERALD_RETENTION_INTERVAL, now, log }),
         repeat("continue deletions", removeEveryMs, log, (signal) => removeDeleted(deps, lingerMs, signal)),
+        repeat("retire stale devices", staleEveryMs, log, async (signal) => {
+          const retired = await retireStaleDevices(deps, signal);
+          if (retired > 0) log.info({ devices: retired }, "deactivated stale devices");
+        }),
         repeat("publish events of new devices", pendingEveryMs, log, pending.sweep),
         repeat("reconcile projects, tokens and operators", reconcileEveryMs, log, async (signal) => {
           const stale = (await replication.reconcile(signal)) + (await operatorReplication.reconcile(signal));

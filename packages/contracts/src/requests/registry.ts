@@ -48,6 +48,8 @@ export const ChangeProjectRequest = defineRequest(
     name: z.string().optional(),
     openRegistration: z.boolean().optional(),
     protectedMetadata: z.array(z.string()).optional(),
+    /** Null: off. */
+    staleAfter: z.string().nullable().optional(),
   }),
   Project,
 );
@@ -145,6 +147,8 @@ export const ChangeDeviceRequest = defineRequest(
     ...subscribedWith,
     /** The device is not found unless it belongs to this user. */
     ofUser: UserId.optional(),
+    /** The device itself asks, so it was seen. */
+    byApp: z.boolean().optional(),
   }),
   Device,
 );

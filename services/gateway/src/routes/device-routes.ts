@@ -144,7 +144,15 @@ const changeDevice = defineRoute({
     const { keys: given, ...rest } = body.device;
     const { keys, ...subscribedWith } = await readSubscription(projects, projectId, undefined, given, "device.keys");
     const change = { ...rest, ...(keys && { keys }) };
-    return ok({ data: await sendRequest(ChangeDeviceRequest, { projectId, deviceId, change, ...subscribedWith }) });
+    return ok({
+      data: await sendRequest(ChangeDeviceRequest, {
+        projectId,
+        deviceId,
+        change,
+        ...subscribedWith,
+        byApp: caller.kind === "device",
+      }),
+    });
   },
 });
 

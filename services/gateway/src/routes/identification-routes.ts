@@ -185,7 +185,14 @@ const changeMetadata = (method: "patch" | "put") =>
         rejectProtected({ metadata }, protectedMetadata);
       }
       const change = { metadata, ...(user_token === undefined ? {} : { user_token }) };
-      return ok({ data: await deps.sendRequest(ChangeDeviceRequest, { projectId, deviceId, change }) });
+      return ok({
+        data: await deps.sendRequest(ChangeDeviceRequest, {
+          projectId,
+          deviceId,
+          change,
+          byApp: caller.kind === "device",
+        }),
+      });
     },
   });
 

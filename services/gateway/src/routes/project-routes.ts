@@ -112,6 +112,7 @@ const changeProject = defineRoute({
       ...(project.name === undefined ? {} : { name: project.name }),
       ...(project.open_registration === undefined ? {} : { openRegistration: project.open_registration }),
       ...(project.protected_metadata === undefined ? {} : { protectedMetadata: project.protected_metadata }),
+      ...(project.stale_after === undefined ? {} : { staleAfter: project.stale_after }),
     });
     return ok({ data });
   },

@@ -4,6 +4,7 @@ import {
   appDataProblems,
   type DeviceStatus,
   type FcmTokenKind,
+  type InactiveReason,
   mergePatch,
   otherProvider,
   type Platform,
@@ -30,8 +31,8 @@ export type DeviceState = {
   /** Id of the VAPID key of a Web Push subscription. */
   readonly vapidKeyId?: string;
   readonly status: DeviceStatus;
-  /** A new token reactivates a device that the provider reported as unregistered, not one that the app deactivated. */
-  readonly inactiveReason?: "unregistered" | "requested";
+  /** A new token reactivates a device that the provider reported as unregistered or that was silent, not one that the app deactivated. */
+  readonly inactiveReason?: InactiveReason;
   readonly metadata: AppData;
   readonly identifiers: AppData;
   readonly facets: readonly string[];
@@ -40,7 +41,7 @@ export type DeviceState = {
   readonly identifiedAt?: Date;
   /** `iat` of the last user token that it accepted, in seconds since 1970; it stays when the user logs out. */
   readonly userTokenIat?: number;
-  /** When it last registered, at a precision of {@link seenEveryMs} if nothing changed. */
+  /** When its app last did something, at a precision of {@link seenEveryMs} if nothing changed. */
   readonly lastSeenAt?: Date;
 };
 
@@ -269,7 +270,7 @@ export const applyChange = (before: DeviceState, change: Change, now: Date): Cha
   if (change.installationId !== undefined) state = withInstallation(state, change.installationId);
   if (token !== before.token) {
     state = { ...state, token, tokenUpdatedAt: now };
-    if (before.inactiveReason === "unregistered") state = active(state);
+    if (before.inactiveReason !== "requested") state = active(state);
   }
   if (status === "active") state = active(state);
   if (status === "inactive") state = { ...state, status: "inactive", inactiveReason: "requested" };

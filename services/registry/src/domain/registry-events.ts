@@ -1,5 +1,13 @@
 import { randomUUID } from "node:crypto";
-import type { DeviceId, EventData, EventName, OutboxEvent, ProjectId, TopicId } from "@herald/contracts";
+import type {
+  DeviceId,
+  EventData,
+  EventName,
+  InactiveReason,
+  OutboxEvent,
+  ProjectId,
+  TopicId,
+} from "@herald/contracts";
 
 /** What the events of one change have in common. `newId` makes event ids. */
 export type EventContext = { readonly projectId: ProjectId; readonly at: Date; readonly newId: () => string };
@@ -33,11 +41,8 @@ export const deviceRegistered = (
 export const deviceUpdated = (context: EventContext, deviceId: DeviceId, changed: readonly string[]): OutboxEvent =>
   event(context, "DeviceUpdatedV1", deviceId, { device_id: deviceId, changed: [...changed] });
 
-export const deviceDeactivated = (
-  context: EventContext,
-  deviceId: DeviceId,
-  reason: "unregistered" | "requested",
-): OutboxEvent => event(context, "DeviceDeactivatedV1", deviceId, { device_id: deviceId, reason });
+export const deviceDeactivated = (context: EventContext, deviceId: DeviceId, reason: InactiveReason): OutboxEvent =>
+  event(context, "DeviceDeactivatedV1", deviceId, { device_id: deviceId, reason });
 
 export const deviceDeleted = (context: EventContext, deviceId: DeviceId): OutboxEvent =>
   event(context, "DeviceDeletedV1", deviceId, { device_id: deviceId });

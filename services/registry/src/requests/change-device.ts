@@ -1,7 +1,7 @@
 import type { DeviceId, ProjectId } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { Deps } from "../deps.ts";
-import { applyChange, type Change, type ChangeResult } from "../domain/device-change.ts";
+import { applyChange, type Change, type ChangeResult, seenEveryMs } from "../domain/device-change.ts";
 import { eventContext, eventsOfChange } from "../domain/registry-events.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";
 import { conflict, retryOnConflict } from "./retry-on-conflict.ts";
@@ -20,8 +20,15 @@ export const requireValid = (plan: ChangeResult): Extract<ChangeResult, { state:
 export const deviceNotFound = (): HeraldError =>
   new HeraldError("device-not-found", "device: the project has none of this id");
 
+/** Not awaited: if it fails, the app's next request writes it. */
+const recordActive = ({ devices }: Deps, { _id, projectId, lastSeenAt }: DeviceDocument, at: Date): void => {
+  if (lastSeenAt === undefined || at.getTime() - lastSeenAt.getTime() >= seenEveryMs)
+    devices.active(projectId, _id, at).catch(() => undefined);
+};
+
 /**
- * Concurrent changes are applied one after another. `ofUser`: fails unless the device belongs to this user.
+ * Concurrent changes are applied one after another. `ofUser`: fails unless the device belongs to this user. `byApp`: the device itself asks,
+ * so it was seen.
  * @throws HeraldError `device-not-found`, `token-held`, `user-token-used`, or `validation-failed` for merged data.
  */
 export const changeDevice = (
@@ -29,7 +36,7 @@ export const changeDevice = (
   projectId: ProjectId,
   id: DeviceId,
   change: Change,
-  ofUser?: string,
+  { ofUser, byApp = false }: { readonly ofUser?: string | undefined; readonly byApp?: boolean | undefined } = {},
 ): Promise<DeviceDocument> =>
   deps.keyedMutex(id, () =>
     retryOnConflict(async () => {
@@ -39,11 +46,15 @@ export const changeDevice = (
         throw new HeraldError("device-not-found", "id: the user has no such device");
       const at = deps.now();
       const plan = requireValid(applyChange(before, change, at));
-      if (plan.state === before) return before;
+      if (plan.state === before) {
+        if (byApp) recordActive(deps, before, at);
+        return before;
+      }
       const context = eventContext(projectId, at);
       const { status } = plan.state;
       const events = eventsOfChange(context, id, { changed: plan.changed, status, subscribed: [] });
-      const after = await deps.devices.change(before, plan.state, { at, events });
+      const state = byApp ? { ...plan.state, lastSeenAt: at } : plan.state;
+      const after = await deps.devices.change(before, state, { at, events });
       if (after === "conflict") return conflict;
       if (after === "token-held")
         throw new HeraldError("token-held", "device.token: another device holds this push token");

@@ -73,14 +73,18 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
       return deviceView(device);
     }),
 
-    handleRequest(bus, ChangeDeviceRequest, async ({ projectId, deviceId, change, ofUser, ...subscribedWith }) => {
-      const { user_id: userId, user_token: userToken, installation_id: installationId, ...rest } = change;
-      const claim = await verifyClaim(deps, projectId, userToken);
-      const user = userId === undefined ? claim : ({ by: "project", userId } as const);
-      const whole = { ...rest, ...subscribedWith, installationId, user };
-      const write = () => changeDevice(deps, projectId, deviceId, whole, ofUser);
-      return deviceView(await rejectErasedUser(deps, projectId, claim, write));
-    }),
+    handleRequest(
+      bus,
+      ChangeDeviceRequest,
+      async ({ projectId, deviceId, change, ofUser, byApp, ...subscribedWith }) => {
+        const { user_id: userId, user_token: userToken, installation_id: installationId, ...rest } = change;
+        const claim = await verifyClaim(deps, projectId, userToken);
+        const user = userId === undefined ? claim : ({ by: "project", userId } as const);
+        const whole = { ...rest, ...subscribedWith, installationId, user };
+        const write = () => changeDevice(deps, projectId, deviceId, whole, { ofUser, byApp });
+        return deviceView(await rejectErasedUser(deps, projectId, claim, write));
+      },
+    ),
 
     handleRequest(bus, ChangeMetadataByToken, async ({ projectId, token, platform, provider, metadata, userToken }) => {
       const user = await verifyClaim(deps, projectId, userToken);
@@ -96,7 +100,7 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
             : "provider: is required, for this token is registered with more than one",
         );
       const change = { metadata, user, maxBytes: maxUnprovenBytes };
-      const write = () => changeDevice(deps, projectId, holder._id, change);
+      const write = () => changeDevice(deps, projectId, holder._id, change, { byApp: true });
       return summary(await rejectErasedUser(deps, projectId, user, write));
     }),
 

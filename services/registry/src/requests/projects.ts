@@ -55,17 +55,22 @@ export const handleProjectRequests = ({ bus, projects, replication, publishQueue
 
     handleRequest(bus, GetProject, async ({ projectId }) => projectView(await find(projectId))),
 
-    handleRequest(bus, ChangeProjectRequest, async ({ projectId, name, openRegistration, protectedMetadata }) => {
-      const fields = {
-        ...(protectedMetadata !== undefined && { protectedMetadata }),
-        ...(name !== undefined && { name }),
-        ...(openRegistration !== undefined && { openRegistration }),
-      };
-      const project = await projects.change(projectId, fields);
-      if (!project) throw projectNotFound();
-      await replication.replicateSettings(projectId);
-      return projectView(project);
-    }),
+    handleRequest(
+      bus,
+      ChangeProjectRequest,
+      async ({ projectId, name, openRegistration, protectedMetadata, staleAfter }) => {
+        const fields = {
+          ...(protectedMetadata !== undefined && { protectedMetadata }),
+          ...(name !== undefined && { name }),
+          ...(openRegistration !== undefined && { openRegistration }),
+          ...(staleAfter !== undefined && { staleAfter }),
+        };
+        const project = await projects.change(projectId, fields);
+        if (!project) throw projectNotFound();
+        await replication.replicateSettings(projectId);
+        return projectView(project);
+      },
+    ),
 
     handleRequest(bus, DeleteProject, async ({ projectId }) => {
       const project = await projects.markDeleted(eventContext(projectId, now()));

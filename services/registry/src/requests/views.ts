@@ -22,6 +22,7 @@ export const deviceView = (device: DeviceDocument): Device => ({
   metadata: device.metadata,
   identifiers: device.identifiers,
   status: device.status,
+  ...(device.inactiveReason && { inactive_reason: device.inactiveReason }),
   topics: topicsOf(device.facets),
   ...(device.environment && { environment: device.environment }),
   ...(device.tokenKind && { token_kind: device.tokenKind }),
@@ -55,6 +56,7 @@ export const projectView = (project: ProjectDocument): Project => ({
   name: project.name,
   open_registration: project.openRegistration,
   protected_metadata: [...(project.protectedMetadata ?? [])],
+  ...(project.staleAfter && { stale_after: project.staleAfter }),
   ...(project.protectedMetadata ? {} : { warnings: [unprotected] }),
   created_at: project.createdAt.toISOString(),
 });

@@ -32,8 +32,9 @@ import { insertDevices } from "./insert-devices.ts";
 import { listDevices } from "./list-devices.ts";
 import { listUsers } from "./list-users.ts";
 import type { PendingEvents } from "./pending-events.ts";
-import { recordSeen } from "./record-last-seen.ts";
+import { recordOpened, recordSeen } from "./record-last-seen.ts";
 import { retireDevice } from "./retire-device.ts";
+import { retireStale } from "./retire-stale.ts";
 
 export type DeviceStore = ReturnType<typeof createDeviceStore>;
 
@@ -105,7 +106,14 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
     insert: insertDevices(devices, pending),
 
     /** Stores the time of registrations that changed nothing, many in one command. */
-    seen: recordSeen(devices),
+    seen: recordSeen(devices, ["lastSeenAt", "tokenUpdatedAt"]),
+
+    /** The same for what an app does without its push token. */
+    active: recordSeen(devices, ["lastSeenAt"]),
+
+    opened: recordOpened(devices),
+
+    ...retireStale(devices),
 
     /** "conflict": the device has changed since `before`; "token-held": another device has the token. */
     change: async (

@@ -55,6 +55,8 @@ export type ProjectDocument = {
   readonly identityKeys?: readonly IdentityKeyEntry[];
   /** Grows with every change of the keys, so that concurrent changes respect their limit. */
   readonly identityKeysVersion?: number;
+  /** Such as `90d`; null or absent: silent devices stay active. */
+  readonly staleAfter?: string | null;
   readonly createdAt: Date;
   /** Everything that it had is being removed. */
   readonly deletedAt?: Date;
@@ -122,7 +124,7 @@ export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
 
     change: async (
       id: ProjectId,
-      fields: Partial<Pick<ProjectDocument, "name" | "openRegistration" | "protectedMetadata">>,
+      fields: Partial<Pick<ProjectDocument, "name" | "openRegistration" | "protectedMetadata" | "staleAfter">>,
     ): Promise<ProjectDocument | undefined> =>
       (await projects.findOneAndUpdate({ _id: id, ...notDeleted }, { $set: fields }, { returnDocument: "after" })) ??
       undefined,

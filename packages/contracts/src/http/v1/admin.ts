@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { durationMs } from "../../duration.ts";
 import { providerProblems } from "../../errors.ts";
 import { NotificationId, ProjectId, TokenId } from "../../ids.ts";
 import { Provider } from "../../platforms.ts";
@@ -14,12 +15,28 @@ export const Name = z
   .refine((name) => !/\p{Cc}/u.test(name), "may not contain control characters")
   .meta({ examples: ["Shop"] });
 
+const dayMs = 86_400_000;
+/** The time that a device was last seen is stored once a day. */
+const minStaleDays = 7;
+const maxStaleDays = 3_650;
+
+const StaleAfter = z.string().refine((text) => {
+  const ms = durationMs(text) ?? 0;
+  return /[dw]$/.test(text) && ms >= minStaleDays * dayMs && ms <= maxStaleDays * dayMs;
+}, `must be ${minStaleDays}d to ${maxStaleDays}d, in days or weeks such as \`90d\` or \`26w\``);
+const staleAfterMeta = {
+  description:
+    "Devices that were not seen for so long become inactive, with the reason `stale`; the next registration activates them. Absent: never",
+  examples: ["90d"],
+};
+
 export const Project = z
   .object({
     id: ProjectId,
     name: z.string().meta({ examples: ["Shop"] }),
     open_registration: z.boolean(),
     protected_metadata: z.array(z.string()).default([]).meta({ description: "Paths that clients may not write" }),
+    stale_after: z.string().optional().meta(staleAfterMeta),
     warnings: z.array(z.string()).optional().meta({ description: "What an operator should look at" }),
     created_at: z.iso.datetime(),
   })
@@ -46,6 +63,12 @@ export const ChangeProject = z
         name: Name.optional(),
         open_registration: z.boolean().optional(),
         protected_metadata: ProtectedMetadata.optional(),
+        stale_after: StaleAfter.nullable()
+          .optional()
+          .meta({
+            ...staleAfterMeta,
+            description: `${staleAfterMeta.description.replace("Absent: never", "`null`: never")}`,
+          }),
       })
       .refine((project) => Object.keys(project).length > 0, "at least one field is required")
       .meta({ minProperties: 1, examples: [{ open_registration: false }] }),

@@ -43,6 +43,9 @@ const DeviceProvider = Provider.meta({
 export const DeviceStatus = z.enum(["active", "inactive"]).meta({ id: "DeviceStatus" });
 export type DeviceStatus = z.infer<typeof DeviceStatus>;
 
+export const InactiveReason = z.enum(["unregistered", "requested", "stale"]).meta({ id: "InactiveReason" });
+export type InactiveReason = z.infer<typeof InactiveReason>;
+
 /** A device as the interface shows it. `topics` are names. */
 export const Device = z
   .object({
@@ -54,16 +57,20 @@ export const Device = z
     metadata: AppData,
     identifiers: AppData,
     status: DeviceStatus,
+    inactive_reason: InactiveReason.optional().meta({
+      description:
+        "Why it is inactive. `unregistered`: its provider rejected the token; `requested`: by a request; `stale`: not seen for the project's `stale_after`",
+    }),
     topics: z.array(z.string()),
     environment: ApnsEnvironment.optional(),
     token_kind: FcmTokenKind.optional(),
     vapid_key_id: VapidKeyId.optional().meta({ description: "Web Push: the key that the subscription was made with" }),
     user_id: UserId.nullable().default(null).meta({ description: "The user of the device; null: none" }),
     identified_at: z.iso.datetime().optional().meta({ description: "When its user was last set" }),
-    last_seen_at: z.iso
-      .datetime()
-      .optional()
-      .meta({ description: "When it last registered. An unchanged registration updates it at most once a day" }),
+    last_seen_at: z.iso.datetime().optional().meta({
+      description:
+        "When its app last registered, logged in, wrote metadata or opened a notification; stored at most once a day",
+    }),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
   })

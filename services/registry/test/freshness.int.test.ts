@@ -1,0 +1,117 @@
+import { publish } from "@herald/bus";
+import {
+  ChangeDeviceRequest,
+  ChangeMetadataByToken,
+  ChangeProjectRequest,
+  type Device,
+  DeviceDeactivatedV1,
+  GetDevice,
+  NotificationOpenedV1,
+  newNotificationId,
+  type ProjectId,
+} from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { apnsToken, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+
+let registry: RegistryTest;
+let projectId: ProjectId;
+const day = 86_400_000;
+
+beforeAll(async () => {
+  registry = await startRegistryTest({ overrides: { staleEveryMs: 100 } });
+});
+afterAll(() => registry.stop());
+beforeEach(async () => {
+  projectId = await registry.project();
+});
+
+const get = (id: Device["id"]) => registry.ask(GetDevice, { projectId, deviceId: id });
+const collection = () => registry.db.collection<{ _id: string; lastSeenAt?: Date; updatedAt?: Date }>("devices");
+
+/** A device that was last seen so many days ago. */
+const seenDaysAgo = async (days: number, name = `device of ${days} days`): Promise<Device> => {
+  const { device } = await registry.register(projectId, apnsToken(name));
+  const at = new Date(Date.now() - days * day);
+  await collection().updateOne({ _id: device.id }, { $set: { lastSeenAt: at, updatedAt: at } });
+  return get(device.id);
+};
+const isSeenNow = ({ last_seen_at }: Device) => Date.parse(last_seen_at ?? "") > Date.now() - day / 2;
+
+describe("a device is seen", () => {
+  test("when its app writes metadata, also the same again, and not when the backend does", async () => {
+    const device = await seenDaysAgo(3);
+    const change = { metadata: { plan: "pro" } };
+    const byBackend = await registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change });
+    expect(byBackend.last_seen_at).toBe(device.last_seen_at);
+    await registry.ask(ChangeDeviceRequest, { projectId, deviceId: device.id, change, byApp: true });
+    await eventually(async () => expect(isSeenNow(await get(device.id))).toBe(true));
+
+    const other = await seenDaysAgo(3, "other");
+    const more = { metadata: { plan: "team" } };
+    const byApp = await registry.ask(ChangeDeviceRequest, { projectId, deviceId: other.id, change: more, byApp: true });
+    expect(isSeenNow(byApp)).toBe(true);
+
+    const third = await seenDaysAgo(3, "third");
+    await registry.ask(ChangeMetadataByToken, { projectId, token: third.token, metadata: {} });
+    await eventually(async () => expect(isSeenNow(await get(third.id))).toBe(true));
+  });
+
+  test("when it opens a notification, once a day", async () => {
+    const [old, recent] = [await seenDaysAgo(3), await seenDaysAgo(0.5, "recent")];
+    const notificationId = newNotificationId(new Date());
+    const opened = (device: Device, at: Date) =>
+      publish(
+        registry.bus,
+        NotificationOpenedV1,
+        { project_id: projectId, notification_id: notificationId, device_id: device.id, at: at.toISOString() },
+        { id: `${notificationId}/${device.id}` },
+      );
+    await opened(recent, new Date());
+    // A clock that is ahead.
+    await opened(old, new Date(Date.now() + 400 * day));
+    await eventually(async () => expect(isSeenNow(await get(old.id))).toBe(true));
+    expect(Date.parse((await get(old.id)).last_seen_at ?? "")).toBeLessThanOrEqual(Date.now());
+    expect((await get(recent.id)).last_seen_at).toBe(recent.last_seen_at);
+  });
+});
+
+describe("a project with stale_after", () => {
+  test("deactivates devices that were silent for longer, with an event, and a registration activates them", async () => {
+    const [silent, fresh] = [await seenDaysAgo(31), await seenDaysAgo(29)];
+    const never = await seenDaysAgo(40, "from before there was a time");
+    await collection().updateOne({ _id: never.id }, { $unset: { lastSeenAt: "" } });
+    const project = await registry.ask(ChangeProjectRequest, { projectId, staleAfter: "30d" });
+    expect(project.stale_after).toBe("30d");
+    await eventually(async () => {
+      for (const { id } of [silent, never])
+        expect(await get(id)).toMatchObject({ status: "inactive", inactive_reason: "stale" });
+    });
+    expect(await get(fresh.id)).toMatchObject({ status: "active" });
+    await eventually(async () =>
+      expect(await registry.lastEvent(projectId, DeviceDeactivatedV1)).toMatchObject({ reason: "stale" }),
+    );
+    await registry.register(projectId, silent.token);
+    const again = await get(silent.id);
+    expect(again.status).toBe("active");
+    expect(again).not.toHaveProperty("inactive_reason");
+  });
+
+  test("leaves them alone once it is off", async () => {
+    await registry.ask(ChangeProjectRequest, { projectId, staleAfter: "30d" });
+    const off = await registry.ask(ChangeProjectRequest, { projectId, staleAfter: null });
+    expect(off).not.toHaveProperty("stale_after");
+    const silent = await seenDaysAgo(31);
+    const later = await registry.project();
+    await registry.ask(ChangeProjectRequest, { projectId: later, staleAfter: "30d" });
+    // A pass over all projects retires a device of another project, and not this one.
+    const { device } = await registry.register(later, apnsToken("later"));
+    await collection().updateOne({ _id: device.id }, { $set: { lastSeenAt: new Date(0) } });
+    await eventually(async () =>
+      expect(await registry.ask(GetDevice, { projectId: later, deviceId: device.id })).toMatchObject({
+        status: "inactive",
+      }),
+    );
+    expect(await get(silent.id)).toMatchObject({ status: "active" });
+  });
+});
