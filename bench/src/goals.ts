@@ -90,6 +90,13 @@ export const goals: readonly Goal[] = [
     goal: 4_000,
     reached: value("registrations-unchanged"),
   },
+  {
+    work: "devices imported from a file",
+    unit: "/s",
+    floor: 3_500,
+    goal: 5_000,
+    reached: value("imports"),
+  },
   besidePeer("a topic's devices, pushes", "broadcast", "peer-broadcast", 1.5, 3),
   {
     work: "a topic's devices, CPU of Herald's services",

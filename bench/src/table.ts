@@ -9,6 +9,7 @@ export type Figure =
   | "accepted-p99"
   | `registrations${"" | "-unchanged"}`
   | `broadcast${"" | "-own-cpu"}`
+  | "imports"
   | "webpush"
   | "idle-memory"
   | `peer-${"singles" | "batches" | "broadcast"}${"" | "-cpu"}`;

@@ -7,6 +7,7 @@ import { clusterRows } from "./rows/cluster.ts";
 import { databaseRows } from "./rows/database.ts";
 import { diskFull } from "./rows/disk-full.ts";
 import { gracefulRows } from "./rows/graceful.ts";
+import { killedImport } from "./rows/imports.ts";
 import { killedServices } from "./rows/killed-services.ts";
 import { singleSendRows } from "./rows/single-sends.ts";
 import { slowApns } from "./rows/slow-apns.ts";
@@ -18,6 +19,7 @@ import { sideBySide, upgrade } from "./rows/versions.ts";
 /** Every fault that is tried. The longest first, so that what runs beside them is done in their time. */
 export const rows: readonly Row[] = [
   ...killedServices,
+  killedImport,
   threePlatforms,
   ...databaseRows,
   ...brokerRows,

@@ -7,6 +7,7 @@ import { directRows, slowDirectRow } from "./direct-row.ts";
 import { forgedOpensRow } from "./forged-opens-row.ts";
 import { growthRow } from "./growth-row.ts";
 import { idleMemoryRow } from "./idle-memory-row.ts";
+import { importsRow } from "./imports-row.ts";
 import { latencyRow } from "./latency-row.ts";
 import { neighbourRow } from "./neighbour-row.ts";
 import { opensRow } from "./opens-row.ts";
@@ -34,6 +35,7 @@ export const allRows: readonly Row[] = [
   opensRow,
   forgedOpensRow,
   registrationsRow,
+  importsRow,
   deviceListRow,
   statsRow,
   // The longest last.
