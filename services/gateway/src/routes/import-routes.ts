@@ -112,10 +112,10 @@ const uploadImport = defineRoute({
     { caller: { projectId }, params, query, message },
   ) => {
     const one = { projectId, importId: params.id };
-    const isCsv = isCsvUpload(message);
     const release = acquireUpload(projectId);
     try {
       const { status, lines_stored: stored } = await sendRequest(GetImport, one);
+      const isCsv = isCsvUpload(message);
       if (status !== "uploading")
         throw new HeraldError("import-completed", "id: the import has its whole file; start another one");
       const { after_line: afterLine = 0 } = query;
