@@ -147,6 +147,7 @@ export const texts = {
     cancelled: "Cancelled",
     pending: "Pending",
     created: "Created",
+    kind: "Kind",
     since: "From",
     until: "Until",
     status: "Status",

@@ -70,9 +70,9 @@ export default function Notifications() {
   const { id, herald } = useProject();
   const { search, page, setPage } = useFilters();
   const pollMs = usePollMs();
-  const { status, from, until } = search;
+  const { status, kind, from, until } = search;
   const query = useQuery({
-    queryKey: [id, "notifications", { status, from, until, page }],
+    queryKey: [id, "notifications", { status, kind, from, until, page }],
     queryFn: ({ signal }) =>
       herald.notifications
         .list({
@@ -80,6 +80,7 @@ export default function Notifications() {
           perPage: 25,
           sort: "-created_at",
           status,
+          kind,
           createdAfter: dayStart(from),
           createdBefore: dayStart(until, 1),
         })
@@ -87,7 +88,7 @@ export default function Notifications() {
     placeholderData: keepPreviousData,
     refetchInterval: pollMs,
   });
-  const filtered = Boolean(status || from || until);
+  const filtered = Boolean(status || kind || from || until);
   return (
     <Page title={texts.nav.notifications} name={texts.nav.notifications} actions={<ComposeButton project={id} />}>
       <Panel
@@ -95,6 +96,7 @@ export default function Notifications() {
         title={
           <div className="toolbar">
             <ChoiceFilter name="status" label={t.status} values={statuses} />
+            <TextFilter name="kind" label={t.kind} width={130} />
             <TextFilter name="from" label={t.since} type="date" width={172} />
             <TextFilter name="until" label={t.until} type="date" width={172} />
           </div>

@@ -1,0 +1,22 @@
+import { expect, test } from "vitest";
+import { emptyDraft, isEmpty, moreOf, notificationOf } from "./draft.ts";
+
+test("a draft becomes a notification with the fields that were filled in", () => {
+  const draft = { ...emptyDraft, title: "Hello", link: " /x ", targets: ["all"], more: '{ "priority": "normal" }' };
+  expect(notificationOf(draft)).toEqual({ priority: "normal", title: "Hello", link_to: "/x", targets: ["all"] });
+});
+
+test("a local time becomes a moment with its offset", () => {
+  const sendAt = "2030-01-31T09:00";
+  const { send_at } = notificationOf({ ...emptyDraft, sendAt, targets: ["all"] });
+  expect(send_at).toBe(new Date(sendAt).toISOString());
+});
+
+test.each(["[]", "null", "1", "{", '"x"'])("%s is no JSON object", (more) => {
+  expect(moreOf({ ...emptyDraft, more })).toBeUndefined();
+});
+
+test("only an untouched draft is empty", () => {
+  expect(isEmpty(emptyDraft)).toBe(true);
+  expect(isEmpty({ ...emptyDraft, targets: ["all"] })).toBe(false);
+});
