@@ -159,7 +159,7 @@ test("a dead letter is found, replayed, and says so", async () => {
   await broker.publish(`push.cmd.v1.dispatch.send.${project.id}.x`, "no JSON");
   await broker.close();
   await eventually(async () => expect((await system.admin("GET /dead-letters")).body.data).not.toHaveLength(0));
-  const page = await browser.signedIn(`/p/${project.id}/operations`);
+  const page = await browser.signedIn(`/p/${project.id}/operations/letters`);
   await page.getByRole("switch", { name: "All projects" }).click();
   await page.locator("tbody button").first().click();
   await page.getByRole("button", { name: "Replay", exact: true }).click();
@@ -293,6 +293,7 @@ test.for([false, true])("no page has a serious finding of axe (dark: %s)", { tim
     "/settings/webhooks",
     "/settings/identity",
     "/operations",
+    "/operations/letters",
   ];
   const page = await browser.signedIn(`/p/${project.id}`, { dark });
   const found: Record<string, string[]> = {};

@@ -56,7 +56,8 @@ const tree = root.addChildren([
     page("/users", () => import("./pages/users.tsx")),
     page("/users/$user", () => import("./pages/user.tsx")),
     operations.addChildren([
-      tab(operations, "/", () => import("./pages/operations/dead-letters.tsx")),
+      tab(operations, "/", () => import("./pages/operations/status.tsx")),
+      tab(operations, "/letters", () => import("./pages/operations/dead-letters.tsx")),
       tab(operations, "/operators", () => import("./pages/operations/operators.tsx")),
     ]),
     settings.addChildren([

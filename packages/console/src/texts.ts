@@ -433,7 +433,21 @@ export const texts = {
     },
   },
   operations: {
-    tabs: { letters: "Dead letters", operators: "Operators" },
+    tabs: { status: "Status", letters: "Dead letters", operators: "Operators" },
+    status: {
+      noReplica: "No replica reports.",
+      up: "started",
+      broker: "The broker is unavailable",
+      providers: "Providers that need a person",
+      streams: "Streams",
+      durables: "Consumers",
+      name: "Name",
+      messages: "Messages",
+      fill: "Fill",
+      fillOf: (name: string, percent: string) => `${name} is ${percent} % full`,
+      pending: "Waiting",
+      inProgress: "In progress",
+    },
     operators: {
       title: "Operators",
       new: "New operator",

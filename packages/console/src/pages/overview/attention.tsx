@@ -84,7 +84,7 @@ export const Attention = () => {
       ];
     }),
     ...(own.length > 0
-      ? [{ key: "dead", to: `/p/${id}/operations`, text: t.deadLetters(own.length), detail: own[0]?.detail }]
+      ? [{ key: "dead", to: `/p/${id}/operations/letters`, text: t.deadLetters(own.length), detail: own[0]?.detail }]
       : []),
     ...(webhooks.data ?? [])
       .filter((one) => one.failing_since || (!one.enabled && one.disabled_reason !== "requested"))
