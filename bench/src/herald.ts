@@ -214,6 +214,12 @@ export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>, profi
     lastWords: (): readonly string[] => lastWords,
     /** Sends to the same sinks. */
     anotherProject: (name = "other"): Promise<Sender> => senderOf(name),
+    /** A token of a project with the scope `export`. */
+    exportToken: async ({ id }: Project): Promise<string> => {
+      const body = { token: { name: "export", scopes: ["export"] } };
+      const url = `${local.gateway}/admin/v1/projects/${id}/tokens`;
+      return (await request<{ token: string }>(url, local.adminToken, "POST", body)).token;
+    },
     /** The database of a service, for what would take too long through the interface. */
     database: (service: "registry" | "analytics") => mongo.db(`herald_${service}`),
     mongoUrl: local.mongo.url,

@@ -4,6 +4,7 @@ import { besideBroadcastRow } from "./beside-broadcast-row.ts";
 import { broadcastRows } from "./broadcast-row.ts";
 import { deviceListRow } from "./device-list-row.ts";
 import { directRows, slowDirectRow } from "./direct-row.ts";
+import { exportsRow } from "./exports-row.ts";
 import { forgedOpensRow } from "./forged-opens-row.ts";
 import { growthRow } from "./growth-row.ts";
 import { idleMemoryRow } from "./idle-memory-row.ts";
@@ -37,6 +38,7 @@ export const allRows: readonly Row[] = [
   registrationsRow,
   importsRow,
   deviceListRow,
+  exportsRow,
   statsRow,
   // The longest last.
   growthRow,

@@ -22,6 +22,8 @@ export type ListChoice = { readonly limit?: number; readonly all?: boolean };
 /** What every command gets. */
 export type Context = {
   readonly terminal: Terminal;
+  /** For results that are not lines of text. */
+  readonly stdout: NodeJS.WriteStream;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly signal: AbortSignal;
   readonly json: boolean;
@@ -46,6 +48,7 @@ export type Context = {
 
 type Deps = {
   readonly terminal: Terminal;
+  readonly stdout: NodeJS.WriteStream;
   readonly env: Context["env"];
   readonly signal: AbortSignal;
   readonly onInterrupt: (sentence: string) => void;
@@ -56,7 +59,7 @@ export const defaultLimit = 20;
 const signIn = "`herald login` saves it in a profile; flags and the environment go before profiles.";
 
 export const createContext = async (options: GlobalOptions, deps: Deps): Promise<Context> => {
-  const { terminal, env, signal } = deps;
+  const { terminal, stdout, env, signal } = deps;
   const profileName = options.profile ?? env.HERALD_PROFILE ?? defaultProfile;
   const profiles = await readProfiles(env);
   const asked = options.profile ?? env.HERALD_PROFILE;
@@ -106,6 +109,7 @@ export const createContext = async (options: GlobalOptions, deps: Deps): Promise
 
   return {
     terminal,
+    stdout,
     env,
     signal,
     json,

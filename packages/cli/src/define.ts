@@ -38,12 +38,12 @@ export const listOptions = [
   option("--all", "show all rows"),
 ];
 
-/** Lists show the newest rows first. */
-export const timeOptions = [
-  option("--oldest-first", "show the oldest rows first"),
+export const createdOptions = [
   option("--created-after <time>", "only rows created at this time or later"),
   option("--created-before <time>", "only rows created before this time"),
 ];
+/** Lists show the newest rows first. */
+export const timeOptions = [option("--oldest-first", "show the oldest rows first"), ...createdOptions];
 export type TimeChoice = {
   readonly oldestFirst?: boolean;
   readonly createdAfter?: string;

@@ -45,6 +45,7 @@ export async function run(words: readonly string[], surroundings: Surroundings):
     const program = createProgram(terminal, async (command, handle) => {
       const context = await createContext(command.optsWithGlobals(), {
         terminal,
+        stdout,
         env,
         signal: interrupting.signal,
         ask: createAsk(surroundings),

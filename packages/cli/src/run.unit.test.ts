@@ -250,7 +250,7 @@ test.each([
   [["dev"], ["device"]],
   [
     ["device", ""],
-    ["deactivate", "delete", "get", "list", "notifications"],
+    ["deactivate", "delete", "export", "get", "import", "list", "notifications"],
   ],
   [
     ["provider", "set", ""],

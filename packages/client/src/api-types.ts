@@ -93,6 +93,70 @@ export type ImportError = {
   code: string;
 };
 
+export type ExportedDevice = {
+  id: string;
+  token: string;
+  platform: Platform;
+  /** Which provider gave the push token. Default: the platform's own (`apns` for ios, `fcm` for android, `webpush` for web). `fcm` serves every platform */
+  provider?: Provider;
+  installation_id?: string;
+  metadata: Record<string, unknown>;
+  identifiers: Record<string, unknown>;
+  status: DeviceStatus;
+  topics: string[];
+  environment?: ApnsEnvironment;
+  token_kind?: FcmTokenKind;
+  /** Web Push: the key that the subscription was made with */
+  vapid_key_id?: string;
+  /** The user of the device; null: none */
+  user_id: string | null;
+  /** When its user was last set */
+  identified_at?: string;
+  /** When it last registered. An unchanged registration updates it at most once a day */
+  last_seen_at?: string;
+  created_at: string;
+  updated_at: string;
+  /** Only with `include=keys` */
+  keys?: WebPushKeys;
+};
+
+export type WebPushKeys = {
+  p256dh: string;
+  auth: string;
+};
+
+export type ExportedDelivery = {
+  /** Of the row, for `after` */
+  id: string;
+  notification_id: string;
+  device_id: string;
+  platform: Platform;
+  status: DeliveryStatus;
+  /** The user that the device belonged to when the push was sent */
+  user_id?: string;
+  /** Why it was not accepted: a delivery reason (/docs/errors#reasons) */
+  reason?: string;
+  /** The provider's own words */
+  provider_reason?: string;
+  /** The provider's id of the push */
+  provider_id?: string;
+  /** The device may have received it twice */
+  possible_repeat: boolean;
+  attempts: number;
+  at: string;
+};
+
+export type DeliveryStatus = Open<"pending" | "accepted" | "failed" | "expired" | "cancelled" | "skipped">;
+
+export type ExportedOpen = {
+  /** Of the row, for `after`: notification and device */
+  id: string;
+  notification_id: string;
+  device_id: string;
+  platform?: Platform;
+  opened_at: string;
+};
+
 export type User = {
   user_id: string;
   /** At most 100 of them, oldest first */
@@ -273,8 +337,6 @@ export type Delivery = {
   at: string;
   opened_at?: string;
 };
-
-export type DeliveryStatus = Open<"pending" | "accepted" | "failed" | "expired" | "cancelled" | "skipped">;
 
 export type DeviceNotification = {
   platform: Platform;
@@ -539,7 +601,7 @@ export type ProjectToken = {
   created_at: string;
 };
 
-export type Scope = Open<"send" | "read" | "devices">;
+export type Scope = Open<"send" | "read" | "devices" | "export">;
 
 export type IdentityKey = {
   /** What a user token may name as `kid` */
@@ -1207,7 +1269,7 @@ export type ProjectChange = {
 
 export type NewProjectToken = {
   name: string;
-  scopes?: readonly ("send" | "read" | "devices")[] | undefined;
+  scopes?: readonly ("send" | "read" | "devices" | "export")[] | undefined;
   expires_at?: string | undefined;
 };
 

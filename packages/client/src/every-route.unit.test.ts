@@ -11,7 +11,8 @@ const forApps = ["identify", "changeMetadata", "putMetadata", "openNotification"
 const local = ["token", "verify"];
 
 type Document = { paths: Record<string, Record<string, { operationId: string }>> };
-type Method = (...values: string[]) => unknown;
+// biome-ignore lint/suspicious/noExplicitAny: methods answer what they like
+type Method = (...values: string[]) => any;
 
 test("every route of the API that is not for apps has a method", async () => {
   const text = await readFile(join(import.meta.dirname, "../../../docs/reference/openapi.json"), "utf8");
@@ -27,6 +28,7 @@ test("every route of the API that is not for apps has a method", async () => {
   const server = await startScriptedServer([
     (response, request) => {
       if (request.url.startsWith("/api/v1/events")) leaving.abort(new Error("enough"));
+      if (request.url.startsWith("/api/v1/exports")) return void response.end();
       answer(200, { data: { completed_at: "now" }, pagination, next: null })(response, request);
     },
   ]);
@@ -43,6 +45,10 @@ test("every route of the API that is not for apps has a method", async () => {
       }
       if (method === "upload") {
         await clients[0].imports.upload("a", () => "{}");
+        continue;
+      }
+      if (name === "exports") {
+        if (method !== "lines") await expect(call().next()).resolves.toMatchObject({ done: true });
         continue;
       }
       const made = call(...values) as { readonly pages?: () => AsyncIterable<unknown> };

@@ -1,6 +1,7 @@
 import type { Stats, StatsQuery } from "./api-types.ts";
 import { createDevices } from "./devices.ts";
 import { createEvents } from "./events.ts";
+import { createExports } from "./exports.ts";
 import { type CallOptions, createHttp, type HeraldOptions } from "./http.ts";
 import { createImports } from "./imports.ts";
 import { createNotifications } from "./notifications.ts";
@@ -16,6 +17,7 @@ export class Herald {
   readonly topics: ReturnType<typeof createTopics>;
   readonly users: ReturnType<typeof createUsers>;
   readonly events: ReturnType<typeof createEvents>;
+  readonly exports: ReturnType<typeof createExports>;
   readonly webhooks: ReturnType<typeof createWebhooks>;
   /** What was sent, failed and opened, over time. Default: the last 24 hours by hour. */
   readonly stats: (query?: StatsQuery, options?: CallOptions) => Promise<Stats>;
@@ -29,6 +31,7 @@ export class Herald {
     this.topics = createTopics(http);
     this.users = createUsers(http);
     this.events = createEvents(http);
+    this.exports = createExports(http);
     this.webhooks = createWebhooks(http, webhookSecret);
     this.stats = (query, options) => http.get("/api/v1/stats", { ...options, query: { ...query } });
   }

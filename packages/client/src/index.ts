@@ -4,6 +4,7 @@ export type { CompletedOptions } from "./completions.ts";
 export type { DeviceListOptions, RegisteredDevice } from "./devices.ts";
 export { HeraldError, type Problem } from "./error.ts";
 export type { EventType, FollowedEvent, FollowOptions, HeraldEvent } from "./events.ts";
+export type { ExportedText, ExportFormat, ExportName, ExportOptions } from "./exports.ts";
 export { Herald } from "./herald.ts";
 export type { CallOptions, HeraldOptions, PostOptions } from "./http.ts";
 export type { KeysetList, List, ListOptions, TimeListOptions } from "./list.ts";

@@ -31,7 +31,7 @@ export type List<Row> = KeysetList<Row> & {
 const maxPerPage = 100;
 
 /** Options as query parameters: names in snake_case, times in RFC 3339. */
-const toQuery = (options: Readonly<Record<string, unknown>>): Record<string, string | undefined> =>
+export const toQuery = (options: Readonly<Record<string, unknown>>): Record<string, string | undefined> =>
   Object.fromEntries(
     Object.entries(options).map(([name, value]) => [
       name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),

@@ -53,7 +53,6 @@ export {
 } from "./events.ts";
 export {
   ApnsSettings,
-  allScopes,
   ChangeProject,
   ChangeVapidKey,
   CreateProject,
@@ -62,6 +61,7 @@ export {
   DeadLetter,
   DeadLetterId,
   Durable,
+  defaultScopes,
   FcmSettings,
   Project,
   ProjectToken,
@@ -99,6 +99,19 @@ export {
   UserSummary,
 } from "./http/v1/devices.ts";
 export { EventMessage, EventsQuery, EventType, eventSubject, eventTypeOf } from "./http/v1/events.ts";
+export type { ExportFormat } from "./http/v1/exports.ts";
+export {
+  deliveryExportQuery,
+  deviceExportQuery,
+  ExportedDelivery,
+  ExportedDevice,
+  ExportedNotification,
+  ExportedOpen,
+  fromCsvText,
+  notificationExportQuery,
+  openExportQuery,
+  toCsvText,
+} from "./http/v1/exports.ts";
 export {
   CreateIdentityKey,
   defaultProtectedMetadata,
@@ -284,6 +297,13 @@ export {
   StageVapidKey,
   TestProvider,
 } from "./requests/dispatch.ts";
+export {
+  ExportDeliveries,
+  ExportDevices,
+  ExportNotifications,
+  ExportOpens,
+  maxExportRows,
+} from "./requests/exports.ts";
 export { CreateImportRequest, GetImport, ListImportErrors, ListImports } from "./requests/imports.ts";
 export {
   ChangeOperatorRequest,

@@ -7,3 +7,4 @@ export {
   type ServiceOptions,
 } from "./create-service.ts";
 export { type EraseRows, eraseUser, startErasurePasses } from "./erase-users.ts";
+export { exportPage } from "./export-page.ts";

@@ -33,7 +33,7 @@ export async function request(base: string, route: string, { token, body, header
   const endless = type.startsWith("text/event-stream");
   if (endless) await response.body?.cancel();
   const text = endless ? "" : await response.text();
-  const json = type.includes("json") && text !== "";
+  const json = /[/+]json\b/.test(type) && text !== "";
   return { status: response.status, headers: response.headers, text, body: json ? JSON.parse(text) : undefined };
 }
 

@@ -46,6 +46,7 @@ import { handleTestPush } from "./requests/test-provider.ts";
 import { handleVapidKeyRequests } from "./requests/vapid-keys.ts";
 import { createBacklogStore } from "./stores/backlog-store.ts";
 import { createCredentialStore } from "./stores/credential-store.ts";
+import { createDeliveryExport } from "./stores/delivery-export.ts";
 import { createDeliveryList, type ProviderIdOf } from "./stores/delivery-list.ts";
 import { createDeliveryStore } from "./stores/delivery-store.ts";
 import { createDeliveryTrace } from "./stores/delivery-trace.ts";
@@ -108,6 +109,7 @@ const assemble = (
     lost: createLostWork(db),
     erasures: createErasureStore(db),
     list: createDeliveryList(db, providerIdOf).list,
+    exportDeliveries: createDeliveryExport(db, providerIdOf).page,
     trace: createDeliveryTrace(db, providerIdOf).trace,
     timeline: createDeviceTimeline(db, providerIdOf).timeline,
     usersOf: createDeliveryUsers(db).usersOf,

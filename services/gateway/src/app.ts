@@ -33,6 +33,7 @@ import { createSendRequest } from "./create-send-request.ts";
 import { createDeadLetters } from "./dead-letters/create-dead-letters.ts";
 import type { RouteDeps } from "./deps.ts";
 import { createEventStreams } from "./events/event-streams.ts";
+import { createExportStreams } from "./exports/export-streams.ts";
 import { allowBrowsers } from "./http/cors.ts";
 import { serveGateway } from "./http/http-routes.ts";
 import { registerLoadMetrics } from "./http/load-metrics.ts";
@@ -134,6 +135,14 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     heartbeatMs: overrides.heartbeatMs ?? heartbeatMs,
     drainTimeoutMs: overrides.drainTimeoutMs ?? drainTimeoutMs,
   });
+  const exportStreams = createExportStreams({
+    log,
+    limits: {
+      perProject: config.HERALD_GATEWAY_LIMIT_PROJECT_EXPORTS,
+      total: config.HERALD_GATEWAY_LIMIT_EXPORTS,
+    },
+    drainTimeoutMs: overrides.drainTimeoutMs ?? drainTimeoutMs,
+  });
   const keyBucket = () => openBucket(connection.bus(), "push_idempotency", IdempotencyRecord);
   const keyRecords = createKeyRecords(keyBucket, log);
   const health = createHealth({
@@ -179,6 +188,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       await publish(connection.bus(), ImportChunkV1, chunk, { id: `${chunk.importId}/${chunk.firstLine}` });
     },
     eventStreams,
+    exportStreams,
     openTokens: createOpenTokens(config.HERALD_OPEN_KEYS),
     recordOpen: dedupeOpens(opens.record),
   };
@@ -230,6 +240,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       connection.start(startReplicas);
       lifecycle.onStop("readiness", health.shuttingDown);
       lifecycle.onStop("event streams", eventStreams.stop);
+      lifecycle.onStop("exports", exportStreams.stop);
       lifecycle.onStop("http", () => listening.stop(finishRequestsMs));
       lifecycle.onStop("opens", opens.flush);
       lifecycle.onStop("idempotency keys", keyRecords.flush);

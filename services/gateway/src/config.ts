@@ -62,6 +62,10 @@ export const GatewayConfig = z.object({
   HERALD_GATEWAY_LIMIT_STREAMS: variables.integer({ min: 0, max: 10_000 }).default(200),
   /** Open event streams of one project: enough for a few services with replicas, and for people who watch. */
   HERALD_GATEWAY_LIMIT_PROJECT_STREAMS: variables.integer({ min: 0, max: 10_000 }).default(20),
+  /** Exports that run. Each has up to two pages of at most 4 MiB in memory. */
+  HERALD_GATEWAY_LIMIT_EXPORTS: variables.integer({ min: 0, max: 1_000 }).default(8),
+  /** Exports of one project that run, so that it takes a few projects to use up all. */
+  HERALD_GATEWAY_LIMIT_PROJECT_EXPORTS: variables.integer({ min: 0, max: 1_000 }).default(2),
   /**
    * Requests with one project token in 10 seconds. 500 a second are more than a backend needs, and a token that runs away leaves
    * room for the project's other tokens.

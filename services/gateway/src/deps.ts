@@ -5,6 +5,7 @@ import type { Access, Caller } from "./auth/caller.ts";
 import type { Credentials } from "./auth/credentials.ts";
 import type { DeadLetters } from "./dead-letters/dead-letters.ts";
 import type { EventStreams } from "./events/event-streams.ts";
+import type { ExportStreams } from "./exports/export-streams.ts";
 import type { Idempotency } from "./idempotency/idempotency.ts";
 import type { PublishChunk } from "./imports/store-lines.ts";
 import type { QueueQuota } from "./limits/queue-quota.ts";
@@ -42,6 +43,7 @@ export type RouteDeps = {
   readonly publishChunk: PublishChunk;
   readonly eventStreams: Pick<EventStreams, "open">;
   readonly status: Pick<StatusDirectory, "read">;
+  readonly exportStreams: Pick<ExportStreams, "open">;
   readonly openTokens: OpenTokens;
   /** Resolves when the open is on disk. */
   readonly recordOpen: (projectId: ProjectId, open: OpenGroupV1["opens"][number]) => Promise<void>;

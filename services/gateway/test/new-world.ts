@@ -1,4 +1,4 @@
-import { type Notification, SendV1 } from "@herald/contracts";
+import { type Notification, Scope, SendV1 } from "@herald/contracts";
 import { createOpenTokens, parseOpenKeys } from "@herald/payload";
 import { expect } from "vitest";
 import { adminToken, type GatewayTest, openKey } from "./gateway-fixture.ts";
@@ -17,7 +17,8 @@ export const openTokens = createOpenTokens(ring());
 /** A project with one of everything. */
 export const createWorld = async (system: GatewayTest): Promise<World> => {
   const { call, peers } = system;
-  const project = await system.project();
+  const created = await system.project();
+  const project = { ...created, token: await system.token(created, Scope.options) };
   const { token } = project;
   const user = "u_8412";
   const registered = await call("POST /api/v1/devices", {

@@ -225,6 +225,25 @@ export const table: Record<string, Case> = {
     badQuery: "&since=yesterday",
     foreign: 200,
   },
+  exportDevices: {
+    route: () => "GET /api/v1/exports/devices",
+    status: 200,
+    badQuery: "?format=xml",
+    foreign: 200,
+  },
+  exportNotifications: {
+    route: () => "GET /api/v1/exports/notifications",
+    status: 200,
+    badQuery: "?after=dev_1",
+    foreign: 200,
+  },
+  exportDeliveries: {
+    route: () => "GET /api/v1/exports/deliveries",
+    status: 200,
+    badQuery: "?status=lost",
+    foreign: 200,
+  },
+  exportOpens: { route: () => "GET /api/v1/exports/opens", status: 200, badQuery: "?page=1", foreign: 200 },
   createWebhook: {
     route: () => "POST /api/v1/webhooks",
     status: 201,

@@ -1,11 +1,11 @@
 import {
-  allScopes,
   ChangeProjectRequest,
   CreateProjectRequest,
   CreateTokenRequest,
   CreateTopicRequest,
   DeleteProject,
   defaultProtectedMetadata,
+  defaultScopes,
   GetProject,
   ListProjects,
   ListTokens,
@@ -57,7 +57,7 @@ describe("a project", () => {
     expect((await registry.tokens.get(secretHash(projectId)))?.value).toEqual({
       id: tokenId,
       projectId,
-      scopes: allScopes,
+      scopes: defaultScopes,
     });
     expect((await registry.settings.get(projectSettingsKey(projectId)))?.value).toEqual({
       id: projectId,
@@ -133,7 +133,7 @@ describe("a project", () => {
     expect(await failure(registry.ask(DeleteProject, { projectId }))).toMatchObject(nothing);
     expect(await failure(registry.ask(ListTokens, { projectId, page: firstPage }))).toMatchObject(nothing);
     expect(await failure(registry.ask(RevokeToken, { projectId, tokenId }))).toMatchObject(nothing);
-    const token = { tokenId, tokenHash: secretHash("x"), name: "x", scopes: [...allScopes] };
+    const token = { tokenId, tokenHash: secretHash("x"), name: "x", scopes: [...defaultScopes] };
     expect(await failure(registry.ask(CreateTokenRequest, { projectId, ...token }))).toMatchObject(nothing);
   });
 });
@@ -242,10 +242,10 @@ describe("a crash between database and bucket", () => {
     const hash = secretHash(`${projectId} token`);
     const createdAt = new Date();
     const tokenId = newTokenId(createdAt);
-    const token = { id: tokenId, hash, name: "first", scopes: allScopes, createdAt };
+    const token = { id: tokenId, hash, name: "first", scopes: defaultScopes, createdAt };
     await projects().insertOne({ _id: projectId, name: "App", openRegistration: false, tokens: [token], createdAt });
     await eventually(async () => {
-      expect((await registry.tokens.get(hash))?.value).toEqual({ id: tokenId, projectId, scopes: allScopes });
+      expect((await registry.tokens.get(hash))?.value).toEqual({ id: tokenId, projectId, scopes: defaultScopes });
       expect((await registry.settings.get(projectSettingsKey(projectId)))?.value.openRegistration).toBe(false);
     });
   });

@@ -1,7 +1,17 @@
 import type { Device, DeviceNotification } from "@herald/client";
 import type { Command } from "commander";
 import type { ListChoice } from "../context.ts";
-import { type Add, listOptions, option, type TimeChoice, timeOptions, timeRange, yesOption } from "../define.ts";
+import {
+  type Add,
+  createdOptions,
+  listOptions,
+  option,
+  type TimeChoice,
+  timeOptions,
+  timeRange,
+  yesOption,
+} from "../define.ts";
+import { type ExportChoice, exportOptions, exportRows } from "./export-rows.ts";
 import { addImport } from "./import-devices.ts";
 
 const columns = [
@@ -38,6 +48,13 @@ const entries = (device: Device): [string, unknown][] => [
   ["updated", device.updated_at],
 ];
 
+const filterOptions = [
+  option("--status <status>", "only active or inactive ones"),
+  option("--platform <platform>", "only ios, android or web"),
+  option("--user <id>", "only devices of this user"),
+  option("--push-token <token>", "only the devices with this push token"),
+];
+
 export const addDevices = (group: Command, add: Add) => {
   addImport(group, add);
   type Filters = { match?: string; status?: string; platform?: string; user?: string; pushToken?: string };
@@ -46,10 +63,7 @@ export const addDevices = (group: Command, add: Add) => {
     does: "List devices, newest first",
     options: [
       option("--match <target>", "only the active devices that a send to this target reaches, in no order"),
-      option("--status <status>", "only active or inactive ones"),
-      option("--platform <platform>", "only ios, android or web"),
-      option("--user <id>", "only devices of this user"),
-      option("--push-token <token>", "only the devices with this push token"),
+      ...filterOptions,
       ...timeOptions,
       ...listOptions,
     ],
@@ -64,6 +78,29 @@ export const addDevices = (group: Command, add: Add) => {
       const order = match === undefined || choice.oldestFirst ? { sort } : {};
       const filter = { match, status, platform, userId: user, token: pushToken, ...range, ...order };
       return rows(herald().devices.list({ ...filter, signal }), columns, choice);
+    },
+  });
+  add<ExportChoice & Pick<TimeChoice, "createdAfter" | "createdBefore"> & Filters & { keys?: boolean }>(group, {
+    usage: "export [file]",
+    does: "Write every device to a file or to stdout; needs a token with the scope export",
+    options: [
+      ...exportOptions,
+      option("--keys", "with the keys of Web Push subscriptions, which an import needs"),
+      ...filterOptions,
+      ...createdOptions,
+    ],
+    examples: [
+      ["device export devices.ndjson --keys", "everything, to move it elsewhere"],
+      ["device export --format csv --platform ios > devices.csv", "iOS devices, for a spreadsheet"],
+    ],
+    run: (context, [file], choice) => {
+      const { status, platform, user, pushToken, createdAfter, createdBefore, keys, after, format = "ndjson" } = choice;
+      const filter = { status, platform, userId: user, token: pushToken, createdAfter, createdBefore, after };
+      const { signal } = context;
+      const lines = context
+        .herald()
+        .exports.lines("devices", format, { ...filter, ...(keys && { include: "keys" }), signal });
+      return exportRows(context, file, choice, lines);
     },
   });
   add(group, {

@@ -1,5 +1,5 @@
 import { type Bus, handleRequest } from "@herald/bus";
-import { CountOpens, OpensOfDevices, OpensOfNotifications } from "@herald/contracts";
+import { CountOpens, ExportOpens, OpensOfDevices, OpensOfNotifications } from "@herald/contracts";
 import { openTotals } from "../domain/stats.ts";
 import type { OpenStore } from "../stores/open-store.ts";
 import type { RollupStore } from "../stores/rollup-store.ts";
@@ -21,6 +21,17 @@ export const handleOpenRequests = (bus: Bus, opens: OpenStore, rollups: RollupSt
     );
     const totals = Object.fromEntries([...known].map(([id, figures]) => [id, openTotals(figures)]));
     return { counts: Object.fromEntries(counted), totals };
+  }),
+  handleRequest(bus, ExportOpens, async (wanted) => {
+    const found = await opens.export(wanted);
+    const rows = found.map(({ _id, notificationId, deviceId, platform, openedAt }) => ({
+      id: _id,
+      notification_id: notificationId,
+      device_id: deviceId,
+      ...(platform && { platform }),
+      opened_at: openedAt.toISOString(),
+    }));
+    return { rows, next: rows.length < wanted.limit ? null : (rows.at(-1)?.id ?? null) };
   }),
   handleRequest(bus, OpensOfDevices, async ({ projectId, notificationId, deviceIds }) => {
     const found = await opens.find(

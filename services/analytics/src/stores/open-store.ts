@@ -4,6 +4,7 @@ import {
   ensureIndexes,
   guardStore,
   type IndexSpec,
+  indexName,
   insertMissing,
   type RemovedBatch,
   removeByProject,
@@ -11,13 +12,8 @@ import {
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
 import { type Open, openId, type ReportedOpen } from "../domain/open.ts";
-
-/** An open as it is stored. `emitted` is there, and false, until the bus has its event. */
-type OpenDocument = ReportedOpen & {
-  /** `<notification>/<device>`: makes an open count once. */
-  readonly _id: string;
-  readonly published?: false;
-};
+import { exportOpens } from "./export-opens.ts";
+import type { OpenDocument } from "./open-document.ts";
 
 const indexes = {
   byTime: { fields: { projectId: 1, openedAt: 1 }, purpose: "statistics" },
@@ -77,6 +73,8 @@ export const createOpenStore = (db: Db) => {
       const filters = (projectId: string) => [{ projectId, openedAt: { $lt: before } }];
       return removeByProject(opens, { ...byIndex(indexes.byTime), filters }, after);
     },
+
+    export: exportOpens(opens, indexName(indexes.byTime)),
 
     find: (projectId: ProjectId, of: readonly Pick<Open, "notificationId" | "deviceId">[]): Promise<Open[]> =>
       opens.find({ projectId, _id: { $in: of.map(openId) } }, { hint: "_id_", batchSize: of.length + 1 }).toArray(),

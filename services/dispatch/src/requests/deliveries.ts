@@ -1,5 +1,6 @@
 import { type Bus, handleRequest, type RequestListener } from "@herald/bus";
 import {
+  ExportDeliveries,
   GetDeliveryTrace,
   ListDeliveries,
   ListDeviceNotifications,
@@ -7,6 +8,7 @@ import {
   type ProjectId,
   UsersOfDeliveries,
 } from "@herald/contracts";
+import type { DeliveryExport } from "../stores/delivery-export.ts";
 import type { DeliveryList } from "../stores/delivery-list.ts";
 import type { DeliveryTrace } from "../stores/delivery-trace.ts";
 import type { DeliveryUsers } from "../stores/delivery-users.ts";
@@ -20,6 +22,7 @@ type Deps = {
   readonly bus: Bus;
   readonly find: FindNotification;
   readonly list: DeliveryList["list"];
+  readonly exportDeliveries: DeliveryExport["page"];
   readonly trace: DeliveryTrace["trace"];
   readonly timeline: DeviceTimeline["timeline"];
   readonly usersOf: DeliveryUsers["usersOf"];
@@ -32,6 +35,7 @@ export const handleDeliveryRequests = ({
   bus,
   find,
   list,
+  exportDeliveries,
   trace,
   timeline,
   usersOf,
@@ -44,6 +48,11 @@ export const handleDeliveryRequests = ({
   }),
 
   handleRequest(bus, ListDeviceNotifications, ({ projectId, deviceId, page }) => timeline(projectId, deviceId, page)),
+
+  handleRequest(bus, ExportDeliveries, async ({ after, limit, ...wanted }) => {
+    if (wanted.notificationId) await find(wanted.projectId, wanted.notificationId);
+    return exportDeliveries(wanted, after, limit);
+  }),
 
   handleRequest(bus, UsersOfDeliveries, ({ projectId, deliveries }) => usersOf(projectId, deliveries)),
 

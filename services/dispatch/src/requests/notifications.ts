@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Bus, handleRequest, type RequestListener } from "@herald/bus";
 import {
   CancelNotification,
+  ExportNotifications,
   GetNotification,
   ListNotifications,
   type Notification,
@@ -10,6 +11,8 @@ import {
   type SendV1,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
+import { encodeAfter } from "@herald/mongo";
+import { exportPage } from "@herald/service";
 import { freshMs, type NotificationCache } from "../delivery/notification-cache.ts";
 import { noDevices } from "../domain/counts.ts";
 import type { Sweeps } from "../jobs/sweeps.ts";
@@ -34,6 +37,9 @@ type Deps = {
 
 /** After this no process begins another chunk of what was cancelled: a timer may end a little early. */
 const heardMs = freshMs + 10;
+
+/** Those that are not final need a query each. */
+const viewsAtATime = 50;
 
 export const handleNotificationRequests = (deps: Deps): RequestListener[] => {
   const { bus, find, notifications, deliveries, sumsOf, cache, sweeps, flushNotification, now } = deps;
@@ -76,6 +82,24 @@ export const handleNotificationRequests = (deps: Deps): RequestListener[] => {
       const found = await notifications.list(projectId, filter, page);
       return { ...found, data: await Promise.all(found.data.map(view)) };
     }),
+
+    handleRequest(
+      bus,
+      ExportNotifications,
+      async ({ projectId, after, limit, createdAfter, createdBefore, ...filter }) => {
+        const found = await notifications.list(projectId, filter, {
+          by: "key",
+          after: after === undefined ? "" : encodeAfter(after),
+          perPage: limit,
+          ...(createdAfter !== undefined && { createdAfter }),
+          ...(createdBefore !== undefined && { createdBefore }),
+        });
+        const rows: Notification[] = [];
+        for (let from = 0; from < found.data.length; from += viewsAtATime)
+          rows.push(...(await Promise.all(found.data.slice(from, from + viewsAtATime).map(view))));
+        return exportPage(rows, "next" in found && found.next !== null);
+      },
+    ),
 
     handleRequest(bus, CancelNotification, async ({ projectId, notificationId }) => {
       const begun = await cancel(projectId, notificationId);

@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http";
 import { type Bus, eventBounds, readEvents, type StoredEvent, subscribeToEvents } from "@herald/bus";
 import type { ProjectId } from "@herald/contracts";
 import { HeraldError, type Logger } from "@herald/kit";
+import { streamEnded, waitForDrain } from "../http/wait-for-drain.ts";
 import { createSlots } from "../limits/slots.ts";
 import { createPacer } from "./pacer.ts";
 import { type Start, startPosition } from "./start-position.ts";
@@ -36,25 +37,6 @@ type Deps = {
 const retryMs = 1_000;
 
 const isBusUnavailable = (error: unknown) => error instanceof HeraldError && error.code === "bus-unavailable";
-
-/** Not a failure: the client disconnected or stopped reading, or this gateway stops. */
-const streamEnded = new Error("the stream has ended");
-
-/** Resolves when the client has read what was written; rejects with {@link streamEnded} otherwise. */
-const waitForDrain = (response: ServerResponse, drainTimeoutMs: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve, reject) => {
-    const end = (settle: () => void) => {
-      clearTimeout(timer);
-      response.off("drain", onDrain);
-      signal.removeEventListener("abort", onEnd);
-      settle();
-    };
-    const onDrain = () => end(resolve);
-    const onEnd = () => end(() => reject(streamEnded));
-    const timer = setTimeout(onEnd, drainTimeoutMs);
-    response.on("drain", onDrain);
-    signal.addEventListener("abort", onEnd);
-  });
 
 /** Streams a project's events as server-sent events. It reads from the bus as fast as the client reads, and buffers nothing. */
 export const createEventStreams = ({ bus, now, log, limits, heartbeatMs, drainTimeoutMs }: Deps): EventStreams => {

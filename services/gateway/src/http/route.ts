@@ -19,6 +19,8 @@ export type ResponseSpec = {
   readonly schema?: z.ZodType;
   /** Server-sent events, each of the schema, until either side closes the connection. */
   readonly stream?: true;
+  /** Rows of the schema, as a stream with an end, in one of these media types. */
+  readonly download?: readonly [string, ...string[]];
 };
 
 /** Writes a streamed body. Resolves when the stream has ended. */
@@ -27,7 +29,7 @@ export type StreamBody = (response: ServerResponse) => Promise<void>;
 type Params = Readonly<Record<string, PathParam>>;
 type ResponseSpecs = Readonly<Record<number, ResponseSpec>>;
 
-type BodyOf<One extends ResponseSpec> = One extends { stream: true }
+type BodyOf<One extends ResponseSpec> = One extends { stream: true } | { download: readonly string[] }
   ? StreamBody
   : One extends { schema: infer Schema extends z.ZodType }
     ? z.input<Schema>
@@ -52,6 +54,9 @@ export type RouteRequest<Kind extends CallerKind, P extends Params, Q extends z.
   readonly idempotent: Idempotent;
   /** The last event that the client of a stream received. */
   readonly lastEventId: string | undefined;
+  /** What the client accepts: media types, and codings. */
+  readonly accept: string | undefined;
+  readonly acceptEncoding: string | undefined;
   /** Throws when the caller is no longer allowed to do this: for streams that outlive a token. */
   readonly recheck: () => Promise<unknown>;
   /** The client's address, as rate limits count it. */
@@ -76,7 +81,15 @@ type Declaration<
   /** The whole path, with `{name}` for parameters: `/api/v1/devices/{id}`. */
   readonly path: `/${string}`;
   readonly operationId: string;
-  readonly tag: "Devices" | "Users" | "Topics" | "Notifications" | "Statistics" | "Events" | "Administration";
+  readonly tag:
+    | "Devices"
+    | "Users"
+    | "Topics"
+    | "Notifications"
+    | "Statistics"
+    | "Events"
+    | "Exports"
+    | "Administration";
   readonly summary: string;
   readonly description?: string;
   readonly access: Access<Kind>;

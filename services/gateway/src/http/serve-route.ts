@@ -55,6 +55,9 @@ const idempotencyKey = (request: IncomingMessage): string | undefined => {
   );
 };
 
+const headerText = (value: string | string[] | undefined): string | undefined =>
+  Array.isArray(value) ? value.join(",") : value;
+
 /** Some clients send `{}` or `null` for an empty body. */
 const isEmpty = (body: unknown): boolean =>
   body === undefined || body === null || (typeof body === "object" && Object.keys(body).length === 0);
@@ -121,7 +124,7 @@ const send = async (
   reserve: ReserveMemory,
 ): Promise<void> => {
   if (typeof body === "function") {
-    startResponse(response, status, { ...headers, ...streamHeaders });
+    startResponse(response, status, { ...streamHeaders, ...headers });
     await (body as StreamBody)(response);
     return;
   }
@@ -137,10 +140,13 @@ const send = async (
   response.end(text);
 };
 
-/** The status of a route's streamed response; undefined if it has none. */
-const streamStatus = (route: Route): number | undefined => {
-  const found = Object.entries(route.responses).find(([, { stream }]) => stream);
-  return found && Number(found[0]);
+/** A route's streamed response, to answer HEAD; undefined if it has none. */
+const streamOf = (route: Route): { readonly status: number; readonly headers: Headers } | undefined => {
+  for (const [status, { stream, download }] of Object.entries(route.responses)) {
+    if (stream) return { status: Number(status), headers: streamHeaders };
+    if (download) return { status: Number(status), headers: { ...streamHeaders, "content-type": download[0] } };
+  }
+  return undefined;
 };
 
 /** Whose Idempotency-Keys the caller uses. */
@@ -158,7 +164,7 @@ type Edge = {
 /** Creates the function that serves a route. Requests without a credential are counted by address before their query or body is parsed. */
 export const serveRoute = (route: Route, deps: RouteDeps, { proxies, memory }: Edge): HttpRoute["serve"] => {
   const readBody = createReadBody(route.bodyLimitBytes ?? defaultBodyLimitBytes, route.bodyMaxValues);
-  const stream = streamStatus(route);
+  const stream = streamOf(route);
   const bodyFields = bodyFieldsOf(route);
   return async (request, response, match) => {
     const address = clientAddress(request, proxies);
@@ -174,9 +180,9 @@ export const serveRoute = (route: Route, deps: RouteDeps, { proxies, memory }: E
       const search = parseSearch(match.query);
       const sent = route.upload ? undefined : await readBody(request, reserve);
       const { query, body } = parseBoth(route, queryOf(search), sent);
-      // A stream never ends, so HEAD is answered without one. It takes no slot either.
+      // A stream is long or endless, so HEAD is answered without one. It takes no slot either.
       if (stream !== undefined && request.method === "HEAD") {
-        startResponse(response, stream, streamHeaders);
+        startResponse(response, stream.status, stream.headers);
         response.end();
         return;
       }
@@ -190,6 +196,8 @@ export const serveRoute = (route: Route, deps: RouteDeps, { proxies, memory }: E
         body,
         idempotent: (work) => deps.idempotency({ key, owner, route: `POST ${path}`, body: sent }, work),
         lastEventId: lastEventId === undefined ? undefined : String(lastEventId),
+        accept: request.headers.accept,
+        acceptEncoding: headerText(request.headers["accept-encoding"]),
         recheck: authenticate,
         message: request,
         address,

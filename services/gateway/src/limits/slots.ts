@@ -7,7 +7,7 @@ const retryAfterSeconds = 5;
 /** Counts what is open, such as `streams`. `acquire` returns a function that frees the slot; calling it again does nothing. Throws rate-limited. */
 export const createSlots = (
   { perProject, total }: { readonly perProject: number; readonly total: number },
-  what: "streams" | "imports",
+  what: "streams" | "imports" | "exports",
 ) => {
   const full = (message: string) => new HeraldError("rate-limited", `${what}: ${message}`, { retryAfterSeconds });
   const open = new Map<ProjectId, number>();

@@ -120,15 +120,19 @@ const errorResponses = (route: Route, known: Map<string, ZodOpenApiResponseObjec
     }),
   );
 
+/** A CSV is text; every other media type has values of the schema. */
+const contentOf = (schema: z.ZodType, types: readonly string[]) =>
+  Object.fromEntries(types.map((type) => [type, { schema: type === "text/csv" ? z.string() : schema }]));
+
 const answerResponses = (route: Route): ZodOpenApiResponsesObject =>
   Object.fromEntries(
-    Object.entries(route.responses).map(([status, { description, schema, stream }]) => [
+    Object.entries(route.responses).map(([status, { description, schema, stream, download }]) => [
       status as `2${string}`,
       {
         description,
         headers: z.object({
           "X-Request-Id": RequestId,
-          ...(route.query === undefined || stream
+          ...(route.query === undefined || stream || download
             ? {}
             : { Link: z.string().optional().meta({ description: "Pages of the list (RFC 8288)" }) }),
           ...(route.access.by.some((kind) => kind === "project" || kind === "device") ? rateLimitHeaders : {}),
@@ -136,7 +140,7 @@ const answerResponses = (route: Route): ZodOpenApiResponsesObject =>
         }),
         ...(schema === undefined
           ? {}
-          : { content: { [stream ? "text/event-stream" : "application/json"]: { schema } } }),
+          : { content: contentOf(schema, stream ? ["text/event-stream"] : (download ?? ["application/json"])) }),
       },
     ]),
   );
@@ -262,9 +266,11 @@ export const describeRoutes = (routes: readonly Route[]): ReturnType<typeof crea
       openapi: "3.1.0",
       info: { title: "Herald", version, description, license: { name: "Apache-2.0", identifier: "Apache-2.0" } },
       servers: [{ url: "/" }],
-      tags: ["Devices", "Users", "Topics", "Notifications", "Statistics", "Events", "Administration"].map((name) => ({
-        name,
-      })),
+      tags: ["Devices", "Users", "Topics", "Notifications", "Statistics", "Events", "Exports", "Administration"].map(
+        (name) => ({
+          name,
+        }),
+      ),
       paths,
       webhooks: Object.fromEntries(webhookEvents.map((contract) => [contract.ceType, { post: webhookOf(contract) }])),
       components: {

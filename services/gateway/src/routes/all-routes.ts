@@ -4,6 +4,7 @@ import { deadLetterRoutes } from "./dead-letter-routes.ts";
 import { deliveryTraceRoutes } from "./delivery-trace-routes.ts";
 import { deviceRoutes } from "./device-routes.ts";
 import { eventRoutes } from "./event-routes.ts";
+import { exportRoutes } from "./export-routes.ts";
 import { identificationRoutes } from "./identification-routes.ts";
 import { identityKeyRoutes } from "./identity-key-routes.ts";
 import { importRoutes } from "./import-routes.ts";
@@ -39,6 +40,7 @@ export const allRoutes: readonly Route[] = [
   ...openRoutes,
   ...statsRoutes,
   ...eventRoutes,
+  ...exportRoutes,
   ...webhookRoutes,
   ...webhookMessageRoutes,
   ...operatorRoutes,

@@ -1,11 +1,11 @@
 import {
-  allScopes,
   ChangeProject,
   ChangeProjectRequest,
   CreateProject,
   CreateProjectRequest,
   CreateTokenRequest,
   DeleteProject,
+  defaultScopes,
   GetProject,
   ListProjects,
   newProjectId,
@@ -62,7 +62,7 @@ const createProject = defineRoute({
         });
         // An interrupted attempt created the project with a token that no caller received; this one is for the caller.
         if (!isNew)
-          await sendRequest(CreateTokenRequest, { projectId, ...first, name: "first", scopes: [...allScopes] });
+          await sendRequest(CreateTokenRequest, { projectId, ...first, name: "first", scopes: [...defaultScopes] });
         return created({ data: project, token });
       },
     });

@@ -1,7 +1,7 @@
 import {
-  allScopes,
   CreateToken,
   CreateTokenRequest,
+  defaultScopes,
   ListTokens,
   newProjectToken,
   newTokenId,
@@ -40,7 +40,7 @@ const createToken = defineRoute({
   },
   errors: ["project-not-found"],
   handle: async ({ sendRequest, now }, { params, body, idempotent }) => {
-    const { name, scopes = [...allScopes], expires_at } = body.token;
+    const { name, scopes = [...defaultScopes], expires_at } = body.token;
     const expiresAt = expires_at === undefined ? undefined : new Date(expires_at);
     const check = () => {
       if (expiresAt === undefined || expiresAt > now()) return;

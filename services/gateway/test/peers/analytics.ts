@@ -1,4 +1,11 @@
-import { CountOpens, type DeviceId, GetStats, OpensOfDevices, OpensOfNotifications } from "@herald/contracts";
+import {
+  CountOpens,
+  type DeviceId,
+  ExportOpens,
+  GetStats,
+  OpensOfDevices,
+  OpensOfNotifications,
+} from "@herald/contracts";
 import type { Serve } from "./rows.ts";
 
 /** When a device opened a notification, by `<notification>/<device>`. */
@@ -18,6 +25,7 @@ export const serveAnalytics = (serve: Serve, opens: Opens): void => {
       ),
     };
   });
+  serve(ExportOpens, () => ({ rows: [], next: null }));
   serve(GetStats, ({ request: { from, to, interval, timeZone } }) => ({
     from,
     to,

@@ -2,6 +2,8 @@ import type { Bucket } from "@herald/bus";
 import {
   CancelNotification,
   DeleteProvider,
+  ExportDeliveries,
+  ExportNotifications,
   GetDeliveryTrace,
   GetNotification,
   GetProvider,
@@ -22,7 +24,7 @@ import {
 import { HeraldError } from "@herald/kit";
 import { serveVapidKeys } from "./dispatch-vapid-keys.ts";
 import type { Devices } from "./registry-devices.ts";
-import { at, type Owned, owned, pageOf, rows, type Serve } from "./rows.ts";
+import { at, exportPage, type Owned, owned, pageOf, rows, type Serve } from "./rows.ts";
 
 export type Notifications = Map<string, Owned<Notification>>;
 
@@ -51,6 +53,11 @@ export const serveDispatch = (
     if (found.value.status === "completed") throw new HeraldError("notification-final", "id: it is completed");
     found.value = { ...found.value, status: "cancelled" };
     return found.value;
+  });
+  serve(ExportNotifications, (data) => exportPage(rows(notifications, data.projectId), data));
+  serve(ExportDeliveries, (data) => {
+    if (data.notificationId) owned(notifications, data, data.notificationId, "notification-not-found");
+    return { rows: [], next: null };
   });
   serve(ListDeliveries, (data) => {
     owned(notifications, data, data.notificationId, "notification-not-found");

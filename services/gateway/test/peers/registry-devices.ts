@@ -8,6 +8,7 @@ import {
   type Device,
   EraseUser,
   ExplainDevice,
+  ExportDevices,
   GetDevice,
   GetUser,
   IdentifyDevice,
@@ -23,7 +24,7 @@ import {
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import type { z } from "zod";
-import { at, type Owned, owned, pageOf, rows, type Serve } from "./rows.ts";
+import { at, exportPage, type Owned, owned, pageOf, rows, type Serve } from "./rows.ts";
 
 export type Devices = Map<string, Owned<Device>>;
 
@@ -133,6 +134,7 @@ export const serveDevices = (serve: Serve, devices: Devices): void => {
     const counts = Map.groupBy(web, (device) => device.vapid_key_id);
     return { subscriptions: [...counts].map(([keyId, all]) => ({ ...(keyId && { keyId }), devices: all.length })) };
   });
+  serve(ExportDevices, (data) => exportPage(rows(devices, data.projectId), data));
   serve(ExplainDevice, (data) => {
     const device = owned(devices, data, data.deviceId, "device-not-found").value;
     const matched = data.targets.find((target) => named(target, device));

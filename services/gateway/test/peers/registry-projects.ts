@@ -1,12 +1,12 @@
 import { type Bus, openBucket } from "@herald/bus";
 import {
-  allScopes,
   ChangeProjectRequest,
   CreateIdentityKeyRequest,
   CreateProjectRequest,
   CreateTokenRequest,
   DeleteIdentityKey,
   DeleteProject,
+  defaultScopes,
   GetProject,
   type IdentityKey,
   ListIdentityKeys,
@@ -66,7 +66,7 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
       created_at: at(),
     };
     await saveSettings(project);
-    await saveToken(projectId, tokenHash, { id: tokenId, name: "first", scopes: [...allScopes], created_at: at() });
+    await saveToken(projectId, tokenHash, { id: tokenId, name: "first", scopes: [...defaultScopes], created_at: at() });
     return { project, created: true };
   });
   serve(ListProjects, ({ page }) => pageOf([...projects.values()], page));

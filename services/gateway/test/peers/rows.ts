@@ -26,6 +26,15 @@ export const pageOf = <Row extends { id: string }>(oldestFirst: Row[], request: 
   return { data, pagination: { count: rows.length, page: request.page, pages: last, last, ...shown } };
 };
 
+/** A page of an export. */
+export const exportPage = <Row extends { id: string }>(
+  rows: readonly Row[],
+  { after = "", limit }: { after?: string | undefined; limit: number },
+): { rows: Row[]; next: string | null } => {
+  const left = rows.filter(({ id }) => id > after);
+  return { rows: left.slice(0, limit), next: left.length > limit ? (left[limit - 1]?.id ?? null) : null };
+};
+
 /** Now, as the interface writes times. */
 export const at = () => new Date().toISOString();
 

@@ -1,5 +1,5 @@
 import type { DeviceProblem, ImportChunkV1, ImportFormat } from "@herald/contracts";
-import { importLimits } from "@herald/contracts";
+import { fromCsvText, importLimits } from "@herald/contracts";
 import { HeraldError, parseJson } from "@herald/kit";
 import { CsvError, parse as parseCsv } from "csv-parse/sync";
 import { azureNh, registrationOf } from "./formats/azure-nh.ts";
@@ -47,9 +47,6 @@ const refused = (code: string, detail: string): Refused => ({
   problems: [{ field: "", detail, code }],
 });
 
-/** Spreadsheets run cells that begin so; exports put a `'` before them. */
-const unescaped = (cell: string): string => (/^'[=+\-@\t\r]/.test(cell) ? cell.slice(1) : cell);
-
 /** The cells of one row of CSV. @throws CsvError */
 const cellsOf = (text: string): string[] => (parseCsv(text, { relax_column_count: true }) as string[][])[0] ?? [];
 
@@ -58,7 +55,7 @@ const csvRow = (columns: readonly string[], text: string): { readonly row: Row }
     const cells = cellsOf(text);
     if (cells.length !== columns.length)
       return refused("invalid-format", `has ${cells.length} cells where the header has ${columns.length}`);
-    return { row: Object.fromEntries(columns.map((column, at) => [column, unescaped(cells[at] ?? "")])) };
+    return { row: Object.fromEntries(columns.map((column, at) => [column, fromCsvText(cells[at] ?? "")])) };
   } catch (error) {
     if (!(error instanceof CsvError)) throw error;
     return refused("invalid-format", "is not CSV: check its quotes");
@@ -83,7 +80,7 @@ export const createReadLine = (format: ImportFormat, header: string | undefined)
   let columns: string[] = [];
   let headerProblem: Refused | undefined;
   try {
-    if (header !== undefined) columns = cellsOf(header).map((column) => unescaped(column.trim()));
+    if (header !== undefined) columns = cellsOf(header).map((column) => fromCsvText(column.trim()));
   } catch (error) {
     if (!(error instanceof CsvError)) throw error;
     headerProblem = refused("invalid-format", "cannot be read: the header is not CSV");

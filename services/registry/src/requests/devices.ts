@@ -6,6 +6,7 @@ import {
   ChangeMetadataByToken,
   DeleteDevice,
   type DeviceSummary,
+  ExportDevices,
   GetDevice,
   IdentifyDevice,
   ListDevices,
@@ -14,6 +15,8 @@ import {
   servingProvider,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
+import { encodeAfter } from "@herald/mongo";
+import { exportPage } from "@herald/service";
 import type { Deps } from "../deps.ts";
 import { eventContext } from "../domain/registry-events.ts";
 import { rejectErasedUser, verifyClaim } from "../identity/claims.ts";
@@ -66,6 +69,25 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
           : await matchDevices(deps, { ...filter, projectId, match, page }, signal);
       return { ...found, data: found.data.map(deviceView) };
     }),
+
+    handleRequest(
+      bus,
+      ExportDevices,
+      async ({ projectId, after, limit, createdAfter, createdBefore, keys, ...filter }) => {
+        const found = await devices.list(projectId, filter, {
+          by: "key",
+          after: after === undefined ? "" : encodeAfter(after),
+          perPage: limit,
+          ...(createdAfter !== undefined && { createdAfter }),
+          ...(createdBefore !== undefined && { createdBefore }),
+        });
+        const rows = found.data.map((device) => ({
+          ...deviceView(device),
+          ...(keys && device.keys && { keys: device.keys }),
+        }));
+        return exportPage(rows, "next" in found && found.next !== null);
+      },
+    ),
 
     handleRequest(bus, GetDevice, async ({ projectId, deviceId }) => {
       const device = await devices.find(projectId, deviceId);

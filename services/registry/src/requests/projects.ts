@@ -1,11 +1,11 @@
 import { handleRequest, type RequestListener } from "@herald/bus";
 import {
-  allScopes,
   ChangeProjectRequest,
   CreateProjectRequest,
   CreateTokenRequest,
   DeleteProject,
   defaultProtectedMetadata,
+  defaultScopes,
   GetProject,
   ListProjects,
   ListTokens,
@@ -34,7 +34,7 @@ export const handleProjectRequests = ({ bus, projects, replication, publishQueue
     handleRequest(bus, CreateProjectRequest, async ({ projectId, tokenId, tokenHash, ...settings }) => {
       const { name, openRegistration, protectedMetadata = defaultProtectedMetadata } = settings;
       const createdAt = now();
-      const token = { id: tokenId, hash: tokenHash, name: "first", scopes: allScopes, createdAt };
+      const token = { id: tokenId, hash: tokenHash, name: "first", scopes: defaultScopes, createdAt };
       const created = await projects.insert({
         _id: projectId,
         name,

@@ -76,9 +76,10 @@ export const ChangeProject = z
   .meta({ id: "ChangeProject" });
 export type ChangeProject = z.infer<typeof ChangeProject>;
 
-export const Scope = z.enum(["send", "read", "devices"]).meta({ id: "Scope" });
+export const Scope = z.enum(["send", "read", "devices", "export"]).meta({ id: "Scope" });
 export type Scope = z.infer<typeof Scope>;
-export const allScopes: readonly Scope[] = ["send", "read", "devices"];
+/** Of a token that names none. `export` must be named: it gives out everything at once. */
+export const defaultScopes: readonly Scope[] = ["send", "read", "devices"];
 
 /** A project token as it is listed: the secret itself is shown once, when it is made. */
 export const ProjectToken = z
@@ -100,7 +101,7 @@ export const CreateToken = z
       scopes: z
         .array(Scope)
         .min(1, "at least one scope is required")
-        .max(allScopes.length, `must be at most ${allScopes.length} scopes, each once`)
+        .max(Scope.options.length, `must be at most ${Scope.options.length} scopes, each once`)
         .optional(),
       expires_at: z.iso.datetime({ offset: true, error: "must be an RFC 3339 time with offset" }).optional(),
     }),

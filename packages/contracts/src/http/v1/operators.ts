@@ -16,6 +16,7 @@ export const roleOfScope: Readonly<Record<Scope, OperatorRole>> = {
   read: "viewer",
   send: "operator",
   devices: "operator",
+  export: "admin",
 };
 
 /** An operator as it is listed. The token is shown once, when it is made. */

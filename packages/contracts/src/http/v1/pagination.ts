@@ -31,6 +31,12 @@ export const keysetQuery = {
 /** The query parameters of every other list. `items` and `limit` are other names of `per_page`. */
 export const pageQuery = { page: PageNumber.optional(), ...keysetQuery };
 
+/** When rows were created. */
+export const timeRangeQuery = {
+  created_after: Instant.optional().meta({ description: "Only rows created at this time or later" }),
+  created_before: Instant.optional().meta({ description: "Only rows created before this time" }),
+};
+
 /** The query parameters of lists that are sorted by time, beside their filters. */
 export const listQuery = {
   ...pageQuery,
@@ -38,8 +44,7 @@ export const listQuery = {
     .enum(["created_at", "-created_at"])
     .optional()
     .meta({ description: "`created_at`, the default: oldest first; `-created_at`: newest first" }),
-  created_after: Instant.optional().meta({ description: "Only rows created at this time or later" }),
-  created_before: Instant.optional().meta({ description: "Only rows created before this time" }),
+  ...timeRangeQuery,
 };
 
 const perPage = z.number().int().min(1).max(100);
@@ -50,13 +55,14 @@ const byKey = z.object({ by: z.literal("key"), after: z.string(), perPage });
 export const PageRequest = z.discriminatedUnion("by", [byPage, byKey]);
 export type PageRequest = z.infer<typeof PageRequest>;
 
-const order = {
-  newestFirst: z.boolean().optional(),
+/** The same between services. */
+export const timeRange = {
   /** Inclusive. */
   createdAfter: z.iso.datetime({ offset: true }).optional(),
   /** Exclusive. */
   createdBefore: z.iso.datetime({ offset: true }).optional(),
 };
+const order = { newestFirst: z.boolean().optional(), ...timeRange };
 
 /** The same of a list that is sorted by time. */
 export const ListRequest = z.discriminatedUnion("by", [byPage.extend(order), byKey.extend(order)]);

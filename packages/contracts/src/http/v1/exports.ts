@@ -1,0 +1,98 @@
+import { z } from "zod";
+import { DeviceId, NotificationId } from "../../ids.ts";
+import { Platform, WebPushKeys } from "../../platforms.ts";
+import { Device, deviceFilterQuery } from "./devices.ts";
+import { Delivery, DeliveryStatus, Notification, notificationFilterQuery } from "./notifications.ts";
+import { timeRangeQuery } from "./pagination.ts";
+
+export const ExportFormat = z.enum(["ndjson", "csv"]).meta({ id: "ExportFormat" });
+export type ExportFormat = z.infer<typeof ExportFormat>;
+
+/** The query parameters of every export. */
+const exportQuery = (id: RegExp, example: string) => ({
+  format: ExportFormat.optional().meta({
+    description: "Takes precedence over `Accept` (`application/x-ndjson`, `text/csv`). Default: `ndjson`",
+  }),
+  after: z
+    .string()
+    .regex(id, `must be empty, or the \`id\` of a row, such as ${example}`)
+    .optional()
+    .meta({
+      description: "Resumes an export: the `id` of the last row that you have. A CSV then has no header row",
+      examples: [example],
+    }),
+});
+
+/** What selects a row of the ledger by its notification. */
+const ofNotification = {
+  notification: NotificationId.optional().meta({ description: "Only rows of this notification" }),
+};
+
+const deviceExample = "dev_06bq4ghm31tz5d2ns8y7k9w0ac";
+const notificationExample = "ntf_06bq4ghm31tz5d2ns8y7k9w0ac";
+
+export const deviceExportQuery = {
+  ...exportQuery(/^(dev_[0-9a-z]{26})?$/, deviceExample),
+  ...deviceFilterQuery,
+  ...timeRangeQuery,
+  include: z
+    .literal("keys")
+    .optional()
+    .meta({ description: "`keys`: with the keys of Web Push subscriptions, which an import needs" }),
+};
+export const notificationExportQuery = {
+  ...exportQuery(/^(ntf_[0-9a-z]{26})?$/, notificationExample),
+  ...notificationFilterQuery,
+  ...timeRangeQuery,
+};
+export const deliveryExportQuery = {
+  ...exportQuery(/^(ntf_[0-9a-z]{26}(\/\d{1,9}\/\d{1,9}(\/\d{1,9})?:\d{1,9})?)?$/, `${notificationExample}/0/0:7`),
+  ...ofNotification,
+  status: DeliveryStatus.optional(),
+  created_after: timeRangeQuery.created_after.meta({
+    description: "Only rows of notifications created at this time or later",
+  }),
+  created_before: timeRangeQuery.created_before.meta({
+    description: "Only rows of notifications created before this time",
+  }),
+};
+export const openExportQuery = {
+  ...exportQuery(/^(ntf_[0-9a-z]{26}\/dev_[0-9a-z]{26})?$/, `${notificationExample}/${deviceExample}`),
+  ...ofNotification,
+};
+
+/** A row of an export of devices. */
+export const ExportedDevice = Device.extend({
+  keys: WebPushKeys.optional().meta({ description: "Only with `include=keys`" }),
+}).meta({ id: "ExportedDevice" });
+export type ExportedDevice = z.infer<typeof ExportedDevice>;
+
+export const ExportedNotification = Notification;
+
+/** A row of an export of deliveries. When the device opened it is in the export of opens. */
+export const ExportedDelivery = z
+  .object({ id: z.string().meta({ description: "Of the row, for `after`" }), notification_id: NotificationId })
+  .extend(Delivery.omit({ opened_at: true }).shape)
+  .meta({ id: "ExportedDelivery" });
+export type ExportedDelivery = z.infer<typeof ExportedDelivery>;
+
+/** A row of an export of opens. */
+export const ExportedOpen = z
+  .object({
+    id: z.string().meta({ description: "Of the row, for `after`: notification and device" }),
+    notification_id: NotificationId,
+    device_id: DeviceId,
+    platform: Platform.optional(),
+    opened_at: z.iso.datetime(),
+  })
+  .meta({ id: "ExportedOpen" });
+export type ExportedOpen = z.infer<typeof ExportedOpen>;
+
+/** A cell that a spreadsheet would run as a formula, whatever quotes precede it. */
+const formula = /^'*[=+\-@\t\r]/;
+
+/** A text as a CSV cell holds it: a `'` keeps a spreadsheet from running it. {@link fromCsvText} removes it. */
+export const toCsvText = (text: string): string => (formula.test(text) ? `'${text}` : text);
+
+export const fromCsvText = (cell: string): string =>
+  cell.startsWith("'") && formula.test(cell) ? cell.slice(1) : cell;

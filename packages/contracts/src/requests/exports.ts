@@ -1,0 +1,52 @@
+import { z } from "zod";
+import { defineRequest } from "../envelope.ts";
+import { deviceFilterQuery } from "../http/v1/devices.ts";
+import type { ExportedDelivery, ExportedDevice, ExportedOpen } from "../http/v1/exports.ts";
+import { DeliveryStatus, type Notification, notificationFilterQuery } from "../http/v1/notifications.ts";
+import { timeRange } from "../http/v1/pagination.ts";
+import { NotificationId, ProjectId } from "../ids.ts";
+
+/** Rows in one answer. A service sends fewer when they are large. */
+export const maxExportRows = 1_000;
+
+const page = {
+  projectId: ProjectId,
+  /** The id of the row before the first; absent to begin. */
+  after: z.string().optional(),
+  limit: z.number().int().min(1).max(maxExportRows),
+};
+
+/** Not checked row by row: the service has made them, and checking would cost more than reading them. */
+const answerOf = <Row>() =>
+  z.object({
+    rows: z.array(z.custom<Row>()),
+    /** The id of the last row looked at; null: there are no more. */
+    next: z.string().nullable(),
+  });
+
+export const ExportDevices = defineRequest(
+  "registry.devices.export",
+  z.object({ ...page, ...deviceFilterQuery, ...timeRange, keys: z.boolean() }),
+  answerOf<ExportedDevice>(),
+);
+/** Notifications without opens, as in `ListNotifications`. */
+export const ExportNotifications = defineRequest(
+  "dispatch.notifications.export",
+  z.object({ ...page, ...notificationFilterQuery, ...timeRange }),
+  answerOf<Notification>(),
+);
+export const ExportDeliveries = defineRequest(
+  "dispatch.deliveries.export",
+  z.object({
+    ...page,
+    ...timeRange,
+    notificationId: NotificationId.optional(),
+    status: DeliveryStatus.optional(),
+  }),
+  answerOf<ExportedDelivery>(),
+);
+export const ExportOpens = defineRequest(
+  "analytics.opens.export",
+  z.object({ ...page, notificationId: NotificationId.optional() }),
+  answerOf<ExportedOpen>(),
+);

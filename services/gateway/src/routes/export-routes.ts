@@ -1,0 +1,153 @@
+import {
+  deliveryExportQuery,
+  deviceExportQuery,
+  ExportDeliveries,
+  ExportDevices,
+  ExportedDelivery,
+  ExportedDevice,
+  ExportedNotification,
+  ExportedOpen,
+  type ExportFormat,
+  ExportNotifications,
+  ExportOpens,
+  notificationExportQuery,
+  openExportQuery,
+  type ProjectId,
+} from "@herald/contracts";
+import { z } from "zod";
+import { type CallerOf, project } from "../auth/caller.ts";
+import type { RouteDeps } from "../deps.ts";
+import type { ExportPage } from "../exports/export-streams.ts";
+import { acceptsGzip, preferredFormat, rowFormat } from "../exports/format-rows.ts";
+import { pageRequest } from "../http/page-reply.ts";
+import { defineRoute } from "../http/route.ts";
+import { withOpensOfAll } from "./notification-routes.ts";
+
+const download = ["application/x-ndjson", "text/csv"] as const;
+
+const description =
+  "Streams every row as NDJSON, or as CSV with a header row, sorted by `id`, in gzip if `Accept-Encoding` has it. The body has no end when the export fails: resume it with `after`, the `id` of the last whole row. In a CSV, lists and objects are JSON, and a cell that begins with `=`, `+`, `-`, `@`, a tab or a carriage return has a `'` before it. Clients that stop reading are disconnected.";
+
+type Request = {
+  readonly caller: CallerOf<"project">;
+  readonly query: { readonly format?: ExportFormat | undefined; readonly after?: string | undefined };
+  readonly accept: string | undefined;
+  readonly acceptEncoding: string | undefined;
+  readonly recheck: () => Promise<unknown>;
+};
+
+/** Analytics is asked for the opens of so many notifications. */
+const opensAtATime = 100;
+
+/** Throws validation-failed when the range is empty. */
+const timeRangeOf = (query: { created_after?: string | undefined; created_before?: string | undefined }) => {
+  const { created_after, created_before } = query;
+  const { createdAfter, createdBefore } = pageRequest({ created_after, created_before });
+  return { createdAfter, createdBefore };
+};
+
+type Read = (page: { projectId: ProjectId; after?: string; limit: number }) => Promise<ExportPage>;
+
+const exportReply = async (
+  { exportStreams }: RouteDeps,
+  { caller: { projectId }, query, accept, acceptEncoding, recheck }: Request,
+  row: z.ZodObject,
+  read: Read,
+) => {
+  const format = rowFormat(query.format ?? preferredFormat(accept), row);
+  const gzip = acceptsGzip(acceptEncoding);
+  const after = query.after === "" ? undefined : query.after;
+  const body = await exportStreams.open({
+    ...{ projectId, format, gzip, after, recheck },
+    read: (from, limit) => read({ projectId, limit, ...(from === undefined ? {} : { after: from }) }),
+  });
+  return {
+    status: 200 as const,
+    body,
+    headers: {
+      "content-type": format.contentType,
+      vary: "accept, accept-encoding",
+      ...(gzip && { "content-encoding": "gzip" }),
+    },
+  };
+};
+
+const exportDevices = defineRoute({
+  method: "get",
+  path: "/api/v1/exports/devices",
+  operationId: "exportDevices",
+  tag: "Exports",
+  summary: "Export devices",
+  description,
+  access: project("export"),
+  query: z.strictObject(deviceExportQuery),
+  responses: { 200: { description: "The devices", schema: ExportedDevice, download } },
+  handle: (deps, request) => {
+    const { status, platform, user_id, token, include } = request.query;
+    const filter = { status, platform, user_id, token, ...timeRangeOf(request.query), keys: include === "keys" };
+    return exportReply(deps, request, ExportedDevice, (page) =>
+      deps.sendRequest(ExportDevices, { ...page, ...filter }),
+    );
+  },
+});
+
+const exportNotifications = defineRoute({
+  method: "get",
+  path: "/api/v1/exports/notifications",
+  operationId: "exportNotifications",
+  tag: "Exports",
+  summary: "Export notifications with their counts",
+  description,
+  access: project("export"),
+  query: z.strictObject(notificationExportQuery),
+  responses: { 200: { description: "The notifications", schema: ExportedNotification, download } },
+  handle: (deps, request) => {
+    const filter = { status: request.query.status, ...timeRangeOf(request.query) };
+    return exportReply(deps, request, ExportedNotification, async (page) => {
+      const { rows, next } = await deps.sendRequest(ExportNotifications, { ...page, ...filter });
+      const pages = Array.from({ length: Math.ceil(rows.length / opensAtATime) }, (_, at) =>
+        withOpensOfAll(deps, page.projectId, rows.slice(at * opensAtATime, (at + 1) * opensAtATime)),
+      );
+      return { rows: (await Promise.all(pages)).flat(), next };
+    });
+  },
+});
+
+const exportDeliveries = defineRoute({
+  method: "get",
+  path: "/api/v1/exports/deliveries",
+  operationId: "exportDeliveries",
+  tag: "Exports",
+  summary: "Export deliveries: the result of each notification for each device",
+  description,
+  access: project("export"),
+  query: z.strictObject(deliveryExportQuery),
+  responses: { 200: { description: "The deliveries", schema: ExportedDelivery, download } },
+  handle: (deps, request) => {
+    const { notification: notificationId, status } = request.query;
+    const filter = { notificationId, status, ...timeRangeOf(request.query) };
+    return exportReply(deps, request, ExportedDelivery, (page) =>
+      deps.sendRequest(ExportDeliveries, { ...page, ...filter }),
+    );
+  },
+});
+
+const exportOpens = defineRoute({
+  method: "get",
+  path: "/api/v1/exports/opens",
+  operationId: "exportOpens",
+  tag: "Exports",
+  summary: "Export opens: who opened which notification, and when",
+  description: description.replace("sorted by `id`", "sorted by time, or by `id` with `notification`"),
+  access: project("export"),
+  query: z.strictObject(openExportQuery),
+  responses: { 200: { description: "The opens", schema: ExportedOpen, download } },
+  handle: (deps, request) => {
+    const { notification: notificationId } = request.query;
+    return exportReply(deps, request, ExportedOpen, (page) =>
+      deps.sendRequest(ExportOpens, { ...page, notificationId }),
+    );
+  },
+});
+
+export const exportRoutes = [exportDevices, exportNotifications, exportDeliveries, exportOpens];

@@ -1,0 +1,69 @@
+import { ExportDevices, type ProjectId } from "@herald/contracts";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+import { type SeedDevice, seedDevices } from "./seed-devices.ts";
+
+let registry: RegistryTest;
+let projectId: ProjectId;
+beforeAll(async () => {
+  registry = await startRegistryTest();
+});
+afterAll(() => registry.stop());
+beforeEach(async () => {
+  projectId = await registry.project();
+});
+
+const seed = async (devices: SeedDevice[], of = projectId): Promise<string[]> => {
+  const ids: string[] = [];
+  for await (const some of seedDevices(registry.db, of, devices)) ids.push(...some);
+  return ids.sort();
+};
+const devices = (count: number, more: Partial<SeedDevice> = {}): SeedDevice[] =>
+  Array.from({ length: count }, (_, at) => ({ token: `t${at}`, platform: "ios", topics: ["news"], ...more }));
+
+/** Reads page after page as the gateway does. */
+const exportAll = async (rest: object = {}, limit = 100) => {
+  const rows = [];
+  let pages = 0;
+  let after: string | undefined;
+  for (;;) {
+    const page = await registry.ask(ExportDevices, { projectId, keys: false, limit, ...(after && { after }), ...rest });
+    rows.push(...page.rows);
+    pages++;
+    if (page.next === null) return { rows, pages };
+    after = page.next;
+  }
+};
+
+test("every device of the project comes once, sorted by id, as lists show it", async () => {
+  const ids = await seed(devices(250, { metadata: { plan: "pro" } }));
+  await seed(devices(5), await registry.project());
+  const { rows, pages } = await exportAll();
+  expect(rows.map(({ id }) => id)).toEqual(ids);
+  expect(pages).toBe(3);
+  expect(rows[0]).toMatchObject({ platform: "ios", provider: "apns", topics: ["news"], metadata: { plan: "pro" } });
+  expect(rows[0]).not.toHaveProperty("credentialHash");
+});
+
+test("the filters of the list choose devices", async () => {
+  await seed(devices(10));
+  const android = await seed(devices(10, { platform: "android" }));
+  const { rows } = await exportAll({ platform: "android" }, 3);
+  expect(rows.map(({ id }) => id)).toEqual(android);
+  expect((await exportAll({ createdBefore: "2020-01-01T00:00:00Z" })).rows).toEqual([]);
+});
+
+test("the keys of a Web Push subscription come only when they are asked for", async () => {
+  const keys = { p256dh: "B".repeat(87), auth: "A".repeat(22) };
+  await seed(devices(1, { platform: "web", token: "https://push.example/1", keys }));
+  expect((await exportAll()).rows[0]).not.toHaveProperty("keys");
+  expect((await exportAll({ keys: true })).rows[0]).toMatchObject({ keys });
+});
+
+test("a page of large devices has fewer rows and loses none", async () => {
+  const large = { metadata: { text: "x".repeat(16_000) }, identifiers: { text: "y".repeat(16_000) } };
+  const ids = await seed(devices(300, large));
+  const { rows, pages } = await exportAll({}, 300);
+  expect(rows.map(({ id }) => id)).toEqual(ids);
+  expect(pages).toBeGreaterThan(1);
+});
