@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type NotificationId, newDeviceId } from "@herald/contracts";
+import { type NotificationId, newDeviceId, type Tag } from "@herald/contracts";
 import { seedOpens } from "../../../services/analytics/test/seed-opens.ts";
 import type { Sender } from "../herald.ts";
 import type { Context, Row } from "../row.ts";
@@ -12,6 +12,8 @@ const dayMs = 86_400_000;
 const platforms = ["ios", "android", "web"] as const;
 const pollMs = 500;
 const topic = "opened";
+/** Values of the label; each has as many opens as others. */
+const campaigns = 50;
 
 type Seeded = {
   readonly of: Sender;
@@ -41,11 +43,18 @@ const seed = async (system: Context["system"], count: number): Promise<Seeded> =
   const ids: string[] = [];
   for (let index = 0; index < notifications; index++) ids.push(await of.send(topic));
   const from = Date.now();
-  await seedOpens(system.database("analytics"), of.project.id, opensOf(of, ids, count, from));
-  const counted = async () =>
-    (await of.get<{ data: { totals: { opened: number } } }>(`/stats?${range(from)}`)).data.totals.opened;
-  while ((await counted()) < count) await delay(pollMs);
-  if ((await counted()) !== count) throw new Error(`${count} opens are stored and ${await counted()} counted`);
+  const tags = new Map(
+    ids.map((id, at): [string, Tag[]] => [id, ["kind/promotion", `label/campaign/c${at % campaigns}`]]),
+  );
+  const opens = opensOf(of, ids, count, from);
+  await seedOpens(system.database("analytics"), of.project.id, opens, (id) => tags.get(id) ?? []);
+  const counted = async (filter = "") =>
+    (await of.get<{ data: { totals: { opened: number } } }>(`/stats?${range(from)}${filter}`)).data.totals.opened;
+  for (const filter of ["", "&kind=promotion"]) {
+    while ((await counted(filter)) < count) await delay(pollMs);
+    const found = await counted(filter);
+    if (found !== count) throw new Error(`${count} opens are stored and ${found} counted ${filter}`);
+  }
   return { of, count, ids, from };
 };
 
@@ -57,6 +66,10 @@ const questions: Readonly<Record<string, (id: string, from: number) => string>> 
   "stats of a notification": (id, from) => `/stats?notification=${id}&${range(from)}`,
   "stats of a topic": (_id, from) => `/stats?topic=${topic}&${range(from)}`,
   "stats of a platform": (_id, from) => `/stats?platform=ios&${range(from)}`,
+  "stats of a label": (_id, from) => `/stats?label=campaign:c7&${range(from)}`,
+  "stats by label": (_id, from) => `/stats?by=label:campaign&${range(from)}`,
+  "stats by kind": (_id, from) => `/stats?by=kind&${range(from)}`,
+  "stats by topic": (_id, from) => `/stats?by=topic&${range(from)}`,
   "totals of a notification": (id) => `/notifications/${id}`,
   "list of notifications": () => "/notifications?per_page=100",
 };
