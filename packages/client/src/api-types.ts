@@ -103,6 +103,8 @@ export type ExportedDevice = {
   metadata: Record<string, unknown>;
   identifiers: Record<string, unknown>;
   status: DeviceStatus;
+  /** Why it is inactive. `unregistered`: its provider rejected the token; `requested`: by a request; `stale`: not seen for the project's `stale_after` */
+  inactive_reason?: InactiveReason;
   topics: string[];
   environment?: ApnsEnvironment;
   token_kind?: FcmTokenKind;
@@ -112,7 +114,7 @@ export type ExportedDevice = {
   user_id: string | null;
   /** When its user was last set */
   identified_at?: string;
-  /** When it last registered. An unchanged registration updates it at most once a day */
+  /** When its app last registered, logged in, wrote metadata or opened a notification; stored at most once a day */
   last_seen_at?: string;
   created_at: string;
   updated_at: string;
