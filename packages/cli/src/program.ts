@@ -6,6 +6,7 @@ import { addDoctor } from "./commands/doctor.ts";
 import { addEvents } from "./commands/events.ts";
 import { addLogin } from "./commands/login.ts";
 import { addNotifications } from "./commands/notifications.ts";
+import { addAudit, addOperators } from "./commands/operators.ts";
 import { addProjects } from "./commands/projects.ts";
 import { addProviders } from "./commands/providers.ts";
 import { addSend } from "./commands/send.ts";
@@ -35,7 +36,7 @@ export const createProgram = (terminal: Terminal, execute: Execute): Command => 
     .description("Send push notifications with Herald and track their delivery")
     .option("--url <url>", "address of the gateway")
     .option("--token <token>", "project token, hpt_…")
-    .option("--admin-token <token>", "admin token")
+    .option("--admin-token <token>", "admin token, or an operator's, hop_…")
     .option("--project <id>", "project id for admin commands, prj_…")
     .option("--profile <name>", "profile that `herald login` saved")
     .addOption(numberOption("--retries <count>", "retries if Herald is unavailable (default: 3)"))
@@ -66,6 +67,8 @@ export const createProgram = (terminal: Terminal, execute: Execute): Command => 
   addTopics(group("topic", "Manage topics and subscriptions"), add);
   addUsers(group("user", "Show and erase users"), add);
   addWebhooks(group("webhook", "Manage webhooks"), add);
+  addOperators(group("operator", "Manage operators (admin token)"), add);
+  addAudit(group("audit", "Show what operators did (admin token)"), add);
   addProjects(group("project", "Manage projects (admin token)"), add);
   addTokens(group("token", "Manage project tokens (admin token)"), add);
   addProviders(group("provider", "Configure APNs, FCM and Web Push (admin token)"), add);

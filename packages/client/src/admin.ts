@@ -21,7 +21,7 @@ import type {
 } from "./api-types.ts";
 import { type CallOptions, createHttp, type HeraldOptions, type Http, type PostOptions, path } from "./http.ts";
 import { type ListOptions, list } from "./list.ts";
-import { createOperators, createSessions } from "./operators.ts";
+import { createAudit, createOperators, createSessions } from "./operators.ts";
 
 /** The settings of each provider. */
 export type ProviderSettings = {
@@ -136,6 +136,7 @@ const createDeadLetters = (http: Http) => {
 export class HeraldAdmin {
   readonly operators: ReturnType<typeof createOperators>;
   readonly sessions: ReturnType<typeof createSessions>;
+  readonly audit: ReturnType<typeof createAudit>;
   readonly projects: ReturnType<typeof createProjects>;
   readonly tokens: ReturnType<typeof createTokens>;
   readonly identityKeys: ReturnType<typeof createIdentityKeys>;
@@ -150,6 +151,7 @@ export class HeraldAdmin {
     const http = createHttp(options);
     this.operators = createOperators(http);
     this.sessions = createSessions(http);
+    this.audit = createAudit(http);
     this.projects = createProjects(http);
     this.tokens = createTokens(http);
     this.identityKeys = createIdentityKeys(http);

@@ -705,6 +705,44 @@ export type SignInCode = {
   expires_at: string;
 };
 
+export type AuditRow = {
+  /** 1 for the first row; without gaps */
+  sequence: number;
+  event_id: string;
+  operator: SignedInOperator;
+  /** The operationId of the route */
+  action: string;
+  project_id?: string;
+  target: string;
+  address: string;
+  request_id?: string;
+  /** What was there, without secrets */
+  before?: Record<string, unknown> | null;
+  /** The fields that the request set, secrets masked */
+  after?: Record<string, unknown> | null;
+  at: string;
+  previous_hash: string;
+  hash: string;
+};
+
+export type AuditCheck = {
+  valid: boolean;
+  /** Rows that were checked by this request */
+  checked: number;
+  /** The first row that does not fit */
+  problem?: {
+    sequence: number;
+    detail: string;
+  };
+  /** The last checked row. Keep it elsewhere to prove later that no row before it has changed */
+  head: {
+    sequence: number;
+    hash: string;
+  } | null;
+  /** `after` of the next request; null: all rows are checked */
+  next: string | null;
+};
+
 export type DeadLetter = {
   id: string;
   /** Whose handler gave it up */
@@ -1283,6 +1321,17 @@ export type NewOperator = {
 export type OperatorChange = {
   name?: string | undefined;
   role?: "viewer" | "operator" | "admin" | undefined;
+};
+
+export type AuditFilters = {
+  /** `root`: the holder of HERALD_ADMIN_TOKEN */
+  operator?: string | "root" | undefined;
+  action?: string | undefined;
+  project_id?: string | undefined;
+  /** Only rows of this time or later */
+  created_after?: string | undefined;
+  /** Only rows before this time */
+  created_before?: string | undefined;
 };
 
 export type NewIdentityKey = {

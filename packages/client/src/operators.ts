@@ -1,4 +1,14 @@
-import type { CurrentSession, NewOperator, Operator, OperatorChange, Session, SignInCode } from "./api-types.ts";
+import type {
+  AuditCheck,
+  AuditFilters,
+  AuditRow,
+  CurrentSession,
+  NewOperator,
+  Operator,
+  OperatorChange,
+  Session,
+  SignInCode,
+} from "./api-types.ts";
 import { type CallOptions, type Http, type PostOptions, path } from "./http.ts";
 import { type ListOptions, list } from "./list.ts";
 
@@ -34,4 +44,22 @@ export const createSessions = (http: Http) => ({
   end: (options?: CallOptions) => http.done("DELETE", "/admin/v1/sessions/current", options),
   /** A code that signs in once, within 10 minutes. */
   createCode: (options?: PostOptions) => http.post<SignInCode>("/admin/v1/sessions/codes", options),
+});
+
+export const createAudit = (http: Http) => ({
+  /** What operators did, newest first. */
+  list: (options?: ListOptions & AuditFilters) => list<AuditRow>(http, "/admin/v1/audit", options),
+  /** The same as NDJSON: a response whose body is one row a line. */
+  export: ({ signal, ...filters }: CallOptions & AuditFilters = {}) =>
+    http.stream("/admin/v1/audit/export", { signal, query: filters, headers: { accept: "application/x-ndjson" } }),
+  /** Checks all rows: whether one was changed, forged or removed. */
+  check: async (options?: CallOptions): Promise<AuditCheck> => {
+    let checked = 0;
+    for (let after: string | undefined; ; ) {
+      const found: AuditCheck = await http.get("/admin/v1/audit/verify", { ...options, query: { after } });
+      checked += found.checked;
+      if (!found.valid || !found.next) return { ...found, checked };
+      after = found.next;
+    }
+  },
 });

@@ -57,6 +57,8 @@ const answers = [
   contracts.Session,
   contracts.CurrentSession,
   contracts.SignInCode,
+  contracts.AuditRow,
+  contracts.AuditCheck,
   contracts.DeadLetter,
   contracts.Replay,
   contracts.SystemStatus,
@@ -82,6 +84,7 @@ const inputs = {
   NewProjectToken: contracts.CreateToken.shape.token,
   NewOperator: contracts.CreateOperator.shape.operator,
   OperatorChange: contracts.ChangeOperator.shape.operator,
+  AuditFilters: contracts.AuditExportQuery,
   NewIdentityKey: contracts.CreateIdentityKey,
   TestPush: contracts.TestPush,
   ApnsSettings: contracts.ApnsSettings,
@@ -92,7 +95,10 @@ const inputs = {
 
 /** The data of each event, by the type that HTTP names it by. */
 const eventSchemas = (): [string, z.ZodType][] =>
-  Object.values(contracts.events).map((event) => [event.ceType, event.schema]);
+  Object.values(contracts.events)
+    // No project gets it.
+    .filter((event) => event.ceType !== contracts.AuditRecordedV1.ceType)
+    .map((event) => [event.ceType, event.schema]);
 
 const jsonSchema = (schema: z.ZodType, io: "input" | "output"): Json =>
   z.toJSONSchema(schema, { io, unrepresentable: "any" }) as Json;

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { type DataOf, defineMessage, type MessageContract } from "./envelope.ts";
 import { InactiveReason } from "./http/v1/devices.ts";
+import { SignedInOperator } from "./http/v1/sessions.ts";
 import { DeviceId, isDeviceId, NotificationId, ProjectId, TopicId, WebhookId } from "./ids.ts";
 import { plainBatch } from "./plain-batch.ts";
 import { Platform, Provider } from "./platforms.ts";
@@ -192,6 +193,40 @@ export const WebhookDisabledV1 = defineEvent(
 /** A user was erased: delete what you store about them. Each of their devices has a deletion event too. */
 export const UserErasedV1 = defineEvent("UserErasedV1", z.object({ project_id: ProjectId, user_id: UserId, at: time }));
 
+/** Stands in the place of the project for events of the installation: no project's webhook or stream gets them. */
+export const installation = "installation";
+
+const AuditedState = z.record(z.string(), z.unknown()).nullable();
+
+/** An operator changes something, or sends. Published before the change is made, so there is no change without it. */
+export const AuditRecordedV1 = defineEvent(
+  "AuditRecordedV1",
+  z.object({
+    project_id: z.literal(installation).meta({ description: "Always this: only consumers of the installation get it" }),
+    operator: SignedInOperator,
+    action: z.string().meta({ description: "The route's operationId", examples: ["changeProject"] }),
+    target_project_id: ProjectId.optional().meta({ description: "The project that it is about; absent: none" }),
+    target: z.string().meta({
+      description: "The path, without user ids",
+      examples: ["/admin/v1/projects/prj_06bq4ghm31tz5d2ns8y7k9w0ac"],
+    }),
+    address: z.string().meta({ description: "The operator's address", examples: ["203.0.113.7"] }),
+    request_id: z
+      .string()
+      .optional()
+      .meta({ examples: ["0198f1c2-7d1e-7cc4-8d5e-2f9f0a4b6c11"] }),
+    before: AuditedState.optional().meta({
+      description: "What was there, without secrets; absent where nothing can be read",
+      examples: [{ name: "Shop" }],
+    }),
+    after: AuditedState.optional().meta({
+      description: "The fields that the request sets, secrets masked; null: it deletes",
+      examples: [{ name: "Store" }],
+    }),
+    at: time,
+  }),
+);
+
 export const ProjectDeletedV1 = defineEvent("ProjectDeletedV1", z.object({ project_id: ProjectId, at: time }));
 
 /** Every event, by the name that outboxes store. */
@@ -215,6 +250,7 @@ export const events = {
   ProviderResumedV1,
   WebhookDisabledV1,
   UserErasedV1,
+  AuditRecordedV1,
   ProjectDeletedV1,
 } as const;
 

@@ -29,6 +29,7 @@ export type { Clause, Subject } from "./evaluate-condition.ts";
 export { candidateClauses, fulfils } from "./evaluate-condition.ts";
 export type { EventContract, EventData, EventName, OutboxEvent } from "./events.ts";
 export {
+  AuditRecordedV1,
   DeliveryAcceptedV1,
   DeliveryFailedV1,
   DeviceDeactivatedV1,
@@ -38,6 +39,7 @@ export {
   DeviceUnsubscribedV1,
   DeviceUpdatedV1,
   events,
+  installation,
   NotificationAcceptedV1,
   NotificationCancelledV1,
   NotificationCompletedV1,
@@ -76,6 +78,7 @@ export {
   WebPushKey,
   WebPushSettings,
 } from "./http/v1/admin.ts";
+export { AuditCheck, AuditExportQuery, AuditQuery, AuditRow, VerifyAuditQuery } from "./http/v1/audit.ts";
 export { DeviceListQuery } from "./http/v1/device-list.ts";
 export {
   ChangeDevice,
@@ -279,6 +282,8 @@ export {
 export type { Reply } from "./reply.ts";
 export { ReplyError } from "./reply.ts";
 export { CountOpens, GetStats, OpensOfDevices, OpensOfNotifications } from "./requests/analytics.ts";
+export type { ListAuditRequest } from "./requests/audit.ts";
+export { ListAudit, VerifyAudit } from "./requests/audit.ts";
 export {
   CancelNotification,
   CountBacklog,

@@ -262,6 +262,7 @@ export const durables = {
   "analytics-events": event("push.evt.v1.>"),
   /** For external consumers of open events, with a credential that can do nothing else. 30 s, because not every client signals. */
   "consumers-opens": { ...event("push.evt.v1.*.notification.opened"), ackWaitMs: 30_000 },
+  "registry-record-audit": event("push.evt.v1.installation.audit.recorded"),
   "registry-retire-device": event("push.evt.v1.*.delivery.failed"),
   "registry-record-opens": event("push.evt.v1.*.notification.opened"),
 } as const satisfies Record<string, DurableDefinition>;

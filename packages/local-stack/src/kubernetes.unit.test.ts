@@ -102,7 +102,9 @@ test.each(services)("asks %s where it listens, and lets it end", (part) => {
     ],
   });
   expect(own("HOST")).toBe("0.0.0.0");
-  expect(containerOf(part).ports?.map(({ containerPort }) => containerPort)).toEqual([port, own("METRICS_PORT")]);
+  expect(containerOf(part).ports?.map(({ containerPort }) => containerPort)).toEqual(
+    [port, own("ADMIN_PORT"), own("METRICS_PORT")].filter((known) => known !== undefined),
+  );
   expect(`${podOf(part).terminationGracePeriodSeconds}s`).toBe(compose.services[part]?.stop_grace_period);
   expect(manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toContain(`PodDisruptionBudget ${part}`);
 });

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { type Bus, connectBus, openBucket, publish, serviceAccess } from "@herald/bus";
+import type { IncomingMessage } from "node:http";
+import { type Bus, connectBus, openBucket, publish, publishEvent, serviceAccess } from "@herald/bus";
 import {
   IdempotencyRecord,
   ImportChunkV1,
@@ -25,6 +26,8 @@ import {
 } from "@herald/kit";
 import { createOpenTokens } from "@herald/payload";
 import { z } from "zod";
+import { createAudit } from "./audit/audit.ts";
+import { readerOf } from "./audit/record-change.ts";
 import { createAuthenticate } from "./auth/authenticate.ts";
 import { createBusConnection } from "./bus-connection.ts";
 import type { GatewayConfig } from "./config.ts";
@@ -37,6 +40,7 @@ import { createExportStreams } from "./exports/export-streams.ts";
 import { allowBrowsers } from "./http/cors.ts";
 import { serveGateway } from "./http/http-routes.ts";
 import { registerLoadMetrics } from "./http/load-metrics.ts";
+import type { Route } from "./http/route.ts";
 import { serveRoute } from "./http/serve-route.ts";
 import { createIdempotency } from "./idempotency/idempotency.ts";
 import { createKeyRecords } from "./idempotency/key-records.ts";
@@ -176,6 +180,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     projects,
     operators,
     sessions,
+    audit: createAudit((event) => publishEvent(connection.bus(), event), now),
     idempotency: createIdempotency({
       keys: createKeyShare({ fill: async () => keyBucket().fill(), now, log }),
       records: keyRecords,
@@ -202,22 +207,26 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     max: config.HERALD_GATEWAY_LIMIT_CONNECTIONS,
     maxPerAddress: proxies === 0 ? config.HERALD_GATEWAY_LIMIT_ADDRESS_CONNECTIONS : undefined,
   };
-  const http = createHttpApp(
-    log,
-    serveGateway(
-      new Map(allRoutes.map((route) => [route, serveRoute(route, deps, { proxies, memory })])),
-      probeRoutes(health),
-      (request) => limits.countAnonymous(clientAddress(request, proxies)),
-      config.HERALD_GATEWAY_CONSOLE ? builtConsole : undefined,
-    ),
-    allowBrowsers(allRoutes),
-  );
+  const { HERALD_GATEWAY_ADMIN_PORT: adminPort } = config;
+  const count = (request: IncomingMessage) => limits.countAnonymous(clientAddress(request, proxies));
+  const consoleFolder = config.HERALD_GATEWAY_CONSOLE ? builtConsole : undefined;
+  /** What one port serves: the routes, the documents and the probes; with `folder` the console too. */
+  const openDoor = (routes: readonly Route[], withoutOperators: boolean, folder?: string) => {
+    const edge = { proxies, memory, withoutOperators };
+    const served = routes.map(
+      (route) => [route, serveRoute(route, deps, { ...edge, reader: readerOf(route, allRoutes) })] as const,
+    );
+    return createHttpApp(log, serveGateway(new Map(served), probeRoutes(health), count, folder), allowBrowsers(routes));
+  };
+  const publicRoutes = allRoutes.filter(({ path }) => path.startsWith("/api/"));
+  const everything = openDoor(allRoutes, false, consoleFolder);
   const replicas = [tokens, projectRecords, operatorRecords, sessionRecords, status];
   const startReplicas = (bus: Bus) => {
     for (const replica of replicas) replica.start(bus);
   };
 
   let server: HttpServer | undefined;
+  let adminServer: HttpServer | undefined;
   return {
     start: async (): Promise<void> => {
       const telemetry = await startTelemetry({
@@ -227,12 +236,21 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
         metricsPort: config.HERALD_GATEWAY_METRICS_PORT,
         otlpEndpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT,
       });
-      const listening = await startHttp(http, {
+      const listening = await startHttp(adminPort === undefined ? everything : openDoor(publicRoutes, true), {
         host: config.HERALD_GATEWAY_HOST,
         port: config.HERALD_GATEWAY_PORT,
         limit: connectionLimit,
       });
       server = listening;
+      // Its connections are counted by themselves, so that clients cannot keep operators out.
+      adminServer =
+        adminPort === undefined
+          ? undefined
+          : await startHttp(everything, {
+              host: config.HERALD_GATEWAY_ADMIN_HOST,
+              port: adminPort,
+              limit: connectionLimit,
+            });
       const unobserve = registerLoadMetrics({
         connections: { now: listening.connections, limit: connectionLimit.max },
         memoryBytes: { now: memory.used, limit: config.HERALD_GATEWAY_LIMIT_BODY_MEMORY },
@@ -241,7 +259,9 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       lifecycle.onStop("readiness", health.shuttingDown);
       lifecycle.onStop("event streams", eventStreams.stop);
       lifecycle.onStop("exports", exportStreams.stop);
-      lifecycle.onStop("http", () => listening.stop(finishRequestsMs));
+      lifecycle.onStop("http", async () => {
+        await Promise.all([listening.stop(finishRequestsMs), adminServer?.stop(finishRequestsMs)]);
+      });
       lifecycle.onStop("opens", opens.flush);
       lifecycle.onStop("idempotency keys", keyRecords.flush);
       lifecycle.onStop("replicas", async () => {
@@ -252,7 +272,12 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
         unobserve();
         await telemetry.stop();
       });
-      log.info({ address: listening.address }, "listening");
+      if (adminServer === undefined)
+        log.info(
+          { address: listening.address },
+          "listening; one port serves apps and operators, because HERALD_GATEWAY_ADMIN_PORT is not set",
+        );
+      else log.info({ address: listening.address, admin: adminServer.address }, "listening");
     },
     stop: () => lifecycle.stop("asked to stop"),
     /** The base URL that it listens on. Throws before start. */
@@ -260,5 +285,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
       if (server === undefined) throw new Error("the gateway is not started");
       return server.address;
     },
+    /** The base URL for operators: that of the admin port, or the only one. */
+    adminAddress: (): string | undefined => (adminServer ?? server)?.address,
   };
 };

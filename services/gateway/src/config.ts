@@ -15,6 +15,13 @@ export const GatewayConfig = z.object({
   ...logConfig,
   ...telemetryConfig,
   ...httpConfig("gateway", { port: 8080, metricsPort: 9080 }),
+  /**
+   * A second port, for operators: `/admin/v1`, `/console` and `/api/v1`. Then the first port serves `/api/v1` and `/docs` alone, and no
+   * credential of an operator. Without it, the first port serves everything.
+   */
+  HERALD_GATEWAY_ADMIN_PORT: variables.port().optional(),
+  /** The address of the admin port: this machine alone. In a container it is `0.0.0.0`, and the published port or the network policy limits it. */
+  HERALD_GATEWAY_ADMIN_HOST: variables.host().default("127.0.0.1"),
   /** Grants everything under `/admin/v1`, so it must be as long as the random part of a project token. */
   HERALD_ADMIN_TOKEN: variables.secret({ min: 24 }),
   /** The keys that sign open tokens. Gateway and dispatch need the same value. */

@@ -1,6 +1,7 @@
 import type { OpenGroupV1, ProjectId, RequestContract } from "@herald/contracts";
 import type { OpenTokens } from "@herald/payload";
 import type { z } from "zod";
+import type { Audit } from "./audit/audit.ts";
 import type { Access, Caller } from "./auth/caller.ts";
 import type { Credentials } from "./auth/credentials.ts";
 import type { DeadLetters } from "./dead-letters/dead-letters.ts";
@@ -32,6 +33,7 @@ export type RouteDeps = {
   readonly projects: ProjectDirectory;
   readonly operators: OperatorDirectory;
   readonly sessions: Sessions;
+  readonly audit: Audit;
   readonly limits: RateLimits;
   readonly queue: QueueQuota;
   readonly idempotency: Idempotency;

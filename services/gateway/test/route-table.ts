@@ -325,6 +325,9 @@ export const table: Record<string, Case> = {
     bad: { all: true },
   },
   createSignInCode: { route: () => "POST /admin/v1/sessions/codes", status: 201, bad: { operator: "root" } },
+  listAudit: { route: () => "GET /admin/v1/audit", status: 200, badQuery: "?page=1" },
+  exportAudit: { route: () => "GET /admin/v1/audit/export", status: 200, badQuery: "?per_page=5" },
+  verifyAudit: { route: () => "GET /admin/v1/audit/verify", status: 200, badQuery: "?after=x" },
   createProject: {
     route: () => "POST /admin/v1/projects",
     status: 201,

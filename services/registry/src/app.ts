@@ -13,6 +13,7 @@ import { createService, type Service, type ServiceDefinition, type ServiceDeps }
 import type { RegistryConfig } from "./config.ts";
 import type { Deps } from "./deps.ts";
 import { expand } from "./handlers/expand.ts";
+import { recordAudit } from "./handlers/record-audit.ts";
 import { recordOpens } from "./handlers/record-opens.ts";
 import { retireDevice } from "./handlers/retire-device.ts";
 import { createDeviceQuota } from "./identity/device-quota.ts";
@@ -24,6 +25,7 @@ import { createOperatorReplication } from "./jobs/replicate-operators.ts";
 import { createProjectReplication } from "./jobs/replicate-projects.ts";
 import { retireStaleDevices } from "./jobs/retire-stale-devices.ts";
 import { handleAudienceRequests } from "./requests/audience.ts";
+import { handleAuditRequests } from "./requests/audit.ts";
 import { handleDeviceRequests } from "./requests/devices.ts";
 import { handleIdentityKeyRequests } from "./requests/identity-keys.ts";
 import { createKeyedMutex } from "./requests/keyed-mutex.ts";
@@ -32,6 +34,7 @@ import { handleProjectRequests } from "./requests/projects.ts";
 import { handleTopicRequests } from "./requests/topics.ts";
 import { handleUserRequests } from "./requests/users.ts";
 import { createAudienceStore } from "./stores/audience-store.ts";
+import { createAuditStore } from "./stores/audit-store.ts";
 import { createDeviceStore, deviceCollection } from "./stores/device-store.ts";
 import { createExpansionStore } from "./stores/expansion-store.ts";
 import { createImportStore } from "./stores/import-store.ts";
@@ -94,6 +97,7 @@ const assemble = (
   const counts = createCounts();
   const projects = createProjectStore(db, counts, now);
   const operators = createOperatorStore(db, counts);
+  const audit = createAuditStore(db, masterKeys);
   const topics = createTopicStore(db, counts);
   const pending = createPendingEvents(db, collections.devices, { publish, now, log });
   const devices = createDeviceStore(db, counts, pending);
@@ -112,6 +116,7 @@ const assemble = (
     bus,
     projects,
     operators,
+    audit,
     topics,
     devices,
     audience: createAudienceStore(db),
@@ -132,7 +137,7 @@ const assemble = (
 
   return {
     prepare: async () => {
-      for (const store of [projects, operators, topics, devices, pending, expansions, imports, erasures])
+      for (const store of [projects, operators, audit, topics, devices, pending, expansions, imports, erasures])
         await store.ensureIndexes();
       await projects.rewrapSecrets(masterKeys, log);
       const unprotected = await projects.countUnprotected();
@@ -142,11 +147,12 @@ const assemble = (
           "projects without protected_metadata: their clients may claim any user_id in metadata",
         );
     },
-    handlers: [expand(deps), retireDevice(deps), recordOpens(deps), applyImportChunk(deps)],
+    handlers: [expand(deps), retireDevice(deps), recordOpens(deps), applyImportChunk(deps), recordAudit(audit, log)],
     begin: () => {
       const listeners = [
         ...handleProjectRequests(deps),
         ...handleOperatorRequests(deps),
+        ...handleAuditRequests(deps),
         ...handleIdentityKeyRequests(deps),
         ...handleUserRequests(deps),
         ...handleDeviceRequests(deps),

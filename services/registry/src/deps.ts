@@ -8,6 +8,7 @@ import type { OperatorReplication } from "./jobs/replicate-operators.ts";
 import type { ProjectReplication } from "./jobs/replicate-projects.ts";
 import type { KeyedMutex } from "./requests/keyed-mutex.ts";
 import type { AudienceStore } from "./stores/audience-store.ts";
+import type { AuditStore } from "./stores/audit-store.ts";
 import type { DeviceStore } from "./stores/device-store.ts";
 import type { ExpansionStore } from "./stores/expansion-store.ts";
 import type { ImportStore } from "./stores/import-store.ts";
@@ -21,6 +22,7 @@ export type Deps = {
   readonly bus: Bus;
   readonly projects: ProjectStore;
   readonly operators: OperatorStore;
+  readonly audit: AuditStore;
   readonly topics: TopicStore;
   readonly devices: DeviceStore;
   readonly audience: AudienceStore;

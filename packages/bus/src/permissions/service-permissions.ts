@@ -42,6 +42,7 @@ export const publishers = {
   ProviderResumedV1: ["dispatch"],
   WebhookDisabledV1: ["analytics"],
   UserErasedV1: ["registry"],
+  AuditRecordedV1: ["gateway"],
 } as const satisfies Record<MessageName, readonly BusService[]>;
 
 /** The services that may send every request of a service. */

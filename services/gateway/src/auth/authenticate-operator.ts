@@ -44,6 +44,7 @@ export const createAuthenticateOperator = ({ operators, sessions, projects, limi
     sent: Credentials,
   ): Promise<Caller> => {
     const { operator } = who;
+    if (sent.withoutOperators) throw forbidden("authorization: operators use the admin port");
     const needed = roleOf(access);
     if (needed === undefined) throw forbidden("authorization: operators cannot do this");
     const isProjectRoute = !access.by.includes("operator");

@@ -85,7 +85,7 @@ export const createAuthenticate = ({ tokens, sendRequest, ...deps }: Deps) => {
     const isClient = access.by.includes("client");
     if (access.by.every((kind) => kind === "client")) return { kind: "client" };
     // Where the body may identify the client, a browser's cookie means nothing until it names a project.
-    const usesSession = !access.signsIn && (!isClient || sent.project !== undefined);
+    const usesSession = !sent.withoutOperators && !access.signsIn && (!isClient || sent.project !== undefined);
     if (authorization === undefined && session !== undefined && usesSession)
       return operators.bySession(session, access, sent, address);
     if (authorization === undefined && isClient) return { kind: "client" };

@@ -12,6 +12,8 @@ export type Credentials = {
   readonly project?: string | undefined;
   /** The request changes something. */
   readonly changes?: boolean;
+  /** The request came through a door that operators do not use. */
+  readonly withoutOperators?: boolean;
   /** A page of another origin made the request. */
   readonly fromOtherOrigin?: boolean;
 };

@@ -115,6 +115,9 @@ export type Route = Omit<Declaration<CallerKind, Params, z.ZodType, z.ZodType, R
   readonly handle: (deps: RouteDeps, request: RouteRequest<CallerKind, Params, z.ZodType, z.ZodType>) => Promise<Reply>;
 };
 
+/** The request of any route. */
+export type HandledRequest = Parameters<Route["handle"]>[1];
+
 /** Declares a route. Its handler receives what the declaration parses, and can reply only with what it declares. */
 export const defineRoute = <
   Kind extends CallerKind,

@@ -17,10 +17,11 @@ import {
   type ReserveMemory,
 } from "@herald/kit";
 import { z } from "zod";
+import { recordChange } from "../audit/record-change.ts";
 import type { Caller } from "../auth/caller.ts";
 import { credentialsOf, isSecure } from "../auth/credentials.ts";
 import type { RouteDeps } from "../deps.ts";
-import type { PathParam, Reply, Route, StreamBody } from "./route.ts";
+import type { HandledRequest, PathParam, Reply, Route, StreamBody } from "./route.ts";
 
 const noQuery = z.strictObject({});
 
@@ -159,17 +160,22 @@ type Edge = {
   /** The number of trusted proxies. */
   readonly proxies: number;
   readonly memory: MemoryLimit;
+  /** The route that reads what this one changes, for audit rows. */
+  readonly reader?: Route | undefined;
+  /** Only project tokens, devices and apps use this door. */
+  readonly withoutOperators?: boolean;
 };
 
 /** Creates the function that serves a route. Requests without a credential are counted by address before their query or body is parsed. */
-export const serveRoute = (route: Route, deps: RouteDeps, { proxies, memory }: Edge): HttpRoute["serve"] => {
+export const serveRoute = (route: Route, deps: RouteDeps, edge: Edge): HttpRoute["serve"] => {
+  const { proxies, memory, reader, withoutOperators = false } = edge;
   const readBody = createReadBody(route.bodyLimitBytes ?? defaultBodyLimitBytes, route.bodyMaxValues);
   const stream = streamOf(route);
   const bodyFields = bodyFieldsOf(route);
   return async (request, response, match) => {
     const address = clientAddress(request, proxies);
     const reserve = memory.forRequest(request, response, address);
-    const credentials = credentialsOf(request);
+    const credentials = { ...credentialsOf(request), withoutOperators };
     const authenticate = () => deps.authenticate(route.access, credentials, address);
     const caller = await authenticate();
     setHeaders(response, await deps.limits.countRequest(caller));
@@ -189,7 +195,7 @@ export const serveRoute = (route: Route, deps: RouteDeps, { proxies, memory }: E
       const key = idempotencyKey(request);
       const owner = ownerOf(caller);
       const lastEventId = request.headers["last-event-id"];
-      const handled = route.handle(deps, {
+      const handling: HandledRequest = {
         caller,
         params,
         query,
@@ -204,8 +210,9 @@ export const serveRoute = (route: Route, deps: RouteDeps, { proxies, memory }: E
         secure: isSecure(request, proxies),
         path,
         search,
-      });
-      const reply = await handled.catch((error: unknown) => {
+      };
+      await recordChange(route, reader, handling, deps);
+      const reply = await route.handle(deps, handling).catch((error: unknown) => {
         locateFaults(error, bodyFields);
         throw error;
       });

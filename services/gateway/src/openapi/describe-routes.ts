@@ -37,7 +37,8 @@ const LastEventId = z
   .regex(/^\d{1,15}$/)
   .meta({ description: "The `id` that was read last: the stream goes on behind it" });
 
-const streams = (route: Route): boolean => Object.values(route.responses).some(({ stream }) => stream);
+/** Whether the route streams server-sent events, which a client resumes by the last id. */
+const streams = (route: Route): boolean => Object.values(route.responses).some(({ stream }) => stream === true);
 /** The rate limit headers of authenticated callers. */
 const rateLimitHeaders = {
   RateLimit: z.string().optional().meta({ description: "What is left, by policy: `r` requests for `t` seconds" }),
@@ -250,9 +251,9 @@ const description = `Register devices, send notifications to them, and read the 
 
 Errors are \`application/problem+json\` and list every problem in \`errors\`. Requests with unknown fields or query parameters are refused; responses may gain fields. Enums in responses are open: a later version may add values, so do not treat an unknown one as an error. Lists take \`page\` and \`per_page\`, or \`after\` for long walks. What each error means: /docs/errors.`;
 
-/** A webhook is deleted with its project, so it never receives that event. */
+/** A webhook is deleted with its project, so it never receives that event, and events of the installation reach no project. */
 const webhookEvents = (Object.values(events) as unknown as EventContract[]).filter(
-  ({ ceType }) => ceType !== events.ProjectDeletedV1.ceType,
+  ({ ceType }) => ceType !== events.ProjectDeletedV1.ceType && ceType !== events.AuditRecordedV1.ceType,
 );
 
 /** The OpenAPI document, made from the same declarations as the HTTP routes. */

@@ -1,4 +1,5 @@
 import type { Route } from "../http/route.ts";
+import { auditRoutes } from "./audit-routes.ts";
 import { batchRoutes } from "./batch-routes.ts";
 import { deadLetterRoutes } from "./dead-letter-routes.ts";
 import { deliveryTraceRoutes } from "./delivery-trace-routes.ts";
@@ -45,6 +46,7 @@ export const allRoutes: readonly Route[] = [
   ...webhookMessageRoutes,
   ...operatorRoutes,
   ...sessionRoutes,
+  ...auditRoutes,
   ...projectRoutes,
   ...tokenRoutes,
   ...identityKeyRoutes,

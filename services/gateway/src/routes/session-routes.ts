@@ -33,7 +33,7 @@ const createSession = defineRoute({
   responses: {
     201: { description: "The session, whose secret is in `Set-Cookie`", schema: z.object({ data: Session }) },
   },
-  handle: async ({ operators, sessions, limits }, { caller, body: { code }, address, secure }) => {
+  handle: async ({ operators, sessions, limits, audit }, { caller, body: { code }, address, secure }) => {
     const byCode = caller.kind === "client";
     if (byCode && code === undefined)
       throw new HeraldError("validation-failed", "code: is required without an Authorization header");
@@ -45,6 +45,14 @@ const createSession = defineRoute({
         headers: { "www-authenticate": 'Bearer realm="herald", error="invalid_token"' },
       });
     await limits.countSignIn(operator.id);
+    // A code is in the body, so the route's own row is missing.
+    if (byCode)
+      await audit.record({
+        operator: signedIn(operator),
+        action: "createSession",
+        target: "/admin/v1/sessions",
+        address,
+      });
     const { secret, csrfToken, expiresAt } = await sessions.start(operator.tokenHash);
     const data = { operator: signedIn(operator), csrf_token: csrfToken, expires_at: expiresAt.toISOString() };
     return { ...created({ data }), headers: { "set-cookie": cookie(secret, { secure, expires: expiresAt }) } };

@@ -3,6 +3,7 @@ import { HeraldError } from "@herald/kit";
 import { type Opens, serveAnalytics } from "./analytics.ts";
 import { serveWebhooks } from "./analytics-webhooks.ts";
 import { type Notifications, serveDispatch } from "./dispatch.ts";
+import { serveAudit } from "./registry-audit.ts";
 import { type Devices, serveDevices } from "./registry-devices.ts";
 import { serveImports } from "./registry-imports.ts";
 import { serveOperators } from "./registry-operators.ts";
@@ -42,6 +43,7 @@ export const startPeers = (bus: Bus) => {
   const opens: Opens = new Map();
   const { tokenBucket, projectBucket } = serveProjects(serve, bus);
   serveOperators(serve, bus);
+  serveAudit(serve);
   serveDevices(serve, devices);
   serveImports(serve);
   serveTopics(serve, devices);

@@ -24,7 +24,8 @@ const removals = { max: 500, concurrent: 1, intervalMs: 250 };
 export type PendingRecord = { readonly id: string; left: number; kept: boolean };
 
 const deviceOf = ({ subject }: OutboxEvent): DeviceId => subject as DeviceId;
-const projectOf = ({ data }: OutboxEvent): ProjectId => data.project_id;
+/** Only events of devices are stored here. */
+const projectOf = ({ data }: OutboxEvent): ProjectId => data.project_id as ProjectId;
 
 export type PendingEvents = ReturnType<typeof createPendingEvents>;
 

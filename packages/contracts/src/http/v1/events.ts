@@ -1,7 +1,10 @@
 import { z } from "zod";
-import { events } from "../../events.ts";
+import { AuditRecordedV1, events } from "../../events.ts";
 
-const types = Object.values(events).map(({ ceType }) => ceType) as [string, ...string[]];
+/** Events of projects. Those of the installation reach only its own consumers. */
+const types = Object.values(events)
+  .map(({ ceType }) => ceType)
+  .filter((type) => type !== AuditRecordedV1.ceType) as [string, ...string[]];
 
 /** The CloudEvents type of an event: the same string in `ce-type`, in webhooks and in `GET /events`. */
 export const EventType = z

@@ -1,0 +1,122 @@
+import type { AuditRow, Operator } from "@herald/client";
+import type { Command } from "commander";
+import type { ListChoice } from "../context.ts";
+import { type Add, listOptions, option, yesOption } from "../define.ts";
+
+type Role = "viewer" | "operator" | "admin";
+
+const columns = [
+  { title: "ID", value: ({ id }: Operator) => id },
+  { title: "NAME", value: ({ name }: Operator) => name },
+  { title: "ROLE", value: ({ role }: Operator) => role },
+  { title: "CREATED", value: ({ created_at }: Operator) => created_at },
+];
+
+const lost = "was in an answer that got lost: replace it with `herald operator token <id>`";
+const shown = ({ id, name, role }: Operator, token?: string) =>
+  [["id", id], ["name", name], ["role", role], ...(token === undefined ? [] : [["token", token] as const])] as const;
+
+export const addOperators = (group: Command, add: Add) => {
+  add<ListChoice>(group, {
+    usage: "list",
+    does: "List operators, without their tokens",
+    options: listOptions,
+    run: ({ admin, signal, rows }, _, choice) => rows(admin().operators.list({ signal }), columns, choice),
+  });
+  add<{ name: string; role: Role }>(group, {
+    usage: "create",
+    does: "Create an operator and show the token, only this once",
+    options: [
+      option("--name <name>", "name of the person").makeOptionMandatory(),
+      option("--role <role>", "viewer reads, operator also sends and replays, admin may do everything")
+        .choices(["viewer", "operator", "admin"])
+        .makeOptionMandatory(),
+    ],
+    examples: [["operator create --name 'Maria Lopez' --role operator", "for a colleague who sends"]],
+    run: async ({ admin, signal, record }, _, { name, role }) => {
+      const { operator, token = lost } = await admin().operators.create({ name, role }, { signal });
+      record({ ...operator, token }, shown(operator, token));
+    },
+  });
+  add<{ name?: string; role?: Role }>(group, {
+    usage: "update <id>",
+    does: "Change an operator's name or role, within a second and also for sessions in progress",
+    options: [
+      option("--name <name>", "new name"),
+      option("--role <role>", "new role").choices(["viewer", "operator", "admin"]),
+    ],
+    run: async ({ admin, signal, record }, [id = ""], { name, role }) => {
+      const operator = await admin().operators.update(id, { name, role }, { signal });
+      record(operator, shown(operator));
+    },
+  });
+  add(group, {
+    usage: "token <id>",
+    does: "Replace an operator's token and end its sessions",
+    run: async ({ admin, signal, record }, [id = ""]) => {
+      const { operator, token = lost } = await admin().operators.rotateToken(id, { signal });
+      record({ ...operator, token }, shown(operator, token));
+    },
+  });
+  add<{ yes?: boolean }>(group, {
+    usage: "delete <id>",
+    does: "Delete an operator; the token and its sessions end within a second",
+    options: [yesOption],
+    run: async ({ admin, signal, result, confirm }, [id = ""], { yes }) => {
+      await confirm(`Delete the operator ${id}?`, yes);
+      await admin().operators.delete(id, { signal });
+      result({ deleted: id }, () => `Deleted ${id}.`);
+    },
+  });
+};
+
+const auditColumns = [
+  { title: "ROW", value: ({ sequence }: AuditRow) => sequence },
+  { title: "AT", value: ({ at }: AuditRow) => at },
+  { title: "OPERATOR", value: ({ operator }: AuditRow) => operator.name },
+  { title: "ACTION", value: ({ action }: AuditRow) => action },
+  { title: "TARGET", value: ({ target }: AuditRow) => target },
+  { title: "FROM", value: ({ address }: AuditRow) => address },
+];
+
+type AuditChoice = ListChoice & {
+  operator?: string;
+  action?: string;
+  after?: string;
+  before?: string;
+  ofProject?: string;
+};
+
+export const addAudit = (group: Command, add: Add) => {
+  add<AuditChoice>(group, {
+    usage: "list",
+    does: "List what operators did, newest first",
+    options: [
+      option("--operator <id>", "only this operator: opr_…, or root"),
+      option("--action <operation>", "only this operation, such as deleteProject"),
+      option("--of-project <id>", "only this project"),
+      option("--after <time>", "only from this time on, such as 2030-01-31T09:00:00Z"),
+      option("--before <time>", "only before this time"),
+      ...listOptions,
+    ],
+    examples: [["audit list --action deleteProject", "who deleted projects"]],
+    run: ({ admin, signal, rows }, _, { operator, action, ofProject, after, before, ...choice }) => {
+      const filters = { operator, action, project_id: ofProject, created_after: after, created_before: before };
+      return rows(admin().audit.list({ ...filters, signal }), auditColumns, choice);
+    },
+  });
+  add(group, {
+    usage: "verify",
+    does: "Check that no audit row was changed, forged or removed",
+    run: async ({ admin, signal, result }) => {
+      const check = await admin().audit.check({ signal });
+      const { valid, checked, problem, head } = check;
+      result(check, () =>
+        valid
+          ? `All ${checked} rows are as they were written. The last one has the hash ${head?.hash ?? "-"}.`
+          : `Row ${problem?.sequence}: ${problem?.detail}. The ${checked} rows before it are as they were written.`,
+      );
+      return valid ? undefined : 1;
+    },
+  });
+};

@@ -1,0 +1,52 @@
+import { describe, expect, test } from "vitest";
+import { auditedSend, auditedState } from "./audited-state.ts";
+
+describe("an audited state", () => {
+  test("shows what is known to be no secret, numbers and flags, and masks every other text", () => {
+    const body = {
+      key_id: "ABC123DEFG",
+      private_key: "-----BEGIN PRIVATE KEY-----",
+      environment: "production",
+      service_account: { client_email: "a@b", private_key: "x" },
+      invented_later: "secret",
+      open_registration: false,
+      scopes: ["send", "read"],
+      keys: { auth: "abc" },
+      expires: 7,
+      nothing: null,
+    };
+    expect(auditedState(body)).toEqual({
+      key_id: "ABC123DEFG",
+      private_key: "[masked]",
+      environment: "production",
+      service_account: { client_email: "[masked]", private_key: "[masked]" },
+      invented_later: "[masked]",
+      open_registration: false,
+      scopes: ["send", "read"],
+      keys: { auth: "[masked]" },
+      expires: 7,
+      nothing: null,
+    });
+  });
+
+  test("is bounded", () => {
+    const deep = { a: { a: { a: { a: { a: { a: 1 } } } } } };
+    expect(JSON.stringify(auditedState(deep))).toContain("[masked]");
+    const large = { name: "n".repeat(1_000), dead_letters: Array.from({ length: 1_000 }, () => "1") };
+    const { name, dead_letters: letters } = auditedState(large) as { name: string; dead_letters: string[] };
+    expect([name.length, letters.length]).toEqual([200, 100]);
+  });
+
+  test("is nothing where there is no object", () => {
+    expect([auditedState(undefined), auditedState("x"), auditedState([1]), auditedState(null)]).toEqual(
+      Array.from({ length: 4 }, () => undefined),
+    );
+  });
+});
+
+test("of a send only its size is shown", () => {
+  const notification = { title: "Hi Ann", targets: ["user:ann", "topic:news"] };
+  expect(auditedSend({ notification })).toEqual({ targets: 2 });
+  expect(auditedSend({ notification: { ...notification, dry_run: true } })).toEqual({ targets: 2, dry_run: true });
+  expect(auditedSend({ notifications: [notification, notification] })).toEqual({ notifications: 2 });
+});

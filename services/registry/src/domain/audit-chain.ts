@@ -1,0 +1,76 @@
+import { createHmac, hkdfSync } from "node:crypto";
+import type { OperatorReference, OperatorRole, ProjectId } from "@herald/contracts";
+
+type Key = { readonly id: string; readonly secret: Buffer };
+/** The first makes hashes, all of them check them. */
+type Keys = readonly [Key, ...Key[]];
+
+/** What a row says; states are JSON text, so that a database cannot reorder their fields. */
+export type AuditFacts = {
+  readonly eventId: string;
+  readonly operator: { readonly id: OperatorReference; readonly name: string; readonly role: OperatorRole };
+  readonly action: string;
+  readonly targetProjectId?: ProjectId;
+  readonly target: string;
+  readonly address: string;
+  readonly requestId?: string;
+  readonly before?: string;
+  readonly after?: string;
+  readonly at: Date;
+};
+
+export type AuditDocument = AuditFacts & {
+  /** Its sequence: 1 for the first, without gaps. */
+  readonly _id: number;
+  /** The master key that `hash` was made with. */
+  readonly keyId: string;
+  readonly previousHash: string;
+  readonly hash: string;
+};
+
+/** The hash before the first row. */
+export const firstHash = "0".repeat(64);
+
+const keyOf = (secret: Buffer): Buffer => Buffer.from(hkdfSync("sha256", secret, "", "herald audit chain", 32));
+
+const sealWith = (secret: Buffer, row: Omit<AuditDocument, "hash">): string => {
+  const { operator, at } = row;
+  const fields = [
+    row._id,
+    row.previousHash,
+    row.keyId,
+    row.eventId,
+    [operator.id, operator.name, operator.role],
+    row.action,
+    row.targetProjectId ?? null,
+    row.target,
+    row.address,
+    row.requestId ?? null,
+    row.before ?? null,
+    row.after ?? null,
+    at.toISOString(),
+  ];
+  return createHmac("sha256", keyOf(secret)).update(JSON.stringify(fields)).digest("hex");
+};
+
+/** The row after `last`. */
+export const nextRow = ([key]: Keys, last: Pick<AuditDocument, "_id" | "hash">, facts: AuditFacts): AuditDocument => {
+  const row = { ...facts, _id: last._id + 1, keyId: key.id, previousHash: last.hash };
+  return { ...row, hash: sealWith(key.secret, row) };
+};
+
+/** Why a row does not follow `last`; undefined when it does. */
+export const faultOf = (
+  keys: Keys,
+  last: Pick<AuditDocument, "_id" | "hash"> | undefined,
+  row: AuditDocument,
+): string | undefined => {
+  const expected = (last?._id ?? 0) + 1;
+  if (row._id !== expected)
+    return row._id === expected + 1 ? "the row before it is missing" : "rows before it are missing";
+  if (row.previousHash !== (last?.hash ?? firstHash)) return "it does not follow the row before it";
+  const key = keys.find(({ id }) => id === row.keyId);
+  if (key === undefined) return `it cannot be checked: the master key ${row.keyId} is not configured any more`;
+  const { hash, ...fields } = row;
+  return sealWith(key.secret, fields) === hash ? undefined : "the row was changed or forged: its hash is another";
+};

@@ -1,0 +1,131 @@
+import { randomUUID } from "node:crypto";
+import { publishEvent } from "@herald/bus";
+import { type AuditCheck, type AuditRow, installation, ListAudit, newProjectId, VerifyAudit } from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { AuditDocument } from "../src/domain/audit-chain.ts";
+import { failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+
+let registry: RegistryTest;
+beforeEach(async () => {
+  registry = await startRegistryTest();
+});
+afterEach(() => registry.stop());
+
+const rows = () => registry.db.collection<AuditDocument>("auditRows");
+
+type Fields = { id?: string; action?: string; operator?: string; project?: ReturnType<typeof newProjectId>; at?: Date };
+const record = ({ id = randomUUID(), action = "changeProject", operator = "root", project, at = new Date() }: Fields) =>
+  publishEvent(registry.bus, {
+    id,
+    event: "AuditRecordedV1",
+    subject: operator,
+    at,
+    data: {
+      project_id: installation,
+      operator: { id: operator as "root", name: "Maria", role: "admin" },
+      action,
+      ...(project && { target_project_id: project }),
+      target: "/admin/v1/projects",
+      address: "127.0.0.1",
+      before: { name: "Shop" },
+      after: null,
+      at: at.toISOString(),
+    },
+  });
+
+const list = async (filters: object = {}): Promise<AuditRow[]> =>
+  (await registry.ask(ListAudit, { page: { after: "", perPage: 100 }, ...filters })).data;
+const verify = (after = 0): Promise<AuditCheck> => registry.ask(VerifyAudit, { after });
+
+/** So many rows, one after the other. */
+const fill = async (count: number) => {
+  for (let index = 0; index < count; index++) await record({});
+  await eventually(async () => expect(await rows().countDocuments()).toBe(count));
+};
+
+test("events become rows of one chain, each once", async () => {
+  const id = randomUUID();
+  await record({ id });
+  await eventually(async () => expect(await list()).toHaveLength(1));
+  // The stream drops the second of one id; the handler must too, because a message can be delivered again.
+  await Promise.all([record({}), record({}), record({})]);
+  await eventually(async () => expect(await list()).toHaveLength(4));
+  const found = (await list()).toReversed();
+  expect(found.map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4]);
+  expect(found[0]).toMatchObject({
+    event_id: id,
+    operator: { id: "root", name: "Maria", role: "admin" },
+    before: { name: "Shop" },
+    after: null,
+    previous_hash: "0".repeat(64),
+  });
+  for (const [index, row] of found.entries()) if (index > 0) expect(row.previous_hash).toBe(found[index - 1]?.hash);
+  expect(await verify()).toMatchObject({ valid: true, checked: 4, head: { sequence: 4 }, next: null });
+});
+
+test("rows are found by operator, action, project and time, newest first, page by page", async () => {
+  const project = newProjectId(new Date());
+  const maria = "opr_06bq4ghm31tz5d2ns8y7k9w0ac";
+  await record({ operator: maria, at: new Date("2030-01-01T00:00:00Z") });
+  await record({ action: "deleteProject", project, at: new Date("2030-01-02T00:00:00Z") });
+  await record({ at: new Date("2030-01-03T00:00:00Z") });
+  await eventually(async () => expect(await list()).toHaveLength(3));
+  const sequences = async (filters: object) => (await list(filters)).map(({ sequence }) => sequence);
+  expect(await sequences({})).toEqual([3, 2, 1]);
+  expect(await sequences({ operator: maria })).toEqual([1]);
+  expect(await sequences({ operator: "root" })).toEqual([3, 2]);
+  expect(await sequences({ action: "deleteProject" })).toEqual([2]);
+  expect(await sequences({ targetProjectId: project })).toEqual([2]);
+  const day = { createdAfter: "2030-01-02T00:00:00Z", createdBefore: "2030-01-03T00:00:00Z" };
+  expect(await sequences(day)).toEqual([2]);
+  const first = await registry.ask(ListAudit, { page: { after: "", perPage: 2 } });
+  expect([first.data.length, first.next]).toEqual([2, "2"]);
+  const second = await registry.ask(ListAudit, { page: { after: first.next ?? "", perPage: 2 } });
+  expect([second.data.map(({ sequence }) => sequence), second.next]).toEqual([[1], null]);
+  const wrong = registry.ask(ListAudit, { page: { after: "x", perPage: 2 } });
+  expect(await failure(wrong)).toMatchObject({ code: "validation-failed" });
+});
+
+describe("a check finds", () => {
+  test.each([
+    ["action", { action: "getProject" }],
+    ["operator", { operator: { id: "root", name: "Mallory", role: "admin" } }],
+    ["state", { before: '{"name":"Other"}' }],
+    ["time", { at: new Date("2020-01-01T00:00:00Z") }],
+    ["hash", { hash: "f".repeat(64) }],
+  ])("a row whose %s was changed", async (_, change) => {
+    await fill(4);
+    await rows().updateOne({ _id: 3 }, { $set: change as Partial<AuditDocument> });
+    expect(await verify()).toMatchObject({
+      valid: false,
+      checked: 2,
+      problem: { sequence: 3, detail: "the row was changed or forged: its hash is another" },
+    });
+  });
+
+  test("a removed row", async () => {
+    await fill(4);
+    await rows().deleteOne({ _id: 2 });
+    expect((await verify()).problem).toEqual({ sequence: 3, detail: "the row before it is missing" });
+  });
+
+  test("a removed end, also after further rows", async () => {
+    await fill(4);
+    await rows().deleteMany({ _id: { $gte: 3 } });
+    expect((await verify()).problem).toEqual({ sequence: 3, detail: "the row is missing" });
+    await record({});
+    await eventually(async () => expect(await rows().countDocuments()).toBe(3));
+    expect((await verify()).problem).toEqual({ sequence: 5, detail: "rows before it are missing" });
+  });
+
+  test("a row that replaces another, with hashes made without the master key", async () => {
+    await fill(3);
+    const [second] = await rows().find({ _id: 2 }).toArray();
+    if (second === undefined) throw new Error("there is no second row");
+    await rows().deleteOne({ _id: 2 });
+    await rows().insertOne({ ...second, eventId: randomUUID(), hash: "a".repeat(64) });
+    await rows().updateOne({ _id: 3 }, { $set: { previousHash: "a".repeat(64) } });
+    expect((await verify()).problem?.sequence).toBe(2);
+  });
+});
