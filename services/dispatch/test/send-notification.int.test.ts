@@ -21,7 +21,7 @@ test("a notification goes from the command to every device and to its final coun
     targets: ["topic:news"],
   });
   expect(await eventually(() => dispatch.get(projectId, id))).toMatchObject({
-    status: "accepted",
+    status: expect.stringMatching(/^(?:accepted|sending)$/), // it may wait for its turn
     counts: { devices: 0 },
   });
 

@@ -131,7 +131,8 @@ describe("a gateway that starts before its broker", () => {
       expect((await call("GET /livez")).status).toBe(200);
       const probe = await call("GET /readyz");
       expect(probe.status).toBe(503);
-      expect(probe.body.failing.map(({ check }: { check: string }) => check)).toEqual(["bus", "tokens", "projects"]);
+      const checks = probe.body.failing.map(({ check }: { check: string }) => check);
+      expect(checks).toEqual(["bus", "tokens", "projects", "operators"]);
       isUnavailable(await call("GET /api/v1/devices", world.project.token));
       expect((await call("GET /api/v1/devices", "nonsense")).status).toBe(401);
       await system.proxy.heal();

@@ -5,6 +5,7 @@ import {
   errors,
   events,
   Problem,
+  PutDevice,
   sessionCookie,
 } from "@herald/contracts";
 import { z } from "zod";
@@ -275,6 +276,8 @@ export const describeRoutes = (routes: readonly Route[]): ReturnType<typeof crea
       paths,
       webhooks: Object.fromEntries(webhookEvents.map((contract) => [contract.ceType, { post: webhookOf(contract) }])),
       components: {
+        // Entries of `PUT /devices` are judged alone, so no schema of a body contains this one.
+        schemas: { PutDevice },
         securitySchemes: {
           projectToken: {
             type: "http",
