@@ -55,10 +55,10 @@ const exportFile = async ({ herald }: World, format: ExportFormat): Promise<stri
 };
 
 /** What belongs to the project that a device was exported from. */
-const portable = ({ id: _, identified_at: __, created_at: ___, updated_at: ____, ...device }: ExportedDevice) => ({
-  ...device,
-  topics: device.topics.toSorted(),
-});
+const portable = (exported: ExportedDevice) => {
+  const { id: _, inactive_reason: __, identified_at: ___, created_at: ____, updated_at: _____, ...device } = exported;
+  return { ...device, topics: device.topics.toSorted() };
+};
 const devicesOf = async ({ herald }: World) => {
   const devices = [];
   for await (const device of herald.exports.devices({ include: "keys" })) devices.push(portable(device));

@@ -1,8 +1,8 @@
 import { PutDevice } from "@herald/contracts";
 import { compact, device, jsonIn, list, type MapRow, record, text } from "./fields.ts";
 
-/** What an export of Herald has beside: times and ids of the installation that it comes from. */
-const ofExport = new Set(["id", "identified_at", "created_at", "updated_at", "bucket"]);
+/** What an export of Herald has beside: times, ids and verdicts of the installation that it comes from. */
+const ofExport = new Set(["id", "inactive_reason", "identified_at", "created_at", "updated_at", "bucket"]);
 const known = new Set(Object.keys(PutDevice.shape));
 const scalars = [
   "token",
