@@ -64,6 +64,8 @@ const defaults = {
   pendingEveryMs: 2_000,
   /** Devices are retired within this time after they became stale, which is counted in days. */
   staleEveryMs: 3_600_000,
+  /** Deliveries of a chunk of an import until its lines are refused: about ten minutes, as the pauses between them grow. */
+  maxChunkTries: 20,
 };
 
 /** What a test may replace. */
@@ -73,7 +75,7 @@ const assemble = (
   config: RegistryConfig,
   { bus, db, log, ...overrides }: ServiceDeps & Overrides,
 ): ServiceDefinition => {
-  const { now, removeEveryMs, lingerMs, reconcileEveryMs, pendingEveryMs, staleEveryMs } = {
+  const { now, removeEveryMs, lingerMs, reconcileEveryMs, pendingEveryMs, staleEveryMs, maxChunkTries } = {
     ...defaults,
     ...overrides,
   };
@@ -147,7 +149,13 @@ const assemble = (
           "projects without protected_metadata: their clients may claim any user_id in metadata",
         );
     },
-    handlers: [expand(deps), retireDevice(deps), recordOpens(deps), applyImportChunk(deps), recordAudit(audit, log)],
+    handlers: [
+      expand(deps),
+      retireDevice(deps),
+      recordOpens(deps),
+      applyImportChunk(deps, { maxTries: maxChunkTries, log }),
+      recordAudit(audit, log),
+    ],
     begin: () => {
       const listeners = [
         ...handleProjectRequests(deps),

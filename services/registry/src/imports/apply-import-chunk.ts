@@ -1,8 +1,8 @@
 import { defineHandler } from "@herald/bus";
-import { ImportChunkV1, type ImportError, importedDeviceId } from "@herald/contracts";
-import { HeraldError } from "@herald/kit";
+import { errors, ImportChunkV1, type ImportError, importedDeviceId } from "@herald/contracts";
+import { HeraldError, type Logger } from "@herald/kit";
 import type { Deps } from "../deps.ts";
-import { type ParsedDevice, parseDevice, putDevices } from "./put-devices.ts";
+import { type ParsedDevice, type PutResult, parseDevice, startPutDevices } from "./put-devices.ts";
 import { createReadLine } from "./read-line.ts";
 
 /** Each is five hundred devices that share commands with the others. */
@@ -14,46 +14,88 @@ const passing = (error: unknown): unknown =>
     ? new HeraldError("service-unavailable", error.messages, { cause: error })
     : error;
 
+/** Whether a repeat may succeed. What is unavailable is waited for, however long. */
+const mayPass = (error: unknown, isLastTry: boolean): boolean => {
+  const { retry } = errors[error instanceof HeraldError ? error.code : "internal"];
+  return retry === "unavailable" || (retry === "later" && !isLastTry);
+};
+
+/** Reads the lines of a chunk and starts to put their devices. Undefined when there is nothing to do. */
+const startChunk = async (deps: Deps, chunk: ImportChunkV1) => {
+  const { projectId, importId } = chunk;
+  const [found, isApplied] = await Promise.all([deps.imports.find(projectId, importId), deps.imports.hasChunk(chunk)]);
+  // Without its import, its project was deleted.
+  if (found === undefined || isApplied) return undefined;
+  const readLine = createReadLine(found.format, chunk.header);
+  const at = new Date(chunk.at);
+  const parsed = chunk.content.map((line): ParsedDevice => {
+    const read = readLine(line);
+    const device = "device" in read ? parseDevice(read.device) : read;
+    return "device" in device ? { ...device, newId: importedDeviceId(importId, line.n, at) } : device;
+  });
+  return startPutDevices(deps, projectId, parsed, { dryRun: found.dryRun });
+};
+
+/** Counts the results of a chunk, in the order of its lines. */
+const addChunk = async (deps: Deps, chunk: ImportChunkV1, results: readonly PutResult[]): Promise<void> => {
+  const counts = { created: 0, updated: 0, unchanged: 0, refused: 0 };
+  const problems: ImportError[] = [];
+  for (const [index, one] of results.entries()) {
+    counts[one.result]++;
+    if (one.result !== "refused") continue;
+    for (const { field, detail, code } of one.problems)
+      problems.push({ line: chunk.content[index]?.n ?? 0, field, reason: detail, code });
+  }
+  // One after another: an import keeps a limited number of errors.
+  await deps.keyedMutex(`${chunk.importId} report`, () => deps.imports.addChunk(chunk, counts, problems, deps.now()));
+};
+
+const giveUp = (code: string): PutResult => ({
+  result: "refused",
+  problems: [
+    {
+      field: "",
+      detail:
+        "Herald could not process this part of the file; import the file again, and the devices that are stored are found unchanged",
+      code,
+    },
+  ],
+});
+
 /**
  * Applies a chunk of an imported file. A repeat changes nothing and counts nothing: devices are found by their tokens, a new one has an id that
- * its line decides, and a chunk is counted under its first line.
+ * its line decides, and a chunk is counted under its first line. The lines of a chunk that fails in `maxTries` deliveries, or takes the process
+ * with it each time, are refused, so that each import ends.
  */
-export const applyImportChunk = (deps: Deps) =>
+export const applyImportChunk = (deps: Deps, { maxTries, log }: { readonly maxTries: number; readonly log: Logger }) =>
   defineHandler({
     durable: "registry-import", // renaming a durable replays its stream
     message: ImportChunkV1,
     concurrency,
-    handle: ({ data: chunk }) =>
-      // In order, so that of two lines of one device the later one counts.
-      deps.keyedMutex(chunk.importId, async () => {
-        const { projectId, importId } = chunk;
-        const [found, isApplied] = await Promise.all([
-          deps.imports.find(projectId, importId),
-          deps.imports.hasChunk(chunk),
-        ]);
-        // Without its import, its project was deleted.
-        if (found === undefined || isApplied) return;
-        const readLine = createReadLine(found.format, chunk.header);
-        const at = new Date(chunk.at);
-        const lines: number[] = [];
-        const parsed: ParsedDevice[] = [];
-        for (const line of chunk.content) {
-          const read = readLine(line);
-          lines.push(line.n);
-          const device = "device" in read ? parseDevice(read.device) : read;
-          parsed.push("device" in device ? { ...device, newId: importedDeviceId(importId, line.n, at) } : device);
+    handle: ({ data: chunk, deliveryCount }) => {
+      const { projectId, importId, firstLine } = chunk;
+      const refuse = async (code: string, err?: unknown): Promise<void> => {
+        log.error({ err, projectId, importId, firstLine, deliveries: deliveryCount }, "refused a chunk of an import");
+        if ((await deps.imports.find(projectId, importId)) === undefined) return;
+        await addChunk(
+          deps,
+          chunk,
+          chunk.content.map(() => giveUp(code)),
+        );
+      };
+      // A chunk that an upload repeats waits for the first one.
+      return deps.keyedMutex(`${importId}/${firstLine}`, async () => {
+        if (deliveryCount > maxTries) return refuse("internal");
+        try {
+          // Chunks start in order and go on together: the devices of one push token take turns, so that of two lines of one device the later
+          // one counts.
+          const started = await deps.keyedMutex(importId, () => startChunk(deps, chunk));
+          if (started !== undefined) await addChunk(deps, chunk, await started.results);
+        } catch (error) {
+          const passes = passing(error);
+          if (mayPass(passes, deliveryCount >= maxTries)) throw passes;
+          await refuse(passes instanceof HeraldError ? passes.code : "internal", passes);
         }
-        const results = await putDevices(deps, projectId, parsed, { dryRun: found.dryRun }).catch((error: unknown) => {
-          throw passing(error);
-        });
-        const counts = { created: 0, updated: 0, unchanged: 0, refused: 0 };
-        const problems: ImportError[] = [];
-        for (const [index, one] of results.entries()) {
-          counts[one.result]++;
-          if (one.result !== "refused") continue;
-          for (const { field, detail, code } of one.problems)
-            problems.push({ line: lines[index] ?? 0, field, reason: detail, code });
-        }
-        await deps.imports.addChunk(chunk, counts, problems, deps.now());
-      }),
+      });
+    },
   });

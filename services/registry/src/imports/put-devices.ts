@@ -112,17 +112,18 @@ const putOne = async (
 };
 
 /**
- * Writes devices as their project's backend knows them; the results are in the same order. Makes and rotates no credential, and repeats
- * change nothing. A dry run writes nothing. All run at once, so that the stores write them together; those of the same push token run one after another.
- * @throws HeraldError `project-not-found`, `topic-exists` while one of the topics is being deleted, or that something is unavailable;
- * some of the devices may be written then.
+ * Starts to write devices as their project's backend knows them: resolves when each has its turn behind earlier ones of its push token.
+ * `results` is in the order of the devices. Makes and rotates no credential, and repeats change nothing. A dry run writes nothing. All run at
+ * once, so that the stores write them together.
+ * @throws HeraldError that something is unavailable. `results` rejects with `project-not-found`, `topic-exists` while one of the topics is being
+ * deleted, or that something is unavailable; some of the devices may be written then.
  */
-export const putDevices = async (
+export const startPutDevices = async (
   deps: Deps,
   projectId: ProjectId,
   devices: readonly ParsedDevice[],
   { dryRun = false }: { readonly dryRun?: boolean } = {},
-): Promise<PutResult[]> => {
+): Promise<{ readonly results: Promise<PutResult[]> }> => {
   const valid = devices.flatMap((one) => ("device" in one ? [one.device] : []));
   const names = [...new Set(valid.flatMap(({ topics = [] }) => topics))];
   const context = eventContext(projectId, deps.now());
@@ -132,10 +133,20 @@ export const putDevices = async (
     ensure(),
   ]);
   const shared = { keys, dryRun, ensured: new Map(rows.map((row) => [row.name, row])) };
-  const settled = await Promise.allSettled(devices.map((one) => putOne(deps, projectId, one, shared)));
-  const failed = settled.find((one) => one.status === "rejected");
-  if (failed) throw failed.reason;
-  // A topic that was deleted meanwhile is created again.
-  await ensure();
-  return settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const finish = async (settling: Promise<PromiseSettledResult<PutResult>[]>): Promise<PutResult[]> => {
+    const settled = await settling;
+    const failed = settled.find((one) => one.status === "rejected");
+    if (failed) throw failed.reason;
+    // A topic that was deleted meanwhile is created again.
+    await ensure();
+    return settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  };
+  const results = finish(Promise.allSettled(devices.map((one) => putOne(deps, projectId, one, shared))));
+  // The caller awaits it later, and gets the error then.
+  results.catch(() => undefined);
+  return { results };
 };
+
+/** Writes devices as {@link startPutDevices} does, and waits until they are written. @throws HeraldError as it and its results do. */
+export const putDevices = async (...given: Parameters<typeof startPutDevices>): Promise<PutResult[]> =>
+  (await startPutDevices(...given)).results;

@@ -1,0 +1,123 @@
+import { publish } from "@herald/bus";
+import {
+  CreateImportRequest,
+  GetImport,
+  ImportChunkV1,
+  type ImportId,
+  ListImportErrors,
+  newImportId,
+  type ProjectId,
+} from "@herald/contracts";
+import { eventually } from "@herald/testing";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { apnsToken, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+
+let registry: RegistryTest;
+let projectId: ProjectId;
+
+beforeAll(async () => {
+  registry = await startRegistryTest({ overrides: { maxChunkTries: 3 } });
+});
+afterAll(() => registry.stop());
+beforeEach(async () => {
+  projectId = await registry.project();
+});
+
+const create = async (): Promise<ImportId> => {
+  const importId = newImportId(new Date());
+  await registry.ask(CreateImportRequest, { projectId, importId, format: "herald", dryRun: false });
+  return importId;
+};
+type Chunk = { readonly firstLine: number; readonly last: boolean; readonly devices: readonly object[] };
+
+const send = (importId: ImportId, { firstLine, last, devices }: Chunk, id = `${importId}/${firstLine}`) => {
+  const content = devices.map((device, index) => ({ n: firstLine + index, text: JSON.stringify(device) }));
+  const at = new Date("2030-01-01T00:00:00Z").toISOString();
+  return publish(
+    registry.bus,
+    ImportChunkV1,
+    { projectId, importId, firstLine, lines: content.length, last, at, content },
+    { id },
+  );
+};
+const completed = (importId: ImportId) =>
+  eventually(
+    async () => {
+      const found = await registry.ask(GetImport, { projectId, importId });
+      expect(found.status).toBe("completed");
+      return found;
+    },
+    { timeoutMs: 30_000 },
+  );
+const errorsOf = async (importId: ImportId) =>
+  (await registry.ask(ListImportErrors, { projectId, importId, page: { by: "page", page: 1, perPage: 100 } })).data;
+const device = (seed: string | number, rest: object = {}) => ({
+  platform: "ios",
+  token: apnsToken(`${projectId} ${seed}`),
+  ...rest,
+});
+
+describe("chunks of one import", () => {
+  test("go on together, and of the lines of one device the last one counts", async () => {
+    const importId = await create();
+    const chunks = Array.from({ length: 8 }, (_, at) => ({
+      firstLine: at * 20 + 1,
+      last: at === 7,
+      devices: [
+        device("same", { user_id: `user_${at}` }),
+        ...Array.from({ length: 19 }, (_, index) => device(`${at} ${index}`, { topics: [`topic_${at}`] })),
+      ],
+    }));
+    for (const chunk of chunks) await send(importId, chunk);
+    expect(await completed(importId)).toMatchObject({
+      lines_processed: 160,
+      created: 153,
+      updated: 7,
+      unchanged: 0,
+      refused: 0,
+    });
+    const token = apnsToken(`${projectId} same`);
+    expect(await registry.db.collection("devices").findOne({ projectId, token })).toMatchObject({ userId: "user_7" });
+  });
+
+  test("count once, also while the same chunk is being applied", async () => {
+    const importId = await create();
+    const devices = Array.from({ length: 100 }, (_, at) => device(at));
+    await registry.register(projectId, apnsToken(`${projectId} 0`));
+    const withUsers = devices.map((one) => ({ ...one, user_id: "ann" }));
+    await Promise.all(
+      ["a", "b", "c"].map((id) =>
+        send(importId, { firstLine: 1, last: true, devices: withUsers }, `${importId}/${id}`),
+      ),
+    );
+    expect(await completed(importId)).toMatchObject({ lines_processed: 100, created: 99, updated: 1, unchanged: 0 });
+  });
+});
+
+describe("a chunk that fails each time", () => {
+  test("has its lines refused with a reason, and the import ends", async () => {
+    const importId = await create();
+    await send(importId, { firstLine: 1, last: false, devices: [device(1), device(2)] });
+    await eventually(async () =>
+      expect(await registry.ask(GetImport, { projectId, importId })).toMatchObject({ lines_processed: 2 }),
+    );
+    // As a newer release would have stored it, before it was taken back.
+    const imports = registry.db.collection<{ _id: string }>("imports");
+    await imports.updateOne({ _id: importId }, { $set: { format: "of-tomorrow" } });
+    await send(importId, { firstLine: 3, last: true, devices: [device(3), device(4)] });
+    await eventually(
+      async () => {
+        const rows = registry.db.collection("importChunks");
+        expect(await rows.countDocuments({ projectId, importId })).toBe(2);
+      },
+      { timeoutMs: 30_000 },
+    );
+    await imports.updateOne({ _id: importId }, { $set: { format: "herald" } });
+    expect(await completed(importId)).toMatchObject({ lines_processed: 4, created: 2, refused: 2, errors_left_out: 0 });
+    const reason = expect.stringMatching(/^Herald could not process this part of the file; import the file again/);
+    expect(await errorsOf(importId)).toEqual([
+      { line: 3, field: "", reason, code: "internal" },
+      { line: 4, field: "", reason, code: "internal" },
+    ]);
+  });
+});
