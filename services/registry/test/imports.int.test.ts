@@ -10,16 +10,19 @@ import {
 } from "@herald/contracts";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { z } from "zod";
 import { apnsToken, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
 
 let registry: RegistryTest;
 let projectId: ProjectId;
+let laterMs = 0;
 
 beforeAll(async () => {
-  registry = await startRegistryTest({ overrides: { maxChunkTries: 3 } });
+  registry = await startRegistryTest({ overrides: { maxChunkTries: 3, now: () => new Date(Date.now() + laterMs) } });
 });
 afterAll(() => registry.stop());
 beforeEach(async () => {
+  laterMs = 0;
   projectId = await registry.project();
 });
 
@@ -119,5 +122,24 @@ describe("a chunk that fails each time", () => {
       { line: 3, field: "", reason, code: "internal" },
       { line: 4, field: "", reason, code: "internal" },
     ]);
+  });
+
+  test("and is a dead letter has its lines refused too", async () => {
+    const importId = await create();
+    await send(importId, { firstLine: 1, last: false, devices: [device(1), device(2)] });
+    // A body that is no chunk reaches no handler.
+    const anything = { ...ImportChunkV1, schema: z.any() };
+    await publish(registry.bus, anything, { projectId, importId, firstLine: 3, lines: -1 }, { id: `${importId}/3` });
+    await send(importId, { firstLine: 5, last: true, devices: [device(5)] });
+    await eventually(async () =>
+      expect(await registry.ask(GetImport, { projectId, importId })).toMatchObject({
+        status: "processing",
+        lines_processed: 3,
+        refused: 0,
+      }),
+    );
+    laterMs = 120_000;
+    const ended = { lines_processed: 5, created: 3, refused: 2, errors_left_out: 2 };
+    expect(await completed(importId)).toMatchObject(ended);
   });
 });

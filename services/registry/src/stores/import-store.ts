@@ -66,6 +66,8 @@ export type Applied = LineCounts & {
   readonly lastLine: number;
   readonly end: number | undefined;
   readonly errors: number;
+  /** When the last of them was applied. */
+  readonly lastAt: Date | undefined;
 };
 
 const indexes = {
@@ -88,6 +90,7 @@ const none: Applied = {
   lastLine: 0,
   end: undefined,
   errors: 0,
+  lastAt: undefined,
 };
 
 export type ImportStore = ReturnType<typeof createImportStore>;
@@ -176,6 +179,7 @@ export const createImportStore = (db: Db, counts: Counts) => {
                 errors: sum("errors"),
                 lastLine: { $max: "$lastLine" },
                 end: { $max: "$end" },
+                lastAt: { $max: "$at" },
               },
             },
           ],
