@@ -13,9 +13,12 @@ const entries = (project: Project): [string, unknown][] => [
   ["name", project.name],
   ["open registration", project.open_registration ? "yes" : "no"],
   ["protected metadata", project.protected_metadata],
+  ["stale after", project.stale_after ?? "off"],
   ["warnings", project.warnings],
   ["created", project.created_at],
 ];
+
+type Change = { readonly name?: string; readonly openRegistration?: "on" | "off"; readonly staleAfter?: string };
 
 export const addProjects = (group: Command, add: Add) => {
   add<{ name: string }>(group, {
@@ -40,6 +43,25 @@ export const addProjects = (group: Command, add: Add) => {
     does: "Show a project (default: the profile's)",
     run: async ({ admin, signal, record, project: own }, [id]) => {
       const project = await admin().projects.get(id ?? own(), { signal });
+      record(project, entries(project));
+    },
+  });
+  add<Change>(group, {
+    usage: "update [id]",
+    does: "Change a project (default: the profile's)",
+    options: [
+      option("--name <name>", "new name"),
+      option("--open-registration <state>", "whether apps may register devices without a token").choices(["on", "off"]),
+      option("--stale-after <duration>", "deactivate devices not seen for so long, such as 90d, 26w or off"),
+    ],
+    examples: [["project update --stale-after 90d", "stop sending to devices that were not seen for 90 days"]],
+    run: async ({ admin, signal, record, project: own }, [id], { name, openRegistration, staleAfter }) => {
+      const change = {
+        name,
+        open_registration: openRegistration && openRegistration === "on",
+        stale_after: staleAfter === "off" ? null : staleAfter,
+      };
+      const project = await admin().projects.update(id ?? own(), change, { signal });
       record(project, entries(project));
     },
   });
