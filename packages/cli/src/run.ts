@@ -60,7 +60,9 @@ export async function run(words: readonly string[], surroundings: Surroundings):
   } catch (error) {
     // Commander has printed it.
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
-    const failure = failureOf(error);
+    // What waits is aborted with errors of many kinds.
+    const { aborted, reason } = interrupting.signal;
+    const failure = failureOf(aborted ? reason : error);
     show(failure, terminal, json);
     return failure.exitCode;
   } finally {

@@ -1,4 +1,5 @@
 import { openAsBlob } from "node:fs";
+import { access, constants } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Herald, Import, ImportError } from "@herald/client";
 import type { Command } from "commander";
@@ -62,10 +63,15 @@ const watch = async (
   }
 };
 
-const openFile = (file: string): Promise<Blob> =>
-  openAsBlob(file).catch((error: unknown) => {
+const openFile = async (file: string): Promise<Blob> => {
+  try {
+    // The error of openAsBlob does not say why.
+    await access(file, constants.R_OK);
+    return await openAsBlob(file);
+  } catch (error) {
     throw new UsageError(`Cannot read ${file}: ${error instanceof Error ? error.message : String(error)}`);
-  });
+  }
+};
 
 /** The import to upload to: the one that is resumed, or a new one. */
 const start = async (herald: Herald, { format, dryRun, resume }: Options, signal: AbortSignal): Promise<string> => {
