@@ -415,17 +415,3 @@ test("Ctrl-C ends what waits with 130, and says what continues", async () => {
   expect(head).toMatchObject({ exitCode: 0, stderr: "" });
   expect(head.stdout.split("\n")).toHaveLength(3);
 });
-
-test("bash completes commands, options and choices", async () => {
-  const complete = (line: string) =>
-    `COMP_WORDS=(herald ${line}); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)); _herald; echo "\${COMPREPLY[@]}"`;
-  const script = [
-    'eval "$(herald completion bash)"',
-    complete("dev"),
-    complete("provider set ''"),
-    complete("send --pri"),
-  ];
-  const { exitCode, stdout } = await cli.shell(script.join("\n")).ended();
-  expect([exitCode, stdout]).toEqual([0, "device\napns fcm webpush\n--priority\n"]);
-  expect((await cli.herald("completion", "zsh")).stdout).toContain("#compdef herald");
-});
