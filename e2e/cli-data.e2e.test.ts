@@ -1,0 +1,268 @@
+import { appendFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
+import { SystemStatus } from "@herald/contracts";
+import { eventually, expectStatus } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type CommandLine, commandLine } from "./harness/command-line.ts";
+import { apnsToken, type Project } from "./harness/project.ts";
+import { logOnFailure, type System, startSystem } from "./harness/system.ts";
+
+let system: System;
+let project: Project;
+let environment: Record<string, string>;
+let cli: CommandLine;
+
+beforeAll(async () => {
+  system = await startSystem();
+  project = await system.project("Command line");
+  environment = {
+    HOME: join(system.folder, "home"),
+    HERALD_URL: system.gateway,
+    HERALD_TOKEN: project.token,
+    HERALD_ADMIN_TOKEN: system.adminToken,
+    HERALD_PROJECT: project.id,
+  };
+  cli = commandLine(environment);
+});
+afterAll(() => system?.stop());
+logOnFailure(() => system);
+
+/** What a person reads at a terminal of so many columns. */
+const screen = async (words: string, columns = 200) => {
+  const { exitCode, stdout } = await cli.terminal(`herald ${words}`, columns).ended();
+  return { exitCode, text: stripVTControlCharacters(stdout).replaceAll("\r", "") };
+};
+/** The cells of a table's row that begins so. */
+const row = (text: string, begins: string): string[] | undefined =>
+  text
+    .split("\n")
+    .find((line) => line.startsWith(begins))
+    ?.trim()
+    .split(/ {2,}/);
+
+test("operators are created, changed, given another token and deleted", async () => {
+  const { json, herald } = cli;
+  const created = await screen("operator create --name 'Maria Lopez' --role viewer");
+  expect(created).toMatchObject({ exitCode: 0, text: expect.stringMatching(/^name +Maria Lopez$/m) });
+  const id = /^id +(opr_\w+)$/m.exec(created.text)?.[1] ?? "";
+  const token = /^token +(hop_\S+)$/m.exec(created.text)?.[1] ?? "";
+  const maria = (...words: string[]) => herald(...words, "--admin-token", token, "--retries", "0");
+  expect(await maria("project", "get")).toMatchObject({ exitCode: 0 });
+  const refused = await maria("project", "update", "--name", "Other");
+  expect([refused.exitCode, refused.stderr]).toEqual([3, expect.stringContaining("(403 forbidden)")]);
+
+  expect(row((await screen("operator list")).text, id)).toEqual([
+    ...[id, "Maria Lopez", "viewer", expect.stringMatching(/Z$/)],
+  ]);
+  expect(await json("operator", "list")).toEqual(expect.arrayContaining([expect.objectContaining({ id })]));
+  expect((await screen("operator list")).text).not.toContain(token);
+  expect(await json("operator", "update", id, "--role", "admin", "--name", "M. Lopez")).toMatchObject({
+    ...{ id, name: "M. Lopez", role: "admin" },
+  });
+  await eventually(async () =>
+    expect(await maria("project", "update", "--name", "Renamed")).toMatchObject({ exitCode: 0 }),
+  );
+
+  const { token: next } = await json("operator", "token", id);
+  expect(next).toMatch(/^hop_/);
+  await eventually(async () => expect(await maria("project", "get")).toMatchObject({ exitCode: 3 }));
+  expect(await herald("project", "get", "--admin-token", next)).toMatchObject({ exitCode: 0 });
+
+  expect(await herald("operator", "delete", id)).toMatchObject({ exitCode: 2 });
+  const deleting = cli.terminal(`herald operator delete ${id}`);
+  await eventually(() => expect(deleting.written.stdout).toContain("Type yes: "));
+  deleting.type("yes\r");
+  expect(await deleting.ended()).toMatchObject({ exitCode: 0, stdout: expect.stringContaining(`Deleted ${id}.`) });
+  expect(await herald("operator", "update", id, "--name", "x")).toMatchObject({ exitCode: 4 });
+  expect(await herald("operator", "update", id)).toMatchObject({ exitCode: 2 });
+  expect(await herald("operator", "create", "--name", "x", "--role", "owner")).toMatchObject({ exitCode: 2 });
+});
+
+test("the audit log is listed by its filters and verified", async () => {
+  const { json } = cli;
+  const { id } = await json("project", "create", "--name", "Short-lived");
+  const since = new Date().toISOString();
+  await json("project", "delete", id, "--yes");
+  const rows = await eventually(async () => {
+    const found = await json("audit", "list", "--action", "deleteProject", "--of-project", id);
+    expect(found).toHaveLength(1);
+    return found;
+  });
+  expect(rows).toMatchObject([{ action: "deleteProject", operator: { id: "root" } }]);
+  const { text } = await screen(`audit list --after ${since} --operator root`);
+  expect(text).toMatch(/^ROW +AT +OPERATOR +ACTION +TARGET +FROM$/m);
+  expect(row(text, String(rows[0].sequence))).toContain("deleteProject");
+  expect(await json("audit", "list", "--before", "2020-01-01T00:00:00Z")).toEqual([]);
+  expect(await json("audit", "list", "--limit", "2")).toHaveLength(2);
+
+  expect(await screen("audit verify")).toMatchObject({
+    exitCode: 0,
+    text: expect.stringMatching(/^All [\d,]+ rows are as they were written\./),
+  });
+  expect(await json("audit", "verify")).toMatchObject({ valid: true, checked: expect.any(Number) });
+});
+
+const ctrlC = "\u0003";
+const lines = (count: number) =>
+  Array.from(
+    { length: count },
+    () => `${JSON.stringify({ token: apnsToken(), platform: "ios", topics: ["moved"] })}\n`,
+  );
+
+test("device import shows its progress, and refused lines", async () => {
+  const { json, herald } = cli;
+  const file = join(system.folder, "devices.ndjson");
+  await writeFile(file, lines(700).join(""));
+  const dry = await screen(`device import ${file} --format herald --dry-run`);
+  expect(dry.exitCode).toBe(0);
+  expect(dry.text).toContain("Dry run: nothing was changed. The import would have created 700,");
+  const imported = await screen(`device import ${file} --format herald`);
+  expect(imported.exitCode).toBe(0);
+  expect(imported.text).toMatch(/Uploading: [\d,]+ lines stored|% of 700 lines/);
+  expect(imported.text).toContain("created 700, updated 0, left unchanged 0 devices, and refused 0 lines.");
+  expect(await json("device", "import", file, "--format", "herald")).toMatchObject({
+    ...{ status: "completed", unchanged: 700, errors: [] },
+  });
+
+  await appendFile(file, '{"token":"no","platform":"ios"}\n');
+  const piped = await herald("device", "import", file, "--format", "herald");
+  expect(piped).toMatchObject({ exitCode: 1, stderr: "", stdout: expect.stringContaining("  line 701: token: ") });
+  const asJson = await herald("device", "import", file, "--format", "herald", "--json");
+  expect(asJson.exitCode).toBe(1);
+  expect(JSON.parse(asJson.stdout)).toMatchObject({ refused: 1, errors: [{ line: 701, field: "token" }] });
+  for (const [words, sentence] of [
+    [[file], "--format must be one of herald, pinpoint"],
+    [[join(system.folder, "none"), "--format", "herald"], "ENOENT"],
+    [[file, "--format", "csv"], "--format must be one of herald, pinpoint"],
+  ] as const) {
+    const { exitCode, stderr } = await herald("device", "import", ...words);
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining(sentence)]);
+  }
+  expect(await herald("device", "import", file, "--resume", "imp_x")).toMatchObject({ exitCode: 4 });
+});
+
+test("Ctrl-C in the middle of an import says how to resume it, and that loses nothing", async () => {
+  const mine = await system.project("Interrupted");
+  const count = 8_000;
+  const file = join(system.folder, "many.ndjson");
+  await writeFile(file, lines(count).join(""));
+  const { terminal, json } = commandLine({ ...environment, HERALD_TOKEN: mine.token });
+  const running = terminal(`herald device import ${file} --format herald`, 200);
+  await eventually(() => expect(running.written.stdout).toContain("lines"), { intervalMs: 1 } as never);
+  running.type(ctrlC);
+  const { exitCode, stdout } = await running.ended();
+  const id = /Continue with: herald device import \S+ --resume (imp_\w+)/.exec(stdout)?.[1] ?? "";
+  expect([exitCode, id], stdout).toEqual([130, expect.stringMatching(/^imp_/)]);
+  const resumed = await json("device", "import", file, "--resume", id);
+  expect(resumed).toMatchObject({ ...{ id, status: "completed", created: count, refused: 0, errors: [] } });
+  // The import is complete: the same command shows its report again.
+  expect(await json("device", "import", file, "--resume", id)).toMatchObject({ id, created: count });
+});
+
+test("an export goes into a file, a pipe that closes and an import", async () => {
+  const [mine, other] = [await system.project("From"), await system.project("To")];
+  for (const _ of [1, 2, 3]) await mine.register({ user_id: "u-1" });
+  const { token } = await cli.json(
+    ...["token", "create", "--project", mine.id, "--name", "export", "--scope", "export", "--scope", "read"],
+  );
+  const from = commandLine({ ...environment, HERALD_TOKEN: token });
+  const file = join(system.folder, "moved.ndjson");
+  const shown = await from.terminal(`herald device export ${file} --keys`).ended();
+  expect(shown).toMatchObject({ exitCode: 0, stdout: expect.stringContaining("Wrote 3 rows") });
+  const to = commandLine({ ...environment, HERALD_TOKEN: other.token });
+  expect(await to.json("device", "import", file, "--format", "herald")).toMatchObject({ created: 3, refused: 0 });
+  const head = await from.shell("set -o pipefail; herald device export --format csv | head -n 1").ended();
+  expect(head).toMatchObject({ exitCode: 0, stderr: "", stdout: expect.stringMatching(/^id,token,platform/) });
+});
+
+test("users, the notifications of a device, and lists and statistics by label", async () => {
+  const { json } = cli;
+  const { device } = await project.register({ user_id: "u-7" });
+  await project.register({ user_id: "u-7" });
+  expect(row((await screen("user list")).text, "u-7")).toEqual(["u-7", "2", expect.stringMatching(/Z$/)]);
+  expect(await json("user", "list")).toEqual([expect.objectContaining({ user_id: "u-7", device_count: 2 })]);
+
+  const send = (label: string) =>
+    json("send", "--title", label, "--to", `device:${device.id}`, "--label", `campaign=${label}`, "--watch");
+  const spring = await send("spring");
+  const fall = await send("fall");
+  const { text } = await screen(`device notifications ${device.id}`);
+  expect(text).toMatch(/^NOTIFICATION +RESULT +REASON +ATTEMPTS +AT +OPENED +TITLE$/m);
+  expect(row(text, spring.id)).toEqual([
+    ...[spring.id, "accepted", "–", "1", expect.stringMatching(/Z$/), "–", "spring"],
+  ]);
+  const timeline = await json("device", "notifications", device.id);
+  expect(timeline.map((one: { notification: { id: string } }) => one.notification.id)).toEqual([fall.id, spring.id]);
+  expect(await json("device", "notifications", device.id, "--limit", "1")).toHaveLength(1);
+
+  const listed = await screen("notification list --label campaign=spring");
+  expect([row(listed.text, spring.id)?.at(-1), row(listed.text, fall.id)]).toEqual(["spring", undefined]);
+  expect(await json("notification", "list", "--label", "campaign=none")).toEqual([]);
+  const wrong = await cli.herald("notification", "list", "--label", "campaign");
+  expect([wrong.exitCode, wrong.stderr]).toEqual([2, expect.stringContaining("must be name=value")]);
+
+  await eventually(
+    async () => {
+      const byLabel = (await screen("stats --by label:campaign")).text;
+      expect([row(byLabel, "spring")?.slice(0, 3), row(byLabel, "fall")?.slice(0, 3)]).toEqual([
+        ["spring", "1", "0"],
+        ["fall", "1", "0"],
+      ]);
+    },
+    { timeoutMs: 30_000 },
+  );
+  expect(row((await screen("stats --by platform")).text, "ios")?.slice(0, 2)).toEqual(["ios", "2"]);
+  const unknown = await cli.herald("stats", "--by", "color");
+  expect([unknown.exitCode, unknown.stderr]).toEqual([2, expect.stringContaining("by")]);
+});
+
+test("project update changes a project, and switches the retirement of stale devices on and off", async () => {
+  const { json, herald } = cli;
+  const update = ["project", "update"];
+  expect(await json(...update, "--stale-after", "90d", "--name", "News")).toMatchObject({
+    ...{ id: project.id, name: "News", stale_after: "90d" },
+  });
+  expect((await screen("project get")).text).toMatch(/^stale after +90d$/m);
+  expect(await json(...update, project.id, "--stale-after", "off")).not.toHaveProperty("stale_after");
+  expect((await screen("project get")).text).toMatch(/^stale after +off$/m);
+  expect(await json(...update, "--open-registration", "on")).toMatchObject({ open_registration: true, name: "News" });
+  expect(await json(...update, "--open-registration", "off")).toMatchObject({ open_registration: false });
+  for (const words of [[], ["--stale-after", "3d"], ["--open-registration", "maybe"]]) {
+    const { exitCode, stderr } = await herald(...update, ...words);
+    expect([exitCode, stderr], stderr).toEqual([2, expect.stringMatching(/at least one|7d|on, off/)]);
+  }
+});
+
+test("the status lists a process that was killed, and a service that does not answer", async () => {
+  const status = async () => SystemStatus.parse(expectStatus(await system.admin("GET /status"), 200).body.data);
+  const service = async (name: string) => (await status()).services.find((one) => one.name === name);
+  const patience = { timeoutMs: 60_000 };
+  const killed = await eventually(async () => {
+    expect((await service("analytics"))?.state).toBe("ready");
+    const found = await service("dispatch");
+    expect(found).toMatchObject({ state: "ready", replicas: [{ state: "ready" }] });
+    return found?.replicas[0]?.instance;
+  }, patience);
+  expect(await screen("status")).toMatchObject({ exitCode: 0, text: expect.stringMatching(/^dispatch .* ready /m) });
+
+  // The supervisor starts what was killed again, under a name of its own; what is stopped it leaves alone.
+  await system.services.dispatch.kill();
+  const stopped = system.services.analytics.pid();
+  process.kill(stopped, "SIGSTOP");
+  try {
+    await eventually(async () => {
+      const found = await service("dispatch");
+      expect(found?.replicas.find(({ instance }) => instance === killed)?.state).toBe("not_answering");
+      expect([found?.state, found?.replicas.length]).toEqual(["ready", 2]);
+      expect((await service("analytics"))?.state).toBe("not_answering");
+    }, patience);
+    const { exitCode, text } = await screen("status");
+    expect([exitCode, text]).toEqual([1, expect.stringMatching(/^analytics .* not_answering /m)]);
+    const ready = (await status()).services.filter(({ state }) => state === "ready").map(({ name }) => name);
+    expect(ready.toSorted()).toEqual(["dispatch", "gateway", "registry"]);
+  } finally {
+    process.kill(stopped, "SIGCONT");
+  }
+  await eventually(async () => expect((await service("analytics"))?.state).toBe("ready"), patience);
+});
