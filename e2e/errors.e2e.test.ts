@@ -101,7 +101,7 @@ test.for<Case>([
     404,
     /notification/,
   ],
-  ["a method that the route has not", () => "PUT /devices", () => ({}), 405, /GET, HEAD, POST/],
+  ["a method that the route has not", () => "PATCH /devices", () => ({}), 405, /GET, HEAD, POST/],
   ["a topic that exists", () => "POST /topics", () => ({ body: { topic: { name: "taken" } } }), 409, /topic/],
   ["cancelling what is done", () => `DELETE /notifications/${made.notification}`, () => ({}), 409, /./],
   ["a body of two megabytes", () => "POST /notifications", () => send({ body: "x".repeat(2_000_000) }), 413, /bytes/],

@@ -183,10 +183,15 @@ describe("statistics by kind and label", () => {
 
 describe("values beyond the limit", () => {
   /** As an aggregation in this process, without the running one. */
-  const counted = async (projectId: ProjectId, values: readonly string[], name = "campaign") => {
+  const counted = (projectId: ProjectId, values: readonly string[], name = "campaign") =>
+    countedLabels(
+      projectId,
+      values.map((value) => ({ [name]: value })),
+    );
+  const countedLabels = async (projectId: ProjectId, labels: readonly Record<string, string>[]) => {
     const { deltas, ...stores } = t.stores();
     const one = { projectId, notificationId: newNotificationId(acceptedAt) };
-    await deltas.put(values.map((value) => deliveryDelta({ ...accept(one, noon, 1), labels: { [name]: value } })));
+    await deltas.put(labels.map((each) => deliveryDelta({ ...accept(one, noon, 1), labels: each })));
     const aggregate = createAggregate({ deltas, ...stores }, () => new Date());
     await eventually(async () => {
       await aggregate();
@@ -227,7 +232,10 @@ describe("values beyond the limit", () => {
 
   test("are those of the hundredth label's successors too, each device once", async () => {
     const { projectId } = sample();
-    for (const name of names(100, "l")) await counted(projectId, ["x"], name);
+    await countedLabels(
+      projectId,
+      names(100, "l").map((name) => ({ [name]: "x" })),
+    );
     await counted(projectId, ["x", "y"], "more");
     expect(await groups(projectId, { by: "label:more" })).toEqual({ figures: [], limit_reached: true });
     expect((await groups(projectId, { by: "label:l0099" })).figures).toEqual([["x", 1, 0, 0]]);
