@@ -15,6 +15,8 @@ export type HeraldOptions = {
   readonly timeoutMs?: number | undefined;
   /** How often a call is retried. Default: 3. */
   readonly maxRetries?: number | undefined;
+  /** The longest wait before a retry, in milliseconds. A call that Herald asks to come back later than that fails at once. Default: 60 s. */
+  readonly maxWaitMs?: number | undefined;
 };
 
 export type CallOptions = {
@@ -50,7 +52,7 @@ type Kind = { readonly stream?: boolean; readonly mayBeGone?: boolean };
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /** Longer waits are the caller's decision: a quota may ask for an hour. */
-const maxWaitMs = 60_000;
+const defaultMaxWaitMs = 60_000;
 const firstBackoffMs = 250;
 
 /** Rejects with the signal's reason if it is aborted meanwhile. */
@@ -90,7 +92,16 @@ const causeOf = (error: unknown): string => {
  * answer are retried, and nothing is ever sent twice.
  */
 export const createHttp = (options: HeraldOptions) => {
-  const { url, token = "", session, project, fetch: custom, timeoutMs = 30_000, maxRetries = 3 } = options;
+  const {
+    url,
+    token = "",
+    session,
+    project,
+    fetch: custom,
+    timeoutMs = 30_000,
+    maxRetries = 3,
+    maxWaitMs = defaultMaxWaitMs,
+  } = options;
   if (!URL.canParse(url)) throw new TypeError("url: must be an absolute URL, such as https://herald.example.com");
   // fetch would quote a malformed token in its error.
   if (session === undefined && !/^[!-~]+$/.test(token))

@@ -71,6 +71,15 @@ describe("a call is not tried again", () => {
   });
 });
 
+test("a caller who wants to know at once waits no longer than `maxWaitMs`", async () => {
+  const later = problem(429, "quota-exceeded", { "retry-after": "2" });
+  const server = await startScriptedServer([later, ok]);
+  const herald = new Herald({ url: server.url, token, maxWaitMs: 1_000 });
+  const error = await errorOf(herald.notifications.send(notification));
+  expect([error.slug, error.retryAfter]).toEqual(["quota-exceeded", 2]);
+  expect(server.taken).toHaveLength(1);
+});
+
 test("a key of the caller's own is sent as it is", async () => {
   const server = await startScriptedServer([ok]);
   await new Herald({ url: server.url, token }).notifications.send(notification, { idempotencyKey: "order-17" });
