@@ -43,6 +43,13 @@ describe("the public door", () => {
     expect((await request(app.address(), route, { token: adminToken })).status).toBe(404);
   });
 
+  test("has no console, built or not", async () => {
+    for (const path of ["/console", "/console/", "/console/assets/main.js", "/console/p/prj_1"]) {
+      const { status, problem } = await callAt(app.address(), `GET ${path}`);
+      expect([path, status, problem.errors[0]]).toEqual([path, 404, expect.stringContaining("no such route")]);
+    }
+  });
+
   test("serves apps, the documents and the probes", async () => {
     expect((await callAt(app.address(), "GET /api/v1/devices", { token: project.token })).status).toBe(200);
     for (const route of ["GET /docs", "GET /openapi.json", "GET /livez", "GET /readyz"])
@@ -62,6 +69,13 @@ describe("the public door", () => {
 });
 
 describe("the admin door", () => {
+  test("serves the console", async () => {
+    const answer = await fetch(`${operators()}/console/`);
+    const text = await answer.text();
+    if (answer.ok) expect(text).toContain("<html");
+    else expect(text).toContain("the console is not built"); // as in a checkout without `npm run build`
+  });
+
   test("serves operators, by token and by session, and apps", async () => {
     const token = await system.operator("viewer");
     const headers = { ...(await system.session(token)), "herald-project": project.id };
