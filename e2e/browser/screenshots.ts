@@ -35,6 +35,8 @@ const pages: Record<string, string> = {
   webhooks: "/settings/webhooks",
   identity: "/settings/identity",
   operations: "/operations",
+  operators: "/operations/operators",
+  audit: "/operations/audit",
 };
 
 const looks = [
@@ -64,7 +66,7 @@ for (const { name: look, colorScheme, width, height } of looks) {
     title: "Doors open at 7",
     body: "Bring your ticket. It is under Orders.",
     link: "/events/17",
-    targets: ["topic:news"],
+    targets: ["topic:concerts"],
   };
   await page.evaluate(
     ([id, text]) => localStorage.setItem(`herald-draft-${id}`, text as string),
