@@ -167,6 +167,75 @@ test("a dead letter is found, replayed, and says so", async () => {
   expectCalm(page);
 });
 
+test("the audit log shows who changed what, checks its rows and exports them", async () => {
+  const project = await system.project("Audit");
+  const page = await browser.signedIn(`/p/${project.id}/operations/operators`);
+  await page.getByRole("button", { name: "New operator" }).click();
+  await page.getByRole("dialog").getByLabel("Name").fill("Maria Lopez");
+  await page.getByRole("dialog").getByRole("button", { name: "Create operator" }).click();
+  await page.locator("pre.code", { hasText: "hop_" }).waitFor();
+  await page.getByRole("dialog").getByRole("button").last().click();
+  await page.getByRole("tab", { name: "Audit log" }).click();
+  await page
+    .getByRole("button", { name: /^createOperator/ })
+    .first()
+    .click();
+  await page.getByRole("dialog").getByText("Maria Lopez").waitFor();
+  await page.keyboard.press("Escape");
+
+  await page.getByRole("textbox", { name: "Action" }).fill("createProject");
+  await page.keyboard.press("Enter");
+  await page
+    .getByRole("button", { name: /^createOperator/ })
+    .first()
+    .waitFor({ state: "detached" });
+  await page
+    .getByRole("button", { name: /^createProject/ })
+    .first()
+    .waitFor();
+  const download = page.waitForEvent("download");
+  await page.getByRole("link", { name: "Export as NDJSON" }).click();
+  const lines = (await readFile(await (await download).path(), "utf8")).trim().split("\n");
+  expect(new Set(lines.map((line) => JSON.parse(line).action))).toEqual(new Set(["createProject"]));
+
+  await page.getByRole("button", { name: "Check all rows" }).click();
+  await page.getByRole("status").getByText("rows are unchanged and none is missing").waitFor();
+  expectCalm(page);
+});
+
+test("notifications are filtered by a label, and a wrong one is explained", async () => {
+  const project = await system.project("Labels");
+  await project.send({ title: "In spring", targets: ["all"], labels: { campaign: "spring" } });
+  await project.send({ title: "In autumn", targets: ["all"], labels: { campaign: "autumn" } });
+  const page = await browser.signedIn(`/p/${project.id}/notifications`);
+  await page.getByRole("link", { name: /In autumn/ }).waitFor();
+  const filter = page.getByRole("textbox", { name: /^Label/ });
+  await filter.fill("campaign:spring");
+  await page.keyboard.press("Enter");
+  await page.getByRole("link", { name: /In autumn/ }).waitFor({ state: "detached" });
+  await page.getByRole("link", { name: /In spring/ }).waitFor();
+  await filter.fill("spring");
+  await page.keyboard.press("Enter");
+  await page.getByRole("alert").getByText("label").waitFor();
+  expectCalm(page);
+});
+
+test("the overview names a provider that is paused, and one that cannot be reached", async () => {
+  const project = await system.project("Attention", ["apns", "fcm"]);
+  await system.simulators.script([
+    { provider: "apns", tokenPrefix: "bad", status: 403, reason: "InvalidProviderToken" },
+  ]);
+  await system.putProvider(project, "fcm", { endpoint: "https://127.0.0.1:1" });
+  await project.register({ token: apnsToken("bad") });
+  await project.register({ platform: "android", token: "a-token-that-nobody-takes" });
+  await project.send({ title: "Stuck", targets: ["all"] });
+  const page = await browser.signedIn(`/p/${project.id}`);
+  await page.getByRole("link", { name: "apns is paused" }).waitFor({ timeout: 40_000 });
+  await page.getByRole("link", { name: "fcm cannot be reached" }).waitFor({ timeout: 40_000 });
+  await system.simulators.script([]);
+  expectCalm(page);
+});
+
 test("words from outside stay words: HTML, scripts, emoji, right to left", { timeout: 120_000 }, async () => {
   const project = await system.project('<img src=x onerror="alert(1)"> שלום');
   const nasty = '<img src=x onerror="alert(1)"><script>alert(2)</script> 🎉 مرحبا';
@@ -294,6 +363,8 @@ test.for([false, true])("no page has a serious finding of axe (dark: %s)", { tim
     "/settings/identity",
     "/operations",
     "/operations/letters",
+    "/operations/operators",
+    "/operations/audit",
   ];
   const page = await browser.signedIn(`/p/${project.id}`, { dark });
   const found: Record<string, string[]> = {};

@@ -5,7 +5,7 @@ import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@ta
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { isPassing, isSignedOut } from "./api/problems.ts";
+import { isSignedOut, retryAfterMs } from "./api/problems.ts";
 import { router } from "./router.tsx";
 import { SessionGate, sessionEnded } from "./session-context.tsx";
 import { colorSchemeManager, theme } from "./theme.ts";
@@ -25,7 +25,7 @@ const queries = new QueryClient({
       staleTime: 5_000,
       // What passes is asked for again until it has passed; the page says so meanwhile.
       retry: false,
-      refetchInterval: (query) => (query.state.error && isPassing(query.state.error) ? 3_000 : false),
+      refetchInterval: ({ state: { error } }) => error !== null && retryAfterMs(error),
     },
   },
 });

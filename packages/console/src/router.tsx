@@ -59,6 +59,7 @@ const tree = root.addChildren([
       tab(operations, "/", () => import("./pages/operations/status.tsx")),
       tab(operations, "/letters", () => import("./pages/operations/dead-letters.tsx")),
       tab(operations, "/operators", () => import("./pages/operations/operators.tsx")),
+      tab(operations, "/audit", () => import("./pages/operations/audit.tsx")),
     ]),
     settings.addChildren([
       tab(settings, "/", () => import("./pages/settings/general.tsx")),

@@ -16,6 +16,12 @@ export const isSignedOut = (error: unknown): boolean => error instanceof HeraldE
 export const isPassing = (error: unknown): boolean =>
   !(error instanceof HeraldError) || error.status === undefined || error.status === 429 || error.status >= 500;
 
+const retryMs = 3_000;
+
+/** When a page asks again for what passes by itself, in milliseconds: not before Herald wants it to. */
+export const retryAfterMs = (error: unknown): number | false =>
+  isPassing(error) && Math.max(retryMs, (error instanceof HeraldError ? (error.retryAfter ?? 0) : 0) * 1_000);
+
 /** The sentences about one field of a form, by its JSON pointer. */
 export const problemsOf = (error: unknown, pointer: string): string | undefined => {
   if (!(error instanceof HeraldError)) return undefined;

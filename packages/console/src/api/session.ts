@@ -15,7 +15,17 @@ const withCsrfToken: typeof fetch = (input, init) => {
   return fetch(input, { ...init, headers, credentials: "same-origin" });
 };
 
-const options = { url: location.origin, session: {}, fetch: withCsrfToken, maxRetries: 1, timeoutMs: 20_000 };
+/** Longer waits are shown at once, with the reason and the time, instead of a page that seems to hang. */
+const maxWaitMs = 1_500;
+
+const options = {
+  url: location.origin,
+  session: {},
+  fetch: withCsrfToken,
+  maxRetries: 1,
+  maxWaitMs,
+  timeoutMs: 20_000,
+};
 
 export const admin = new HeraldAdmin(options);
 

@@ -4,7 +4,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useProject } from "../api/clients.ts";
 import { usePollMs } from "../api/live.tsx";
-import { ChoiceFilter, TextFilter, useFilters } from "../parts/filters.tsx";
+import { ChoiceFilter, dayStart, TextFilter, useFilters } from "../parts/filters.tsx";
 import { count, percent, Status, Time } from "../parts/format.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { type Column, List } from "../parts/list.tsx";
@@ -13,14 +13,6 @@ import { texts } from "../texts.ts";
 
 const t = texts.notifications;
 const statuses = ["scheduled", "accepted", "sending", "completed", "cancelled", "expired"];
-
-/** A day as the API wants it: its first moment here. */
-const dayStart = (day: string | undefined, later = 0): string | undefined => {
-  if (day === undefined) return undefined;
-  const at = new Date(`${day}T00:00`);
-  at.setDate(at.getDate() + later);
-  return Number.isNaN(at.getTime()) ? undefined : at.toISOString();
-};
 
 const ComposeButton = ({ project }: { readonly project: string }) => (
   <Button component={Link} to={`/p/${project}/compose`} leftSection={<Icon name="compose" size={16} />}>
@@ -70,9 +62,9 @@ export default function Notifications() {
   const { id, herald } = useProject();
   const { search, page, setPage } = useFilters();
   const pollMs = usePollMs();
-  const { status, kind, from, until } = search;
+  const { status, kind, label, from, until } = search;
   const query = useQuery({
-    queryKey: [id, "notifications", { status, kind, from, until, page }],
+    queryKey: [id, "notifications", { status, kind, label, from, until, page }],
     queryFn: ({ signal }) =>
       herald.notifications
         .list({
@@ -81,6 +73,7 @@ export default function Notifications() {
           sort: "-created_at",
           status,
           kind,
+          label,
           createdAfter: dayStart(from),
           createdBefore: dayStart(until, 1),
         })
@@ -88,7 +81,7 @@ export default function Notifications() {
     placeholderData: keepPreviousData,
     refetchInterval: pollMs,
   });
-  const filtered = Boolean(status || kind || from || until);
+  const filtered = Boolean(status || kind || label || from || until);
   return (
     <Page title={texts.nav.notifications} name={texts.nav.notifications} actions={<ComposeButton project={id} />}>
       <Panel
@@ -96,7 +89,8 @@ export default function Notifications() {
         title={
           <div className="toolbar">
             <ChoiceFilter name="status" label={t.status} values={statuses} />
-            <TextFilter name="kind" label={t.kind} width={130} />
+            <TextFilter name="kind" label={t.kind} width={110} />
+            <TextFilter name="label" label={t.label} width={190} />
             <TextFilter name="from" label={t.since} type="date" width={172} />
             <TextFilter name="until" label={t.until} type="date" width={172} />
           </div>

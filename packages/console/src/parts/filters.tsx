@@ -65,3 +65,11 @@ export const TextFilter = ({ name, label, width = 220, type = "text" }: TextProp
     />
   );
 };
+
+/** A day as the API wants it: its first moment here. */
+export const dayStart = (day: string | undefined, later = 0): string | undefined => {
+  if (day === undefined) return undefined;
+  const at = new Date(`${day}T00:00`);
+  at.setDate(at.getDate() + later);
+  return Number.isNaN(at.getTime()) ? undefined : at.toISOString();
+};

@@ -85,7 +85,7 @@ export const Problem = ({
       )}
     </div>
     {onRetry && (
-      <Button variant="default" size="xs" onClick={onRetry}>
+      <Button variant="default" size="xs" style={{ flexShrink: 0 }} onClick={onRetry}>
         {texts.errors.retry}
       </Button>
     )}

@@ -1,0 +1,17 @@
+import { HeraldError } from "@herald/client";
+import { expect, test } from "vitest";
+import { retryAfterMs } from "./problems.ts";
+
+test.each([
+  ["a refused request is not made again", new HeraldError("validation-failed", "no", { status: 422 }), false],
+  ["a 503 without a time passes soon", new HeraldError("service-unavailable", "no", { status: 503 }), 3_000],
+  ["a request without an answer is made again soon", new HeraldError("unreachable", "no"), 3_000],
+  ["a 429 says when", new HeraldError("quota-exceeded", "no", { status: 429, retryAfter: 41 }), 41_000],
+  [
+    "a 429 for a moment is not asked at once",
+    new HeraldError("rate-limited", "no", { status: 429, retryAfter: 1 }),
+    3_000,
+  ],
+])("%s", (_title, error, expected) => {
+  expect(retryAfterMs(error)).toBe(expected);
+});
