@@ -13,7 +13,7 @@ import { type ConsoleBrowser, type ConsolePage, expectCalm, startConsoleBrowser 
 let system: System;
 let browser: ConsoleBrowser;
 beforeAll(async () => {
-  system = await startSystem({ console: true });
+  system = await startSystem({ console: true, env: { HERALD_GATEWAY_QUOTA_DRY_RUNS: "20" } });
   browser = await startConsoleBrowser(system);
 });
 afterAll(async () => {
@@ -217,6 +217,25 @@ test("notifications are filtered by a label, and a wrong one is explained", asyn
   await filter.fill("spring");
   await page.keyboard.press("Enter");
   await page.getByRole("alert").getByText("label").waitFor();
+  expectCalm(page);
+});
+
+test("a quota that is used up is said with the time to come back, and the draft stays", async () => {
+  const project = await system.project("Quota");
+  const body = { notification: { title: "Counted", targets: ["all"], dry_run: true } };
+  const answers = await Promise.all(Array.from({ length: 21 }, () => project.call("POST /notifications", { body })));
+  expect(answers.filter(({ status }) => status === 429)).toHaveLength(1);
+  const page = await browser.signedIn(`/p/${project.id}/compose`);
+  await page.getByLabel("Title").fill("Nearly done");
+  await page.getByLabel("Targets").first().fill("all");
+  await page.keyboard.press("Enter");
+  await page
+    .getByRole("alert")
+    .getByText(/at most 20 in 60 s are accepted here; come back in \d+ s/)
+    .waitFor();
+  expect(await page.getByLabel("Title").inputValue()).toBe("Nearly done");
+  await page.reload();
+  await expect.poll(() => page.getByLabel("Title").inputValue(), { timeout: 15_000 }).toBe("Nearly done");
   expectCalm(page);
 });
 

@@ -25,6 +25,7 @@ export const retryAfterMs = (error: unknown): number | false =>
 /** The sentences about one field of a form, by its JSON pointer. */
 export const problemsOf = (error: unknown, pointer: string): string | undefined => {
   if (!(error instanceof HeraldError)) return undefined;
-  const found = error.problems.filter((one) => one.pointer === pointer || one.pointer.startsWith(`${pointer}/`));
+  // A problem of the whole request, such as a quota, has no pointer.
+  const found = error.problems.filter((one) => one.pointer === pointer || one.pointer?.startsWith(`${pointer}/`));
   return found.length > 0 ? found.map(({ detail }) => detail).join("; ") : undefined;
 };

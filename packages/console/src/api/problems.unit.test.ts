@@ -1,6 +1,6 @@
-import { HeraldError } from "@herald/client";
+import { HeraldError, type Problem } from "@herald/client";
 import { expect, test } from "vitest";
-import { retryAfterMs } from "./problems.ts";
+import { problemsOf, retryAfterMs } from "./problems.ts";
 
 test.each([
   ["a refused request is not made again", new HeraldError("validation-failed", "no", { status: 422 }), false],
@@ -14,4 +14,10 @@ test.each([
   ],
 ])("%s", (_title, error, expected) => {
   expect(retryAfterMs(error)).toBe(expected);
+});
+
+test("a problem without a field belongs to no field", () => {
+  const problem = { detail: "dry runs: at most 60 in 60 s are accepted here", code: "quota-exceeded" } as Problem;
+  const error = new HeraldError("quota-exceeded", problem.detail, { status: 429, problems: [problem] });
+  expect(problemsOf(error, "#/notification/title")).toBeUndefined();
 });
