@@ -67,9 +67,13 @@ test("a send by an operator has a row with its size, and neither title nor targe
   expect(await last()).toMatchObject({ action: "eraseUser", target: "/api/v1/users/{user}" });
 });
 
-test("a send by a project token, and a read by an operator, have none", async () => {
+test("a send by a project token, and a read or a dry run by an operator, have none", async () => {
+  const token = await system.operator("operator");
   const before = await last();
   const body = { notification: { title: "Hello", targets: ["all"] } };
+  const dryRun = { notification: { ...body.notification, dry_run: true } };
+  const headers = { "herald-project": project.id };
+  expect((await system.call("POST /api/v1/notifications", { token, headers, body: dryRun })).status).toBe(200);
   await system.call("POST /api/v1/notifications", { token: project.token, body });
   await system.call("GET /admin/v1/projects", { token: adminToken });
   expect(await last()).toEqual(before);

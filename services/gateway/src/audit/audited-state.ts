@@ -50,12 +50,18 @@ export const auditedState = (value: unknown): Record<string, unknown> | undefine
     ? (stateOf(value, "", 0) as Record<string, unknown>)
     : undefined;
 
+type SendBody = {
+  readonly notification?: { readonly targets?: readonly unknown[]; readonly dry_run?: boolean };
+  readonly notifications?: readonly unknown[];
+};
+
+/** Whether a body asks what a send would do: it changes nothing, and the console asks while its operator types. */
+export const isDryRun = (body: unknown): boolean => (body as SendBody | undefined)?.notification?.dry_run === true;
+
 /** Of a send only its size: titles and targets are personal data, which an audit row would keep after a user is erased. */
 export const auditedSend = (body: unknown): Record<string, unknown> => {
-  const { notification, notifications } = body as {
-    readonly notification?: { readonly targets?: readonly unknown[]; readonly dry_run?: boolean };
-    readonly notifications?: readonly unknown[];
-  };
-  if (notifications !== undefined) return { notifications: notifications.length };
-  return { targets: notification?.targets?.length ?? 0, ...(notification?.dry_run && { dry_run: true }) };
+  const { notification, notifications } = body as SendBody;
+  return notifications === undefined
+    ? { targets: notification?.targets?.length ?? 0 }
+    : { notifications: notifications.length };
 };

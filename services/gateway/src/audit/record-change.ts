@@ -3,7 +3,7 @@ import { HeraldError } from "@herald/kit";
 import type { ActingOperator, Caller } from "../auth/caller.ts";
 import type { RouteDeps } from "../deps.ts";
 import type { HandledRequest, Route } from "../http/route.ts";
-import { auditedSend, auditedState } from "./audited-state.ts";
+import { auditedSend, auditedState, isDryRun } from "./audited-state.ts";
 
 const operatorOf = (caller: Caller): ActingOperator | undefined => ("operator" in caller ? caller.operator : undefined);
 
@@ -40,7 +40,7 @@ const stateAfter = (route: Route, { body }: HandledRequest) => {
 
 /**
  * Records what an operator is about to change, before it is changed: there is no change without an event on disk. Does nothing for other
- * callers and for reads. Throws bus-unavailable, and what the reader throws.
+ * callers, for reads and for dry runs. Throws bus-unavailable, and what the reader throws.
  */
 export const recordChange = async (
   route: Route,
@@ -49,7 +49,7 @@ export const recordChange = async (
   deps: RouteDeps,
 ): Promise<void> => {
   const operator = operatorOf(request.caller);
-  if (operator === undefined || route.method === "get") return;
+  if (operator === undefined || route.method === "get" || isDryRun(request.body)) return;
   const { id, name, role } = operator;
   const projectId = projectOf(route, request);
   const before = reader && (await stateBefore(reader, request, deps));
