@@ -8,10 +8,8 @@ import {
 } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { admin } from "./api/clients.ts";
-import { FirstProject } from "./first-project.tsx";
 import { lastProject } from "./last-project.ts";
 import { Missing } from "./missing.tsx";
-import { Shell } from "./shell.tsx";
 
 const root = createRootRoute({ component: Outlet, notFoundComponent: Missing });
 
@@ -23,10 +21,14 @@ const home = createRoute({
     const project = data.find(({ id }) => id === lastProject.get()) ?? data[0];
     if (project) throw redirect({ to: "/p/$project", params: { project: project.id } });
   },
-  component: FirstProject,
+  component: lazyRouteComponent(() => import("./first-project.tsx"), "FirstProject"),
 });
 
-const shell = createRoute({ getParentRoute: () => root, path: "/p/$project", component: Shell });
+const shell = createRoute({
+  getParentRoute: () => root,
+  path: "/p/$project",
+  component: lazyRouteComponent(() => import("./shell.tsx"), "Shell"),
+});
 
 /** A page is loaded when it is opened. */
 type Load = () => Promise<{ readonly default: () => ReactNode }>;
