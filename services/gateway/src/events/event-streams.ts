@@ -2,8 +2,8 @@ import type { ServerResponse } from "node:http";
 import { type Bus, eventBounds, readEvents, type StoredEvent, subscribeToEvents } from "@herald/bus";
 import type { ProjectId } from "@herald/contracts";
 import { HeraldError, type Logger } from "@herald/kit";
+import { createResponseStreams } from "../http/response-streams.ts";
 import { streamEnded, waitForDrain } from "../http/wait-for-drain.ts";
-import { createSlots } from "../limits/slots.ts";
 import { createPacer } from "./pacer.ts";
 import { type Start, startPosition } from "./start-position.ts";
 
@@ -40,9 +40,7 @@ const isBusUnavailable = (error: unknown) => error instanceof HeraldError && err
 
 /** Streams a project's events as server-sent events. It reads from the bus as fast as the client reads, and buffers nothing. */
 export const createEventStreams = ({ bus, now, log, limits, heartbeatMs, drainTimeoutMs }: Deps): EventStreams => {
-  const slots = createSlots(limits, "streams");
-  const stopping = new AbortController();
-  const running = new Set<Promise<void>>();
+  const streams = createResponseStreams({ limits, what: "streams", whenStopped: "reconnect" });
 
   /** Writes events until `signal` is aborted. Rejects when the client disconnects or is no longer allowed to read. */
   const writeEvents = async (
@@ -92,11 +90,12 @@ export const createEventStreams = ({ bus, now, log, limits, heartbeatMs, drainTi
     }
   };
 
-  const run = async (request: EventStreamRequest, position: number, response: ServerResponse): Promise<void> => {
-    const disconnected = new AbortController();
-    response.once("close", () => disconnected.abort());
-    if (response.closed) disconnected.abort();
-    const signal = AbortSignal.any([stopping.signal, disconnected.signal]);
+  const run = async (
+    request: EventStreamRequest,
+    position: number,
+    response: ServerResponse,
+    signal: AbortSignal,
+  ): Promise<void> => {
     const pace = createPacer(signal);
     const unsubscribe = subscribeToEvents(bus(), request.projectId, pace.wakeSoon);
     try {
@@ -107,34 +106,17 @@ export const createEventStreams = ({ bus, now, log, limits, heartbeatMs, drainTi
       // A client that has not read what is buffered will not read the end either.
       if (response.writableNeedDrain) response.destroy();
     } finally {
-      response.end(stopping.signal.aborted ? ": this gateway is shutting down; reconnect\n\n" : undefined);
+      response.end(streams.stopping.aborted ? ": this gateway is shutting down; reconnect\n\n" : undefined);
       unsubscribe();
     }
   };
 
   return {
-    open: async (request) => {
-      if (stopping.signal.aborted)
-        throw new HeraldError("service-unavailable", "this gateway is shutting down; reconnect");
-      const release = slots.acquire(request.projectId);
-      try {
+    open: (request) =>
+      streams.open(request.projectId, async () => {
         const position = await startPosition(bus(), request.projectId, request, now());
-        return async (response) => {
-          const one = run(request, position, response).finally(() => {
-            release();
-            running.delete(one);
-          });
-          running.add(one);
-          await one;
-        };
-      } catch (error) {
-        release();
-        throw error;
-      }
-    },
-    stop: async () => {
-      stopping.abort();
-      await Promise.all(running);
-    },
+        return (response, signal) => run(request, position, response, signal);
+      }),
+    stop: streams.stop,
   };
 };

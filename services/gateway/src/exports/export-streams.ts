@@ -3,8 +3,8 @@ import type { Writable } from "node:stream";
 import { constants, createGzip } from "node:zlib";
 import type { ProjectId } from "@herald/contracts";
 import { HeraldError, type Logger } from "@herald/kit";
+import { createResponseStreams } from "../http/response-streams.ts";
 import { streamEnded, waitForDrain } from "../http/wait-for-drain.ts";
-import { createSlots } from "../limits/slots.ts";
 import type { RowFormat } from "./format-rows.ts";
 
 /** Some rows, and the id after which the next ones are; null after the last. */
@@ -60,9 +60,7 @@ function* chunksOf(page: ExportPage, { line }: RowFormat, head: string): Generat
 
 /** Streams rows page by page, as fast as the client reads. It holds the page that is written and the one after it. */
 export const createExportStreams = ({ log, limits, drainTimeoutMs }: Deps): ExportStreams => {
-  const slots = createSlots(limits, "exports");
-  const stopping = new AbortController();
-  const running = new Set<Promise<void>>();
+  const streams = createResponseStreams({ limits, what: "exports", whenStopped: "resume at another" });
 
   const writePages = async (
     { format, after, read, recheck }: ExportRequest,
@@ -90,11 +88,12 @@ export const createExportStreams = ({ log, limits, drainTimeoutMs }: Deps): Expo
     }
   };
 
-  const run = async (request: ExportRequest, first: ExportPage, response: ServerResponse): Promise<void> => {
-    const disconnected = new AbortController();
-    response.once("close", () => disconnected.abort());
-    if (response.closed) disconnected.abort();
-    const signal = AbortSignal.any([stopping.signal, disconnected.signal]);
+  const run = async (
+    request: ExportRequest,
+    first: ExportPage,
+    response: ServerResponse,
+    signal: AbortSignal,
+  ): Promise<void> => {
     const gzip = request.gzip
       ? createGzip({ level: gzipLevel, strategy: constants.Z_DEFAULT_STRATEGY, flush: constants.Z_NO_FLUSH })
       : undefined;
@@ -115,28 +114,11 @@ export const createExportStreams = ({ log, limits, drainTimeoutMs }: Deps): Expo
   };
 
   return {
-    open: async (request) => {
-      if (stopping.signal.aborted)
-        throw new HeraldError("service-unavailable", "this gateway is shutting down; resume at another");
-      const release = slots.acquire(request.projectId);
-      try {
+    open: (request) =>
+      streams.open(request.projectId, async () => {
         const first = await request.read(request.after, firstRows);
-        return async (response) => {
-          const one = run(request, first, response).finally(() => {
-            release();
-            running.delete(one);
-          });
-          running.add(one);
-          await one;
-        };
-      } catch (error) {
-        release();
-        throw error;
-      }
-    },
-    stop: async () => {
-      stopping.abort();
-      await Promise.all(running);
-    },
+        return (response, signal) => run(request, first, response, signal);
+      }),
+    stop: streams.stop,
   };
 };

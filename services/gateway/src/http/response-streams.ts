@@ -1,0 +1,60 @@
+import type { ServerResponse } from "node:http";
+import type { ProjectId } from "@herald/contracts";
+import { HeraldError } from "@herald/kit";
+import { createSlots } from "../limits/slots.ts";
+
+type Options = {
+  readonly limits: { readonly perProject: number; readonly total: number };
+  readonly what: "streams" | "exports";
+  /** What a client should do that comes while this gateway stops. */
+  readonly whenStopped: string;
+};
+
+/** Writes a response until it is complete, or `signal` is aborted because the client disconnected or this gateway stops. */
+type Write = (response: ServerResponse, signal: AbortSignal) => Promise<void>;
+
+/** Responses whose writing takes as long as their client reads: counts them against the limits, and ends them when the gateway stops. */
+export const createResponseStreams = ({ limits, what, whenStopped }: Options) => {
+  const slots = createSlots(limits, what);
+  const stopping = new AbortController();
+  const running = new Set<Promise<void>>();
+
+  const run = async (write: Write, response: ServerResponse): Promise<void> => {
+    const disconnected = new AbortController();
+    response.once("close", () => disconnected.abort());
+    if (response.closed) disconnected.abort();
+    await write(response, AbortSignal.any([stopping.signal, disconnected.signal]));
+  };
+
+  return {
+    stopping: stopping.signal,
+    /** Takes a slot, which is free again when the response is written, or when `begin` throws. Throws rate-limited, and what `begin` throws. */
+    open: async (
+      projectId: ProjectId,
+      begin: () => Promise<Write>,
+    ): Promise<(response: ServerResponse) => Promise<void>> => {
+      if (stopping.signal.aborted)
+        throw new HeraldError("service-unavailable", `this gateway is shutting down; ${whenStopped}`);
+      const release = slots.acquire(projectId);
+      try {
+        const write = await begin();
+        return async (response) => {
+          const one = run(write, response).finally(() => {
+            release();
+            running.delete(one);
+          });
+          running.add(one);
+          await one;
+        };
+      } catch (error) {
+        release();
+        throw error;
+      }
+    },
+    /** Ends all of them. */
+    stop: async (): Promise<void> => {
+      stopping.abort();
+      await Promise.all(running);
+    },
+  };
+};
