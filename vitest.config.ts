@@ -22,7 +22,15 @@ const fakesTimers = [
 ];
 const properties = 30_000; // tried on hundreds of values, on a machine with other work
 
-/** The suffix of a test file decides its tier: pure, on a real broker and database, or the whole system over HTTP. */
+const wholeSystem = {
+  testTimeout: 120_000,
+  hookTimeout: 180_000, // may be the first to fetch the programs
+};
+
+/**
+ * The suffix of a test file decides its tier: pure, on a real broker and database, the whole system over HTTP, or a scenario that takes
+ * long by nature, which `npm test` leaves to `npm run test:scenarios`.
+ */
 export default defineConfig({
   test: {
     // CI reads the runner's own report, not its screen.
@@ -64,10 +72,20 @@ export default defineConfig({
         environments,
         test: {
           name: "e2e",
-          include: ["{e2e,packages/*/test}/**/*.e2e.test.ts"],
+          include: ["e2e/**/*.e2e.test.ts"],
           globalSetup,
-          testTimeout: 120_000,
-          hookTimeout: 180_000, // may be the first to fetch the programs
+          ...wholeSystem,
+        },
+      },
+      {
+        resolve,
+        ssr,
+        environments,
+        test: {
+          name: "scenarios",
+          include: ["{e2e,{packages,services}/*/test}/**/*.scenario.test.ts"],
+          globalSetup,
+          ...wholeSystem,
         },
       },
     ],

@@ -155,7 +155,8 @@ const slowReader = () => {
   socket.on("error", () => {});
   // A reset closes a socket that does not read, too.
   const closed = once(socket, "close");
-  socket.write(`GET /api/v1/exports/devices HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${project.token}\r\n\r\n`);
+  const headers = `host: x\r\nconnection: close\r\nauthorization: Bearer ${project.token}`; // one that is not cut off ends by itself
+  socket.write(`GET /api/v1/exports/devices HTTP/1.1\r\n${headers}\r\n\r\n`);
   return { socket, closed };
 };
 
