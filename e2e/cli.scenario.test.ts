@@ -93,6 +93,10 @@ test("projects, tokens and providers are created, used and deleted", async () =>
   expect(token).toMatch(/^hpt_/);
   expect(await json("project", "get", id)).toMatchObject({ id, name: "Made by hand" });
   expect((await json("project", "list", "--all")).map((one: { id: string }) => one.id)).toContain(id);
+  expect(await json("project", "limits", id)).toContainEqual(
+    expect.objectContaining({ name: "devices", limit: 10_000_000, used: 0, variable: "HERALD_REGISTRY_QUOTA_DEVICES" }),
+  );
+  expect((await herald("project", "limits", id)).stdout).toMatch(/sends .* 0 .* 3600 s .*HERALD_GATEWAY_QUOTA_SENDS/);
   const made = await json("token", "create", "--project", id, "--name", "mailer", "--scope", "send", "--scope", "read");
   expect(made).toMatchObject({ scopes: ["send", "read"], token: expect.stringMatching(/^hpt_/) });
   expect(await json("token", "list", "--project", id)).toHaveLength(2);

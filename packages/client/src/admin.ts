@@ -8,6 +8,7 @@ import type {
   NewProjectToken,
   Project,
   ProjectChange,
+  ProjectLimit,
   ProjectToken,
   ProviderView,
   Replay,
@@ -41,6 +42,9 @@ const createProjects = (http: Http) => ({
   list: (options?: ListOptions) => list<Project>(http, "/admin/v1/projects", options),
   update: (id: string, change: ProjectChange, options?: CallOptions) =>
     http.patch<Project>(path`/admin/v1/projects/${id}`, { ...options, body: { project: change } }),
+  /** Its limits and quotas, and how much of them is in use. Environment variables of Herald set them. */
+  limits: (id: string, options?: CallOptions) =>
+    http.get<ProjectLimit[]>(path`/admin/v1/projects/${id}/limits`, options),
   /** With everything in it. */
   delete: (id: string, options?: CallOptions) => http.done("DELETE", path`/admin/v1/projects/${id}`, options),
 });

@@ -595,6 +595,33 @@ export type Project = {
   created_at: string;
 };
 
+export type ProjectLimit = {
+  /** Where a response has `RateLimit-Policy`, the name in it */
+  name: Open<
+    | "token"
+    | "project"
+    | "device"
+    | "sends"
+    | "dry-runs"
+    | "queued"
+    | "queued-bytes"
+    | "event-streams"
+    | "exports"
+    | "devices"
+  >;
+  /** What it counts, for people */
+  description: string;
+  limit: number;
+  /** The window in which it counts. Absent: at any time */
+  seconds?: number;
+  /** How much of it is in use. Absent where each token or device has a count of its own, or if unknown now */
+  used?: number;
+  /** `gateway`: each gateway counts for itself, and `used` is the count of the one that answers */
+  counted_by: Open<"gateway" | "installation">;
+  /** The environment variable that sets it, for all projects */
+  variable: string;
+};
+
 export type ProjectToken = {
   id: string;
   name: string;

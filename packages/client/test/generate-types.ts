@@ -47,6 +47,7 @@ const answers = [
   contracts.Recovered,
   contracts.EventMessage,
   contracts.Project,
+  contracts.ProjectLimit,
   contracts.ProjectToken,
   contracts.IdentityKey,
   contracts.ProviderView,

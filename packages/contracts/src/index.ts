@@ -130,6 +130,7 @@ export {
   ImportFormat,
   importLimits,
 } from "./http/v1/imports.ts";
+export { ProjectLimit } from "./http/v1/limits.ts";
 export {
   batchSendLimits,
   maxScheduleDays,
@@ -334,6 +335,7 @@ export {
   DeleteTopic,
   ExplainDevice,
   GetDevice,
+  GetDeviceQuota,
   GetProject,
   GetTopic,
   IdentifyDevice,

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { type Bus, connectBus, openBucket, publish, publishEvent, serviceAccess } from "@herald/bus";
 import {
+  GetDeviceQuota,
   IdempotencyRecord,
   ImportChunkV1,
   OpenGroupV1,
@@ -46,6 +47,7 @@ import { createIdempotency } from "./idempotency/idempotency.ts";
 import { createKeyRecords } from "./idempotency/key-records.ts";
 import { createKeyShare } from "./idempotency/key-share.ts";
 import { createCountQueued } from "./limits/count-queued.ts";
+import { createProjectLimits } from "./limits/project-limits.ts";
 import { createQueueQuota } from "./limits/queue-quota.ts";
 import { createRateLimits } from "./limits/rate-limits.ts";
 import { createSlots } from "./limits/slots.ts";
@@ -109,10 +111,11 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     dryRunsPerMinute: config.HERALD_GATEWAY_QUOTA_DRY_RUNS,
     newDevicesPerHour: config.HERALD_GATEWAY_LIMIT_NEW_DEVICES,
   });
+  // Not counted: opens of earlier versions, whose subjects end at the project.
+  const countQueued = createCountQueued(connection.bus, config.HERALD_GATEWAY_QUOTA_QUEUED);
   const queue = createQueueQuota({
     limit: { messages: config.HERALD_GATEWAY_QUOTA_QUEUED, bytes: config.HERALD_GATEWAY_QUOTA_QUEUED_BYTES },
-    // Not counted: opens of earlier versions, whose subjects end at the project.
-    count: createCountQueued(connection.bus, config.HERALD_GATEWAY_QUOTA_QUEUED),
+    count: countQueued,
     now,
     log,
   });
@@ -167,6 +170,14 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     now,
     status,
     limits,
+    projectLimits: createProjectLimits({
+      config,
+      limits,
+      countQueued,
+      eventStreams,
+      exportStreams,
+      readDeviceQuota: (projectId) => sendRequest(GetDeviceQuota, { projectId }),
+    }),
     queue,
     sendRequest,
     authenticate: createAuthenticate({

@@ -9,6 +9,7 @@ import type { EventStreams } from "./events/event-streams.ts";
 import type { ExportStreams } from "./exports/export-streams.ts";
 import type { Idempotency } from "./idempotency/idempotency.ts";
 import type { PublishChunk } from "./imports/store-lines.ts";
+import type { ReadProjectLimits } from "./limits/project-limits.ts";
 import type { QueueQuota } from "./limits/queue-quota.ts";
 import type { RateLimits } from "./limits/rate-limits.ts";
 import type { OperatorDirectory } from "./records/operator-directory.ts";
@@ -35,6 +36,7 @@ export type RouteDeps = {
   readonly sessions: Sessions;
   readonly audit: Audit;
   readonly limits: RateLimits;
+  readonly projectLimits: ReadProjectLimits;
   readonly queue: QueueQuota;
   readonly idempotency: Idempotency;
   readonly sends: SendCommands;

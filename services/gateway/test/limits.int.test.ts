@@ -130,3 +130,34 @@ describe("a project's quota", () => {
     await consuming.stop(2_000);
   });
 });
+
+test("a project's limits are listed with what is in use; what cannot be counted now has no `used`", async () => {
+  const project = await limited({ HERALD_GATEWAY_QUOTA_SENDS: "7", HERALD_GATEWAY_LIMIT_PROJECT_STREAMS: "3" });
+  expect((await send(project)).status).toBe(202);
+  const viewer = await system.operator("viewer");
+  const read = () => system.call(`GET /admin/v1/projects/${project.id}/limits`, { token: viewer });
+  const { status, body } = await read();
+  expect(status).toBe(200);
+  const limits = new Map<string, Record<string, unknown>>(
+    body.data.map((one: { name: string }) => [one.name, one] as const),
+  );
+  expect(limits.get("sends")).toEqual({
+    name: "sends",
+    description: "Notifications; dry runs do not count",
+    limit: 7,
+    seconds: 3_600,
+    used: 1,
+    counted_by: "gateway",
+    variable: "HERALD_GATEWAY_QUOTA_SENDS",
+  });
+  expect(limits.get("event-streams")).toMatchObject({ limit: 3, used: 0 });
+  expect(limits.get("devices")).toMatchObject({ limit: 10_000_000, used: 3, counted_by: "installation" });
+  expect(limits.get("token")).not.toHaveProperty("used");
+  // Dispatch does not answer here, and only it knows its backlog.
+  expect(limits.get("queued")).not.toHaveProperty("used");
+  const answering = handleRequest(system.bus, CountBacklog, async () => ({ queued: 4 }));
+  await eventually(async () =>
+    expect((await read()).body.data).toContainEqual(expect.objectContaining({ name: "queued", used: 5 })),
+  );
+  await answering.stop();
+});

@@ -470,6 +470,11 @@ export const table: Record<string, Case> = {
     status: 200,
     badQuery: "?force=yes",
   },
+  listProjectLimits: {
+    route: ({ project }) => `GET /admin/v1/projects/${project.id}/limits`,
+    status: 200,
+    badQuery: "?x=1",
+  },
   getStatus: { route: () => "GET /admin/v1/status", status: 200, badQuery: "?service=dispatch" },
   listDeadLetters: { route: () => "GET /admin/v1/dead-letters", status: 200, badQuery: "?durable=nobody" },
   getDeadLetter: {

@@ -6,6 +6,7 @@ import {
   DeleteProject,
   defaultProtectedMetadata,
   defaultScopes,
+  GetDeviceQuota,
   GetProject,
   ListProjects,
   ListTokens,
@@ -193,7 +194,11 @@ describe("deletion of a project", () => {
     for await (const _ of seedDevices(registry.db, projectId, devices));
     await registry.register(other, apnsToken("stays"), { topics: ["news"] });
 
+    expect(await registry.ask(GetDeviceQuota, { projectId: other })).toEqual({ devices: 1, limit: 10_000_000 });
+    expect(await registry.ask(GetDeviceQuota, { projectId })).toMatchObject({ devices: 2_500 });
+
     expect(await registry.ask(DeleteProject, { projectId })).toEqual({});
+    expect(await failure(registry.ask(GetDeviceQuota, { projectId }))).toMatchObject({ code: "project-not-found" });
     expect(await registry.tokens.get(secretHash(projectId))).toBeUndefined();
     expect(await registry.settings.get(projectSettingsKey(projectId))).toBeUndefined();
     expect(await failure(registry.ask(GetProject, { projectId }))).toMatchObject({ code: "project-not-found" });

@@ -1,7 +1,8 @@
-import type { Project } from "@herald/client";
+import type { Project, ProjectLimit } from "@herald/client";
 import type { Command } from "commander";
 import type { ListChoice } from "../context.ts";
 import { type Add, listOptions, option, yesOption } from "../define.ts";
+import { createTable } from "../terminal/table.ts";
 
 const columns = [
   { title: "ID", value: ({ id }: Project) => id },
@@ -16,6 +17,15 @@ const entries = (project: Project): [string, unknown][] => [
   ["stale after", project.stale_after ?? "off"],
   ["warnings", project.warnings],
   ["created", project.created_at],
+];
+
+const limitColumns = [
+  { title: "LIMIT", value: ({ name }: ProjectLimit) => name },
+  { title: "COUNTS", value: ({ description }: ProjectLimit) => description },
+  { title: "USED", value: ({ used }: ProjectLimit) => used ?? "" },
+  { title: "MOST", value: ({ limit }: ProjectLimit) => limit },
+  { title: "IN", value: ({ seconds }: ProjectLimit) => (seconds === undefined ? "" : `${seconds} s`) },
+  { title: "VARIABLE", value: ({ variable }: ProjectLimit) => variable },
 ];
 
 type Change = { readonly name?: string; readonly openRegistration?: "on" | "off"; readonly staleAfter?: string };
@@ -63,6 +73,14 @@ export const addProjects = (group: Command, add: Add) => {
       };
       const project = await admin().projects.update(id ?? own(), change, { signal });
       record(project, entries(project));
+    },
+  });
+  add(group, {
+    usage: "limits [id]",
+    does: "List the limits and quotas of a project, and how much is in use (default: the profile's)",
+    run: async ({ admin, signal, result, terminal, project: own }, [id]) => {
+      const limits = await admin().projects.limits(id ?? own(), { signal });
+      result(limits, () => createTable(limitColumns, terminal)(limits).join("\n"));
     },
   });
   add<{ yes?: boolean }>(group, {

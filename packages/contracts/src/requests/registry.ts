@@ -40,6 +40,12 @@ export const ListProjects = defineRequest(
   pageOf(Project),
   isDeepPage,
 );
+/** How many devices the project has, of how many it may have. */
+export const GetDeviceQuota = defineRequest(
+  "registry.projects.device-quota",
+  z.object(project),
+  z.object({ devices: z.number().int().min(0), limit: z.number().int().min(1) }),
+);
 export const GetProject = defineRequest("registry.projects.get", z.object(project), Project);
 export const ChangeProjectRequest = defineRequest(
   "registry.projects.change",

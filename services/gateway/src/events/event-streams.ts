@@ -20,6 +20,8 @@ export type EventStreams = {
   readonly open: (request: EventStreamRequest) => Promise<(response: ServerResponse) => Promise<void>>;
   /** Ends all streams. Clients reconnect to another gateway. */
   readonly stop: () => Promise<void>;
+  /** How many of the project are open here. */
+  readonly openOf: (projectId: ProjectId) => number;
 };
 
 type Deps = {
@@ -117,6 +119,7 @@ export const createEventStreams = ({ bus, now, log, limits, heartbeatMs, drainTi
         const position = await startPosition(bus(), request.projectId, request, now());
         return (response, signal) => run(request, position, response, signal);
       }),
+    openOf: streams.openOf,
     stop: streams.stop,
   };
 };

@@ -29,6 +29,8 @@ export type ExportStreams = {
   readonly open: (request: ExportRequest) => Promise<(response: ServerResponse) => Promise<void>>;
   /** Cuts all exports. Clients resume them at another gateway. */
   readonly stop: () => Promise<void>;
+  /** How many of the project are open here. */
+  readonly openOf: (projectId: ProjectId) => number;
 };
 
 type Deps = {
@@ -119,6 +121,7 @@ export const createExportStreams = ({ log, limits, drainTimeoutMs }: Deps): Expo
         const first = await request.read(request.after, firstRows);
         return (response, signal) => run(request, first, response, signal);
       }),
+    openOf: streams.openOf,
     stop: streams.stop,
   };
 };

@@ -28,6 +28,7 @@ export const createResponseStreams = ({ limits, what, whenStopped }: Options) =>
 
   return {
     stopping: stopping.signal,
+    openOf: slots.openOf,
     /** Takes a slot, which is free again when the response is written, or when `begin` throws. Throws rate-limited, and what `begin` throws. */
     open: async (
       projectId: ProjectId,

@@ -5,11 +5,11 @@ import type { Caller } from "../auth/caller.ts";
 import { type Policy, rateLimitHeaders, type State } from "./rate-limit-headers.ts";
 
 /** Long enough to even out a burst, short enough that clients wait little and few addresses stay in memory. */
-const windowSeconds = 10;
+export const windowSeconds = 10;
 /** A quota stops loops that run unnoticed; an hour is enough to notice and fix one. */
-const quotaSeconds = 3_600;
+export const quotaSeconds = 3_600;
 /** Each dry run reads the whole audience, so a loop must be stopped soon; a person who experiments can go on soon. */
-const dryRunSeconds = 60;
+export const dryRunSeconds = 60;
 
 /** Looking up unknown credentials reads from the bus. The bus handles this many a second, for all addresses together, without effort. */
 const lookupsPerSecond = 200;
@@ -83,6 +83,8 @@ export type RateLimits = {
   readonly reserveSends: (projectId: ProjectId, count: number) => Promise<Share>;
   /** Counts a session or sign-in code of an operator. Throws rate-limited when it made too many. */
   readonly countSignIn: (operatorId: OperatorReference) => Promise<void>;
+  /** What the project has used in the current windows. */
+  readonly usedBy: (projectId: ProjectId) => Promise<{ requests: number; sends: number; dryRuns: number }>;
   /** Counts a dry run. Throws quota-exceeded when the project has made too many. */
   readonly countDryRun: (projectId: ProjectId) => Promise<void>;
 };
@@ -153,6 +155,9 @@ const limiter = (policy: Policy, what = "requests", code: "rate-limited" | "quot
     refund: async (key: string, count = 1): Promise<void> => {
       await memory.reward(key, count);
     },
+    // What was refused counts in memory, and is no use of the limit.
+    used: async (key: string): Promise<number> =>
+      Math.min(policy.limit, Math.max(0, (await memory.get(key))?.consumedPoints ?? 0)),
   };
 };
 
@@ -223,6 +228,14 @@ export const createRateLimits = (limits: Limits): RateLimits => {
       }
     },
     countSignIn: async (operatorId) => void (await signIns.count(operatorId)),
+    usedBy: async (projectId) => {
+      const [requests, sent, dry] = await Promise.all([
+        project.used(projectId),
+        sends.used(projectId),
+        dryRuns.used(projectId),
+      ]);
+      return { requests, sends: sent, dryRuns: dry };
+    },
     countDryRun: async (projectId) => void (await dryRuns.count(projectId)),
     reserveSends: (projectId, count) => sends.takeSome(projectId, count),
   };

@@ -167,3 +167,16 @@ describe("a signed request", () => {
     await expect(runUnverified(address, refuse)).rejects.toBe(refusal);
   });
 });
+
+test("what a project has used is what was granted, and no other project's", async () => {
+  const { usedBy, countRequest, reserveSends, countDryRun } = limits();
+  const one = caller();
+  const { projectId } = one as { projectId: ReturnType<typeof newProjectId> };
+  expect(await usedBy(projectId)).toEqual({ requests: 0, sends: 0, dryRuns: 0 });
+  await countRequest(one);
+  await reserveSends(projectId, 9);
+  await times(2, () => countDryRun(projectId));
+  await expect(countDryRun(projectId)).rejects.toMatchObject({ code: "quota-exceeded" });
+  expect(await usedBy(projectId)).toEqual({ requests: 1, sends: 4, dryRuns: 2 });
+  expect(await usedBy(newProjectId(now))).toEqual({ requests: 0, sends: 0, dryRuns: 0 });
+});

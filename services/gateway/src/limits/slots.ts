@@ -13,6 +13,7 @@ export const createSlots = (
   const open = new Map<ProjectId, number>();
   let all = 0;
   return {
+    openOf: (projectId: ProjectId): number => open.get(projectId) ?? 0,
     acquire: (projectId: ProjectId): (() => void) => {
       const own = open.get(projectId) ?? 0;
       if (own >= perProject) throw full(`a project may have at most ${perProject} open here`);

@@ -45,6 +45,7 @@ const directory = (seen: Record<string, TokenRecord>, stored: Record<string, Tok
       refusal: new HeraldError("rate-limited", ""),
     }),
     countDryRun: async () => {},
+    usedBy: async () => ({ requests: 0, sends: 0, dryRuns: 0 }),
     countSignIn: async () => {},
     countWhileVerifying: async (_, look) => {
       if (barred) throw new HeraldError("rate-limited", "too many");

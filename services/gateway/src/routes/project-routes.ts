@@ -13,6 +13,7 @@ import {
   newTokenId,
   Project,
   type ProjectId,
+  ProjectLimit,
   pageOf,
   pageQuery,
   secretHash,
@@ -95,6 +96,23 @@ const getProject = defineRoute({
   handle: async ({ sendRequest }, { params }) => ok({ data: await sendRequest(GetProject, { projectId: params.id }) }),
 });
 
+const listProjectLimits = defineRoute({
+  method: "get",
+  path: "/admin/v1/projects/{id}/limits",
+  operationId: "listProjectLimits",
+  tag: "Administration",
+  summary: "List the limits and quotas of a project",
+  description:
+    "What environment variables of Herald allow every project, and how much of it this project uses. They are changed there, and a restart applies them.",
+  access: viewer,
+  params: { id: projectParam },
+  responses: {
+    200: { description: "All limits, in a fixed order", schema: z.object({ data: z.array(ProjectLimit) }) },
+  },
+  errors: ["project-not-found"],
+  handle: async ({ projectLimits }, { params }) => ok({ data: await projectLimits(params.id) }),
+});
+
 const changeProject = defineRoute({
   method: "patch",
   path: "/admin/v1/projects/{id}",
@@ -134,4 +152,4 @@ const deleteProject = defineRoute({
   },
 });
 
-export const projectRoutes = [createProject, listProjects, getProject, changeProject, deleteProject];
+export const projectRoutes = [createProject, listProjects, getProject, listProjectLimits, changeProject, deleteProject];

@@ -7,6 +7,7 @@ import {
   DeleteIdentityKey,
   DeleteProject,
   defaultScopes,
+  GetDeviceQuota,
   GetProject,
   type IdentityKey,
   ListIdentityKeys,
@@ -71,6 +72,10 @@ export const serveProjects = (serve: Serve, bus: Bus) => {
   });
   serve(ListProjects, ({ page }) => pageOf([...projects.values()], page));
   serve(GetProject, ({ projectId }) => projectOf(projectId));
+  serve(GetDeviceQuota, ({ projectId }) => {
+    projectOf(projectId);
+    return { devices: 3, limit: 10_000_000 };
+  });
   serve(ChangeProjectRequest, async ({ projectId, name, openRegistration, protectedMetadata }) => {
     const project = { ...projectOf(projectId) };
     if (name !== undefined) project.name = name;

@@ -44,6 +44,8 @@ export const createDeviceQuota = ({
   };
 
   return {
+    /** How many devices a project may have. */
+    max,
     /** Counts one more device. @throws HeraldError `device-quota-exceeded`. */
     take: async (projectId: ProjectId): Promise<void> => {
       const before = known.get(projectId);

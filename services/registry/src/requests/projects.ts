@@ -6,6 +6,7 @@ import {
   DeleteProject,
   defaultProtectedMetadata,
   defaultScopes,
+  GetDeviceQuota,
   GetProject,
   ListProjects,
   ListTokens,
@@ -23,7 +24,15 @@ export const projectNotFound = (): HeraldError =>
   new HeraldError("project-not-found", "project: there is none of this id");
 
 /** Changes are replicated to the gateways before the reply. */
-export const handleProjectRequests = ({ bus, projects, replication, publishQueue, now }: Deps): RequestListener[] => {
+export const handleProjectRequests = ({
+  bus,
+  projects,
+  devices,
+  deviceQuota,
+  replication,
+  publishQueue,
+  now,
+}: Deps): RequestListener[] => {
   const find = async (id: ProjectId): Promise<ProjectDocument> => {
     const project = await projects.find(id);
     if (!project) throw projectNotFound();
@@ -54,6 +63,11 @@ export const handleProjectRequests = ({ bus, projects, replication, publishQueue
     }),
 
     handleRequest(bus, GetProject, async ({ projectId }) => projectView(await find(projectId))),
+
+    handleRequest(bus, GetDeviceQuota, async ({ projectId }) => {
+      await find(projectId);
+      return { devices: await devices.count(projectId), limit: deviceQuota.max };
+    }),
 
     handleRequest(
       bus,

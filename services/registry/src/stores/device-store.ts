@@ -225,6 +225,9 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
     countUpTo: (projectId: ProjectId, limit: number): Promise<number> =>
       devices.countDocuments({ projectId, ...notDeleted }, { hint: indexName(deviceIndexes.list), limit }),
 
+    count: (projectId: ProjectId): Promise<number> =>
+      counts.count({ collection: devices, filter: { projectId, ...notDeleted }, hint: indexName(deviceIndexes.list) }),
+
     known: async (projectId: ProjectId, ids: readonly DeviceId[]): Promise<Set<DeviceId>> => {
       const rows = await devices
         .find(

@@ -1,0 +1,71 @@
+import type { ProjectId, ProjectLimit } from "@herald/contracts";
+import type { GatewayConfig } from "../config.ts";
+import { dryRunSeconds, quotaSeconds, type RateLimits, windowSeconds } from "./rate-limits.ts";
+
+type Streams = { readonly openOf: (projectId: ProjectId) => number };
+
+type Deps = {
+  readonly config: GatewayConfig;
+  readonly limits: Pick<RateLimits, "usedBy">;
+  /** Undefined when dispatch does not answer. */
+  readonly countQueued: (projectId: ProjectId) => Promise<number | undefined>;
+  readonly eventStreams: Streams;
+  readonly exportStreams: Streams;
+  readonly readDeviceQuota: (projectId: ProjectId) => Promise<{ devices: number; limit: number }>;
+};
+
+/** What variables allow a project, and how much of it is in use. Throws project-not-found, bus-unavailable and service-unavailable. */
+export type ReadProjectLimits = (projectId: ProjectId) => Promise<ProjectLimit[]>;
+
+export const createProjectLimits =
+  ({ config, limits, countQueued, eventStreams, exportStreams, readDeviceQuota }: Deps): ReadProjectLimits =>
+  async (projectId) => {
+    const [{ devices, limit: maxDevices }, used, queued] = await Promise.all([
+      readDeviceQuota(projectId),
+      limits.usedBy(projectId),
+      countQueued(projectId),
+    ]);
+    const inGateway = (
+      name: ProjectLimit["name"],
+      variable: keyof GatewayConfig & `HERALD_GATEWAY_${"LIMIT" | "QUOTA"}_${string}`,
+      description: string,
+      rest: Partial<ProjectLimit> = {},
+    ): ProjectLimit => ({ name, description, limit: config[variable], counted_by: "gateway", variable, ...rest });
+    const inWindow = { seconds: windowSeconds };
+    const forAll = { counted_by: "installation" } as const;
+    return [
+      inGateway("token", "HERALD_GATEWAY_LIMIT_TOKEN", "Requests with one project token", inWindow),
+      inGateway("project", "HERALD_GATEWAY_LIMIT_PROJECT", "Requests with all tokens of the project", {
+        ...inWindow,
+        used: used.requests,
+      }),
+      inGateway("device", "HERALD_GATEWAY_LIMIT_DEVICE", "Requests with the credential of one device", inWindow),
+      inGateway("sends", "HERALD_GATEWAY_QUOTA_SENDS", "Notifications; dry runs do not count", {
+        seconds: quotaSeconds,
+        used: used.sends,
+      }),
+      inGateway("dry-runs", "HERALD_GATEWAY_QUOTA_DRY_RUNS", "Dry runs; each reads the whole audience", {
+        seconds: dryRunSeconds,
+        used: used.dryRuns,
+      }),
+      inGateway("queued", "HERALD_GATEWAY_QUOTA_QUEUED", "Notifications that are accepted and not started", {
+        ...forAll,
+        ...(queued !== undefined && { used: queued }),
+      }),
+      inGateway("queued-bytes", "HERALD_GATEWAY_QUOTA_QUEUED_BYTES", "Bytes of the same notifications", forAll),
+      inGateway("event-streams", "HERALD_GATEWAY_LIMIT_PROJECT_STREAMS", "Open event streams", {
+        used: eventStreams.openOf(projectId),
+      }),
+      inGateway("exports", "HERALD_GATEWAY_LIMIT_PROJECT_EXPORTS", "Exports that run", {
+        used: exportStreams.openOf(projectId),
+      }),
+      {
+        name: "devices",
+        description: "Devices, inactive ones included",
+        limit: maxDevices,
+        used: devices,
+        counted_by: "installation",
+        variable: "HERALD_REGISTRY_QUOTA_DEVICES",
+      },
+    ];
+  };
