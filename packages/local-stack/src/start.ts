@@ -1,6 +1,6 @@
 import { join, resolve } from "node:path";
 import { makeDemoHistory } from "./start/demo-history.ts";
-import { plainLine } from "./start/plain-line.ts";
+import { isRoutineBefore, plainLine } from "./start/plain-line.ts";
 import { printedCommands } from "./start/printed-commands.ts";
 import { type RunningHerald, startHerald } from "./start/start-herald.ts";
 
@@ -9,7 +9,11 @@ import { type RunningHerald, startHerald } from "./start/start-herald.ts";
 const root = join(import.meta.dirname, "../../..");
 const dataDir = resolve(process.env.HERALD_DATA_DIR ?? join(root, ".herald"));
 const nameWidth = 10;
-const logLine = (name: string, line: string) => console.log(`${name.padEnd(nameWidth)} | ${plainLine(line)}`);
+/** Until the summary only problems are shown: hundreds of lines about the demo project would hide what matters. */
+let readyAt = Number.POSITIVE_INFINITY;
+const logLine = (name: string, line: string) => {
+  if (!isRoutineBefore(line, readyAt)) console.log(`${name.padEnd(nameWidth)} | ${plainLine(line)}`);
+};
 const say = (line: string) => logLine("herald", line);
 
 let running: RunningHerald | undefined;
@@ -39,7 +43,9 @@ try {
   await makeDemoHistory(dataDir, running.local, say).catch(
     (error: Error) => !stopping && say(`demo project: ${error.message}`),
   );
-  console.log(summary(running, await signInLink(running.local)));
+  const link = await signInLink(running.local);
+  readyAt = Date.now();
+  console.log(summary(running, link));
   void running.failed.then((why) => end(why, 1));
 } catch (error) {
   console.error(error instanceof Error ? error.message : String(error));

@@ -14,6 +14,12 @@ export function plainLine(line: string): string {
     .join(" ");
 }
 
+/** A service's line at info or below from before this time, in ms since the epoch. */
+export function isRoutineBefore(line: string, at: number): boolean {
+  const fields = parse(line);
+  return (fields?.level === "info" || fields?.level === "debug") && Date.parse(String(fields.time)) < at;
+}
+
 function parse(line: string): Record<string, unknown> | undefined {
   if (!line.startsWith("{")) return undefined;
   try {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { plainLine } from "./plain-line.ts";
+import { isRoutineBefore, plainLine } from "./plain-line.ts";
 
 test.each([
   [
@@ -19,4 +19,15 @@ test.each([
   ["{broken", "{broken"],
 ])("%s", (line, expected) => {
   expect(plainLine(line)).toBe(expected);
+});
+
+test.each([
+  ['{"level":"info","time":"2026-01-02T03:04:05.678Z","msg":"request"}', true, false],
+  ['{"level":"debug","time":"2026-01-02T03:04:05.678Z","msg":"query"}', true, false],
+  ['{"level":"warn","time":"2026-01-02T03:04:05.678Z","msg":"slow"}', false, false],
+  ['{"level":"info","msg":"without a time"}', false, false],
+  ["Error: not JSON", false, false],
+])("%s is routine a second later and at its own time: %s, %s", (line, later, then) => {
+  const at = Date.parse("2026-01-02T03:04:05.678Z");
+  expect([isRoutineBefore(line, at + 1_000), isRoutineBefore(line, at)]).toEqual([later, then]);
 });

@@ -126,6 +126,7 @@ export async function startHerald(start: StartOptions): Promise<RunningHerald> {
         docker: composeStarter("mongo", compose),
       }),
     );
+    say("starting broker, database and simulators");
     await allOrThrow([keep(nats.part), keep(mongo.part), startSimulators]);
 
     const ownBroker = nats.running().source.step !== "environment";
@@ -140,6 +141,7 @@ export async function startHerald(start: StartOptions): Promise<RunningHerald> {
     const environmentOf = (part: BusUserName) => loggedIn(serviceEnv, logins.of(part));
     const options = (part: BusUserName, program: ProgramName) => ({ root, program, env: environmentOf(part), logLine });
     await runProgram("bootstrap", options("bootstrap", "bus"));
+    say(`starting ${serviceNames.join(", ")}`);
     await allOrThrow(
       serviceNames.map((name) =>
         keep(programPart(name, () => ({ ...options(name, name), ...startedFrom?.(name, options(name, name)) }))),
