@@ -18,6 +18,7 @@ import type {
   User,
   Webhook,
 } from "./api-types.ts";
+import type { Problem } from "./error.ts";
 
 /** Inputs are read-only, and schemas say nothing of that. */
 type Mutable<Value> = Value extends readonly (infer Item)[]
@@ -42,6 +43,11 @@ test("whatever a contract lets Herald answer is of the client's type", () => {
   expectTypeOf<contracts.EventData<"NotificationCompletedV1">>().toExtend<
     EventData["io.herald.notification.completed.v1"]
   >();
+});
+
+test("a problem of a whole request has no pointer", () => {
+  expectTypeOf<z.infer<typeof contracts.Problem>["problems"][number]>().toExtend<Problem>();
+  expectTypeOf<Problem["pointer"]>().toEqualTypeOf<string | undefined>();
 });
 
 test("whatever the client's types let through is what a contract takes", () => {

@@ -1,5 +1,7 @@
-/** One problem of a request: a JSON pointer to the field, a sentence, and a stable code. */
-export type Problem = { readonly pointer: string; readonly detail: string; readonly code: string };
+import type { FieldProblem } from "./api-types.ts";
+
+/** One problem of a request. */
+export type Problem = Readonly<FieldProblem>;
 
 type Details = {
   readonly status?: number | undefined;
@@ -30,8 +32,8 @@ export class HeraldError extends Error {
   readonly retryAfter: number | undefined;
 
   constructor(slug: string, message: string, details: Details = {}) {
-    const { errors = [message], problems = [], status, requestId, retryAfter, cause } = details;
-    super(message, cause === undefined ? undefined : { cause });
+    const { errors = [message], problems = [], status, requestId, retryAfter } = details;
+    super(message, details);
     this.name = "HeraldError";
     this.slug = slug;
     this.status = status;

@@ -1,4 +1,4 @@
-import { HeraldError, type Problem } from "@herald/client";
+import { HeraldError } from "@herald/client";
 import { expect, test } from "vitest";
 import { problemsOf, retryAfterMs } from "./problems.ts";
 
@@ -17,7 +17,7 @@ test.each([
 });
 
 test("a problem without a field belongs to no field", () => {
-  const problem = { detail: "dry runs: at most 60 in 60 s are accepted here", code: "quota-exceeded" } as Problem;
+  const problem = { detail: "dry runs: at most 60 in 60 s are accepted here", code: "quota-exceeded" };
   const error = new HeraldError("quota-exceeded", problem.detail, { status: 429, problems: [problem] });
   expect(problemsOf(error, "#/notification/title")).toBeUndefined();
 });
