@@ -33,53 +33,53 @@ export type ProviderSettings = {
 
 const createProjects = (http: Http) => ({
   /** Makes a project and its first token, `hpt_…`, shown only once. Absent if the first answer was lost and this one is a replay. */
-  create: async (project: NewProject, options?: PostOptions) => {
-    const call = { ...options, body: { project } };
-    const { data, token } = await http.body<{ data: Project; token?: string }>("POST", "/admin/v1/projects", call);
-    return { project: data, token };
-  },
-  get: (id: string, options?: CallOptions) => http.get<Project>(path`/admin/v1/projects/${id}`, options),
-  list: (options?: ListOptions) => list<Project>(http, "/admin/v1/projects", options),
+  create: (project: NewProject, options?: PostOptions) =>
+    http.create<{ readonly project: Project; readonly token?: string | undefined }>("project", "/projects", options, {
+      project,
+    }),
+  get: (id: string, options?: CallOptions) => http.get<Project>(path`/projects/${id}`, options),
+  list: (options?: ListOptions) => list<Project>(http, "/projects", options),
   update: (id: string, change: ProjectChange, options?: CallOptions) =>
-    http.patch<Project>(path`/admin/v1/projects/${id}`, { ...options, body: { project: change } }),
+    http.patch<Project>(path`/projects/${id}`, options, { project: change }),
   /** Its limits and quotas, and how much of them is in use. Environment variables of Herald set them. */
-  limits: (id: string, options?: CallOptions) =>
-    http.get<ProjectLimit[]>(path`/admin/v1/projects/${id}/limits`, options),
+  limits: (id: string, options?: CallOptions) => http.get<ProjectLimit[]>(path`/projects/${id}/limits`, options),
   /** With everything in it. */
-  delete: (id: string, options?: CallOptions) => http.done("DELETE", path`/admin/v1/projects/${id}`, options),
+  delete: (id: string, options?: CallOptions) => http.remove(path`/projects/${id}`, options),
 });
 
 const createTokens = (http: Http) => ({
   /** The token is shown only once. Absent if the first answer was lost and this one is a replay. */
-  create: async (projectId: string, token: NewProjectToken, options?: PostOptions) => {
-    const target = path`/admin/v1/projects/${projectId}/tokens`;
-    const call = { ...options, body: { token } };
-    const { data, token: secret } = await http.body<{ data: ProjectToken; token?: string }>("POST", target, call);
-    return { projectToken: data, token: secret };
-  },
+  create: (projectId: string, token: NewProjectToken, options?: PostOptions) =>
+    http.create<{ readonly projectToken: ProjectToken; readonly token?: string | undefined }>(
+      "projectToken",
+      path`/projects/${projectId}/tokens`,
+      options,
+      { token },
+    ),
   list: (projectId: string, options?: ListOptions) =>
-    list<ProjectToken>(http, path`/admin/v1/projects/${projectId}/tokens`, options),
+    list<ProjectToken>(http, path`/projects/${projectId}/tokens`, options),
   /** It is refused everywhere within a second. */
   revoke: (projectId: string, tokenId: string, options?: CallOptions) =>
-    http.done("DELETE", path`/admin/v1/projects/${projectId}/tokens/${tokenId}`, options),
+    http.remove(path`/projects/${projectId}/tokens/${tokenId}`, options),
 });
 
 const createIdentityKeys = (http: Http) => ({
   /** Without a public key Herald makes a secret, `his_…`, shown only once. Absent if the first answer was lost and this one is a replay. */
-  create: async (projectId: string, key: NewIdentityKey = {}, options?: PostOptions) => {
-    const target = path`/admin/v1/projects/${projectId}/identity-keys`;
-    const call = { ...options, body: key };
-    const { data, secret } = await http.body<{ data: IdentityKey; secret?: string }>("POST", target, call);
-    return { identityKey: data, secret };
-  },
+  create: (projectId: string, key: NewIdentityKey = {}, options?: PostOptions) =>
+    http.create<{ readonly identityKey: IdentityKey; readonly secret?: string | undefined }>(
+      "identityKey",
+      path`/projects/${projectId}/identity-keys`,
+      options,
+      key,
+    ),
   list: (projectId: string, options?: ListOptions) =>
-    list<IdentityKey>(http, path`/admin/v1/projects/${projectId}/identity-keys`, options),
+    list<IdentityKey>(http, path`/projects/${projectId}/identity-keys`, options),
   delete: (projectId: string, keyId: string, options?: CallOptions) =>
-    http.done("DELETE", path`/admin/v1/projects/${projectId}/identity-keys/${keyId}`, options),
+    http.remove(path`/projects/${projectId}/identity-keys/${keyId}`, options),
 });
 
 const createProviders = (http: Http) => {
-  const target = (projectId: string, provider: string) => path`/admin/v1/projects/${projectId}/providers/${provider}`;
+  const target = (projectId: string, provider: string) => path`/projects/${projectId}/providers/${provider}`;
   return {
     /** Settings are checked at once. Secrets are never shown again. */
     set: <Provider extends keyof ProviderSettings>(
@@ -87,29 +87,29 @@ const createProviders = (http: Http) => {
       provider: Provider,
       settings: ProviderSettings[Provider],
       options?: CallOptions,
-    ) => http.put<ProviderView>(target(projectId, provider), { ...options, body: settings }),
+    ) => http.put<ProviderView>(target(projectId, provider), options, settings),
     get: (projectId: string, provider: keyof ProviderSettings, options?: CallOptions) =>
       http.get<ProviderView>(target(projectId, provider), options),
     delete: (projectId: string, provider: keyof ProviderSettings, options?: CallOptions) =>
-      http.done("DELETE", target(projectId, provider), options),
+      http.remove(target(projectId, provider), options),
     /** Sends one push to the token and tells what the provider said. Works while the provider is paused. */
     test: (projectId: string, provider: keyof ProviderSettings, push: TestPush, options?: PostOptions) =>
-      http.post<TestedPush>(`${target(projectId, provider)}/test`, { ...options, body: push }),
+      http.post<TestedPush>(`${target(projectId, provider)}/test`, options, push),
   };
 };
 
 const createVapidKeys = (http: Http) => {
-  const keys = (projectId: string) => path`/admin/v1/projects/${projectId}/providers/webpush/keys`;
+  const keys = (projectId: string) => path`/projects/${projectId}/providers/webpush/keys`;
   const key = (projectId: string, keyId: string) => `${keys(projectId)}/${encodeURIComponent(keyId)}`;
   return {
     /** The next one first, then the current one, then earlier ones. */
     list: (projectId: string, options?: CallOptions) => http.get<VapidKey[]>(keys(projectId), options),
     /** Adds the next key: the first step of a rotation. Without a pair Herald makes one. */
     stage: (projectId: string, pair?: VapidKeyPair, options?: PostOptions) =>
-      http.post<VapidKey>(keys(projectId), { ...options, body: pair === undefined ? {} : { key: pair } }),
+      http.post<VapidKey>(keys(projectId), options, { key: pair }),
     /** Browsers subscribe with it from now on. */
     makeCurrent: (projectId: string, keyId: string, options?: CallOptions) =>
-      http.patch<VapidKey>(key(projectId, keyId), { ...options, body: { key: { status: "current" } } }),
+      http.patch<VapidKey>(key(projectId, keyId), options, { key: { status: "current" } }),
     /** `force` accepts that subscriptions made with this key are lost until they subscribe again. */
     retire: (projectId: string, keyId: string, options?: CallOptions & { readonly force?: boolean | undefined }) =>
       http.delete<RetiredVapidKey>(key(projectId, keyId), {
@@ -121,18 +121,16 @@ const createVapidKeys = (http: Http) => {
 
 const createDeadLetters = (http: Http) => {
   const replayMany = (body: unknown, options?: PostOptions) =>
-    http.post<{ replays: Replay[]; next: string | null }>("/admin/v1/dead-letters/replay", { ...options, body });
+    http.post<{ replays: Replay[]; next: string | null }>("/dead-letters/replay", options, body);
   return {
-    get: (id: string, options?: CallOptions) => http.get<DeadLetter>(path`/admin/v1/dead-letters/${id}`, options),
+    get: (id: string, options?: CallOptions) => http.get<DeadLetter>(path`/dead-letters/${id}`, options),
     list: (options?: ListOptions & { readonly durable?: string | undefined }) =>
-      list<DeadLetter>(http, "/admin/v1/dead-letters", options),
-    replay: (id: string, options?: PostOptions) =>
-      http.post<Replay>(path`/admin/v1/dead-letters/${id}/replay`, options),
+      list<DeadLetter>(http, "/dead-letters", options),
+    replay: (id: string, options?: PostOptions) => http.post<Replay>(path`/dead-letters/${id}/replay`, options),
     /** Replays up to 100. Returns a result for each. */
     replayMany: (ids: readonly string[], options?: PostOptions) => replayMany({ dead_letters: ids }, options),
     /** Replays the next 100 of a durable that were never replayed. `next` is the `after` of the next call, null at the end. */
-    replayDurable: (durable: string, after?: string, options?: PostOptions) =>
-      replayMany({ durable, ...(after === undefined ? {} : { after }) }, options),
+    replayDurable: (durable: string, after?: string, options?: PostOptions) => replayMany({ durable, after }, options),
   };
 };
 
@@ -152,7 +150,7 @@ export class HeraldAdmin {
 
   /** Throws a TypeError for an address or token that cannot be one. */
   constructor(options: HeraldOptions) {
-    const http = createHttp(options);
+    const http = createHttp(options, "/admin/v1");
     this.operators = createOperators(http);
     this.sessions = createSessions(http);
     this.audit = createAudit(http);
@@ -162,6 +160,6 @@ export class HeraldAdmin {
     this.providers = createProviders(http);
     this.vapidKeys = createVapidKeys(http);
     this.deadLetters = createDeadLetters(http);
-    this.status = (options) => http.get<SystemStatus>("/admin/v1/status", options);
+    this.status = (options) => http.get<SystemStatus>("/status", options);
   }
 }

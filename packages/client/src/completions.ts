@@ -71,7 +71,7 @@ export const createCompletions = (http: Http) => {
     try {
       for (let pollMs = firstPollMs; ; pollMs = Math.min(pollMs * 2, maxPollMs)) {
         asleep = new AbortController();
-        const found = await http.get<Notification>(path`/api/v1/notifications/${id}`, { signal });
+        const found = await http.get<Notification>(path`/notifications/${id}`, { signal });
         onChange?.(found);
         if (found.completed_at !== undefined) return found;
         await sleep(pollMs, signal ? AbortSignal.any([signal, asleep.signal]) : asleep.signal).catch(() =>

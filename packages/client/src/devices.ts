@@ -26,38 +26,31 @@ export type DeviceListOptions = TimeListOptions & {
 
 export const createDevices = (http: Http) => {
   const update = (id: string, change: DeviceChange, options?: CallOptions) =>
-    http.patch<Device>(path`/api/v1/devices/${id}`, { ...options, body: { device: change } });
+    http.patch<Device>(path`/devices/${id}`, options, { device: change });
   return {
     /** Registers a device. A known one keeps its id: metadata is merged, topics are added, the credential is a new one. */
-    register: async (device: NewDevice, options?: PostOptions): Promise<RegisteredDevice> => {
-      const call = { ...options, body: { device } };
-      const { data, credential } = await http.body<{ data: Device; credential?: string }>(
-        "POST",
-        "/api/v1/devices",
-        call,
-      );
-      return { device: data, credential };
-    },
+    register: (device: NewDevice, options?: PostOptions) =>
+      http.create<RegisteredDevice>("device", "/devices", options, { device }),
     /** Creates or updates up to 1,000 devices, without credentials; one result for each, in order. Repeating it changes nothing. */
     put: (devices: readonly PutDevice[], options?: CallOptions) =>
-      http.put<PutDeviceResult[]>("/api/v1/devices", { ...options, body: { devices } }),
-    get: (id: string, options?: CallOptions) => http.get<Device>(path`/api/v1/devices/${id}`, options),
+      http.put<PutDeviceResult[]>("/devices", options, { devices }),
+    get: (id: string, options?: CallOptions) => http.get<Device>(path`/devices/${id}`, options),
     /** Filters combine: a device must fit all of them. */
-    list: (options?: DeviceListOptions) => list<Device>(http, "/api/v1/devices", options),
+    list: (options?: DeviceListOptions) => list<Device>(http, "/devices", options),
     /** What was sent to the device, newest first, with its result there. */
     notifications: (id: string, options?: ListOptions): KeysetList<DeviceNotification> =>
-      list<DeviceNotification>(http, path`/api/v1/devices/${id}/notifications`, options),
+      list<DeviceNotification>(http, path`/devices/${id}/notifications`, options),
     /** `metadata` and `identifiers` are merged into what is there; `null` removes a key. */
     update,
     /** Nothing is sent to it until it registers again. */
     deactivate: (id: string, options?: CallOptions) => update(id, { status: "inactive" }, options),
-    delete: (id: string, options?: CallOptions) => http.done("DELETE", path`/api/v1/devices/${id}`, options),
+    delete: (id: string, options?: CallOptions) => http.remove(path`/devices/${id}`, options),
     /** A topic by its id or name; a name that does not exist is created. */
     subscribe: (id: string, topic: string, options?: CallOptions) =>
-      http.done("PUT", path`/api/v1/devices/${id}/topics/${topic}`, options),
+      http.put<void>(path`/devices/${id}/topics/${topic}`, options),
     unsubscribe: (id: string, topic: string, options?: CallOptions) =>
-      http.done("DELETE", path`/api/v1/devices/${id}/topics/${topic}`, options),
+      http.remove(path`/devices/${id}/topics/${topic}`, options),
     /** The device stays, without a user. */
-    logOut: (id: string, options?: CallOptions) => http.done("DELETE", path`/api/v1/devices/${id}/user`, options),
+    logOut: (id: string, options?: CallOptions) => http.remove(path`/devices/${id}/user`, options),
   };
 };

@@ -76,7 +76,7 @@ export async function* openStream<Type extends EventType>(
     const ending = signal ? AbortSignal.any([signal, idle.signal]) : idle.signal;
     try {
       const from = lastEventId === undefined && since !== undefined ? new Date(since).toISOString() : undefined;
-      const response = await http.stream("/api/v1/events", {
+      const response = await http.stream("/events", {
         query: { types: types?.join(","), since: from },
         headers: lastEventId === undefined ? {} : { "last-event-id": lastEventId },
         signal: ending,

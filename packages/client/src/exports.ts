@@ -9,7 +9,7 @@ import type {
 import type { DeviceListOptions } from "./devices.ts";
 import { HeraldError } from "./error.ts";
 import { backoffMs, type CallOptions, type Http, isUnavailable, sleep } from "./http.ts";
-import { type TimeListOptions, toQuery } from "./list.ts";
+import type { TimeListOptions } from "./list.ts";
 
 export type ExportOptions = CallOptions & {
   /** The `id` of the last row that you have: the export resumes after it. */
@@ -72,8 +72,8 @@ async function* openExport(
   let last = after;
   for (let failures = 0; ; ) {
     try {
-      const response = await http.stream(`/api/v1/exports/${name}`, {
-        query: { ...toQuery(filters), format, after: last },
+      const response = await http.stream(`/exports/${name}`, {
+        query: { ...filters, format, after: last },
         signal,
       });
       let head = format === "csv" && !last;

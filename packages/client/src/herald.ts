@@ -24,7 +24,7 @@ export class Herald {
 
   /** `webhookSecret` is the default secret of `webhooks.verify`. Throws a TypeError if `url` or `token` is malformed. */
   constructor({ webhookSecret, ...options }: HeraldOptions & { readonly webhookSecret?: string | undefined }) {
-    const http = createHttp(options);
+    const http = createHttp(options, "/api/v1");
     this.notifications = createNotifications(http);
     this.devices = createDevices(http);
     this.imports = createImports(http);
@@ -33,6 +33,6 @@ export class Herald {
     this.events = createEvents(http);
     this.exports = createExports(http);
     this.webhooks = createWebhooks(http, webhookSecret);
-    this.stats = (query, options) => http.get("/api/v1/stats", { ...options, query: { ...query } });
+    this.stats = (query, options) => http.get("/stats", { ...options, query: { ...query } });
   }
 }

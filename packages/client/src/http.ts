@@ -30,24 +30,22 @@ export type PostOptions = CallOptions & {
   readonly idempotencyKey?: string | undefined;
 };
 
-type Query = Readonly<Record<string, string | number | boolean | undefined>>;
-
 type Call = PostOptions & {
-  readonly query?: Query;
-  readonly body?: unknown;
+  /** Names in camelCase become snake_case. Undefined values are left out. */
+  readonly query?: Readonly<Record<string, unknown>>;
   readonly headers?: Readonly<Record<string, string>>;
 };
 
 /** The content of a file. */
 export type FileBody = ReadableStream<Uint8Array> | Blob | string;
 
-type Upload = CallOptions & {
-  readonly query: Record<string, string>;
-  readonly contentType: string;
-  readonly body: FileBody;
+type Kind = {
+  readonly body?: unknown;
+  /** Sent as it is, in one attempt without a time limit. */
+  readonly file?: FileBody;
+  readonly stream?: boolean;
+  readonly mayBeGone?: boolean;
 };
-
-type Kind = { readonly stream?: boolean; readonly mayBeGone?: boolean };
 
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
@@ -88,10 +86,10 @@ const causeOf = (error: unknown): string => {
 };
 
 /**
- * Calls the API. Every call is safe to repeat: a POST carries an Idempotency-Key, all other methods are idempotent. So calls without an
- * answer are retried, and nothing is ever sent twice.
+ * Calls the routes below `root`. Every call is safe to repeat: a POST carries an Idempotency-Key, all other methods are idempotent. So calls
+ * without an answer are retried, and nothing is ever sent twice.
  */
-export const createHttp = (options: HeraldOptions) => {
+export const createHttp = (options: HeraldOptions, root: "/api/v1" | "/admin/v1") => {
   const {
     url,
     token = "",
@@ -109,31 +107,30 @@ export const createHttp = (options: HeraldOptions) => {
   const credentials: Record<string, string> = session === undefined ? { authorization: `Bearer ${token}` } : {};
   if (session?.csrfToken !== undefined) credentials["herald-csrf"] = session.csrfToken;
   if (project !== undefined) credentials["herald-project"] = project;
-  const base = url.replace(/\/+$/, "");
 
   /** One attempt. The answer of a stream is returned as soon as its headers are there. */
-  const attempt = async (method: Method, target: string, call: Call, stream: boolean): Promise<Response | unknown> => {
-    const { signal, body, headers } = call;
+  const attempt = async (method: Method, target: string, call: Call & Kind): Promise<Response | unknown> => {
+    const { signal, body, file, headers, stream } = call;
     const timeout = new AbortController();
-    const timer = setTimeout(() => timeout.abort(), timeoutMs);
+    const timer = file === undefined ? setTimeout(() => timeout.abort(), timeoutMs) : undefined;
     try {
       const response = await (custom ?? fetch)(target, {
         method,
         headers: {
           ...credentials,
           accept: stream ? "text/event-stream" : "application/json",
-          ...(body === undefined ? {} : { "content-type": "application/json" }),
+          ...(body !== undefined && { "content-type": "application/json" }),
           ...headers,
         },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        body: file ?? JSON.stringify(body),
         signal: signal ? AbortSignal.any([signal, timeout.signal]) : timeout.signal,
         redirect: "manual", // fetch would follow a POST with a GET
-      });
+        duplex: "half", // Node's fetch asks for it where the body is a stream
+      } as RequestInit);
       if (stream && response.ok) return response;
       const text = await response.text();
-      if (!response.ok) throw errorOf(response, text);
-      if (text === "") return undefined;
-      if (!response.headers.get("content-type")?.includes("json")) throw errorOf(response, text);
+      if (response.status === 204) return undefined;
+      if (!response.ok || !response.headers.get("content-type")?.includes("json")) throw errorOf(response, text);
       return JSON.parse(text);
     } catch (error) {
       signal?.throwIfAborted();
@@ -141,28 +138,31 @@ export const createHttp = (options: HeraldOptions) => {
       const [slug, why] = timeout.signal.aborted
         ? ["timeout", `within ${timeoutMs} ms`]
         : ["unreachable", causeOf(error)];
-      throw new HeraldError(slug, `${base} did not answer: ${why}`, { cause: error });
+      throw new HeraldError(slug, `${url} did not answer: ${why}`, { cause: error });
     } finally {
       clearTimeout(timer);
     }
   };
 
   const call = async (method: Method, path: string, options: Call & Kind = {}): Promise<unknown> => {
-    const { query = {}, idempotencyKey, signal, stream = false, mayBeGone = false } = options;
+    const { query = {}, idempotencyKey, signal, file, mayBeGone } = options;
     signal?.throwIfAborted();
     const search = new URLSearchParams();
-    for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value));
-    const target = `${base}${path}${search.size > 0 ? `?${search}` : ""}`;
+    for (const [name, value] of Object.entries(query)) {
+      const snakeCase = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+      if (value !== undefined) search.set(snakeCase, value instanceof Date ? value.toISOString() : String(value));
+    }
+    const target = `${url.replace(/\/+$/, "")}${root}${path}${search.size > 0 ? `?${search}` : ""}`;
     const headers = { ...options.headers };
     if (method === "POST") headers["idempotency-key"] = idempotencyKey ?? crypto.randomUUID();
     let lost = false;
     for (let tries = 1; ; tries++) {
       try {
-        return await attempt(method, target, { ...options, headers }, stream);
+        return await attempt(method, target, { ...options, headers });
       } catch (error) {
         if (!(error instanceof HeraldError)) throw error;
         if (mayBeGone && lost && error.status === 404) return undefined;
-        if (!isWorthRetrying(error) || tries > maxRetries) throw error;
+        if (file !== undefined || !isWorthRetrying(error) || tries > maxRetries) throw error;
         const waitMs = backoffMs(tries, error.retryAfter);
         if (waitMs > maxWaitMs) throw error;
         lost ||= error.status !== 429; // a 429 has done nothing
@@ -173,8 +173,8 @@ export const createHttp = (options: HeraldOptions) => {
 
   const data =
     (method: Method) =>
-    async <Row>(path: string, options?: Call): Promise<Row> =>
-      ((await call(method, path, options)) as { data: Row }).data;
+    async <Row>(path: string, options?: Call, body?: unknown): Promise<Row> =>
+      ((await call(method, path, { ...options, body })) as { data: Row } | undefined)?.data as Row;
 
   return {
     get: data("GET"),
@@ -182,29 +182,20 @@ export const createHttp = (options: HeraldOptions) => {
     put: data("PUT"),
     patch: data("PATCH"),
     delete: data("DELETE"),
-    /** The whole body, for fields beside `data`: pages and secrets. */
-    body: async <Body>(method: Method, path: string, options?: Call) => (await call(method, path, options)) as Body,
-    /** For answers without a body. If a DELETE was retried because its answer was lost, a 404 means it worked. */
-    done: async (method: Method, path: string, options?: Call): Promise<void> => {
-      await call(method, path, { ...options, mayBeGone: method === "DELETE" });
+    /** The whole body: pages. */
+    page: async <Page>(path: string, options?: Call) => (await call("GET", path, options)) as Page,
+    /** A POST that answers a secret beside `data`, which gets the name of what it is. */
+    create: async <Made>(name: keyof Made, path: string, options?: Call, body?: unknown): Promise<Made> => {
+      const { data, ...secret } = (await call("POST", path, { ...options, body })) as { data: unknown };
+      return { [name]: data, ...secret } as Made;
     },
-    /** Sends a file in one attempt without a time limit; what a lost connection means is the caller's decision. */
-    upload: async <Row>(path: string, { query, contentType, body, signal }: Upload): Promise<Row> => {
-      const response = await (custom ?? fetch)(`${base}${path}?${new URLSearchParams(query)}`, {
-        method: "PUT",
-        headers: { authorization: `Bearer ${token}`, accept: "application/json", "content-type": contentType },
-        body,
-        ...(signal && { signal }),
-        redirect: "manual",
-        duplex: "half", // Node's fetch asks for it where the body is a stream
-      } as RequestInit).catch((error: unknown) => {
-        signal?.throwIfAborted();
-        throw new HeraldError("unreachable", `${base} did not answer: ${causeOf(error)}`, { cause: error });
-      });
-      const text = await response.text();
-      if (!response.ok) throw errorOf(response, text);
-      return (JSON.parse(text) as { data: Row }).data;
+    /** A DELETE without a body in its answer. If it was retried because its answer was lost, a 404 means it worked. */
+    remove: async (path: string, options?: Call): Promise<void> => {
+      await call("DELETE", path, { ...options, mayBeGone: true });
     },
+    /** Sends a file; what a lost connection means is the caller's decision. */
+    upload: async <Row>(path: string, file: FileBody, options: Call): Promise<Row> =>
+      ((await call("PUT", path, { ...options, file })) as { data: Row }).data,
     /** An answer without an end; the signal ends it. */
     stream: async (path: string, options: Call) => (await call("GET", path, { ...options, stream: true })) as Response,
   };

@@ -116,6 +116,27 @@ test("what answers without being Herald is said so, with its address", async () 
   expect(error.message).toContain(`${server.url}/api/v1/devices/dev_1 answered 200`);
 });
 
+test("an empty answer where Herald answers data is not Herald's", async () => {
+  const server = await startScriptedServer([(response) => response.writeHead(200).end()]);
+  const error = await errorOf(new Herald({ url: server.url, token }).devices.get("dev_1"));
+  expect(error).toMatchObject({ slug: "unexpected-answer", status: 200 });
+});
+
+test("a file is uploaded as it is, once an attempt, for the project of an operator", async () => {
+  const stored = (linesStored: number, status = "uploading") =>
+    answer(200, { data: { lines_stored: linesStored, status } });
+  const server = await startScriptedServer([stored(0), hangUp, stored(2), stored(3, "processing")]);
+  const herald = new Herald({ url: server.url, token, project: "prj_1" });
+  const options = { contentType: "text/csv" };
+  expect(await herald.imports.upload("imp_1", () => "a,b,c", options)).toMatchObject({ lines_stored: 3 });
+  const uploads = server.taken.filter(({ method }) => method === "PUT");
+  expect(uploads.map(({ url, body }) => [url, body])).toEqual([
+    ["/api/v1/imports/imp_1/content?after_line=0", "a,b,c"],
+    ["/api/v1/imports/imp_1/content?after_line=2", "a,b,c"],
+  ]);
+  expect(uploads[0]?.headers).toMatchObject({ "content-type": "text/csv", "herald-project": "prj_1" });
+});
+
 test("where nothing listens, the error names the address and never the token", async () => {
   const error = await errorOf(new Herald({ url: "http://127.0.0.1:9", token, maxRetries: 0 }).devices.get("dev_1"));
   expect(error).toMatchObject({ slug: "unreachable", status: undefined });

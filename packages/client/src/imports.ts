@@ -24,13 +24,12 @@ const mayContinue = (error: unknown): error is HeraldError =>
   error instanceof HeraldError && (isUnavailable(error) || error.status === 429 || error.slug === "malformed-request");
 
 export const createImports = (http: Http) => {
-  const get = (id: string, options?: CallOptions) => http.get<Import>(path`/api/v1/imports/${id}`, options);
+  const get = (id: string, options?: CallOptions) => http.get<Import>(path`/imports/${id}`, options);
   return {
     /** Starts an import; upload its file next. */
-    create: (wanted: NewImport, options?: PostOptions) =>
-      http.post<Import>("/api/v1/imports", { ...options, body: { import: wanted } }),
+    create: (wanted: NewImport, options?: PostOptions) => http.post<Import>("/imports", options, { import: wanted }),
     get,
-    list: (options?: ListOptions) => list<Import>(http, "/api/v1/imports", options),
+    list: (options?: ListOptions) => list<Import>(http, "/imports", options),
     /**
      * Uploads the file of an import, from where an earlier upload broke, and continues by itself when a connection breaks: `open` returns the whole file
      * each time. Resolves when Herald has stored all lines; it may still process them.
@@ -44,13 +43,9 @@ export const createImports = (http: Http) => {
         if (line > stored) tries = 1;
         stored = line;
         try {
-          const query = { after_line: String(line) };
-          return await http.upload<Import>(path`/api/v1/imports/${id}/content`, {
-            query,
-            contentType,
-            signal,
-            body: open(),
-          });
+          const query = { afterLine: line };
+          const headers = { "content-type": contentType };
+          return await http.upload<Import>(path`/imports/${id}/content`, open(), { query, headers, signal });
         } catch (error) {
           if (!mayContinue(error) || tries > maxRetries) throw error;
           await sleep(backoffMs(tries, error.retryAfter), signal);
@@ -58,6 +53,6 @@ export const createImports = (http: Http) => {
       }
     },
     /** Why lines were refused, by line. */
-    errors: (id: string, options?: ListOptions) => list<ImportError>(http, path`/api/v1/imports/${id}/errors`, options),
+    errors: (id: string, options?: ListOptions) => list<ImportError>(http, path`/imports/${id}/errors`, options),
   };
 };

@@ -30,25 +30,14 @@ export type List<Row> = KeysetList<Row> & {
 
 const maxPerPage = 100;
 
-/** Options as query parameters: names in snake_case, times in RFC 3339. */
-export const toQuery = (options: Readonly<Record<string, unknown>>): Record<string, string | undefined> =>
-  Object.fromEntries(
-    Object.entries(options).map(([name, value]) => [
-      name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
-      value instanceof Date ? value.toISOString() : (value as string | undefined),
-    ]),
-  );
-
 /** Iterates by cursor, so that every page costs the same at any depth. */
 export const list = <Row>(
   http: Http,
   path: string,
   { signal, perPage = maxPerPage, ...filters }: ListOptions & Readonly<Record<string, unknown>> = {},
 ): List<Row> => {
-  const read = <Body>(position: { page: number } | { after: string }) => {
-    const query = { ...toQuery(filters), per_page: perPage, ...position };
-    return http.body<Body>("GET", path, { query, signal });
-  };
+  const read = <Page>(position: { page: number } | { after: string }) =>
+    http.page<Page>(path, { query: { ...filters, perPage, ...position }, signal });
   async function* pages() {
     for (let after: string | null = ""; after !== null; ) {
       const page: { data: Row[]; next: string | null } = await read({ after });

@@ -27,38 +27,35 @@ export type NotificationListOptions = TimeListOptions & {
 };
 
 export const createNotifications = (http: Http) => {
-  const get = (id: string, options?: CallOptions) => http.get<Notification>(path`/api/v1/notifications/${id}`, options);
+  const get = (id: string, options?: CallOptions) => http.get<Notification>(path`/notifications/${id}`, options);
   const completed = createCompletions(http);
 
   return {
     /** Sends to every device that the targets name. When it resolves, the notification is stored safely. */
     send: async (notification: NewNotification, options?: PostOptions): Promise<Sent> => {
-      const sent = await http.post<Notification>("/api/v1/notifications", { ...options, body: { notification } });
+      const sent = await http.post<Notification>("/notifications", options, { notification });
       return { ...sent, completed: (how) => completed(sent.id, how) };
     },
 
     /** Sends up to 500, each with its own content. Answers an `id` or `errors` for each, in their order. */
     sendBatch: (notifications: readonly NewNotification[], options?: PostOptions) =>
-      http.post<SentNotification[]>("/api/v1/notifications/batch", { ...options, body: { notifications } }),
+      http.post<SentNotification[]>("/notifications/batch", options, { notifications }),
 
     /** Counts the devices that would get it and renders what they would get. Sends and stores nothing. */
     dryRun: (notification: NewNotification, options?: CallOptions) =>
-      http.post<DryRun>("/api/v1/notifications", {
-        ...options,
-        body: { notification: { ...notification, dry_run: true } },
-      }),
+      http.post<DryRun>("/notifications", options, { notification: { ...notification, dry_run: true } }),
 
     get,
 
     /** Waits for a notification that was sent earlier, as `sent.completed()` does. */
     completed,
 
-    list: (options?: NotificationListOptions) => list<Notification>(http, "/api/v1/notifications", options),
+    list: (options?: NotificationListOptions) => list<Notification>(http, "/notifications", options),
 
     /** Cancels what is not sent yet. Cancelling twice is no error. */
     cancel: async (id: string, options?: CallOptions): Promise<Notification> => {
       try {
-        await http.delete(path`/api/v1/notifications/${id}`, options);
+        await http.delete(path`/notifications/${id}`, options);
       } catch (error) {
         // A retry finds what its first attempt did.
         if (!(error instanceof HeraldError) || error.slug !== "notification-final") throw error;
@@ -71,10 +68,10 @@ export const createNotifications = (http: Http) => {
 
     /** One row for each device. */
     deliveries: (id: string, options?: ListOptions & { readonly status?: DeliveryStatus | undefined }) =>
-      list<Delivery>(http, path`/api/v1/notifications/${id}/deliveries`, options),
+      list<Delivery>(http, path`/notifications/${id}/deliveries`, options),
 
     /** The delivery trace of one device: why it got the notification or did not, as data and in sentences. */
     trace: (id: string, deviceId: string, options?: CallOptions) =>
-      http.get<DeliveryTrace>(path`/api/v1/notifications/${id}/devices/${deviceId}`, options),
+      http.get<DeliveryTrace>(path`/notifications/${id}/devices/${deviceId}`, options),
   };
 };

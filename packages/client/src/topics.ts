@@ -4,17 +4,16 @@ import { list, type TimeListOptions } from "./list.ts";
 
 /** A topic is named by its id or its name. */
 export const createTopics = (http: Http) => ({
-  create: (topic: NewTopic, options?: PostOptions) =>
-    http.post<Topic>("/api/v1/topics", { ...options, body: { topic } }),
-  get: (topic: string, options?: CallOptions) => http.get<Topic>(path`/api/v1/topics/${topic}`, options),
-  list: (options?: TimeListOptions) => list<Topic>(http, "/api/v1/topics", options),
+  create: (topic: NewTopic, options?: PostOptions) => http.post<Topic>("/topics", options, { topic }),
+  get: (topic: string, options?: CallOptions) => http.get<Topic>(path`/topics/${topic}`, options),
+  list: (options?: TimeListOptions) => list<Topic>(http, "/topics", options),
   /** Closes it, so that only a project token subscribes devices, or opens it again. */
   update: (topic: string, change: TopicChange, options?: CallOptions) =>
-    http.patch<Topic>(path`/api/v1/topics/${topic}`, { ...options, body: { topic: change } }),
-  delete: (topic: string, options?: CallOptions) => http.done("DELETE", path`/api/v1/topics/${topic}`, options),
+    http.patch<Topic>(path`/topics/${topic}`, options, { topic: change }),
+  delete: (topic: string, options?: CallOptions) => http.remove(path`/topics/${topic}`, options),
   /** Up to 1,000 devices. A name that does not exist is created. */
   subscribe: (topic: string, devices: readonly string[], options?: CallOptions) =>
-    http.put<SubscriptionResult>(path`/api/v1/topics/${topic}/devices`, { ...options, body: { devices } }),
+    http.put<SubscriptionResult>(path`/topics/${topic}/devices`, options, { devices }),
   unsubscribe: (topic: string, devices: readonly string[], options?: CallOptions) =>
-    http.delete<SubscriptionResult>(path`/api/v1/topics/${topic}/devices`, { ...options, body: { devices } }),
+    http.delete<SubscriptionResult>(path`/topics/${topic}/devices`, options, { devices }),
 });

@@ -35,7 +35,7 @@ export const createUserToken = async (
   const alg = algorithms[key.algorithm.name];
   if (alg === undefined) throw new TypeError(`secret: a ${key.algorithm.name} key signs no user token`);
   const iat = Math.floor(Date.now() / 1_000);
-  const header = { alg, typ: "JWT", ...(keyId === undefined ? {} : { kid: keyId }) };
+  const header = { alg, typ: "JWT", kid: keyId };
   const claims = { sub: userId, aud: project, iat, exp: iat + expiresInSeconds };
   const text = [header, claims].map((part) => base64url(utf8.encode(JSON.stringify(part)))).join(".");
   const how = { name: key.algorithm.name, hash: "SHA-256" };

@@ -8,18 +8,18 @@ export const createUsers = (http: Http) => ({
   /** Signs a user token for your app, without a request. Take the id from your own session, never from the app. */
   token: createUserToken,
   /** The users who have devices, by id. */
-  list: (options?: ListOptions): KeysetList<UserSummary> => list<UserSummary>(http, "/api/v1/users", options),
+  list: (options?: ListOptions): KeysetList<UserSummary> => list<UserSummary>(http, "/users", options),
   /** A user with at most 100 of their devices; one without any is not found. */
-  get: (userId: string, options?: CallOptions) => http.get<User>(path`/api/v1/users/${userId}`, options),
+  get: (userId: string, options?: CallOptions) => http.get<User>(path`/users/${userId}`, options),
   /** The notifications that were sent to `user:<id>`. */
   notifications: (userId: string, options?: NotificationListOptions) =>
-    list<Notification>(http, path`/api/v1/users/${userId}/notifications`, options),
+    list<Notification>(http, path`/users/${userId}/notifications`, options),
   /** Gives the device to this user, and takes it from any other. */
   assignDevice: (userId: string, deviceId: string, options?: CallOptions) =>
-    http.put<Device>(path`/api/v1/users/${userId}/devices/${deviceId}`, options),
+    http.put<Device>(path`/users/${userId}/devices/${deviceId}`, options),
   /** The device stays, without a user. */
   releaseDevice: (userId: string, deviceId: string, options?: CallOptions) =>
-    http.done("DELETE", path`/api/v1/users/${userId}/devices/${deviceId}`, options),
+    http.remove(path`/users/${userId}/devices/${deviceId}`, options),
   /** Deletes the user's devices and forgets the user everywhere; answers by when. */
-  erase: (userId: string, options?: CallOptions) => http.delete<UserErasure>(path`/api/v1/users/${userId}`, options),
+  erase: (userId: string, options?: CallOptions) => http.delete<UserErasure>(path`/users/${userId}`, options),
 });

@@ -14,44 +14,33 @@ import { type ReceivedHeaders, verifyWebhook } from "./webhook-signature.ts";
 /** A webhook and its secret, `whsec_…`, shown only once. Absent if the first answer was lost and this one is a replay. */
 export type WebhookWithSecret = { readonly webhook: Webhook; readonly secret?: string | undefined };
 
-export const createWebhooks = (http: Http, ownSecret?: string) => {
-  const withSecret = async (
-    target: string,
-    options: PostOptions & { body?: unknown } = {},
-  ): Promise<WebhookWithSecret> => {
-    const { data, secret } = await http.body<{ data: Webhook; secret?: string }>("POST", target, options);
-    return { webhook: data, secret };
-  };
-  return {
-    /** Verifies a message that your receiver got, and returns its event. Throws `signature-invalid`. */
-    verify: (headers: ReceivedHeaders, body: string | Uint8Array, secret = ownSecret) => {
-      if (secret === undefined) throw new TypeError("secret: give it here, or as `webhookSecret` to the client");
-      return verifyWebhook(headers, body, secret);
-    },
-    create: (webhook: NewWebhook, options?: PostOptions) =>
-      withSecret("/api/v1/webhooks", { ...options, body: { webhook } }),
-    get: (id: string, options?: CallOptions) => http.get<Webhook>(path`/api/v1/webhooks/${id}`, options),
-    list: (options?: TimeListOptions) => list<Webhook>(http, "/api/v1/webhooks", options),
-    update: (id: string, change: WebhookChange, options?: CallOptions) =>
-      http.patch<Webhook>(path`/api/v1/webhooks/${id}`, { ...options, body: { webhook: change } }),
-    delete: (id: string, options?: CallOptions) => http.done("DELETE", path`/api/v1/webhooks/${id}`, options),
-    /** Makes a new secret. For a day messages are signed with the former one, too. */
-    rotateSecret: (id: string, options?: PostOptions) => withSecret(path`/api/v1/webhooks/${id}/secret`, options),
-    /** One message for each event that it gets. */
-    messages: (id: string, options?: ListOptions & { readonly status?: WebhookMessageStatus | undefined }) =>
-      list<WebhookMessage>(http, path`/api/v1/webhooks/${id}/messages`, options),
-    /** The message with its payload and its attempts. */
-    message: (id: string, messageId: string, options?: CallOptions) =>
-      http.get<WebhookMessageDetail>(path`/api/v1/webhooks/${id}/messages/${messageId}`, options),
-    resend: (id: string, messageId: string, options?: PostOptions) =>
-      http.post<WebhookMessage>(path`/api/v1/webhooks/${id}/messages/${messageId}/resend`, options),
-    /** Sends a test message, once. */
-    ping: (id: string, options?: PostOptions) => http.post<WebhookMessage>(path`/api/v1/webhooks/${id}/ping`, options),
-    /** Sends again what failed since a time, up to 10,000 messages: `more` says that the same call takes the next. */
-    recover: (id: string, since: Date | string, options?: PostOptions) =>
-      http.post<Recovered>(path`/api/v1/webhooks/${id}/recover`, {
-        ...options,
-        body: { since: new Date(since).toISOString() },
-      }),
-  };
-};
+export const createWebhooks = (http: Http, ownSecret?: string) => ({
+  /** Verifies a message that your receiver got, and returns its event. Throws `signature-invalid`. */
+  verify: (headers: ReceivedHeaders, body: string | Uint8Array, secret = ownSecret) => {
+    if (secret === undefined) throw new TypeError("secret: give it here, or as `webhookSecret` to the client");
+    return verifyWebhook(headers, body, secret);
+  },
+  create: (webhook: NewWebhook, options?: PostOptions) =>
+    http.create<WebhookWithSecret>("webhook", "/webhooks", options, { webhook }),
+  get: (id: string, options?: CallOptions) => http.get<Webhook>(path`/webhooks/${id}`, options),
+  list: (options?: TimeListOptions) => list<Webhook>(http, "/webhooks", options),
+  update: (id: string, change: WebhookChange, options?: CallOptions) =>
+    http.patch<Webhook>(path`/webhooks/${id}`, options, { webhook: change }),
+  delete: (id: string, options?: CallOptions) => http.remove(path`/webhooks/${id}`, options),
+  /** Makes a new secret. For a day messages are signed with the former one, too. */
+  rotateSecret: (id: string, options?: PostOptions) =>
+    http.create<WebhookWithSecret>("webhook", path`/webhooks/${id}/secret`, options),
+  /** One message for each event that it gets. */
+  messages: (id: string, options?: ListOptions & { readonly status?: WebhookMessageStatus | undefined }) =>
+    list<WebhookMessage>(http, path`/webhooks/${id}/messages`, options),
+  /** The message with its payload and its attempts. */
+  message: (id: string, messageId: string, options?: CallOptions) =>
+    http.get<WebhookMessageDetail>(path`/webhooks/${id}/messages/${messageId}`, options),
+  resend: (id: string, messageId: string, options?: PostOptions) =>
+    http.post<WebhookMessage>(path`/webhooks/${id}/messages/${messageId}/resend`, options),
+  /** Sends a test message, once. */
+  ping: (id: string, options?: PostOptions) => http.post<WebhookMessage>(path`/webhooks/${id}/ping`, options),
+  /** Sends again what failed since a time, up to 10,000 messages: `more` says that the same call takes the next. */
+  recover: (id: string, since: Date | string, options?: PostOptions) =>
+    http.post<Recovered>(path`/webhooks/${id}/recover`, options, { since: new Date(since).toISOString() }),
+});
