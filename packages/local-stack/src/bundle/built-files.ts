@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { mkdir, readFile, rename, stat, utimes, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 
 const inputs = "inputs.json";
@@ -14,7 +14,7 @@ export const replaceFile = async (file: string, content: string | Uint8Array, at
   await rename(temporary, file);
 };
 
-export const changedAt = async (file: string): Promise<number> => (await stat(file)).mtimeMs;
+const changedAt = async (file: string): Promise<number> => (await stat(file)).mtimeMs;
 
 /** Whether neither the recipe nor a source has changed since `dist` was built. */
 export const isCurrent = async (root: string, dist: string, recipe: readonly string[]): Promise<boolean> => {
@@ -26,6 +26,19 @@ export const isCurrent = async (root: string, dist: string, recipe: readonly str
   } catch {
     // It is not there yet, or a source is not there any more.
     return false;
+  }
+};
+
+/** What was started from an earlier build may still load some of it. */
+const keepMs = 86_400_000;
+
+/** Removes what earlier builds left in a folder a day ago or earlier. */
+export const removeOld = async (folder: string, written: ReadonlySet<string>): Promise<void> => {
+  for (const name of await readdir(folder).catch(() => [])) {
+    const file = join(folder, name);
+    // Another start may build, too: what it has just renamed is not old.
+    const at = await changedAt(file).catch(() => Date.now());
+    if (!written.has(file) && Date.now() - at >= keepMs) await rm(file, { force: true });
   }
 };
 

@@ -1,8 +1,7 @@
-import { readdir, rm } from "node:fs/promises";
 import http from "node:http";
 import { dirname, join, relative, resolve } from "node:path";
 import { type Plugin, rolldown } from "rolldown";
-import { changedAt, isCurrent, replaceFile, writeInputs } from "./built-files.ts";
+import { isCurrent, removeOld, replaceFile, writeInputs } from "./built-files.ts";
 
 type Program = {
   readonly folder: string;
@@ -32,17 +31,6 @@ const chunks = "chunks";
 
 /** Beside the sources, what decides what is in a bundle. */
 const recipe = ["package-lock.json", "packages/local-stack/src/bundle/bundle.ts"];
-
-/** Chunks of earlier bundles: what was started from one may still load some of it. */
-const keepChunksMs = 86_400_000;
-
-const removeOldChunks = async (dist: string, written: ReadonlySet<string>): Promise<void> => {
-  for (const name of await readdir(join(dist, chunks)).catch(() => [])) {
-    const file = join(dist, chunks, name);
-    if (written.has(`${chunks}/${name}`) || Date.now() - (await changedAt(file)) < keepChunksMs) continue;
-    await rm(file, { force: true });
-  }
-};
 
 /**
  * An import of `node:http` reads all of its exports, and some of these load `fetch` and what is behind it: 13 MB that stay unused. So
@@ -132,7 +120,7 @@ const bundleProgram = async (root: string, name: ProgramName): Promise<void> => 
       await replaceFile(join(dist, file), content, begunAt);
     const sources = files.flatMap(({ modules }) => modules.filter((id) => id.startsWith("/")));
     await writeInputs(root, dist, sources, begunAt);
-    await removeOldChunks(dist, new Set(files.map(({ file }) => file)));
+    await removeOld(join(dist, chunks), new Set(files.map(({ file }) => join(dist, file))));
   } finally {
     await build.close();
   }

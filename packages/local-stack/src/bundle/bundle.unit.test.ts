@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, stat, symlink, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
@@ -46,6 +46,15 @@ test("what has not changed is not bundled again, what has is", async () => {
   await put("services/gateway/src/said.ts", 'export const said: string = "second";\n', new Date());
   await bundle(root, ["gateway"]);
   expect(await printed()).toBe("second function false");
+});
+
+test("a file that another build renames at the same moment does not fail this one", async () => {
+  await mkdir(dirname(file()), { recursive: true });
+  await mkdir(join(dirname(file()), "chunks"));
+  // It is listed, and gone when it is looked at.
+  await symlink("renamed", join(dirname(file()), "chunks/one.js"));
+  await bundle(root, ["gateway"]);
+  expect(await printed()).toBe("first function false");
 });
 
 test("a library that is imported later is not read at the start, though it imports one that is", async () => {

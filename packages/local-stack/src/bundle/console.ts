@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { runCommand } from "../processes/run-command.ts";
-import { changedAt, isCurrent, replaceFile, writeInputs } from "./built-files.ts";
+import { isCurrent, removeOld, replaceFile, writeInputs } from "./built-files.ts";
 
 const compress = promisify(gzip);
 
@@ -11,8 +11,6 @@ const compress = promisify(gzip);
 const recipe = ["package-lock.json", "packages/local-stack/src/bundle/console.ts"];
 const sourceFolders = ["packages/console", "packages/client/src"];
 
-/** Pages that are open still load what an earlier build made. */
-const keepAssetsMs = 86_400_000;
 const buildTimeoutMs = 180_000;
 
 const filesBelow = async (folder: string): Promise<string[]> => {
@@ -20,14 +18,6 @@ const filesBelow = async (folder: string): Promise<string[]> => {
   return found
     .filter((one) => one.isFile() && !/node_modules|\.test\.ts$/.test(join(one.parentPath, one.name)))
     .map((one) => join(one.parentPath, one.name));
-};
-
-const removeOldAssets = async (dist: string, written: ReadonlySet<string>): Promise<void> => {
-  for (const name of await readdir(join(dist, "assets"))) {
-    const file = join(dist, "assets", name);
-    if (written.has(file) || Date.now() - (await changedAt(file)) < keepAssetsMs) continue;
-    await rm(file, { force: true });
-  }
 };
 
 /**
@@ -62,7 +52,7 @@ export const buildConsole = async (root: string): Promise<void> => {
       await replaceFile(file, content, begunAt);
       written.add(file).add(`${file}.gz`);
     }
-    await removeOldAssets(dist, written);
+    await removeOld(join(dist, "assets"), written);
     await writeInputs(root, dist, sources, begunAt);
   } finally {
     await rm(made, { recursive: true, force: true });
