@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { freePortsEnvironment, type RunningHerald } from "@herald/local-stack";
-import { eventually } from "@herald/testing";
+import { eventually, request } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { codeBlocks, shellBlocks } from "./harness/shell-blocks.ts";
 import { payloadOf, simulatorControl } from "./harness/simulators.ts";
@@ -66,7 +66,7 @@ async function expectAllGone(): Promise<void> {
   expect(Object.keys(processes)).toEqual(expect.arrayContaining(["gateway", "registry", "dispatch", "analytics"]));
   if (npm.exitCode === null && npm.signalCode === null) await once(npm, "exit");
   await eventually(async () => expect(await left()).toEqual([]), { timeoutMs: 60_000 });
-  await expect(fetch(`${local.gateway}/livez`)).rejects.toThrow();
+  await expect(request(local.gateway, "GET /livez")).rejects.toThrow();
 }
 
 test("npm start says little before its summary; the README's first push works twice as written; Ctrl-C leaves nothing behind", async () => {

@@ -25,15 +25,11 @@ const devices = (count: number, rest: object = {}) =>
     JSON.stringify({ token: apnsToken(), platform: "ios", topics: ["news"], ...rest }),
   );
 
-const put = async (
-  { token }: Project,
-  id: string,
-  body: string | Buffer,
-  { type = "application/x-ndjson", query = "" } = {},
-) => {
+/** One raw attempt: the client would upload again after some of these answers, and sends bytes only as a Blob. */
+const put = async ({ token }: Project, id: string, body: string | Buffer, query = "") => {
   const response = await fetch(`${system.gateway}/api/v1/imports/${id}/content${query}`, {
     method: "PUT",
-    headers: { authorization: `Bearer ${token}`, "content-type": type },
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/x-ndjson" },
     body: typeof body === "string" ? body : new Uint8Array(body),
   });
   return { status: response.status, body: (await response.json()) as { data: Import; type?: string; detail?: string } };
@@ -51,17 +47,12 @@ const completed = (herald: Herald, id: string) =>
 
 /** Imports a file and returns its report. */
 const importFile = async (
-  { project, herald }: Awaited<ReturnType<typeof newProject>>,
-  file: string | Buffer,
-  {
-    format = "herald" as const,
-    dryRun = false,
-    ...options
-  }: { format?: "herald"; dryRun?: boolean; type?: string } = {},
+  { herald }: Awaited<ReturnType<typeof newProject>>,
+  file: string | Buffer<ArrayBuffer>,
+  { dryRun = false, type }: { dryRun?: boolean; type?: string } = {},
 ) => {
-  const { id } = await herald.imports.create({ format, dry_run: dryRun });
-  const { status, body } = await put(project, id, file, options);
-  expect(status, JSON.stringify(body)).toBe(200);
+  const { id } = await herald.imports.create({ format: "herald", dry_run: dryRun });
+  await herald.imports.upload(id, () => new Blob([file]), { contentType: type });
   const report = await completed(herald, id);
   const errors = [];
   for await (const error of herald.imports.errors(id)) errors.push(error);
@@ -153,7 +144,7 @@ describe("an import of devices", () => {
     cut.destroy();
     await closed;
     expect(line % 500).toBe(0);
-    const wrong = await put(world.project, id, lines.join("\n"), { query: "?after_line=1" });
+    const wrong = await put(world.project, id, lines.join("\n"), "?after_line=1");
     expect(wrong.body).toMatchObject({ type: "/docs/errors#import-position-mismatch", status: 409 });
     await world.herald.imports.upload(id, () => lines.join("\n"));
     expect(counts(await completed(world.herald, id))).toEqual([3_000, 0, 0, 0]);

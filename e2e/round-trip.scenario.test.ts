@@ -25,19 +25,9 @@ const newWorld = async (name: string) => {
 };
 type World = Awaited<ReturnType<typeof newWorld>>;
 
-const importFile = async (
-  { herald, token }: World,
-  format: ImportFormat,
-  file: string,
-  type: string,
-): Promise<Import> => {
+const importFile = async ({ herald }: World, format: ImportFormat, file: string, type: string): Promise<Import> => {
   const { id } = await herald.imports.create({ format });
-  const response = await fetch(`${system.gateway}/api/v1/imports/${id}/content`, {
-    method: "PUT",
-    headers: { authorization: `Bearer ${token}`, "content-type": type },
-    body: file,
-  });
-  expect(response.status, await response.clone().text()).toBe(200);
+  await herald.imports.upload(id, () => file, { contentType: type });
   return eventually(
     async () => {
       const found = await herald.imports.get(id);

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { eventually, readStream, request } from "@herald/testing";
+import { eventually, expectStatus, readStream, request } from "@herald/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Collector, type Span, startCollector } from "./harness/collector.ts";
+import { readMetrics } from "./harness/metrics.ts";
 import { apnsToken } from "./harness/project.ts";
 import { payloadOf } from "./harness/simulators.ts";
 import { logOnFailure, type ServiceName, type System, serviceNames, startSystem } from "./harness/system.ts";
@@ -115,10 +116,9 @@ describe("traces", () => {
 
 describe("metrics", () => {
   const read = async (service: ServiceName) => {
-    const response = await fetch(system.services[service].metrics);
-    expect(response.status).toBe(200);
-    expect(response.headers.get("content-type")).toMatch(/^text\/plain/);
-    return (await response.text()).split("\n").filter((line) => line !== "");
+    const answer = expectStatus(await request(system.services[service].metrics, "GET "), 200);
+    expect(answer.headers.get("content-type")).toMatch(/^text\/plain/);
+    return answer.text.split("\n").filter((line) => line !== "");
   };
   /** The value of a series whose labels include these. */
   const value = (lines: readonly string[], name: string, labels: Record<string, string> = {}): number => {
@@ -249,9 +249,7 @@ test("no token, no content and no secret is in a log, a span, a metric or a subj
     expect(settled.length).toBeGreaterThan(0);
     expect(collector.spans.filter(({ name }) => name === "send apns").length).toBeGreaterThanOrEqual(3);
   }, exported);
-  const metrics = await Promise.all(
-    serviceNames.map(async (name) => (await fetch(system.services[name].metrics)).text()),
-  );
+  const metrics = await Promise.all(serviceNames.map((name) => readMetrics(system.services[name].metrics)));
   const events = await readStream(system.broker, "PUSH_EVENTS");
   const places = {
     logs: system.logs.lines.map(({ line }) => line),

@@ -1,3 +1,4 @@
+import { Herald } from "@herald/client";
 import { headerNames } from "@herald/contracts";
 import { eventually, expectStatus, readStream } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -53,19 +54,10 @@ const published = async ({ id }: Project): Promise<Set<string>> => {
 
 /** The ids of the events that the stream over HTTP shows, until it has shown so many. */
 const streamed = async (project: Project, since: Date, count: number): Promise<Set<string>> => {
-  const leaving = AbortSignal.timeout(30_000);
-  const response = await fetch(`${system.gateway}/api/v1/events?since=${since.toISOString()}`, {
-    headers: { authorization: `Bearer ${project.token}` },
-    signal: leaving,
-  });
+  const { events } = new Herald({ url: system.gateway, token: project.token });
   const ids = new Set<string>();
-  let text = "";
-  for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
-    const lines = (text + chunk).split("\n");
-    text = lines.pop() ?? "";
-    for (const line of lines) if (line.startsWith("data: ")) ids.add(JSON.parse(line.slice("data: ".length)).id);
-    if (ids.size >= count) break;
-  }
+  for await (const { id } of events.follow({ since, signal: AbortSignal.timeout(30_000) }))
+    if (ids.add(id).size >= count) break;
   return ids;
 };
 

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
+import { type ApnsSettings, Herald, HeraldAdmin } from "@herald/client";
 import { type ProjectId, Provider } from "@herald/contracts";
 import { freePortsEnvironment } from "@herald/local-stack";
 import { MongoClient } from "mongodb";
@@ -23,9 +24,6 @@ type Local = {
 };
 
 type Project = { readonly id: ProjectId; readonly token: string };
-
-/** The part of a notification's answer that the bench waits for. */
-type Progress = { readonly status: string; readonly counts: Readonly<Record<string, number>> };
 
 /** Well formed; the sinks look at none. */
 const credentials = () => ({
@@ -64,6 +62,7 @@ const browserKeys = () =>
     return { p256dh: browser.getPublicKey("base64url"), auth: randomBytes(16).toString("base64url") };
   });
 
+/** What is timed: one bare request. The client adds an Idempotency-Key to each POST, which costs a write, and retries. */
 const request = async <T>(url: string, token: string, method = "GET", body?: unknown): Promise<T> => {
   const response = await fetch(url, {
     method,
@@ -75,20 +74,16 @@ const request = async <T>(url: string, token: string, method = "GET", body?: unk
 };
 
 const newProject = async (
-  { gateway, adminToken }: Local,
+  admin: HeraldAdmin,
   sinks: Readonly<Record<Provider, Sink>>,
   name: string,
 ): Promise<Project> => {
-  const projects = `${gateway}/admin/v1/projects`;
-  const created = await request<{ data: { id: ProjectId }; token: string }>(projects, adminToken, "POST", {
-    project: { name },
-  });
+  const { project, token = "" } = await admin.projects.create({ name });
   for (const provider of Provider.options) {
     const { url: endpoint, ca } = sinks[provider];
-    const settings = { ...credentials()[provider], endpoint, ca };
-    await request(`${projects}/${created.data.id}/providers/${provider}`, adminToken, "PUT", settings);
+    await admin.providers.set(project.id, provider, { ...credentials()[provider], endpoint, ca } as ApnsSettings);
   }
-  return { id: created.data.id, token: created.token };
+  return { id: project.id as ProjectId, token };
 };
 
 /** A notification as a backend posts it. */
@@ -105,6 +100,7 @@ const createSender = (
 ) => {
   const subscribers = browserKeys();
   const api = `${gateway}/api/v1`;
+  const herald = new Herald({ url: gateway, token: project.token });
   const get = <T>(path: string): Promise<T> => request<T>(`${api}${path}`, project.token);
   const post = async (notification: Wanted): Promise<string> => {
     const answer = await request<{ data: { id: string } }>(`${api}/notifications`, project.token, "POST", {
@@ -115,6 +111,7 @@ const createSender = (
   type Taken = { readonly id?: string; readonly errors?: unknown };
   return {
     project,
+    herald,
     /** Reads below `/api/v1`. */
     get,
     post,
@@ -146,11 +143,10 @@ const createSender = (
     send: (topic: string): Promise<string> =>
       post({ title: "Hello", body: "World", targets: [`topic:${topic}`], ttl: 3600 }),
     /** How many pushes the statistics have. */
-    sent: async (): Promise<number> => (await get<{ data: { totals: { sent: number } } }>("/stats")).data.totals.sent,
-    progress: async (id: string): Promise<Progress> => (await get<{ data: Progress }>(`/notifications/${id}`)).data,
+    sent: async (): Promise<number> => (await herald.stats()).totals.sent,
+    progress: (id: string) => herald.notifications.get(id),
     /** How many opens of a notification the statistics have. */
-    opened: async (notification: string): Promise<number> =>
-      (await get<{ data: { totals: { opened: number } } }>(`/stats?notification=${notification}`)).data.totals.opened,
+    opened: async (notification: string): Promise<number> => (await herald.stats({ notification })).totals.opened,
   };
 };
 
@@ -193,8 +189,9 @@ export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>, profi
   };
   const local = await readLocal();
   const mongo = await new MongoClient(local.mongo.url).connect();
+  const admin = new HeraldAdmin({ url: local.gateway, token: local.adminToken });
   const senderOf = async (name: string): Promise<Sender> =>
-    createSender(local.gateway, mongo, sinks, await newProject(local, sinks, name));
+    createSender(local.gateway, mongo, sinks, await newProject(admin, sinks, name));
   // FerretDB stands before a PostgreSQL that the local stack starts beside it, and does not name.
   const postgres = child.pid === undefined ? undefined : childOf(child.pid, "/bin/postgres");
   const started: Record<string, number | undefined> = { ...local.processes, postgres };
@@ -215,11 +212,8 @@ export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>, profi
     /** Sends to the same sinks. */
     anotherProject: (name = "other"): Promise<Sender> => senderOf(name),
     /** A token of a project with the scope `export`. */
-    exportToken: async ({ id }: Project): Promise<string> => {
-      const body = { token: { name: "export", scopes: ["export"] } };
-      const url = `${local.gateway}/admin/v1/projects/${id}/tokens`;
-      return (await request<{ token: string }>(url, local.adminToken, "POST", body)).token;
-    },
+    exportToken: async ({ id }: Project): Promise<string> =>
+      (await admin.tokens.create(id, { name: "export", scopes: ["export"] })).token ?? "",
     /** The database of a service, for what would take too long through the interface. */
     database: (service: "registry" | "analytics") => mongo.db(`herald_${service}`),
     mongoUrl: local.mongo.url,

@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
 import { promisify } from "node:util";
+import { Herald } from "@herald/client";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { codeBlocks, shellBlocks } from "../harness/shell-blocks.ts";
@@ -61,12 +62,7 @@ test("the page on web apps, followed in a fresh folder, subscribes a browser; so
   );
   await browser.setNotifications("granted", site);
 
-  const devices = async () => {
-    const answer = await fetch(`${system.gateway}/api/v1/devices`, {
-      headers: { authorization: `Bearer ${project.token}` },
-    });
-    return ((await answer.json()) as { data: unknown[] }).data;
-  };
+  const { devices } = new Herald({ url: system.gateway, token: project.token });
   for (const [count, path] of [
     [1, "/"],
     [1, "/own.html"],
@@ -74,7 +70,7 @@ test("the page on web apps, followed in a fresh folder, subscribes a browser; so
     const tab = await browser.visit(site + path);
     if (path === "/") await tab.click("#subscribe");
     await tab.waitForSelector("#subscribe", { state: "hidden" });
-    await eventually(async () => expect(await devices()).toHaveLength(count));
+    await eventually(async () => expect((await devices.list().page()).data).toHaveLength(count));
     const worker = await tab.evaluate("navigator.serviceWorker.ready.then(({ active }) => active.scriptURL)");
     expect(worker).toContain(path === "/" ? "herald-worker.js" : site);
   }

@@ -1,6 +1,6 @@
 import { mkdir, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { Herald } from "@herald/client";
+import { Herald, HeraldAdmin } from "@herald/client";
 import { findChromium, type RunningHerald } from "@herald/local-stack";
 import { chromium } from "playwright-core";
 
@@ -12,6 +12,7 @@ const folder = resolve(process.argv[2] ?? "screenshots");
 const local = JSON.parse(await readFile(join(dataDir, "local.json"), "utf8")) as RunningHerald["local"];
 
 const herald = new Herald({ url: local.gateway, token: local.project.token });
+const admin = new HeraldAdmin({ url: local.gateway, token: local.adminToken });
 const [notification] = (await herald.notifications.list({ sort: "-created_at", perPage: 1 }).page()).data;
 const [delivery] = notification
   ? (await herald.notifications.deliveries(notification.id, { perPage: 1 }).page()).data
@@ -55,12 +56,8 @@ await mkdir(folder, { recursive: true });
 for (const { name: look, colorScheme, width, height } of looks) {
   const context = await browser.newContext({ colorScheme, viewport: { width, height }, reducedMotion: "reduce" });
   const page = await context.newPage();
-  const answer = await fetch(`${local.gateway}/admin/v1/sessions/codes`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${local.adminToken}` },
-  });
-  const { data } = (await answer.json()) as { data: { code: string } };
-  await page.goto(`${local.gateway}/console/#code=${data.code}`);
+  const { code } = await admin.sessions.createCode();
+  await page.goto(`${local.gateway}/console/#code=${code}`);
   await page.getByRole("heading", { level: 1 }).waitFor();
   const draft = {
     title: "Doors open at 7",

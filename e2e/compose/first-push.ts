@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { Herald, HeraldAdmin } from "@herald/client";
 import { eventually } from "@herald/testing";
 
 /** What `docker compose run --rm demo` printed. */
@@ -41,10 +42,8 @@ export const sendAndOpen = async (demo: Demo, run: Run): Promise<void> => {
 /** A server whose certificate is not trusted is reported wherever somebody would look; new settings send what waits. */
 export const refusedCertificate = async (demo: Demo, admin: string, run: Run): Promise<void> => {
   const [register, send, arrived] = commandsOf(demo);
-  const get = async (path: string, token: string) => {
-    const response = await fetch(`${demo.gateway}${path}`, { headers: { authorization: `Bearer ${token}` } });
-    return (await response.json()) as { data: Record<string, unknown> };
-  };
+  const herald = new Herald({ url: demo.gateway, token: demo.token });
+  const { providers } = new HeraldAdmin({ url: demo.gateway, token: admin });
   // Another authority than the one that the project's settings name.
   await run("docker", "compose", "exec", "-T", "simulators", "rm", "/data/identity.json");
   await run("docker", "compose", "restart", "simulators");
@@ -53,12 +52,12 @@ export const refusedCertificate = async (demo: Demo, admin: string, run: Run): P
   const { data: notification } = JSON.parse(await run("sh", "-c", send)) as { data: { id: string } };
 
   await eventually(async () => {
-    const { data } = await get(`/admin/v1/projects/${demo.project}/providers/apns`, admin);
-    assert.match(JSON.stringify(data.problems), /"reason":"certificate-untrusted"/);
+    const { problems } = await providers.get(demo.project, "apns");
+    assert.match(JSON.stringify(problems), /"reason":"certificate-untrusted"/);
   }, waits);
   await eventually(async () => {
-    const { data } = await get(`/api/v1/notifications/${notification.id}/devices/${device.id}`, demo.token);
-    assert.match(JSON.stringify(data), /cannot reach simulators/);
+    const trace = await herald.notifications.trace(notification.id, device.id);
+    assert.match(JSON.stringify(trace), /cannot reach simulators/);
   }, waits);
   const log = await run("docker", "compose", "logs", "--no-color", "dispatch");
   assert.match(log, /"reason":"certificate-untrusted".*"msg":"the provider cannot be reached"/);

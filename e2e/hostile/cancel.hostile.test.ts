@@ -2,6 +2,7 @@ import { freePort } from "@herald/local-stack";
 import { eventually, expectStatus } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Beside, startBeside } from "../harness/beside.ts";
+import { readMetrics } from "../harness/metrics.ts";
 import { seed } from "../harness/seed.ts";
 import { payloadOf } from "../harness/simulators.ts";
 import { logOnFailure, type System, startSystem } from "../harness/system.ts";
@@ -31,7 +32,7 @@ logOnFailure(() => system);
 
 /** How many batches of a broadcast a replica has under way. */
 const batchesOf = async (url: string): Promise<number> => {
-  const text = await (await fetch(url)).text();
+  const text = await readMetrics(url);
   return Number(/^herald_bus_in_flight\{[^}]*durable="dispatch-broadcast-ios"[^}]*\} (\S+)$/m.exec(text)?.[1] ?? 0);
 };
 

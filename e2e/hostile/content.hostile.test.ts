@@ -2,6 +2,7 @@ import { newNotificationId, type SendV1 } from "@herald/contracts";
 import { type Answered, type BrokerHands, operateBroker } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { cpuSeconds } from "../../bench/src/processes.ts";
+import { readMetrics } from "../harness/metrics.ts";
 import type { Project, Registered } from "../harness/project.ts";
 import { seed } from "../harness/seed.ts";
 import { payloadOf } from "../harness/simulators.ts";
@@ -156,7 +157,7 @@ test("contents of nearly a megabyte are refused, naming what weighs most, and ar
   const { id } = await project.send({ title: "Light", targets: ["all"], web: { blob: "x".repeat(60_000) } });
   const { counts } = await project.final(id);
   expect(counts).toMatchObject({ accepted: counts.devices });
-  const metrics = await (await fetch(system.services.dispatch.metrics)).text();
+  const metrics = await readMetrics(system.services.dispatch.metrics);
   const figure = (name: string) =>
     Number(new RegExp(`^${name}\\{cache="notifications"\\} (\\S+)`, "m").exec(metrics)?.[1]);
   const [held, max] = [figure("herald_cache_bytes"), figure("herald_cache_limit_bytes")];

@@ -4,6 +4,7 @@ import { type Push, type Rule, type Simulators, startSimulators } from "@herald/
 import { eventually, expectStatus, request } from "@herald/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
+import { readMetrics } from "../harness/metrics.ts";
 import { apnsToken, type Content, type Project } from "../harness/project.ts";
 import { newAddress, seed } from "../harness/seed.ts";
 import { deviceOf, payloadOf, wasAccepted } from "../harness/simulators.ts";
@@ -248,7 +249,7 @@ test("a web app and an Android app get a category, a badge and an action each wh
 });
 
 const dispatchMetric = async (name: string, label: string): Promise<number> => {
-  const text = await (await fetch(system.services.dispatch.metrics)).text();
+  const text = await readMetrics(system.services.dispatch.metrics);
   const values = text.split("\n").filter((line) => line.startsWith(`${name}{`) && line.includes(label));
   return values.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
 };

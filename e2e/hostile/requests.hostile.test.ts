@@ -5,6 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { eventually } from "@herald/testing";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { inParallel } from "../harness/in-parallel.ts";
+import { readMetrics } from "../harness/metrics.ts";
 import { apnsToken, type Project, type Registered } from "../harness/project.ts";
 import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { cpuFor } from "./cpu.ts";
@@ -206,7 +207,7 @@ test("bodies with more wrong than can be said: refused at the cost of reading th
 
 /** Reads a gauge of the gateway's. */
 const gauge = async (name: string): Promise<number> => {
-  const text = await (await fetch(system.services.gateway.metrics)).text();
+  const text = await readMetrics(system.services.gateway.metrics);
   return Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, "m").exec(text)?.[1] ?? Number.NaN);
 };
 

@@ -6,6 +6,7 @@ import { eventually, expectStatus, operateBroker, type Request, readStream, requ
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Collector, startCollector } from "../harness/collector.ts";
 import { inParallel } from "../harness/in-parallel.ts";
+import { readMetrics } from "../harness/metrics.ts";
 import { apnsToken } from "../harness/project.ts";
 import { serviceAccount, settingsFor } from "../harness/providers.ts";
 import { newAddress } from "../harness/seed.ts";
@@ -61,7 +62,7 @@ const kept: Record<string, RegExp> = {
 
 /** Everything that is written by the system, by the place where it is. */
 async function everywhere(): Promise<Record<string, readonly string[]>> {
-  const metrics = serviceNames.map(async (name) => (await fetch(system.services[name].metrics)).text());
+  const metrics = serviceNames.map((name) => readMetrics(system.services[name].metrics));
   const places: Record<string, readonly string[]> = {
     logs: system.logs.lines.map(({ line }) => line),
     traces: collector.bodies,

@@ -33,6 +33,7 @@ export const exportsRow: Row = {
       const values: number[] = [];
       for (let run = 0; run < runs; run++) {
         const begin = performance.now();
+        // Raw: the client asks for no coding of its choice, and parses each row.
         const response = await fetch(`${system.gateway}/api/v1/exports/devices?format=${format}`, {
           headers: { authorization: `Bearer ${token}`, "accept-encoding": coding },
         });

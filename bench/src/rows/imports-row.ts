@@ -6,8 +6,6 @@ import { until } from "../until.ts";
 /** Some seconds of the highest rate. */
 const count = 20_000;
 
-type Imported = { readonly status: string; readonly created: number; readonly unchanged: number };
-
 /** Devices as a backend exports them, others in every run. */
 const fileOf = (run: number): string =>
   Array.from({ length: count }, (_, at) =>
@@ -22,19 +20,17 @@ const fileOf = (run: number): string =>
   ).join("\n");
 
 /** Uploads a file and waits until all its lines are processed. Returns devices a second. */
-const importFile = async (gateway: string, of: Sender, file: string, as: "created" | "unchanged"): Promise<number> => {
-  const call = async (method: string, path: string, type: string, body: string) => {
-    const headers = { authorization: `Bearer ${of.project.token}`, "content-type": type };
-    const response = await fetch(`${gateway}/api/v1/imports${path}`, { method, headers, body });
-    if (!response.ok) throw new Error(`${method} /imports${path}: ${response.status} ${await response.text()}`);
-    return ((await response.json()) as { data: { id: string } }).data;
-  };
-  const { id } = await call("POST", "", "application/json", JSON.stringify({ import: { format: "herald" } }));
+const importFile = async (
+  { herald: { imports } }: Sender,
+  file: string,
+  as: "created" | "unchanged",
+): Promise<number> => {
+  const { id } = await imports.create({ format: "herald" });
   const begin = performance.now();
-  await call("PUT", `/${id}/content`, "application/x-ndjson", file);
+  await imports.upload(id, () => file);
   const done = await until("the import is completed", async () => {
-    const { data } = await of.get<{ data: Imported }>(`/imports/${id}`);
-    return data.status === "completed" ? data : undefined;
+    const found = await imports.get(id);
+    return found.status === "completed" ? found : undefined;
   });
   if (done[as] !== count) throw new Error(`${count} devices should be ${as}: ${JSON.stringify(done)}`);
   return (count * 1_000) / (performance.now() - begin);
@@ -50,8 +46,8 @@ export const importsRow: Row = {
     const unchanged: number[] = [];
     for (let run = 0; run < runs; run++) {
       const file = fileOf(run);
-      created.push(await importFile(system.gateway, project, file, "created"));
-      unchanged.push(await importFile(system.gateway, project, file, "unchanged"));
+      created.push(await importFile(project, file, "created"));
+      unchanged.push(await importFile(project, file, "unchanged"));
     }
     yield {
       title: `imports of ${count} devices with a user, a topic and three values each`,

@@ -37,6 +37,7 @@ export const latencyRow: Row = {
     const toFloor = (gateway: string) => async () => {
       const body = JSON.stringify({ notification: notification(`device:${device}`) });
       const headers = { "content-type": "application/json" };
+      // The floor is no Herald: its answers are not the client's.
       const { ok, status } = await fetch(`${gateway}/api/v1/notifications`, { method: "POST", headers, body });
       if (!ok) throw new Error(`the floor answered ${status}`);
     };

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import type { StatsQuery } from "@herald/client";
 import { type NotificationId, newDeviceId, type Tag } from "@herald/contracts";
 import { seedOpens } from "../../../services/analytics/test/seed-opens.ts";
 import type { Sender } from "../herald.ts";
@@ -35,8 +36,8 @@ const opensOf = function* (of: Sender, ids: readonly string[], count: number, fr
     };
 };
 
-const range = (from: number): string =>
-  `from=${new Date(from).toISOString()}&to=${new Date(from + dayMs).toISOString()}`;
+const dayFrom = (at: number) => ({ from: new Date(at).toISOString(), to: new Date(at + dayMs).toISOString() });
+const range = (from: number): string => String(new URLSearchParams(dayFrom(from)));
 
 const seed = async (system: Context["system"], count: number): Promise<Seeded> => {
   const of = await system.anotherProject(`opens-${count}`);
@@ -48,12 +49,11 @@ const seed = async (system: Context["system"], count: number): Promise<Seeded> =
   );
   const opens = opensOf(of, ids, count, from);
   await seedOpens(system.database("analytics"), of.project.id, opens, (id) => tags.get(id) ?? []);
-  const counted = async (filter = "") =>
-    (await of.get<{ data: { totals: { opened: number } } }>(`/stats?${range(from)}${filter}`)).data.totals.opened;
-  for (const filter of ["", "&kind=promotion"]) {
+  const counted = async (filter: StatsQuery) => (await of.herald.stats({ ...dayFrom(from), ...filter })).totals.opened;
+  for (const filter of [{}, { kind: "promotion" }]) {
     while ((await counted(filter)) < count) await delay(pollMs);
     const found = await counted(filter);
-    if (found !== count) throw new Error(`${count} opens are stored and ${found} counted ${filter}`);
+    if (found !== count) throw new Error(`${count} opens are stored and ${found} counted ${JSON.stringify(filter)}`);
   }
   return { of, count, ids, from };
 };
