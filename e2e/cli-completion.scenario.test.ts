@@ -21,11 +21,21 @@ test("bash completes commands, options and choices", async () => {
     complete("dev"),
     complete("provider set ''"),
     complete("send --pri"),
+    complete("device list --status ''"),
+    complete("stats --platform = a"),
+    complete("notification list --status s"),
+    complete("events follow --type io.herald.topic"),
   ];
   const { exitCode, stdout } = await commandLine({ HOME: await newHome() })
     .shell(script.join("\n"))
     .ended();
-  expect([exitCode, stdout]).toEqual([0, "device\napns fcm webpush\n--priority\n"]);
+  expect([exitCode, stdout.split("\n")]).toEqual([
+    0,
+    [
+      ...["device", "apns fcm webpush", "--priority", "active inactive", "android", "scheduled sending"],
+      ...["io.herald.topic.created.v1 io.herald.topic.deleted.v1", ""],
+    ],
+  ]);
 });
 
 test("zsh completes commands, options, choices and files", async ({ skip }) => {
@@ -50,6 +60,8 @@ test("zsh completes commands, options, choices and files", async ({ skip }) => {
     ["herald send --pri", "herald send --priority "],
     ["herald send --priority no", "herald send --priority normal "],
     ["herald provider set web", "herald provider set webpush "],
+    ["herald device list --status in", "herald device list --status inactive "],
+    ["herald device list --platform=an", "herald device list --platform=android "],
     ["herald device import devices-of", "herald device import devices-of-1.ndjson "],
   ] as const) {
     const before = screen().length;

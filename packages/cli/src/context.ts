@@ -15,6 +15,7 @@ export type GlobalOptions = {
   readonly json?: boolean;
   readonly color?: boolean;
   readonly retries?: number;
+  readonly timeout?: number;
 };
 
 export type ListChoice = { readonly limit?: number; readonly all?: boolean };
@@ -34,7 +35,7 @@ export type Context = {
   herald(): Herald;
   admin(): HeraldAdmin;
   project(): string;
-  /** The sentence that Ctrl-C prints. */
+  /** The sentence that Ctrl-C and a failure print: what continues, and how to resume. */
   onInterrupt(sentence: string): void;
   /** Prompts at the terminal; a secret is not echoed. */
   ask(question: string, secret?: boolean): Promise<string>;
@@ -56,6 +57,9 @@ type Deps = {
 };
 
 export const defaultLimit = 20;
+/** Sooner, a person does not wonder what it does. */
+const waitingMs = 2_000;
+
 const signIn = "`herald login` saves it in a profile; flags and the environment go before profiles.";
 
 export const createContext = async (options: GlobalOptions, deps: Deps): Promise<Context> => {
@@ -76,7 +80,17 @@ export const createContext = async (options: GlobalOptions, deps: Deps): Promise
     project: options.project ?? env.HERALD_PROJECT ?? profile?.project,
   };
   const json = options.json === true;
-  const retries = options.retries === undefined ? {} : { maxRetries: options.retries };
+  /** Says at the terminal that an answer takes long. */
+  const patientFetch: typeof fetch = async (...call) => {
+    const timer = setTimeout(() => terminal.progress(`Waiting for ${settings.url}…`), waitingMs);
+    try {
+      return await fetch(...call);
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+  const { retries: maxRetries, timeout } = options;
+  const calls = { fetch: patientFetch, maxRetries, timeoutMs: timeout === undefined ? timeout : timeout * 1_000 };
   const needs = (name: keyof Profile, what: string, flag: string): string => {
     const value = settings[name];
     if (value !== undefined && value !== "") return value;
@@ -115,9 +129,9 @@ export const createContext = async (options: GlobalOptions, deps: Deps): Promise
     json,
     settings,
     profileName,
-    herald: () => new Herald({ url: url(), token: needs("token", "a project token", "--token"), ...retries }),
+    herald: () => new Herald({ url: url(), token: needs("token", "a project token", "--token"), ...calls }),
     admin: () =>
-      new HeraldAdmin({ url: url(), token: needs("admin_token", "the admin token", "--admin-token"), ...retries }),
+      new HeraldAdmin({ url: url(), token: needs("admin_token", "the admin token", "--admin-token"), ...calls }),
     project: () => needs("project", "a project's id", "--project"),
     onInterrupt: deps.onInterrupt,
     ask: deps.ask,

@@ -30,8 +30,15 @@ export const option = (flags: string, description: string): Option => new Option
 export const numberOption = (flags: string, description: string): Option =>
   option(flags, description).argParser(wholeNumber);
 /** An option that may be repeated. */
-export const repeated = (flags: string, description: string): Option =>
-  option(flags, description).argParser((value: string, before: string[] | undefined) => [...(before ?? []), value]);
+export const repeated = (flags: string, description: string, choices?: readonly string[]): Option => {
+  const one = option(flags, description);
+  if (choices !== undefined) one.choices(choices);
+  return one.argParser((value: string, before: string[] | undefined) => {
+    if (choices?.includes(value) === false)
+      throw new InvalidArgumentError(`Allowed choices are ${choices.join(", ")}.`);
+    return [...(before ?? []), value];
+  });
+};
 
 export const listOptions = [
   numberOption("--limit <count>", "rows to show (default: 20)"),

@@ -1,9 +1,10 @@
-import { Command } from "commander";
+import { Command, type Help } from "commander";
 import { addCompletion } from "./commands/completion.ts";
 import { addDeadLetters } from "./commands/dead-letters.ts";
 import { addDevices } from "./commands/devices.ts";
 import { addDoctor } from "./commands/doctor.ts";
 import { addEvents } from "./commands/events.ts";
+import { addExport } from "./commands/exports.ts";
 import { addLogin } from "./commands/login.ts";
 import { addNotifications } from "./commands/notifications.ts";
 import { addAudit, addOperators } from "./commands/operators.ts";
@@ -29,6 +30,15 @@ First steps, with \`npm start\` running in another terminal:
 Precedence: flags, environment (HERALD_URL, HERALD_TOKEN,
 HERALD_ADMIN_TOKEN, HERALD_PROJECT, HERALD_PROFILE), profile.`;
 
+/** Names need half of it. */
+const minWidthOfTwoColumns = 60;
+
+/** The description below its name, for narrow terminals. */
+const formatBelow: Help["formatItem"] = (term, _, description, helper) => {
+  const wrapped = helper.boxWrap(description, (helper.helpWidth ?? minWidthOfTwoColumns) - 4);
+  return `  ${term}\n${wrapped.replaceAll(/^/gm, "    ")}`;
+};
+
 /** The whole command line. */
 export const createProgram = (terminal: Terminal, execute: Execute): Command => {
   const write = (to: (text: string) => void) => (text: string) => to(text.replace(/\n$/, ""));
@@ -40,6 +50,7 @@ export const createProgram = (terminal: Terminal, execute: Execute): Command => 
     .option("--project <id>", "project id for admin commands, prj_…")
     .option("--profile <name>", "profile that `herald login` saved")
     .addOption(numberOption("--retries <count>", "retries if Herald is unavailable (default: 3)"))
+    .addOption(numberOption("--timeout <seconds>", "wait for each answer (default: 30)"))
     .option("--json", "print JSON")
     .option("--no-color", "print without colours, as NO_COLOR does")
     .configureOutput({
@@ -50,7 +61,11 @@ export const createProgram = (terminal: Terminal, execute: Execute): Command => 
       getOutHasColors: () => terminal.hasColors,
       getErrHasColors: () => terminal.hasColors,
     })
-    .configureHelp({ styleTitle: (title) => terminal.paint("bold", title) })
+    .configureHelp({
+      minWidthToWrap: 20,
+      styleTitle: (title) => terminal.paint("bold", title),
+      ...(terminal.width < minWidthOfTwoColumns && { formatItem: formatBelow }),
+    })
     .showHelpAfterError("Add --help to see what is accepted.")
     .addHelpText("after", firstSteps + exitCodesHelp)
     .exitOverride();
@@ -64,6 +79,8 @@ export const createProgram = (terminal: Terminal, execute: Execute): Command => 
   addStats(program, add);
   addEvents(group("events", "Follow events"), add);
   addDevices(group("device", "Manage devices"), add);
+  addExport(group("delivery", "Export deliveries"), add, "deliveries");
+  addExport(group("open", "Export opens"), add, "opens");
   addTopics(group("topic", "Manage topics and subscriptions"), add);
   addUsers(group("user", "Show and erase users"), add);
   addWebhooks(group("webhook", "Manage webhooks"), add);

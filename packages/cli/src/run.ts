@@ -7,10 +7,10 @@ import { createProgram } from "./program.ts";
 import { createTerminal, type Surroundings, type Terminal } from "./terminal/terminal.ts";
 import { plain } from "./terminal/text.ts";
 
-const show = (failure: Failure, { note, paint }: Terminal, json: boolean): void => {
+const show = (failure: Failure, left: string | undefined, { note, paint }: Terminal, json: boolean): void => {
   const { exitCode, errors, hint, slug, status, problems, requestId, retryAfter } = failure;
   if (json) {
-    const error = { slug, status, errors, problems, request_id: requestId, retry_after: retryAfter, hint };
+    const error = { slug, status, errors, problems, request_id: requestId, retry_after: retryAfter, hint, left };
     note(JSON.stringify({ error, exit_code: exitCode }));
     return;
   }
@@ -18,12 +18,13 @@ const show = (failure: Failure, { note, paint }: Terminal, json: boolean): void 
   const color = exitCode === exitCodes.interrupted ? "yellow" : "red";
   for (const [at, error] of errors.entries()) note(paint(color, plain(error)) + (at === 0 ? what : ""));
   if (hint !== undefined) note(hint);
+  if (left !== undefined) note(left);
   if (requestId !== undefined) note(paint("dim", `request ${plain(requestId)}`));
 };
 
 /** Runs `herald <words>` and returns the exit code. Errors are sentences on stderr. */
 export async function run(words: readonly string[], surroundings: Surroundings): Promise<number> {
-  const { stdout, env } = surroundings;
+  const { stdout, stderr, env } = surroundings;
   // Errors of the command line itself obey these flags too, so they are read before it is parsed.
   const json = words.includes("--json");
   const terminal = createTerminal(surroundings, !words.includes("--no-color"));
@@ -33,13 +34,15 @@ export async function run(words: readonly string[], surroundings: Surroundings):
     if (interrupting.signal.aborted) process.exit(exitCodes.interrupted);
     interrupting.abort(new Interrupted(left));
   };
-  // The reader of the pipe has closed it.
+  // The reader of the pipe has closed it. Without a reader of errors the exit code still says how it ended.
   const onClosed = (error: NodeJS.ErrnoException) => {
     if (error.code !== "EPIPE") throw error;
     process.exit(exitCodes.ok);
   };
+  const ignore = () => {};
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, onSignal);
   stdout.on("error", onClosed);
+  stderr.on("error", ignore);
   try {
     let exitCode: number = exitCodes.ok;
     const program = createProgram(terminal, async (command, handle) => {
@@ -63,7 +66,7 @@ export async function run(words: readonly string[], surroundings: Surroundings):
     // What waits is aborted with errors of many kinds.
     const { aborted, reason } = interrupting.signal;
     const failure = failureOf(aborted ? reason : error);
-    show(failure, terminal, json);
+    show(failure, aborted ? undefined : left, terminal, json);
     return failure.exitCode;
   } finally {
     terminal.progress();

@@ -1,18 +1,16 @@
-import { once } from "node:events";
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { stripVTControlCharacters } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { answer, createHerald, problem, startGateway } from "../test/run-herald.ts";
 import { candidates } from "./commands/completion.ts";
 import { keyIdOf } from "./commands/providers.ts";
 import { notificationOf, progressLine } from "./commands/send.ts";
 import { labelFilter, parsePairs } from "./pairs.ts";
 import { saveProfile } from "./profiles.ts";
 import { createProgram } from "./program.ts";
-import { run } from "./run.ts";
-import { createTerminal, type Surroundings } from "./terminal/terminal.ts";
+import { createTerminal } from "./terminal/terminal.ts";
 
 let home: string;
 beforeAll(async () => {
@@ -20,46 +18,9 @@ beforeAll(async () => {
 });
 afterAll(() => rm(home, { recursive: true, force: true }));
 
-/** Runs the command line as in a pipe. */
-const herald = async (words: readonly string[], env: Record<string, string> = {}) => {
-  const written = { stdout: "", stderr: "" };
-  const stream = (name: keyof typeof written) => ({
-    isTTY: false,
-    write: (text: string) => {
-      written[name] += text;
-      return true;
-    },
-    on: () => {},
-    off: () => {},
-  });
-  const surroundings = {
-    env: { HOME: home, ...env },
-    stdin: { isTTY: false },
-    stdout: stream("stdout"),
-    stderr: stream("stderr"),
-  };
-  const exitCode = await run(words, surroundings as unknown as Surroundings);
-  return { exitCode, ...written };
-};
-
-/** Answers everything alike, and remembers who asked. */
-const gateway = async (status: number, body: unknown, headers: Record<string, string> = {}) => {
-  const asked: { url: string; token: string | undefined }[] = [];
-  const server = createServer((request, response) => {
-    asked.push({ url: request.url ?? "", token: request.headers.authorization?.slice(7) });
-    response.writeHead(status, {
-      "content-type": status < 400 ? "application/json" : "application/problem+json",
-      ...headers,
-    });
-    response.end(JSON.stringify(body));
-  });
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  onTestFinished(async () => {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
-};
+const herald = createHerald(() => home);
+const gateway = (status: number, body: unknown, headers?: Record<string, string>) =>
+  startGateway(answer(status, body, headers));
 
 test.each([
   ["help", ["--help"], 0],
@@ -71,6 +32,7 @@ test.each([
   ["one argument too many", ["stats", "x"], 2],
   ["an option without its value", ["send", "--title"], 2],
   ["a value that is no choice", ["send", "--priority", "huge"], 2],
+  ["a repeated value that is no choice", ["token", "create", "--name", "x", "--scope", "send", "--scope", "all"], 2],
   ["a word where a number belongs", ["device", "list", "--limit", "all"], 2],
   ["no url", ["device", "list"], 2],
   ["a url that is none", ["device", "list", "--url", "herald", "--token", "x"], 2],
@@ -92,6 +54,17 @@ test("every command says what it does, and its options too", () => {
     if (command.name().startsWith("_")) return;
     expect(command.description(), command.name()).not.toBe("");
     for (const option of command.options) expect(option.description, `${command.name()} ${option.flags}`).not.toBe("");
+    command.commands.forEach(walk);
+  };
+  walk(program);
+});
+
+test("help fits 40 columns", () => {
+  const surroundings = { env: {}, stdin: {}, stdout: { isTTY: true, columns: 40 }, stderr: {} };
+  const program = createProgram(createTerminal(surroundings as never), async () => {});
+  const walk = (command: typeof program): void => {
+    const [_usage, ...lines] = stripVTControlCharacters(command.helpInformation()).split("\n");
+    for (const line of lines) expect(line.length, line).toBeLessThanOrEqual(40);
     command.commands.forEach(walk);
   };
   walk(program);
@@ -132,15 +105,6 @@ test("a profile is for its owner's eyes alone", async () => {
   await writeFile(file, "{");
   const { exitCode, stderr } = await herald(["topic", "list"], { XDG_CONFIG_HOME: join(home, "xdg") });
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining(`${file} is not JSON.`)]);
-});
-
-const problem = (status: number, slug: string, errors = [`${slug}: in Herald's words`]) => ({
-  errors,
-  problems: [{ pointer: "/x", detail: "in Herald's words", code: "custom" }],
-  type: `/docs/errors#${slug}`,
-  title: slug,
-  status,
-  instance: "req-1",
 });
 
 test.each([
@@ -252,6 +216,20 @@ test.each([
     ["device", ""],
     ["deactivate", "delete", "export", "get", "import", "list", "notifications"],
   ],
+  [
+    ["device", "list", "--status", ""],
+    ["active", "inactive"],
+  ],
+  // bash splits at the equals sign, zsh does not.
+  [["device", "list", "--status", "=", "in"], ["inactive"]],
+  [
+    ["device", "list", "--status", "="],
+    ["active", "inactive"],
+  ],
+  [["device", "list", "--status=in"], ["--status=inactive"]],
+  [["device", "import", "--format", "one"], ["onesignal"]],
+  [["token", "create", "--scope", "ex"], ["export"]],
+  [["events", "follow", "--type", "io.herald.notification.op"], ["io.herald.notification.opened.v1"]],
   [
     ["provider", "set", ""],
     ["apns", "fcm", "webpush"],

@@ -2,7 +2,13 @@ import { Argument, type Command } from "commander";
 import type { Add } from "../define.ts";
 
 /** Completions of the last word. */
-export const candidates = (program: Command, words: readonly string[]): string[] => {
+export const candidates = (program: Command, typedWords: readonly string[]): string[] => {
+  // bash makes three words of `--status=active`, zsh one.
+  const bash = typedWords.at(-1) === "=" ? [...typedWords, ""] : typedWords;
+  const [, name, value] = /^(--[\w-]+)=(.*)$/.exec(bash.at(-1) ?? "") ?? [];
+  if (name !== undefined && value !== undefined)
+    return candidates(program, [...bash.slice(0, -1), name, value]).map((found) => `${name}=${found}`);
+  const words = bash.filter((word) => word !== "=");
   const typed = words.at(-1) ?? "";
   let command = program;
   for (const word of words.slice(0, -1)) command = command.commands.find((one) => one.name() === word) ?? command;

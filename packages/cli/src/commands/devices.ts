@@ -1,5 +1,6 @@
 import type { Device, DeviceNotification } from "@herald/client";
 import type { Command } from "commander";
+import { choices } from "../choices.ts";
 import type { ListChoice } from "../context.ts";
 import {
   type Add,
@@ -49,8 +50,8 @@ const entries = (device: Device): [string, unknown][] => [
 ];
 
 const filterOptions = [
-  option("--status <status>", "only active or inactive ones"),
-  option("--platform <platform>", "only ios, android or web"),
+  option("--status <status>", "only devices with this status").choices(choices.deviceStatus),
+  option("--platform <platform>", "only devices of this platform").choices(choices.platform),
   option("--user <id>", "only devices of this user"),
   option("--push-token <token>", "only the devices with this push token"),
 ];

@@ -25,7 +25,7 @@ const openFile = async (file: string, resumed: boolean): Promise<Writable> => {
 
 /** Writes an export into a file, or to stdout. Ctrl-C says how to resume it. */
 export const exportRows = async (
-  { terminal, stdout, signal, onInterrupt }: Context,
+  { terminal, stdout, signal, onInterrupt, result }: Context,
   file: string | undefined,
   { after }: ExportChoice,
   lines: AsyncIterable<ExportedText>,
@@ -38,7 +38,8 @@ export const exportRows = async (
   if (file !== undefined) out.on("error", onError);
   let rows = 0;
   let last = after;
-  const resume = () => (last === undefined ? "Stopped." : `Stopped. \`--after ${last}\` resumes here.`);
+  const resume = () =>
+    last === undefined ? "Nothing was written." : `Wrote ${count(rows)} rows. \`--after ${last}\` resumes here.`;
   onInterrupt(resume());
   try {
     for await (const { id, text } of lines) {
@@ -57,8 +58,8 @@ export const exportRows = async (
       await finished(out).catch(onError);
     }
   }
-  if (failure !== undefined) throw new UsageError(`${file}: ${(failure as Error).message}`, resume());
-  if (file !== undefined) terminal.note(`Wrote ${count(rows)} rows to ${file}.`);
+  if (failure !== undefined) throw new UsageError(`${file}: ${(failure as Error).message}`);
+  if (file !== undefined) result({ file, rows, last }, () => `Wrote ${count(rows)} rows to ${file}.`);
 };
 
 const drained = (out: Writable, signal: AbortSignal): Promise<void> =>

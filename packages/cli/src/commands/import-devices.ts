@@ -3,13 +3,11 @@ import { access, constants } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Herald, Import, ImportError } from "@herald/client";
 import type { Command } from "commander";
+import { choices } from "../choices.ts";
 import type { Context } from "../context.ts";
 import { type Add, option } from "../define.ts";
 import { UsageError } from "../failures.ts";
 import { count } from "../terminal/text.ts";
-
-const formats = ["herald", "pinpoint", "sns", "onesignal", "firebase", "parse", "azure-nh", "pnta"] as const;
-type Format = (typeof formats)[number];
 
 /** Errors that are printed; the API lists all that are kept. */
 const shownErrors = 20;
@@ -76,19 +74,22 @@ const openFile = async (file: string): Promise<Blob> => {
 /** The import to upload to: the one that is resumed, or a new one. */
 const start = async (herald: Herald, { format, dryRun, resume }: Options, signal: AbortSignal): Promise<string> => {
   if (resume !== undefined) return resume;
-  const known = formats.find((one) => one === format);
-  if (known === undefined) throw new UsageError(`--format must be one of ${formats.join(", ")}.`);
-  return (await herald.imports.create({ format: known as Format, dry_run: dryRun === true }, { signal })).id;
+  if (format === undefined) throw new UsageError(`--format must be one of ${choices.importFormat.join(", ")}.`);
+  return (await herald.imports.create({ format, dry_run: dryRun === true }, { signal })).id;
 };
 
-type Options = { readonly format?: string; readonly dryRun?: boolean; readonly resume?: string };
+type Options = {
+  readonly format?: (typeof choices.importFormat)[number];
+  readonly dryRun?: boolean;
+  readonly resume?: string;
+};
 
 export const addImport = (group: Command, add: Add) => {
   add<Options>(group, {
     usage: "import <file>",
     does: "Import devices from a file: NDJSON, CSV or lines, also as .gz",
     options: [
-      option("--format <format>", `whose export it is: ${formats.join(", ")}`),
+      option("--format <format>", "whose export it is").choices(choices.importFormat),
       option("--dry-run", "report what would happen, and change nothing"),
       option("--resume <id>", "continue an import whose upload broke"),
     ],

@@ -1,11 +1,13 @@
 import type { Delivery, Notification } from "@herald/client";
 import type { Command } from "commander";
+import { choices } from "../choices.ts";
 import type { ListChoice } from "../context.ts";
 import { type Add, listOptions, option, type TimeChoice, timeOptions, timeRange } from "../define.ts";
 import { labelFilter } from "../pairs.ts";
 import { fields } from "../terminal/table.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { count, show } from "../terminal/text.ts";
+import { addExport } from "./exports.ts";
 
 const reasons = (by: Readonly<Record<string, number>>): string | undefined =>
   Object.entries(by)
@@ -50,7 +52,7 @@ export const inWords = (notification: Notification, terminal: Terminal): string 
   );
 };
 
-const columns = [
+export const notificationColumns = [
   { title: "ID", value: ({ id }: Notification) => id },
   { title: "STATUS", value: ({ status }: Notification) => status },
   { title: "DEVICES", value: ({ counts }: Notification) => counts.devices, right: true },
@@ -73,7 +75,7 @@ export const addNotifications = (group: Command, add: Add) => {
     usage: "list",
     does: "List notifications, newest first",
     options: [
-      option("--status <status>", "only scheduled, accepted, sending, completed, cancelled or expired"),
+      option("--status <status>", "only notifications with this status").choices(choices.notificationStatus),
       option("--kind <kind>", "only of this kind"),
       option("--label <name=value>", "only with this label"),
       ...timeOptions,
@@ -86,9 +88,14 @@ export const addNotifications = (group: Command, add: Add) => {
     run: ({ herald, signal, rows }, _, choice) => {
       const { status, kind, label } = choice;
       const filter = { status, kind, label: label && labelFilter(label) };
-      return rows(herald().notifications.list({ ...filter, ...timeRange(choice), signal }), columns, choice);
+      return rows(
+        herald().notifications.list({ ...filter, ...timeRange(choice), signal }),
+        notificationColumns,
+        choice,
+      );
     },
   });
+  addExport(group, add, "notifications");
   add(group, {
     usage: "get <id>",
     does: "Show a notification with its delivery counts",
@@ -101,7 +108,7 @@ export const addNotifications = (group: Command, add: Add) => {
     usage: "deliveries <id>",
     does: "List its deliveries, one row per device",
     options: [
-      option("--status <status>", "only accepted, failed, expired, cancelled, skipped or pending"),
+      option("--status <status>", "only deliveries with this status").choices(choices.deliveryStatus),
       ...listOptions,
     ],
     examples: [["notification deliveries ntf_… --status failed --all", "every failed device with its reason"]],

@@ -1,9 +1,10 @@
 import type { AuditRow, Operator } from "@herald/client";
 import type { Command } from "commander";
+import { choices } from "../choices.ts";
 import type { ListChoice } from "../context.ts";
 import { type Add, listOptions, option, yesOption } from "../define.ts";
 
-type Role = "viewer" | "operator" | "admin";
+type Role = (typeof choices.role)[number];
 
 const columns = [
   { title: "ID", value: ({ id }: Operator) => id },
@@ -29,7 +30,7 @@ export const addOperators = (group: Command, add: Add) => {
     options: [
       option("--name <name>", "name of the person").makeOptionMandatory(),
       option("--role <role>", "viewer reads, operator also sends and replays, admin may do everything")
-        .choices(["viewer", "operator", "admin"])
+        .choices(choices.role)
         .makeOptionMandatory(),
     ],
     examples: [["operator create --name 'Maria Lopez' --role operator", "for a colleague who sends"]],
@@ -41,10 +42,7 @@ export const addOperators = (group: Command, add: Add) => {
   add<{ name?: string; role?: Role }>(group, {
     usage: "update <id>",
     does: "Change an operator's name or role, within a second and also for sessions in progress",
-    options: [
-      option("--name <name>", "new name"),
-      option("--role <role>", "new role").choices(["viewer", "operator", "admin"]),
-    ],
+    options: [option("--name <name>", "new name"), option("--role <role>", "new role").choices(choices.role)],
     run: async ({ admin, signal, record }, [id = ""], { name, role }) => {
       const operator = await admin().operators.update(id, { name, role }, { signal });
       record(operator, shown(operator));

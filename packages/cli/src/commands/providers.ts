@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { basename } from "node:path";
 import type { ApnsSettings, ProviderSettings, ProviderView, TestPush } from "@herald/client";
 import { Argument, type Command } from "commander";
+import { choices } from "../choices.ts";
 import type { Context } from "../context.ts";
 import { type Add, option, yesOption } from "../define.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -94,7 +95,7 @@ export const addProviders = (group: Command, add: Add) => {
       option("--key-id <id>", "10 characters; default: taken from the file name"),
       option("--certificate <file>", "PEM, instead of team and key id"),
       option("--environment <environment>", "for devices that do not name theirs")
-        .choices(["production", "sandbox"])
+        .choices(choices.environment)
         .default("production"),
       ...elsewhereOptions,
     ],
@@ -150,8 +151,8 @@ export const addProviders = (group: Command, add: Add) => {
       does: "Send one test push and show what the provider said",
       options: [
         option("--push-token <token>", "the device's token, or a subscription's endpoint").makeOptionMandatory(),
-        option("--environment <environment>", "apns: of the device").choices(["production", "sandbox"]),
-        option("--token-kind <kind>", "fcm: registration token or Installation ID").choices(["token", "fid"]),
+        option("--environment <environment>", "apns: of the device").choices(choices.environment),
+        option("--token-kind <kind>", "fcm: registration token or Installation ID").choices(choices.tokenKind),
         option("--p256dh <key>", "webpush: the subscription's key"),
         option("--auth <secret>", "webpush: the subscription's secret"),
       ],

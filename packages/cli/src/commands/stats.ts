@@ -1,5 +1,6 @@
 import type { Stats, StatsQuery } from "@herald/client";
 import type { Command } from "commander";
+import { choices } from "../choices.ts";
 import { type Add, option } from "../define.ts";
 import { labelFilter } from "../pairs.ts";
 import { plot } from "../terminal/plot.ts";
@@ -71,7 +72,7 @@ export const addStats = (program: Command, add: Add) =>
       option("--user <id>", "of notifications that named this user"),
       option("--kind <kind>", "of notifications of this kind"),
       option("--label <name=value>", "of notifications with this label"),
-      option("--platform <platform>", "of one platform").choices(["ios", "android", "web"]),
+      option("--platform <platform>", "of one platform").choices(choices.platform),
       option("--by <dimension>", "totals by platform, kind, topic or label:<name>"),
     ],
     examples: [

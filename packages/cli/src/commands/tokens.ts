@@ -1,9 +1,10 @@
 import type { ProjectToken } from "@herald/client";
 import type { Command } from "commander";
+import { choices } from "../choices.ts";
 import type { ListChoice } from "../context.ts";
 import { type Add, listOptions, option, repeated } from "../define.ts";
 
-type Scope = "send" | "read" | "devices" | "export";
+type Scope = (typeof choices.scope)[number];
 
 const columns = [
   { title: "ID", value: ({ id }: ProjectToken) => id },
@@ -18,7 +19,7 @@ export const addTokens = (group: Command, add: Add) => {
     does: "Create a project token and show it, only this once",
     options: [
       option("--name <name>", "name of the token, such as its user").makeOptionMandatory(),
-      repeated("--scope <scope>", "send, read, devices or export; repeatable (default: all but export)"),
+      repeated("--scope <scope>", "what it may do; repeatable (default: all but export)", choices.scope),
       option("--expires <time>", "expiry time, such as 2030-01-31T09:00:00Z"),
     ],
     examples: [["token create --name mailer --scope send", "for a program that only sends"]],

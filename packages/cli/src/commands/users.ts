@@ -1,7 +1,8 @@
 import type { UserSummary } from "@herald/client";
 import type { Command } from "commander";
 import type { ListChoice } from "../context.ts";
-import { type Add, listOptions, yesOption } from "../define.ts";
+import { type Add, listOptions, type TimeChoice, timeOptions, timeRange, yesOption } from "../define.ts";
+import { notificationColumns } from "./notifications.ts";
 
 const columns = [
   { title: "USER", value: ({ user_id }: UserSummary) => user_id },
@@ -28,6 +29,13 @@ export const addUsers = (group: Command, add: Add) => {
         ...user.devices.map((device): [string, string] => ["", `${device.id} ${device.platform} ${device.status}`]),
       ]);
     },
+  });
+  add<ListChoice & TimeChoice>(group, {
+    usage: "notifications <user>",
+    does: "List what was sent to a user, newest first",
+    options: [...timeOptions, ...listOptions],
+    run: ({ herald, signal, rows }, [id = ""], choice) =>
+      rows(herald().users.notifications(id, { ...timeRange(choice), signal }), notificationColumns, choice),
   });
   add<{ yes?: boolean }>(group, {
     usage: "erase <user>",

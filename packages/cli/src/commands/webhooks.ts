@@ -1,5 +1,6 @@
 import type { EventType, Webhook, WebhookMessage, WebhookWithSecret } from "@herald/client";
 import type { Command } from "commander";
+import { choices } from "../choices.ts";
 import type { Context, ListChoice } from "../context.ts";
 import {
   type Add,
@@ -73,7 +74,7 @@ export const addWebhooks = (group: Command, add: Add) => {
     usage: "create <url>",
     does: "Create a webhook and show its secret, only this once",
     options: [
-      repeated("--event <type>", "only these, such as io.herald.notification.opened.v1; repeatable"),
+      repeated("--event <type>", "only events of this type; repeatable", choices.eventType),
       option("--description <text>", "description"),
     ],
     run: async (context, [url = ""], { event: events, description }) =>
@@ -113,7 +114,10 @@ export const addWebhooks = (group: Command, add: Add) => {
   add<ListChoice & { status?: string }>(group, {
     usage: "messages <id>",
     does: "List its messages, one per event",
-    options: [option("--status <status>", "only waiting, delivered or failed"), ...listOptions],
+    options: [
+      option("--status <status>", "only messages with this status").choices(choices.messageStatus),
+      ...listOptions,
+    ],
     run: ({ herald, signal, rows }, [id = ""], { status, ...choice }) =>
       rows(herald().webhooks.messages(id, { status, signal }), messageColumns, choice),
   });

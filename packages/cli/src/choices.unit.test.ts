@@ -1,0 +1,25 @@
+import * as contracts from "@herald/contracts";
+import { expect, test } from "vitest";
+import { choices } from "./choices.ts";
+
+test("options accept what the contracts accept", () => {
+  const eventTypes = Object.values(contracts.events)
+    // No project gets it.
+    .filter((event) => event.ceType !== contracts.AuditRecordedV1.ceType)
+    .map(({ ceType }) => ceType);
+  const sorted = (values: readonly string[]) => values.toSorted();
+  const accepted = Object.fromEntries(Object.entries(choices).map(([name, values]) => [name, sorted(values)]));
+  expect(accepted).toEqual({
+    deviceStatus: sorted(contracts.DeviceStatus.options),
+    platform: sorted(contracts.Platform.options),
+    notificationStatus: sorted(contracts.NotificationStatus.options),
+    deliveryStatus: sorted(contracts.DeliveryStatus.options),
+    messageStatus: sorted(contracts.WebhookMessageStatus.options),
+    importFormat: sorted(contracts.ImportFormat.options),
+    scope: sorted(contracts.Scope.options),
+    role: sorted(contracts.OperatorRole.options),
+    environment: sorted(contracts.ApnsEnvironment.options),
+    tokenKind: sorted(contracts.FcmTokenKind.options),
+    eventType: sorted(eventTypes),
+  });
+});
