@@ -70,7 +70,7 @@ test("notifications, deliveries and opens are exported, into files and programs"
   await eventually(async () => expect(await rows("open", "export", "--notification", id)).toMatchObject([delivered]));
   const file = join(system.folder, "opens.csv");
   const shown = await from.terminal(`herald open export --format csv ${file}`).ended();
-  expect(shown).toMatchObject({ exitCode: 0, stdout: expect.stringContaining("Wrote 1 rows") });
+  expect(shown).toMatchObject({ exitCode: 0, stdout: expect.stringContaining("Wrote 1 row to") });
   expect(await from.json("open", "export", file)).toMatchObject({ file, rows: 1, last: expect.any(String) });
 
   const refused = await commandLine({ ...environment, HERALD_TOKEN: mine.token }).herald("open", "export");

@@ -11,6 +11,12 @@ type Options = {
   readonly count?: number;
 };
 
+/** Without what every event of the project has. */
+const dataInWords = ({ project_id: _, at: __, ...data }: Readonly<Record<string, unknown>>): string =>
+  Object.entries(data)
+    .map(([name, value]) => `${name}=${typeof value === "number" ? value : show(value)}`)
+    .join(" ");
+
 export const addEvents = (group: Command, add: Add) =>
   add<Options>(group, {
     usage: "follow",
@@ -36,7 +42,7 @@ export const addEvents = (group: Command, add: Add) =>
         terminal.print(
           json
             ? JSON.stringify(event)
-            : `${terminal.paint("dim", event.timestamp)} ${terminal.paint("cyan", show(event.type))} ${show(event.data)}`,
+            : `${terminal.paint("dim", event.timestamp)} ${terminal.paint("cyan", show(event.type))} ${dataInWords(event.data)}`,
         );
         if (++seen >= count) return;
       }

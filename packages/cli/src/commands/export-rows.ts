@@ -17,6 +17,8 @@ export const exportOptions = [
 /** Rows between two updates of the progress line. */
 const progressEvery = 1_000;
 
+const rowsWritten = (rows: number): string => (rows === 1 ? "1 row" : `${count(rows)} rows`);
+
 const openFile = async (file: string, resumed: boolean): Promise<Writable> => {
   const stream = createWriteStream(file, { flags: resumed ? "a" : "w" });
   await new Promise<void>((resolve, reject) => stream.once("open", () => resolve()).once("error", reject));
@@ -39,7 +41,7 @@ export const exportRows = async (
   let rows = 0;
   let last = after;
   const resume = () =>
-    last === undefined ? "Nothing was written." : `Wrote ${count(rows)} rows. \`--after ${last}\` resumes here.`;
+    last === undefined ? "Nothing was written." : `Wrote ${rowsWritten(rows)}. \`--after ${last}\` resumes here.`;
   onInterrupt(resume());
   try {
     for await (const { id, text } of lines) {
@@ -59,7 +61,7 @@ export const exportRows = async (
     }
   }
   if (failure !== undefined) throw new UsageError(`${file}: ${(failure as Error).message}`);
-  if (file !== undefined) result({ file, rows, last }, () => `Wrote ${count(rows)} rows to ${file}.`);
+  if (file !== undefined) result({ file, rows, last }, () => `Wrote ${rowsWritten(rows)} to ${file}.`);
 };
 
 const drained = (out: Writable, signal: AbortSignal): Promise<void> =>

@@ -82,15 +82,21 @@ const dryRunWords = ({ devices, unmatched, rendered }: DryRun, { terminal }: Con
     "\nNothing was sent.",
   ].join("\n");
 
-const barWidth = 20;
+/** The columns that the longest line needs. */
+const wide = 70;
 
-/** Progress of a notification in one line. */
-export const progressLine = ({ status, counts }: Notification): string => {
+/** Progress of a notification in one line, shorter on a narrow terminal. */
+export const progressLine = ({ status, counts }: Notification, width: number): string => {
+  const isWide = width >= wide;
+  const barWidth = isWide ? 20 : 8;
   const done = counts.devices - counts.pending;
   const filled = counts.devices === 0 ? 0 : Math.floor((done / counts.devices) * barWidth);
   const bar = "█".repeat(filled) + "░".repeat(barWidth - filled);
   const failed = counts.failed > 0 ? `, ${count(counts.failed)} failed` : "";
-  return `${bar} ${status}: ${count(done)} of ${count(counts.devices)}, ${count(counts.accepted)} accepted${failed}`;
+  const share = `${count(done)} of ${count(counts.devices)}`;
+  return isWide
+    ? `${bar} ${status}: ${share}, ${count(counts.accepted)} accepted${failed}`
+    : `${bar} ${share}${failed}`;
 };
 
 /** Between two updates of the progress line. */
@@ -150,7 +156,7 @@ export const addSend = (program: Command, add: Add) =>
       const final = await sent.completed({
         signal,
         maxPollMs: watchMs,
-        onChange: (now) => terminal.progress(progressLine(now)),
+        onChange: (now) => terminal.progress(progressLine(now, terminal.width)),
       });
       result(final, () => inWords(final, terminal));
       return final.status === "completed" ? exitCodes.ok : exitCodes.failed;

@@ -45,6 +45,7 @@ export const statsInWords = (stats: Stats, terminal: Terminal): string => {
   const ends = [label(series[0]?.at ?? from, interval), label(series.at(-1)?.at ?? to, interval)] as const;
   const share = percent(totals.open_rate);
   const rate = share === undefined ? "" : ` (${share})`;
+  const reasons = Object.entries(totals.failures).map(([reason, devices]) => `  ${count(devices)} ${reason}`);
   const parts = (["sent", "failed", "opened"] as const).flatMap((name) => {
     const title = paint("bold", `${name} ${count(totals[name])}${name === "opened" ? rate : ""}`);
     if (totals[name] === 0) return [title];
@@ -52,10 +53,10 @@ export const statsInWords = (stats: Stats, terminal: Terminal): string => {
       series.map((interval) => interval[name]),
       { width, height, ends },
     );
-    return ["", title, ...lines.map((line) => paint(name === "failed" ? "red" : "cyan", line))];
+    const painted = lines.map((line) => paint(name === "failed" ? "red" : "cyan", line));
+    return ["", title, ...painted, ...(name === "failed" ? reasons : [])];
   });
-  const reasons = Object.entries(totals.failures).map(([reason, devices]) => `  ${count(devices)} ${reason}`);
-  return [`By ${interval}, ${time_zone}`, ...parts, ...reasons, ...groupsInWords(stats, terminal)].join("\n");
+  return [`By ${interval}, ${time_zone}`, ...parts, ...groupsInWords(stats, terminal)].join("\n");
 };
 
 export const addStats = (program: Command, add: Add) =>

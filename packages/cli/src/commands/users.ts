@@ -6,7 +6,7 @@ import { notificationColumns } from "./notifications.ts";
 
 const columns = [
   { title: "USER", value: ({ user_id }: UserSummary) => user_id },
-  { title: "DEVICES", value: ({ device_count }: UserSummary) => device_count },
+  { title: "DEVICES", value: ({ device_count }: UserSummary) => device_count, right: true },
   { title: "LAST SEEN", value: ({ last_seen_at }: UserSummary) => last_seen_at },
 ];
 

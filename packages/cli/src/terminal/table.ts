@@ -32,29 +32,57 @@ const fitted = (natural: readonly number[], least: readonly number[], width: num
   return widths;
 };
 
+const time = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d):[\d.]+Z$/;
+const empty = show(undefined);
+
+type Layout = {
+  readonly widths: readonly number[];
+  /** Cells of a row that stand on a line of their own, above the others. */
+  readonly above: number;
+};
+
+/** On a narrow terminal, the first column stands above the others. */
+const layoutOf = (natural: readonly number[], least: readonly number[], width: number): Layout => {
+  const [first = 0, ...rest] = natural;
+  if (sum(least) <= width || rest.length === 0) return { widths: fitted(natural, least, width), above: 0 };
+  return { widths: [first, ...fitted(rest, least.slice(1), width - gap.length)], above: 1 };
+};
+
 /** Formats rows as a table. Later pages reuse the widths of the first, without titles. */
-export const createTable = <Row>(columns: readonly Column<Row>[], { width, paint }: Terminal) => {
-  let widths: number[] | undefined;
-  const line = (texts: readonly string[], by: readonly number[]): string =>
-    by
-      .map((columnWidth, at) => pad(cut(texts[at] ?? "", columnWidth), columnWidth, columns[at]?.right))
+export const createTable = <Row>(columns: readonly Column<Row>[], { width, paint, isTerminal }: Terminal) => {
+  let layout: Layout | undefined;
+  const titles = columns.map(({ title }) => title);
+  const line = (texts: readonly string[], widths: readonly number[], from: number, to?: number): string =>
+    widths
+      .slice(from, to)
+      .map((columnWidth, at) => pad(cut(texts[from + at] ?? "", columnWidth), columnWidth, columns[from + at]?.right))
       .join(gap)
       .trimEnd();
+  const linesOf = (texts: readonly string[], { widths, above }: Layout): string[] =>
+    above === 0
+      ? [line(texts, widths, 0)]
+      : [line(texts, widths, 0, above), `${gap}${line(texts, widths, above)}`.trimEnd()];
+  const cell = (value: unknown) => (isTerminal ? show(value).replace(time, "$1 $2Z") : show(value));
   return (rows: readonly Row[]): string[] => {
-    const texts = rows.map((row) => columns.map(({ value }) => show(value(row))));
-    const titles = columns.map(({ title }) => title);
-    if (widths !== undefined) {
-      const known = widths;
-      return texts.map((row) => line(row, known));
+    const texts = rows.map((row) => columns.map(({ value }) => cell(value(row))));
+    if (layout !== undefined) {
+      const known = layout;
+      return texts.flatMap((row) => linesOf(row, known));
     }
     const natural = columns.map((_, at) => Math.max(...[titles, ...texts].map((row) => columnsOf(row[at] ?? ""))));
-    // Ids, numbers and column titles are never truncated.
+    const isTime = (at: number) => texts.every((row) => /^[\d-]+ [\d:]+Z$/.test(row[at] ?? "") || row[at] === empty);
+    // Ids, numbers, times and column titles are never truncated.
     const least = columns.map(({ title, right }, at) =>
-      at === 0 || right ? (natural[at] ?? 0) : Math.min(natural[at] ?? 0, Math.max(minWidth, columnsOf(title))),
+      at === 0 || right || isTime(at)
+        ? (natural[at] ?? 0)
+        : Math.min(natural[at] ?? 0, Math.max(minWidth, columnsOf(title))),
     );
-    const fitting = fitted(natural, least, width);
-    widths = fitting;
-    return [paint("bold", line(titles, fitting)), ...texts.map((row) => line(row, fitting))];
+    const found = layoutOf(natural, least, width);
+    layout = found;
+    return [
+      ...linesOf(titles, found).map((text) => text.replace(/\S.*/, (title) => paint("bold", title))),
+      ...texts.flatMap((row) => linesOf(row, found)),
+    ];
   };
 };
 

@@ -57,10 +57,25 @@ const columns = [
   { title: "TITLE", value: () => "A title of some length" },
 ];
 
-test("a table fits 40 columns: the id stays whole, what does not fit is left out", () => {
-  const lines = createTable(columns, terminalOf({}, false))([{ id }]);
-  expect(lines.every((line) => columnsOf(line) <= 40)).toBe(true);
-  expect(lines).toEqual([`ID${" ".repeat(30)}STATUS`, `${id}  complet…`]);
+test("a table fits 40 columns: the id stands above the rest", () => {
+  const table = createTable(columns, terminalOf({}, false));
+  const row = [id, "  completed    1,204  A title of some l…"];
+  expect(table([{ id }])).toEqual(["ID", "  STATUS     DEVICES  TITLE", ...row]);
+  expect(table([{ id }])).toEqual(row);
+});
+
+test("a table fits 20 columns: what has no room is left out", () => {
+  expect(createTable(columns, terminalOf({ columns: 20 }, false))([{ id: "ntf_1" }])).toEqual([
+    ...["ID", "  STATUS     DEVICES", "ntf_1", "  completed    1,204"],
+  ]);
+});
+
+test("at a terminal a time is short, in UTC, and never cut; elsewhere it is exact", () => {
+  const at = "2030-01-31T09:00:17.123Z";
+  const timed = [...columns, { title: "AT", value: () => at }, { title: "OPENED", value: () => undefined }];
+  const [, row] = createTable(timed, terminalOf({ columns: 90 }, false))([{ id }]);
+  expect(row).toBe(`${id}  completed    1,204  A title of…  2030-01-31 09:00Z  –`);
+  expect(createTable(timed, terminalOf({ isTTY: false }))([{ id }])[1]).toContain(at);
 });
 
 test("a table fits 70 columns: the widest column gives way", () => {
