@@ -45,6 +45,8 @@ beforeAll(async () => {
 afterAll(() => system?.stop());
 logOnFailure(() => system);
 
+const ctrlC = "\u0003";
+
 /** Without control sequences. */
 const read = (text: string) => stripVTControlCharacters(text).replaceAll("\r", "");
 
@@ -77,6 +79,12 @@ test("login prompts without echoing tokens, and saves no unknown token", async (
   expect([exitCode, read(stdout)]).toEqual([0, expect.stringContaining("Signed in")]);
   expect(stdout).not.toContain(project.token);
   expect(await commandLine(env).herald("topic", "list")).toMatchObject({ exitCode: 0 });
+
+  const left = commandLine({ HOME: join(home, "left") }).terminal("herald login");
+  await eventually(() => expect(left.written.stdout).toContain("Herald's address:"));
+  left.type(ctrlC);
+  expect(await left.ended()).toMatchObject({ exitCode: 130, stdout: expect.stringContaining("Nothing was done.") });
+  await expect(stat(join(home, "left"))).rejects.toThrow("ENOENT");
 
   const wrong = await commandLine({ HOME: join(home, "wrong"), HERALD_URL: system.gateway }).herald(
     "login",
@@ -384,8 +392,6 @@ test("an error has the API's own sentences, a hint and an exit code", async () =
   });
 });
 
-const ctrlC = "\u0003";
-
 test("Ctrl-C ends what waits with 130, and says what continues", async () => {
   const tomorrow = new Date(Date.now() + 86_400_000).toISOString();
   const watch = cli.terminal(`herald send --title Later --to all --at ${tomorrow} --watch`);
@@ -418,4 +424,6 @@ test("Ctrl-C ends what waits with 130, and says what continues", async () => {
   const head = await shell("set -o pipefail; herald device list --all | head -n 2").ended();
   expect(head).toMatchObject({ exitCode: 0, stderr: "" });
   expect(head.stdout.split("\n")).toHaveLength(3);
+  // Nothing reads its errors.
+  expect(await shell("set -o pipefail; herald topic get none 2>&1 | true").ended()).toMatchObject({ exitCode: 4 });
 });

@@ -39,6 +39,18 @@ test("a gateway that does not answer is given up after --timeout", async () => {
   expect(asked).toHaveLength(2);
 });
 
+test("at a terminal, it says so when an answer takes long", async () => {
+  const written = { stdout: "", stderr: "" };
+  const said = Promise.withResolvers<void>();
+  const watching = setInterval(() => written.stderr.includes("Waiting for ") && said.resolve(), 10);
+  const { url } = await startGateway((response) => void said.promise.then(() => page(null)(response)));
+  const ended = await createHerald(() => home, true)(["topic", "list", "--url", url, "--token", "x"], {}, written);
+  clearInterval(watching);
+  expect(ended.exitCode).toBe(0);
+  // The line is gone in the end.
+  expect(ended.stderr).toMatch(new RegExp(`Waiting for ${url}….*There are none\\.\n$`, "s"));
+});
+
 test("a token that is revoked while a list is walked ends it after the rows that were read, with 3", async () => {
   const walk = async (...words: string[]) => {
     const { url } = await startGateway(page("two", "top_1", "top_2"), revoked);

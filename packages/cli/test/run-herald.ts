@@ -5,13 +5,12 @@ import { onTestFinished } from "vitest";
 import { run } from "../src/run.ts";
 import type { Surroundings } from "../src/terminal/terminal.ts";
 
-/** Runs the command line as in a pipe, in a home folder. */
+/** Runs the command line in a home folder, as in a pipe or at a terminal. */
 export const createHerald =
-  (home: () => string) =>
-  async (words: readonly string[], env: Record<string, string> = {}) => {
-    const written = { stdout: "", stderr: "" };
+  (home: () => string, isTTY = false) =>
+  async (words: readonly string[], env: Record<string, string> = {}, written = { stdout: "", stderr: "" }) => {
     const stream = (name: keyof typeof written) => ({
-      isTTY: false,
+      isTTY,
       write: (text: string) => {
         written[name] += text;
         return true;
@@ -21,7 +20,7 @@ export const createHerald =
     });
     const surroundings = {
       env: { HOME: home(), ...env },
-      stdin: { isTTY: false },
+      stdin: { isTTY },
       stdout: stream("stdout"),
       stderr: stream("stderr"),
     };

@@ -54,6 +54,6 @@ export const addCompletion = (program: Command, add: Add) => {
 
   program.command("__complete [words...]", { hidden: true }).action((words: string[]) => {
     const found = candidates(program, words);
-    if (found.length > 0) process.stdout.write(`${found.join("\n")}\n`);
+    if (found.length > 0) program.configureOutput().writeOut?.(found.join("\n"));
   });
 };
