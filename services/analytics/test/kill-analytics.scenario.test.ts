@@ -6,8 +6,6 @@ import { CountOpens, DeliveryAcceptedV1, NotificationOpenedV1, OpenGroupV1, type
 import { eventually, readStream } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openedEvent } from "../src/domain/open.ts";
-import { createAggregate } from "../src/jobs/aggregate-stats.ts";
-import { retentionMark } from "../src/jobs/retention.ts";
 import { rebuildStatistics } from "../src/rebuild/rebuild-statistics.ts";
 import {
   type AnalyticsTest,
@@ -146,13 +144,7 @@ test(
 
       // And what many processes made among kills is what a rebuild makes alone.
       await Promise.all(processes.splice(0).map((process) => process.stop()));
-      const stores = t.stores();
-      await rebuildStatistics(
-        stores,
-        await retentionMark(t.db),
-        createAggregate(stores, () => new Date()),
-        () => {},
-      );
+      await rebuildStatistics(t.db, t.stores(), () => {});
       await t.restart();
       expect(await figures()).toEqual(expected);
       expect(await ofProject()).toBe(sent);

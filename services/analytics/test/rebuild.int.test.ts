@@ -9,8 +9,7 @@ import {
 import { applyRetention } from "@herald/mongo";
 import { eventually } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createAggregate } from "../src/jobs/aggregate-stats.ts";
-import { retentionMark, retentionRules } from "../src/jobs/retention.ts";
+import { retentionRules } from "../src/jobs/retention.ts";
 import { rebuildStatistics } from "../src/rebuild/rebuild-statistics.ts";
 import {
   type AnalyticsTest,
@@ -45,10 +44,7 @@ const everything = async ({ projectId, notificationId }: Subject, range: { from?
 const rebuild = async (times = 1) => {
   await t.app.stop();
   try {
-    const stores = t.stores();
-    const aggregate = createAggregate(stores, () => new Date());
-    for (let time = 0; time < times; time++)
-      await rebuildStatistics(stores, await retentionMark(t.db), aggregate, () => undefined);
+    for (let time = 0; time < times; time++) await rebuildStatistics(t.db, t.stores(), () => undefined);
   } finally {
     await t.restart();
   }

@@ -1,8 +1,8 @@
 import type { NotificationId, ProjectId, Tag } from "@herald/contracts";
 import type { Db } from "mongodb";
 import { type Open, openedEvent, openId } from "../src/domain/open.ts";
-import { openIncrements, taggedOpenDelta } from "../src/domain/stats-delta.ts";
-import { createStatsDeltaStore } from "../src/stores/stats-delta-store.ts";
+import { openIncrements, type StatsDelta, taggedOpenDelta } from "../src/domain/stats-delta.ts";
+import { statsDeltaDocuments } from "../src/stores/stats-delta-store.ts";
 
 /** Opens that are written and counted at once: a large report. */
 const atATime = 2_000;
@@ -10,9 +10,8 @@ const atATime = 2_000;
 const concurrent = 4;
 
 /**
- * Puts many opens into analytics' database as they are when their events are out, and what they add to the statistics as a rebuild
- * stores it: a running service aggregates that into the rollups. For benchmarks. Each open is of another device or notification. `tagsOf`:
- * the kind and labels of a notification.
+ * Puts many opens into analytics' database as they are when they were counted and published; a rebuild then adds them to the rollups. For
+ * benchmarks. Each open is of another device or notification. `tagsOf`: the kind and labels of a notification.
  */
 export const seedOpens = async (
   db: Db,
@@ -20,19 +19,16 @@ export const seedOpens = async (
   opens: Iterable<Open>,
   tagsOf: (id: NotificationId) => readonly Tag[] = () => [],
 ): Promise<void> => {
-  const rows = db.collection<Open & { readonly _id: string }>("opens");
-  const deltas = createStatsDeltaStore(db);
   const write = async (page: readonly Open[]): Promise<void> => {
-    const documents = page.map((open) => ({ ...open, _id: openId(open) }));
-    const _id = `rebuild/${documents[0]?._id ?? ""}`;
-    await rows.insertMany(documents, { ordered: false });
-    await deltas.put([
-      { _id, projectId, kind: "rebuild", increments: openIncrements(page, new Map()) },
-      ...page.flatMap((open) => {
-        const { data } = openedEvent(open, null, tagsOf(open.notificationId));
-        return taggedOpenDelta(data) ?? [];
-      }),
-    ]);
+    const report = openId(page[0] as Open);
+    const rows = page.map((open) => ({ ...open, report, _id: openId(open) }));
+    const deltas: StatsDelta[] = [
+      { _id: report, projectId, kind: "opens", increments: openIncrements(page, new Map()) },
+      ...page.flatMap((open) => taggedOpenDelta(openedEvent(open, null, tagsOf(open.notificationId)).data) ?? []),
+    ];
+    const documents = statsDeltaDocuments(deltas).map(({ aggregated: _, ...document }) => document);
+    await db.collection<(typeof rows)[number]>("opens").insertMany(rows, { ordered: false });
+    await db.collection<(typeof documents)[number]>("statsDeltas").insertMany(documents, { ordered: false });
   };
   const left = opens[Symbol.iterator]();
   const worker = async (): Promise<void> => {

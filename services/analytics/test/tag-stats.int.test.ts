@@ -17,7 +17,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { aggregateDeltas } from "../src/domain/aggregate.ts";
 import { deliveryDelta } from "../src/domain/stats-delta.ts";
 import { createAggregate } from "../src/jobs/aggregate-stats.ts";
-import { retentionMark, retentionRules } from "../src/jobs/retention.ts";
+import { retentionRules } from "../src/jobs/retention.ts";
 import { rebuildStatistics } from "../src/rebuild/rebuild-statistics.ts";
 import {
   type AnalyticsTest,
@@ -78,9 +78,7 @@ const everything = (projectId: ProjectId) =>
 const rebuild = async () => {
   await t.app.stop();
   try {
-    const stores = t.stores();
-    const aggregate = createAggregate(stores, () => new Date());
-    await rebuildStatistics(stores, await retentionMark(t.db), aggregate, () => undefined);
+    await rebuildStatistics(t.db, t.stores(), () => undefined);
   } finally {
     await t.restart();
   }

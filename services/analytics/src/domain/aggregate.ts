@@ -18,8 +18,6 @@ export type RollupChange = {
   /** Start of its hour; absent on a total. */
   readonly hour?: Date;
   readonly adds: Map<string, number>;
-  /** The rollup probably does not exist yet: most notifications go to few devices and are delivered at once. */
-  isNew: boolean;
   first?: Date;
   last?: Date;
 };
@@ -41,8 +39,7 @@ export const aggregateDeltas = (
     const _id = rollupId(projectId, scope, hour);
     const known = changes.get(_id);
     if (known) return known;
-    const isNew = scope.startsWith("hours/");
-    const created: RollupChange = { _id, projectId, scope, adds: new Map(), isNew, ...(hour && { hour }) };
+    const created: RollupChange = { _id, projectId, scope, adds: new Map(), ...(hour && { hour }) };
     changes.set(_id, created);
     return created;
   };
@@ -52,8 +49,6 @@ export const aggregateDeltas = (
   };
   const addHours = (projectId: ProjectId, increment: Increment, hour: Date): void => {
     const own = rollup(projectId, `hours/${increment.notificationId}`, hour);
-    // Most opens come in the hour of the send, whose rollup exists.
-    if (increment.opens !== undefined) own.isNew = false;
     addQuarter(increment, hour, [rollup(projectId, "project", hour), own]);
   };
   const addTags = (projectId: ProjectId, increment: Increment, hour: Date): void => {

@@ -40,7 +40,7 @@ export type Increment = {
 export type StatsDelta = {
   readonly _id: string;
   readonly projectId: ProjectId;
-  readonly kind: "deliveries" | "opens" | "taggedOpens" | "rebuild";
+  readonly kind: "deliveries" | "opens" | "taggedOpens";
   readonly increments: readonly Increment[];
 };
 

@@ -2,8 +2,6 @@ import { createLogger, readConfig } from "@herald/kit";
 import { connectMongo } from "@herald/mongo";
 import { z } from "zod";
 import { AnalyticsConfig } from "../config.ts";
-import { createAggregate } from "../jobs/aggregate-stats.ts";
-import { retentionMark } from "../jobs/retention.ts";
 import { createStores } from "../stores/create-stores.ts";
 import { rebuildStatistics } from "./rebuild-statistics.ts";
 
@@ -24,9 +22,7 @@ const mongo = connectMongo({ url, database, appName: "herald-analytics-rebuild",
 const stores = createStores(mongo.db);
 try {
   for (const { ensureIndexes } of Object.values(stores)) await ensureIndexes();
-  const aggregate = createAggregate(stores, () => new Date());
-  const mark = await retentionMark(mongo.db);
-  await rebuildStatistics(stores, mark, aggregate, (message) => log.info({ message }, "rebuilding statistics"));
+  await rebuildStatistics(mongo.db, stores, (message) => log.info({ message }, "rebuilding statistics"));
 } finally {
   await mongo.close();
 }

@@ -1,64 +1,70 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { idTime } from "@herald/contracts";
-import { type Increment, openIncrements, type StatsDelta } from "../domain/stats-delta.ts";
-import type { createAggregate } from "../jobs/aggregate-stats.ts";
+import { type MongoHandle, readRetentionMark } from "@herald/mongo";
+import { aggregateDeltas } from "../domain/aggregate.ts";
+import type { Increment } from "../domain/stats-delta.ts";
+import { createAggregate } from "../jobs/aggregate-stats.ts";
 import type { Stores } from "../stores/create-stores.ts";
 
-/** Opens that are counted in one delta. */
-const page = 1_000;
+/** Increments that are summed in memory, a few kilobytes each with the rollups they change. */
+const maxIncrements = 10_000;
+/** A run that a killed process left can be completed after four seconds. */
+const waitMs = 500;
 
 const hourMs = 3_600_000;
-const nextHour = (at: Date): Date => new Date(Math.ceil(at.getTime() / hourMs) * hourMs);
 
-/** Figures of removed rows stay as they are: hours before `hour`, totals of notifications from before `since`. */
-const clipToMark = (increment: Increment, since: Date, hour: Date): Increment[] => {
-  const inHours = increment.slot >= hour;
+/** Figures that deltas which retention has removed are part of stay as they are. */
+const clip = (increment: Increment, since: Date): Increment[] => {
+  const inHours = increment.slot >= since;
+  if (increment.opens === undefined) return inHours ? [increment] : [];
   const inTotal = idTime(increment.notificationId) >= since;
   if (inHours && inTotal) return [increment];
   return inHours ? [{ ...increment, only: "hours" }] : inTotal ? [{ ...increment, only: "total" }] : [];
 };
 
 /**
- * Replaces every rollup whose opens and deltas are all still stored. No analytics may run meanwhile. After an interruption statistics
- * are incomplete: run it again. `retentionMark`: retention has removed no opens or deltas since then; undefined: never.
+ * Sums all stored deltas again, and replaces every rollup whose deltas are all still stored. No analytics may run meanwhile. After an
+ * interruption statistics are incomplete: run it again, and it continues.
+ * @throws Error when analytics is running.
  */
 export const rebuildStatistics = async (
-  { opens, deltas, rollups, notificationFacts }: Stores,
-  retentionMark: Date | undefined,
-  aggregate: ReturnType<typeof createAggregate>,
+  db: MongoHandle["db"],
+  { deltas, rollups, tagValues }: Stores,
   progress: (message: string) => void,
 ): Promise<void> => {
-  // Ends a run that a crash left: its deltas are counted below, and its number must not be used again.
-  while (!(await deltas.lastRun()).done) await deltas.endRun((await deltas.lastRun()).number);
-  const since = retentionMark ?? new Date(0);
-  const hour = nextHour(since);
-  await rollups.clear(hour, since);
-  await deltas.reset(hour);
-  progress(`the rollups since ${since.toISOString()} are empty`);
-
-  let after = "";
-  let counted = 0;
-  for (;;) {
-    const rows = await opens.pageAfter(after, page);
-    const last = rows.at(-1);
-    if (last === undefined) break;
-    const sendTimes = await notificationFacts.sendTimes(rows.map(({ notificationId }) => notificationId));
-    const ofProjects = Map.groupBy(rows, ({ projectId }) => projectId);
-    const made: StatsDelta[] = [];
-    for (const [projectId, all] of ofProjects) {
-      const reports = [...new Set(all.map(({ report }) => report))];
-      const known = await deltas.known(projectId, reports);
-      // An open whose report is not counted yet is in a message that will be delivered again, and counts then.
-      const settled = all.filter(({ report }) => known.has(report));
-      counted += settled.length;
-      const increments = openIncrements(settled, sendTimes).flatMap((increment) => clipToMark(increment, since, hour));
-      if (increments.length > 0) made.push({ _id: `rebuild/${last._id}`, projectId, kind: "rebuild", increments });
-    }
-    await deltas.put(made);
-    after = last._id;
+  // What waits is counted first: figures that stay as they are must have it too.
+  const aggregate = createAggregate({ deltas, rollups, tagValues }, () => new Date());
+  for (let waiting = true; waiting; ) {
+    const { documents } = await aggregate();
+    waiting = documents > 0 || !(await deltas.lastRun()).done;
+    if (documents === 0 && waiting) await sleep(waitMs);
   }
-  progress(`${counted} opens are read`);
 
-  let aggregated = 0;
-  for (let more = (await aggregate()).documents; more > 0; more = (await aggregate()).documents) aggregated += more;
-  progress(`${aggregated} deltas are in the rollups`);
+  let { number, rebuild } = await deltas.lastRun();
+  if (rebuild === undefined) {
+    // Retention has removed no deltas of later quarters. A notification of this hour may have opens in the quarter before.
+    const mark = await readRetentionMark(db, "statsDeltas");
+    rebuild = { since: new Date(Math.ceil((mark?.getTime() ?? 0) / hourMs) * hourMs), after: "" };
+    await rollups.clear(rebuild.since);
+    await deltas.advanceRebuild(number++, rebuild);
+    progress(`the figures since ${rebuild.since.toISOString()} are empty`);
+  } else progress(`continues after ${rebuild.after}`);
+
+  const { since } = rebuild;
+  let counted = 0;
+  for (let { after } = rebuild; ; ) {
+    const { deltas: found, last } = await deltas.pageAfter(after, maxIncrements);
+    if (last === undefined) break;
+    const page = found.map(({ projectId, increments }) => ({
+      projectId,
+      increments: increments.flatMap((increment) => clip(increment, since)),
+    }));
+    // A process that is killed between these two repeats the page under the same number, and no rollup takes it twice.
+    await rollups.add(number + 1, aggregateDeltas(page, await tagValues.scopesOf(page)));
+    await deltas.advanceRebuild(number++, { since, after: last });
+    after = last;
+    counted += found.length;
+  }
+  await deltas.advanceRebuild(number, undefined);
+  progress(`${counted} documents of deltas are counted`);
 };

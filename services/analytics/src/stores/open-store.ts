@@ -64,10 +64,6 @@ export const createOpenStore = (db: Db) => {
         { hint: "_id_", limit: max },
       ),
 
-    /** The next opens of all projects, by id. */
-    pageAfter: (after: string, limit: number): Promise<OpenDocument[]> =>
-      opens.find({ _id: { $gt: after } }, { hint: "_id_", sort: { _id: 1 }, limit }).toArray(),
-
     /** Removes a batch of opens from before `before`, starting with the project behind `after`. */
     removeOld: (before: Date, after: string | undefined): Promise<RemovedBatch> => {
       const filters = (projectId: string) => [{ projectId, openedAt: { $lt: before } }];

@@ -1,6 +1,5 @@
-import { firstNotificationId, idTime, type NotificationId, type ProjectId } from "@herald/contracts";
+import { firstNotificationId, type NotificationId, type ProjectId } from "@herald/contracts";
 import {
-  areDuplicateKeys,
   byIndex,
   deadlineOptions,
   ensureIndexes,
@@ -41,29 +40,30 @@ const indexes = {
 const hourMs = 3_600_000;
 /** FerretDB refuses more than 25,000 writes a batch; a thousand keep the statements small. */
 const writesPage = 1_000;
+/** Rollups that one statement of a rebuild looks at and removes, in less than a second. */
+const clearedPage = 20_000;
 
-const write = (number: number, change: RollupChange): AnyBulkWriteOperation<RollupDocument> => {
-  const { _id, projectId, scope, hour, adds, first, last } = change;
-  return {
-    updateOne: {
-      // A rollup that has this run does not match; the upsert then fails as a duplicate, which is ignored.
-      filter: { _id, run: { $lt: number } },
-      update: {
-        $inc: Object.fromEntries(adds),
-        $set: { run: number },
-        $setOnInsert: { projectId, scope, ...(hour === undefined ? {} : { hour }) },
-        ...(first === undefined ? {} : { $min: { first } }),
-        ...(last === undefined ? {} : { $max: { last } }),
-      },
-      upsert: true,
+/** Changes a rollup that exists and does not have the run yet. */
+const updateOf = (
+  number: number,
+  { _id, projectId, adds, first, last }: RollupChange,
+): AnyBulkWriteOperation<RollupDocument> => ({
+  updateOne: {
+    filter: { _id, projectId, run: { $lt: number } },
+    update: {
+      $inc: Object.fromEntries(adds),
+      $set: { run: number },
+      ...(first === undefined ? {} : { $min: { first } }),
+      ...(last === undefined ? {} : { $max: { last } }),
     },
-  };
-};
+  },
+});
 
 type Figures = { [name: string]: Figures | number };
 
-/** The document that {@link write} would insert. */
-const firstOf = (number: number, { _id, projectId, scope, hour, adds }: RollupChange): RollupDocument => {
+/** A rollup that has nothing but the change. */
+const rollupOf = (number: number, change: RollupChange): RollupDocument => {
+  const { _id, projectId, scope, hour, adds, first, last } = change;
   const figures: Figures = {};
   for (const [path, count] of adds) {
     const names = path.split(".");
@@ -76,7 +76,15 @@ const firstOf = (number: number, { _id, projectId, scope, hour, adds }: RollupCh
     }
     inside[field] = count;
   }
-  return { _id, projectId, scope, ...(hour === undefined ? {} : { hour }), run: number, ...figures };
+  return {
+    _id,
+    projectId,
+    scope,
+    ...(hour && { hour }),
+    run: number,
+    ...(first && last && { first, last }),
+    ...figures,
+  };
 };
 
 /** Only aggregation and rebuild write them. Every function throws `database-unavailable` when the database is. */
@@ -96,25 +104,29 @@ export const createRollupStore = (db: Db) => {
     );
   };
 
+  const findExisting = async (changes: readonly RollupChange[]): Promise<Set<string>> => {
+    const _id = { $in: changes.map((change) => change._id) };
+    const projectId = { $in: [...new Set(changes.map((change) => change.projectId))] };
+    const found = rollups.find(
+      { projectId, _id },
+      { hint: "_id_", projection: { _id: 1 }, batchSize: changes.length + 1 },
+    );
+    return new Set((await found.toArray()).map((rollup) => rollup._id));
+  };
+
   return guardStore({
     ensureIndexes: () => ensureIndexes(rollups, Object.values(indexes)),
 
     /** Adds the changes of run `number` to the rollups that do not have it yet. */
     add: async (number: number, changes: readonly RollupChange[]): Promise<void> => {
-      // Inserting many costs the database a fifth of upserting them.
-      const { first = [], later = [] } = Object.groupBy(changes, ({ isNew }) => (isNew ? "first" : "later"));
-      const inserts = first.map((change) => firstOf(number, change));
-      const there = new Set((await insertNew(rollups, inserts)).map(({ _id }) => _id));
-      const updates = [...later, ...first.filter(({ _id }) => there.has(_id))];
-      for (let at = 0; at < updates.length; at += writesPage) {
-        const writes = updates.slice(at, at + writesPage).map((change) => write(number, change));
-        await retryConflicts(async () => {
-          try {
-            await rollups.bulkWrite(writes, { ordered: false });
-          } catch (error) {
-            if (!areDuplicateKeys(error)) throw error;
-          }
-        });
+      for (let at = 0; at < changes.length; at += writesPage) {
+        const page = changes.slice(at, at + writesPage);
+        // Reading which exist and inserting the others costs the database a third of upserting all of them.
+        const existing = await findExisting(page);
+        const missing = page.filter(({ _id }) => !existing.has(_id)).map((change) => rollupOf(number, change));
+        for (const { _id } of await insertNew(rollups, missing)) existing.add(_id);
+        const writes = page.filter(({ _id }) => existing.has(_id)).map((change) => updateOf(number, change));
+        if (writes.length > 0) await retryConflicts(() => rollups.bulkWrite(writes, { ordered: false }));
       }
     },
 
@@ -144,22 +156,20 @@ export const createRollupStore = (db: Db) => {
       return new Map(found.map((total) => [wanted.get(total._id) ?? "", total]));
     },
 
-    /** For a rebuild: removes hours from `hour` on, and totals of notifications accepted since `accepted`. */
-    clear: async (hour: Date, accepted: Date): Promise<void> => {
-      await rollups.deleteMany({ hour: { $gte: hour } });
+    /** For a rebuild: removes hours from `since` on, and totals of notifications accepted since then. */
+    clear: async (since: Date): Promise<void> => {
+      const total = { $gte: `total/${firstNotificationId(since)}`, $lt: "total0" } as unknown as RollupScope;
+      // In pages: one statement would take longer than a connection waits.
       for (let after = ""; ; ) {
-        const page = await rollups
+        const [last] = await rollups
           .find(
-            { _id: { $gt: after }, hour: { $exists: false } },
-            { hint: "_id_", projection: { scope: 1 }, sort: { _id: 1 }, limit: writesPage },
+            { _id: { $gt: after } },
+            { hint: "_id_", projection: { _id: 1 }, sort: { _id: 1 }, skip: clearedPage, limit: 1 },
           )
           .toArray();
-        const last = page.at(-1);
+        const page = { $gt: after, ...(last && { $lte: last._id }) };
+        await rollups.deleteMany({ _id: page, $or: [{ hour: { $gte: since } }, { scope: total }] });
         if (last === undefined) return;
-        const since = page
-          .filter(({ scope }) => idTime(scope.slice("total/".length)) >= accepted)
-          .map(({ _id }) => _id);
-        await rollups.deleteMany({ _id: { $in: since } });
         after = last._id;
       }
     },

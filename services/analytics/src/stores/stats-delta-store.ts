@@ -17,7 +17,7 @@ import { mergeTaggedOpens, type StatsDelta } from "../domain/stats-delta.ts";
 
 /** Deltas of one project that were stored together: either all of them count or none. `aggregated` is false until they are in the rollups, then absent. */
 type StatsDeltaDocument = Pick<StatsDelta, "projectId" | "kind" | "increments"> & {
-  /** `<project>/<random>`, so that a project's documents are adjacent. */
+  /** `<project>/<at>/<random>`: a rebuild reads the documents of an hour together, because they change the same rollups. */
   readonly _id: string;
   /** The ids of its deltas, unique within the project. */
   readonly keys: readonly string[];
@@ -43,7 +43,11 @@ type RunDocument = {
   /** Which process runs it, and since when: others leave it alone for a while. */
   readonly by: string;
   readonly at: Date;
+  /** How far a rebuild is that was interrupted. The next run of analytics removes it, because then the rebuild must start over. */
+  readonly rebuild?: RebuildProgress;
 };
+/** `since`: it replaces the figures from that time on. `after`: the last document that it has counted. */
+type RebuildProgress = { readonly since: Date; readonly after: string };
 export type AggregationRun = Omit<RunDocument, "_id">;
 
 const indexes = {
@@ -59,6 +63,9 @@ const maxTries = 10;
 /** Increments that this process stored and that are not aggregated yet: one or two megabytes. Others are read from the database. */
 const maxCachedIncrements = 4_000;
 
+/** Documents that one query of a rebuild reads. */
+const documentsPage = 1_000;
+
 const lastSlotOf = ({ increments }: StatsDelta): Date =>
   new Date(Math.max(0, ...increments.map(({ slot }) => slot.getTime())));
 
@@ -67,7 +74,7 @@ const fullKeysOf = ({ projectId, keys }: Pick<StatsDeltaDocument, "projectId" | 
   keys.map((_id) => fullKey({ projectId, _id }));
 
 /** One document for the deltas of one project, kind and last quarter of an hour, so that retention and a rebuild keep or remove whole documents. */
-const documentsOf = (deltas: Iterable<StatsDelta>): StatsDeltaDocument[] => {
+export const statsDeltaDocuments = (deltas: Iterable<StatsDelta>): StatsDeltaDocument[] => {
   const groups = Map.groupBy(deltas, (one) => `${one.projectId}/${one.kind}/${lastSlotOf(one).getTime()}`);
   return [...groups.values()].flatMap((group) => {
     const [one] = group;
@@ -76,10 +83,9 @@ const documentsOf = (deltas: Iterable<StatsDelta>): StatsDeltaDocument[] => {
     const keys = group.map(({ _id }) => _id);
     const all = group.flatMap((each) => each.increments);
     const increments = kind === "taggedOpens" ? mergeTaggedOpens(all) : all;
-    const _id = `${projectId}/${randomUUID()}`;
-    return [
-      { _id, projectId, kind, keys, size: increments.length, increments, at: lastSlotOf(one), aggregated: false },
-    ];
+    const at = lastSlotOf(one);
+    const _id = `${projectId}/${at.toISOString()}/${randomUUID()}`;
+    return [{ _id, projectId, kind, keys, size: increments.length, increments, at, aggregated: false }];
   });
 };
 
@@ -125,7 +131,7 @@ export const createStatsDeltaStore = (db: Db) => {
       let left = new Map(batch.map((one) => [fullKey(one), one]));
       for (let tries = 0; left.size > 0; tries++) {
         if (tries === maxTries) throw new Error("deltas are refused as duplicates of some that are not there");
-        const documents = documentsOf(left.values());
+        const documents = statsDeltaDocuments(left.values());
         const refused = new Set(await insertNew<StatsDeltaDocument>(deltas, documents));
         cache(documents.filter((document) => !refused.has(document)));
         if (refused.size === 0) return;
@@ -138,12 +144,6 @@ export const createStatsDeltaStore = (db: Db) => {
         const retried = new Set(conflicting.flatMap(fullKeysOf));
         left = new Map([...left].filter(([key]) => retried.has(key) && !known.has(key)));
       }
-    },
-
-    /** Which of the deltas with these ids are stored. */
-    known: async (projectId: ProjectId, ids: readonly string[]): Promise<Set<string>> => {
-      const keys = await storedKeys([projectId], ids);
-      return new Set(ids.filter((_id) => keys.has(fullKey({ projectId, _id }))));
     },
 
     /** Documents that are in no rollup yet. */
@@ -183,7 +183,7 @@ export const createStatsDeltaStore = (db: Db) => {
 
     /** Begins the run after `last`. False when another process did. */
     beginRun: async (last: AggregationRun, next: Pick<AggregationRun, "deltas" | "by" | "at">): Promise<boolean> => {
-      const update = { $set: { ...next, number: last.number + 1, done: false } };
+      const update = { $set: { ...next, number: last.number + 1, done: false }, $unset: { rebuild: "" as const } };
       return (await runs.updateOne({ _id: "head", number: last.number, done: true }, update)).modifiedCount === 1;
     },
 
@@ -193,16 +193,37 @@ export const createStatsDeltaStore = (db: Db) => {
     },
 
     /**
-     * For a rebuild: deliveries and opens of tags since then count again. Other opens do not, because the rebuild counts them from their
-     * rows.
+     * For a rebuild: the aggregated documents after a position, by project and time, up to so many increments; at least one. The same
+     * position always leads to the same documents.
      */
-    reset: async (since: Date): Promise<void> => {
-      await deltas.deleteMany({ kind: "rebuild" });
-      await deltas.updateMany({ kind: "opens" }, { $unset: { aggregated: "" } });
-      await deltas.updateMany(
-        { kind: { $in: ["deliveries", "taggedOpens"] }, "increments.slot": { $gte: since } },
-        { $set: { aggregated: false } },
+    pageAfter: async (
+      after: string,
+      maxIncrements: number,
+    ): Promise<{ deltas: StoredDeltas[]; last: string | undefined }> => {
+      const found = deltas.find(
+        { _id: { $gt: after }, aggregated: { $exists: false } },
+        { hint: "_id_", projection: { projectId: 1, increments: 1, size: 1 }, sort: { _id: 1 }, limit: documentsPage },
       );
+      const page: StoredDeltas[] = [];
+      let increments = 0;
+      let last: string | undefined;
+      for await (const { _id, projectId, increments: own, size } of found) {
+        increments += size;
+        if (last !== undefined && increments > maxIncrements) break;
+        page.push({ projectId, increments: own });
+        last = _id;
+      }
+      return { deltas: page, last };
+    },
+
+    /** Ends run number `number` + 1 of a rebuild. @throws Error when another run began meanwhile. */
+    advanceRebuild: async (number: number, rebuild: RebuildProgress | undefined): Promise<void> => {
+      const update = {
+        $set: { number: number + 1, ...(rebuild && { rebuild }) },
+        ...(!rebuild && { $unset: { rebuild: "" as const } }),
+      };
+      const { matchedCount } = await runs.updateOne({ _id: "head", number, done: true }, update);
+      if (matchedCount === 0) throw new Error("analytics is running: stop all of its processes, then rebuild again");
     },
 
     /** Removes a batch of aggregated documents from before `before`. */
