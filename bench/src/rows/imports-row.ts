@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto";
-import type { Sender } from "../herald.ts";
+import { type Cost, costOf, partLines, sumOf } from "../cost.ts";
+import type { Sender, System } from "../herald.ts";
 import type { Row } from "../row.ts";
+import type { Figure, Line } from "../table.ts";
 import { until } from "../until.ts";
 
 /** Some seconds of the highest rate. */
@@ -19,21 +21,37 @@ const fileOf = (run: number): string =>
     }),
   ).join("\n");
 
-/** Uploads a file and waits until all its lines are processed. Returns devices a second. */
+type Result = { readonly perSecond: number; readonly cost: Cost };
+
+/** Uploads a file and waits until all its lines are processed. Returns devices a second, and what one of them cost. */
 const importFile = async (
+  system: System,
   { herald: { imports } }: Sender,
   file: string,
   as: "created" | "unchanged",
-): Promise<number> => {
+): Promise<Result> => {
   const { id } = await imports.create({ format: "herald" });
-  const begin = performance.now();
-  await imports.upload(id, () => file);
-  const done = await until("the import is completed", async () => {
-    const found = await imports.get(id);
-    return found.status === "completed" ? found : undefined;
+  let seconds = 0;
+  const cost = await costOf(system, count, async () => {
+    const begin = performance.now();
+    await imports.upload(id, () => file);
+    const done = await until("the import is completed", async () => {
+      const found = await imports.get(id);
+      return found.status === "completed" ? found : undefined;
+    });
+    seconds = (performance.now() - begin) / 1_000;
+    if (done[as] !== count) throw new Error(`${count} devices should be ${as}: ${JSON.stringify(done)}`);
   });
-  if (done[as] !== count) throw new Error(`${count} devices should be ${as}: ${JSON.stringify(done)}`);
-  return (count * 1_000) / (performance.now() - begin);
+  return { perSecond: count / seconds, cost };
+};
+
+const linesOf = (label: string, results: readonly Result[], figure?: Figure): Line[] => {
+  const costs = results.map(({ cost }) => cost);
+  return [
+    { label, values: results.map(({ perSecond }) => perSecond), ...(figure && { figure }) },
+    { label: "CPU of all processes, µs a device", values: costs.map((cost) => sumOf(cost)) },
+    ...partLines(costs, "µs a device"),
+  ];
 };
 
 /** Imports of new devices, and of the same file again. */
@@ -42,19 +60,16 @@ export const importsRow: Row = {
   about: "devices imported from a file: new ones, and the same file again",
   async *measure({ system, runs }) {
     const project = await system.anotherProject("imports");
-    const created: number[] = [];
-    const unchanged: number[] = [];
+    const created: Result[] = [];
+    const unchanged: Result[] = [];
     for (let run = 0; run < runs; run++) {
       const file = fileOf(run);
-      created.push(await importFile(project, file, "created"));
-      unchanged.push(await importFile(project, file, "unchanged"));
+      created.push(await importFile(system, project, file, "created"));
+      unchanged.push(await importFile(system, project, file, "unchanged"));
     }
     yield {
       title: `imports of ${count} devices with a user, a topic and three values each`,
-      lines: [
-        { label: "new devices/s", values: created, figure: "imports" },
-        { label: "the same again, devices/s", values: unchanged },
-      ],
+      lines: [...linesOf("new devices/s", created, "imports"), ...linesOf("the same again, devices/s", unchanged)],
     };
   },
 };
