@@ -44,6 +44,9 @@ const exportFile = async ({ herald }: World, format: ExportFormat): Promise<stri
   return file;
 };
 
+const types = { csv: "text/csv", ndjson: "application/x-ndjson", xml: "text/plain" } as const;
+const typeOf = (name: string): string => types[name.split(".").at(-1) as keyof typeof types];
+
 /** What belongs to the project that a device was exported from. */
 const portable = (exported: ExportedDevice) => {
   const { id: _, inactive_reason: __, identified_at: ___, created_at: ____, updated_at: _____, ...device } = exported;
@@ -69,12 +72,13 @@ test.for([
   ["firebase", "firebase.ndjson"],
   ["parse", "parse.ndjson"],
   ["pnta", "pnta.ndjson"],
+  ["azure-nh", "azure-nh.xml"],
   ["herald", "gorush.csv"],
   ["herald", "herald.ndjson"],
 ] as const)("%s: what %s brings in is sent to, exported, and equal in another project", async ([format, name]) => {
   const from = await newWorld(`From ${name}`);
   const file = await readFile(join(fixtures, name), "utf8");
-  const { created } = await importFile(from, format, file, name.endsWith(".csv") ? "text/csv" : "application/x-ndjson");
+  const { created } = await importFile(from, format, file, typeOf(name));
   expect(created).toBeGreaterThan(0);
   await sendToAll(from.project);
 
