@@ -24,6 +24,17 @@ describe("a test push", () => {
     expect(await project.notifications()).toEqual([]);
   });
 
+  test.for(["ios", "web"] as const)("of FCM is what a device on %s gets through it", async (platform, { system }) => {
+    const project = await system.project("Test push through FCM", ["fcm"]);
+    await system.simulators.script([]);
+    const { token } = await newAddress(system.simulators, "android");
+    expect(await tested(system, project, "fcm", { token, platform })).toMatchObject({ result: "accepted" });
+    const [push] = (await system.simulators.pushes()).filter((one) => payloadOf(one)?.project_id === project.id);
+    expect(push?.payload).toHaveProperty(platform === "ios" ? "apns.payload.aps.alert" : "webpush");
+    const refused = await testPush(system, project, "apns", { token: apnsToken(), platform });
+    expect(refused.status === 422).toBe(platform === "web");
+  });
+
   test("says what the provider refuses, in the provider's word, and pauses nothing", async ({ system }) => {
     const project = await system.project("Refused");
     const answers = [

@@ -130,8 +130,18 @@ export const renderFcm = (
   };
 };
 
-/** What FCM counts of a rendered message: its notification and its data, in bytes of JSON. */
+type Weighed = {
+  readonly notification?: unknown;
+  readonly data: unknown;
+  readonly apns?: { readonly payload?: unknown };
+  readonly webpush?: { readonly notification?: unknown };
+};
+
+/** What FCM counts of a rendered message, in bytes of JSON: what it shows and its data, which FCM merges for APNs and browsers. */
 export const fcmWeight = (body: string): number => {
-  const { message } = JSON.parse(body) as { message: { notification?: unknown; data: unknown } };
-  return Buffer.byteLength(JSON.stringify({ notification: message.notification, data: message.data }));
+  const { notification, data, apns, webpush } = (JSON.parse(body) as { message: Weighed }).message;
+  const counted = apns
+    ? { ...(apns.payload as object), ...(data as object) }
+    : { notification: webpush?.notification ?? notification, data };
+  return Buffer.byteLength(JSON.stringify(counted));
 };

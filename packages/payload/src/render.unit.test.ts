@@ -327,7 +327,9 @@ describe("weight", () => {
     const heaviest = (content: NotificationContent) =>
       Math.max(
         Buffer.byteLength(renderApns(content, origin).body(openToken)),
-        fcmWeight(renderFcm(content, origin, "android", lifetime).body({ token: "", kind: "token" }, openToken)),
+        ...platforms.map((platform) =>
+          fcmWeight(renderFcm(content, origin, platform, lifetime).body({ token: "", kind: "token" }, openToken)),
+        ),
         Buffer.byteLength(renderWebPush(content, origin).body(openToken)),
       );
     const fields = ["title", "body", "subtitle", "image", "sound", "category", "collapse_id", "link_to"] as const;
@@ -353,6 +355,28 @@ describe("weight", () => {
         expect(heaviest(content), JSON.stringify(content)).toBeLessThanOrEqual(3_993);
       }
   });
+
+  test.each(["ios", "web"] as const)(
+    "the last byte that fits %s through FCM is taken, and the next is not",
+    (platform) => {
+      const weightOf = (content: NotificationContent) =>
+        fcmWeight(renderFcm(content, origin, platform, lifetime).body({ token: "", kind: "token" }, "x".repeat(100)));
+      const body = (bytes: number) => ({ body: "x".repeat(bytes) });
+      const override = (bytes: number): NotificationContent => ({
+        ...sized(1),
+        [platform]: platform === "ios" ? { aps: { alert: body(bytes) } } : { notification: body(bytes) },
+      });
+      let fits = 3_500;
+      const problemsOf = (bytes: number) => findOversizedPayloads(override(bytes), origin, ["android"], 100);
+      while (problemsOf(fits + 1).length === 0) fits++;
+      expect(weightOf(override(fits))).toBe(4096);
+      expect(problemsOf(fits + 1)).toEqual([
+        expect.stringMatching(
+          new RegExp(`^notification: renders to 4097 bytes for ${platform} through FCM, at most 4096`),
+        ),
+      ]);
+    },
+  );
 
   test("is told of three localizations of each platform", () => {
     const languages = Array.from({ length: 10 }, (_, at) => [`en-${at}`, { body: "x".repeat(4_000) }]);

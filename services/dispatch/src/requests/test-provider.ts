@@ -40,16 +40,17 @@ export const handleTestPush = ({ bus, credentials, connect, openTokens, now, log
     const client = connect(provider, await credentials.open(document));
     try {
       const at = now();
+      const { platform = platformOf[provider] } = push;
       const notificationId = newNotificationId(at);
       const send = client.prepare({
         projectId,
         notificationId,
         content: { title: "Herald test", body: "This project's settings work.", targets: [], ttl: lifetimeMs / 1_000 },
         expiresAt: new Date(at.getTime() + lifetimeMs),
-        platform: platformOf[provider],
+        platform,
       });
       const device = recipientOf(push, at);
-      const openToken = openTokens.signer({ projectId, notificationId, platform: platformOf[provider] }, at)(device.id);
+      const openToken = openTokens.signer({ projectId, notificationId, platform }, at)(device.id);
       const answer = send(device, openToken);
       return view((await withTimeout(answerMs, answer)) ? await answer : noAnswer);
     } finally {

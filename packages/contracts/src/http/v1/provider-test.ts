@@ -1,9 +1,12 @@
 import { z } from "zod";
-import { ApnsEnvironment, FcmTokenKind, type Provider, platformOf } from "../../platforms.ts";
+import { ApnsEnvironment, FcmTokenKind, Platform, type Provider, platformOf, providersOf } from "../../platforms.ts";
 import { PushToken, SubscriptionKeys, tokenProblems } from "./devices.ts";
 
 export const TestPush = z.strictObject({
   token: PushToken,
+  platform: Platform.optional().meta({
+    description: "The device's platform, for a token of FCM, which serves every platform. Default: the provider's own",
+  }),
   environment: ApnsEnvironment.optional(),
   token_kind: FcmTokenKind.optional(),
   keys: SubscriptionKeys.optional(),
@@ -25,7 +28,13 @@ const examples: Record<Provider, TestPush> = {
 /** Body of `POST …/providers/{provider}/test`: one device of that provider. */
 export const testPushOf = (provider: Provider) =>
   TestPush.superRefine((push, context) => {
-    for (const { path, message } of tokenProblems({ platform: platformOf[provider], ...push }, "token"))
+    const { platform = platformOf[provider] } = push;
+    if (!providersOf[platform].includes(provider)) {
+      const message = `must be \`${platformOf[provider]}\`, the platform of ${provider}`;
+      context.addIssue({ code: "custom", path: ["platform"], message });
+      return;
+    }
+    for (const { path, message } of tokenProblems({ ...push, platform, provider }, "token"))
       context.addIssue({ code: "custom", path, message });
   }).meta({ id: `TestPush_${provider}`, examples: [examples[provider]] });
 
