@@ -19,6 +19,17 @@ import { orUnavailable } from "./unavailable.ts";
  */
 const commandMs = 10_000;
 
+/** A command that finds the database unavailable fails at once, and one without a reply at its deadline. */
+export const withinDeadline = async <Result>(command: Promise<Result>): Promise<Result> => {
+  try {
+    if (!(await withTimeout(commandMs, command)))
+      throw new MongoOperationTimeoutError(`no reply within ${commandMs / 1_000} s`);
+    return await command;
+  } catch (error) {
+    throw orUnavailable(error);
+  }
+};
+
 /**
  * A command costs the database and its client far more than a document in it. Calls that arrive while a command runs share the next
  * one; no call waits for others to arrive. Each caller gets the result of its own document.
@@ -30,16 +41,7 @@ export const inOneCommand = <Item, Result>(
 ) =>
   createGroupCommit<Item, Result>(
     // When a command finds the database unavailable, the calls behind it fail at once instead of one timeout later each.
-    async (items) => {
-      const running = command(items);
-      try {
-        if (!(await withTimeout(commandMs, running)))
-          throw new MongoOperationTimeoutError(`no reply within ${commandMs / 1_000} s`);
-        return await running;
-      } catch (error) {
-        throw orUnavailable(error);
-      }
-    },
+    (items) => withinDeadline(command(items)),
     // One command at a time: two would be smaller each, and cost more than their overlap saves.
     { max: 250, concurrent: 1, atEndOfTurn: true, ...(keyOf && { keyOf }) },
   );

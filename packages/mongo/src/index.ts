@@ -8,6 +8,7 @@ export {
   insertEach,
   type Updated,
   updateBatched,
+  withinDeadline,
 } from "./batched.ts";
 export type { OutboxEntry } from "./clear-outboxes.ts";
 export { areDuplicateKeys, isConflict, isDuplicateKey, retryConflicts, upsertOnce } from "./conflicts.ts";

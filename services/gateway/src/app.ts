@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import { type Bus, connectBus, openBucket, publish, publishEvent, serviceAccess } from "@herald/bus";
+import { type Bus, connectBus, openBucket, preparePublish, publish, publishEvent, serviceAccess } from "@herald/bus";
 import {
   GetDeviceQuota,
   IdempotencyRecord,
@@ -200,9 +200,8 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     sends: createSendCommands(connection.bus, keyRecords),
     deadLetters: createDeadLetters({ bus: connection.bus, sendRequest, projects, log }),
     acquireUpload: createSlots(uploadSlots, "imports").acquire,
-    publishChunk: async (chunk) => {
-      await publish(connection.bus(), ImportChunkV1, chunk, { id: `${chunk.importId}/${chunk.firstLine}` });
-    },
+    prepareChunk: (chunk) =>
+      preparePublish(connection.bus(), ImportChunkV1, chunk, { id: `${chunk.importId}/${chunk.firstLine}` }),
     eventStreams,
     exportStreams,
     openTokens: createOpenTokens(config.HERALD_OPEN_KEYS),

@@ -8,7 +8,7 @@ import type { DeadLetters } from "./dead-letters/dead-letters.ts";
 import type { EventStreams } from "./events/event-streams.ts";
 import type { ExportStreams } from "./exports/export-streams.ts";
 import type { Idempotency } from "./idempotency/idempotency.ts";
-import type { PublishChunk } from "./imports/store-lines.ts";
+import type { PrepareChunk } from "./imports/store-lines.ts";
 import type { ReadProjectLimits } from "./limits/project-limits.ts";
 import type { QueueQuota } from "./limits/queue-quota.ts";
 import type { RateLimits } from "./limits/rate-limits.ts";
@@ -44,7 +44,7 @@ export type RouteDeps = {
   /** Takes a slot for the upload of a file. Throws rate-limited. */
   readonly acquireUpload: (projectId: ProjectId) => () => void;
   /** Resolves when the stream has stored the lines. Throws bus-unavailable or queue-full. */
-  readonly publishChunk: PublishChunk;
+  readonly prepareChunk: PrepareChunk;
   readonly eventStreams: Pick<EventStreams, "open">;
   readonly status: Pick<StatusDirectory, "read">;
   readonly exportStreams: Pick<ExportStreams, "open">;

@@ -1,4 +1,4 @@
-import { groupedPublishEvent, openBucket } from "@herald/bus";
+import { groupedPublishEvent, openBucket, publishEvents } from "@herald/bus";
 import {
   OperatorRecord,
   type OutboxEvent,
@@ -101,7 +101,12 @@ const assemble = (
   const operators = createOperatorStore(db, counts);
   const audit = createAuditStore(db, masterKeys);
   const topics = createTopicStore(db, counts);
-  const pending = createPendingEvents(db, collections.devices, { publish, now, log });
+  const pending = createPendingEvents(db, collections.devices, {
+    publish,
+    publishMany: (events) => publishEvents(bus, events),
+    now,
+    log,
+  });
   const devices = createDeviceStore(db, counts, pending);
   const expansions = createExpansionStore(db);
   const imports = createImportStore(db, counts);

@@ -7,6 +7,7 @@ import { createPendingEvents } from "../src/stores/pending-events.ts";
 export const pendingOf = (db: Db) =>
   createPendingEvents(db, deviceCollection(db), {
     publish: () => Promise.reject(new Error("there is no broker")),
+    publishMany: () => Promise.reject(new Error("there is no broker")),
     now: () => new Date(),
     log: createLogger({ service: "test", level: "silent" }),
   });

@@ -3,18 +3,18 @@ import { type ImportChunkV1, type ImportId, importLimits, type ProjectId } from 
 import { HeraldError } from "@herald/kit";
 import type { FileLine } from "./split-lines.ts";
 
-/** Resolves when the stream has stored the chunk. */
-export type PublishChunk = (chunk: ImportChunkV1) => Promise<void>;
+/** Encodes a chunk once. Each call of the result tries to publish it, and resolves when the stream has stored it. */
+export type PrepareChunk = (chunk: ImportChunkV1) => () => Promise<unknown>;
 
-/** While the share of the import is full; a chunk takes registry some tenths of a second. */
-const fullRetryMs = 50;
+/** While the share of the import is full. Each try sends the whole chunk, and what the stream has keeps registry busy for longer. */
+const fullRetryMs = 250;
 
 type Options = {
   readonly projectId: ProjectId;
   readonly importId: ImportId;
   readonly isCsv: boolean;
   readonly afterLine: number;
-  readonly publish: PublishChunk;
+  readonly prepare: PrepareChunk;
   readonly now: () => Date;
   /** Whether the sender still waits. */
   readonly isGone: () => boolean;
@@ -27,7 +27,7 @@ type Options = {
  */
 export const storeLines = async (
   files: AsyncIterable<readonly FileLine[]>,
-  { projectId, importId, isCsv, afterLine, publish, now, isGone }: Options,
+  { projectId, importId, isCsv, afterLine, prepare, now, isGone }: Options,
 ): Promise<void> => {
   let header: string | undefined;
   let line = 0;
@@ -36,10 +36,10 @@ export const storeLines = async (
   const flush = async (last: boolean): Promise<void> => {
     const { firstLine, lines, content } = chunk;
     const whole = { projectId, importId, firstLine, lines, last, at: now().toISOString(), content };
-    const message = header === undefined ? whole : { ...whole, header };
+    const publish = prepare(header === undefined ? whole : { ...whole, header });
     for (;;) {
       try {
-        await publish(message);
+        await publish();
         break;
       } catch (error) {
         if (!(error instanceof HeraldError && error.code === "queue-full") || isGone()) throw error;

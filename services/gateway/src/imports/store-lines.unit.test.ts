@@ -20,7 +20,7 @@ const store = async (lines: FileLine[], { isCsv = false, afterLine = 0, publish 
     ...base,
     isCsv,
     afterLine,
-    publish: async (chunk) => {
+    prepare: (chunk) => async () => {
       await publish();
       chunks.push(chunk);
     },

@@ -108,7 +108,7 @@ const uploadImport = defineRoute({
   responses: { 200: { description: "The whole file is stored", schema: z.object({ data: Import }) } },
   errors: ["import-completed", "import-position-mismatch", "malformed-request"],
   handle: async (
-    { sendRequest, acquireUpload, publishChunk, now },
+    { sendRequest, acquireUpload, prepareChunk, now },
     { caller: { projectId }, params, query, message },
   ) => {
     const one = { projectId, importId: params.id };
@@ -131,7 +131,7 @@ const uploadImport = defineRoute({
         afterLine,
         now,
         isGone: () => message.socket.destroyed,
-        publish: publishChunk,
+        prepare: prepareChunk,
       });
       return ok({ data: await sendRequest(GetImport, one) });
     } finally {

@@ -10,7 +10,8 @@ import {
 import { type Fault, HeraldError, parseBody } from "@herald/kit";
 import type { Deps } from "../deps.ts";
 import { eventContext, type TopicRow } from "../domain/registry-events.ts";
-import { type Registered, registerDevice } from "../requests/register-device.ts";
+import type { Registered, WantedPut } from "../requests/register-device.ts";
+import { registerTogether } from "../requests/register-together.ts";
 import { ensureTopics } from "../requests/with-topics.ts";
 
 type Refused = { readonly result: "refused"; readonly problems: DeviceProblem[] };
@@ -64,57 +65,62 @@ const subscribedWith = ({ keys, vapid_key_id: named }: PutDevice, known: Keys) =
 
 type Shared = { readonly keys: Keys; readonly dryRun: boolean; readonly ensured: ReadonlyMap<string, TopicRow> };
 
-const resultOf = ({ device, created, changed }: Registered, newId: DeviceId | undefined): PutResult => ({
-  // A repeat finds the device that it has created.
-  result: created || device._id === newId ? "created" : changed ? "updated" : "unchanged",
-  id: device._id,
+const refusedFor = (error: HeraldError): Refused => ({
+  result: "refused",
+  problems: error.faults.slice(0, maxProblems).map(problemOf(error.code)),
 });
 
-const putOne = async (
-  deps: Deps,
+const isRefusal = (error: unknown): error is HeraldError => error instanceof HeraldError && refusals.has(error.code);
+
+const wantedOf = (
   projectId: ProjectId,
-  parsed: ParsedDevice,
-  { keys, ensured, dryRun }: Shared,
-): Promise<PutResult> => {
+  { device, newId }: { readonly device: PutDevice; readonly newId?: DeviceId },
+  { keys, ...shared }: Shared,
+): WantedPut => ({
+  projectId,
+  platform: device.platform,
+  provider: device.provider,
+  installationId: device.installation_id,
+  token: device.token,
+  metadata: device.metadata,
+  identifiers: device.identifiers,
+  environment: device.environment,
+  tokenKind: device.token_kind,
+  ...(servingProvider(device) === "webpush" ? subscribedWith(device, keys) : {}),
+  topics: device.topics ?? [],
+  user: device.user_id === undefined ? undefined : { by: "project", userId: device.user_id },
+  put: {
+    status: device.status,
+    lastSeenAt: device.last_seen_at === undefined ? undefined : new Date(device.last_seen_at),
+  },
+  newId,
+  ...shared,
+});
+
+/** A device as it is registered, or why it is refused. */
+const readyOf = (projectId: ProjectId, parsed: ParsedDevice, shared: Shared): WantedPut | Refused => {
   if ("result" in parsed) return parsed;
-  const { device, newId } = parsed;
   try {
-    const registered = await registerDevice(
-      deps,
-      {
-        projectId,
-        platform: device.platform,
-        provider: device.provider,
-        installationId: device.installation_id,
-        token: device.token,
-        metadata: device.metadata,
-        identifiers: device.identifiers,
-        environment: device.environment,
-        tokenKind: device.token_kind,
-        ...(servingProvider(device) === "webpush" ? subscribedWith(device, keys) : {}),
-        topics: device.topics ?? [],
-        user: device.user_id === undefined ? undefined : { by: "project", userId: device.user_id },
-        put: {
-          status: device.status,
-          lastSeenAt: device.last_seen_at === undefined ? undefined : new Date(device.last_seen_at),
-        },
-        newId,
-        ensured,
-        dryRun,
-      },
-      "none",
-    );
-    return resultOf(registered, newId);
+    return wantedOf(projectId, parsed, shared);
   } catch (error) {
-    if (!(error instanceof HeraldError && refusals.has(error.code))) throw error;
-    return { result: "refused", problems: error.faults.slice(0, maxProblems).map(problemOf(error.code)) };
+    if (!isRefusal(error)) throw error;
+    return refusedFor(error);
   }
+};
+
+/** @throws the error of a device that concerns all of them. */
+const resultOf = (settled: PromiseSettledResult<Registered> | undefined): PutResult => {
+  if (settled?.status !== "fulfilled") {
+    if (!isRefusal(settled?.reason)) throw settled?.reason;
+    return refusedFor(settled.reason);
+  }
+  const { device, created, changed } = settled.value;
+  return { result: created ? "created" : changed ? "updated" : "unchanged", id: device._id };
 };
 
 /**
  * Starts to write devices as their project's backend knows them: resolves when each has its turn behind earlier ones of its push token.
- * `results` is in the order of the devices. Makes and rotates no credential, and repeats change nothing. A dry run writes nothing. All run at
- * once, so that the stores write them together.
+ * `results` is in the order of the devices. Makes and rotates no credential, and repeats change nothing. A dry run writes nothing.
  * @throws HeraldError that something is unavailable. `results` rejects with `project-not-found`, `topic-exists` while one of the topics is being
  * deleted, or that something is unavailable; some of the devices may be written then.
  */
@@ -133,15 +139,17 @@ export const startPutDevices = async (
     ensure(),
   ]);
   const shared = { keys, dryRun, ensured: new Map(rows.map((row) => [row.name, row])) };
-  const finish = async (settling: Promise<PromiseSettledResult<PutResult>[]>): Promise<PutResult[]> => {
-    const settled = await settling;
-    const failed = settled.find((one) => one.status === "rejected");
-    if (failed) throw failed.reason;
+  const ready = devices.map((one) => readyOf(projectId, one, shared));
+  const wanted = ready.flatMap((one) => ("result" in one ? [] : one));
+  const finish = async (registering: Promise<PromiseSettledResult<Registered>[]>): Promise<PutResult[]> => {
+    const registered = await registering;
+    const results = registered.map(resultOf);
     // A topic that was deleted meanwhile is created again.
     await ensure();
-    return settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+    const resultFor = new Map(wanted.map((one, at) => [one, results[at]]));
+    return ready.flatMap((one) => ("result" in one ? one : (resultFor.get(one) ?? [])));
   };
-  const results = finish(Promise.allSettled(devices.map((one) => putOne(deps, projectId, one, shared))));
+  const results = finish(registerTogether(deps, projectId, wanted));
   // The caller awaits it later, and gets the error then.
   results.catch(() => undefined);
   return { results };

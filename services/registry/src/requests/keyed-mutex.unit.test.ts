@@ -31,6 +31,27 @@ test("other keys do not wait", async () => {
   expect(await keyedMutex("b", async () => "done")).toBe("done");
 });
 
+test("work of several keys waits for its turn at each, and holds up all of them", async () => {
+  const keyedMutex = createKeyedMutex();
+  const [a, b, both] = [gate(), gate(), gate()];
+  const log: string[] = [];
+  const run = (name: string, keys: string | string[], until: Promise<void> = Promise.resolve()) =>
+    keyedMutex(keys, async () => {
+      log.push(name);
+      await until;
+    });
+  const all = [run("a", "a", a.promise), run("b", "b", b.promise), run("both", ["a", "b", "a"], both.promise)];
+  all.push(run("a again", "a"), run("b again", ["b", "c"]));
+  a.resolve();
+  await all[0];
+  expect(log).toEqual(["a", "b"]);
+  b.resolve();
+  await all[1];
+  both.resolve();
+  await Promise.all(all);
+  expect(log).toEqual(["a", "b", "both", "a again", "b again"]);
+});
+
 test("a failure reaches only its caller", async () => {
   const keyedMutex = createKeyedMutex();
   const failing = keyedMutex("key", async () => {

@@ -2,6 +2,7 @@ import {
   type DeviceId,
   newDeviceCredential,
   newDeviceId,
+  type OutboxEvent,
   otherProvider,
   type Platform,
   type ProjectId,
@@ -25,7 +26,7 @@ import { requireValid } from "./change-device.ts";
 import { conflict, retryOnConflict } from "./retry-on-conflict.ts";
 import { topicBeingDeleted, withTopics } from "./with-topics.ts";
 
-type Wanted = Registration & {
+export type Wanted = Registration & {
   readonly projectId: ProjectId;
   readonly platform: Platform;
   /** The device's token until now; counts only if proven, see `provesRotation`. */
@@ -59,22 +60,33 @@ export type Registered = {
  * `validation-failed` for merged data.
  */
 export const registerDevice = (deps: Deps, wanted: Wanted, credentials: Credentials): Promise<Registered> => {
-  const { projectId, platform, token } = wanted;
-  const key = `${projectId}/${platform}/${servingProvider(wanted)}/${pushTokenHash(token)}`;
+  return deps.keyedMutex(tokenKey(wanted), () => registerInTurn(deps, wanted, credentials));
+};
+
+/** Devices of the same key take turns. */
+export const tokenKey = (wanted: Pick<Wanted, "projectId" | "platform" | "provider" | "token">): string =>
+  `${wanted.projectId}/${wanted.platform}/${servingProvider(wanted)}/${pushTokenHash(wanted.token)}`;
+
+/** {@link registerDevice} for a caller that has the turn of the push token. */
+export const registerInTurn = (deps: Deps, wanted: Wanted, credentials: Credentials): Promise<Registered> => {
+  const { projectId } = wanted;
   let { newId } = wanted;
-  return deps.keyedMutex(key, () =>
-    retryOnConflict(async () => {
-      const [device, exists] = await Promise.all([findDevice(deps, wanted), deps.projects.exists(projectId)]);
-      if (!exists) throw new HeraldError("project-not-found", "project: there is none of this id");
-      const context = eventContext(projectId, deps.now());
-      const registered = await (device
-        ? registerKnown(deps, wanted, device, context, credentials)
-        : registerNew(deps, { ...wanted, newId }, context, credentials));
-      // If a device of this id has got another token since, a second try needs another id.
-      newId = undefined;
-      return registered;
-    }),
-  );
+  return retryOnConflict(async () => {
+    const [device] = await Promise.all([findDevice(deps, wanted), requireProject(deps, projectId)]);
+    const context = eventContext(projectId, deps.now());
+    const registered = await (device
+      ? registerKnown(deps, wanted, device, context, credentials)
+      : registerNew(deps, { ...wanted, newId }, context, credentials));
+    // If a device of this id has got another token since, a second try needs another id.
+    newId = undefined;
+    return registered;
+  });
+};
+
+/** @throws HeraldError `project-not-found`. */
+export const requireProject = async ({ projects }: Deps, projectId: ProjectId): Promise<void> => {
+  if (!(await projects.exists(projectId)))
+    throw new HeraldError("project-not-found", "project: there is none of this id");
 };
 
 /**
@@ -99,21 +111,24 @@ const findDevice = async ({ devices }: Deps, wanted: Wanted): Promise<DeviceDocu
   return holder ?? previous;
 };
 
+/** The topics of these names. @throws HeraldError `topic-exists` while one of them is being deleted. */
+const rowsOf = (ensured: ReadonlyMap<string, TopicRow>, names: readonly string[]): TopicRow[] => {
+  const missing = names.find((name) => !ensured.has(name));
+  if (missing !== undefined) throw topicBeingDeleted(missing);
+  return names.flatMap((name) => ensured.get(name) ?? []);
+};
+
 /** Subscribes a device to topics that its caller has ensured, or ensures them around the write. */
-const subscribing = <Result>(
+const subscribing = async <Result>(
   deps: Deps,
   { ensured }: Wanted,
   context: EventContext,
   names: readonly string[],
   write: (topics: readonly TopicRow[]) => Promise<Result>,
-): Promise<Result> => {
-  if (ensured === undefined) return withTopics(deps, context, names, write);
-  const missing = names.find((name) => !ensured.has(name));
-  if (missing !== undefined) throw topicBeingDeleted(missing);
-  return write(names.flatMap((name) => ensured.get(name) ?? []));
-};
+): Promise<Result> => (ensured === undefined ? withTopics(deps, context, names, write) : write(rowsOf(ensured, names)));
 
-const registerKnown = async (
+/** Applies a registration to the device that has its push token. */
+export const registerKnown = async (
   deps: Deps,
   wanted: Wanted,
   before: DeviceDocument,
@@ -152,33 +167,65 @@ const recordLastSeen = ({ devices }: Deps, { _id, tokenUpdatedAt }: DeviceDocume
   if (at.getTime() - tokenUpdatedAt.getTime() >= seenEveryMs) devices.seen(projectId, _id, at).catch(() => undefined);
 };
 
+/** A new device that is not stored yet. */
+export type NewDevice = {
+  readonly document: DeviceDocument;
+  readonly events: readonly OutboxEvent[];
+  readonly credential?: string;
+};
+
+/**
+ * Plans a new device and counts it towards its project's quota. The result makes it, subscribed to topics that exist.
+ * @throws HeraldError `validation-failed`, `rate-limited`, `device-quota-exceeded`.
+ */
+const planNew = async (deps: Deps, wanted: Wanted, context: EventContext, credentials: Credentials) => {
+  const { projectId, at } = context;
+  const { platform, token } = wanted;
+  const plan = requireValid(newDevice(platform, wanted, at));
+  if (wanted.mayCreate === false)
+    throw new HeraldError("rate-limited", "identifier: too many new devices have registered from this address");
+  if (!wanted.dryRun) await deps.deviceQuota.take(projectId);
+  const id = wanted.newId ?? newDeviceId(at);
+  const make = (topics: readonly TopicRow[]): NewDevice => {
+    const credential = credentials === "none" ? undefined : newDeviceCredential(projectId, id);
+    const credentialHash = credential === undefined ? "" : secretHash(credential);
+    const document = newDeviceDocument(projectId, id, plan.state, { credentialHash, at });
+    const { tokenHash = pushTokenHash(token) } = document;
+    const events = [
+      deviceRegistered(context, id, { platform, token_hash: tokenHash }),
+      ...topics.map((topic) => deviceSubscribed(context, id, topic)),
+    ];
+    return { document, events, ...(credential && { credential }) };
+  };
+  return { subscribed: plan.subscribed, make };
+};
+
+const created = ({ document, credential }: NewDevice): Registered => ({
+  device: document,
+  created: true,
+  changed: true,
+  ...(credential && { credential }),
+});
+
 const registerNew = async (
   deps: Deps,
   wanted: Wanted,
   context: EventContext,
   credentials: Credentials,
 ): Promise<Registered | typeof conflict> => {
-  const { projectId, at } = context;
-  const { platform, token } = wanted;
-  const plan = requireValid(newDevice(platform, wanted, at));
-  if (wanted.mayCreate === false)
-    throw new HeraldError("rate-limited", "identifier: too many new devices have registered from this address");
-  if (wanted.dryRun) {
-    const id = wanted.newId ?? newDeviceId(at);
-    const device = newDeviceDocument(projectId, id, plan.state, { credentialHash: "", at });
-    return { device, created: true, changed: true };
-  }
-  await deps.deviceQuota.take(projectId);
-  return subscribing(deps, wanted, context, plan.subscribed, async (subscribed) => {
-    const id = wanted.newId ?? newDeviceId(at);
-    const credential = credentials === "none" ? undefined : newDeviceCredential(projectId, id);
-    const credentialHash = credential === undefined ? "" : secretHash(credential);
-    const device = newDeviceDocument(projectId, id, plan.state, { credentialHash, at });
-    const events = [
-      deviceRegistered(context, id, { platform, token_hash: pushTokenHash(token) }),
-      ...subscribed.map((topic) => deviceSubscribed(context, id, topic)),
-    ];
-    if (!(await deps.devices.insert(device, events))) return conflict;
-    return { device, created: true, changed: true, ...(credential && { credential }) };
+  const { subscribed, make } = await planNew(deps, wanted, context, credentials);
+  if (wanted.dryRun) return created(make([]));
+  return subscribing(deps, wanted, context, subscribed, async (topics) => {
+    const device = make(topics);
+    return (await deps.devices.insert(device)) ? created(device) : conflict;
   });
+};
+
+/** A device to put: without a credential, its topics ensured. */
+export type WantedPut = Wanted & { readonly ensured: ReadonlyMap<string, TopicRow> };
+
+/** A device that {@link registerDevice} would insert, for a caller that inserts many together. */
+export const prepareNew = async (deps: Deps, wanted: WantedPut, context: EventContext): Promise<NewDevice> => {
+  const { subscribed, make } = await planNew(deps, wanted, context, "none");
+  return make(wanted.dryRun ? [] : rowsOf(wanted.ensured, subscribed));
 };

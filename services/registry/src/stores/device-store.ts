@@ -21,6 +21,7 @@ import {
   removeFirst,
   removeOldest,
   updateBatched,
+  withinDeadline,
 } from "@herald/mongo";
 import type { Collection, Db, Filter } from "mongodb";
 import type { DeviceState } from "../domain/device-change.ts";
@@ -60,7 +61,7 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
   const devices = deviceCollection(db);
   const updateOne = updateBatched(devices);
   const findDevice = findBatched(devices);
-  const findHolder = inOneCommand<Holding, DeviceDocument | undefined>(async (asked) => {
+  const findHolders = async (asked: readonly Holding[]): Promise<(DeviceDocument | undefined)[]> => {
     const some = <Field extends keyof Holding>(field: Field) => anyOf(asked.map((one) => one[field]));
     const found = await devices
       .find(
@@ -76,7 +77,8 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
       `${projectId}/${platform}/${provider}/${tokenHash}`;
     const holders = new Map(found.map((device) => [keyOf(device), device]));
     return asked.map((one) => holders.get(keyOf(one)));
-  });
+  };
+  const findHolder = inOneCommand(findHolders);
 
   return guardStore({
     ensureIndexes: () => ensureIndexes(devices, Object.values(deviceIndexes)),
@@ -89,6 +91,10 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
     /** `served` as it is stored: without the platform's own provider. */
     findByToken: (projectId: ProjectId, served: Served, token: string): Promise<DeviceDocument | undefined> =>
       findHolder({ projectId, ...served, tokenHash: pushTokenHash(token) }),
+
+    /** The same for many, in one command. */
+    findByTokens: (asked: readonly Holding[]): Promise<(DeviceDocument | undefined)[]> =>
+      withinDeadline(findHolders(asked)),
 
     /** At most one device for each platform and provider. */
     findHolders: (
@@ -103,7 +109,7 @@ export const createDeviceStore = (db: Db, counts: Counts, pending: Pick<PendingE
         )
         .toArray(),
 
-    insert: insertDevices(devices, pending),
+    ...insertDevices(devices, pending),
 
     /** Stores the time of registrations that changed nothing, many in one command. */
     seen: recordSeen(devices, ["lastSeenAt", "tokenUpdatedAt"]),

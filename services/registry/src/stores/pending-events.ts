@@ -17,6 +17,8 @@ const maxInsertMs = 120_000;
 const maxSwept = 100;
 /** More than a second of the highest rate. Events beyond it are left to the sweep, which bounds the memory while the broker is slow. */
 const maxPublishing = 20_000;
+/** A batch of their own costs no more than waiting for others. */
+const manyEvents = 100;
 /** A removal costs the same for one record as for some. */
 const removals = { max: 500, concurrent: 1, intervalMs: 250 };
 
@@ -35,11 +37,14 @@ export const createPendingEvents = (
   devices: Collection<DeviceDocument>,
   {
     publish,
+    publishMany,
     now,
     log,
   }: {
     /** Resolves when the stream has stored the event. */
     readonly publish: (event: OutboxEvent) => Promise<void>;
+    /** The same for many, in batches of their own. */
+    readonly publishMany: (events: readonly OutboxEvent[]) => Promise<void>;
     readonly now: () => Date;
     readonly log: Logger;
   },
@@ -61,7 +66,8 @@ export const createPendingEvents = (
   const publishAll = async (events: readonly OutboxEvent[]): Promise<void> => {
     publishing += events.length;
     try {
-      await Promise.all(events.map(publish));
+      // A few share a batch with those of other requests.
+      await (events.length < manyEvents ? Promise.all(events.map(publish)) : publishMany(events));
     } finally {
       publishing -= events.length;
     }
