@@ -108,6 +108,21 @@ test("the client reads every row of a large project once, and takes its filters"
   for await (const device of herald.exports.devices()) found.push(device.id);
   expect(found).toEqual(ids.toSorted());
   for await (const _ of herald.exports.devices({ platform: "android" })) throw new Error("there is none");
+
+  const few = (await seed(system, project, 20, { platform: "ios", topics: ["few"] })).map(({ id }) => id);
+  const matched: string[] = [];
+  for await (const { id } of herald.exports.devices({ match: "topic:few" })) matched.push(id);
+  expect(matched.toSorted()).toEqual(few.toSorted());
+
+  const labels = { campaign: "spring" };
+  const { id } = await project.send({ title: "Hello", targets: ["topic:none"], kind: "offers", labels });
+  await project.send({ title: "Hello", targets: ["topic:none"] });
+  for (const filter of [{ kind: "offers" }, { label: "campaign:spring" }])
+    await eventually(async () => {
+      const ids = [];
+      for await (const notification of herald.exports.notifications(filter)) ids.push(notification.id);
+      expect(ids).toEqual([id]);
+    });
 });
 
 test("the command line writes files and pipes, and says how to resume", async () => {

@@ -1235,9 +1235,11 @@ export type StatsQuery = {
   from?: string | undefined;
   /** End; absent: now */
   to?: string | undefined;
+  /** Length of the intervals of `series` */
   interval?: "hour" | "day" | undefined;
   /** Where days and hours begin: an IANA time zone; absent: UTC */
   time_zone?: string | undefined;
+  /** One notification */
   notification?: string | undefined;
   /** Notifications that named this topic as a target */
   topic?: string | undefined;
@@ -1351,9 +1353,11 @@ export type OperatorChange = {
 };
 
 export type AuditFilters = {
-  /** `root`: the holder of HERALD_ADMIN_TOKEN */
+  /** Only rows of this operator */
   operator?: string | "root" | undefined;
+  /** Only rows of this action, named by its operationId */
   action?: string | undefined;
+  /** Only rows about this project */
   project_id?: string | undefined;
   /** Only rows of this time or later */
   created_after?: string | undefined;
@@ -1367,6 +1371,8 @@ export type NewIdentityKey = {
 
 export type TestPush = {
   token: string;
+  /** The device's platform, for a token of FCM, which serves every platform. Default: the provider's own */
+  platform?: "ios" | "android" | "web" | undefined;
   environment?: "production" | "sandbox" | undefined;
   token_kind?: "token" | "fid" | undefined;
   keys?:

@@ -10,6 +10,7 @@ import type { DeviceListOptions } from "./devices.ts";
 import { HeraldError } from "./error.ts";
 import { backoffMs, type CallOptions, type Http, isUnavailable, sleep } from "./http.ts";
 import type { TimeListOptions } from "./list.ts";
+import type { NotificationListOptions } from "./notifications.ts";
 
 export type ExportOptions = CallOptions & {
   /** The `id` of the last row that you have: the export resumes after it. */
@@ -29,10 +30,7 @@ type TimeRange = Pick<TimeListOptions, "createdAfter" | "createdBefore">;
 /** What each export has, and how its rows are chosen. */
 type Exports = {
   devices: [row: ExportedDevice, options: DeviceExportOptions];
-  notifications: [
-    row: Notification,
-    options: ExportOptions & TimeRange & { readonly status?: Notification["status"] | undefined },
-  ];
+  notifications: [row: Notification, options: ExportOptions & Omit<NotificationListOptions, "sort" | "perPage">];
   deliveries: [
     row: ExportedDelivery,
     options: OfNotification & TimeRange & { readonly status?: DeliveryStatus | undefined },

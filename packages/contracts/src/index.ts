@@ -104,8 +104,8 @@ export {
 export { EventMessage, EventsQuery, EventType, eventSubject, eventTypeOf } from "./http/v1/events.ts";
 export type { ExportFormat } from "./http/v1/exports.ts";
 export {
+  DeviceExportQuery,
   deliveryExportQuery,
-  deviceExportQuery,
   ExportedDelivery,
   ExportedDevice,
   ExportedNotification,

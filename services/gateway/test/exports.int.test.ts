@@ -135,10 +135,25 @@ test.each([
   ["?format=xml", "format: "],
   ["?include=secrets", "include: "],
   ["?page=1", "page: "],
+  ["?match=weather:rain", "match: is not a target"],
+  ["?match=topic:a&status=active", "status: cannot be combined with match"],
 ])("%s is refused", async (query, message) => {
   const { status, problem } = await get(query);
   expect(status).toBe(422);
   expect(problem.errors[0]).toContain(message);
+});
+
+test.each([
+  ["devices", { platform: "ios", user_id: "u_1", token: "t", match: "topic:a" }],
+  ["devices", { status: "inactive", platform: "web" }],
+  ["notifications", { status: "completed", kind: "news", label: "campaign:spring" }],
+])("the filters of the list of %s reach the service that exports them: %j", async (name, filter) => {
+  const range = { created_after: "2030-01-01T00:00:00Z", created_before: "2030-02-01T00:00:00Z" };
+  const query = new URLSearchParams({ ...filter, ...range });
+  expect((await system.call(`GET /api/v1/exports/${name}?${query}`, { token: project.token })).status).toBe(200);
+  const { data } = system.peers.asked.find(({ question }) => question.endsWith(`${name}.export`)) ?? {};
+  const { created_after: createdAfter, created_before: createdBefore } = range;
+  expect(data).toMatchObject({ ...filter, createdAfter, createdBefore });
 });
 
 test("the scope `export` is needed, and a token has it only when it is named", async () => {

@@ -1,6 +1,6 @@
 import { ExportDevices, type ProjectId } from "@herald/contracts";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
+import { failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
 import { type SeedDevice, seedDevices } from "./seed-devices.ts";
 
 let registry: RegistryTest;
@@ -22,10 +22,10 @@ const devices = (count: number, more: Partial<SeedDevice> = {}): SeedDevice[] =>
   Array.from({ length: count }, (_, at) => ({ token: `t${at}`, platform: "ios", topics: ["news"], ...more }));
 
 /** Reads page after page as the gateway does. */
-const exportAll = async (rest: object = {}, limit = 100) => {
+const exportAll = async ({ after: from, ...rest }: { after?: string; [name: string]: unknown } = {}, limit = 100) => {
   const rows = [];
   let pages = 0;
-  let after: string | undefined;
+  let after = from;
   for (;;) {
     const page = await registry.ask(ExportDevices, { projectId, keys: false, limit, ...(after && { after }), ...rest });
     rows.push(...page.rows);
@@ -51,6 +51,45 @@ test("the filters of the list choose devices", async () => {
   const { rows } = await exportAll({ platform: "android" }, 3);
   expect(rows.map(({ id }) => id)).toEqual(android);
   expect((await exportAll({ createdBefore: "2020-01-01T00:00:00Z" })).rows).toEqual([]);
+});
+
+test.each([1, 7, 1_000])("with `match` the devices that a send reaches come once, by pages of %d", async (limit) => {
+  const wanted = await seed(devices(60));
+  await seed(devices(60, { platform: "android", topics: [] }));
+  const found = await exportAll({ match: "topic:news" }, limit);
+  expect(found.rows.map(({ id }) => id).sort()).toEqual(wanted);
+});
+
+test("with `match` an export resumes after any of its rows", async () => {
+  await seed(devices(40));
+  const { rows } = await exportAll({ match: "topic:news" });
+  const ids = rows.map(({ id }) => id);
+  expect(ids).not.toEqual(ids.toSorted());
+  for (const [at, after] of ids.entries()) {
+    const { rows: rest } = await exportAll({ match: "topic:news", after }, 7);
+    expect(rest.map(({ id }) => id)).toEqual(ids.slice(at + 1));
+  }
+});
+
+test("the other filters and the keys combine with `match`", async () => {
+  const keys = { p256dh: "B".repeat(87), auth: "A".repeat(22) };
+  await seed(devices(5));
+  const [web] = await seed(devices(1, { platform: "web", token: "https://push.example/1", keys }));
+  const found = await exportAll({ match: "topic:news", platform: "web", keys: true });
+  expect(found.rows).toEqual([expect.objectContaining({ id: web, keys })]);
+  expect((await exportAll({ match: "topic:news", createdBefore: "2020-01-01T00:00:00Z" })).rows).toEqual([]);
+});
+
+test("with `match` a page of large devices has fewer rows and loses none", async () => {
+  const large = { metadata: { text: "x".repeat(16_000) }, identifiers: { text: "y".repeat(16_000) } };
+  const ids = await seed(devices(300, large));
+  const { rows, pages } = await exportAll({ match: "topic:news" }, 300);
+  expect(rows.map(({ id }) => id).sort()).toEqual(ids);
+  expect(pages).toBeGreaterThan(1);
+});
+
+test("`after` with `match` is a row or a position", async () => {
+  expect(await failure(exportAll({ match: "all", after: "9999/1/" }))).toMatchObject({ code: "validation-failed" });
 });
 
 test("the keys of a Web Push subscription come only when they are asked for", async () => {

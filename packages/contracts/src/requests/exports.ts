@@ -20,14 +20,22 @@ const page = {
 const answerOf = <Row>() =>
   z.object({
     rows: z.array(z.custom<Row>()),
-    /** The id of the last row looked at; null: there are no more. */
+    /** Where the next page begins, for `after`: the id of the last row, or the position of a walk; null: there are no more. */
     next: z.string().nullable(),
   });
 
 export const ExportDevices = defineRequest(
   "registry.devices.export",
-  z.object({ ...page, ...deviceFilterQuery, ...timeRange, keys: z.boolean() }),
+  z.object({
+    ...page,
+    ...deviceFilterQuery,
+    ...timeRange,
+    keys: z.boolean(),
+    /** A target that the devices match: `after` is a device or the `next` of an answer, and a page may be empty before the end. */
+    match: z.string().optional(),
+  }),
   answerOf<ExportedDevice>(),
+  ({ match }) => match !== undefined,
 );
 /** Notifications without opens, as in `ListNotifications`. */
 export const ExportNotifications = defineRequest(

@@ -31,6 +31,34 @@ describe("every route", () => {
   );
 });
 
+const lists = allRoutes.filter(({ operationId }) => /^(list|export)[A-Z]/.test(operationId));
+
+test.each(lists.map((route) => [route.operationId, route] as const))("%s says in which order it is", (_, route) => {
+  expect(`${route.summary} ${route.description ?? ""}`).toMatch(
+    /(oldest|newest|next key) first|by (id|line)|sorted by/i,
+  );
+});
+
+test("each query parameter says what it does", () => {
+  for (const [path, operations] of Object.entries(document.paths ?? {}))
+    for (const one of ["get", "put", "post", "delete"] as const)
+      for (const parameter of operations?.[one]?.parameters ?? [])
+        if ("in" in parameter && parameter.in === "query")
+          expect(parameter.description, `${one} ${path} ${parameter.name}`).toBeTruthy();
+});
+
+test.each(["Devices", "Notifications"])("the export of %s takes each filter of the list", (of) => {
+  const paging = ["page", "per_page", "items", "limit", "sort"];
+  const parametersOf = (operationId: string) =>
+    Object.values(document.paths ?? {})
+      .filter((path) => path?.get?.operationId === operationId)
+      .flatMap((path) => path?.get?.parameters ?? [])
+      .flatMap((parameter) => ("in" in parameter && parameter.in === "query" ? [parameter.name] : []));
+  expect(parametersOf(`export${of}`)).toEqual(
+    expect.arrayContaining(parametersOf(`list${of}`).filter((name) => !paging.includes(name))),
+  );
+});
+
 type Media = { readonly content?: Readonly<Record<string, { readonly example?: unknown }>> };
 const example = (media: unknown): unknown => Object.values((media as Media | undefined)?.content ?? {})[0]?.example;
 

@@ -18,7 +18,10 @@ const listDeadLetters = defineRoute({
   description:
     "Messages that could not be processed, each with its reason. They are kept for 30 days, replayed or not. Their content is not shown.",
   access: viewer,
-  query: z.strictObject({ ...pageQuery, durable: Durable.optional() }),
+  query: z.strictObject({
+    ...pageQuery,
+    durable: Durable.optional().meta({ description: "Only those of this durable consumer" }),
+  }),
   responses: { 200: { description: "A page of dead letters", schema: pageOf(DeadLetter) } },
   handle: async ({ deadLetters }, request) => {
     const { durable, ...page } = request.query;

@@ -1,6 +1,6 @@
 import {
+  DeviceExportQuery,
   deliveryExportQuery,
-  deviceExportQuery,
   ExportDeliveries,
   ExportDevices,
   ExportedDelivery,
@@ -78,13 +78,13 @@ const exportDevices = defineRoute({
   operationId: "exportDevices",
   tag: "Exports",
   summary: "Export devices",
-  description,
+  description: description.replace("sorted by `id`", "sorted by `id`, or as a send meets them with `match`"),
   access: project("export"),
-  query: z.strictObject(deviceExportQuery),
+  query: DeviceExportQuery,
   responses: { 200: { description: "The devices", schema: ExportedDevice, download } },
   handle: (deps, request) => {
-    const { status, platform, user_id, token, include } = request.query;
-    const filter = { status, platform, user_id, token, ...timeRangeOf(request.query), keys: include === "keys" };
+    const { status, platform, user_id, token, match, include } = request.query;
+    const filter = { status, platform, user_id, token, match, ...timeRangeOf(request.query), keys: include === "keys" };
     return exportReply(deps, request, ExportedDevice, (page) =>
       deps.sendRequest(ExportDevices, { ...page, ...filter }),
     );
@@ -102,7 +102,8 @@ const exportNotifications = defineRoute({
   query: z.strictObject(notificationExportQuery),
   responses: { 200: { description: "The notifications", schema: ExportedNotification, download } },
   handle: (deps, request) => {
-    const filter = { status: request.query.status, ...timeRangeOf(request.query) };
+    const { status, kind, label } = request.query;
+    const filter = { status, kind, label, ...timeRangeOf(request.query) };
     return exportReply(deps, request, ExportedNotification, async (page) => {
       const { rows, next } = await deps.sendRequest(ExportNotifications, { ...page, ...filter });
       const pages = Array.from({ length: Math.ceil(rows.length / opensAtATime) }, (_, at) =>

@@ -198,9 +198,13 @@ const listDeliveries = defineRoute({
   operationId: "listDeliveries",
   tag: "Notifications",
   summary: "List the deliveries of a notification, one per device",
+  description: "Sorted by batch, and by device within a batch.",
   access: project("read"),
   params: { id: notificationParam },
-  query: z.strictObject({ ...pageQuery, status: DeliveryStatus.optional() }),
+  query: z.strictObject({
+    ...pageQuery,
+    status: DeliveryStatus.optional().meta({ description: "Only deliveries with this status" }),
+  }),
   responses: { 200: { description: "A page of deliveries", schema: pageOf(Delivery) } },
   errors: ["notification-not-found", "notification-gone"],
   handle: async (deps, request) => {

@@ -55,7 +55,7 @@ const readKey = defineRoute({
   description:
     "Needs no credential. `public_key` is the `applicationServerKey` of `pushManager.subscribe`; send it as `keys.vapid_key` when you register the subscription.",
   access: noCredential,
-  query: z.strictObject({ project_id: ProjectIdSchema }),
+  query: z.strictObject({ project_id: ProjectIdSchema.meta({ description: "The project whose key it is" }) }),
   responses: { 200: { description: "The current key", schema: z.object({ data: WebPushKey }) } },
   errors: ["project-not-found", "provider-not-found"],
   handle: async ({ projects }, { query }) => {
@@ -148,7 +148,12 @@ const retireKey = defineRoute({
   description:
     "Deletes its private key. Refused while active subscriptions need it, unless `force=true` allows to lose them; the response contains their number. Their pushes fail with `vapid-key-retired` until they subscribe again.",
   params: { id: projectParam, key: keyParam },
-  query: z.strictObject({ force: z.enum(["true", "false"], 'must be "true" or "false"').optional() }),
+  query: z.strictObject({
+    force: z
+      .enum(["true", "false"], 'must be "true" or "false"')
+      .optional()
+      .meta({ description: "`true`: also while active subscriptions need the key" }),
+  }),
   responses: { 200: { description: "The key is retired", schema: z.object({ data: RetiredVapidKey }) } },
   errors: ["project-not-found", "provider-not-found", "vapid-key-current", "vapid-key-in-use"],
   handle: async (deps, { params: { id, key: keyId }, query }) => {

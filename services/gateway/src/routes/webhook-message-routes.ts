@@ -34,7 +34,10 @@ const listMessages = defineRoute({
   summary: "List a webhook's messages, oldest first",
   description: "Kept for 30 days.",
   access: project("read"),
-  query: z.strictObject({ ...pageQuery, status: WebhookMessageStatus.optional() }),
+  query: z.strictObject({
+    ...pageQuery,
+    status: WebhookMessageStatus.optional().meta({ description: "Only messages with this status" }),
+  }),
   responses: { 200: { description: "A page of messages", schema: pageOf(WebhookMessage) } },
   handle: async ({ sendRequest }, request) => {
     const { status, ...paging } = request.query;

@@ -17,6 +17,9 @@ export const walkStart: WalkPosition = { bucket: 0, width: 1 };
 export const formatPosition = ({ bucket, after = "" as DeviceId, width }: WalkPosition): string =>
   `${bucket}/${width}/${after}`;
 
+/** A walk that continues after a device. */
+export const walkAfter = (after: DeviceId): WalkPosition => ({ bucket: deviceBucket(after), after, width: 1 });
+
 /** Undefined for a text that is no position. */
 export const parsePosition = (text: string): WalkPosition | undefined => {
   const [, bucket, width, after = ""] = /^(\d{1,4})\/(\d{1,4})\/(.*)$/.exec(text) ?? [];

@@ -16,14 +16,15 @@ import {
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
 import { encodeAfter } from "@herald/mongo";
-import { exportPage } from "@herald/service";
 import type { Deps } from "../deps.ts";
+import { formatPosition } from "../domain/match-walk.ts";
 import { eventContext } from "../domain/registry-events.ts";
 import { rejectErasedUser, verifyClaim } from "../identity/claims.ts";
 import { parseDevice, putDevices } from "../imports/put-devices.ts";
 import type { DeviceDocument } from "../stores/device-document.ts";
 import { changeDevice, deviceNotFound } from "./change-device.ts";
-import { matchDevices } from "./match-devices.ts";
+import { exportDevices } from "./export-devices.ts";
+import { listPosition, matchDevices } from "./match-devices.ts";
 import { type Registered, registerDevice } from "./register-device.ts";
 import { deviceView } from "./views.ts";
 
@@ -63,31 +64,17 @@ export const handleDeviceRequests = (deps: Deps): RequestListener[] => {
     }),
 
     handleRequest(bus, ListDevices, async ({ projectId, page, match, status, ...filter }, { signal }) => {
-      const found =
-        match === undefined
-          ? await devices.list(projectId, { ...filter, status }, page)
-          : await matchDevices(deps, { ...filter, projectId, match, page }, signal);
-      return { ...found, data: found.data.map(deviceView) };
+      if (match === undefined) {
+        const found = await devices.list(projectId, { ...filter, status }, page);
+        return { ...found, data: found.data.map(deviceView) };
+      }
+      const { createdAfter, createdBefore, perPage } = page;
+      const wanted = { ...filter, projectId, match, createdAfter, createdBefore, perPage, start: listPosition(page) };
+      const { data, next } = await matchDevices(deps, wanted, signal);
+      return { data: data.map(deviceView), next: next && encodeAfter(formatPosition(next)) };
     }),
 
-    handleRequest(
-      bus,
-      ExportDevices,
-      async ({ projectId, after, limit, createdAfter, createdBefore, keys, ...filter }) => {
-        const found = await devices.list(projectId, filter, {
-          by: "key",
-          after: after === undefined ? "" : encodeAfter(after),
-          perPage: limit,
-          ...(createdAfter !== undefined && { createdAfter }),
-          ...(createdBefore !== undefined && { createdBefore }),
-        });
-        const rows = found.data.map((device) => ({
-          ...deviceView(device),
-          ...(keys && device.keys && { keys: device.keys }),
-        }));
-        return exportPage(rows, "next" in found && found.next !== null);
-      },
-    ),
+    handleRequest(bus, ExportDevices, (request, { signal }) => exportDevices(deps, request, signal)),
 
     handleRequest(bus, GetDevice, async ({ projectId, deviceId }) => {
       const device = await devices.find(projectId, deviceId);

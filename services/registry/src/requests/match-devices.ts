@@ -1,24 +1,17 @@
 import {
   bucketCount,
   type DeviceFilter,
-  type DeviceId,
+  DeviceId,
   deviceBucket,
   idTime,
   type ListRequest,
   type ProjectId,
 } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { decodeAfter, encodeAfter } from "@herald/mongo";
+import { decodeAfter } from "@herald/mongo";
 import type { Deps } from "../deps.ts";
 import { audienceOf, isDirect } from "../domain/audience.ts";
-import {
-  byWalk,
-  formatPosition,
-  nextWidth,
-  parsePosition,
-  type WalkPosition,
-  walkStart,
-} from "../domain/match-walk.ts";
+import { byWalk, nextWidth, parsePosition, type WalkPosition, walkAfter, walkStart } from "../domain/match-walk.ts";
 import type { Partitionable } from "../domain/partition-batches.ts";
 import { pageDevices } from "../domain/plan-pages.ts";
 import { parseTargets, readPage } from "../handlers/read-audience.ts";
@@ -27,17 +20,27 @@ import type { DeviceDocument } from "../stores/device-document.ts";
 /** One request reads at most about so many rows, in a few hundred milliseconds, and answers with what it has found. */
 const maxRows = 10 * pageDevices;
 
-const positionOf = (after: string): WalkPosition => {
-  const key = decodeAfter(after);
+/** Where a list continues. */
+export const listPosition = (page: ListRequest): WalkPosition => {
+  const key = decodeAfter(page.by === "key" ? page.after : "");
   if (key === undefined) return walkStart;
   const position = parsePosition(key);
   if (position) return position;
   throw new HeraldError("validation-failed", "after: must be empty, to begin, or the `next` of a list with `match`");
 };
 
-type Filter = Omit<DeviceFilter, "status">;
+/** Where an export continues: after a row that its client has, or where the page before it ended. */
+export const exportPosition = (after: string | undefined): WalkPosition => {
+  if (after === undefined) return walkStart;
+  const device = DeviceId.safeParse(after);
+  const position = device.success ? walkAfter(device.data) : parsePosition(after);
+  if (position) return position;
+  throw new HeraldError("validation-failed", "after: must be empty, to begin, or the `id` of a row");
+};
 
-const fits = ({ platform, user_id, token }: Filter, { createdAfter, createdBefore }: ListRequest) => {
+type Filter = Omit<DeviceFilter, "status"> & Pick<ListRequest, "createdAfter" | "createdBefore">;
+
+const fits = ({ platform, user_id, token, createdAfter, createdBefore }: Filter) => {
   const from = createdAfter === undefined ? Number.NEGATIVE_INFINITY : Date.parse(createdAfter);
   const to = createdBefore === undefined ? Number.POSITIVE_INFINITY : Date.parse(createdBefore);
   const timed = createdAfter !== undefined || createdBefore !== undefined;
@@ -50,7 +53,12 @@ const fits = ({ platform, user_id, token }: Filter, { createdAfter, createdBefor
   };
 };
 
-type MatchRequest = Filter & { readonly projectId: ProjectId; readonly match: string; readonly page: ListRequest };
+type MatchRequest = Filter & {
+  readonly projectId: ProjectId;
+  readonly match: string;
+  readonly start: WalkPosition;
+  readonly perPage: number;
+};
 
 /**
  * The active devices that a send to the target reaches, found by the code that expands a send. In the order of buckets, because a sort of
@@ -58,14 +66,12 @@ type MatchRequest = Filter & { readonly projectId: ProjectId; readonly match: st
  */
 export const matchDevices = async (
   { audience, devices }: Pick<Deps, "audience" | "devices">,
-  { projectId, match, page, ...filter }: MatchRequest,
+  { projectId, match, start, perPage, ...filter }: MatchRequest,
   signal: AbortSignal,
-): Promise<{ data: DeviceDocument[]; next: string | null }> => {
-  const { perPage } = page;
-  const start = positionOf(page.by === "key" ? page.after : "");
+): Promise<{ data: DeviceDocument[]; next: WalkPosition | null }> => {
   const targets = await parseTargets([match]);
   const query = { projectId, targets, lookups: audienceOf(targets) };
-  const isWanted = fits(filter, page);
+  const isWanted = fits(filter);
   const found: DeviceId[] = [];
   let { bucket } = start;
   let width = isDirect(query.lookups) ? bucketCount : start.width;
@@ -84,15 +90,12 @@ export const matchDevices = async (
   }
   const shown = found.slice(0, perPage);
   const last = shown.at(-1);
-  const position: WalkPosition | undefined =
+  const next: WalkPosition | null =
     found.length > perPage && last !== undefined
       ? { bucket: deviceBucket(last), after: last, width }
       : bucket < bucketCount
         ? { bucket, width }
-        : undefined;
+        : null;
   const documents = new Map((await devices.findActive(projectId, shown)).map((device) => [device._id, device]));
-  return {
-    data: shown.flatMap((id) => documents.get(id) ?? []),
-    next: position ? encodeAfter(formatPosition(position)) : null,
-  };
+  return { data: shown.flatMap((id) => documents.get(id) ?? []), next };
 };

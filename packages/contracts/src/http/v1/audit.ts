@@ -39,13 +39,13 @@ export type AuditRow = z.infer<typeof AuditRow>;
 
 /** The filters of `GET /admin/v1/audit`; all optional. */
 export const auditFilters = {
-  operator: OperatorReference.optional(),
+  operator: OperatorReference.optional().meta({ description: "Only rows of this operator" }),
   action: z
     .string()
     .regex(/^[A-Za-z]{1,64}$/, "must be an operationId, such as changeProject")
     .optional()
-    .meta({ examples: ["changeProject"] }),
-  project_id: ProjectId.optional(),
+    .meta({ description: "Only rows of this action, named by its operationId", examples: ["changeProject"] }),
+  project_id: ProjectId.optional().meta({ description: "Only rows about this project" }),
   created_after: Instant.optional().meta({ description: "Only rows of this time or later" }),
   created_before: Instant.optional().meta({ description: "Only rows before this time" }),
 };

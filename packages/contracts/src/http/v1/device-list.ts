@@ -10,6 +10,17 @@ const notBesideMatch = {
   status: "cannot be combined with match, which lists active devices alone, as a send does",
 } as const;
 
+/** Refuses the parameters that a walk cannot obey. */
+export const checkMatch = (
+  query: Partial<Record<"match" | keyof typeof notBesideMatch, unknown>>,
+  context: Pick<z.RefinementCtx, "addIssue">,
+): void => {
+  if (query.match === undefined) return;
+  for (const [name, message] of Object.entries(notBesideMatch))
+    if (query[name as keyof typeof notBesideMatch] !== undefined)
+      context.addIssue({ code: "custom", path: [name], message });
+};
+
 /** The query of `GET /devices`. */
 export const DeviceListQuery = z
   .strictObject({
@@ -21,9 +32,4 @@ export const DeviceListQuery = z
       examples: ["metadata:plan=pro"],
     }),
   })
-  .superRefine((query, context) => {
-    if (query.match === undefined) return;
-    for (const [name, message] of Object.entries(notBesideMatch))
-      if (query[name as keyof typeof notBesideMatch] !== undefined)
-        context.addIssue({ code: "custom", path: [name], message });
-  });
+  .superRefine(checkMatch);

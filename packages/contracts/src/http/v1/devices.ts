@@ -99,9 +99,9 @@ export type Device = z.infer<typeof Device>;
 
 /** The query parameters that choose devices. They combine: a device must fit all of them. */
 export const deviceFilterQuery = {
-  status: DeviceStatus.optional(),
-  platform: Platform.optional(),
-  user_id: UserId.optional(),
+  status: DeviceStatus.optional().meta({ description: "Only devices with this status" }),
+  platform: Platform.optional().meta({ description: "Only devices of this platform" }),
+  user_id: UserId.optional().meta({ description: "Only devices of this user" }),
   token: PushToken.optional().meta({ description: "The whole push token" }),
 };
 export const DeviceFilter = z.object(deviceFilterQuery);

@@ -1,7 +1,9 @@
 import { z } from "zod";
 import { DeviceId, NotificationId } from "../../ids.ts";
 import { Platform, WebPushKeys } from "../../platforms.ts";
+import { checkMatch } from "./device-list.ts";
 import { Device, deviceFilterQuery } from "./devices.ts";
+import { NewTarget } from "./notification-limits.ts";
 import { Delivery, DeliveryStatus, Notification, notificationFilterQuery } from "./notifications.ts";
 import { timeRangeQuery } from "./pagination.ts";
 
@@ -31,15 +33,22 @@ const ofNotification = {
 const deviceExample = "dev_06bq4ghm31tz5d2ns8y7k9w0ac";
 const notificationExample = "ntf_06bq4ghm31tz5d2ns8y7k9w0ac";
 
-export const deviceExportQuery = {
-  ...exportQuery(/^(dev_[0-9a-z]{26})?$/, deviceExample),
-  ...deviceFilterQuery,
-  ...timeRangeQuery,
-  include: z
-    .literal("keys")
-    .optional()
-    .meta({ description: "`keys`: with the keys of Web Push subscriptions, which an import needs" }),
-};
+export const DeviceExportQuery = z
+  .strictObject({
+    ...exportQuery(/^(dev_[0-9a-z]{26})?$/, deviceExample),
+    ...deviceFilterQuery,
+    ...timeRangeQuery,
+    match: NewTarget.optional().meta({
+      description:
+        "A target, such as `topic:news`: only the active devices that a send to it reaches, in the order of its batches instead of by `id`. `status` cannot be combined with it",
+      examples: ["metadata:plan=pro"],
+    }),
+    include: z
+      .literal("keys")
+      .optional()
+      .meta({ description: "`keys`: with the keys of Web Push subscriptions, which an import needs" }),
+  })
+  .superRefine(checkMatch);
 export const notificationExportQuery = {
   ...exportQuery(/^(ntf_[0-9a-z]{26})?$/, notificationExample),
   ...notificationFilterQuery,
@@ -48,7 +57,7 @@ export const notificationExportQuery = {
 export const deliveryExportQuery = {
   ...exportQuery(/^(ntf_[0-9a-z]{26}(\/\d{1,9}\/\d{1,9}(\/\d{1,9})?:\d{1,9})?)?$/, `${notificationExample}/0/0:7`),
   ...ofNotification,
-  status: DeliveryStatus.optional(),
+  status: DeliveryStatus.optional().meta({ description: "Only deliveries with this status" }),
   created_after: timeRangeQuery.created_after.meta({
     description: "Only rows of notifications created at this time or later",
   }),

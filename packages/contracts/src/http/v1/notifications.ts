@@ -12,8 +12,11 @@ export type NotificationStatus = z.infer<typeof NotificationStatus>;
 
 /** The query parameters that choose notifications. They combine: a notification must fit all of them. */
 export const notificationFilterQuery = {
-  status: z.enum(NotificationStatus.exclude(["paused"]).options).optional(),
-  kind: Kind.optional(),
+  status: z
+    .enum(NotificationStatus.exclude(["paused"]).options)
+    .optional()
+    .meta({ description: "Only notifications with this status" }),
+  kind: Kind.optional().meta({ description: "Only notifications of this kind" }),
   label: LabelFilter.optional().meta({ description: "Notifications with this label: `<name>:<value>`" }),
 };
 export const NotificationFilter = z.object(notificationFilterQuery);

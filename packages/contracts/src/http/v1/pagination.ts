@@ -22,14 +22,21 @@ const PerPage = wholeNumber("PerPage", 1, 100);
 
 /** The query parameters of a list that is read by key alone, because counting its rows has no bounded cost. */
 export const keysetQuery = {
-  per_page: PerPage.optional(),
-  items: PerPage.optional(),
-  limit: PerPage.optional(),
-  after: z.string().max(200).optional(),
+  per_page: PerPage.optional().meta({ description: "Rows per page. Default: 20" }),
+  items: PerPage.optional().meta({ description: "Another name of `per_page`" }),
+  limit: PerPage.optional().meta({ description: "Another name of `per_page`" }),
+  after: z
+    .string()
+    .max(200)
+    .optional()
+    .meta({ description: "Reads by key instead of by number: empty to begin, then the `next` of the page before" }),
 };
 
 /** The query parameters of every other list. `items` and `limit` are other names of `per_page`. */
-export const pageQuery = { page: PageNumber.optional(), ...keysetQuery };
+export const pageQuery = {
+  page: PageNumber.optional().meta({ description: "Number of the page. Default: 1" }),
+  ...keysetQuery,
+};
 
 /** When rows were created. */
 export const timeRangeQuery = {

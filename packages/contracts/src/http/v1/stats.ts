@@ -31,12 +31,15 @@ const By = z.string().regex(/^(platform|kind|topic|label:[a-z0-9_]{1,32})$/, {
 export const StatsQuery = z.strictObject({
   from: Instant.optional().meta({ description: "Start; absent: 24 hours before `to`" }),
   to: Instant.optional().meta({ description: "End; absent: now" }),
-  interval: z.enum(["hour", "day"], { error: "must be `hour` or `day`" }).optional(),
+  interval: z
+    .enum(["hour", "day"], { error: "must be `hour` or `day`" })
+    .optional()
+    .meta({ description: "Length of the intervals of `series`" }),
   time_zone: TimeZone.optional().meta({
     description: "Where days and hours begin: an IANA time zone; absent: UTC",
     examples: ["Europe/Berlin"],
   }),
-  notification: NotificationId.optional(),
+  notification: NotificationId.optional().meta({ description: "One notification" }),
   topic: TopicName.optional().meta({ description: "Notifications that named this topic as a target" }),
   user: UserId.optional().meta({ description: "Notifications that named this user as a target" }),
   kind: Kind.optional().meta({ description: "Notifications of this kind" }),
