@@ -1,4 +1,5 @@
 import { seedDevices } from "../../../services/registry/test/seed-devices.ts";
+import { costOf, sumOf } from "../cost.ts";
 import type { Row } from "../row.ts";
 import type { Line } from "../table.ts";
 
@@ -31,22 +32,28 @@ export const exportsRow: Row = {
       ["CSV", "csv", "identity"],
     ] as const) {
       const values: number[] = [];
+      const costs: number[] = [];
       for (let run = 0; run < runs; run++) {
-        const begin = performance.now();
-        // Raw: the client asks for no coding of its choice, and parses each row.
-        const response = await fetch(`${system.gateway}/api/v1/exports/devices?format=${format}`, {
-          headers: { authorization: `Bearer ${token}`, "accept-encoding": coding },
+        let seconds = 0;
+        const cost = await costOf(system, rows, async () => {
+          const begin = performance.now();
+          // Raw: the client asks for no coding of its choice, and parses each row.
+          const response = await fetch(`${system.gateway}/api/v1/exports/devices?format=${format}`, {
+            headers: { authorization: `Bearer ${token}`, "accept-encoding": coding },
+          });
+          const text = await response.text();
+          seconds = (performance.now() - begin) / 1_000;
+          const found = text.split("\n").length - (format === "csv" ? 2 : 1);
+          if (found !== rows) throw new Error(`the export had ${found} rows, and not ${rows}`);
         });
-        const text = await response.text();
-        const seconds = (performance.now() - begin) / 1_000;
-        const found = text.split("\n").length - (format === "csv" ? 2 : 1);
-        if (found !== rows) throw new Error(`the export had ${found} rows, and not ${rows}`);
         values.push(rows / seconds);
+        costs.push(sumOf(cost));
       }
       lines.push({
         ...{ label: `${label}, rows/s`, values, digits: 0 },
         ...(label === "NDJSON" && { figure: "exports" as const }),
       });
+      lines.push({ label: "CPU of all processes, µs a row", values: costs });
     }
     yield { title: `exports of ${rows} devices`, lines };
   },

@@ -1,4 +1,4 @@
-import { ExportDevices, type ProjectId } from "@herald/contracts";
+import { ExportDevices, type ExportedDevice, type ProjectId } from "@herald/contracts";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { failure, type RegistryTest, startRegistryTest } from "./registry-fixture.ts";
 import { type SeedDevice, seedDevices } from "./seed-devices.ts";
@@ -28,7 +28,7 @@ const exportAll = async ({ after: from, ...rest }: { after?: string; [name: stri
   let after = from;
   for (;;) {
     const page = await registry.ask(ExportDevices, { projectId, keys: false, limit, ...(after && { after }), ...rest });
-    rows.push(...page.rows);
+    rows.push(...page.rows.map((row): ExportedDevice => JSON.parse(row)));
     pages++;
     if (page.next === null) return { rows, pages };
     after = page.next;

@@ -31,7 +31,10 @@ export const handleOpenRequests = (bus: Bus, opens: OpenStore, rollups: RollupSt
       ...(platform && { platform }),
       opened_at: openedAt.toISOString(),
     }));
-    return { rows, next: rows.length < wanted.limit ? null : (rows.at(-1)?.id ?? null) };
+    return {
+      rows: rows.map((row) => JSON.stringify(row)),
+      next: rows.length < wanted.limit ? null : (rows.at(-1)?.id ?? null),
+    };
   }),
   handleRequest(bus, OpensOfDevices, async ({ projectId, notificationId, deviceIds }) => {
     const found = await opens.find(

@@ -51,7 +51,8 @@ export const handleDeliveryRequests = ({
 
   handleRequest(bus, ExportDeliveries, async ({ after, limit, ...wanted }) => {
     if (wanted.notificationId) await find(wanted.projectId, wanted.notificationId);
-    return exportDeliveries(wanted, after, limit);
+    const { rows, next } = await exportDeliveries(wanted, after, limit);
+    return { rows: rows.map((row) => JSON.stringify(row)), next };
   }),
 
   handleRequest(bus, UsersOfDeliveries, ({ projectId, deliveries }) => usersOf(projectId, deliveries)),

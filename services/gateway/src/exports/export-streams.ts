@@ -7,8 +7,8 @@ import { createResponseStreams } from "../http/response-streams.ts";
 import { streamEnded, waitForDrain } from "../http/wait-for-drain.ts";
 import type { RowFormat } from "./format-rows.ts";
 
-/** Some rows, and the id after which the next ones are; null after the last. */
-export type ExportPage = { readonly rows: readonly object[]; readonly next: string | null };
+/** Some rows as JSON, and the id after which the next ones are; null after the last. */
+export type ExportPage = { readonly rows: readonly string[]; readonly next: string | null };
 
 export type ExportRequest = {
   readonly projectId: ProjectId;

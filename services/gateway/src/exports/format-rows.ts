@@ -6,14 +6,14 @@ export type RowFormat = {
   readonly contentType: string;
   /** Before the first row of an export; not sent again when it is resumed. */
   readonly head: string;
-  /** One row with its line end. */
-  readonly line: (row: object) => string;
+  /** One row, given as JSON, with its line end. */
+  readonly line: (row: string) => string;
 };
 
 const ndjson: RowFormat = {
   contentType: "application/x-ndjson; charset=utf-8",
   head: "",
-  line: (row) => `${JSON.stringify(row)}\n`,
+  line: (row) => `${row}\n`,
 };
 
 const textOf = (value: unknown): string => {
@@ -21,9 +21,14 @@ const textOf = (value: unknown): string => {
   return typeof value === "string" ? value : JSON.stringify(value);
 };
 
+/** Most cells have nothing that a CSV or a spreadsheet would read as more than text. */
+const plain = /^[A-Za-z0-9](?:[^",\r\n]*)$/;
+
 /** A cell of RFC 4180. Lists and objects are JSON. */
 const cell = (value: unknown): string => {
-  const text = toCsvText(textOf(value));
+  const own = textOf(value);
+  if (own === "" || plain.test(own)) return own;
+  const text = toCsvText(own);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 };
 
@@ -33,7 +38,10 @@ const csv = (row: z.ZodObject): RowFormat => {
   return {
     contentType: "text/csv; charset=utf-8",
     head: `${columns.join(",")}\r\n`,
-    line: (values) => `${columns.map((name) => cell((values as Record<string, unknown>)[name])).join(",")}\r\n`,
+    line: (row) => {
+      const values = JSON.parse(row) as Record<string, unknown>;
+      return `${columns.map((name) => cell(values[name])).join(",")}\r\n`;
+    },
   };
 };
 

@@ -10,6 +10,7 @@ import {
   type ExportFormat,
   ExportNotifications,
   ExportOpens,
+  type Notification,
   notificationExportQuery,
   openExportQuery,
   type ProjectId,
@@ -106,10 +107,11 @@ const exportNotifications = defineRoute({
     const filter = { status, kind, label, ...timeRangeOf(request.query) };
     return exportReply(deps, request, ExportedNotification, async (page) => {
       const { rows, next } = await deps.sendRequest(ExportNotifications, { ...page, ...filter });
-      const pages = Array.from({ length: Math.ceil(rows.length / opensAtATime) }, (_, at) =>
-        withOpensOfAll(deps, page.projectId, rows.slice(at * opensAtATime, (at + 1) * opensAtATime)),
+      const found = rows.map((row) => JSON.parse(row) as Notification);
+      const pages = Array.from({ length: Math.ceil(found.length / opensAtATime) }, (_, at) =>
+        withOpensOfAll(deps, page.projectId, found.slice(at * opensAtATime, (at + 1) * opensAtATime)),
       );
-      return { rows: (await Promise.all(pages)).flat(), next };
+      return { rows: (await Promise.all(pages)).flat().map((row) => JSON.stringify(row)), next };
     });
   },
 });

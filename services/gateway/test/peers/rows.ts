@@ -30,9 +30,12 @@ export const pageOf = <Row extends { id: string }>(oldestFirst: Row[], request: 
 export const exportPage = <Row extends { id: string }>(
   rows: readonly Row[],
   { after = "", limit }: { after?: string | undefined; limit: number },
-): { rows: Row[]; next: string | null } => {
+): { rows: string[]; next: string | null } => {
   const left = rows.filter(({ id }) => id > after);
-  return { rows: left.slice(0, limit), next: left.length > limit ? (left[limit - 1]?.id ?? null) : null };
+  return {
+    rows: left.slice(0, limit).map((row) => JSON.stringify(row)),
+    next: left.length > limit ? (left[limit - 1]?.id ?? null) : null,
+  };
 };
 
 /** Now, as the interface writes times. */
