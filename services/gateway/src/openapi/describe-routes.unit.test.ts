@@ -31,12 +31,12 @@ describe("every route", () => {
   );
 });
 
-const lists = allRoutes.filter(({ operationId }) => /^(list|export)[A-Z]/.test(operationId));
+const lists = allRoutes.filter(
+  ({ operationId, query }) => /^(list|export)[A-Z]/.test(operationId) && query !== undefined,
+);
 
 test.each(lists.map((route) => [route.operationId, route] as const))("%s says in which order it is", (_, route) => {
-  expect(`${route.summary} ${route.description ?? ""}`).toMatch(
-    /(oldest|newest|next key) first|by (id|line)|sorted by/i,
-  );
+  expect(`${route.summary} ${route.description ?? ""}`).toMatch(/(oldest|newest) first|by (id|line)|sorted by/i);
 });
 
 test("each query parameter says what it does", () => {
