@@ -1,4 +1,5 @@
 import { join, resolve } from "node:path";
+import { HeraldAdmin } from "@herald/client";
 import { makeDemoHistory } from "./start/demo-history.ts";
 import { isRoutineBefore, plainLine } from "./start/plain-line.ts";
 import { printedCommands } from "./start/printed-commands.ts";
@@ -54,11 +55,11 @@ try {
 
 /** A link that signs in to the console once. */
 async function signInLink({ gateway, adminToken }: RunningHerald["local"]): Promise<string> {
-  const headers = { authorization: `Bearer ${adminToken}` };
-  const answer = await fetch(`${gateway}/admin/v1/sessions/codes`, { method: "POST", headers });
-  if (!answer.ok) return `${gateway}/console/   (sign in with the admin token)`;
-  const { data } = (await answer.json()) as { data: { code: string } };
-  return `${gateway}/console/#code=${data.code}   (signs in once, within 10 minutes; later with the admin token)`;
+  const { sessions } = new HeraldAdmin({ url: gateway, token: adminToken });
+  return sessions.createCode().then(
+    ({ code }) => `${gateway}/console/#code=${code}   (signs in once, within 10 minutes; later with the admin token)`,
+    () => `${gateway}/console/   (sign in with the admin token)`,
+  );
 }
 
 function summary({ local, sources }: RunningHerald, link: string): string {

@@ -1,15 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
+import { Herald } from "@herald/client";
 import type { LocalFile } from "./local-file.ts";
 
 /** A few hundred devices, so that lists have pages and bars have lengths. */
 export const demoDevices = 240;
 const together = 8;
 const settledWithinMs = 30_000;
-/** The simulators' log is read this often while pushes arrive. */
-const pollMs = 250;
 
 /** The simulators take devices whose tokens begin like this for uninstalled. */
 const gonePrefixes = { ios: "dead0", android: "demo-gone-" };
@@ -73,14 +71,15 @@ export async function makeDemoHistory(
   if (made === project.id) return;
   say(`demo project: registering ${demoDevices} devices, sending ${sends.length} notifications, this once`);
 
-  const call = async (method: string, path: string, body: unknown, token: string | undefined = project.token) => {
-    const response = await fetch(`${gateway}/api/v1${path}`, {
-      method,
-      headers: { "content-type": "application/json", ...(token && { authorization: `Bearer ${token}` }) },
-      body: JSON.stringify(body),
+  const herald = new Herald({ url: gateway, token: project.token });
+  /** As an app does. */
+  const open = async (id: string, token: string) => {
+    const response = await fetch(`${gateway}/api/v1/notifications/${id}/open`, {
+      method: "PUT",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ project_id: project.id, token }),
     });
-    if (!response.ok) throw new Error(`${method} ${path} answered ${response.status}: ${await response.text()}`);
-    return response.status === 204 ? undefined : ((await response.json()) as { data: { id: string } });
+    if (!response.ok) throw new Error(`an open was answered ${response.status}: ${await response.text()}`);
   };
   const control = async (method: string, path: string, body?: unknown): Promise<unknown> => {
     const response = await fetch(`${simulators.control}${path}`, {
@@ -98,22 +97,20 @@ export async function makeDemoHistory(
       return { token: `${isGone ? gonePrefixes.android : "demo-here-"}${random.toString("base64url")}` };
     const { endpoint, keys } = (await control("POST", "/webpush/subscriptions", {})) as {
       endpoint: string;
-      keys: Record<string, string>;
+      keys: { p256dh: string; auth: string };
     };
     return { token: endpoint, keys };
   };
 
   await inParallel(Array.from({ length: demoDevices }), async (_, index) => {
     const platform = platforms[index % 5 < 2 ? 0 : index % 5 < 4 ? 1 : 2] ?? "ios";
-    await call("POST", "/devices", {
-      device: {
-        ...(await tokenOf(platform, index)),
-        platform,
-        topics: topics.filter((_topic, at) => index % (at + 2) === 0),
-        user_id: index % 4 === 3 ? null : `u_${String(index % 90).padStart(3, "0")}`,
-        metadata: { plan: index % 6 === 0 ? "pro" : "free" },
-        identifiers: { current_locale: ["en", "de", "es", "fr"][index % 4], app_version: `3.${index % 5}.0` },
-      },
+    await herald.devices.register({
+      ...(await tokenOf(platform, index)),
+      platform,
+      topics: topics.filter((_topic, at) => index % (at + 2) === 0),
+      user_id: index % 4 === 3 ? null : `u_${String(index % 90).padStart(3, "0")}`,
+      metadata: { plan: index % 6 === 0 ? "pro" : "free" },
+      identifiers: { current_locale: ["en", "de", "es", "fr"][index % 4], app_version: `3.${index % 5}.0` },
     });
   });
 
@@ -126,23 +123,16 @@ export async function makeDemoHistory(
     ...before,
   ]);
   for (const notification of sends) {
-    const sent = await call("POST", "/notifications", { notification });
-    const deadline = Date.now() + settledWithinMs;
-    while (Date.now() < deadline) {
-      const response = await fetch(`${gateway}/api/v1/notifications/${sent?.data.id}`, {
-        headers: { authorization: `Bearer ${project.token}` },
-      });
-      const { data } = (await response.json()) as { data: { status: string } };
-      if (data.status === "completed") break;
-      await delay(pollMs);
-    }
+    const sent = await herald.notifications.send(notification);
+    // What takes longer is shown as it is.
+    await sent.completed({ signal: AbortSignal.timeout(settledWithinMs) }).catch(() => undefined);
   }
   await control("PUT", "/script", before);
 
   const { data: pushes } = (await control("GET", "/pushes")) as { data: Push[] };
   const opens = pushes.flatMap((push) => (push.status !== null && push.status < 300 ? (openOf(push) ?? []) : []));
   await inParallel(opens, async ({ id, token }, index) => {
-    if (index % 7 < 3) await call("PUT", `/notifications/${id}/open`, { project_id: project.id, token }, "");
+    if (index % 7 < 3) await open(id, token);
   });
   // The simulators show what is sent from now on.
   await control("DELETE", "/pushes");

@@ -1,0 +1,150 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
+import { eventually, operateBroker } from "@herald/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type CommandLine, commandLine } from "./harness/command-line.ts";
+import { apnsToken, type Project } from "./harness/project.ts";
+import { settingsFor } from "./harness/providers.ts";
+import { logOnFailure, type System, startSystem } from "./harness/system.ts";
+
+let system: System;
+let project: Project;
+let cli: CommandLine;
+beforeAll(async () => {
+  system = await startSystem();
+  project = await system.project("Every command", ["apns", "fcm", "webpush"]);
+  cli = commandLine({
+    HOME: join(system.folder, "home"),
+    HERALD_URL: system.gateway,
+    HERALD_TOKEN: project.token,
+    HERALD_ADMIN_TOKEN: system.adminToken,
+    HERALD_PROJECT: project.id,
+  });
+});
+afterAll(() => system?.stop());
+logOnFailure(() => system);
+
+/** All commands that there are, as completion knows them: groups have theirs, `provider get` and the like are not gone into. */
+const commands = async (): Promise<string[]> => {
+  const complete = (words: string) => `herald __complete -- ${words}`;
+  const script = `for one in $(${complete("''")}); do echo "$one" $(${complete("$one ''")}); done`;
+  const { stdout } = await cli.shell(script).ended();
+  return stdout
+    .trim()
+    .split("\n")
+    .flatMap((line) => {
+      const [group = "", ...names] = line.split(" ");
+      return names.length === 0 ? [group] : names.map((name) => `${group} ${name}`);
+    });
+};
+
+test("every command works at a terminal of 80 columns", { timeout: 400_000 }, async () => {
+  const ran = new Set<string>();
+  /** Runs a command, and returns what its pattern captures. */
+  const run = async (words: string, pattern: RegExp, exitCode = 0): Promise<string> => {
+    const [first = "", second = ""] = words.split(" ");
+    ran.add(all.includes(first) ? first : `${first} ${second}`);
+    const ended = await cli.terminal(`herald ${words}`).ended();
+    const text = stripVTControlCharacters(ended.stdout).replaceAll("\r", "");
+    expect([ended.exitCode, text], words).toEqual([exitCode, expect.stringMatching(pattern)]);
+    return pattern.exec(text)?.[1] ?? "";
+  };
+  const all = await commands();
+
+  await run("login", /Signed in to/);
+  await run("project list --all", new RegExp(project.id));
+  const other = await run("project create --name Other", /^id +(prj_\w+)$/m);
+  await run(`project get ${other}`, /^name +Other$/m);
+  await run(`project update ${other} --name Renamed`, /^name +Renamed$/m);
+  await run(`project delete ${other} --yes`, /^Deleted prj_/m);
+  const token = await run("token create --name mailer --scope send --scope export", /^id +(tok_\w+)$/m);
+  await run("token list", /mailer +send, export/);
+  await run(`token revoke ${token}`, /^Revoked tok_/m);
+  const operator = await run("operator create --name Maria --role viewer", /^id +(opr_\w+)$/m);
+  await run("operator list", /Maria +viewer/);
+  await run(`operator update ${operator} --role admin`, /^role +admin$/m);
+  await run(`operator token ${operator}`, /^token +hop_/m);
+  await run(`operator delete ${operator} --yes`, /^Deleted opr_/m);
+  await run("audit list --action deleteOperator", /deleteOperator/);
+  await run("audit verify", /rows are as they were written/);
+
+  const { simulators } = JSON.parse(await readFile(join(system.folder, ".herald/local.json"), "utf8"));
+  const account = join(system.folder, "account.json");
+  const ca = join(system.folder, "ca.pem");
+  await writeFile(
+    account,
+    JSON.stringify((settingsFor("fcm", simulators) as { service_account: unknown }).service_account),
+  );
+  await writeFile(ca, simulators.ca);
+  await run(
+    `provider set fcm --service-account ${account} --endpoint ${simulators.fcm} --ca ${ca}`,
+    /^status +active$/m,
+  );
+  await run("provider get apns", /^key_id +E2EKEY0001$/m);
+  await run(`provider test apns --push-token ${apnsToken()}`, /^result +accepted$/m);
+  await run("provider delete fcm --yes", /^Deleted fcm/m);
+
+  const devices = join(system.folder, "devices.ndjson");
+  await writeFile(devices, `${JSON.stringify({ token: apnsToken(), platform: "ios", user_id: "u-1" })}\n`);
+  await run(`device import ${devices} --format herald`, /created 1,/);
+  const device = await run("device list", /^(dev_\w+) +ios +active +u-1/m);
+  await run(`device get ${device}`, /^user +u-1$/m);
+  await run("topic create news", /^name +news$/m);
+  await run("topic get news", /^closed +no$/m);
+  await run("topic close news", /^closed +yes$/m);
+  await run("topic open news", /^closed +no$/m);
+  await run(`topic subscribe news ${device}`, /^changed +1$/m);
+  await run("topic list", /news +1 +no/);
+
+  const sent = await run("send --title Hello --to topic:news --watch", /^id +(ntf_\w+)$/m);
+  await run("notification list --limit 5", new RegExp(`^${sent} +completed +1`, "m"));
+  await run(`notification get ${sent}`, /^accepted +1$/m);
+  await run(`notification deliveries ${sent}`, new RegExp(`^${device} +accepted`, "m"));
+  await run(`notification trace ${sent} ${device}`, /topic:news/);
+  await run(`device notifications ${device}`, new RegExp(`^${sent} +accepted`, "m"));
+  const own = await run("send --title Own --to user:u-1 --watch", /^id +(ntf_\w+)$/m);
+  await run("user notifications u-1", new RegExp(`^${own} +completed`, "m"));
+  const later = await run("send --title Later --to all --at 2099-01-01T00:00:00Z", /^Accepted as (ntf_\w+)/m);
+  await run(`notification cancel ${later}`, /^status +cancelled$/m);
+  await run("stats", /^sent/m);
+  await run("events follow --since 2026-01-01T00:00:00Z --count 1", /io\.herald\./);
+  await run("user list", /^u-1 +1/m);
+  await run("user get u-1", new RegExp(device));
+
+  const { token: exporter } = await cli.json("token", "create", "--name", "export", "--scope", "export");
+  for (const noun of ["device", "notification", "delivery", "open"])
+    await run(`${noun} export ${join(system.folder, noun)} --token ${exporter}`, /^Wrote \d+ rows? to/m);
+
+  const webhook = await run("webhook create http://127.0.0.1:9/", /^id +(whk_\w+)$/m);
+  await run("webhook list", new RegExp(`^${webhook} +enabled`, "m"));
+  await run(`webhook get ${webhook}`, /^events +all$/m);
+  await run(`webhook rotate-secret ${webhook}`, /^secret +whsec_/m);
+  const message = await run(`webhook ping ${webhook}`, /^id +(\S+)$/m);
+  await run(`webhook messages ${webhook}`, /io\.herald\.webhook\.ping/);
+  await run(`webhook message ${webhook} ${message}`, /^type +io\.herald\.webhook\.ping/m);
+  await run(`webhook resend ${webhook} ${message}`, /^id +\S+$/m);
+  await run(`webhook recover ${webhook} --since ${new Date(Date.now() - 60_000).toISOString()}`, /messages are queued/);
+  await run(`webhook disable ${webhook}`, /^enabled +no: requested$/m);
+  await run(`webhook enable ${webhook}`, /^enabled +yes$/m);
+  await run(`webhook delete ${webhook} --yes`, /^Deleted whk_/m);
+
+  await run(`topic unsubscribe news ${device}`, /^changed +1$/m);
+  await run("topic delete news --yes", /^Deleted news/m);
+  await run(`device deactivate ${device}`, /^status +inactive$/m);
+  await run(`device delete ${device} --yes`, /^Deleted dev_/m);
+  await run(`device import ${devices} --format herald`, /created 1,/);
+  await run("user erase u-1 --yes", /^erased +20/m);
+
+  const broker = await operateBroker(system.broker);
+  await broker.publish(`push.cmd.v1.dispatch.send.${project.id}.x`, "no JSON").finally(() => broker.close());
+  const letter = await eventually(() => run("dead-letters list", /^(\d+) +dispatch-/m));
+  await run(`dead-letters get ${letter}`, /^reason/m);
+  await run(`dead-letters replay ${letter}`, /replayed/);
+  await run("status", /^PUSH_EVENTS/m);
+  await run("doctor", /dead letters/, 1);
+  await run("completion bash", /complete -o default/);
+  await run("completion zsh", /compdef/);
+
+  expect([...ran].toSorted()).toEqual(all.toSorted());
+});
