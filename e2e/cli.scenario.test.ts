@@ -8,11 +8,10 @@ import { promisify, stripVTControlCharacters } from "node:util";
 import { freePort } from "@herald/local-stack";
 import { eventually, operateBroker } from "@herald/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type CommandLine, commandLine } from "./harness/command-line.ts";
+import { type CommandLine, commandLine, signedIn } from "./harness/command-line.ts";
 import type { Project } from "./harness/project.ts";
 import { apnsToken } from "./harness/project.ts";
 import { settingsFor } from "./harness/providers.ts";
-import { seed } from "./harness/seed.ts";
 import { logOnFailure, type System, startSystem } from "./harness/system.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -21,26 +20,11 @@ let project: Project;
 let home: string;
 let cli: CommandLine;
 
-/** A command line that is signed in to the project. */
-const signedIn = async (name: string, to: Project): Promise<CommandLine> => {
-  const env = { HOME: join(home, name) };
-  const { herald } = commandLine({
-    ...env,
-    HERALD_URL: system.gateway,
-    HERALD_TOKEN: to.token,
-    HERALD_ADMIN_TOKEN: system.adminToken,
-    HERALD_PROJECT: to.id,
-  });
-  expect(await herald("login")).toMatchObject({ exitCode: 0, stdout: expect.stringContaining("Signed in") });
-  return commandLine(env);
-};
-
 beforeAll(async () => {
-  // The second dry run of a project exceeds its quota.
-  system = await startSystem({ env: { HERALD_GATEWAY_QUOTA_DRY_RUNS: "1" } });
+  system = await startSystem();
   home = join(system.folder, "home");
   project = await system.project("Command line");
-  cli = await signedIn("person", project);
+  cli = await signedIn(system, "person", project);
 });
 afterAll(() => system?.stop());
 logOnFailure(() => system);
@@ -313,7 +297,7 @@ test("dead letters are listed, shown and replayed", async () => {
 });
 
 test("the doctor finds no problem in a healthy system, and names each problem of another", async () => {
-  const healthy = await signedIn("healthy", await system.project("Healthy", ["apns", "fcm", "webpush"]));
+  const healthy = await signedIn(system, "healthy", await system.project("Healthy", ["apns", "fcm", "webpush"]));
   const found: { check: string; state: string }[] = JSON.parse((await healthy.herald("doctor", "--json")).stdout);
   const states = Object.fromEntries(found.map(({ check, state }) => [check, state]));
   expect(states).toMatchObject({
@@ -347,83 +331,4 @@ test("the doctor finds no problem in a healthy system, and names each problem of
     const { exitCode, stdout } = await healthy.herald("doctor", ...words);
     expect([exitCode, stdout]).toEqual([1, expect.stringContaining(sentence)]);
   }
-});
-
-test("an error has the API's own sentences, a hint and an exit code", async () => {
-  const { herald } = cli;
-  const large = join(system.folder, "large.json");
-  await writeFile(large, JSON.stringify({ title: "x".repeat(2_000_000), targets: ["all"] }));
-  const readOnly = await cli.json("token", "create", "--name", "reader", "--scope", "read");
-  const port = await freePort();
-  const cases = [
-    [["topic", "list", "--url", `http://127.0.0.1:${port}`, "--retries", "0"], 7, "did not answer", "herald doctor"],
-    [["topic", "list", "--token", "hpt_x"], 3, "(401 unauthenticated)", "herald login"],
-    [["send", "--title", "x", "--to", "all", "--token", readOnly.token], 3, "(403 forbidden)", "--scope"],
-    [["notification", "get", "ntf_x"], 4, "(404 notification-not-found)", "Check the id"],
-    [["send", "--file", large], 2, "(413 body-too-large)", "shorten"],
-    [["send", "--to", "condition:'"], 2, "notification.targets.0: ", "Correct the fields"],
-  ] as const;
-  for (const [words, exitCode, sentence, hint] of cases) {
-    const result = await herald(...words);
-    expect(result, words.join(" ")).toMatchObject({ exitCode, stdout: "" });
-    expect(result.stderr).toContain(sentence);
-    expect(result.stderr).toContain(hint);
-  }
-
-  const dryRun = ["send", "--title", "x", "--to", "all", "--dry-run", "--retries", "0"];
-  const limited = await signedIn("limited", await system.project("Limited"));
-  expect(await limited.herald(...dryRun)).toMatchObject({ exitCode: 0 });
-  const second = await limited.herald(...dryRun);
-  expect([second.exitCode, second.stderr]).toEqual([6, expect.stringContaining("(429 quota-exceeded)")]);
-  expect(second.stderr).toMatch(/Try again in \d+ s/);
-
-  await system.database.cut();
-  try {
-    await eventually(async () => {
-      const { exitCode, stderr } = await herald("device", "list", "--retries", "0");
-      expect([exitCode, stderr]).toEqual([7, expect.stringContaining("(503 ")]);
-      expect(stderr).toContain("herald doctor");
-    });
-  } finally {
-    await system.database.heal();
-  }
-  await eventually(async () => expect(await herald("device", "list")).toMatchObject({ exitCode: 0 }), {
-    timeoutMs: 30_000,
-  });
-});
-
-test("Ctrl-C ends what waits with 130, and says what continues", async () => {
-  const tomorrow = new Date(Date.now() + 86_400_000).toISOString();
-  const watch = cli.terminal(`herald send --title Later --to all --at ${tomorrow} --watch`);
-  await eventually(() => expect(read(watch.written.stdout)).toContain("scheduled: 0 of 0"));
-  watch.type(ctrlC);
-  const watched = await watch.ended();
-  expect([watched.exitCode, read(watched.stdout)]).toEqual([130, expect.stringMatching(/ntf_\w+ continues: .*cancel/)]);
-
-  const events = cli.terminal("herald events follow --type io.herald.topic.created.v1");
-  await eventually(async () => {
-    await cli.herald("topic", "create", `topic-${Date.now()}`);
-    expect(read(events.written.stdout)).toContain("io.herald.topic.created.v1");
-  });
-  events.type(ctrlC);
-  const followed = await events.ended();
-  expect([followed.exitCode, read(followed.stdout)]).toEqual([
-    130,
-    expect.stringMatching(/follow --after \d+` resumes here/),
-  ]);
-
-  const large = await system.project("Large");
-  await seed(system, large, 5_000);
-  const { terminal, shell } = await signedIn("large", large);
-  const list = terminal("herald device list --all > /dev/null");
-  await eventually(() => expect(list.written.stdout).toContain("rows…"), { intervalMs: 1 } as never);
-  list.type(ctrlC);
-  expect(await list.ended()).toMatchObject({ exitCode: 130, stdout: expect.stringContaining("Stopped.") });
-
-  // head closes the pipe after two lines.
-  const head = await shell("set -o pipefail; herald device list --all | head -n 2").ended();
-  expect(head).toMatchObject({ exitCode: 0, stderr: "" });
-  expect(head.stdout.split("\n")).toHaveLength(3);
-  // Nothing reads its errors.
-  expect(await shell("set -o pipefail; herald topic get none 2>&1 | true").ended()).toMatchObject({ exitCode: 4 });
 });

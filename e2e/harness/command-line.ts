@@ -3,6 +3,8 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { Writable } from "node:stream";
 import { run, type Surroundings } from "@herald/cli";
+import type { Project } from "./project.ts";
+import type { System } from "./system.ts";
 
 const root = join(import.meta.dirname, "../..");
 const bin = join(root, "node_modules/.bin");
@@ -75,4 +77,19 @@ export const commandLine = (env: Readonly<Record<string, string>>): CommandLine 
     terminal: (script, columns = 80) =>
       start("script", ["--quiet", "--return", "--command", `stty cols ${columns}; ${script}`, "/dev/null"]),
   };
+};
+
+/** A command line with a home of its own, whose profile is of the project. */
+export const signedIn = async (system: System, name: string, { id, token }: Project): Promise<CommandLine> => {
+  const home = { HOME: join(system.folder, "home", name) };
+  const { herald } = commandLine({
+    ...home,
+    HERALD_URL: system.gateway,
+    HERALD_TOKEN: token,
+    HERALD_ADMIN_TOKEN: system.adminToken,
+    HERALD_PROJECT: id,
+  });
+  const { exitCode, stderr } = await herald("login");
+  if (exitCode !== 0) throw new Error(`herald login ended with ${exitCode}: ${stderr}`);
+  return commandLine(home);
 };

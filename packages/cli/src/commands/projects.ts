@@ -25,7 +25,7 @@ const limitColumns = [
   { title: "USED", value: ({ used }: ProjectLimit) => used ?? "" },
   { title: "MOST", value: ({ limit }: ProjectLimit) => limit },
   { title: "IN", value: ({ seconds }: ProjectLimit) => (seconds === undefined ? "" : `${seconds} s`) },
-  { title: "VARIABLE", value: ({ variable }: ProjectLimit) => variable },
+  { title: "VARIABLE", value: ({ variable }: ProjectLimit) => variable, whole: true },
 ];
 
 type Change = { readonly name?: string; readonly openRegistration?: "on" | "off"; readonly staleAfter?: string };

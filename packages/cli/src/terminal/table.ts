@@ -6,6 +6,8 @@ export type Column<Row> = {
   readonly value: (row: Row) => unknown;
   /** Right-aligned, for numbers. */
   readonly right?: boolean;
+  /** Never truncated: people copy it. */
+  readonly whole?: boolean;
 };
 
 const gap = "  ";
@@ -33,55 +35,61 @@ const fitted = (natural: readonly number[], least: readonly number[], width: num
 };
 
 const time = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d):[\d.]+Z$/;
-const empty = show(undefined);
+
+/** At a terminal times are short, the shorter the less room there is. */
+const toMinute = (text: string): string => text.replace(time, "$1 $2Z");
+const toDate = (text: string): string => text.replace(time, "$1");
+const exact = (text: string): string => text;
 
 type Layout = {
+  readonly form: (text: string) => string;
+  /** The first column stands on a line of its own, above the others. */
+  readonly stacked: boolean;
   readonly widths: readonly number[];
-  /** Cells of a row that stand on a line of their own, above the others. */
-  readonly above: number;
-};
-
-/** On a narrow terminal, the first column stands above the others. */
-const layoutOf = (natural: readonly number[], least: readonly number[], width: number): Layout => {
-  const [first = 0, ...rest] = natural;
-  if (sum(least) <= width || rest.length === 0) return { widths: fitted(natural, least, width), above: 0 };
-  return { widths: [first, ...fitted(rest, least.slice(1), width - gap.length)], above: 1 };
 };
 
 /** Formats rows as a table. Later pages reuse the widths of the first, without titles. */
 export const createTable = <Row>(columns: readonly Column<Row>[], { width, paint, isTerminal }: Terminal) => {
-  let layout: Layout | undefined;
   const titles = columns.map(({ title }) => title);
-  const line = (texts: readonly string[], widths: readonly number[], from: number, to?: number): string =>
-    widths
-      .slice(from, to)
-      .map((columnWidth, at) => pad(cut(texts[from + at] ?? "", columnWidth), columnWidth, columns[from + at]?.right))
-      .join(gap)
-      .trimEnd();
-  const linesOf = (texts: readonly string[], { widths, above }: Layout): string[] =>
-    above === 0
-      ? [line(texts, widths, 0)]
-      : [line(texts, widths, 0, above), `${gap}${line(texts, widths, above)}`.trimEnd()];
-  const cell = (value: unknown) => (isTerminal ? show(value).replace(time, "$1 $2Z") : show(value));
-  return (rows: readonly Row[]): string[] => {
-    const texts = rows.map((row) => columns.map(({ value }) => cell(value(row))));
-    if (layout !== undefined) {
-      const known = layout;
-      return texts.flatMap((row) => linesOf(row, known));
-    }
-    const natural = columns.map((_, at) => Math.max(...[titles, ...texts].map((row) => columnsOf(row[at] ?? ""))));
-    const isTime = (at: number) => texts.every((row) => /^[\d-]+ [\d:]+Z$/.test(row[at] ?? "") || row[at] === empty);
-    // Ids, numbers, times and column titles are never truncated.
-    const least = columns.map(({ title, right }, at) =>
-      at === 0 || right || isTime(at)
-        ? (natural[at] ?? 0)
-        : Math.min(natural[at] ?? 0, Math.max(minWidth, columnsOf(title))),
+  let layout: Layout | undefined;
+
+  const layOut = (texts: readonly (readonly string[])[]): Layout => {
+    const measured = (isTerminal ? [toMinute, toDate] : [exact]).map((form) => {
+      const natural = titles.map((title, at) =>
+        Math.max(columnsOf(title), ...texts.map((row) => columnsOf(form(row[at] ?? "")))),
+      );
+      // Ids, numbers, times and column titles are never truncated.
+      const least = columns.map(({ title, right, whole }, at) => {
+        const isWhole = at === 0 || right || whole || texts.some((row) => time.test(row[at] ?? ""));
+        const room = natural[at] ?? 0;
+        return isWhole ? room : Math.min(room, Math.max(minWidth, columnsOf(title)));
+      });
+      return { form, natural, least };
+    });
+    for (const { form, natural, least } of measured)
+      if (sum(least) <= width) return { form, stacked: false, widths: fitted(natural, least, width) };
+    const room = width - gap.length;
+    const { form, natural, least } =
+      measured.find((one) => sum(one.least.slice(1)) <= room) ?? (measured[0] as (typeof measured)[number]);
+    return { form, stacked: true, widths: [width, ...fitted(natural.slice(1), least.slice(1), room)] };
+  };
+
+  const linesOf = (texts: readonly string[], { form, stacked, widths }: Layout): string[] => {
+    const cells = widths.map((columnWidth, at) =>
+      pad(cut(form(texts[at] ?? ""), columnWidth), columnWidth, columns[at]?.right),
     );
-    const found = layoutOf(natural, least, width);
-    layout = found;
+    const lines = stacked ? [cells[0] ?? "", gap + cells.slice(1).join(gap)] : [cells.join(gap)];
+    return lines.map((line) => line.trimEnd()).filter((line) => line !== "");
+  };
+
+  return (rows: readonly Row[]): string[] => {
+    const texts = rows.map((row) => columns.map(({ value }) => show(value(row))));
+    const head = layout === undefined;
+    layout ??= layOut(texts);
+    const known = layout;
     return [
-      ...linesOf(titles, found).map((text) => text.replace(/\S.*/, (title) => paint("bold", title))),
-      ...texts.flatMap((row) => linesOf(row, found)),
+      ...(head ? linesOf(titles, known).map((line) => line.replace(/\S.*/, (title) => paint("bold", title))) : []),
+      ...texts.flatMap((row) => linesOf(row, known)),
     ];
   };
 };

@@ -70,12 +70,14 @@ test("a table fits 20 columns: what has no room is left out", () => {
   ]);
 });
 
-test("at a terminal a time is short, in UTC, and never cut; elsewhere it is exact", () => {
+test("at a terminal a time is short, in UTC, and never cut: a date where there is no room; elsewhere it is exact", () => {
   const at = "2030-01-31T09:00:17.123Z";
-  const timed = [...columns, { title: "AT", value: () => at }, { title: "OPENED", value: () => undefined }];
-  const [, row] = createTable(timed, terminalOf({ columns: 90 }, false))([{ id }]);
-  expect(row).toBe(`${id}  completed    1,204  A title of…  2030-01-31 09:00Z  –`);
-  expect(createTable(timed, terminalOf({ isTTY: false }))([{ id }])[1]).toContain(at);
+  const timed = [...columns.slice(0, 3), { title: "AT", value: () => at }, { title: "OPENED", value: () => undefined }];
+  const rowAt = (options: Parameters<typeof terminalOf>[0]) => createTable(timed, terminalOf(options, false))([{ id }]);
+  expect(rowAt({ columns: 90 })[1]).toBe(`${id}  completed    1,204  2030-01-31 09:00Z  –`);
+  expect(rowAt({ columns: 70 })[1]).toBe(`${id}  completed    1,204  2030-01-31  –`);
+  expect(rowAt({ columns: 50 })[3]).toBe("  completed    1,204  2030-01-31 09:00Z  –");
+  expect(rowAt({ isTTY: false })[1]).toContain(at);
 });
 
 test("a table fits 70 columns: the widest column gives way", () => {
