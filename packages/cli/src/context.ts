@@ -35,8 +35,10 @@ export type Context = {
   herald(): Herald;
   admin(): HeraldAdmin;
   project(): string;
-  /** The sentence that Ctrl-C and a failure print: what continues, and how to resume. */
+  /** The sentence that Ctrl-C prints. */
   onInterrupt(sentence: string): void;
+  /** The sentence that Ctrl-C and a failure print, once something was done: what continues, and how to resume. */
+  onStop(sentence: string): void;
   /** Prompts at the terminal; a secret is not echoed. */
   ask(question: string, secret?: boolean): Promise<string>;
   /** Prints the result: JSON with --json, else text. */
@@ -53,6 +55,7 @@ type Deps = {
   readonly env: Context["env"];
   readonly signal: AbortSignal;
   readonly onInterrupt: (sentence: string) => void;
+  readonly onStop: (sentence: string) => void;
   readonly ask: Context["ask"];
 };
 
@@ -134,6 +137,7 @@ export const createContext = async (options: GlobalOptions, deps: Deps): Promise
       new HeraldAdmin({ url: url(), token: needs("admin_token", "the admin token", "--admin-token"), ...calls }),
     project: () => needs("project", "a project's id", "--project"),
     onInterrupt: deps.onInterrupt,
+    onStop: deps.onStop,
     ask: deps.ask,
     result: (value, words) => (json ? printJson(value) : terminal.print(words())),
     record: (value, entries) => (json ? printJson(value) : terminal.print(fields(entries, terminal))),

@@ -29,10 +29,11 @@ export async function run(words: readonly string[], surroundings: Surroundings):
   const json = words.includes("--json");
   const terminal = createTerminal(surroundings, !words.includes("--no-color"));
   const interrupting = new AbortController();
+  let stopped: string | undefined;
   let left: string | undefined;
   const onSignal = () => {
     if (interrupting.signal.aborted) process.exit(exitCodes.interrupted);
-    interrupting.abort(new Interrupted(left));
+    interrupting.abort(new Interrupted(stopped));
   };
   // The reader of the pipe has closed it. Without a reader of errors the exit code still says how it ended.
   const onClosed = (error: NodeJS.ErrnoException) => {
@@ -53,7 +54,10 @@ export async function run(words: readonly string[], surroundings: Surroundings):
         signal: interrupting.signal,
         ask: createAsk(surroundings),
         onInterrupt: (sentence) => {
-          left = sentence;
+          stopped = sentence;
+        },
+        onStop: (sentence) => {
+          stopped = left = sentence;
         },
       });
       exitCode = (await handle(context)) || exitCodes.ok;

@@ -10,8 +10,8 @@ import { type RunningHerald, startHerald } from "./start/start-herald.ts";
 const root = join(import.meta.dirname, "../../..");
 const dataDir = resolve(process.env.HERALD_DATA_DIR ?? join(root, ".herald"));
 const nameWidth = 10;
-/** Until the summary only problems are shown: hundreds of lines about the demo project would hide what matters. */
-let readyAt = Number.POSITIVE_INFINITY;
+/** Until the summary only problems are shown, unless you chose a level: hundreds of lines about the demo project would hide what matters. */
+let readyAt = process.env.HERALD_LOG_LEVEL ? 0 : Number.POSITIVE_INFINITY;
 const logLine = (name: string, line: string) => {
   if (!isRoutineBefore(line, readyAt)) console.log(`${name.padEnd(nameWidth)} | ${plainLine(line)}`);
 };
@@ -45,7 +45,7 @@ try {
     (error: Error) => !stopping && say(`demo project: ${error.message}`),
   );
   const link = await signInLink(running.local);
-  readyAt = Date.now();
+  readyAt = Math.min(readyAt, Date.now());
   console.log(summary(running, link));
   void running.failed.then((why) => end(why, 1));
 } catch (error) {

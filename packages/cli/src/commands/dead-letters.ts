@@ -8,7 +8,7 @@ import { createTable } from "../terminal/table.ts";
 
 const columns = [
   { title: "ID", value: ({ id }: DeadLetter) => id },
-  { title: "DURABLE", value: ({ durable }: DeadLetter) => durable },
+  { title: "DURABLE", value: ({ durable }: DeadLetter) => durable, whole: true },
   { title: "REASON", value: ({ reason }: DeadLetter) => reason },
   { title: "REPLAYS", value: ({ replays }: DeadLetter) => replays ?? 0, right: true },
   { title: "DIED", value: ({ died_at }: DeadLetter) => died_at },
@@ -71,11 +71,11 @@ export const addDeadLetters = (group: Command, add: Add) => {
       if ((ids.length === 0) === (durable === undefined)) throw new UsageError("Give either ids or --durable.");
       const replays: Replay[] = [];
       if (durable === undefined) replays.push(...(await deadLetters.replayMany(ids, { signal })).replays);
-      context.onInterrupt("Stopped. Dead letters that were already replayed stay replayed.");
       for (let after: string | null | undefined; durable !== undefined && after !== null; ) {
         const batch = await deadLetters.replayDurable(durable, after, { signal });
         replays.push(...batch.replays);
         after = batch.next;
+        context.onStop("Stopped. Dead letters that were already replayed stay replayed.");
         terminal.progress(`${replays.length} replayed…`);
       }
       return showReplays(context, replays);

@@ -38,7 +38,7 @@ export const addEvents = (group: Command, add: Add) =>
       context.onInterrupt("Stopped following. Herald keeps events for 30 days.");
       for await (const event of context.herald().events.follow({ types, since, lastEventId, signal })) {
         last = event.position;
-        context.onInterrupt(`Stopped following. \`herald events follow --after ${last}\` resumes here.`);
+        context.onStop(`Stopped following. \`herald events follow --after ${last}\` resumes here.`);
         terminal.print(
           json
             ? JSON.stringify(event)

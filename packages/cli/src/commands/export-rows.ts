@@ -27,7 +27,7 @@ const openFile = async (file: string, resumed: boolean): Promise<Writable> => {
 
 /** Writes an export into a file, or to stdout. Ctrl-C says how to resume it. */
 export const exportRows = async (
-  { terminal, stdout, signal, onInterrupt, result }: Context,
+  { terminal, stdout, signal, onInterrupt, onStop, result }: Context,
   file: string | undefined,
   { after }: ExportChoice,
   lines: AsyncIterable<ExportedText>,
@@ -50,7 +50,7 @@ export const exportRows = async (
       if (id === undefined) continue;
       last = id;
       rows++;
-      onInterrupt(resume());
+      onStop(resume());
       if (rows % progressEvery === 0) terminal.progress(`${count(rows)} rows…`);
     }
   } finally {

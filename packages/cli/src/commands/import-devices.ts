@@ -102,7 +102,7 @@ export const addImport = (group: Command, add: Add) => {
       const herald = context.herald();
       const blob = await openFile(file);
       const id = await start(herald, options, signal);
-      context.onInterrupt(`Continue with: herald device import ${file} --resume ${id}`);
+      context.onStop(`Continue with: herald device import ${file} --resume ${id}`);
       let isUploading = true;
       const uploading = herald.imports
         .upload(id, () => blob, { signal, contentType: contentTypeOf(file) })

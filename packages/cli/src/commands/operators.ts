@@ -72,7 +72,7 @@ const auditColumns = [
   { title: "ROW", value: ({ sequence }: AuditRow) => sequence },
   { title: "AT", value: ({ at }: AuditRow) => at },
   { title: "OPERATOR", value: ({ operator }: AuditRow) => operator.name },
-  { title: "ACTION", value: ({ action }: AuditRow) => action },
+  { title: "ACTION", value: ({ action }: AuditRow) => action, whole: true },
   { title: "TARGET", value: ({ target }: AuditRow) => target },
   { title: "FROM", value: ({ address }: AuditRow) => address },
 ];

@@ -22,8 +22,8 @@ const entries = (project: Project): [string, unknown][] => [
 const limitColumns = [
   { title: "LIMIT", value: ({ name }: ProjectLimit) => name },
   { title: "COUNTS", value: ({ description }: ProjectLimit) => description },
-  { title: "USED", value: ({ used }: ProjectLimit) => used ?? "" },
-  { title: "MOST", value: ({ limit }: ProjectLimit) => limit },
+  { title: "USED", value: ({ used }: ProjectLimit) => used ?? "", right: true },
+  { title: "MOST", value: ({ limit }: ProjectLimit) => limit, right: true },
   { title: "IN", value: ({ seconds }: ProjectLimit) => (seconds === undefined ? "" : `${seconds} s`) },
   { title: "VARIABLE", value: ({ variable }: ProjectLimit) => variable, whole: true },
 ];

@@ -149,7 +149,7 @@ export const addSend = (program: Command, add: Add) =>
             `\`herald notification get ${sent.id}\` shows its progress.`,
           ].join("\n"),
         );
-      context.onInterrupt(
+      context.onStop(
         `Stopped watching. ${sent.id} continues: \`herald notification get ${sent.id}\` shows it, \`herald notification cancel ${sent.id}\` stops it.`,
       );
       terminal.note(`Accepted as ${sent.id}.`);

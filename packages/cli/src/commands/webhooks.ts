@@ -25,7 +25,7 @@ const columns = [
 const messageColumns = [
   { title: "ID", value: ({ id }: WebhookMessage) => id },
   { title: "STATUS", value: ({ status }: WebhookMessage) => status },
-  { title: "TYPE", value: ({ type }: WebhookMessage) => type },
+  { title: "TYPE", value: ({ type }: WebhookMessage) => type, whole: true },
   { title: "TRIES", value: ({ attempt_count }: WebhookMessage) => attempt_count, right: true },
   { title: "LAST ERROR", value: ({ last_error }: WebhookMessage) => last_error },
 ];
