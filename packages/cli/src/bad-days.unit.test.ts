@@ -103,7 +103,7 @@ test("a failure as JSON says how to resume, too", async () => {
 });
 
 test.each([
-  ["notification export", "notifications", ["--status", "completed"], "status=completed"],
+  ["notification export", "notifications", ["--label", "campaign=spring"], "label=campaign%3Aspring"],
   ["delivery export", "deliveries", ["--notification", "ntf_1", "--status", "failed"], "notification=ntf_1"],
   ["open export", "opens", ["--notification", "ntf_1"], "notification=ntf_1"],
 ])("%s writes every row of its kind", async (command, name, filter, query) => {

@@ -50,6 +50,7 @@ const entries = (device: Device): [string, unknown][] => [
 ];
 
 const filterOptions = [
+  option("--match <target>", "only the active devices that a send to this target reaches, in no order"),
   option("--status <status>", "only devices with this status").choices(choices.deviceStatus),
   option("--platform <platform>", "only devices of this platform").choices(choices.platform),
   option("--user <id>", "only devices of this user"),
@@ -62,12 +63,7 @@ export const addDevices = (group: Command, add: Add) => {
   add<ListChoice & TimeChoice & Filters>(group, {
     usage: "list",
     does: "List devices, newest first",
-    options: [
-      option("--match <target>", "only the active devices that a send to this target reaches, in no order"),
-      ...filterOptions,
-      ...timeOptions,
-      ...listOptions,
-    ],
+    options: [...filterOptions, ...timeOptions, ...listOptions],
     examples: [
       ["device list --all --json > devices.json", "every device, as JSON"],
       ["device list --match topic:news --all", "the devices that a send to the topic reaches"],
@@ -95,8 +91,8 @@ export const addDevices = (group: Command, add: Add) => {
       ["device export --format csv --platform ios > devices.csv", "iOS devices, for a spreadsheet"],
     ],
     run: (context, [file], choice) => {
-      const { status, platform, user, pushToken, createdAfter, createdBefore, keys, after, format = "ndjson" } = choice;
-      const filter = { status, platform, userId: user, token: pushToken, createdAfter, createdBefore, after };
+      const { user, pushToken, keys, format = "ndjson", ...rest } = choice;
+      const filter = { ...rest, userId: user, token: pushToken };
       const { signal } = context;
       const lines = context
         .herald()

@@ -2,6 +2,7 @@ import type { ExportName } from "@herald/client";
 import type { Command } from "commander";
 import { choices } from "../choices.ts";
 import { type Add, createdOptions, option, type TimeChoice } from "../define.ts";
+import { labelFilter } from "../pairs.ts";
 import { type ExportChoice, exportOptions, exportRows } from "./export-rows.ts";
 
 const notificationOption = option("--notification <id>", "only of this notification");
@@ -11,6 +12,8 @@ const exports = {
     what: "every notification with its counts",
     options: [
       option("--status <status>", "only notifications with this status").choices(choices.notificationStatus),
+      option("--kind <kind>", "only of this kind"),
+      option("--label <name=value>", "only with this label"),
       ...createdOptions,
     ],
     example: "notification export --created-after 2030-01-01T00:00:00Z notifications.ndjson",
@@ -31,7 +34,13 @@ const exports = {
   },
 } as const;
 
-type Choice = ExportChoice & TimeChoice & { readonly status?: string; readonly notification?: string };
+type Choice = ExportChoice &
+  TimeChoice & {
+    readonly status?: string;
+    readonly notification?: string;
+    readonly kind?: string;
+    readonly label?: string;
+  };
 
 export const addExport = (group: Command, add: Add, name: Exclude<ExportName, "devices">) => {
   const { what, options, example } = exports[name];
@@ -40,12 +49,9 @@ export const addExport = (group: Command, add: Add, name: Exclude<ExportName, "d
     does: `Write ${what} to a file or to stdout; needs a token with the scope export`,
     options: [...exportOptions, ...options],
     examples: [[example, `${name} as a file`]],
-    run: (context, [file], { format = "ndjson", ...filters }) =>
-      exportRows(
-        context,
-        file,
-        filters,
-        context.herald().exports.lines(name, format, { ...filters, signal: context.signal }),
-      ),
+    run: (context, [file], { format = "ndjson", label, ...rest }) => {
+      const filters = { ...rest, label: label && labelFilter(label), signal: context.signal };
+      return exportRows(context, file, rest, context.herald().exports.lines(name, format, filters));
+    },
   });
 };

@@ -64,14 +64,16 @@ const apnsSettings = async ({ key, keyId, teamId, certificate, bundleId, environ
 
 type TestOptions = {
   readonly pushToken: string;
+  readonly platform?: TestPush["platform"];
   readonly environment?: TestPush["environment"];
   readonly tokenKind?: TestPush["token_kind"];
   readonly p256dh?: string;
   readonly auth?: string;
 };
 
-const testPush = ({ pushToken: token, environment, tokenKind, p256dh, auth }: TestOptions): TestPush => ({
+const testPush = ({ pushToken: token, platform, environment, tokenKind, p256dh, auth }: TestOptions): TestPush => ({
   token,
+  ...(platform && { platform }),
   ...(environment && { environment }),
   ...(tokenKind && { token_kind: tokenKind }),
   ...(p256dh !== undefined && auth !== undefined && { keys: { p256dh, auth } }),
@@ -151,6 +153,7 @@ export const addProviders = (group: Command, add: Add) => {
       does: "Send one test push and show what the provider said",
       options: [
         option("--push-token <token>", "the device's token, or a subscription's endpoint").makeOptionMandatory(),
+        option("--platform <platform>", "fcm: of the device (default: android)").choices(choices.platform),
         option("--environment <environment>", "apns: of the device").choices(choices.environment),
         option("--token-kind <kind>", "fcm: registration token or Installation ID").choices(choices.tokenKind),
         option("--p256dh <key>", "webpush: the subscription's key"),
