@@ -6,15 +6,17 @@ import type { Row } from "../row.ts";
 import { percentile } from "../table.ts";
 
 const samples = 100;
+const perPage = 20;
 
-const medianMs = async (work: () => Promise<unknown>): Promise<number> => {
+/** The milliseconds of each call. */
+const timesOf = async (work: () => Promise<unknown>): Promise<number[]> => {
   const took: number[] = [];
   for (let index = 0; index < samples; index++) {
     const begin = performance.now();
     await work();
     took.push(performance.now() - begin);
   }
-  return percentile(took, 50);
+  return took;
 };
 
 const tokenOf = (index: number) => index.toString(16).padStart(64, "0");
@@ -30,9 +32,10 @@ const newDevices = function* (count: number) {
     };
 };
 
-/** `middle`: the id of a device in the middle of the list. */
-const queries: readonly (readonly [name: string, path: (middle: string) => string])[] = [
+/** `middle`: the id of a device in the middle of the list of `count`. */
+const queries: readonly (readonly [name: string, path: (middle: string, count: number) => string])[] = [
   ["first page", () => ""],
+  ["page in the middle, by number", (_middle, count) => `&page=${Math.ceil(count / 2 / perPage)}`],
   ["`after` page", (middle) => `&after=${encodeAfter(middle)}`],
   ["newest first", () => "&sort=-created_at"],
   ["newest of a time", (middle) => `&sort=-created_at&created_before=${idTime(middle).toISOString()}&after=`],
@@ -67,10 +70,13 @@ export const deviceListRow: Row = {
     const lines: { label: string; values: number[]; digits: number }[] = [];
     for (const [name, path] of queries)
       for (const { of, middle, count } of projects) {
-        const values: number[] = [];
+        const took: number[][] = [];
         for (let run = 0; run < runs; run++)
-          values.push(await medianMs(() => of.get(`/devices?per_page=20${path(middle)}`)));
-        lines.push({ label: `${name} of ${count}, p50 ms`, values, digits: 1 });
+          took.push(await timesOf(() => of.get(`/devices?per_page=${perPage}${path(middle, count)}`)));
+        for (const percent of [50, 99]) {
+          const values = took.map((times) => percentile(times, percent));
+          lines.push({ label: `${name} of ${count}, p${percent} ms`, values, digits: 1 });
+        }
       }
     yield { title: `lists of ${listed.join(" and ")} devices`, lines };
   },

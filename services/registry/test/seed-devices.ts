@@ -25,6 +25,8 @@ export type SeedDevice = {
 
 /** Larger ones are not faster, and FerretDB refuses 25,000. */
 const atATime = 2_000;
+/** Writes under way: the database has more than one core. */
+const concurrent = 4;
 
 /**
  * Puts many devices into registry's database as their registrations would have, but with no events and without credentials: for
@@ -39,6 +41,7 @@ export async function* seedDevices(
   const collection = deviceCollection(db);
   const known = new Set<string>();
   let waiting: DeviceDocument[] = [];
+  const writing: Promise<DeviceId[]>[] = [];
   const write = async (): Promise<DeviceId[]> => {
     const written = waiting;
     waiting = [];
@@ -52,9 +55,11 @@ export async function* seedDevices(
     const plan = newDevice(platform, { ...device, topics }, at);
     if (!("state" in plan)) throw new Error("problems" in plan ? plan.problems.join("; ") : "its user token was used");
     waiting.push(newDeviceDocument(projectId, newDeviceId(at), plan.state, { credentialHash: "", at }));
-    if (waiting.length >= atATime) yield write();
+    if (waiting.length < atATime) continue;
+    writing.push(write());
+    if (writing.length >= concurrent) yield* await Promise.all(writing.splice(0));
   }
-  if (waiting.length > 0) yield write();
+  yield* await Promise.all([...writing, write()]);
 }
 
 const ensureTopic = async (db: Db, projectId: ProjectId, name: string, at: Date): Promise<void> => {
