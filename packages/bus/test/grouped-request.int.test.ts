@@ -107,8 +107,8 @@ describe("requests of the same moment", () => {
 
   test("fail at once when no service listens or the connection is lost", async () => {
     const ask = sendGroupedRequest(() => t.bus, CountOpens);
-    const nobody = await Promise.allSettled(all(10, () => ask(request())));
-    for (const outcome of nobody) expect(outcome).toMatchObject({ reason: { code: "service-unavailable" } });
+    const unanswered = await Promise.allSettled(all(10, () => ask(request())));
+    for (const outcome of unanswered) expect(outcome).toMatchObject({ reason: { code: "service-unavailable" } });
 
     const proxy = await faultyProxy(t.broker.url);
     const bus = await connectBus({ url: proxy.url, name: "cut", log: t.log });
