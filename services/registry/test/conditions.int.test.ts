@@ -145,3 +145,22 @@ test("a large audience by conditions and other targets is read page by page, eac
   expect(new Set(devices)).toEqual(new Set(ids.filter((_, at) => at % 2 === 1 || at >= 4_000)));
   expect(unmatched).toEqual(["condition:metadata.n < 0"]);
 });
+
+test("an audience that is large only together is read in several pages", async () => {
+  const projectId = newProjectId(new Date());
+  const topics = (at: number) => (at % 2 ? ["odd"] : []);
+  const device = (at: number) => ({
+    token: `s${at}`,
+    platform: "ios" as const,
+    topics: topics(at),
+    metadata: { n: at },
+  });
+  await seed(
+    projectId,
+    Array.from({ length: 2_900 }, (_, at) => device(at)),
+  );
+  // Two lookups, of 1,450 and 2,900 devices: neither is more than a page.
+  const { devices, pages } = await expand(projectId, ["odd", "condition:metadata.n >= 0"]);
+  expect(devices).toHaveLength(2_900);
+  expect(pages).toBeGreaterThan(1);
+});

@@ -41,12 +41,15 @@ export const firstRange = async (
   if (isDirect(lookups)) return allBuckets;
   let size = 0;
   await each(lookups, async (lookup) => {
-    if (size <= smallAudience) size += await audience.countUpTo(projectId, lookup, smallAudience + 1);
+    if (size > smallAudience) return;
+    const count = await audience.countUpTo(projectId, lookup, smallAudience + 1);
+    size += count; // read after the wait: another lookup may have added to it
   });
   if (size <= smallAudience) return allBuckets;
   size = 0;
   await each(lookups, async (lookup) => {
-    size += await audience.estimate(projectId, lookup);
+    const estimate = await audience.estimate(projectId, lookup);
+    size += estimate;
   });
   return firstPage(size);
 };
