@@ -21,6 +21,7 @@ const fakesTimers = [
   "services/gateway/src/opens/group-opens.unit.test.ts",
 ];
 const properties = 30_000; // tried on hundreds of values, on a machine with other work
+const expect = { poll: { timeout: 20_000 } }; // as long as `eventually` waits
 
 const wholeSystem = {
   testTimeout: 120_000,
@@ -46,12 +47,13 @@ export default defineConfig({
           include: ["{packages,services}/*/{src,test}/**/*.unit.test.ts", "{bench/src,infra}/**/*.unit.test.ts"],
           exclude: [...defaultExclude, ...fakesTimers],
           testTimeout: properties,
+          expect,
         },
       },
       {
         resolve,
         ssr,
-        test: { name: "unit-isolated", include: fakesTimers, isolate: true, testTimeout: properties },
+        test: { name: "unit-isolated", include: fakesTimers, isolate: true, testTimeout: properties, expect },
       },
       {
         resolve,
@@ -61,6 +63,7 @@ export default defineConfig({
           name: "int",
           include: ["{packages,services}/*/{src,test}/**/*.int.test.ts"],
           globalSetup,
+          expect,
           testTimeout: 30_000, // a dependency that is unavailable and comes back takes its retries with it
           hookTimeout: 60_000,
           fileParallelism: !process.env.HERALD_NATS_URL, // one broker for all files, and streams have fixed names
@@ -74,6 +77,7 @@ export default defineConfig({
           name: "e2e",
           include: ["e2e/**/*.e2e.test.ts"],
           globalSetup,
+          expect,
           ...wholeSystem,
         },
       },
@@ -85,6 +89,7 @@ export default defineConfig({
           name: "scenarios",
           include: ["{e2e,{packages,services}/*/test}/**/*.scenario.test.ts"],
           globalSetup,
+          expect,
           ...wholeSystem,
         },
       },

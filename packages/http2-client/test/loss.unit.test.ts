@@ -112,7 +112,7 @@ describe("a peer that never answers", () => {
         if (body !== "silent") peer.answer(streamId);
       },
     });
-    const transport = connect(server, { requestTimeoutMs: 1_000, connections: 1 });
+    const transport = connect(server, { requestTimeoutMs: 2_000, connections: 1 });
     await warm(transport);
     const answers = await sendAll(transport, ["silent", "a", "b"]);
     expect(answers.map(({ kind }) => kind)).toEqual(["unknown", "answered", "answered"]);
@@ -149,7 +149,7 @@ describe("a peer that never answers", () => {
         else peer.answer(streamId);
       },
     });
-    const transport = connect(server, { requestTimeoutMs: 500, connections: 1 });
+    const transport = connect(server, { requestTimeoutMs: 1_500, connections: 1 });
     await warm(transport);
     expect(await transport.send(push("a"))).toMatchObject({ kind: "unknown" });
     for (const answer of late) answer();
@@ -164,7 +164,7 @@ describe("a peer that never answers", () => {
         if (peer.number > 1 || body === "warm") peer.answer(streamId);
       },
     });
-    const transport = connect(server, { requestTimeoutMs: 500, pingTimeoutMs: 200, connections: 1 });
+    const transport = connect(server, { requestTimeoutMs: 1_000, pingTimeoutMs: 200, connections: 1 });
     await warm(transport);
     expect(await transport.send(push("a"))).toMatchObject({ kind: "unknown" });
     await expect.poll(async () => (await transport.send(push("b"))).kind, { timeout: 10_000 }).toBe("answered");

@@ -75,8 +75,8 @@ export const devices = (count: number, tag = ""): Recipient[] =>
 
 /** Dispatch on a broker and a database of its own, sending to a simulator; the test plays gateway and registry. */
 export const startDispatchTest = async (environment: Record<string, string> = {}, overrides: Overrides = {}) => {
-  const clock = { ahead: 0 };
-  const now = () => new Date(Date.now() + clock.ahead);
+  const clock: Parts["clock"] = { ahead: 0, stoppedAt: undefined };
+  const now = () => new Date((clock.stoppedAt ?? Date.now()) + clock.ahead);
   const [broker, database, simulators] = await Promise.all([
     startBroker(),
     freshDatabase(),
@@ -146,7 +146,7 @@ type Parts = {
   natsProxy: FaultyProxy;
   mongoProxy: FaultyProxy;
   bus: Bus;
-  clock: { ahead: number };
+  clock: { ahead: number; stoppedAt: number | undefined };
   now: () => Date;
   app: ReturnType<typeof createApp>;
   config: DispatchConfig;
@@ -295,6 +295,14 @@ const actions = ({ bus, simulators, database, clock, now, config }: Parts) => {
     /** What dispatch takes for now goes ahead. The broker's clock does not, so what is due then is found by the sweep. */
     pass: (ms: number) => {
       clock.ahead += ms;
+    },
+
+    /** From here on only `pass` moves the clock, however long the machine takes for a step. */
+    stopClock: () => {
+      clock.stoppedAt = Date.now();
+    },
+    startClock: () => {
+      clock.stoppedAt = undefined;
     },
   };
 };

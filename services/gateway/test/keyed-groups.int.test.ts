@@ -22,7 +22,10 @@ import {
 
 let system: GatewayTest;
 let project: TestProject;
+/** Moves only by `offset`: a key whose request seems interrupted for ten seconds may be used again, and a step may take that long. */
+const began = Date.now();
 let offset = 0;
+const now = () => new Date(began + offset);
 let records: Bucket<IdempotencyRecord>;
 /** What was published, by how it travelled. */
 let groups: SendGroupV1[];
@@ -33,7 +36,7 @@ let hands: BrokerHands;
 let onStored: (what: "key" | "group") => void;
 
 beforeAll(async () => {
-  system = await startGatewayTest({ now: () => new Date(Date.now() + offset) });
+  system = await startGatewayTest({ now });
   project = await system.project();
   records = openBucket(system.bus, "push_idempotency", IdempotencyRecord);
   hands = await operateBroker(system.broker);
@@ -165,7 +168,7 @@ describe("sends with keys that come together", () => {
     const first = await send(taken);
     await answered(await placeOf(idOf(first)));
     // As if another gateway had taken it: this one has forgotten it.
-    const other = createApp(configOf(system.broker.url, system.broker.loginOf("gateway")));
+    const other = createApp(configOf(system.broker.url, system.broker.loginOf("gateway")), { now });
     await other.start();
     await eventually(async () => expect((await callAt(other.address(), "GET /readyz")).status).toBe(200));
     const answers = await Promise.all([taken, ...others].map((key) => send(key, other.address())));
@@ -178,7 +181,7 @@ describe("sends with keys that come together", () => {
   });
 
   test("of two gateways with the same keys in the same moment are sent by one of them each", async () => {
-    const other = createApp(configOf(system.broker.url, system.broker.loginOf("gateway")));
+    const other = createApp(configOf(system.broker.url, system.broker.loginOf("gateway")), { now });
     await other.start();
     await eventually(async () => expect((await callAt(other.address(), "GET /readyz")).status).toBe(200));
     const keys = newKeys(80);
@@ -244,7 +247,7 @@ test("a key whose time has ended is a new one, at once", async () => {
 });
 
 test("a gateway that stops records the answers that it gave", async () => {
-  const other = createApp(configOf(system.broker.url, system.broker.loginOf("gateway")));
+  const other = createApp(configOf(system.broker.url, system.broker.loginOf("gateway")), { now });
   await other.start();
   await eventually(async () => expect((await callAt(other.address(), "GET /readyz")).status).toBe(200));
   const keys = newKeys(30);
