@@ -54,31 +54,22 @@ export {
   WebhookDisabledV1,
 } from "./events.ts";
 export {
-  ApnsSettings,
   ChangeProject,
-  ChangeVapidKey,
   CreateProject,
   CreateToken,
-  CreateVapidKey,
+  defaultScopes,
+  Project,
+  ProjectToken,
+  Scope,
+} from "./http/v1/admin.ts";
+export { AuditCheck, AuditExportQuery, AuditQuery, AuditRow, VerifyAuditQuery } from "./http/v1/audit.ts";
+export {
   DeadLetter,
   DeadLetterId,
   Durable,
-  defaultScopes,
-  FcmSettings,
-  Project,
-  ProjectToken,
-  ProviderView,
-  providerSettings,
   Replay,
   ReplayDeadLetters,
-  RetiredVapidKey,
-  Scope,
-  VapidKey,
-  VapidKeyPair,
-  WebPushKey,
-  WebPushSettings,
-} from "./http/v1/admin.ts";
-export { AuditCheck, AuditExportQuery, AuditQuery, AuditRow, VerifyAuditQuery } from "./http/v1/audit.ts";
+} from "./http/v1/dead-letters.ts";
 export { DeviceListQuery } from "./http/v1/device-list.ts";
 export {
   ChangeDevice,
@@ -178,6 +169,19 @@ export {
 } from "./http/v1/pagination.ts";
 export { Problem } from "./http/v1/problem.ts";
 export { TestedPush, TestPush, testPushOf } from "./http/v1/provider-test.ts";
+export {
+  ApnsSettings,
+  ChangeVapidKey,
+  CreateVapidKey,
+  FcmSettings,
+  ProviderView,
+  providerSettings,
+  RetiredVapidKey,
+  VapidKey,
+  VapidKeyPair,
+  WebPushKey,
+  WebPushSettings,
+} from "./http/v1/providers.ts";
 export { DeviceProblem, PutDevice, PutDeviceResult, PutDevices, putDevicesLimits } from "./http/v1/put-devices.ts";
 export {
   CreateSession,

@@ -2,8 +2,7 @@ import { type NotificationContent, newNotificationId, newProjectId } from "@hera
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { renderApns } from "./apns.ts";
-import { fcmWeight, renderFcm } from "./fcm.ts";
-import { findOversizedPayloads, surelyFitsBytes } from "./find-oversized-payloads.ts";
+import { renderFcm } from "./fcm.ts";
 import { chooseLocalization } from "./localize.ts";
 import { renderWebPush, webPushTopic } from "./webpush.ts";
 
@@ -119,103 +118,6 @@ describe("FCM", () => {
   });
 });
 
-describe("FCM on other platforms than Android", () => {
-  const on = (platform: "ios" | "web", content: NotificationContent) =>
-    JSON.parse(renderFcm(content, origin, platform, lifetime).body(target, "T")).message;
-  const all: NotificationContent = {
-    ...hello,
-    link_to: "https://example.com/news",
-    image: "https://example.com/a.png",
-    badge: 3,
-    sound: "ping",
-    category: "news",
-    collapse_id: "c",
-    data: { a: "b" },
-  };
-
-  test("an iOS device gets what APNs would get, and `data` where it is on Android", () => {
-    expect(on("ios", all)).toEqual({
-      token: 'a"b',
-      data: { a: "b", link_to: "https://example.com/news", ...own },
-      apns: {
-        headers: {
-          "apns-push-type": "alert",
-          "apns-priority": "10",
-          "apns-expiration": "1900000000",
-          "apns-collapse-id": "c",
-        },
-        payload: {
-          aps: {
-            alert: { title: "Hello", body: "World" },
-            badge: 3,
-            sound: "ping",
-            category: "news",
-            "mutable-content": 1,
-          },
-        },
-        fcm_options: { image: "https://example.com/a.png" },
-      },
-    });
-  });
-
-  test("a browser gets what Web Push would carry, and `data` where it is on Android", () => {
-    expect(on("web", { ...all, badge_image: "https://example.com/b.png" })).toEqual({
-      token: 'a"b',
-      data: { a: "b", link_to: "https://example.com/news", app_badge: "3", ...own },
-      webpush: {
-        headers: { TTL: "60", Urgency: "high", Topic: "c" },
-        notification: {
-          title: "Hello",
-          body: "World",
-          image: "https://example.com/a.png",
-          tag: "c",
-          badge: "https://example.com/b.png",
-          sound: "ping",
-          category: "news",
-        },
-        fcm_options: { link: "https://example.com/news" },
-      },
-    });
-  });
-
-  test("a silent push is in the background, with normal priority", () => {
-    const { apns } = on("ios", { ...hello, silent: true });
-    expect(apns.headers).toMatchObject({ "apns-push-type": "background", "apns-priority": "5" });
-    expect(apns.payload).toEqual({ aps: { "content-available": 1 } });
-    const { webpush } = on("web", { ...hello, silent: true });
-    expect(webpush).toMatchObject({ headers: { Urgency: "normal" } });
-    expect(webpush).not.toHaveProperty("notification");
-  });
-
-  test("a path in the app is no link of FCM's, which must be https", () => {
-    expect(on("web", hello).webpush).not.toHaveProperty("fcm_options");
-    expect(on("web", hello).data).toMatchObject({ link_to: "/news" });
-  });
-
-  test("each platform's override means the same as with its own provider", () => {
-    const ios = on("ios", {
-      ...all,
-      ios: { aps: { alert: { subtitle: "S" }, badge: null }, data: { n: 1 }, image: null, custom: { x: 1 } },
-    });
-    expect(ios.apns.payload).toMatchObject({ aps: { alert: { title: "Hello", subtitle: "S" } }, custom: { x: 1 } });
-    expect(ios.apns.payload.aps).not.toHaveProperty("badge");
-    expect(ios.apns).not.toHaveProperty("fcm_options");
-    expect(ios.data).toMatchObject({ a: "b", n: "1" });
-    const web = on("web", { ...all, web: { notification: { requireInteraction: true }, extra: { y: 2 } } });
-    expect(web.webpush.notification).toMatchObject({ requireInteraction: true, title: "Hello" });
-    expect(web.data).toMatchObject({ extra: '{"y":2}' });
-  });
-
-  test("an override cannot change who gets it", () => {
-    const message = on("ios", {
-      ...hello,
-      ios: { token: "x", topic: "all", notification_id: "x", data: { token: "x" } },
-    });
-    expect(message).toMatchObject({ token: 'a"b', data: own });
-    expect(message).not.toHaveProperty("topic");
-  });
-});
-
 test("what replaces on the screen is the collapse id, and without one the notification's own, so that a repeat shows once", () => {
   const { notificationId } = origin;
   expect(fcm(hello).message.android).toMatchObject({ notification: { tag: notificationId } });
@@ -304,97 +206,6 @@ test("whatever the words are, the body is JSON that says them", () => {
       expect(web(content)).toMatchObject({ notification: { body }, data });
     }),
   );
-});
-
-describe("weight", () => {
-  const platforms = ["ios", "android", "web"] as const;
-  const sized = (bytes: number): NotificationContent => ({ targets: ["all"], title: "t", body: "x".repeat(bytes) });
-
-  test("the last byte that fits is taken and the next is not, on each platform", () => {
-    const room = { ios: 0, android: 0, web: 0 };
-    for (const platform of platforms) {
-      let fits = 0;
-      while (findOversizedPayloads(sized(fits + 1), origin, [platform], 100).length === 0) fits++;
-      room[platform] = fits;
-    }
-    expect(Buffer.byteLength(renderApns(sized(room.ios), origin).body("x".repeat(100)))).toBe(4096);
-    expect(Buffer.byteLength(renderWebPush(sized(room.web), origin).body("x".repeat(100)))).toBe(3993);
-    expect(room.android).toBeGreaterThan(3500);
-  });
-
-  test("of content as small as is not rendered fits each platform, whatever its characters are", () => {
-    const openToken = "x".repeat(200);
-    const heaviest = (content: NotificationContent) =>
-      Math.max(
-        Buffer.byteLength(renderApns(content, origin).body(openToken)),
-        ...platforms.map((platform) =>
-          fcmWeight(renderFcm(content, origin, platform, lifetime).body({ token: "", kind: "token" }, openToken)),
-        ),
-        Buffer.byteLength(renderWebPush(content, origin).body(openToken)),
-      );
-    const fields = ["title", "body", "subtitle", "image", "sound", "category", "collapse_id", "link_to"] as const;
-    for (const character of ['"', "\\", "\u0001", "ü", "\u{1f600}", "x", "\ud800"])
-      for (const fill of [
-        ...fields.map((field) => (text: string) => ({ ...sized(1), [field]: text })),
-        (text: string) => ({ ...sized(1), data: { a: text } }),
-        (text: string) => ({ ...sized(1), data: { a: { b: [text] } } }),
-        (text: string) => ({ ...sized(1), data: Object.fromEntries([...text].map((one, at) => [`${at}${one}`, one])) }),
-        (text: string) => ({
-          ...sized(1),
-          apns: { aps: { a: text } },
-          fcm: { data: { a: text } },
-          webpush: { a: text },
-        }),
-      ]) {
-        let content: NotificationContent = sized(1);
-        for (let length = 1; ; length += 7) {
-          const longer = fill(character.repeat(length)) as NotificationContent;
-          if (Buffer.byteLength(JSON.stringify(longer)) > surelyFitsBytes) break;
-          content = longer;
-        }
-        expect(heaviest(content), JSON.stringify(content)).toBeLessThanOrEqual(3_993);
-      }
-  });
-
-  test.each(["ios", "web"] as const)(
-    "the last byte that fits %s through FCM is taken, and the next is not",
-    (platform) => {
-      const weightOf = (content: NotificationContent) =>
-        fcmWeight(renderFcm(content, origin, platform, lifetime).body({ token: "", kind: "token" }, "x".repeat(100)));
-      const body = (bytes: number) => ({ body: "x".repeat(bytes) });
-      const override = (bytes: number): NotificationContent => ({
-        ...sized(1),
-        [platform]: platform === "ios" ? { aps: { alert: body(bytes) } } : { notification: body(bytes) },
-      });
-      let fits = 3_500;
-      const problemsOf = (bytes: number) => findOversizedPayloads(override(bytes), origin, ["android"], 100);
-      while (problemsOf(fits + 1).length === 0) fits++;
-      expect(weightOf(override(fits))).toBe(4096);
-      expect(problemsOf(fits + 1)).toEqual([
-        expect.stringMatching(
-          new RegExp(`^notification: renders to 4097 bytes for ${platform} through FCM, at most 4096`),
-        ),
-      ]);
-    },
-  );
-
-  test("is told of three localizations of each platform", () => {
-    const languages = Array.from({ length: 10 }, (_, at) => [`en-${at}`, { body: "x".repeat(4_000) }]);
-    const content = { ...sized(4_000), data: { a: "x".repeat(300) }, localizations: Object.fromEntries(languages) };
-    expect(findOversizedPayloads(content, origin, ["ios", "web"], 100)).toHaveLength(6);
-  });
-
-  test("names the platform, the locale and both figures", () => {
-    const problems = findOversizedPayloads(
-      { ...sized(10), localizations: { de: { body: "ü".repeat(3000) } } },
-      origin,
-      ["ios"],
-      100,
-    );
-    expect(problems).toEqual([
-      expect.stringMatching(/^notification: renders to 6\d{3} bytes for ios in de, at most 4096 fit/),
-    ]);
-  });
 });
 
 test("a collapse id that is no topic is hashed", () => {

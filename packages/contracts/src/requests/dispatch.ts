@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { defineRequest } from "../envelope.ts";
-import { ProviderView, VapidKey, VapidKeyPair } from "../http/v1/admin.ts";
 import {
   Delivery,
   DeliveryAttempt,
@@ -11,6 +10,7 @@ import {
 } from "../http/v1/notifications.ts";
 import { isDeepPage, KeysetRequest, keysetPageOf, ListRequest, PageRequest, pageOf } from "../http/v1/pagination.ts";
 import { TestedPush, TestPush } from "../http/v1/provider-test.ts";
+import { ProviderView, VapidKey, VapidKeyPair } from "../http/v1/providers.ts";
 import { DeviceId, NotificationId, ProjectId } from "../ids.ts";
 import { Provider } from "../platforms.ts";
 import { UserId } from "../users.ts";
