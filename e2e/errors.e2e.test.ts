@@ -1,10 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { Problem } from "@herald/contracts";
-import { type Answered, eventually, expectStatus, type Request, request } from "@herald/testing";
+import { eventually, expectStatus, type Request, request } from "@herald/testing";
 import { describe, expect } from "vitest";
+import { expectProblem } from "./harness/expect-problem.ts";
 import { apnsToken, type Project } from "./harness/project.ts";
 import { test } from "./harness/shared-system.ts";
-import { payloadOf } from "./harness/simulators.ts";
 import { logOnFailure, type System } from "./harness/system.ts";
 
 let system: System;
@@ -31,16 +30,6 @@ logOnFailure(() => system);
 
 const example = "01m7yrszajfsprzbd1z1br2ywr";
 const send = (notification: unknown): Request => ({ body: { notification } });
-
-/** The answer as RFC 9457 wants it, with nothing in it that helps an attacker. */
-function expectProblem(answer: Answered, status: number): Problem {
-  expect(answer.status, answer.text).toBe(status);
-  expect(answer.headers.get("content-type")).toMatch(/^application\/problem\+json/);
-  const problem = Problem.parse(answer.body);
-  expect(problem).toMatchObject({ status, instance: answer.headers.get("x-request-id") });
-  expect(answer.text).not.toMatch(/node_modules|\.ts:|at \w+ \(|h[pd][tc]_\w|mongodb|\$JS/);
-  return problem;
-}
 
 type Case = [what: string, route: () => string, options: () => Request, status: number, says: RegExp];
 
@@ -305,65 +294,5 @@ describe("request ids", () => {
     const answer = await project.call("GET /devices", { headers: { "x-request-id": sent } });
     expect(answer.status).toBe(200);
     expect(answer.headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
-  });
-});
-
-describe("idempotency keys", () => {
-  const keyed = () => ({ "idempotency-key": randomUUID() });
-
-  test("the same send is accepted once, however often it comes", async () => {
-    const headers = keyed();
-    const options = { headers, ...send({ title: "Once", targets: [made.device] }) };
-    const first = expectStatus(await project.call("POST /notifications", options), 202);
-    const repeats = await Promise.all(Array.from({ length: 5 }, () => project.call("POST /notifications", options)));
-    for (const repeat of repeats) {
-      expect(repeat).toMatchObject({ status: 202, body: { data: { id: first.body.data.id } } });
-      expect(repeat.headers.get("idempotent-replayed")).toBe("true");
-    }
-    expect(first.headers.get("idempotent-replayed")).toBeNull();
-    await project.final(first.body.data.id);
-    const pushes = (await system.simulators.pushes()).filter(
-      (push) => payloadOf(push).notification_id === first.body.data.id,
-    );
-    expect(pushes).toHaveLength(1);
-
-    const other = { headers, ...send({ title: "Another", targets: [made.device] }) };
-    expect(expectProblem(await project.call("POST /notifications", other), 422).errors.join()).toMatch(
-      /Idempotency-Key/,
-    );
-    // Keys are the project's own.
-    expect((await stranger.call("POST /notifications", other)).status).toBe(202);
-  });
-
-  test("many at the same moment are one", async () => {
-    const options = { headers: keyed(), ...send({ title: "Race", targets: ["topic:nobody"] }) };
-    const answers = await Promise.all(Array.from({ length: 20 }, () => project.call("POST /notifications", options)));
-    expect(answers.every(({ status }) => status === 202 || status === 409)).toBe(true);
-    const ids = answers.filter(({ status }) => status === 202).map(({ body }) => body.data.id);
-    expect(ids.length).toBeGreaterThan(0);
-    expect(new Set(ids).size).toBe(1);
-    for (const answer of answers.filter(({ status }) => status === 409))
-      expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
-    const race = (await project.notifications()).filter(({ title }) => title === "Race");
-    expect(race).toHaveLength(1);
-  });
-
-  test("a repeated registration answers the same device, without the credential that it showed once", async () => {
-    const options = { headers: keyed(), body: { device: { token: apnsToken(), platform: "ios" } } };
-    const first = expectStatus(await project.call("POST /devices", options), 201);
-    expect(first.body.credential).toMatch(/^hdc_/);
-    const repeat = await project.call("POST /devices", options);
-    expect(repeat).toMatchObject({ status: 201, body: { data: { id: first.body.data.id } } });
-    expect(repeat.headers.get("idempotent-replayed")).toBe("true");
-    expect(repeat.text).not.toContain("hdc_");
-    const own = await project.call(`GET /devices/${first.body.data.id}`, { token: first.body.credential });
-    expect(own.status).toBe(200);
-  });
-
-  test("a refused request uses no key up", async () => {
-    const headers = keyed();
-    expectProblem(await project.call("POST /notifications", { headers, ...send({ title: "x" }) }), 422);
-    const mended = { headers, ...send({ title: "x", targets: ["topic:nobody"] }) };
-    expect((await project.call("POST /notifications", mended)).status).toBe(202);
   });
 });

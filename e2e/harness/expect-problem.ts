@@ -1,0 +1,13 @@
+import { Problem } from "@herald/contracts";
+import type { Answered } from "@herald/testing";
+import { expect } from "vitest";
+
+/** The answer as RFC 9457 wants it, with nothing in it that helps an attacker. */
+export function expectProblem(answer: Answered, status: number): Problem {
+  expect(answer.status, answer.text).toBe(status);
+  expect(answer.headers.get("content-type")).toMatch(/^application\/problem\+json/);
+  const problem = Problem.parse(answer.body);
+  expect(problem).toMatchObject({ status, instance: answer.headers.get("x-request-id") });
+  expect(answer.text).not.toMatch(/node_modules|\.ts:|at \w+ \(|h[pd][tc]_\w|mongodb|\$JS/);
+  return problem;
+}
