@@ -27,7 +27,7 @@ test("each notification of a batch arrives once on its own device, and a repeat 
   const devices = await Promise.all(Array.from({ length: 40 }, () => project.register({ topics: ["everybody"] })));
   const notifications = [
     ...devices.map(({ device }, index) => ({ title: `For ${index}`, targets: [device.id] })),
-    { title: "For nobody", targets: [] },
+    { title: "For no device", targets: [] },
     { title: "For all", targets: ["topic:everybody"] },
   ];
   const post = () =>

@@ -83,7 +83,7 @@ test("waiting for completion ends with the counts", async () => {
 
 test("a dry run counts, and sends nothing", async () => {
   const before = (await project.notifications()).length;
-  expect(await follow("Count the audience first")).toEqual(["1 devices; without devices: topic:nobody"]);
+  expect(await follow("Count the audience first")).toEqual(["1 devices; without devices: topic:empty"]);
   expect(await project.notifications()).toHaveLength(before);
 });
 

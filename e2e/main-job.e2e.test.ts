@@ -157,7 +157,7 @@ describe("targets", () => {
     ],
     ["two names of one device", () => [`${ids.ann}`, `token:${tokens.ann}`], ["ann"]],
     ["an inactive device", () => [`${ids.off}`, `${ids.bob}`], ["bob"], ["off"]],
-    ["nobody", () => ["topic:nobody"], [], ["topic:nobody"]],
+    ["no device", () => ["topic:empty"], [], ["topic:empty"]],
   ])("%s", async ([, targets, who, unmatched = []]) => {
     const { id } = await own.send({ title: "Hello", targets: targets() });
     const expected = who.map((name) => ids[name]).sort();

@@ -81,12 +81,12 @@ test("a dry run says whom it would reach on each platform and what they would ge
   project = await system.project("Dry run", providers);
   for (const [index, platform] of platforms.entries())
     for (let count = 0; count <= index; count++) await register(platform, { topics: ["news"] });
-  const notification = { title: "Hello", body: "World", targets: ["topic:news", "topic:nobody"], dry_run: true };
+  const notification = { title: "Hello", body: "World", targets: ["topic:news", "topic:empty"], dry_run: true };
   const answer = await project.call("POST /notifications", { body: { notification } });
   const dry = DryRun.parse(expectStatus(answer, 200).body.data);
   expect(dry).toMatchObject({
     devices: { total: 6, ios: 1, android: 2, web: 3 },
-    unmatched: ["topic:nobody"],
+    unmatched: ["topic:empty"],
     rendered: {
       ios: { aps: { alert: { title: "Hello", body: "World" } } },
       android: { message: { notification: { title: "Hello", body: "World" } } },

@@ -61,7 +61,7 @@ test.each([
   });
   backends.push(backend);
   const ask = (cookie: string) => fetch(`http://127.0.0.1:${port}/`, { headers: { cookie } });
-  await eventually(async () => expect((await ask("nobody")).status).toBe(401));
+  await eventually(async () => expect((await ask("unknown")).status).toBe(401));
   const { user_token } = (await (await ask("session-of-ann")).json()) as { user_token: string };
 
   const pushToken = apnsToken();

@@ -37,7 +37,7 @@ export async function newWorld(system: System, name: string): Promise<World> {
   const staged = await system.admin(`POST /projects/${project.id}/providers/webpush/keys`, { body: {} });
   const identityKey = await system.admin(`POST /projects/${project.id}/identity-keys`, { body: {} });
   const operator = await system.admin("POST /operators", { body: { operator: { name, role: "viewer" } } });
-  const webhook = { url: "http://127.0.0.1:9/nobody", events: ["io.herald.notification.opened.v1"] };
+  const webhook = { url: "http://127.0.0.1:9/closed", events: ["io.herald.notification.opened.v1"] };
   const hook = expectStatus(await project.call("POST /webhooks", { body: { webhook } }), 201).body.data.id;
   const started = await project.call("POST /imports", { body: { import: { format: "herald" } } });
   const ping = expectStatus(await project.call(`POST /webhooks/${hook}/ping`), 202);

@@ -18,7 +18,7 @@ export async function expectRefusals(system: System, trial: Trial, broadcast: st
     { timeoutMs: 20_000 },
   ).catch((error: Error) => problem(error.message));
   const before = load.promised.length;
-  const notification = { title: "Into the void", targets: ["topic:nobody"] };
+  const notification = { title: "Into the void", targets: ["topic:empty"] };
   const answers = await Promise.all(
     Array.from({ length: 20 }, () => project.call("POST /notifications", { body: { notification } })),
   );

@@ -101,7 +101,7 @@ const full: Row = {
     const before = await Promise.all(streams.map((stream) => hands.limit(stream, 1)));
     await delay(500);
     const accepted = trial.load.promised.length;
-    for (const target of ["topic:nobody", "user:nobody"]) {
+    for (const target of ["topic:empty", "user:unknown"]) {
       const notification = { title: "No room", targets: [target] };
       for (let count = 0; count < 5; count++) {
         const answer = await trial.project.call("POST /notifications", { body: { notification } });

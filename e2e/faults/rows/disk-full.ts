@@ -22,7 +22,7 @@ export const diskFull: Row = {
     await disk.fill();
     await delay(3_000); // what is open has room for a while in the blocks it already has
     const accepted = trial.load.promised.length;
-    const notification = { title: "No room", targets: ["topic:nobody"] };
+    const notification = { title: "No room", targets: ["topic:empty"] };
     const answers = new Map<number, number>();
     for (let count = 0; count < (long ? 30 : 5); count++) {
       const answer = await trial.project.call("POST /notifications", { body: { notification } });

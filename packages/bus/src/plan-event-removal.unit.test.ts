@@ -8,7 +8,7 @@ const held = (project: string, kind: string, messages: number, bytes = 1): Subje
 
 test.each<[string, readonly SubjectUsage[], number, [string, number][]]>([
   ["nothing goes where all have room", [held("a", "device", 50), held("b", "device", 50)], 100, []],
-  ["nobody, nothing", [], 100, []],
+  ["no project, nothing", [], 100, []],
   ["who is alone keeps all there is room for", [held("a", "device", 150)], 100, [["a.device", 100]]],
   [
     "the one that has more than its share loses all that is too much",

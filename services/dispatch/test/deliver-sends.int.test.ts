@@ -108,18 +108,18 @@ describe("sends of a group", () => {
     known("token:dead", [dead]);
     answers.registry.set("metadata:plan=pro", "large");
     dispatch.simulators.script([{ provider: "apns", tokenPrefix: "de", status: 410, reason: "Unregistered" }]);
-    const [first, nobody, large, gone] = await accept(
+    const [first, unmatched, large, gone] = await accept(
       projectId,
       "token:good",
-      "token:nobody",
+      "token:unknown",
       "metadata:plan=pro",
       "token:dead",
     );
     expect(await dispatch.final(projectId, first ?? "ntf_")).toMatchObject({ counts: { accepted: 1 } });
-    expect(await dispatch.final(projectId, nobody ?? "ntf_")).toMatchObject({
+    expect(await dispatch.final(projectId, unmatched ?? "ntf_")).toMatchObject({
       status: "completed",
       counts: { devices: 0 },
-      unmatched: ["token:nobody"],
+      unmatched: ["token:unknown"],
     });
     expect(await dispatch.final(projectId, gone ?? "ntf_")).toMatchObject({
       counts: { devices: 1, failed: 1 },
@@ -173,7 +173,7 @@ describe("a notification that is accepted and not yet stored", () => {
   test("is found by its project alone", async () => {
     const projectId = await dispatch.project();
     const release = hold();
-    const [id] = await accept(projectId, "token:nobody");
+    const [id] = await accept(projectId, "token:unknown");
     expect(await dispatch.get(projectId, id ?? "ntf_")).toMatchObject({ id, status: "accepted" });
     const other = await dispatch.project();
     await expect(dispatch.get(other, id ?? "ntf_")).rejects.toMatchObject({ code: "notification-not-found" });

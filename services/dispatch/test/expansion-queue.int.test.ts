@@ -31,7 +31,7 @@ const stored = (ids: readonly string[]) =>
     .find({ _id: { $in: [...ids] } })
     .toArray();
 
-/** As registry says that a notification reaches nobody. */
+/** As registry says that a notification reaches no device. */
 const end = (projectId: ProjectId, notificationId: NotificationId) =>
   publish(
     dispatch.bus,

@@ -77,7 +77,7 @@ test("a scheduled one whose wake-up was lost is found by the sweep", async () =>
     expiresAt: new Date(now().getTime() + 2 * day).toISOString(),
   });
   await eventually(async () => expect(await get(projectId, id)).toMatchObject({ status: "scheduled" }));
-  // The broker's clock stays where it is, so it wakes nobody.
+  // The broker's clock stays where it is, so it publishes nothing that is scheduled.
   pass(day + 1_000);
   await partition(projectId, id, [devices(1)]);
   expect(await final(projectId, id)).toMatchObject({ status: "completed" });

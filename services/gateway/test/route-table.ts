@@ -476,7 +476,7 @@ export const table: Record<string, Case> = {
     badQuery: "?x=1",
   },
   getStatus: { route: () => "GET /admin/v1/status", status: 200, badQuery: "?service=dispatch" },
-  listDeadLetters: { route: () => "GET /admin/v1/dead-letters", status: 200, badQuery: "?durable=nobody" },
+  listDeadLetters: { route: () => "GET /admin/v1/dead-letters", status: 200, badQuery: "?durable=unknown" },
   getDeadLetter: {
     route: ({ deadLetter }) => `GET /admin/v1/dead-letters/${deadLetter}`,
     status: 200,

@@ -90,7 +90,7 @@ describe("the list of users", () => {
       ["d", "ann"],
     ] as const)
       await registry.register(projectId, apnsToken(seed), { userId });
-    await identify("nobody");
+    await identify("unknown");
     const first = await list();
     expect(first.data).toMatchObject([
       { user_id: "ann", device_count: 2 },
@@ -156,7 +156,7 @@ describe("an erasure", () => {
     });
     expect(await reached("bob")).toBe(1);
     await registry.ask(EraseUser, { projectId, userId: "ann" });
-    await registry.ask(EraseUser, { projectId, userId: "nobody" });
+    await registry.ask(EraseUser, { projectId, userId: "unknown" });
     await eventually(async () => {
       const rows = JSON.stringify(
         await Promise.all(

@@ -26,7 +26,7 @@ import { createPipeline } from "./pipeline.ts";
 import { createCheckWaiting, createResolveSend } from "./prepare.ts";
 import { createSmallSend } from "./small-send.ts";
 
-/** Contents in memory: ten thousand usual ones, and more than are being sent at a time of the largest. */
+/** For contents in memory: ten thousand of usual size, or more of the largest than are sent at a time. */
 const cachedBytes = 32 * 1_048_576;
 
 type Deps = {

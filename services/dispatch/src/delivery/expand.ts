@@ -3,8 +3,8 @@ import { ExpandV1, laneOf } from "@herald/contracts";
 import type { NotificationRecord } from "../stores/notification-document.ts";
 
 /**
- * Commands the expansion of a notification, from its first page on. Repeatable: registry partitions every page once. `repeat` tells a
- * command that is given again on purpose from the first, which the stream would take it for.
+ * Commands the expansion of a notification, from its first page on. Repeatable: registry partitions every page once. `repeat` makes
+ * another message id, so that the stream does not drop a command that is repeated on purpose as a duplicate.
  */
 export type Expand = (document: NotificationRecord, repeat?: string) => Promise<void>;
 

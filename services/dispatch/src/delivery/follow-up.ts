@@ -17,7 +17,7 @@ export type FollowUpDeps = {
 
 /**
  * What follows from a row that is settled: its child with the time of its next attempt, or the end of the notification. Repeatable.
- * `version`: of the settings that the row was sent with, where the caller knows it.
+ * `version`: that of the settings that the row was sent with, if the caller knows it.
  */
 export type FollowUp = (batch: BatchFacts, sent?: { readonly version?: string | undefined }) => Promise<void>;
 
@@ -36,11 +36,11 @@ export const createFollowUp = ({
     const { projectId, dueAt, paused } = child;
     await dueMessages.scheduleBatch(child, dueAt);
     if (!paused && version === undefined) return;
-    // New settings that came between the attempt and this row have woken the others without it.
+    // New settings after the attempt resumed the rows that waited then, not this one.
     const provider = servingProvider(child);
     const credential = await credentials.find(projectId, provider);
     if (credential?.paused || (!paused && credential?.version === version)) return;
-    // Refused here a moment ago: the pause is on its way to the database, and woken it would only find that out again.
+    // Refused here a moment ago: the pause is not in the database yet, and a retry would only be refused again.
     if (credential && pool.refused(credential)) return;
     pool.forget(projectId, provider);
     await deliveries.resume(projectId, provider, now());

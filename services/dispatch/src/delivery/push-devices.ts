@@ -14,12 +14,12 @@ import type { Permit } from "../providers/provider-routes.ts";
 import type { CachedNotification, NotificationCache } from "./notification-cache.ts";
 import { retryWhileUnavailable } from "./retry-while-unavailable.ts";
 
-/** The notification's state is looked at before each of these, so a cancel or the end of its life stops all but fifty. */
+/** The notification's state is read before each chunk, so after a cancel or its expiry at most fifty pushes follow. */
 export const chunkSize = 50;
 
-/** What finding out whether the next chunk may be sent can fail with, beside that something is unavailable, is tried so often … */
+/** How often the check before a chunk is retried after an unexpected error … */
 const lookupRetries = { otherAttempts: 3 } as const;
-/** … and then the rest of the batch waits so long. */
+/** … and how long the rest of the batch then waits. */
 const waitMs = 5_000;
 
 export type PushDeps = {
@@ -31,12 +31,12 @@ export type PushDeps = {
 
 export type Pushed = {
   readonly provider: Provider;
-  /** By device; undefined where none was sent, and then `blocked` or `stop` says why. */
+  /** By device; undefined where nothing was sent: `blocked` or `stop` says why. */
   readonly outcomes: readonly (Outcome | undefined)[];
   readonly stop?: Stop;
-  /** Devices whose server must be left alone, or that wait for a moment of their own. */
+  /** Devices that wait: for their server, or for a Retry-After of their own. */
   readonly blocked: ReadonlyMap<number, Blocked>;
-  /** What the request itself could not be made for; Herald's own failure. */
+  /** Herald's own failures: the request could not be made. */
   readonly faults: readonly unknown[];
   /** The credential was refused. */
   readonly refused?: { readonly channel: Channel; readonly providerReason: string };
@@ -48,7 +48,7 @@ type Batch = {
   readonly cached: CachedNotification;
   readonly devices: readonly Sendable[];
   readonly served: Served;
-  /** These are left out. */
+  /** Devices that must get nothing: they were deleted, or belong to another user now. */
   readonly moved: ReadonlySet<DeviceId>;
 };
 
@@ -84,7 +84,7 @@ export const pushDevices = async (
       pending.fail(error);
     }
   };
-  /** Not what the provider said: this one request could not be made, and the others can. */
+  /** Not the provider's answer: only this request could not be made. */
   const failed = (channel: Channel, permit: Permit, index: number, error: unknown) => {
     faults.push(error);
     outcomes[index] = { kind: "rejected", reason: "internal", providerReason: "", notSent: true };
@@ -110,7 +110,7 @@ export const pushDevices = async (
     for (const index of found.open) {
       const device = devices[index];
       if (!device) continue;
-      // What was sent meanwhile may have changed what is known of its server.
+      // Outcomes of other pushes may have blocked its server since.
       const permit = channel.routes.acquire(channel.client.routeOf(device, platform));
       if (typeof permit === "number") {
         hold(channel, device, index, permit);
@@ -119,7 +119,7 @@ export const pushDevices = async (
       }
       pending.begin();
       begun = true;
-      // With one continuation and nothing to await, because it runs for every push.
+      // One `then` and no `await`, because this runs for every push.
       try {
         push(device, openTokenOf(device.id)).then(
           (outcome) => answered(channel, permit, index, outcome),
@@ -144,8 +144,8 @@ export const pushDevices = async (
   }
 
   /**
-   * The same, but once something was sent it throws no more: the outcomes would be lost, and the message's next delivery would send all of it
-   * again. After an unexpected error the rest is deferred instead, as for a provider that is throttling.
+   * The same, but after the first push it does not throw: the outcomes would be lost, and the redelivery would send everything again. After an
+   * unexpected error the rest is deferred instead, as for a provider that is throttling.
    */
   async function findChannelOrWait(from: number, to: number) {
     try {
@@ -161,8 +161,8 @@ export const pushDevices = async (
   }
 
   /**
-   * A channel with room for those of a chunk that may be sent to now, or why there is none; undefined when all of them must
-   * wait. The last look is after the wait for room.
+   * A channel with room for the devices of a chunk that may be sent to now, or why there is none; undefined when all of them must
+   * wait. Checks the state once more after the wait for room.
    */
   async function findChannel(
     project: ProjectId,
@@ -188,11 +188,11 @@ export const pushDevices = async (
     return late ? { stop: late } : { channel, open };
   }
 
-  /** The devices of a chunk that nothing holds. */
+  /** The devices of a chunk that need not wait. */
   function openOf(channel: Channel, from: number, to: number): number[] {
     const open: number[] = [];
     const at = now().getTime();
-    // Nearly never, and then no device is asked for its server.
+    // Rarely true: otherwise no device's server is looked up.
     const anyBlocked = channel.routes.anyBlocked();
     for (let index = from; index < to; index++) {
       const device = devices[index];
@@ -227,7 +227,7 @@ const createPendingPushes = () => {
     end: () => {
       if (--count === 0 && awaited) ended.resolve();
     },
-    /** A mistake of our own, which is the whole batch's. */
+    /** A mistake of our own fails the whole batch. */
     fail: ended.reject,
     done: (): Promise<void> => {
       awaited = true;
@@ -237,7 +237,7 @@ const createPendingPushes = () => {
   };
 };
 
-/** Until when a device must not be sent to, in milliseconds since 1970: its server must be left alone, or it waits for itself. */
+/** Until when a device must not be sent to, in milliseconds since 1970: its server is blocked, or it has a Retry-After of its own. */
 export const blockedUntil = (
   { routes, client }: Pick<Channel, "routes" | "client">,
   device: Sendable,
@@ -260,7 +260,7 @@ const onOutcome = (channel: Channel, permit: Permit, outcome: Outcome, now: () =
       const { limit, retryAfterMs, providerReason, problem, elsewhere } = outcome;
       if (limit === undefined && !elsewhere) routes.onFailure(permit, providerReason, problem);
       else routes.onSuccess(permit);
-      // In trouble it asks that this message come later, and the breaker notices when all come back.
+      // Any other Retry-After is about this message alone; when every message gets one, the breaker opens.
       if (retryAfterMs !== undefined && limit === "sender" && !elsewhere)
         channel.throttle(permit.route.name, new Date(now().getTime() + retryAfterMs));
       return undefined;

@@ -29,7 +29,7 @@ export const nextPage = ({ from, to }: BucketRange): BucketRange | undefined => 
   return { from: to + 1, to: Math.min(to + (to - from + 1), bucketCount - 1) };
 };
 
-/** How many buckets each page has, told from one of them: the last one may be cut. */
+/** How many buckets each page has, derived from one of them: the last one may be cut. */
 export const pageBuckets = (page: number, { from, to }: BucketRange): number =>
   page === 0 ? to - from + 1 : from / page;
 

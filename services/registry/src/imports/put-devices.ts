@@ -21,7 +21,7 @@ export type PutResult = { readonly result: "created" | "updated" | "unchanged"; 
 /** A device to put, or why it cannot be one. `newId`: the id that it gets if it is new. */
 export type ParsedDevice = { readonly device: PutDevice; readonly newId?: DeviceId } | Refused;
 
-/** More per device would help nobody. */
+/** Further problems of one device would only make the result longer. */
 const maxProblems = 10;
 
 /** Errors that concern one device; every other error concerns all of them. */
