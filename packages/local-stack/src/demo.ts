@@ -21,8 +21,7 @@ const keepKeys = async (): Promise<ProviderKeys> => {
 
 const simulatorAddresses = async (): Promise<SimulatorAddresses> => {
   const response = await fetch("http://simulators:8090/info");
-  const { apns, fcm, webpush, ca } = (await response.json()) as SimulatorAddresses;
-  return { apns, fcm, webpush, ca, control: HERALD_DEMO_SIMULATORS };
+  return (await response.json()) as SimulatorAddresses;
 };
 
 const explain = (problem: string): string =>

@@ -30,7 +30,8 @@ const show = ({ record }: Context, view: ProviderView) =>
     ["provider", view.provider],
     ["status", view.status],
     ["paused because", view.paused_reason],
-    ...Object.entries(view.settings),
+    // A certificate is not for a table; --json has it.
+    ...Object.entries(view.settings).filter(([name]) => name !== "ca"),
     ...(view.problems ?? []).map(({ reason, host, detail }): [string, string] => [
       "problem",
       [reason, host, detail].filter(Boolean).join(": "),

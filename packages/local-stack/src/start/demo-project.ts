@@ -1,3 +1,4 @@
+import { createPublicKey } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type ApnsSettings, Herald, HeraldAdmin, HeraldError } from "@herald/client";
@@ -30,6 +31,7 @@ export async function ensureDemoProject(options: {
   project.identitySecret ??= await makeIdentitySecret(admin, project.id);
   // At each start: the simulators' ports may have moved.
   const settings = demoSettings(keys);
+  await registerApnsKey(simulators.control, settings.apns);
   await Promise.all(
     (["apns", "fcm", "webpush"] as const).map((provider) =>
       admin.providers.set(project.id, provider, {
@@ -64,7 +66,19 @@ async function makeProject(gateway: string, admin: HeraldAdmin): Promise<DemoPro
 const makeIdentitySecret = async (admin: HeraldAdmin, projectId: string): Promise<string> =>
   (await admin.identityKeys.create(projectId)).secret ?? "";
 
-/** Without an account at Apple or Google: the simulators take any that is well formed. */
+/** As Apple knows a key that it has given out, the simulator knows this one: another in its place is refused. */
+async function registerApnsKey(
+  control: string,
+  { key_id, team_id, private_key }: ReturnType<typeof demoSettings>["apns"],
+) {
+  const publicKey = createPublicKey(private_key).export({ type: "spki", format: "pem" });
+  const url = `${control}/apns/keys`;
+  const body = JSON.stringify([{ keyId: key_id, teamId: team_id, publicKey }]);
+  const response = await fetch(url, { method: "PUT", body });
+  if (!response.ok) throw new Error(`PUT ${url} answered ${response.status}: ${await response.text()}`);
+}
+
+/** Without an account at Apple or Google. */
 const demoSettings = ({ apnsKey, fcmKey }: ProviderKeys) => ({
   apns: {
     key_id: "HERALDDEMO",

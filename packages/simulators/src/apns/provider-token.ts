@@ -20,7 +20,7 @@ export interface Authentication {
 }
 
 interface ProviderTokensOptions {
-  /** With none, any signature is accepted and only the token's form is checked. */
+  /** Tokens of their teams are verified. Of a team without a key here only the token's form is checked. */
   readonly keys: readonly ApnsKey[];
   /** Refuse a second new token of a key within 20 minutes. */
   readonly limitUpdates: boolean;
@@ -45,13 +45,18 @@ const maxRemembered = 1000;
 /** Judges the `authorization` header of token-based connections. */
 export function createProviderTokens({ keys, limitUpdates, now }: ProviderTokensOptions) {
   const known = new Map<string, { teamId: string; key: KeyObject }>();
+  const teams = new Set<string>();
   const remembered = new Map<string, Token | Refusal>();
   const updates = new Map<string, { tokens: Set<string>; lastAt: number }>();
 
   const setKeys = (next: readonly ApnsKey[]) => {
     known.clear();
+    teams.clear();
     remembered.clear();
-    for (const { keyId, teamId, publicKey } of next) known.set(keyId, { teamId, key: createPublicKey(publicKey) });
+    for (const { keyId, teamId, publicKey } of next) {
+      known.set(keyId, { teamId, key: createPublicKey(publicKey) });
+      teams.add(teamId);
+    }
   };
   setKeys(keys);
 
@@ -73,8 +78,8 @@ export function createProviderTokens({ keys, limitUpdates, now }: ProviderTokens
       if (!Number.isInteger(claims.iat))
         return refuse("InvalidProviderToken", "authorization: the token has no iat in whole seconds");
       const token = { keyId: header.kid, teamId: claims.iss, issuedAt: Number(claims.iat) * 1000 };
-      if (known.size === 0) return token;
       const owner = known.get(token.keyId);
+      if (owner === undefined && !teams.has(token.teamId)) return token;
       if (owner === undefined) return refuse("InvalidProviderToken", `authorization: no key ${token.keyId}`);
       if (owner.teamId !== token.teamId)
         return refuse("InvalidProviderToken", `authorization: key ${token.keyId} is of another team`);

@@ -13,7 +13,7 @@ import { statusOf, usualReason } from "./reasons.ts";
 import type { Refusal } from "./refusal.ts";
 
 export interface ApnsOptions {
-  /** Signing keys by which tokens are verified. None: any signature is accepted. */
+  /** Signing keys by which tokens of their teams are verified. Of another team any signature is accepted. */
   readonly keys?: readonly ApnsKey[];
   /** Answer 429 TooManyProviderTokenUpdates to a second new token of a key within 20 minutes. Default: no. */
   readonly limitTokenUpdates?: boolean;

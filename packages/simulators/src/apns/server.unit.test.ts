@@ -158,7 +158,7 @@ describe("the provider token", () => {
     });
   const bearer = (token: string) => ({ headers: { authorization: `bearer ${token}` } });
 
-  it("is verified where the key is known", async () => {
+  it("is verified for a team with a known key, and judged by its form for any other", async () => {
     const [mine, other] = [pair(), pair()];
     const strict = await startSimulators({
       apns: { keys: [{ keyId: "KEYONE", teamId: "TEAMONE", publicKey: mine.publicKey }] },
@@ -171,6 +171,10 @@ describe("the provider token", () => {
     expect(await send(await signedProviderToken(other.privateKey, "KEYONE", "TEAMONE"))).toBe("InvalidProviderToken");
     expect(await send(await signedProviderToken(mine.privateKey, "KEYTWO", "TEAMONE"))).toBe("InvalidProviderToken");
     expect(await send(await signedProviderToken(mine.privateKey, "KEYONE", "TEAMTWO"))).toBe("InvalidProviderToken");
+    const stranger = await connectApns(strict);
+    const unknown = await signedProviderToken(other.privateKey, "KEYTWO", "TEAMTWO");
+    expect((await stranger.send(bearer(unknown))).status).toBe(200);
+    stranger.close();
     expect(await send(await signedProviderToken(mine.privateKey, "KEYONE", "TEAMONE"))).toBe(200);
     strict.apns.setKeys([{ keyId: "KEYONE", teamId: "TEAMONE", publicKey: other.publicKey }]);
     const next = await connectApns(strict);

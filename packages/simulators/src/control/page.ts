@@ -144,18 +144,18 @@ document.querySelector("#clear").addEventListener("click", async () => {
   empty.hidden = false;
 });
 
-/** Each switch is one rule of the script. Rules from elsewhere stay as they are. */
+/** Each switch is one rule of the script, and the first that matches decides: in the order of the page, before rules from elsewhere. */
 const switches = [...document.querySelectorAll("input[data-rule]")];
-const sameRule = (rule, text) => JSON.stringify(rule) === JSON.stringify(JSON.parse(text));
+const sameRule = (rule, one) => JSON.stringify(rule) === JSON.stringify(JSON.parse(one.dataset.rule));
 const rulesNow = async () => (await (await fetch("script")).json()).rules.map(({ used, ...rule }) => rule);
 const showSwitches = (rules) => {
-  for (const one of switches) one.checked = rules.some((rule) => sameRule(rule, one.dataset.rule));
+  for (const one of switches) one.checked = rules.some((rule) => sameRule(rule, one));
 };
 for (const one of switches) {
   one.addEventListener("change", async () => {
-    const others = (await rulesNow()).filter((rule) => !sameRule(rule, one.dataset.rule));
-    const rules = one.checked ? [JSON.parse(one.dataset.rule), ...others] : others;
-    await fetch("script", { method: "PUT", body: JSON.stringify(rules) });
+    const others = (await rulesNow()).filter((rule) => !switches.some((known) => sameRule(rule, known)));
+    const chosen = switches.filter(({ checked }) => checked).map(({ dataset }) => JSON.parse(dataset.rule));
+    await fetch("script", { method: "PUT", body: JSON.stringify([...chosen, ...others]) });
     showSwitches(await rulesNow());
   });
 }

@@ -76,7 +76,7 @@ const refuse = (response: Response, error: z.ZodError) => {
  * `GET /pushes?provider=&token=&status=&since=` → `{ data: [push], next, dropped }`, oldest first; `since` is a cursor (what
  * `next` gave: only later ones) or an ISO time (that moment or later). `DELETE /pushes` → 204. `GET /stats`.
  * `GET|PUT|DELETE /script`. `POST /webpush/subscriptions { applicationServerKey?, prefix? }` → 201, a browser's subscription;
- * `DELETE /webpush/subscriptions/{id}` ends it. `PUT /apns/keys [{ keyId, teamId, publicKey }]`: signatures are verified from now on.
+ * `DELETE /webpush/subscriptions/{id}` ends it. `PUT /apns/keys [{ keyId, teamId, publicKey }]`: tokens of these teams are verified from now on.
  * `GET /events`: pushes as server-sent events. `GET /info`, `GET /ca.pem`, `GET /livez`, `GET /`: the page.
  * Errors are `{ errors: [message] }`: 400 not JSON, 404, 422 every problem at once.
  */

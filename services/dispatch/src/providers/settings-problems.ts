@@ -22,11 +22,16 @@ export const schemaProblems = (error: z.ZodError): SettingsProblem[] =>
     return [`${at || "settings"}: ${issue.message}`];
   });
 
+type Elsewhere = { readonly endpoint?: string | undefined; readonly ca?: string | undefined };
+
+/** What may be shown of them: all. */
+export const elsewhereView = ({ endpoint, ca }: Elsewhere): Record<string, string> => ({
+  ...(endpoint !== undefined && { endpoint }),
+  ...(ca !== undefined && { ca }),
+});
+
 /** `endpoint` and `ca` send credentials elsewhere, so they are the operator's to allow. */
-export function elsewhereProblems(
-  { endpoint, ca }: { endpoint?: string | undefined; ca?: string | undefined },
-  { customEndpoints }: SettingsRules,
-): SettingsProblem[] {
+export function elsewhereProblems({ endpoint, ca }: Elsewhere, { customEndpoints }: SettingsRules): SettingsProblem[] {
   const problems: SettingsProblem[] = [];
   if (!customEndpoints) {
     const why = "is not allowed here: the operator would have to set HERALD_DISPATCH_CUSTOM_ENDPOINTS=true";

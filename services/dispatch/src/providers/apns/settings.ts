@@ -3,6 +3,7 @@ import { ApnsSettings } from "@herald/contracts";
 import {
   type CheckedSettings,
   elsewhereProblems,
+  elsewhereView,
   parseCertificates,
   type SettingsProblem,
   type SettingsRules,
@@ -29,8 +30,8 @@ export function checkApnsSettings(input: unknown, rules: SettingsRules): Checked
 
 /** What may be shown: which key, whose, until when; never a key. */
 export function apnsPublicView(settings: ApnsSettings): Record<string, string> {
-  const { bundle_id, environment, endpoint } = settings;
-  const common = { bundle_id, environment, ...(endpoint === undefined ? {} : { endpoint }) };
+  const { bundle_id, environment } = settings;
+  const common = { bundle_id, environment, ...elsewhereView(settings) };
   if (!("certificate" in settings)) return { key_id: settings.key_id, team_id: settings.team_id, ...common };
   const [certificate] = parseCertificates(settings.certificate);
   if (certificate === undefined) return common;

@@ -1,7 +1,13 @@
 import { createPrivateKey } from "node:crypto";
 import { FcmSettings } from "@herald/contracts";
 import { z } from "zod";
-import { type CheckedSettings, elsewhereProblems, type SettingsRules, schemaProblems } from "../settings-problems.ts";
+import {
+  type CheckedSettings,
+  elsewhereProblems,
+  elsewhereView,
+  type SettingsRules,
+  schemaProblems,
+} from "../settings-problems.ts";
 
 /** What Herald needs of the JSON that Firebase gives; the rest stays as it is. */
 export const ServiceAccount = z.looseObject({
@@ -24,13 +30,13 @@ export function checkFcmSettings(input: unknown, rules: SettingsRules): CheckedS
 }
 
 /** What may be shown: whose key, and which; never the key. */
-export function fcmPublicView({ service_account, endpoint }: FcmSettings): Record<string, string> {
+export function fcmPublicView({ service_account, ...elsewhere }: FcmSettings): Record<string, string> {
   const { project_id, client_email, private_key_id } = ServiceAccount.parse(service_account);
   return {
     project_id,
     client_email,
     ...(private_key_id === undefined ? {} : { private_key_id }),
-    ...(endpoint === undefined ? {} : { endpoint }),
+    ...elsewhereView(elsewhere),
   };
 }
 

@@ -69,4 +69,6 @@ test("shows no key", () => {
     client_email: "firebase-adminsdk@demo-1234.iam.gserviceaccount.com",
     private_key_id: "0123456789abcdef",
   });
+  const elsewhere = { endpoint: "https://push.example.com", ca: "-----BEGIN CERTIFICATE-----" };
+  expect(fcmPublicView({ service_account: account, ...elsewhere })).toEqual({ ...view, ...elsewhere });
 });

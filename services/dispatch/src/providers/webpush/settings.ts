@@ -1,6 +1,12 @@
 import { type VapidKeyStatus, vapidKeyId, WebPushSettings } from "@herald/contracts";
 import { HeraldError } from "@herald/kit";
-import { type CheckedSettings, elsewhereProblems, type SettingsRules, schemaProblems } from "../settings-problems.ts";
+import {
+  type CheckedSettings,
+  elsewhereProblems,
+  elsewhereView,
+  type SettingsRules,
+  schemaProblems,
+} from "../settings-problems.ts";
 import { type KeyRing, keysOf, makeCurrent, newRing, toRingKey } from "./key-ring.ts";
 import { newVapidKeys, publicKeyOf, type VapidKeys } from "./vapid-keys.ts";
 
@@ -76,12 +82,12 @@ export const shownKeys = (ring: KeyRing): ShownKey[] =>
   keysOf(ring).map(({ status, key: { private_key: _, ...key } }) => ({ ...key, status }));
 
 /** What may be shown; browsers need the public key to subscribe. */
-export function webPushPublicView({ subject, public_key, endpoint, ring }: CompleteWebPushSettings) {
+export function webPushPublicView({ subject, public_key, ring, ...elsewhere }: CompleteWebPushSettings) {
   return {
     subject,
     public_key,
     ...(ring ? { keys: shownKeys(ring) } : {}),
-    ...(endpoint === undefined ? {} : { endpoint }),
+    ...elsewhereView(elsewhere),
   };
 }
 
