@@ -6,6 +6,7 @@ import type { Push } from "@herald/simulators";
 import { eventually } from "@herald/testing";
 import { type BrowserContext, type CDPSession, chromium, type Page, type Worker } from "playwright-core";
 import type { System } from "../harness/system.ts";
+import type { WorkerScope } from "./browser-globals.ts";
 import { createPushService, type PushService } from "./push-service.ts";
 
 export type Browser = {
@@ -147,14 +148,14 @@ export const ready = async (page: Page): Promise<void> => {
 
 /** Runs in the worker. */
 function noteWhatIsShown(): void {
-  // biome-ignore lint/suspicious/noExplicitAny: inside the worker
-  const scope = globalThis as any;
+  const scope = globalThis as unknown as WorkerScope;
   if (scope.showed) return;
-  scope.showed = [];
+  const showed: string[] = [];
+  scope.showed = showed;
   const { prototype } = scope.ServiceWorkerRegistration;
   const { showNotification } = prototype;
   prototype.showNotification = async function show(title: string, options: unknown) {
     await showNotification.call(this, title, options);
-    scope.showed.push(title);
+    showed.push(title);
   };
 }

@@ -6,6 +6,7 @@ import type { Content, Project } from "../harness/project.ts";
 import { payloadOf } from "../harness/simulators.ts";
 import type { System } from "../harness/system.ts";
 import type { Browser } from "./browser.ts";
+import type { Shown, WorkerScope } from "./browser-globals.ts";
 
 /** What the example site says of itself. */
 export type Status = {
@@ -27,8 +28,6 @@ export const reaches = (page: Page, expected: Partial<Record<keyof Status, unkno
     expect(status).toMatchObject(expected);
     return status;
   });
-
-type Shown = { title: string; body: string; data: Record<string, unknown> };
 
 /** What a person does in the browser, and what the app's backend does meanwhile. */
 export const createPerson = (system: System, project: Project, browser: Browser) => {
@@ -66,9 +65,8 @@ export const createPerson = (system: System, project: Project, browser: Browser)
   const shown = async (): Promise<Shown[]> => {
     const worker = await browser.worker();
     return worker.evaluate(async () => {
-      // biome-ignore lint/suspicious/noExplicitAny: inside the worker
-      const { registration } = globalThis as any;
-      const all: Shown[] = await registration.getNotifications();
+      const { registration } = globalThis as unknown as WorkerScope;
+      const all = await registration.getNotifications();
       return all.map(({ title, body, data }) => ({ title, body, data }));
     });
   };
@@ -82,8 +80,7 @@ export const createPerson = (system: System, project: Project, browser: Browser)
   const click = async (title: string): Promise<string[]> => {
     const worker = await browser.worker();
     return worker.evaluate(async (wanted) => {
-      // biome-ignore lint/suspicious/noExplicitAny: inside the worker
-      const scope = globalThis as any;
+      const scope = globalThis as unknown as WorkerScope;
       const asked: string[] = [];
       // A browser opens and focuses for a person's click alone.
       scope.clients.openWindow = async (url: string) => void asked.push(`open ${url}`);
@@ -91,7 +88,7 @@ export const createPerson = (system: System, project: Project, browser: Browser)
         asked.push(`focus ${this.url}`);
       };
       const all = await scope.registration.getNotifications();
-      await scope.heraldWorker.click(all.find((one: Shown) => one.title === wanted));
+      await scope.heraldWorker.click(all.find((one) => one.title === wanted));
       return asked;
     }, title);
   };

@@ -1,5 +1,6 @@
 import type { BrowserContext } from "playwright-core";
 import type { System } from "../harness/system.ts";
+import type { PageScope } from "./browser-globals.ts";
 
 /** What a page sees of a subscription, and the key that it was made with. */
 type Subscription = { endpoint: string; keys: Record<string, string>; applicationServerKey: string };
@@ -60,8 +61,10 @@ export function createPushService({ simulators }: Pick<System, "simulators">): P
 /** Runs in the page. */
 function replacePushManager(): void {
   type Found = { endpoint: string; keys: object; applicationServerKey: string };
-  // biome-ignore lint/suspicious/noExplicitAny: browser globals, in a file that Node compiles
-  const page = globalThis as any;
+  const page = globalThis as unknown as PageScope & {
+    heraldPushService(verb: "unsubscribe" | "get"): Promise<Found | null>;
+    heraldPushService(verb: "subscribe", applicationServerKey: string): Promise<Found | null>;
+  };
   if (!page.PushManager) return;
   const subscriptionOf = (found: Found | null) =>
     found && {
@@ -69,7 +72,7 @@ function replacePushManager(): void {
       options: {
         applicationServerKey: Uint8Array.from(
           page.atob(found.applicationServerKey.replaceAll("-", "+").replaceAll("_", "/")),
-          (character: string) => character.charCodeAt(0),
+          (character) => character.charCodeAt(0),
         ).buffer,
       },
       toJSON: () => ({ endpoint: found.endpoint, keys: found.keys }),

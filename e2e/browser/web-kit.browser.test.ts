@@ -6,6 +6,7 @@ import { type Project, projectClient } from "../harness/project.ts";
 import { logOnFailure, type System, startSystem } from "../harness/system.ts";
 import { claimsOf, hs256, nowSeconds } from "../harness/user-tokens.ts";
 import { type Browser, ready, startBrowser } from "./browser.ts";
+import type { PageScope, WorkerScope } from "./browser-globals.ts";
 import { createPerson, reaches, statusOf } from "./person.ts";
 
 /** The browser kit in a real Chromium, on the example site, against a running system. */
@@ -122,9 +123,8 @@ describe("bad days", () => {
     const before = await statusOf(page);
     const { pushes } = await person.send({ title: "Old", targets: [`device:${before.device}`] });
     await page.evaluate(() => {
-      // biome-ignore lint/suspicious/noExplicitAny: inside the page
-      const { indexedDB } = globalThis as any;
-      return new Promise((resolve) => {
+      const { indexedDB } = globalThis as unknown as PageScope;
+      return new Promise<void>((resolve) => {
         indexedDB.deleteDatabase("herald").onsuccess = resolve;
       });
     });
@@ -254,8 +254,7 @@ describe("bad days", () => {
     const worker = await browser.worker();
     await worker.evaluate(
       async ({ endpoint, keys, key }) => {
-        // biome-ignore lint/suspicious/noExplicitAny: inside the worker
-        const scope = globalThis as any;
+        const scope = globalThis as unknown as WorkerScope;
         scope.PushManager.prototype.getSubscription = async () => null;
         scope.PushManager.prototype.subscribe = async () => ({
           endpoint,
