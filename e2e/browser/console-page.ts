@@ -1,7 +1,7 @@
 import { findChromium } from "@herald/local-stack";
 import { type BrowserContext, chromium, type Page } from "playwright-core";
-import { expect } from "vitest";
-import type { System } from "../harness/system.ts";
+import { afterAll, beforeAll, expect } from "vitest";
+import { logOnFailure, type System, type SystemOptions, startSystem } from "../harness/system.ts";
 
 export type ConsolePage = Page & {
   /** What a page complained about: exceptions, and refusals of the content security policy. */
@@ -15,11 +15,13 @@ export type ConsoleBrowser = {
   open(path?: string, options?: { dark?: boolean; width?: number; height?: number }): Promise<ConsolePage>;
   /** The same, signed in by a code in the link's fragment. */
   signedIn(path?: string, options?: { dark?: boolean; width?: number; height?: number }): Promise<ConsolePage>;
+  /** Any other page, such as the simulators'. */
+  visit(url: string): Promise<Page>;
   close(): Promise<void>;
 };
 
 /** A Chromium that looks at the console of a system. */
-export async function startConsoleBrowser(system: System): Promise<ConsoleBrowser> {
+async function startConsoleBrowser(system: System): Promise<ConsoleBrowser> {
   const { executable, env } = await findChromium(process.env, (line) => process.stderr.write(`${line}\n`));
   const browser = await chromium.launch({
     executablePath: executable,
@@ -68,9 +70,52 @@ export async function startConsoleBrowser(system: System): Promise<ConsoleBrowse
         .waitFor({ state: "attached" });
       return page;
     },
+    visit: async (url) => {
+      const page = await (await browser.newContext()).newPage();
+      await page.goto(url);
+      return page;
+    },
     close: () => browser.close(),
   };
 }
+
+/** For a test file: a system with the console, and a browser that looks at it. */
+export function useConsole(options: SystemOptions = {}): { readonly system: System; readonly browser: ConsoleBrowser } {
+  let system: System | undefined;
+  let browser: ConsoleBrowser | undefined;
+  const started = <Part>(part: Part | undefined): Part => {
+    if (part === undefined) throw new Error("not started yet");
+    return part;
+  };
+  beforeAll(async () => {
+    system = await startSystem({ console: true, ...options });
+    browser = await startConsoleBrowser(system);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await system?.stop();
+  });
+  logOnFailure(() => system);
+  return {
+    get system() {
+      return started(system);
+    },
+    get browser() {
+      return started(browser);
+    },
+  };
+}
+
+/** Opens a page of a project in the tab that is there, and waits until nothing on it is still loading. */
+export const goTo = async (page: ConsolePage, address: string): Promise<void> => {
+  await page.goto(address);
+  await page.getByRole("heading", { level: 1 }).waitFor();
+  await page.locator(".mantine-Skeleton-root").first().waitFor({ state: "detached" });
+};
+
+/** Marks the document, so that a reload would show. */
+export const mark = (page: ConsolePage): Promise<unknown> => page.evaluate("window.sameDocument = true");
+export const isMarked = (page: ConsolePage): Promise<unknown> => page.evaluate("window.sameDocument === true");
 
 /** No page may ever do any of these. */
 export const expectCalm = (page: ConsolePage): void => {

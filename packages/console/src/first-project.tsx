@@ -6,7 +6,7 @@ import { admin } from "./api/clients.ts";
 import { problemsOf } from "./api/problems.ts";
 import { Copyable, Problem } from "./parts/page.tsx";
 import { Brand } from "./sign-in.tsx";
-import { texts } from "./texts.ts";
+import { texts } from "./texts/common.ts";
 
 const NewProjectForm = ({ onDone }: { readonly onDone?: () => void }) => {
   const [name, setName] = useState("");

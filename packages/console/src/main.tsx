@@ -1,4 +1,4 @@
-import "@mantine/core/styles.css";
+import "./mantine.css";
 import "./styles.css";
 import { MantineProvider } from "@mantine/core";
 import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
@@ -6,12 +6,13 @@ import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { isSignedOut, retryAfterMs } from "./api/problems.ts";
+import { connection } from "./api/session.ts";
 import { router } from "./router.tsx";
-import { SessionGate, sessionEnded } from "./session-context.tsx";
+import { SessionGate } from "./session-context.tsx";
 import { colorSchemeManager, theme } from "./theme.ts";
 
 const onError = (error: unknown) => {
-  if (isSignedOut(error)) sessionEnded.dispatchEvent(new Event("end"));
+  if (isSignedOut(error)) connection.dispatchEvent(new Event("ended"));
 };
 
 const queries = new QueryClient({

@@ -1,6 +1,6 @@
 import { Button } from "@mantine/core";
 import { Empty } from "./parts/page.tsx";
-import { texts } from "./texts.ts";
+import { texts } from "./texts/common.ts";
 
 export const Missing = () => (
   <Empty

@@ -1,10 +1,10 @@
 import { Center, Loader, Modal } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from "react";
-import { isPassing } from "./api/problems.ts";
-import { currentSession, type Session, signIn, signOut } from "./api/session.ts";
+import { isPassing, isUnreachable } from "./api/problems.ts";
+import { connection, currentSession, type Session, signIn, signOut } from "./api/session.ts";
 import { SignInForm, SignInPage } from "./sign-in.tsx";
-import { texts } from "./texts.ts";
+import { texts } from "./texts/common.ts";
 
 declare global {
   interface Window {
@@ -22,9 +22,6 @@ export const useSession = (): Signed => {
   if (!signed) throw new Error("useSession: outside of SessionGate");
   return signed;
 };
-
-/** Told by every request that a session has ended. */
-export const sessionEnded = new EventTarget();
 
 type State = { readonly session?: Session | undefined; readonly ended?: boolean; readonly note?: string | undefined };
 
@@ -48,13 +45,14 @@ export const SessionGate = ({ children }: { readonly children: ReactNode }) => {
       begun.then(setState, (error: unknown) => {
         begun = undefined;
         if (isPassing(error)) setTimeout(start, 2_000);
-        setState({ note: signInCode === undefined ? undefined : texts.signIn.codeFailed });
+        if (isUnreachable(error)) setState({ note: texts.errors.unreachable });
+        else setState({ note: signInCode === undefined ? undefined : texts.signIn.codeFailed });
       });
     };
     start();
     const onEnd = () => setState((now) => (now?.session ? { ...now, ended: true } : now));
-    sessionEnded.addEventListener("end", onEnd);
-    return () => sessionEnded.removeEventListener("end", onEnd);
+    connection.addEventListener("ended", onEnd);
+    return () => connection.removeEventListener("ended", onEnd);
   }, []);
 
   const session = state?.session;

@@ -1,25 +1,16 @@
-import {
-  ActionIcon,
-  AppShell,
-  Burger,
-  Menu,
-  NavLink,
-  ScrollArea,
-  SegmentedControl,
-  useMantineColorScheme,
-} from "@mantine/core";
+import { ActionIcon, AppShell, Burger, Menu, NavLink, SegmentedControl, useMantineColorScheme } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
-import { admin, useProject } from "./api/clients.ts";
-import { LiveEvents } from "./api/live.tsx";
+import { useProject } from "./api/clients.ts";
+import { LiveEvents, useProbe } from "./api/live.tsx";
+import { useProjectName, useProjects } from "./api/projects.ts";
 import { NewProject } from "./first-project.tsx";
 import { lastProject } from "./last-project.ts";
 import { Icon, type IconName } from "./parts/icon.tsx";
 import { useSession } from "./session-context.tsx";
 import { Brand } from "./sign-in.tsx";
-import { texts } from "./texts.ts";
+import { texts } from "./texts/common.ts";
 
 const places: readonly { readonly name: IconName & keyof typeof texts.nav; readonly path: string }[] = [
   { name: "overview", path: "" },
@@ -37,14 +28,14 @@ const ProjectMenu = () => {
   const { id } = useProject();
   const navigate = useNavigate();
   const [creating, setCreating] = useState(false);
-  const { data } = useQuery({ queryKey: ["projects"], queryFn: () => admin.projects.list({ perPage: 100 }).page() });
-  const current = data?.data.find((project) => project.id === id);
+  const { data } = useProjects();
+  const name = useProjectName();
   return (
     <>
       <Menu position="bottom-start" width={240}>
         <Menu.Target>
-          <button type="button" className="project-button" aria-label={`${texts.nav.project}: ${current?.name ?? id}`}>
-            <span className="cut grow">{current?.name ?? id}</span>
+          <button type="button" className="project-button" aria-label={`${texts.nav.project}: ${name}`}>
+            <span className="cut grow">{name}</span>
             <Icon name="chevron" size={16} />
           </button>
         </Menu.Target>
@@ -116,6 +107,7 @@ const AccountMenu = () => {
 export const Shell = () => {
   const { id } = useProject();
   const [opened, { toggle, close }] = useDisclosure();
+  const gone = useProbe();
   const path = useRouterState({ select: ({ location }) => location.pathname });
   useEffect(() => lastProject.set(id), [id]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the menu closes when the page changes
@@ -149,7 +141,7 @@ export const Shell = () => {
         <div className="nav-part">
           <ProjectMenu />
         </div>
-        <AppShell.Section grow component={ScrollArea} className="nav-part">
+        <AppShell.Section grow className="nav-part nav-places">
           {places.map(({ name, path: to }) => (
             <NavLink
               key={name}
@@ -168,7 +160,12 @@ export const Shell = () => {
         </div>
       </AppShell.Navbar>
       <AppShell.Main className="shell-main">
-        <LiveEvents key={id}>
+        {gone && (
+          <div className="gone" role="alert">
+            <Icon name="warning" /> {texts.errors.unreachable}
+          </div>
+        )}
+        <LiveEvents key={id} gone={gone}>
           <Outlet />
         </LiveEvents>
       </AppShell.Main>

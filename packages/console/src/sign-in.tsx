@@ -3,7 +3,7 @@ import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { type Session, signIn } from "./api/session.ts";
 import { Problem } from "./parts/page.tsx";
-import { texts } from "./texts.ts";
+import { texts } from "./texts/common.ts";
 
 type Props = { readonly note?: string | undefined; readonly onSession: (session: Session) => void };
 

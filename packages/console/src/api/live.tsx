@@ -1,8 +1,8 @@
-import { useQueryClient } from "@tanstack/react-query";
-import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
-import { sessionEnded } from "../session-context.tsx";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from "react";
 import { useProject } from "./clients.ts";
-import { isSignedOut } from "./problems.ts";
+import { isSignedOut, isUnreachable } from "./problems.ts";
+import { connection, probe } from "./session.ts";
 
 /** Events of one moment lead to one refresh. */
 const gatherMs = 700;
@@ -20,16 +20,44 @@ const changedBy = (type: string): readonly string[] => {
   return [];
 };
 
-const LiveContext = createContext(false);
+const LiveContext = createContext({ live: false, gone: false });
 
 /** Whether events arrive. Where they do not, pages ask again every few seconds. */
-export const useLive = (): boolean => useContext(LiveContext);
+export const useLive = (): boolean => useContext(LiveContext).live;
+
+/** Whether Herald does not answer, which the shell says above every page. */
+export const useGone = (): boolean => useContext(LiveContext).gone;
 
 /** How often a page asks for what changes while nobody touches it, in milliseconds. */
 export const usePollMs = (): number => (useLive() ? 15_000 : 4_000);
 
+const probeKey = ["probe"] as const;
+
+/** Asks whether Herald answers. When it does again, everything that is shown is read again. */
+export const useProbe = (): boolean => {
+  const queries = useQueryClient();
+  const { error } = useQuery({
+    queryKey: probeKey,
+    queryFn: probe,
+    refetchInterval: ({ state }) => (state.error === null ? 15_000 : 2_000),
+  });
+  const gone = isUnreachable(error);
+  useEffect(() => {
+    const ask = () => void queries.invalidateQueries({ queryKey: probeKey }, { cancelRefetch: false });
+    connection.addEventListener("lost", ask);
+    return () => connection.removeEventListener("lost", ask);
+  }, [queries]);
+  useEffect(() => {
+    if (!gone) return;
+    return () => void queries.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== probeKey[0] });
+  }, [gone, queries]);
+  return gone;
+};
+
+type Props = { readonly gone: boolean; readonly children: ReactNode };
+
 /** Follows the project's events, and refreshes what they change. */
-export const LiveEvents = ({ children }: { readonly children: ReactNode }) => {
+export const LiveEvents = ({ gone, children }: Props) => {
   const { id, herald } = useProject();
   const queries = useQueryClient();
   const [live, setLive] = useState(false);
@@ -54,7 +82,7 @@ export const LiveEvents = ({ children }: { readonly children: ReactNode }) => {
         } catch (error) {
           if (signal.aborted) return;
           setLive(false);
-          if (isSignedOut(error)) sessionEnded.dispatchEvent(new Event("end"));
+          if (isSignedOut(error)) connection.dispatchEvent(new Event("ended"));
         }
         await new Promise((resolve) => setTimeout(resolve, reopenMs));
       }
@@ -65,5 +93,6 @@ export const LiveEvents = ({ children }: { readonly children: ReactNode }) => {
       clearTimeout(timer);
     };
   }, [id, herald, queries]);
-  return <LiveContext.Provider value={live}>{children}</LiveContext.Provider>;
+  const state = useMemo(() => ({ live: live && !gone, gone }), [live, gone]);
+  return <LiveContext.Provider value={state}>{children}</LiveContext.Provider>;
 };

@@ -1,10 +1,16 @@
 import { HeraldError } from "@herald/client";
-import { texts } from "../texts.ts";
+import { texts } from "../texts/common.ts";
+
+/** No answer, or that of a proxy whose gateway does not answer. */
+export const isUnreachable = (error: unknown): boolean =>
+  error instanceof HeraldError &&
+  (["unreachable", "timeout"].includes(error.slug) ||
+    (error.slug === "unexpected-answer" && (error.status ?? 0) >= 500));
 
 /** What a person reads about an error: the API's own sentences. */
 export const sentencesOf = (error: unknown): readonly string[] => {
   if (error instanceof HeraldError) {
-    if (error.slug === "unreachable" || error.slug === "timeout") return [texts.errors.unreachable];
+    if (isUnreachable(error)) return [texts.errors.unreachable];
     return error.errors;
   }
   return [error instanceof Error ? error.message : String(error)];

@@ -9,11 +9,19 @@ export type SignInWith = { readonly token: string } | { readonly code: string };
 let csrfToken = "";
 
 /** A session that is begun again has another CSRF token: each request takes the one of its time. */
-const withCsrfToken: typeof fetch = (input, init) => {
+const withCsrfToken: typeof fetch = async (input, init) => {
   const headers = new Headers(init?.headers);
   if (csrfToken !== "") headers.set("herald-csrf", csrfToken);
-  return fetch(input, { ...init, headers, credentials: "same-origin" });
+  try {
+    return await fetch(input, { ...init, headers, credentials: "same-origin" });
+  } catch (error) {
+    if (!init?.signal?.aborted) connection.dispatchEvent(new Event("lost"));
+    throw error;
+  }
 };
+
+/** Says `lost` when a request, of a page or of the stream of events, reached no gateway, and `ended` when the session has. */
+export const connection = new EventTarget();
 
 /** Longer waits are shown at once, with the reason and the time, instead of a page that seems to hang. */
 const maxWaitMs = 1_500;
@@ -30,6 +38,11 @@ const options = {
 export const admin = new HeraldAdmin(options);
 
 export const createHerald = (project: string) => new Herald({ ...options, project });
+
+const impatient = new HeraldAdmin({ ...options, maxRetries: 0, timeoutMs: 8_000 });
+
+/** Throws if Herald does not answer soon. */
+export const probe = () => impatient.sessions.current();
 
 type Answer = Awaited<ReturnType<typeof admin.sessions.current>>;
 

@@ -2,13 +2,15 @@ import { Button, JsonInput, SegmentedControl, Textarea, TextInput } from "@manti
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { admin, useProject } from "../api/clients.ts";
+import { useProject } from "../api/clients.ts";
 import { problemsOf } from "../api/problems.ts";
+import { useProjectName } from "../api/projects.ts";
 import { count } from "../parts/format.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { Page, Panel } from "../parts/page.tsx";
 import { useSession } from "../session-context.tsx";
-import { texts } from "../texts.ts";
+import { texts } from "../texts/common.ts";
+import { composeTexts } from "../texts/compose.ts";
 import { Audience } from "./compose/audience.tsx";
 import { isEmpty, moreOf, notificationOf, useDraft } from "./compose/draft.ts";
 import { SendDialog } from "./compose/send-dialog.tsx";
@@ -30,8 +32,7 @@ const Compose = ({ id }: { readonly id: string }) => {
   const [settled] = useDebouncedValue(draft, typingMs);
   const hasTargets = draft.targets.length > 0;
   const hasContent = draft.title !== "" || draft.body !== "" || moreOf(draft)?.silent === true;
-  const projects = useQuery({ queryKey: ["projects"], queryFn: () => admin.projects.list({ perPage: 100 }).page() });
-  const app = projects.data?.data.find((one) => one.id === id)?.name ?? texts.product;
+  const app = useProjectName();
   const dryRun = useQuery({
     queryKey: [id, "dry-run", settled],
     queryFn: ({ signal }) => {
@@ -50,7 +51,7 @@ const Compose = ({ id }: { readonly id: string }) => {
   const total = counted?.total;
   const isSender = session.role !== "viewer";
   const badMore = moreOf(draft) === undefined;
-  const c = texts.compose;
+  const c = composeTexts;
 
   return (
     <Page
@@ -73,7 +74,6 @@ const Compose = ({ id }: { readonly id: string }) => {
                 value={draft.title}
                 onChange={(event) => change({ title: event.currentTarget.value })}
                 error={field("title")}
-                dir="auto"
                 maxLength={300}
                 rightSectionWidth={64}
                 rightSection={<span className="muted small">{draft.title.length} / 256</span>}
@@ -83,7 +83,6 @@ const Compose = ({ id }: { readonly id: string }) => {
                 value={draft.body}
                 onChange={(event) => change({ body: event.currentTarget.value })}
                 error={field("body")}
-                dir="auto"
                 autosize
                 minRows={3}
                 maxRows={10}

@@ -4,9 +4,12 @@ import { Link, useParams } from "@tanstack/react-router";
 import { useProject } from "../api/clients.ts";
 import { exactTime, platformNames, Status } from "../parts/format.tsx";
 import { Facts, Page, Panel, Problem } from "../parts/page.tsx";
-import { texts } from "../texts.ts";
+import { texts } from "../texts/common.ts";
+import { deviceTexts } from "../texts/devices.ts";
+import { notificationTexts } from "../texts/notifications.ts";
+import { traceTexts } from "../texts/trace.ts";
 
-const t = texts.trace;
+const t = traceTexts;
 
 /** Why one device got one notification, or did not. */
 export default function DeliveryTracePage() {
@@ -80,22 +83,22 @@ export default function DeliveryTracePage() {
                   </Link>,
                 ],
                 [
-                  texts.devices.device,
+                  deviceTexts.device,
                   <Link key="d" className="link mono" to={`/p/${id}/devices/${device}`}>
                     {device}
                   </Link>,
                 ],
-                [texts.devices.platform, platformNames[data.device.platform] ?? data.device.platform],
-                [texts.devices.status, data.device.status],
+                [deviceTexts.platform, platformNames[data.device.platform] ?? data.device.platform],
+                [deviceTexts.status, data.device.status],
                 data.matched !== undefined && [
                   t.matched,
                   <code key="m" className="mono">
                     {data.matched}
                   </code>,
                 ],
-                data.user_id !== undefined && [texts.devices.user, data.user_id],
+                data.user_id !== undefined && [deviceTexts.user, data.user_id],
                 data.next_attempt_at !== undefined && [t.nextAttempt, exactTime(data.next_attempt_at)],
-                data.opened_at !== undefined && [texts.notifications.opened, exactTime(data.opened_at)],
+                data.opened_at !== undefined && [notificationTexts.opened, exactTime(data.opened_at)],
               ]}
             />
           </Panel>

@@ -9,10 +9,11 @@ import { platformNames, Status, Time } from "../parts/format.tsx";
 import { JsonEditor, patchOf } from "../parts/json-editor.tsx";
 import { Copyable, Facts, Page, Panel, Problem } from "../parts/page.tsx";
 import { useSession } from "../session-context.tsx";
-import { texts } from "../texts.ts";
+import { texts } from "../texts/common.ts";
+import { deviceTexts } from "../texts/devices.ts";
 import { Timeline } from "./device/timeline.tsx";
 
-const t = texts.devices;
+const t = deviceTexts;
 
 export default function DevicePage() {
   const { id, herald } = useProject();

@@ -6,10 +6,11 @@ import { firstRows } from "../api/rows.ts";
 import { ChoiceFilter, TextFilter, useFilters } from "../parts/filters.tsx";
 import { List } from "../parts/list.tsx";
 import { Empty, Page, Panel } from "../parts/page.tsx";
-import { texts } from "../texts.ts";
+import { texts } from "../texts/common.ts";
+import { deviceTexts } from "../texts/devices.ts";
 import { deviceColumns } from "./trace.tsx";
 
-const t = texts.devices;
+const t = deviceTexts;
 /** Devices that match a target are read by key alone, so they are not counted. */
 const maxMatching = 200;
 
@@ -31,13 +32,13 @@ export default function Devices() {
     <Page title={texts.nav.devices} name={texts.nav.devices}>
       <Panel
         flush
-        title={
-          <div className="toolbar">
+        filters={
+          <>
             <ChoiceFilter name="status" label={t.status} values={["active", "inactive"]} />
             <ChoiceFilter name="platform" label={t.platform} values={["ios", "android", "web"]} />
             <TextFilter name="match" label={t.match} width={260} />
             <TextFilter name="user" label={t.user} width={130} />
-          </div>
+          </>
         }
       >
         <List

@@ -4,6 +4,7 @@ import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-quer
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { useProject } from "../api/clients.ts";
 import { usePollMs } from "../api/live.tsx";
+import { useProjectName } from "../api/projects.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { ChoiceFilter, useFilters } from "../parts/filters.tsx";
 import { count, duration, exactTime, percent, platformNames, Status, Time } from "../parts/format.tsx";
@@ -11,10 +12,12 @@ import { type Column, List } from "../parts/list.tsx";
 import { LockScreen } from "../parts/lock-screen.tsx";
 import { Copyable, Empty, Facts, Page, Panel, Problem } from "../parts/page.tsx";
 import { useSession } from "../session-context.tsx";
-import { texts } from "../texts.ts";
+import { texts } from "../texts/common.ts";
+import { composeTexts } from "../texts/compose.ts";
+import { notificationTexts } from "../texts/notifications.ts";
 import { emptyDraft, saveDraft } from "./compose/draft.ts";
 
-const t = texts.notifications;
+const t = notificationTexts;
 const final = ["completed", "cancelled", "expired"];
 
 const Funnel = ({ notification }: { readonly notification: Notification }) => {
@@ -146,6 +149,7 @@ export default function NotificationPage() {
   const queries = useQueryClient();
   const navigate = useNavigate();
   const pollMs = usePollMs();
+  const app = useProjectName();
   const { data, error, refetch } = useQuery({
     queryKey: [id, "notifications", ntf],
     queryFn: ({ signal }) => herald.notifications.get(ntf, { signal }),
@@ -231,7 +235,7 @@ export default function NotificationPage() {
               <div className="stack">
                 <LockScreen
                   platform="web"
-                  app={texts.product}
+                  app={app}
                   shown={{ title: data.title, body: data.body, image: data.image, link: data.link_to }}
                 />
                 <Facts
@@ -249,7 +253,7 @@ export default function NotificationPage() {
                         {data.unmatched.join(", ")}
                       </span>,
                     ],
-                    data.link_to !== undefined && [texts.compose.link, data.link_to],
+                    data.link_to !== undefined && [composeTexts.link, data.link_to],
                     data.send_at !== undefined && [t.scheduled, exactTime(data.send_at)],
                     [t.created, exactTime(data.created_at)],
                     data.completed_at !== undefined && [t.took, duration(seconds)],

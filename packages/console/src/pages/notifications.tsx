@@ -9,9 +9,10 @@ import { count, percent, Status, Time } from "../parts/format.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { type Column, List } from "../parts/list.tsx";
 import { Empty, Page, Panel } from "../parts/page.tsx";
-import { texts } from "../texts.ts";
+import { texts } from "../texts/common.ts";
+import { notificationTexts } from "../texts/notifications.ts";
 
-const t = texts.notifications;
+const t = notificationTexts;
 const statuses = ["scheduled", "accepted", "sending", "completed", "cancelled", "expired"];
 
 const ComposeButton = ({ project }: { readonly project: string }) => (
@@ -86,14 +87,14 @@ export default function Notifications() {
     <Page title={texts.nav.notifications} name={texts.nav.notifications} actions={<ComposeButton project={id} />}>
       <Panel
         flush
-        title={
-          <div className="toolbar">
+        filters={
+          <>
             <ChoiceFilter name="status" label={t.status} values={statuses} />
             <TextFilter name="kind" label={t.kind} width={110} />
             <TextFilter name="label" label={t.label} width={190} />
             <TextFilter name="from" label={t.since} type="date" width={172} />
             <TextFilter name="until" label={t.until} type="date" width={172} />
-          </div>
+          </>
         }
       >
         <List

@@ -7,11 +7,14 @@ import { useLive, usePollMs } from "../api/live.tsx";
 import { count, percent, Status, Time } from "../parts/format.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { Page, Panel, Problem } from "../parts/page.tsx";
-import { texts } from "../texts.ts";
+import { texts } from "../texts/common.ts";
+import { notificationTexts } from "../texts/notifications.ts";
+import { overviewTexts } from "../texts/overview.ts";
 import { Attention, useProviders } from "./overview/attention.tsx";
+import { useLatest } from "./overview/latest.ts";
 import { Plot } from "./overview/plot.tsx";
 
-const t = texts.overview;
+const t = overviewTexts;
 
 const ranges = {
   day: { hours: 24, interval: "hour" },
@@ -128,15 +131,8 @@ const FirstSteps = () => {
 };
 
 const Running = () => {
-  const { id, herald } = useProject();
-  const query = useQuery({
-    queryKey: [id, "notifications", "running"],
-    queryFn: async ({ signal }) => {
-      const { data } = await herald.notifications.list({ signal, perPage: 30, sort: "-created_at" }).page();
-      return data;
-    },
-    refetchInterval: 2_500,
-  });
+  const { id } = useProject();
+  const query = useLatest();
   const running =
     query.data?.filter(({ status }) => ["sending", "accepted", "scheduled", "paused"].includes(status)) ?? [];
   const rows = running.length > 0 ? running.slice(0, 8) : (query.data?.slice(0, 5) ?? []);
@@ -148,7 +144,7 @@ const Running = () => {
         {rows.map(({ id: ntf, title, body, status, counts, send_at, created_at }) => (
           <li key={ntf} className="running">
             <Link to={`/p/${id}/notifications/${ntf}`} className="link cut" dir="auto">
-              {title ?? body ?? texts.notifications.silent}
+              {title ?? body ?? notificationTexts.silent}
             </Link>
             <span className="muted small">
               <Time at={send_at ?? created_at} />
@@ -158,7 +154,7 @@ const Running = () => {
               <Progress
                 className="running-bar"
                 value={((counts.devices - counts.pending) / counts.devices) * 100}
-                aria-label={texts.notifications.progress(count(counts.devices - counts.pending), count(counts.devices))}
+                aria-label={notificationTexts.progress(count(counts.devices - counts.pending), count(counts.devices))}
               />
             )}
           </li>

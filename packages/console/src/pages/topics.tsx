@@ -11,9 +11,10 @@ import { count, Time } from "../parts/format.tsx";
 import { type Column, List } from "../parts/list.tsx";
 import { Empty, Page, Panel, Problem } from "../parts/page.tsx";
 import { useSession } from "../session-context.tsx";
-import { texts } from "../texts.ts";
+import { texts } from "../texts/common.ts";
+import { topicTexts } from "../texts/topics.ts";
 
-const t = texts.topics;
+const t = topicTexts;
 
 const NewTopic = ({ onClose }: { readonly onClose: () => void }) => {
   const { id, herald } = useProject();

@@ -9,23 +9,25 @@ import { platformNames, Status, Time } from "../parts/format.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { type Column, List } from "../parts/list.tsx";
 import { Empty, Page, Panel } from "../parts/page.tsx";
-import { texts } from "../texts.ts";
+import { texts } from "../texts/common.ts";
+import { deviceTexts } from "../texts/devices.ts";
+import { traceTexts } from "../texts/trace.ts";
 
-const t = texts.trace;
+const t = traceTexts;
 
 export const deviceColumns = (project: string): readonly Column<Device>[] => [
   {
-    title: texts.devices.device,
+    title: deviceTexts.device,
     cell: (row) => (
       <Link className="link mono" to={`/p/${project}/devices/${row.id}`}>
         {row.id}
       </Link>
     ),
   },
-  { title: texts.devices.platform, cell: (row) => platformNames[row.platform] ?? row.platform },
-  { title: texts.devices.status, cell: (row) => <Status value={row.status} /> },
+  { title: deviceTexts.platform, cell: (row) => platformNames[row.platform] ?? row.platform },
+  { title: deviceTexts.status, cell: (row) => <Status value={row.status} /> },
   {
-    title: texts.devices.user,
+    title: deviceTexts.user,
     cell: (row) =>
       row.user_id === null ? (
         <span className="muted">–</span>
@@ -36,7 +38,7 @@ export const deviceColumns = (project: string): readonly Column<Device>[] => [
       ),
   },
   {
-    title: texts.devices.topics,
+    title: deviceTexts.topics,
     wide: true,
     cell: (row) => (
       <span className="cut list-cut">
@@ -45,7 +47,7 @@ export const deviceColumns = (project: string): readonly Column<Device>[] => [
     ),
   },
   {
-    title: texts.devices.lastSeen,
+    title: deviceTexts.lastSeen,
     right: true,
     wide: true,
     cell: (row) => <Time at={row.last_seen_at ?? row.updated_at} />,

@@ -6,11 +6,12 @@ import { Confirm } from "../parts/confirm.tsx";
 import { List } from "../parts/list.tsx";
 import { Empty, Page, Panel } from "../parts/page.tsx";
 import { useSession } from "../session-context.tsx";
-import { texts } from "../texts.ts";
+import { texts } from "../texts/common.ts";
+import { userTexts } from "../texts/users.ts";
 import { notificationColumns } from "./notifications.tsx";
 import { deviceColumns } from "./trace.tsx";
 
-const t = texts.users;
+const t = userTexts;
 
 export default function UserPage() {
   const { id, herald } = useProject();

@@ -9,9 +9,11 @@ import { firstRows } from "../api/rows.ts";
 import { count, Time } from "../parts/format.tsx";
 import { type Column, List } from "../parts/list.tsx";
 import { Empty, Page, Panel } from "../parts/page.tsx";
-import { texts } from "../texts.ts";
+import { texts } from "../texts/common.ts";
+import { deviceTexts } from "../texts/devices.ts";
+import { userTexts } from "../texts/users.ts";
 
-const t = texts.users;
+const t = userTexts;
 
 export default function Users() {
   const { id, herald } = useProject();
@@ -33,7 +35,7 @@ export default function Users() {
       ),
     },
     { title: texts.nav.devices, right: true, cell: (row) => count(row.device_count) },
-    { title: texts.devices.lastSeen, right: true, cell: (row) => <Time at={row.last_seen_at} /> },
+    { title: deviceTexts.lastSeen, right: true, cell: (row) => <Time at={row.last_seen_at} /> },
   ];
   const find = (event: FormEvent) => {
     event.preventDefault();
@@ -43,7 +45,7 @@ export default function Users() {
     <Page title={texts.nav.users} name={texts.nav.users}>
       <Panel
         flush
-        title={
+        filters={
           <form className="find" onSubmit={find}>
             <TextInput
               size="xs"

@@ -1,7 +1,7 @@
 import { Button, Group, Modal } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
-import { texts } from "../texts.ts";
+import { texts } from "../texts/common.ts";
 import { Problem } from "./page.tsx";
 
 type Props = {

@@ -1,7 +1,7 @@
 import { Select, TextInput } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useState } from "react";
-import { texts } from "../texts.ts";
+import { type CSSProperties, useState } from "react";
+import { texts } from "../texts/common.ts";
 
 /** The filters of a list live in the page's address, so that a link shows the same rows. */
 export const useFilters = () => {
@@ -21,21 +21,29 @@ export const useFilters = () => {
 type ChoiceProps = {
   readonly name: string;
   readonly label: string;
-  readonly values: readonly string[];
+  /** As they are in the address, or with what each is called. */
+  readonly values: readonly string[] | Readonly<Record<string, string>>;
 };
 
 export const ChoiceFilter = ({ name, label, values }: ChoiceProps) => {
   const { search, set } = useFilters();
+  const chosen = search[name] ?? "";
+  const named = Array.isArray(values)
+    ? values.map((value: string) => ({ value, label: value }))
+    : Object.entries(values).map(([value, text]) => ({ value, label: text }));
+  // A link may have one that is not offered.
+  const isOther = chosen !== "" && !named.some(({ value }) => value === chosen);
   return (
     <Select
       aria-label={label}
       size="xs"
-      w={150}
-      value={search[name] ?? ""}
+      className="filter"
+      value={chosen}
       onChange={(value) => set({ [name]: value ?? undefined })}
       data={[
         { value: "", label: `${label}: ${texts.common.all.toLowerCase()}` },
-        ...values.map((value) => ({ value, label: value })),
+        ...named,
+        ...(isOther ? [{ value: chosen, label: chosen }] : []),
       ]}
       allowDeselect={false}
       comboboxProps={{ width: "max-content", position: "bottom-start" }}
@@ -53,7 +61,8 @@ export const TextFilter = ({ name, label, width = 220, type = "text" }: TextProp
   return (
     <TextInput
       size="xs"
-      w={width}
+      className="filter"
+      style={{ "--filter-width": `${width}px` } as CSSProperties}
       type={type}
       aria-label={label}
       placeholder={label}

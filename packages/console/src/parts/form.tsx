@@ -1,7 +1,7 @@
 import { Button, Group, Modal } from "@mantine/core";
 import { type UseMutationResult, useMutation } from "@tanstack/react-query";
 import type { FormEvent, ReactNode } from "react";
-import { texts } from "../texts.ts";
+import { texts } from "../texts/common.ts";
 import { Problem } from "./page.tsx";
 
 type Props = {

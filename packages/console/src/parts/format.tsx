@@ -1,5 +1,5 @@
 import { useEffect, useState } from "react";
-import { texts } from "../texts.ts";
+import { texts } from "../texts/common.ts";
 
 const whole = new Intl.NumberFormat("en");
 const dateTime = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });

@@ -1,7 +1,8 @@
 import { Button, Group, JsonInput, Modal } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
-import { texts } from "../texts.ts";
+import { texts } from "../texts/common.ts";
+import { composeTexts } from "../texts/compose.ts";
 import { Problem } from "./page.tsx";
 
 type Json = Record<string, unknown>;
@@ -63,7 +64,7 @@ export const JsonEditor = ({ title, value, save, onDone }: Props) => {
             autosize
             minRows={8}
             maxRows={20}
-            error={parsed === undefined ? texts.compose.notJson : undefined}
+            error={parsed === undefined ? composeTexts.notJson : undefined}
           />
           {saving.error && <Problem error={saving.error} />}
           <Group justify="flex-end" gap="xs">

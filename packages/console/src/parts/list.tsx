@@ -2,7 +2,7 @@ import type { Pagination } from "@herald/client";
 import { Button, Skeleton, Table } from "@mantine/core";
 import type { UseQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
-import { texts } from "../texts.ts";
+import { texts } from "../texts/common.ts";
 import { count } from "./format.tsx";
 import { Problem } from "./page.tsx";
 
@@ -14,10 +14,10 @@ export type Column<Row> = {
   readonly cell: (row: Row) => ReactNode;
 };
 
-type Page<Row> = { readonly data: readonly Row[]; readonly pagination?: Pagination | undefined };
+export type ListPage<Row> = { readonly data: readonly Row[]; readonly pagination?: Pagination | undefined };
 
 type Props<Row> = {
-  readonly query: UseQueryResult<Page<Row>>;
+  readonly query: UseQueryResult<ListPage<Row>>;
   readonly columns: readonly Column<Row>[];
   readonly keyOf: (row: Row) => string;
   readonly empty: ReactNode;
@@ -80,7 +80,9 @@ export function List<Row>({ query, columns, keyOf, empty, label, onPage, onRow }
       )}
       {pagination && pagination.pages > 1 && onPage && (
         <nav className="pager" aria-label={label}>
-          <span className="muted">{texts.common.rows(pagination.from, pagination.to, count(pagination.count))}</span>
+          <span className="muted">
+            {texts.common.rows(count(pagination.from), count(pagination.to), count(pagination.count))}
+          </span>
           <span className="grow" />
           <Button
             size="compact-sm"

@@ -1,4 +1,4 @@
-import { texts } from "../texts.ts";
+import { composeTexts } from "../texts/compose.ts";
 import { Icon } from "./icon.tsx";
 
 export type Shown = {
@@ -44,7 +44,7 @@ export const LockScreen = ({ platform, shown, app }: { platform: string; shown: 
         <span className="cut grow" dir="auto">
           {app}
         </span>
-        <span className="lock-now">{texts.compose.now}</span>
+        <span className="lock-now">{composeTexts.now}</span>
       </div>
       {shown.title && (
         <div className="lock-title" dir="auto">
@@ -56,7 +56,7 @@ export const LockScreen = ({ platform, shown, app }: { platform: string; shown: 
           {shown.body}
         </div>
       )}
-      {!shown.title && !shown.body && <div className="lock-body lock-none">{texts.compose.nothingYet}</div>}
+      {!shown.title && !shown.body && <div className="lock-body lock-none">{composeTexts.nothingYet}</div>}
       {shown.image && (
         <div className="lock-image">
           <Icon name="image" size={22} />

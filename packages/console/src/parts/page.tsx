@@ -1,8 +1,9 @@
 import { HeraldError } from "@herald/client";
-import { Button, CopyButton, Tooltip } from "@mantine/core";
+import { Button, CopyButton } from "@mantine/core";
 import { type ReactNode, useEffect } from "react";
-import { sentencesOf } from "../api/problems.ts";
-import { texts } from "../texts.ts";
+import { useGone } from "../api/live.tsx";
+import { isUnreachable, sentencesOf } from "../api/problems.ts";
+import { texts } from "../texts/common.ts";
 import { Icon } from "./icon.tsx";
 
 type PageProps = {
@@ -33,13 +34,16 @@ export const Page = ({ title, name, about, actions, children }: PageProps) => {
 type PanelProps = {
   readonly title?: ReactNode;
   readonly actions?: ReactNode;
+  /** Instead of a title: what the rows are chosen by. */
+  readonly filters?: ReactNode;
   /** Without space around it: for tables. */
   readonly flush?: boolean;
   readonly children: ReactNode;
 };
 
-export const Panel = ({ title, actions, flush = false, children }: PanelProps) => (
+export const Panel = ({ title, actions, filters, flush = false, children }: PanelProps) => (
   <section className="panel">
+    {filters && <header className="filters">{filters}</header>}
     {title && (
       <header>
         <h2 className="grow">{title}</h2>
@@ -59,56 +63,59 @@ export const Empty = ({ title, children, action }: { title: string; children?: R
   </div>
 );
 
-/** The API's own sentences. */
+/** The API's own sentences. What is read again by itself is silent where the shell says already that Herald does not answer. */
 export const Problem = ({
   error,
   onRetry,
 }: {
   readonly error: unknown;
   readonly onRetry?: (() => void) | undefined;
-}) => (
-  <div className="problem" role="alert">
-    <span className="bad">
-      <Icon name="warning" />
-    </span>
-    <div className="grow">
-      <strong>{texts.errors.title}</strong>
-      {sentencesOf(error).map((sentence) => (
-        <p key={sentence} className="break">
-          {sentence}
-        </p>
-      ))}
-      {error instanceof HeraldError && error.requestId && (
-        <p className="muted mono break">
-          {texts.errors.request} {error.requestId}
-        </p>
+}) => {
+  const gone = useGone();
+  if (gone && onRetry && isUnreachable(error)) return null;
+  return (
+    <div className="problem" role="alert">
+      <span className="bad">
+        <Icon name="warning" />
+      </span>
+      <div className="grow">
+        <strong>{texts.errors.title}</strong>
+        {sentencesOf(error).map((sentence) => (
+          <p key={sentence} className="break">
+            {sentence}
+          </p>
+        ))}
+        {error instanceof HeraldError && error.requestId && (
+          <p className="muted mono break">
+            {texts.errors.request} {error.requestId}
+          </p>
+        )}
+      </div>
+      {onRetry && (
+        <Button variant="default" size="xs" style={{ flexShrink: 0 }} onClick={onRetry}>
+          {texts.errors.retry}
+        </Button>
       )}
     </div>
-    {onRetry && (
-      <Button variant="default" size="xs" style={{ flexShrink: 0 }} onClick={onRetry}>
-        {texts.errors.retry}
-      </Button>
-    )}
-  </div>
-);
+  );
+};
 
 /** A value that people paste elsewhere. */
 export const Copyable = ({ value, children }: { readonly value: string; readonly children?: ReactNode }) => (
   <CopyButton value={value} timeout={1_500}>
     {({ copied, copy }) => (
-      <Tooltip label={copied ? texts.common.copied : texts.common.copy}>
-        <button
-          type="button"
-          className="copyable mono"
-          onClick={(event) => {
-            event.stopPropagation();
-            copy();
-          }}
-        >
-          <span className="cut">{children ?? value}</span>
-          <Icon name={copied ? "check" : "copy"} size={13} />
-        </button>
-      </Tooltip>
+      <button
+        type="button"
+        className="copyable mono"
+        title={copied ? texts.common.copied : texts.common.copy}
+        onClick={(event) => {
+          event.stopPropagation();
+          copy();
+        }}
+      >
+        <span className="cut">{children ?? value}</span>
+        <Icon name={copied ? "check" : "copy"} size={13} />
+      </button>
     )}
   </CopyButton>
 );

@@ -1,5 +1,6 @@
 import { Button, Modal } from "@mantine/core";
-import { texts } from "../texts.ts";
+import { texts } from "../texts/common.ts";
+import { settingsTexts } from "../texts/settings.ts";
 import { Copyable } from "./page.tsx";
 
 type Props = { readonly title: string; readonly value: string | undefined; readonly onClose: () => void };
@@ -8,7 +9,7 @@ type Props = { readonly title: string; readonly value: string | undefined; reado
 export const SecretOnce = ({ title, value, onClose }: Props) => (
   <Modal opened onClose={onClose} title={title} closeOnClickOutside={false}>
     <div className="stack">
-      <p className="text muted">{value === undefined ? texts.settings.secretLost : texts.settings.secretOnce}</p>
+      <p className="text muted">{value === undefined ? settingsTexts.secretLost : settingsTexts.secretOnce}</p>
       {value !== undefined && (
         <pre className="code">
           <Copyable value={value} />

@@ -5,7 +5,7 @@ import { useState } from "react";
 import { count, platformNames } from "../../parts/format.tsx";
 import { LockScreen, type Shown, shownBy } from "../../parts/lock-screen.tsx";
 import { Panel, Problem } from "../../parts/page.tsx";
-import { texts } from "../../texts.ts";
+import { composeTexts } from "../../texts/compose.ts";
 
 const platforms = ["ios", "android", "web"] as const;
 
@@ -27,15 +27,15 @@ export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
   return (
     <div className="stack sticky">
       <Panel
-        title={texts.compose.audience}
-        actions={isFetching && <span className="muted small">{texts.compose.counting}</span>}
+        title={composeTexts.audience}
+        actions={isFetching && <span className="muted small">{composeTexts.counting}</span>}
       >
         {error && <Problem error={error} onRetry={() => void dryRun.refetch()} />}
-        {!error && !hasTargets && <p className="muted text">{texts.compose.noTargets}</p>}
+        {!error && !hasTargets && <p className="muted text">{composeTexts.noTargets}</p>}
         {!error && data && hasTargets && (
           <>
             <p className="audience-total" aria-live="polite">
-              <b>{count(total ?? 0)}</b> {texts.compose.devices(total ?? 0)}
+              <b>{count(total ?? 0)}</b> {composeTexts.devices(total ?? 0)}
             </p>
             <ul className="audience-bars">
               {platforms.map((name) => (
@@ -50,7 +50,7 @@ export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
             </ul>
             {data.unmatched.length > 0 && (
               <p className="warn text">
-                {texts.compose.unmatched}{" "}
+                {composeTexts.unmatched}{" "}
                 {data.unmatched.map((target) => (
                   <code key={target} className="mono break chip">
                     {target}
@@ -62,11 +62,11 @@ export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
         )}
       </Panel>
       <Panel
-        title={texts.compose.preview}
+        title={composeTexts.preview}
         actions={
           <SegmentedControl
             size="xs"
-            aria-label={texts.compose.preview}
+            aria-label={composeTexts.preview}
             value={platform}
             onChange={(value) => setPlatform(value as typeof platform)}
             data={platforms.map((name) => ({ value: name, label: platformNames[name] ?? name }))}
@@ -76,7 +76,7 @@ export const Audience = ({ dryRun, hasTargets, typed, app }: Props) => {
         <LockScreen platform={platform} app={app} shown={payload === undefined ? typed : shownBy(platform, payload)} />
         {payload !== undefined && (
           <details className="payload">
-            <summary>{texts.compose.payload}</summary>
+            <summary>{composeTexts.payload}</summary>
             {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrolls by keyboard */}
             <pre className="code" tabIndex={0}>
               {JSON.stringify(payload, null, 2)}

@@ -6,7 +6,8 @@ import { useRef } from "react";
 import { useProject } from "../../api/clients.ts";
 import { count, exactTime, platformNames } from "../../parts/format.tsx";
 import { Facts, Problem } from "../../parts/page.tsx";
-import { texts } from "../../texts.ts";
+import { texts } from "../../texts/common.ts";
+import { composeTexts } from "../../texts/compose.ts";
 import { type Draft, notificationOf } from "./draft.ts";
 
 type Props = {
@@ -31,7 +32,7 @@ export const SendDialog = ({ draft, devices, onClose, onSent }: Props) => {
       void navigate({ to: "/p/$project/notifications/$notification", params: { project: id, notification: sent.id } });
     },
   });
-  const { send } = texts.compose;
+  const { send } = composeTexts;
   const platforms = (["ios", "android", "web"] as const).filter((name) => devices[name] > 0);
   return (
     <Modal opened onClose={onClose} title={draft.sendAt ? send.scheduleTitle : send.title}>

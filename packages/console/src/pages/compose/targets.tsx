@@ -2,7 +2,7 @@ import { TagsInput } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useProject } from "../../api/clients.ts";
-import { texts } from "../../texts.ts";
+import { composeTexts } from "../../texts/compose.ts";
 
 type Props = {
   readonly value: readonly string[];
@@ -28,10 +28,10 @@ export const Targets = ({ value, onChange, error }: Props) => {
   const isBeginning = (target: string) => target.endsWith(":");
   return (
     <TagsInput
-      label={texts.compose.targets}
-      description={texts.compose.targetsHint}
+      label={composeTexts.targets}
+      description={composeTexts.targetsHint}
       inputWrapperOrder={["label", "input", "error", "description"]}
-      placeholder={value.length === 0 ? texts.compose.targetsPlaceholder : undefined}
+      placeholder={value.length === 0 ? composeTexts.targetsPlaceholder : undefined}
       value={[...value]}
       onChange={(targets) => {
         const beginning = targets.find((target) => !value.includes(target) && isBeginning(target));
@@ -55,7 +55,7 @@ export const Targets = ({ value, onChange, error }: Props) => {
       maxDropdownHeight={280}
       error={error}
       clearable
-      clearButtonProps={{ "aria-label": texts.compose.clearTargets }}
+      clearButtonProps={{ "aria-label": composeTexts.clearTargets }}
     />
   );
 };

@@ -4,7 +4,8 @@ import { type FormEvent, useState } from "react";
 import { useProject } from "../../api/clients.ts";
 import { Status } from "../../parts/format.tsx";
 import { Problem } from "../../parts/page.tsx";
-import { texts } from "../../texts.ts";
+import { texts } from "../../texts/common.ts";
+import { composeTexts } from "../../texts/compose.ts";
 import { type Draft, notificationOf } from "./draft.ts";
 
 const final = ["completed", "expired", "cancelled"];
@@ -33,7 +34,7 @@ export const TestDialog = ({ draft, onClose }: { readonly draft: Draft; readonly
       }
     },
   });
-  const { test } = texts.compose;
+  const { test } = composeTexts;
   const submit = (event: FormEvent) => {
     event.preventDefault();
     const typed = device.trim();

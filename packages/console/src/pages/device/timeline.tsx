@@ -9,9 +9,11 @@ import { firstRows } from "../../api/rows.ts";
 import { Status, Time } from "../../parts/format.tsx";
 import { type Column, List } from "../../parts/list.tsx";
 import { Empty, Panel } from "../../parts/page.tsx";
-import { texts } from "../../texts.ts";
+import { texts } from "../../texts/common.ts";
+import { deviceTexts } from "../../texts/devices.ts";
+import { notificationTexts } from "../../texts/notifications.ts";
 
-const t = texts.devices;
+const t = deviceTexts;
 
 /** What was sent to a device, newest first, and why it did not get something else. */
 export const Timeline = ({ device }: { readonly device: string }) => {
@@ -28,18 +30,18 @@ export const Timeline = ({ device }: { readonly device: string }) => {
   const trace = (notification: string) => `/p/${id}/notifications/${notification}/devices/${device}`;
   const columns: readonly Column<DeviceNotification>[] = [
     {
-      title: texts.notifications.message,
+      title: notificationTexts.message,
       cell: ({ notification }) => (
         <Link className="row-link" to={`/p/${id}/notifications/${notification.id}`}>
           <b className="cut" dir="auto">
-            {notification.title ?? notification.body ?? texts.notifications.silent}
+            {notification.title ?? notification.body ?? notificationTexts.silent}
           </b>
         </Link>
       ),
     },
     { title: t.status, cell: (row) => <Status value={row.opened_at ? "opened" : row.status} /> },
     {
-      title: texts.notifications.reason,
+      title: notificationTexts.reason,
       wide: true,
       cell: (row) => (
         <span className="break">
@@ -47,13 +49,13 @@ export const Timeline = ({ device }: { readonly device: string }) => {
         </span>
       ),
     },
-    { title: texts.notifications.at, right: true, cell: (row) => <Time at={row.opened_at ?? row.at} /> },
+    { title: notificationTexts.at, right: true, cell: (row) => <Time at={row.opened_at ?? row.at} /> },
     {
       title: "",
       right: true,
       cell: (row) => (
         <Link className="link" to={trace(row.notification.id)}>
-          {texts.notifications.trace}
+          {notificationTexts.trace}
         </Link>
       ),
     },
@@ -90,7 +92,7 @@ export const Timeline = ({ device }: { readonly device: string }) => {
             onChange={(event) => setAsked(event.currentTarget.value)}
           />
           <Button type="submit" variant="default" disabled={asked.trim() === ""}>
-            {texts.notifications.trace}
+            {notificationTexts.trace}
           </Button>
         </form>
       </Panel>

@@ -1,17 +1,20 @@
 import type { AuditFilters, AuditRow } from "@herald/client";
-import { Button, Drawer, Select } from "@mantine/core";
+import { Button, Drawer } from "@mantine/core";
 import { keepPreviousData, useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { admin, useProject } from "../../api/clients.ts";
+import { useProjectName } from "../../api/projects.ts";
 import { firstRows } from "../../api/rows.ts";
 import { ChoiceFilter, dayStart, TextFilter, useFilters } from "../../parts/filters.tsx";
 import { count, exactTime, Time } from "../../parts/format.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { type Column, List } from "../../parts/list.tsx";
 import { Copyable, Empty, Facts, Panel, Problem } from "../../parts/page.tsx";
-import { texts } from "../../texts.ts";
+import { texts } from "../../texts/common.ts";
+import { notificationTexts } from "../../texts/notifications.ts";
+import { operationsTexts } from "../../texts/operations.ts";
 
-const t = texts.operations.audit;
+const t = operationsTexts.audit;
 /** Rows are read by key alone, so they are not counted. */
 const rowsAtATime = 100;
 
@@ -94,44 +97,25 @@ const Check = ({ filters }: { readonly filters: AuditFilters }) => {
 };
 
 const OperatorFilter = () => {
-  const { search, set } = useFilters();
   const { data } = useQuery({
     queryKey: ["operators"],
     queryFn: () => admin.operators.list({ perPage: 100 }).page(),
   });
-  const named = data?.data.map(({ id, name }) => ({ value: id, label: name })) ?? [];
-  const chosen = search.operator ?? "";
-  // A link may name one that is deleted, or that is not among the first hundred.
-  const other = chosen !== "" && chosen !== "root" && !named.some(({ value }) => value === chosen);
-  return (
-    <Select
-      aria-label={t.operator}
-      size="xs"
-      w={160}
-      value={chosen}
-      onChange={(value) => set({ operator: value ?? undefined })}
-      data={[
-        { value: "", label: `${t.operator}: ${texts.common.all.toLowerCase()}` },
-        { value: "root", label: t.root },
-        ...named,
-        ...(other ? [{ value: chosen, label: chosen }] : []),
-      ]}
-      allowDeselect={false}
-      comboboxProps={{ width: "max-content", position: "bottom-start" }}
-    />
-  );
+  const named = Object.fromEntries(data?.data.map(({ id, name }) => [id, name]) ?? []);
+  return <ChoiceFilter name="operator" label={t.operator} values={{ root: t.root, ...named }} />;
 };
 
 export default function Audit() {
   const { id } = useProject();
+  const name = useProjectName();
   const { search } = useFilters();
   const [shown, setShown] = useState<AuditRow>();
   const [limit, setLimit] = useState(rowsAtATime);
-  const { operator, action, projects, from, until } = search;
+  const { operator, action, project, from, until } = search;
   const filters: AuditFilters = {
     operator,
     action,
-    project_id: projects === t.thisProject ? id : undefined,
+    project_id: project,
     created_after: dayStart(from),
     created_before: dayStart(until, 1),
   };
@@ -167,14 +151,14 @@ export default function Audit() {
   return (
     <Panel
       flush
-      title={
-        <div className="toolbar">
+      filters={
+        <>
           <OperatorFilter />
           <TextFilter name="action" label={t.action} width={150} />
-          <ChoiceFilter name="projects" label={t.projects} values={[t.thisProject]} />
-          <TextFilter name="from" label={texts.notifications.since} type="date" width={172} />
-          <TextFilter name="until" label={texts.notifications.until} type="date" width={172} />
-        </div>
+          <ChoiceFilter name="project" label={texts.nav.project} values={{ [id]: name }} />
+          <TextFilter name="from" label={notificationTexts.since} type="date" width={172} />
+          <TextFilter name="until" label={notificationTexts.until} type="date" width={172} />
+        </>
       }
     >
       <Check filters={filters} />

@@ -9,9 +9,11 @@ import { count, exactTime, Time } from "../../parts/format.tsx";
 import { type Column, List } from "../../parts/list.tsx";
 import { Empty, Facts, Panel, Problem } from "../../parts/page.tsx";
 import { useSession } from "../../session-context.tsx";
-import { texts } from "../../texts.ts";
+import { texts } from "../../texts/common.ts";
+import { operationsTexts } from "../../texts/operations.ts";
+import { traceTexts } from "../../texts/trace.ts";
 
-const t = texts.operations;
+const t = operationsTexts;
 
 const Detail = ({ letter, onClose }: { readonly letter: DeadLetter; readonly onClose: () => void }) => {
   const { id } = useProject();
@@ -46,7 +48,7 @@ const Detail = ({ letter, onClose }: { readonly letter: DeadLetter; readonly onC
             [t.died, exactTime(letter.died_at)],
             letter.project_id !== undefined && [texts.nav.project, letter.project_id],
             letter.notification_id !== undefined && [
-              texts.trace.notification,
+              traceTexts.notification,
               letter.project_id === id ? (
                 <Link key="n" className="link mono" to={`/p/${id}/notifications/${letter.notification_id}`}>
                   {letter.notification_id}

@@ -6,9 +6,9 @@ import type { ReactNode } from "react";
 import { admin } from "../../api/clients.ts";
 import { count, Status, Time } from "../../parts/format.tsx";
 import { Panel, Problem } from "../../parts/page.tsx";
-import { texts } from "../../texts.ts";
+import { operationsTexts } from "../../texts/operations.ts";
 
-const t = texts.operations.status;
+const t = operationsTexts.status;
 const pollMs = 3_000;
 
 const Rows = ({ label, heads, children }: { label: string; heads: readonly string[]; children: ReactNode }) => (

@@ -1,14 +1,18 @@
-import { HeraldError, type ProviderView } from "@herald/client";
+import { HeraldError, type Notification, type ProviderView } from "@herald/client";
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { admin, useProject } from "../../api/clients.ts";
 import { usePollMs } from "../../api/live.tsx";
+import { percent } from "../../parts/format.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { Panel } from "../../parts/page.tsx";
-import { texts } from "../../texts.ts";
+import { notificationTexts } from "../../texts/notifications.ts";
+import { overviewTexts } from "../../texts/overview.ts";
 
-const t = texts.overview;
+import { useLatest } from "./latest.ts";
+
+const t = overviewTexts;
 const providers = ["apns", "fcm", "webpush"] as const;
 
 /** A provider's settings; null where it has none. */
@@ -37,6 +41,21 @@ type Item = {
   readonly detail?: string | undefined;
 };
 
+/** Fewer devices say nothing about a share. */
+const minDevices = 50;
+const spikeShare = 0.2;
+const spikeMs = 24 * 3_600_000;
+
+/** Notifications of the last day for which one reason kept so many devices from getting them that something is set up wrongly. */
+const spikesOf = (sent: readonly Notification[]) =>
+  sent.flatMap((one) => {
+    const [[reason, failed] = ["", 0]] = Object.entries(one.failures).toSorted(([, few], [, many]) => many - few);
+    const { devices, pending } = one.counts;
+    const share = failed / (devices - pending);
+    const isRecent = Date.now() - Date.parse(one.send_at ?? one.created_at) < spikeMs;
+    return isRecent && devices - pending >= minDevices && share > spikeShare ? [{ one, reason, share }] : [];
+  });
+
 /** What a person must look at, each with the place where it is mended. */
 export const Attention = () => {
   const { id, herald } = useProject();
@@ -57,6 +76,7 @@ export const Attention = () => {
     queryFn: () => admin.projects.get(id),
     refetchInterval: 30_000,
   });
+  const latest = useLatest();
   const settings = `/p/${id}/settings`;
   const own = deadLetters.data?.filter((one) => one.project_id === id && !one.replayed_at) ?? [];
   const items: Item[] = [
@@ -89,6 +109,12 @@ export const Attention = () => {
     ...(webhooks.data ?? [])
       .filter((one) => one.failing_since || (!one.enabled && one.disabled_reason !== "requested"))
       .map((one) => ({ key: one.id, to: `${settings}/webhooks`, text: t.webhook(one.enabled), detail: one.url })),
+    ...spikesOf(latest.data ?? []).map(({ one, reason, share }) => ({
+      key: one.id,
+      to: `/p/${id}/notifications/${one.id}`,
+      text: t.spike(one.title ?? one.body ?? notificationTexts.silent, percent(share)),
+      detail: reason,
+    })),
     ...(project.data?.warnings ?? []).map((warning) => ({ key: warning, to: settings, text: warning })),
   ];
   return (

@@ -4,7 +4,7 @@ import { useComputedColorScheme } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import { count } from "../../parts/format.tsx";
-import { texts } from "../../texts.ts";
+import { overviewTexts } from "../../texts/overview.ts";
 
 const height = 240;
 
@@ -37,12 +37,12 @@ const options = (width: number): uPlot.Options => {
   return {
     width,
     height,
-    padding: [12, 8, 0, 0],
+    padding: [12, 20, 0, 0],
     cursor: { points: { size: 7 }, y: false },
     legend: { live: true },
     scales: { y: { range: (_plot, _min, max) => [0, Math.max(4, max * 1.1)] } },
     axes: [
-      { ...axis, values: (_plot, splits) => splits.map(timeOf) },
+      { ...axis, size: 30, values: (_plot, splits) => splits.map(timeOf) },
       {
         ...axis,
         size: 52,
@@ -50,10 +50,10 @@ const options = (width: number): uPlot.Options => {
       },
     ],
     series: [
-      { value: "{DD} {MMM} {HH}:{mm}", label: texts.overview.time },
-      line(texts.overview.sent, "good", true),
-      line(texts.overview.opened, "open", true),
-      line(texts.overview.failed, "bad", false),
+      { value: "{DD} {MMM} {HH}:{mm}", label: overviewTexts.time },
+      line(overviewTexts.sent, "good", true),
+      line(overviewTexts.opened, "open", true),
+      line(overviewTexts.failed, "bad", false),
     ],
   };
 };
@@ -89,6 +89,6 @@ export const Plot = ({ stats }: { readonly stats: Stats }) => {
   useEffect(() => plot.current?.setData(valuesOf(stats)), [stats]);
 
   const { totals } = stats;
-  const summary = texts.overview.plotLabel(count(totals.sent), count(totals.opened), count(totals.failed));
+  const summary = overviewTexts.plotLabel(count(totals.sent), count(totals.opened), count(totals.failed));
   return <div ref={place} className="plot" role="img" aria-label={summary} />;
 };

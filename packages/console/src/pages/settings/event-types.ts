@@ -25,3 +25,6 @@ const all: Readonly<Record<EventType, true>> = {
 };
 
 export const eventTypes = Object.keys(all) as EventType[];
+
+/** As people say it: `notification.opened`. */
+export const shortName = (type: string): string => type.replace("io.herald.", "").replace(".v1", "");

@@ -8,9 +8,10 @@ import { problemsOf } from "../../api/problems.ts";
 import { Confirm } from "../../parts/confirm.tsx";
 import { exactTime } from "../../parts/format.tsx";
 import { Copyable, Facts, Panel, Problem } from "../../parts/page.tsx";
-import { texts } from "../../texts.ts";
+import { texts } from "../../texts/common.ts";
+import { settingsTexts } from "../../texts/settings.ts";
 
-const t = texts.settings.general;
+const t = settingsTexts.general;
 
 const ProjectForm = ({ project }: { readonly project: Project }) => {
   const queries = useQueryClient();
@@ -70,7 +71,7 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
               </Button>
               {saving.isSuccess && (
                 <span className="good text" role="status">
-                  {texts.settings.saved}
+                  {settingsTexts.saved}
                 </span>
               )}
             </Group>

@@ -1,18 +1,27 @@
+import type { ProviderView } from "@herald/client";
 import { Button, FileButton, JsonInput, PasswordInput, SegmentedControl, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { admin, useProject } from "../../api/clients.ts";
 import { FormDialog } from "../../parts/form.tsx";
-import { texts } from "../../texts.ts";
+import { texts } from "../../texts/common.ts";
+import { settingsTexts } from "../../texts/settings.ts";
 
-const t = texts.settings.providers;
+const t = settingsTexts.providers;
 
-type Props = { readonly onClose: () => void; readonly onDone: () => void };
+type Props = {
+  /** What is set now, without its secrets. */
+  readonly settings: ProviderView["settings"];
+  readonly onClose: () => void;
+  readonly onDone: () => void;
+};
+
+const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
 
 type Elsewhere = { readonly endpoint: string; readonly ca: string };
 
 /** Another server than the provider's own: for simulators and gateways of one's own. */
 const ElsewhereFields = ({ value, onChange }: { value: Elsewhere; onChange: (value: Elsewhere) => void }) => (
-  <details className="payload">
+  <details className="payload" open={value.endpoint !== ""}>
     <summary>{t.elsewhere}</summary>
     <div className="stack fields">
       <TextInput
@@ -33,8 +42,8 @@ const ElsewhereFields = ({ value, onChange }: { value: Elsewhere; onChange: (val
   </details>
 );
 
-const useElsewhere = () => {
-  const [value, onChange] = useState<Elsewhere>({ endpoint: "", ca: "" });
+const useElsewhere = ({ endpoint, ca }: Props["settings"]) => {
+  const [value, onChange] = useState<Elsewhere>({ endpoint: textOf(endpoint), ca: textOf(ca) });
   const sent = {
     ...(value.endpoint.trim() !== "" && { endpoint: value.endpoint.trim() }),
     ...(value.ca.trim() !== "" && { ca: value.ca }),
@@ -53,21 +62,21 @@ const FromFile = ({ accept, onText }: { readonly accept: string; readonly onText
   </FileButton>
 );
 
-export const ApnsForm = ({ onClose, onDone }: Props) => {
+export const ApnsForm = ({ settings, onClose, onDone }: Props) => {
   const { id } = useProject();
-  const [keyId, setKeyId] = useState("");
-  const [teamId, setTeamId] = useState("");
-  const [bundleId, setBundleId] = useState("");
+  const [keyId, setKeyId] = useState(textOf(settings.key_id));
+  const [teamId, setTeamId] = useState(textOf(settings.team_id));
+  const [bundleId, setBundleId] = useState(textOf(settings.bundle_id));
   const [key, setKey] = useState("");
-  const [environment, setEnvironment] = useState<"production" | "sandbox">("production");
-  const { fields, sent } = useElsewhere();
+  const [environment, setEnvironment] = useState(settings.environment === "sandbox" ? "sandbox" : "production");
+  const { fields, sent } = useElsewhere(settings);
   const act = async () => {
     await admin.providers.set(id, "apns", {
       key_id: keyId.trim(),
       team_id: teamId.trim(),
       bundle_id: bundleId.trim(),
       private_key: key,
-      environment,
+      environment: environment === "sandbox" ? "sandbox" : "production",
       ...sent,
     });
     onDone();
@@ -103,7 +112,7 @@ export const ApnsForm = ({ onClose, onDone }: Props) => {
       <SegmentedControl
         aria-label={t.environment}
         value={environment}
-        onChange={(value) => setEnvironment(value as typeof environment)}
+        onChange={(value) => setEnvironment(value)}
         data={["production", "sandbox"]}
       />
       {fields}
@@ -111,10 +120,10 @@ export const ApnsForm = ({ onClose, onDone }: Props) => {
   );
 };
 
-export const FcmForm = ({ onClose, onDone }: Props) => {
+export const FcmForm = ({ settings, onClose, onDone }: Props) => {
   const { id } = useProject();
   const [account, setAccount] = useState("");
-  const { fields, sent } = useElsewhere();
+  const { fields, sent } = useElsewhere(settings);
   const act = async () => {
     const parsed = (() => {
       try {
@@ -147,12 +156,12 @@ export const FcmForm = ({ onClose, onDone }: Props) => {
   );
 };
 
-export const WebPushForm = ({ onClose, onDone }: Props) => {
+export const WebPushForm = ({ settings, onClose, onDone }: Props) => {
   const { id } = useProject();
-  const [subject, setSubject] = useState("");
+  const [subject, setSubject] = useState(textOf(settings.subject));
   const [publicKey, setPublicKey] = useState("");
   const [privateKey, setPrivateKey] = useState("");
-  const { fields, sent } = useElsewhere();
+  const { fields, sent } = useElsewhere(settings);
   const act = async () => {
     await admin.providers.set(id, "webpush", {
       subject: subject.trim(),

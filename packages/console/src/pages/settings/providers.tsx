@@ -6,13 +6,14 @@ import { admin, useProject } from "../../api/clients.ts";
 import { Confirm } from "../../parts/confirm.tsx";
 import { Status, Time } from "../../parts/format.tsx";
 import { Facts, Panel, Problem } from "../../parts/page.tsx";
-import { texts } from "../../texts.ts";
+import { texts } from "../../texts/common.ts";
+import { settingsTexts } from "../../texts/settings.ts";
 import { useProviders } from "../overview/attention.tsx";
 import { ApnsForm, FcmForm, WebPushForm } from "./provider-forms.tsx";
 import { TestPush } from "./test-push.tsx";
 import { VapidKeys } from "./vapid-keys.tsx";
 
-const t = texts.settings.providers;
+const t = settingsTexts.providers;
 const names = ["apns", "fcm", "webpush"] as const;
 type Name = (typeof names)[number];
 
@@ -89,7 +90,7 @@ const ProviderPanel = ({
           <Facts
             facts={[
               ...Object.entries(view.settings)
-                .filter(([key]) => name !== "webpush" || !key.includes("key"))
+                .filter(([key]) => key !== "ca" && (name !== "webpush" || !key.includes("key")))
                 .map(
                   ([key, value]) =>
                     [
@@ -105,7 +106,9 @@ const ProviderPanel = ({
           {name === "webpush" && <VapidKeys />}
         </div>
       )}
-      {dialog === "edit" && <Form onClose={() => setDialog(undefined)} onDone={refresh} />}
+      {dialog === "edit" && (
+        <Form settings={view?.settings ?? {}} onClose={() => setDialog(undefined)} onDone={refresh} />
+      )}
       {dialog === "test" && <TestPush provider={name} onClose={() => setDialog(undefined)} />}
     </Panel>
   );

@@ -4,9 +4,10 @@ import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { admin, useProject } from "../../api/clients.ts";
 import { Facts, Problem } from "../../parts/page.tsx";
-import { texts } from "../../texts.ts";
+import { texts } from "../../texts/common.ts";
+import { settingsTexts } from "../../texts/settings.ts";
 
-const t = texts.settings.testPush;
+const t = settingsTexts.testPush;
 
 type Props = { readonly provider: "apns" | "fcm" | "webpush"; readonly onClose: () => void };
 
@@ -49,7 +50,7 @@ export const TestPush = ({ provider, onClose }: Props) => {
         )}
         {provider === "apns" && (
           <SegmentedControl
-            aria-label={texts.settings.providers.environment}
+            aria-label={settingsTexts.providers.environment}
             value={environment}
             onChange={setEnvironment}
             data={[

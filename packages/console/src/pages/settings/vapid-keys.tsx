@@ -4,9 +4,9 @@ import { admin, useProject } from "../../api/clients.ts";
 import { Confirm } from "../../parts/confirm.tsx";
 import { count, Status, Time } from "../../parts/format.tsx";
 import { Copyable, Problem } from "../../parts/page.tsx";
-import { texts } from "../../texts.ts";
+import { settingsTexts } from "../../texts/settings.ts";
 
-const t = texts.settings.vapid;
+const t = settingsTexts.vapid;
 
 /** The rotation of Web Push keys: stage the next one, make it current, retire the earlier one when few subscriptions are left. */
 export const VapidKeys = () => {

@@ -11,10 +11,14 @@ import { exactTime, Status, Time } from "../../parts/format.tsx";
 import { type Column, List } from "../../parts/list.tsx";
 import { Empty, Facts, Panel, Problem } from "../../parts/page.tsx";
 import { SecretOnce } from "../../parts/secret.tsx";
-import { texts } from "../../texts.ts";
+import { texts } from "../../texts/common.ts";
+import { notificationTexts } from "../../texts/notifications.ts";
+import { settingsTexts } from "../../texts/settings.ts";
+import { traceTexts } from "../../texts/trace.ts";
+import { shortName } from "./event-types.ts";
 import { webhookState } from "./webhooks.tsx";
 
-const t = texts.settings.webhooks;
+const t = settingsTexts.webhooks;
 
 const Message = ({ webhook, message, onClose }: { webhook: string; message: string; onClose: () => void }) => {
   const { id, herald } = useProject();
@@ -32,13 +36,13 @@ const Message = ({ webhook, message, onClose }: { webhook: string; message: stri
             facts={[
               [t.type, data.type],
               [texts.common.status, <Status key="s" value={data.status} />],
-              [texts.notifications.at, exactTime(data.timestamp)],
-              data.next_attempt_at !== undefined && [texts.trace.nextAttempt, exactTime(data.next_attempt_at)],
+              [notificationTexts.at, exactTime(data.timestamp)],
+              data.next_attempt_at !== undefined && [traceTexts.nextAttempt, exactTime(data.next_attempt_at)],
             ]}
           />
-          <strong className="text">{texts.trace.attempts}</strong>
+          <strong className="text">{traceTexts.attempts}</strong>
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrolls by keyboard */}
-          <section className="scroll" aria-label={texts.trace.attempts} tabIndex={0}>
+          <section className="scroll" aria-label={traceTexts.attempts} tabIndex={0}>
             <Table className="table">
               <Table.Tbody>
                 {data.attempts.map((attempt) => (
@@ -89,14 +93,14 @@ export default function WebhookPage() {
       title: t.type,
       cell: (row) => (
         <button type="button" className="text-button link" onClick={() => setShown(row.id)}>
-          {row.type.replace("io.herald.", "").replace(".v1", "")}
+          {shortName(row.type)}
         </button>
       ),
     },
     { title: texts.common.status, cell: (row) => <Status value={row.status} /> },
-    { title: texts.trace.attempts, right: true, cell: (row) => row.attempt_count },
+    { title: traceTexts.attempts, right: true, cell: (row) => row.attempt_count },
     { title: t.lastError, wide: true, cell: (row) => <span className="break">{row.last_error}</span> },
-    { title: texts.notifications.at, right: true, wide: true, cell: (row) => <Time at={row.timestamp} /> },
+    { title: notificationTexts.at, right: true, wide: true, cell: (row) => <Time at={row.timestamp} /> },
     {
       title: "",
       right: true,

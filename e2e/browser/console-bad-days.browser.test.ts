@@ -1,0 +1,122 @@
+import { freePort } from "@herald/local-stack";
+import { expectStatus } from "@herald/testing";
+import { expect, test } from "vitest";
+import { expectCalm, isMarked, mark, useConsole } from "./console-page.ts";
+
+/** What the console says, and what it keeps, when something is wrong. */
+
+/** While it is true, a gateway that is started listens elsewhere: the address of the console refuses connections. */
+let isAway = false;
+const elsewhere = String(await freePort());
+const herald = useConsole({
+  env: { HERALD_GATEWAY_QUOTA_DRY_RUNS: "20" },
+  startedFrom: (service, usual) =>
+    service === "gateway" && isAway ? { ...usual, env: { ...usual.env, HERALD_GATEWAY_PORT: elsewhere } } : usual,
+});
+const unreachable = "Herald does not answer";
+
+test("a draft outlives a reload", async () => {
+  const project = await herald.system.project("Drafts");
+  const page = await herald.browser.signedIn(`/p/${project.id}/compose`);
+  await page.getByLabel("Title").fill("Half written");
+  await page.reload();
+  await expect.poll(() => page.getByLabel("Title").inputValue(), { timeout: 15_000 }).toBe("Half written");
+});
+
+test("a quota that is used up is said with the time to come back, and the draft stays", async () => {
+  const project = await herald.system.project("Quota");
+  const body = { notification: { title: "Counted", targets: ["all"], dry_run: true } };
+  const answers = await Promise.all(Array.from({ length: 21 }, () => project.call("POST /notifications", { body })));
+  expect(answers.filter(({ status }) => status === 429)).toHaveLength(1);
+  const page = await herald.browser.signedIn(`/p/${project.id}/compose`);
+  await page.getByLabel("Title").fill("Nearly done");
+  await page.getByLabel("Targets").first().fill("all");
+  await page.keyboard.press("Enter");
+  await page
+    .getByRole("alert")
+    .getByText(/at most 20 in 60 s are accepted here; come back in \d+ s/)
+    .waitFor();
+  expect(await page.getByLabel("Title").inputValue()).toBe("Nearly done");
+  await page.reload();
+  await expect.poll(() => page.getByLabel("Title").inputValue(), { timeout: 15_000 }).toBe("Nearly done");
+  expectCalm(page);
+});
+
+test("when the gateway dies the page says so, keeps the draft, and goes on when it is back", async () => {
+  const project = await herald.system.project("Gone");
+  const list = await herald.browser.signedIn(`/p/${project.id}/notifications`);
+  await list.getByText("No notifications yet").waitFor();
+  await mark(list);
+  const compose = await herald.browser.signedIn(`/p/${project.id}/compose`);
+  await compose.getByLabel("Title").fill("Written before");
+  await mark(compose);
+
+  isAway = true;
+  await herald.system.services.gateway.kill();
+  for (const page of [list, compose]) await page.getByRole("alert").getByText(unreachable).waitFor();
+  await compose.getByLabel("Text").fill("Written meanwhile");
+  await compose.getByLabel("Targets").first().fill("all");
+  await compose.keyboard.press("Enter");
+
+  isAway = false;
+  await herald.system.services.gateway.kill();
+  await herald.system.services.gateway.ready();
+  for (const page of [list, compose]) {
+    await page.getByText(unreachable).first().waitFor({ state: "detached" });
+    expect(await isMarked(page)).toBe(true);
+  }
+  expect(await compose.getByLabel("Title").inputValue()).toBe("Written before");
+  expect(await compose.getByLabel("Text").inputValue()).toBe("Written meanwhile");
+  await compose.getByText("Matches no active device").waitFor();
+  await project.send({ title: "After the break", targets: ["all"] });
+  await list.getByRole("link", { name: /After the break/ }).waitFor();
+});
+
+test("a gateway that takes requests and answers none is said, and the page goes on when it answers", async () => {
+  const project = await herald.system.project("Frozen");
+  const page = await herald.browser.signedIn(`/p/${project.id}/notifications`);
+  await page.getByText("No notifications yet").waitFor();
+  await mark(page);
+  const pid = herald.system.services.gateway.pid();
+  process.kill(pid, "SIGSTOP");
+  try {
+    await page.getByRole("alert").getByText(unreachable).waitFor({ timeout: 60_000 });
+  } finally {
+    process.kill(pid, "SIGCONT");
+  }
+  await page.getByText(unreachable).first().waitFor({ state: "detached" });
+  await project.send({ title: "After the frost", targets: ["all"] });
+  await page.getByRole("link", { name: /After the frost/ }).waitFor();
+  expect(await isMarked(page)).toBe(true);
+});
+
+test("a session that ends while the page is open asks to sign in, and what was written stays", async () => {
+  const project = await herald.system.project("Ends");
+  const { body } = await herald.system.admin("POST /operators", {
+    body: { operator: { name: "Leaving", role: "admin" } },
+  });
+  const page = await herald.browser.open(`/p/${project.id}/compose`);
+  await page.getByLabel("Operator token").fill(body.token);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByLabel("Title").fill("Still here");
+  expectStatus(await herald.system.admin(`DELETE /operators/${body.data.id}`), 204);
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("Your session has ended").waitFor({ timeout: 40_000 });
+  await dialog.getByLabel("Operator token").fill(herald.system.adminToken);
+  await dialog.getByRole("button", { name: "Sign in" }).click();
+  await dialog.waitFor({ state: "detached" });
+  expect(await page.getByLabel("Title").inputValue()).toBe("Still here");
+});
+
+test("a viewer reads, and the API's refusal of a change is shown", async () => {
+  const project = await herald.system.project("Viewer");
+  const { body } = await herald.system.admin("POST /operators", {
+    body: { operator: { name: "Looks", role: "viewer" } },
+  });
+  const page = await herald.browser.open(`/p/${project.id}/settings`);
+  await page.getByLabel("Operator token").fill(body.token);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByLabel("Name").fill("Taken over");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("alert").getByText("`viewer`").waitFor();
+});

@@ -1,0 +1,203 @@
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { expectStatus } from "@herald/testing";
+import { expect, test } from "vitest";
+import { inParallel } from "../harness/in-parallel.ts";
+import type { Project } from "../harness/project.ts";
+import { type ConsolePage, expectCalm, goTo, useConsole } from "./console-page.ts";
+
+/** What holds for every page of the console. */
+
+const herald = useConsole();
+
+/** Every address of a project's pages, with something on each. */
+const pagesOf = (found: { notification: string; device: string; user: string; webhook: string }): string[] => [
+  "",
+  "/compose",
+  "/notifications",
+  `/notifications/${found.notification}`,
+  `/notifications/${found.notification}/devices/${found.device}`,
+  "/trace",
+  "/devices",
+  `/devices/${found.device}`,
+  "/topics",
+  "/users",
+  `/users/${encodeURIComponent(found.user)}`,
+  "/settings",
+  "/settings/providers",
+  "/settings/tokens",
+  "/settings/webhooks",
+  `/settings/webhooks/${found.webhook}`,
+  "/settings/identity",
+  "/operations",
+  "/operations/letters",
+  "/operations/operators",
+  "/operations/audit",
+];
+
+const addressOf = (project: Project, path: string) => `${herald.system.gateway}/console/p/${project.id}${path}`;
+
+const addWebhook = async (project: Project, description: string): Promise<string> => {
+  const webhook = { url: "http://127.0.0.1:1/herald", description };
+  return expectStatus(await project.call("POST /webhooks", { body: { webhook } }), 201).body.data.id;
+};
+
+/** What makes the document wider than the window: a table may scroll in itself. */
+const wider = (page: ConsolePage) =>
+  page.evaluate(`(() => {
+    const width = document.documentElement.clientWidth;
+    if (document.documentElement.scrollWidth <= width) return [];
+    return [...document.querySelectorAll("main *")]
+      .filter((one) => one.getBoundingClientRect().right > width + 1 && !one.closest(".scroll, .tabs"))
+      .map((one) => one.outerHTML.slice(0, 120)).slice(0, 5).concat("the document is " + document.documentElement.scrollWidth);
+  })()`);
+
+const rightToLeft = "‏مرحبا بكم في المتجر الجديد، العرض ينتهي اليوم";
+const hostile = [
+  ["HTML and scripts", `<img src=x onerror="alert(1)"><script>alert(2)</script> javascript:alert(3)`],
+  ["256 emoji", "🎉".repeat(128)],
+  ["right-to-left text", rightToLeft],
+  ["one long word", "n".repeat(256)],
+] as const;
+
+test.for(hostile)("words from outside stay words, at 1280 and 360 px: %s", { timeout: 240_000 }, async ([, words]) => {
+  const project = await herald.system.project(words.slice(0, 100));
+  // Ids of users are ASCII.
+  const user = words.replaceAll(/[^!-.0-~]/g, "-").slice(0, 128);
+  const { device } = await project.register({ metadata: { note: words }, user_id: user });
+  const { id } = await project.send({
+    title: words,
+    body: words,
+    targets: [device.id],
+    link_to: "/javascript:alert(4)",
+    image: "https://example.com/javascript:alert(5).png",
+    labels: { campaign: words.slice(0, 40) },
+  });
+  await project.final(id);
+  const webhook = await addWebhook(project, words.slice(0, 200));
+  const operator = { operator: { name: words.slice(0, 60), role: "viewer" } };
+  expectStatus(await herald.system.admin("POST /operators", { body: operator }), 201);
+  for (const width of [1280, 360]) {
+    const page = await herald.browser.signedIn(`/p/${project.id}`, { width });
+    for (const path of pagesOf({ notification: id, device: device.id, user, webhook })) {
+      await goTo(page, addressOf(project, path));
+      expect(await page.locator('#root img:not([src="/console/icon.svg"])').count()).toBe(0);
+      expect(await page.locator('a[href^="javascript:"]').count()).toBe(0);
+      expect({ path, width, wider: await wider(page) }).toEqual({ path, width, wider: [] });
+      expectCalm(page);
+    }
+    await goTo(page, addressOf(project, "/compose"));
+    await page.getByLabel("Title").fill(words);
+    await page.getByLabel("Text").fill(words);
+    await page.getByLabel("Link").fill("javascript:alert(6)");
+    await page.getByLabel("Targets").first().fill(words);
+    await page.keyboard.press("Enter");
+    await page.getByRole("alert").first().waitFor();
+    expect({ width, wider: await wider(page) }).toEqual({ width, wider: [] });
+    expectCalm(page);
+    await page.context().close();
+  }
+});
+
+test("right-to-left words begin at the right, and the page around them stays as it is", async () => {
+  const project = await herald.system.project("Right to left");
+  const { device } = await project.register();
+  const { id } = await project.send({ title: rightToLeft, body: rightToLeft, targets: [device.id] });
+  await project.final(id);
+  const page = await herald.browser.signedIn(`/p/${project.id}`);
+  const direction = (selector: string) =>
+    page.evaluate(`getComputedStyle(document.querySelector(${JSON.stringify(selector)})).direction`);
+  for (const [path, selector] of [
+    ["", ".running a"],
+    ["/notifications", ".row-link b"],
+    [`/notifications/${id}`, ".lock-title"],
+    [`/devices/${device.id}`, ".row-link b"],
+  ] as const) {
+    await goTo(page, addressOf(project, path));
+    await page.locator(selector).first().waitFor();
+    expect([path, await direction(selector)]).toEqual([path, "rtl"]);
+    expect(await direction("main")).toBe("ltr");
+  }
+  await goTo(page, addressOf(project, "/compose"));
+  for (const name of ["Title", "Text"])
+    expect(await page.getByLabel(name).evaluate("(field) => getComputedStyle(field).unicodeBidi")).toBe("plaintext");
+});
+
+test("thousands of topics come a page at a time", { timeout: 240_000 }, async () => {
+  const project = await herald.system.project("Topics");
+  const names = Array.from({ length: 2_000 }, (_, index) => `topic-${String(index).padStart(4, "0")}`);
+  await inParallel(names, 16, async (name) => {
+    expectStatus(await project.call("POST /topics", { body: { topic: { name } } }), 201);
+  });
+  const page = await herald.browser.signedIn(`/p/${project.id}/topics`);
+  await page.getByText("1–25 of 2,000").waitFor();
+  expect(await page.locator("tbody tr").count()).toBe(25);
+  await page.getByRole("button", { name: "Next" }).click();
+  await page.getByText("26–50 of 2,000").waitFor();
+  expect(await page.locator("tbody tr").count()).toBe(25);
+  await goTo(page, addressOf(project, "/topics?page=80"));
+  await page.getByText("1,976–2,000 of 2,000").waitFor();
+  expect(await page.getByRole("button", { name: "Next" }).isDisabled()).toBe(true);
+  expectCalm(page);
+});
+
+type Violation = {
+  readonly id: string;
+  readonly impact: string | null;
+  readonly nodes: readonly { readonly html: string }[];
+};
+
+/** What axe-core calls serious or worse. */
+const seriousProblems = async (page: ConsolePage): Promise<string[]> => {
+  const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+  await page.evaluate(axe); // the policy refuses a script element, not the debugger
+  const { violations } = (await page.evaluate("axe.run(document)")) as { violations: readonly Violation[] };
+  return violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`);
+};
+
+test.for([false, true])("no page has a serious finding of axe (dark: %s)", { timeout: 240_000 }, async (dark) => {
+  const project = await herald.system.project("Axe", ["apns", "webpush"]);
+  const { device } = await project.register({ topics: ["news"], user_id: "u_1", metadata: { plan: "pro" } });
+  const { id } = await project.send({ title: "Hello", body: "Words", targets: ["topic:news"], link_to: "/x" });
+  await project.final(id);
+  const webhook = await addWebhook(project, "Orders");
+  const page = await herald.browser.signedIn(`/p/${project.id}`, { dark });
+  const found: Record<string, string[]> = {};
+  for (const path of pagesOf({ notification: id, device: device.id, user: "u_1", webhook })) {
+    await goTo(page, addressOf(project, path));
+    const problems = await seriousProblems(page);
+    if (problems.length > 0) found[path] = problems;
+  }
+  expect(found).toEqual({});
+  expectCalm(page);
+});
+
+test("the sign-in and the first page after it are at most 250 KB together", async () => {
+  const page = await herald.browser.open();
+  let bytes = 0;
+  const files = new Set<string>();
+  const devtools = await page.context().newCDPSession(page);
+  await devtools.send("Network.enable");
+  devtools.on("Network.requestWillBeSent", ({ requestId, request: { url } }) => {
+    if (new URL(url).pathname.startsWith("/console")) files.add(requestId);
+  });
+  // As it is sent: compressed.
+  devtools.on("Network.dataReceived", ({ requestId, encodedDataLength }) => {
+    if (files.has(requestId)) bytes += encodedDataLength;
+  });
+  await devtools.send("Network.setCacheDisabled", { cacheDisabled: true });
+  await page.reload({ waitUntil: "networkidle" });
+  await page.getByRole("button", { name: "Sign in" }).waitFor();
+  const signIn = bytes;
+  await page.getByLabel("Operator token").fill(herald.system.adminToken);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("heading", { name: "Overview" }).waitFor();
+  await page.locator(".u-legend").waitFor();
+  const both = bytes;
+  process.stdout.write(`first load: sign-in ${signIn} bytes, with the overview ${both} bytes\n`);
+  expect(signIn).toBeGreaterThan(50_000);
+  expect(both).toBeGreaterThan(signIn);
+  expect(both).toBeLessThanOrEqual(250 * 1_024);
+});
