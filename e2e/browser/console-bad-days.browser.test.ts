@@ -6,12 +6,14 @@ import { expectCalm, isMarked, mark, useConsole } from "./console-page.ts";
 /** What the console says, and what it keeps, when something is wrong. */
 
 /** While it is true, a gateway that is started listens elsewhere: the address of the console refuses connections. */
-let isAway = false;
+let isUnavailable = false;
 const elsewhere = String(await freePort());
 const herald = useConsole({
   env: { HERALD_GATEWAY_QUOTA_DRY_RUNS: "20" },
   startedFrom: (service, usual) =>
-    service === "gateway" && isAway ? { ...usual, env: { ...usual.env, HERALD_GATEWAY_PORT: elsewhere } } : usual,
+    service === "gateway" && isUnavailable
+      ? { ...usual, env: { ...usual.env, HERALD_GATEWAY_PORT: elsewhere } }
+      : usual,
 });
 const unreachable = "Herald does not answer";
 
@@ -51,14 +53,14 @@ test("when the gateway dies the page says so, keeps the draft, and goes on when 
   await compose.getByLabel("Title").fill("Written before");
   await mark(compose);
 
-  isAway = true;
+  isUnavailable = true;
   await herald.system.services.gateway.kill();
   for (const page of [list, compose]) await page.getByRole("alert").getByText(unreachable).waitFor();
   await compose.getByLabel("Text").fill("Written meanwhile");
   await compose.getByLabel("Targets").first().fill("all");
   await compose.keyboard.press("Enter");
 
-  isAway = false;
+  isUnavailable = false;
   await herald.system.services.gateway.kill();
   await herald.system.services.gateway.ready();
   for (const page of [list, compose]) {

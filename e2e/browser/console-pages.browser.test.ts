@@ -29,6 +29,7 @@ const pagesOf = (found: { notification: string; device: string; user: string; we
   "/settings/webhooks",
   `/settings/webhooks/${found.webhook}`,
   "/settings/identity",
+  "/settings/limits",
   "/operations",
   "/operations/letters",
   "/operations/operators",

@@ -70,6 +70,7 @@ const tree = root.addChildren([
       tab(settings, "/webhooks", () => import("./pages/settings/webhooks.tsx")),
       tab(settings, "/webhooks/$webhook", () => import("./pages/settings/webhook.tsx")),
       tab(settings, "/identity", () => import("./pages/settings/identity.tsx")),
+      tab(settings, "/limits", () => import("./pages/settings/limits.tsx")),
     ]),
   ]),
 ]);

@@ -78,13 +78,13 @@ export default function DeliveryTracePage() {
               facts={[
                 [
                   t.notification,
-                  <Link key="n" className="link mono" to={`/p/${id}/notifications/${notification}`}>
+                  <Link key="n" className="link mono cut" to={`/p/${id}/notifications/${notification}`}>
                     {notification}
                   </Link>,
                 ],
                 [
                   deviceTexts.device,
-                  <Link key="d" className="link mono" to={`/p/${id}/devices/${device}`}>
+                  <Link key="d" className="link mono cut" to={`/p/${id}/devices/${device}`}>
                     {device}
                   </Link>,
                 ],

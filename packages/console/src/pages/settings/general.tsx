@@ -19,9 +19,16 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
   const [name, setName] = useState(project.name);
   const [open, setOpen] = useState(project.open_registration);
   const [paths, setPaths] = useState(project.protected_metadata);
+  const [staleAfter, setStaleAfter] = useState(project.stale_after ?? "");
   const [typed, setTyped] = useState("");
   const saving = useMutation({
-    mutationFn: () => admin.projects.update(project.id, { name, open_registration: open, protected_metadata: paths }),
+    mutationFn: () =>
+      admin.projects.update(project.id, {
+        name,
+        open_registration: open,
+        protected_metadata: paths,
+        stale_after: staleAfter.trim() === "" ? null : staleAfter.trim(),
+      }),
     onSuccess: () => queries.invalidateQueries({ queryKey: ["projects"] }),
   });
   const submit = (event: FormEvent) => {
@@ -63,6 +70,16 @@ const ProjectForm = ({ project }: { readonly project: Project }) => {
               onChange={setPaths}
               acceptValueOnBlur
               error={problemsOf(saving.error, "#/project/protected_metadata")}
+            />
+            <TextInput
+              label={t.staleAfter}
+              description={t.staleAfterHint}
+              inputWrapperOrder={["label", "input", "error", "description"]}
+              placeholder={texts.common.never}
+              value={staleAfter}
+              onChange={(event) => setStaleAfter(event.currentTarget.value)}
+              error={problemsOf(saving.error, "#/project/stale_after")}
+              maw={240}
             />
             {saving.error && <Problem error={saving.error} />}
             <Group gap="sm">
