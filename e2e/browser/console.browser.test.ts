@@ -169,7 +169,13 @@ test("a failure that is switched on at the simulators' page is the reason in the
   for (const sentence of trace.explanation) await page.getByText(sentence).first().waitFor();
   await page.getByText("Unregistered").first().waitFor();
   await phone.getByRole("listitem").filter({ hasText: "410 Unregistered" }).waitFor();
-  expect(await phone.getByRole("listitem").getByRole("button", { name: "Open" }).count()).toBe(0);
+  expect(
+    await phone
+      .getByRole("listitem")
+      .filter({ hasText: "410 Unregistered" })
+      .getByRole("button", { name: "Open" })
+      .count(),
+  ).toBe(0);
 
   await removed.uncheck();
   await late.uncheck();
@@ -255,5 +261,28 @@ test("the overview names a provider that is paused, and one that cannot be reach
   const page = await herald.browser.signedIn(`/p/${project.id}`);
   await page.getByRole("link", { name: "apns is paused" }).waitFor({ timeout: 40_000 });
   await page.getByRole("link", { name: "fcm cannot be reached" }).waitFor({ timeout: 40_000 });
+  expectCalm(page);
+});
+
+test("the settings show how much of a limit is in use, and refuse a wrong time before devices become inactive", async () => {
+  const project = await herald.system.project("Limits");
+  await project.register();
+  const page = await herald.browser.signedIn(`/p/${project.id}/settings`);
+  const staleAfter = page.getByLabel("Devices become inactive after");
+  await staleAfter.fill("soon");
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await page
+    .getByText(/in days or weeks such as/)
+    .first()
+    .waitFor();
+  await staleAfter.fill("90d");
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await eventually(async () => {
+    const { data } = expectStatus(await herald.system.admin(`GET /projects/${project.id}`), 200).body;
+    expect(data.stale_after).toBe("90d");
+  });
+  await page.getByRole("tab", { name: "Limits" }).click();
+  const devices = page.getByRole("row").filter({ hasText: "HERALD_REGISTRY_QUOTA_DEVICES" });
+  await devices.getByRole("cell", { name: "1", exact: true }).waitFor();
   expectCalm(page);
 });

@@ -13,10 +13,20 @@ const local = JSON.parse(await readFile(join(dataDir, "local.json"), "utf8")) as
 
 const herald = new Herald({ url: local.gateway, token: local.project.token });
 const admin = new HeraldAdmin({ url: local.gateway, token: local.adminToken });
+/** Its receiver is not there, so its page has attempts to show. */
+const makeWebhook = async () => {
+  const { webhook } = await herald.webhooks.create({ url: "http://127.0.0.1:9/herald", description: "Order service" });
+  await herald.webhooks.ping(webhook.id);
+  return webhook;
+};
+
 const [notification] = (await herald.notifications.list({ sort: "-created_at", perPage: 1 }).page()).data;
 const [delivery] = notification
   ? (await herald.notifications.deliveries(notification.id, { perPage: 1 }).page()).data
   : [];
+
+const webhooks = (await herald.webhooks.list({ perPage: 1 }).page()).data;
+const [webhook = await makeWebhook()] = webhooks;
 
 const pages: Record<string, string> = {
   overview: "",
@@ -34,7 +44,9 @@ const pages: Record<string, string> = {
   providers: "/settings/providers",
   tokens: "/settings/tokens",
   webhooks: "/settings/webhooks",
+  webhook: `/settings/webhooks/${webhook.id}`,
   identity: "/settings/identity",
+  limits: "/settings/limits",
   operations: "/operations",
   operators: "/operations/operators",
   audit: "/operations/audit",
@@ -44,6 +56,7 @@ const looks = [
   { name: "light", colorScheme: "light", width: 1280, height: 860 },
   { name: "dark", colorScheme: "dark", width: 1280, height: 860 },
   { name: "phone", colorScheme: "light", width: 360, height: 780 },
+  { name: "phone-dark", colorScheme: "dark", width: 360, height: 780 },
 ] as const;
 
 const { executable, env } = await findChromium(process.env, (line) => process.stderr.write(`${line}\n`));
