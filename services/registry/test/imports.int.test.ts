@@ -97,6 +97,55 @@ describe("chunks of one import", () => {
   });
 });
 
+describe("a chunk that a crash interrupted", () => {
+  /** Applies a chunk whose devices are stored, at least some, and which is not counted yet. */
+  const again = async (importId: ImportId, chunk: Chunk) => {
+    await registry.db.collection("importChunks").deleteMany({ importId });
+    await send(importId, chunk, `${importId}/again`);
+    return completed(importId);
+  };
+  const chunkOf = (count: number): Chunk => ({
+    firstLine: 1,
+    last: true,
+    devices: Array.from({ length: count }, (_, at) => device(at, { topics: ["news"] })),
+  });
+
+  test("counts its devices as created, stored before the crash or after", async () => {
+    const importId = await create();
+    const chunk = chunkOf(100);
+    await send(importId, chunk);
+    await completed(importId);
+    const devices = registry.db.collection("devices");
+    const before = await devices.find({ projectId }).toArray();
+    await devices.deleteMany({ projectId, token: { $in: before.slice(40).map(({ token }) => token) } });
+    expect(await again(importId, chunk)).toMatchObject({ created: 100, updated: 0, unchanged: 0, refused: 0 });
+    const ids = (await devices.find({ projectId }).toArray()).map(({ _id }) => String(_id));
+    expect(ids.sort()).toEqual(before.map(({ _id }) => String(_id)).sort());
+  });
+
+  test("gives a device that it created and that has another token since no second one", async () => {
+    const importId = await create();
+    const chunk = chunkOf(3);
+    await send(importId, chunk);
+    await completed(importId);
+    const devices = registry.db.collection("devices");
+    const [first] = await devices.find({ projectId, token: apnsToken(`${projectId} 0`) }).toArray();
+    await devices.updateOne({ _id: first?._id as never }, { $set: { tokenHash: "rotated", token: "rotated" } });
+    expect(await again(importId, chunk)).toMatchObject({ created: 3, refused: 0 });
+    expect(await devices.countDocuments({ projectId })).toBe(4);
+  });
+});
+
+test("lines of devices that are known stand among new ones, wherever the look-up finds the first", async () => {
+  const known = Array.from({ length: 7 }, (_, at) => at * 71 + 3);
+  for (const at of known) await registry.register(projectId, apnsToken(`${projectId} ${at}`));
+  const importId = await create();
+  const devices = Array.from({ length: 500 }, (_, at) => device(at, { user_id: "ann" }));
+  await send(importId, { firstLine: 1, last: true, devices });
+  expect(await completed(importId)).toMatchObject({ created: 493, updated: 7, unchanged: 0, refused: 0 });
+  expect(await registry.db.collection("devices").countDocuments({ projectId, userId: "ann" })).toBe(500);
+});
+
 describe("a chunk that fails each time", () => {
   test("has its lines refused with a reason, and the import ends", async () => {
     const importId = await create();

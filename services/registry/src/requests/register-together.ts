@@ -21,12 +21,30 @@ const holdingOf = ({ projectId, platform, provider, token }: WantedPut) => ({
   tokenHash: pushTokenHash(token),
 });
 
+type Holders = Awaited<ReturnType<typeof findHolders>>;
+
+/** One device in so many is looked up first. Where none of them is known, as in a new file, the insert finds those that are. */
+const sampleEvery = 20;
+
+/** The devices that have these push tokens. Undefined where a sample finds none: then they are not looked up. */
+const findHolders = async (
+  { devices }: Deps,
+  all: readonly WantedPut[],
+): Promise<(DeviceDocument | undefined)[] | undefined> => {
+  const asked = all.map(holdingOf);
+  if (!all.some(({ dryRun }) => dryRun)) {
+    const sample = await devices.findByTokens(asked.filter((_, index) => index % sampleEvery === 0));
+    if (sample.every((one) => one === undefined)) return undefined;
+  }
+  return devices.findByTokens(asked);
+};
+
 /** What a command for all leaves to be registered alone. */
 type Started = { readonly planned: NewDevice } | { readonly registered: Registered } | typeof conflict;
 
 /**
- * Registers devices of one project without credentials: looks all of them up in one command, and inserts the new ones in another. Of those with the
- * same push token the later ones follow one by one, and so do those that change meanwhile. Starts when each has its turn at its push token.
+ * Registers devices of one project without credentials: looks them up in one command, and inserts the new ones in another. What is left follows one by
+ * one: the later ones of the same push token, those that change meanwhile, and known ones among those that a sample took for new. Starts when each has its turn at its push token.
  * A device that has the id that it would get as a new one counts as created: it is a repeat.
  * @throws HeraldError what concerns all of them, as `registerDevice` does. A result has what concerns its device.
  */
@@ -41,8 +59,14 @@ export const registerTogether = async (
   const keys = all.map(tokenKey);
   const firstOfKey = new Map(keys.map((key, index) => [key, index] as const).reverse());
 
-  const start = async (wanted: WantedPut, holder: DeviceDocument | undefined): Promise<Started> => {
-    if (!holder) return { planned: await prepareNew(deps, wanted, context) };
+  const start = async (wanted: WantedPut, index: number, holders: Holders): Promise<Started> => {
+    if (firstOfKey.get(keys[index] ?? "") !== index) return conflict;
+    const holder = holders?.[index];
+    if (!holder) {
+      const planned = prepareNew(deps, wanted, context).then((device) => ({ planned: device }));
+      // What a new device may not have or be, a known one may.
+      return holders === undefined ? planned.catch(() => conflict) : planned;
+    }
     const registered = await registerKnown(deps, wanted, holder, context, "none");
     return registered === conflict ? conflict : { registered };
   };
@@ -53,15 +77,8 @@ export const registerTogether = async (
   };
 
   return deps.keyedMutex(keys, async () => {
-    const [holders] = await Promise.all([
-      deps.devices.findByTokens(all.map(holdingOf)),
-      requireProject(deps, projectId),
-    ]);
-    const started = await Promise.allSettled(
-      all.map(async (wanted, index) =>
-        firstOfKey.get(keys[index] ?? "") === index ? start(wanted, holders[index]) : conflict,
-      ),
-    );
+    const [holders] = await Promise.all([findHolders(deps, all), requireProject(deps, projectId)]);
+    const started = await Promise.allSettled(all.map((wanted, index) => start(wanted, index, holders)));
     const planned = started.flatMap((one) =>
       one.status === "fulfilled" && one.value !== conflict && "planned" in one.value ? [one.value.planned] : [],
     );
