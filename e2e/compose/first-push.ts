@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { Herald, HeraldAdmin } from "@herald/client";
 import { eventually } from "@herald/testing";
+import type { Administration } from "./first-operator.ts";
 
 /** What `docker compose run --rm demo` printed. */
 export type Demo = {
@@ -40,10 +41,10 @@ export const sendAndOpen = async (demo: Demo, run: Run): Promise<void> => {
 };
 
 /** A server whose certificate is not trusted is reported wherever somebody would look; new settings send what waits. */
-export const refusedCertificate = async (demo: Demo, admin: string, run: Run): Promise<void> => {
+export const refusedCertificate = async (demo: Demo, admin: Administration, run: Run): Promise<void> => {
   const [register, send, arrived] = commandsOf(demo);
   const herald = new Herald({ url: demo.gateway, token: demo.token });
-  const { providers } = new HeraldAdmin({ url: demo.gateway, token: admin });
+  const { providers } = new HeraldAdmin(admin);
   // Another authority than the one that the project's settings name.
   await run("docker", "compose", "exec", "-T", "simulators", "rm", "/data/identity.json");
   await run("docker", "compose", "restart", "simulators");

@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 import { freePort, images } from "@herald/local-stack";
 import { makeBaseImages } from "./engine/base-images.ts";
 import { startLocalEngine } from "./engine/local-engine.ts";
+import { signFirstOperatorIn } from "./first-operator.ts";
 import { type Run, readDemo, refusedCertificate, sendAndOpen } from "./first-push.ts";
 import { checkContainers, checkImages } from "./inspect.ts";
 
@@ -116,7 +117,7 @@ async function test(
   const written = await readFile(environment, "utf8");
   await must("infra/init", [], here);
   assert.equal(await readFile(environment, "utf8"), written, "infra/init keeps a file that is there");
-  for (const part of ["GATEWAY", "NATS", "SIMULATORS", "PROMETHEUS", "GRAFANA"])
+  for (const part of ["GATEWAY", "GATEWAY_ADMIN", "NATS", "SIMULATORS", "PROMETHEUS", "GRAFANA"])
     await appendFile(environment, `HERALD_PUBLISH_${part}=127.0.0.1:${await freePort()}\n`);
   // Its images cannot be made here; where they can be pulled, the profile must at least become healthy.
   if (!local) here.env.COMPOSE_PROFILES = "simulators,observability";
@@ -126,14 +127,19 @@ async function test(
   await timed("images, after a change of one line", () => compose("build"));
   await checkImages(here, services, say);
 
+  const begun = performance.now();
   await timed("up --wait", () => compose("up", "--detach", "--wait"));
   await checkContainers(here, services, say);
-  const [, makeProject = ""] = /--wait\n {2}(curl .*?)\n\n/s.exec(await printedWithoutSimulators(tree, here)) ?? [];
-  assert.match(await must("sh", ["-c", makeProject], here), /"token":"hpt_/);
-  const first = readDemo(await compose("run", "--rm", "demo"));
   const shell: Run = (command, ...args) => must(command, args, here);
+  const printed = await printedWithoutSimulators(tree, here);
+  const [, makeProject = ""] = /--wait\n {2}(curl .*?)\n\n/s.exec(printed) ?? [];
+  assert.match(await shell("sh", "-c", makeProject), /"token":"hpt_/);
+  const first = readDemo(await compose("run", "--rm", "demo"));
   await sendAndOpen(first, shell);
-  say("sent and opened a push");
+  say(`sent and opened a push, ${((performance.now() - begun) / 1_000).toFixed(1)} s after \`up\` began`);
+  const [, makeLink = ""] = /(curl -s -X POST .*?)\n\n/s.exec(printed) ?? [];
+  const admin = await signFirstOperatorIn(makeLink, first.gateway, shell);
+  say("the first operator signed in to the console by a link; the port for apps serves no operator");
 
   await compose("down");
   await timed("up --wait, after down", () => compose("up", "--detach", "--wait"));
@@ -149,7 +155,6 @@ async function test(
     await assert.rejects(compose(...read), /not authorized/i);
     say("a service is refused the database of another");
   }
-  const [, admin = ""] = /^HERALD_ADMIN_TOKEN=(.*)$/m.exec(written) ?? [];
   await refusedCertificate(second, admin, shell);
   say(
     "a refused certificate is in the provider's state, the delivery trace, the log and the metrics; new settings send what waited",

@@ -40,7 +40,9 @@ describe("infra/init", () => {
   afterEach(() => rm(folder, { recursive: true, force: true }));
 
   test("writes a secret of its own for everything that docker-compose.yml requires, for its owner alone", async () => {
-    const { stdout, values, mode } = await initialise(folder);
+    const { stdout, values: all, mode } = await initialise(folder);
+    const { HERALD_GATEWAY_ADMIN_PORT: adminPort, ...values } = all;
+    expect(adminPort).toBe("8089");
     const required = [...read("docker-compose.yml").matchAll(reference)].flatMap(([, name, how]) =>
       how === "?" ? [name] : [],
     );
@@ -49,7 +51,8 @@ describe("infra/init", () => {
     expect(Object.values(values).filter((value) => value.length < 44)).toEqual([]);
     expect(mode.toString(8)).toBe("600");
     expect(stdout).toContain("docker compose up --build -d --wait");
-    expect(stdout).toContain("/admin/v1/projects");
+    expect(stdout).toContain("http://127.0.0.1:8089/admin/v1/projects");
+    expect(stdout).toContain("http://127.0.0.1:8089/console#code=");
     for (const value of Object.values(values)) expect(stdout).not.toContain(value);
   });
 
@@ -57,9 +60,12 @@ describe("infra/init", () => {
     const first = await initialise(folder);
     expect((await initialise(folder)).file).toBe(first.file);
     await writeFile(join(folder, ".env"), "HERALD_ADMIN_TOKEN=mine\n", { mode: 0o644 });
-    const { values, mode } = await initialise(folder);
+    const { stdout, values, mode } = await initialise(folder);
     expect(values.HERALD_ADMIN_TOKEN).toBe("mine");
-    expect(Object.keys(values).toSorted()).toEqual(Object.keys(first.values).toSorted());
+    // An upgrade does not take `/admin/v1` from the port where its users have it.
+    const { HERALD_GATEWAY_ADMIN_PORT: _, ...needed } = first.values;
+    expect(Object.keys(values).toSorted()).toEqual(Object.keys(needed).toSorted());
+    expect(stdout).toContain("http://127.0.0.1:8080/console#code=");
     expect(mode.toString(8)).toBe("600");
   });
 
@@ -105,9 +111,10 @@ describe("docker-compose.yml", () => {
   });
 
   test.each(parts)("shows %s no secret of another part", (part) => {
+    const isSecret = (name: string) => values[name] !== undefined && name !== "HERALD_GATEWAY_ADMIN_PORT";
     const own = readConfig(schemas[part], environmentOf(part)) as unknown as Environment;
     const strange = Object.entries(environmentOf(part)).filter(
-      ([name, value]) => value !== "" && values[name] && !(name in own),
+      ([name, value]) => value !== "" && isSecret(name) && !(name in own),
     );
     expect(strange).toEqual([]);
   });

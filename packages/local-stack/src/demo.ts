@@ -7,7 +7,12 @@ import { makeProviderKeys, type ProviderKeys } from "./start/secrets.ts";
 /** `docker compose run --rm demo`: a project whose providers are the simulators, and the commands of a first push. Repeatable. */
 
 const dataDir = "/data";
-const { HERALD_ADMIN_TOKEN: adminToken = "", HERALD_DEMO_GATEWAY = "", HERALD_DEMO_SIMULATORS = "" } = process.env;
+const {
+  HERALD_ADMIN_TOKEN: adminToken = "",
+  HERALD_DEMO_ADMIN = "",
+  HERALD_DEMO_GATEWAY = "",
+  HERALD_DEMO_SIMULATORS = "",
+} = process.env;
 
 /** Made once: a provider's key is not changed without need. */
 const keepKeys = async (): Promise<ProviderKeys> => {
@@ -32,7 +37,7 @@ const explain = (problem: string): string =>
 try {
   const project = await ensureDemoProject({
     dataDir,
-    gateway: "http://gateway:8080",
+    gateway: HERALD_DEMO_ADMIN,
     adminToken,
     keys: await keepKeys(),
     simulators: await simulatorAddresses(),
