@@ -768,6 +768,11 @@ export type AuditCheck = {
   } | null;
   /** `after` of the next request; null: all rows are checked */
   next: string | null;
+  /** The last row that `HERALD_REGISTRY_AUDIT_RETENTION` removed. The chain is checked from the row after it on */
+  removed?: {
+    sequence: number;
+    at: string;
+  };
 };
 
 export type DeadLetter = {

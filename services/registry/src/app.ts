@@ -80,6 +80,7 @@ const assemble = (
     ...overrides,
   };
   const masterKeys = config.HERALD_REGISTRY_MASTER_KEYS;
+  const auditMs = config.HERALD_REGISTRY_AUDIT_RETENTION;
   const collections = {
     projects: projectCollection(db),
     topics: topicCollection(db),
@@ -177,6 +178,8 @@ const assemble = (
       const rules = [
         { name: "tombstones", keepMs: tombstoneMs, removeBatch: devices.removeTombstones },
         { name: "imports", keepMs: importMs, removeBatch: imports.removeOld },
+        // The last one: it fails when rows were tampered with.
+        ...(auditMs === undefined ? [] : [{ name: "auditRows", keepMs: auditMs, removeBatch: audit.removeOld }]),
       ];
       const jobs = [
         startRetention({ db, rules, everyMs: config.HERALD_RETENTION_INTERVAL, now, log }),

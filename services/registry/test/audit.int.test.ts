@@ -87,6 +87,17 @@ test("rows are found by operator, action, project and time, newest first, page b
   expect(await failure(wrong)).toMatchObject({ code: "validation-failed" });
 });
 
+test("retention removes rows that are older than configured", async () => {
+  await registry.stop();
+  const environment = { HERALD_REGISTRY_AUDIT_RETENTION: "62d", HERALD_RETENTION_INTERVAL: "1s" };
+  registry = await startRegistryTest({ environment });
+  for (const daysAgo of [90, 63, 61, 0]) await record({ at: new Date(Date.now() - daysAgo * 86_400_000) });
+  await eventually(async () => expect((await list()).map(({ sequence }) => sequence)).toEqual([4, 3]), {
+    timeoutMs: 20_000,
+  });
+  expect(await verify()).toMatchObject({ valid: true, checked: 2, removed: { sequence: 2 } });
+});
+
 describe("a check finds", () => {
   test.each([
     ["action", { action: "getProject" }],

@@ -108,10 +108,11 @@ export const addAudit = (group: Command, add: Add) => {
     does: "Check that no audit row was changed, forged or removed",
     run: async ({ admin, signal, result }) => {
       const check = await admin().audit.check({ signal });
-      const { valid, checked, problem, head } = check;
+      const { valid, checked, problem, head, removed } = check;
+      const before = removed ? ` Rows up to ${removed.sequence}, of ${removed.at}, were removed by age.` : "";
       result(check, () =>
         valid
-          ? `All ${checked} rows are as they were written. The last one has the hash ${head?.hash ?? "-"}.`
+          ? `All ${checked} rows are as they were written. The last one has the hash ${head?.hash ?? "-"}.${before}`
           : `Row ${problem?.sequence}: ${problem?.detail}. The ${checked} rows before it are as they were written.`,
       );
       return valid ? undefined : 1;

@@ -53,6 +53,33 @@ const sealWith = (secret: Buffer, row: Omit<AuditDocument, "hash">): string => {
   return createHmac("sha256", keyOf(secret)).update(JSON.stringify(fields)).digest("hex");
 };
 
+/** What the chain begins after: the last of the rows that retention removed. */
+export type Checkpoint = Pick<AuditDocument, "hash" | "at" | "keyId"> & {
+  readonly sequence: number;
+  /** Made with a key that the database does not have: without it no rows can be removed from the beginning unseen. */
+  readonly seal: string;
+};
+
+const sealOf = (secret: Buffer, { sequence, hash, at, keyId }: Omit<Checkpoint, "seal">): string =>
+  createHmac("sha256", keyOf(secret))
+    .update(JSON.stringify(["checkpoint", sequence, hash, at.toISOString(), keyId]))
+    .digest("hex");
+
+/** The checkpoint that stands for this row and all before it. Made with the first key, so that older keys may go with their rows. */
+export const checkpointAt = ([key]: Keys, { _id: sequence, hash, at }: AuditDocument): Checkpoint => {
+  const facts = { sequence, hash, at, keyId: key.id };
+  return { ...facts, seal: sealOf(key.secret, facts) };
+};
+
+const unknownKey = (id: string) => `it cannot be checked: the master key ${id} is not configured any more`;
+
+/** Why a checkpoint is not Herald's; undefined when it is. */
+export const checkpointFault = (keys: Keys, { seal, ...facts }: Checkpoint): string | undefined => {
+  const key = keys.find(({ id }) => id === facts.keyId);
+  if (key === undefined) return unknownKey(facts.keyId);
+  return sealOf(key.secret, facts) === seal ? undefined : "the checkpoint of the removed rows was changed or forged";
+};
+
 /** The row after `last`. */
 export const nextRow = ([key]: Keys, last: Pick<AuditDocument, "_id" | "hash">, facts: AuditFacts): AuditDocument => {
   const row = { ...facts, _id: last._id + 1, keyId: key.id, previousHash: last.hash };
@@ -70,7 +97,7 @@ export const faultOf = (
     return row._id === expected + 1 ? "the row before it is missing" : "rows before it are missing";
   if (row.previousHash !== (last?.hash ?? firstHash)) return "it does not follow the row before it";
   const key = keys.find(({ id }) => id === row.keyId);
-  if (key === undefined) return `it cannot be checked: the master key ${row.keyId} is not configured any more`;
+  if (key === undefined) return unknownKey(row.keyId);
   const { hash, ...fields } = row;
   return sealWith(key.secret, fields) === hash ? undefined : "the row was changed or forged: its hash is another";
 };

@@ -1,8 +1,25 @@
 import type { AuditCheck, KeysetPageOf, ListAuditRequest } from "@herald/contracts";
 import { HeraldError, type MasterKeys } from "@herald/kit";
-import { ensureIndexes, guardStore, type IndexSpec, indexName, isDuplicateKey } from "@herald/mongo";
+import {
+  ensureIndexes,
+  guardStore,
+  type IndexSpec,
+  indexName,
+  isDuplicateKey,
+  type RemovedBatch,
+  retentionBatch,
+} from "@herald/mongo";
 import type { Db, Filter } from "mongodb";
-import { type AuditDocument, type AuditFacts, faultOf, firstHash, nextRow } from "../domain/audit-chain.ts";
+import {
+  type AuditDocument,
+  type AuditFacts,
+  type Checkpoint,
+  checkpointAt,
+  checkpointFault,
+  faultOf,
+  firstHash,
+  nextRow,
+} from "../domain/audit-chain.ts";
 
 const indexes = {
   event: { fields: { eventId: 1 }, purpose: "once", unique: true },
@@ -19,14 +36,18 @@ const indexes = {
 const checkedTogether = 10_000;
 
 type Head = { readonly _id: "head"; readonly sequence: number };
+type Start = Checkpoint & { readonly _id: "start" };
 
 export type AuditStore = ReturnType<typeof createAuditStore>;
 
-/** The audit rows of the installation, one chain. Rows are inserted and read; no code changes or removes one. */
+/** The audit rows of the installation, one chain. No code changes a row; only retention removes some, from the oldest end. */
 export const createAuditStore = (db: Db, masterKeys: MasterKeys) => {
   const rows = db.collection<AuditDocument>("auditRows");
   /** The last row that was ever written, so that a removed end of the chain is found. */
   const heads = db.collection<Head>("auditHeads");
+
+  const starts = db.collection<Start>("auditHeads");
+  const readStart = () => starts.findOne({ _id: "start" }, { projection: { _id: 0 } }) as Promise<Checkpoint | null>;
 
   const lastRow = async () => (await rows.find({}, { hint: "_id_", sort: { _id: -1 }, limit: 1 }).toArray())[0];
 
@@ -82,8 +103,13 @@ export const createAuditStore = (db: Db, masterKeys: MasterKeys) => {
 
     /** Checks the next rows of the chain. */
     check: async (after: number): Promise<AuditCheck> => {
-      const previous = after === 0 ? undefined : ((await rows.findOne({ _id: after })) ?? undefined);
-      let last: Pick<AuditDocument, "_id" | "hash"> | undefined = previous;
+      const start = await readStart();
+      const removed = start ? { removed: { sequence: start.sequence, at: start.at.toISOString() } } : {};
+      const from = Math.max(after, start?.sequence ?? 0);
+      let last: Pick<AuditDocument, "_id" | "hash"> | undefined =
+        from === start?.sequence
+          ? { _id: start.sequence, hash: start.hash }
+          : (from > 0 && (await rows.findOne({ _id: from }))) || undefined;
       let checked = 0;
       const broken = (sequence: number, detail: string): AuditCheck => ({
         valid: false,
@@ -91,9 +117,12 @@ export const createAuditStore = (db: Db, masterKeys: MasterKeys) => {
         problem: { sequence, detail },
         head: last ? { sequence: last._id, hash: last.hash } : null,
         next: null,
+        ...removed,
       });
-      if (after > 0 && previous === undefined) return broken(after, "the row is missing");
-      const cursor = rows.find({ _id: { $gt: after } }, { hint: "_id_", sort: { _id: 1 }, limit: checkedTogether });
+      const forged = start ? checkpointFault(masterKeys, start) : undefined;
+      if (start && forged !== undefined) return broken(start.sequence, forged);
+      if (from > 0 && last === undefined) return broken(from, "the row is missing");
+      const cursor = rows.find({ _id: { $gt: from } }, { hint: "_id_", sort: { _id: 1 }, limit: checkedTogether });
       for await (const row of cursor) {
         const fault = faultOf(masterKeys, last, row);
         if (fault !== undefined) return broken(row._id, fault);
@@ -101,12 +130,50 @@ export const createAuditStore = (db: Db, masterKeys: MasterKeys) => {
         checked++;
       }
       const head = last ? { sequence: last._id, hash: last.hash } : null;
-      if (checked === checkedTogether) return { valid: true, checked, head, next: String(head?.sequence) };
+      if (checked === checkedTogether) return { valid: true, checked, head, next: String(head?.sequence), ...removed };
       const written = (await heads.findOne({ _id: "head" }))?.sequence ?? 0;
       // A row may have been appended after the rows were read.
       const missing = (last?._id ?? 0) + 1;
       if (written >= missing && !(await rows.findOne({ _id: missing }))) return broken(missing, "the row is missing");
-      return { valid: true, checked, head, next: null };
+      return { valid: true, checked, head, next: null, ...removed };
+    },
+
+    /**
+     * Removes the oldest rows if they are older than `before`, and leaves a checkpoint that the next row follows. The newest row stays,
+     * because the next one contains its hash. Throws when a row does not fit: rows that were tampered with are evidence.
+     */
+    removeOld: async (before: Date): Promise<RemovedBatch> => {
+      const start = await readStart();
+      const from = start?.sequence ?? 0;
+      // What a crash left after it had written the checkpoint.
+      if (start) await rows.deleteMany({ _id: { $lte: from } });
+      const oldest = await rows
+        .find({ _id: { $gt: from } }, { hint: "_id_", sort: { _id: 1 }, limit: retentionBatch + 1 })
+        .toArray();
+      const young = oldest.findIndex(({ at }) => at >= before);
+      const old = oldest.slice(0, young === -1 ? -1 : young).slice(0, retentionBatch);
+      const end = old.at(-1);
+      if (end === undefined) return { removed: 0, more: false };
+      let last = start ? { _id: start.sequence, hash: start.hash } : undefined;
+      let fault = start ? checkpointFault(masterKeys, start) : undefined;
+      for (const row of old) {
+        fault ??= faultOf(masterKeys, last, row);
+        if (fault !== undefined)
+          throw new Error(`audit rows are not removed: row ${row._id}: ${fault}; run \`herald audit verify\``);
+        last = row;
+      }
+      const checkpoint = checkpointAt(masterKeys, end);
+      try {
+        if (start === null) await starts.insertOne({ _id: "start", ...checkpoint });
+        else if ((await starts.updateOne({ _id: "start", sequence: from }, { $set: checkpoint })).matchedCount === 0)
+          return { removed: 0, more: true };
+      } catch (error) {
+        // Another process has removed some meanwhile.
+        if (isDuplicateKey(error)) return { removed: 0, more: true };
+        throw error;
+      }
+      await rows.deleteMany({ _id: { $lte: end._id } });
+      return { removed: old.length, more: old.length === retentionBatch };
     },
   });
 };

@@ -77,6 +77,14 @@ export const AuditCheck = z
       description: "The last checked row. Keep it elsewhere to prove later that no row before it has changed",
     }),
     next: z.string().nullable().meta({ description: "`after` of the next request; null: all rows are checked" }),
+    removed: z
+      .object({ sequence: z.number().int(), at: z.iso.datetime() })
+      .optional()
+      .meta({
+        description:
+          "The last row that `HERALD_REGISTRY_AUDIT_RETENTION` removed. The chain is checked from the row after it on",
+        examples: [{ sequence: 1200, at: "2029-01-31T09:00:00.000Z" }],
+      }),
   })
   .meta({ id: "AuditCheck" });
 export type AuditCheck = z.infer<typeof AuditCheck>;
