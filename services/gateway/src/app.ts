@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { type Bus, connectBus, openBucket, preparePublish, publish, publishEvent, serviceAccess } from "@herald/bus";
 import {
-  GetDeviceQuota,
   IdempotencyRecord,
   ImportChunkV1,
   OpenGroupV1,
@@ -170,14 +169,7 @@ export const createApp = (config: GatewayConfig, overrides: Overrides = {}) => {
     now,
     status,
     limits,
-    projectLimits: createProjectLimits({
-      config,
-      limits,
-      countQueued,
-      eventStreams,
-      exportStreams,
-      readDeviceQuota: (projectId) => sendRequest(GetDeviceQuota, { projectId }),
-    }),
+    projectLimits: createProjectLimits({ config, limits, countQueued, eventStreams, exportStreams }),
     queue,
     sendRequest,
     authenticate: createAuthenticate({

@@ -11,20 +11,19 @@ type Deps = {
   readonly countQueued: (projectId: ProjectId) => Promise<number | undefined>;
   readonly eventStreams: Streams;
   readonly exportStreams: Streams;
-  readonly readDeviceQuota: (projectId: ProjectId) => Promise<{ devices: number; limit: number }>;
 };
 
-/** What variables allow a project, and how much of it is in use. Throws project-not-found, bus-unavailable and service-unavailable. */
-export type ReadProjectLimits = (projectId: ProjectId) => Promise<ProjectLimit[]>;
+/** What variables allow a project, and how much of it is in use. Throws bus-unavailable. */
+export type ReadProjectLimits = (
+  projectId: ProjectId,
+  /** What registry says of its devices. */
+  quota: { readonly devices: number; readonly limit: number },
+) => Promise<ProjectLimit[]>;
 
 export const createProjectLimits =
-  ({ config, limits, countQueued, eventStreams, exportStreams, readDeviceQuota }: Deps): ReadProjectLimits =>
-  async (projectId) => {
-    const [{ devices, limit: maxDevices }, used, queued] = await Promise.all([
-      readDeviceQuota(projectId),
-      limits.usedBy(projectId),
-      countQueued(projectId),
-    ]);
+  ({ config, limits, countQueued, eventStreams, exportStreams }: Deps): ReadProjectLimits =>
+  async (projectId, quota) => {
+    const [used, queued] = await Promise.all([limits.usedBy(projectId), countQueued(projectId)]);
     const inGateway = (
       name: ProjectLimit["name"],
       variable: keyof GatewayConfig & `HERALD_GATEWAY_${"LIMIT" | "QUOTA"}_${string}`,
@@ -62,8 +61,8 @@ export const createProjectLimits =
       {
         name: "devices",
         description: "Devices, inactive ones included",
-        limit: maxDevices,
-        used: devices,
+        limit: quota.limit,
+        used: quota.devices,
         counted_by: "installation",
         variable: "HERALD_REGISTRY_QUOTA_DEVICES",
       },

@@ -6,6 +6,7 @@ import {
   CreateTokenRequest,
   DeleteProject,
   defaultScopes,
+  GetDeviceQuota,
   GetProject,
   ListProjects,
   newProjectId,
@@ -110,7 +111,10 @@ const listProjectLimits = defineRoute({
     200: { description: "All limits, in a fixed order", schema: z.object({ data: z.array(ProjectLimit) }) },
   },
   errors: ["project-not-found"],
-  handle: async ({ projectLimits }, { params }) => ok({ data: await projectLimits(params.id) }),
+  handle: async ({ projectLimits, sendRequest }, { params }) => {
+    const quota = await sendRequest(GetDeviceQuota, { projectId: params.id });
+    return ok({ data: await projectLimits(params.id, quota) });
+  },
 });
 
 const changeProject = defineRoute({
