@@ -13,6 +13,7 @@ const attacks = [
   "ssrf",
   "projects",
   "operators",
+  "access",
   "names",
   "secrets",
   "content",

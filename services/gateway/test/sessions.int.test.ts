@@ -220,6 +220,20 @@ describe("a sign-in code", () => {
     expect(both.problem.errors).toEqual(["code: send it without an Authorization header"]);
   });
 
+  test.each<Record<string, string>>([{ "sec-fetch-site": "cross-site" }, { origin: "https://evil.example" }])(
+    "signs nobody in from a page of another origin, and is not used up: %j",
+    async (headers) => {
+      const code = await newCode();
+      const refused = await signIn({ body: { code }, headers });
+      expect([refused.status, refused.headers.get("set-cookie"), refused.problem.errors]).toEqual([
+        403,
+        null,
+        ["origin: pages of another origin may not sign in"],
+      ]);
+      expect((await signIn({ body: { code }, headers: { "sec-fetch-site": "same-origin" } })).status).toBe(201);
+    },
+  );
+
   test("works for a browser whose earlier session has ended", async () => {
     const headers = { cookie: `herald_session=${newSessionSecret()}` };
     expect((await signIn({ headers, body: { code: await newCode() } })).status).toBe(201);

@@ -82,6 +82,9 @@ export const createAuthenticate = ({ tokens, sendRequest, ...deps }: Deps) => {
   return async (access: Access, sent: Credentials, address: string): Promise<Caller> => {
     const { authorization, session } = sent;
     if (access.orDevice) return deviceOrClient(access, sent, address);
+    // A form of another site could sign its visitor in as the attacker, who would read what the visitor then enters.
+    if (access.signsIn && sent.fromOtherOrigin)
+      throw new HeraldError("forbidden", "origin: pages of another origin may not sign in");
     const isClient = access.by.includes("client");
     if (access.by.every((kind) => kind === "client")) return { kind: "client" };
     // Where the body may identify the client, a browser's cookie means nothing until it names a project.

@@ -48,11 +48,11 @@ export const credentialsOf = (request: IncomingMessage): Credentials => {
   return {
     authorization: request.headers.authorization,
     project: headerOf(request, operatorHeaders.project),
+    fromOtherOrigin: isFromOtherOrigin(request),
     ...(session !== undefined && {
       session,
       csrfToken: headerOf(request, operatorHeaders.csrf),
       changes: request.method !== "GET" && request.method !== "HEAD",
-      fromOtherOrigin: isFromOtherOrigin(request),
     }),
   };
 };

@@ -1,0 +1,53 @@
+import { spawn } from "node:child_process";
+import { request as send } from "node:http";
+import { join } from "node:path";
+import { freePort } from "@herald/local-stack";
+import { eventually, expectStatus, request } from "@herald/testing";
+import type { System } from "../harness/system.ts";
+
+const main = join(import.meta.dirname, "../../services/gateway/dist/main.js");
+
+export type TwoDoors = { readonly apps: string; readonly operators: string; readonly stop: () => Promise<void> };
+
+/** Another gateway of the system, with a port for apps and one for operators. */
+export const startTwoDoors = async (system: System, env: Readonly<Record<string, string>> = {}): Promise<TwoDoors> => {
+  const [apps, operators, metrics] = [await freePort(), await freePort(), await freePort()];
+  const gateway = spawn(process.execPath, [main], {
+    stdio: "ignore",
+    env: {
+      ...system.environmentOf("gateway"),
+      HERALD_GATEWAY_PORT: String(apps),
+      HERALD_GATEWAY_ADMIN_PORT: String(operators),
+      HERALD_GATEWAY_METRICS_PORT: String(metrics),
+      ...env,
+    },
+  });
+  const ended = new Promise((resolve) => gateway.once("exit", resolve));
+  const doors = { apps: `http://127.0.0.1:${apps}`, operators: `http://127.0.0.1:${operators}` };
+  const ready = async () => expectStatus(await request(doors.operators, "GET /readyz"), 200);
+  await eventually(ready, { timeoutMs: 30_000 });
+  return {
+    ...doors,
+    stop: async () => {
+      gateway.kill();
+      await ended;
+    },
+  };
+};
+
+/** The status of a request whose path is sent as it is: fetch would tidy it up. */
+export const statusOf = (
+  base: string,
+  method: string,
+  path: string,
+  headers: Record<string, string>,
+): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(base);
+    const sent = send({ hostname, port, method, path, headers }, (response) => {
+      response.resume();
+      resolve(response.statusCode ?? 0);
+    });
+    sent.once("error", reject);
+    sent.end();
+  });
