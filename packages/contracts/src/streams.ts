@@ -164,8 +164,11 @@ export const buckets = {
   },
   /** Key: a dead letter's sequence, value: ReplayRecord. Outlives the dead letter by a day. */
   push_replays: { history: 1, maxBytes: 64 * mebibyte, ttlMs: 31 * day },
-  /** Key: `<service>.<instance>`, value: StatusReport. A process that ended without a stop is shown for an hour. */
-  push_status: { history: 1, maxBytes: 16 * mebibyte, discard: "old", ttlMs: 3_600_000 },
+  /**
+   * Key: `<service>.<instance>`, value: StatusReport. A process that ended without a stop is shown for ten minutes: long enough for the
+   * person whom an alert called, and short enough that a replica which was replaced does not look like trouble.
+   */
+  push_status: { history: 1, maxBytes: 16 * mebibyte, discard: "old", ttlMs: 600_000 },
 } as const satisfies Record<string, BucketDefinition>;
 
 export type BucketName = keyof typeof buckets;

@@ -126,7 +126,7 @@ function* system({ broker, services, streams, providers }: SystemStatus): Genera
         yield problem(
           name,
           `${instance} has not reported since ${last_seen_at}`,
-          "It ended without a stop, hangs or lost the broker: look at its log. It is listed for an hour.",
+          "It ended without a stop, hangs or lost the broker: look at its log. It is listed for ten minutes.",
         );
       else
         for (const { check, reason, since } of failing)

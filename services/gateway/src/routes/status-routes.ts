@@ -11,7 +11,7 @@ const getStatus = defineRoute({
   tag: "Administration",
   summary: "Read the state of the system",
   description:
-    "Services with their replicas, versions and readiness; streams, durables, providers that need a person, and dead letters. Each process reports every five seconds; one that stops reporting without a stop is listed as `not_answering` for an hour. Answered from memory, so it is fast whatever is unavailable.",
+    "Services with their replicas, versions and readiness; streams, durables, providers that need a person, and dead letters. Each process reports every five seconds; one that stops reporting without a stop is listed as `not_answering` for ten minutes. Answered from memory, so it is fast whatever is unavailable.",
   access: viewer,
   responses: { 200: { description: "The state of the system", schema: z.object({ data: SystemStatus }) } },
   handle: async ({ status }) => ok({ data: status.read() }),

@@ -1,4 +1,4 @@
-import { ServiceName, type ServiceStatus, type StatusReport, type SystemStatus } from "@herald/contracts";
+import { buckets, ServiceName, type ServiceStatus, type StatusReport, type SystemStatus } from "@herald/contracts";
 
 /** A report, and when it came. */
 export type Heard = { readonly report: StatusReport; readonly at: Date };
@@ -6,7 +6,7 @@ export type Heard = { readonly report: StatusReport; readonly at: Date };
 /** A process reports every five seconds. One that missed three reports does not answer. */
 const silentMs = 20_000;
 /** The life of a report in its bucket: the bucket does not say when one ends. */
-export const shownMs = 3_600_000;
+export const shownMs = buckets.push_status.ttlMs;
 
 type Replica = ServiceStatus["replicas"][number];
 

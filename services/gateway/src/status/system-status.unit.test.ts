@@ -60,8 +60,8 @@ describe("the services", () => {
     });
   });
 
-  test("say why they are not ready, and are forgotten an hour after their last report", () => {
-    const { services } = systemStatus([heard("dispatch", 1, { failing }), heard("registry", 3_601)], true, now);
+  test("say why they are not ready, and are forgotten ten minutes after their last report", () => {
+    const { services } = systemStatus([heard("dispatch", 1, { failing }), heard("registry", 601)], true, now);
     expect(services.find(({ name }) => name === "dispatch")?.replicas[0]).toMatchObject({ version: "1.2.3", failing });
     expect(services.find(({ name }) => name === "registry")?.replicas).toEqual([]);
   });
