@@ -61,15 +61,40 @@ const token = "$KV.push_tokens.1";
 const readToken = "$JS.API.DIRECT.GET.KV_push_tokens.$KV.push_tokens.1";
 const watchTokens = "$JS.API.CONSUMER.CREATE.KV_push_tokens.mine.$KV.push_tokens.>";
 const schedule = "push.sched.v1.batch.1";
+/** A forged one would become a row of the audit log. */
+const audited = "push.evt.v1.installation.audit.recorded";
+const operator = "$KV.push_operators.1";
+const session = "$KV.push_sessions.session.1";
 const ask = "push.req.v1.registry.projects.list";
 
 /** What services do, and neither who makes the streams nor who reads events from outside. */
-const work = [readCommands, send, deliver, schedule, opened, ask, token, readToken, watchTokens];
+const work = [
+  readCommands,
+  send,
+  deliver,
+  schedule,
+  opened,
+  audited,
+  operator,
+  session,
+  ask,
+  token,
+  readToken,
+  watchTokens,
+];
 
 /** What each may not publish, although another may. */
 const forbidden: Readonly<Record<Restricted, readonly string[]>> = {
   // Not the events: the gateway may revive those that a durable of Herald's takes.
-  gateway: [...making, readCommands, token, "$KV.push_projects.prj_1.settings", schedule, "push.dlq.v1.dispatch-start"],
+  gateway: [
+    ...making,
+    readCommands,
+    token,
+    operator,
+    "$KV.push_projects.prj_1.settings",
+    schedule,
+    "push.dlq.v1.dispatch-start",
+  ],
   registry: [
     ...making,
     readCommands,
@@ -78,6 +103,8 @@ const forbidden: Readonly<Record<Restricted, readonly string[]>> = {
     send,
     schedule,
     opened,
+    audited,
+    session,
     ask,
     "$KV.push_projects.prj_1.providers",
     "$KV.push_idempotency.1",
@@ -89,13 +116,30 @@ const forbidden: Readonly<Record<Restricted, readonly string[]>> = {
     deliver,
     opened,
     registered,
+    audited,
+    operator,
+    session,
     ask,
     token,
     readToken,
     watchTokens,
     "push.dlq.v1.registry-expand",
   ],
-  analytics: [...making, readCommands, send, deliver, schedule, registered, ask, token, readToken, watchTokens],
+  analytics: [
+    ...making,
+    readCommands,
+    send,
+    deliver,
+    schedule,
+    registered,
+    audited,
+    operator,
+    session,
+    ask,
+    token,
+    readToken,
+    watchTokens,
+  ],
   bootstrap: [
     ...work,
     "$JS.API.CONSUMER.DURABLE.CREATE.KV_push_tokens.mine",
