@@ -1,9 +1,6 @@
 import assert from "node:assert/strict";
 import { eventually } from "@herald/testing";
-import type { Run } from "./first-push.ts";
-
-/** The address of the door for operators, and the token of the operator that was made there. */
-export type Administration = { readonly url: string; readonly token: string };
+import type { Administration, Run } from "./first-push.ts";
 
 const waits = { timeoutMs: 60_000 };
 

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { Herald, HeraldAdmin } from "@herald/client";
 import { eventually } from "@herald/testing";
-import type { Administration } from "./first-operator.ts";
 
 /** What `docker compose run --rm demo` printed. */
 export type Demo = {
@@ -10,6 +9,9 @@ export type Demo = {
   readonly token: string;
   readonly gateway: string;
 };
+
+/** The address of the port for operators, and an operator's token. */
+export type Administration = { readonly url: string; readonly token: string };
 
 export type Run = (command: string, ...args: string[]) => Promise<string>;
 
