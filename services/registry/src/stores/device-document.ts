@@ -32,9 +32,6 @@ export type DeviceDocument = DeviceState & {
   readonly outbox?: readonly OutboxEvent[];
 };
 
-/** Not a tombstone. */
-export const notDeleted = { deletedAt: { $exists: false } } as const;
-
 export const deviceIndexes = {
   token: {
     // Absent where it is the platform's own provider; last, so that a query by token needs no provider.

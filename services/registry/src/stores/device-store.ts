@@ -27,7 +27,7 @@ import type { Collection, Db, Filter } from "mongodb";
 import type { DeviceState } from "../domain/device-change.ts";
 import { topicFacet } from "../domain/facets.ts";
 import { deviceDeleted, type EventContext, type TopicRow } from "../domain/registry-events.ts";
-import { type DeviceDocument, deviceIndexes, notDeleted, stateFields } from "./device-document.ts";
+import { type DeviceDocument, deviceIndexes, stateFields } from "./device-document.ts";
 import { changeSubscriptions, fullFor } from "./device-subscriptions.ts";
 import { insertDevices } from "./insert-devices.ts";
 import { listDevices } from "./list-devices.ts";
@@ -36,6 +36,7 @@ import type { PendingEvents } from "./pending-events.ts";
 import { recordOpened, recordSeen } from "./record-last-seen.ts";
 import { retireDevice } from "./retire-device.ts";
 import { retireStale } from "./retire-stale.ts";
+import { notDeleted } from "./tombstones.ts";
 
 export type DeviceStore = ReturnType<typeof createDeviceStore>;
 

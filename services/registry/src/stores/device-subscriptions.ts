@@ -3,7 +3,8 @@ import { indexName } from "@herald/mongo";
 import type { Collection, Filter } from "mongodb";
 import { maxFacets, topicFacet } from "../domain/facets.ts";
 import type { EventContext, TopicRow } from "../domain/registry-events.ts";
-import { type DeviceDocument, deviceIndexes, notDeleted } from "./device-document.ts";
+import { type DeviceDocument, deviceIndexes } from "./device-document.ts";
+import { notDeleted } from "./tombstones.ts";
 
 /** A device with room for one more facet; that of its user does not count. */
 const withRoom: Filter<DeviceDocument>[] = [

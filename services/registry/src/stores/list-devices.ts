@@ -9,7 +9,8 @@ import {
 } from "@herald/contracts";
 import { type Counts, findPage, indexName } from "@herald/mongo";
 import type { Collection, Filter } from "mongodb";
-import { type DeviceDocument, deviceIndexes, notDeleted } from "./device-document.ts";
+import { type DeviceDocument, deviceIndexes } from "./device-document.ts";
+import { notDeleted } from "./tombstones.ts";
 
 /** The index of the filter that lets the fewest devices through. The others are checked row by row. */
 const indexOf = ({ token, user_id, platform, status }: DeviceFilter) => {

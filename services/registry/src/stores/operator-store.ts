@@ -1,6 +1,7 @@
 import type { OperatorId, OperatorRole, PageOf, PageRequest } from "@herald/contracts";
 import { type Counts, ensureIndexes, findPage, guardStore, type IndexSpec, indexName } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
+import { notDeleted } from "./tombstones.ts";
 
 export type OperatorDocument = {
   readonly _id: OperatorId;
@@ -24,8 +25,6 @@ export type OperatorStore = ReturnType<typeof createOperatorStore>;
 
 export const operatorCollection = (db: Db): Collection<OperatorDocument> =>
   db.collection<OperatorDocument>("operators");
-
-const notDeleted = { deletedAt: { $exists: false } } as const;
 
 export const createOperatorStore = (db: Db, counts: Counts) => {
   const operators = operatorCollection(db);

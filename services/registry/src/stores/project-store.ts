@@ -16,12 +16,12 @@ import {
   findPage,
   guardStore,
   type IndexSpec,
-  indexName,
   isDuplicateKey,
   outboxIndex,
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
 import { type EventContext, projectDeleted } from "../domain/registry-events.ts";
+import { deletedIndex, findDeleted, notDeleted } from "./tombstones.ts";
 
 export type TokenEntry = {
   readonly id: TokenId;
@@ -64,7 +64,7 @@ export type ProjectDocument = {
 };
 
 const indexes = {
-  deleted: { fields: { deletedAt: 1 }, purpose: "sweep", partial: { deletedAt: { $exists: true } } },
+  deleted: deletedIndex,
   outbox: outboxIndex,
 } as const satisfies Record<string, IndexSpec>;
 
@@ -74,8 +74,6 @@ export const secretOwner = (projectId: ProjectId, keyId: string) => [projectId, 
 export type ProjectStore = ReturnType<typeof createProjectStore>;
 
 export const projectCollection = (db: Db): Collection<ProjectDocument> => db.collection<ProjectDocument>("projects");
-
-const notDeleted = { deletedAt: { $exists: false } } as const;
 
 /** How long `exists` is cached: far shorter than a deleted project lingers. */
 const existsCacheMs = 10_000;
@@ -215,13 +213,7 @@ export const createProjectStore = (db: Db, counts: Counts, now: () => Date) => {
         .find(after ? { _id: { $gt: after } } : {}, { hint: "_id_", sort: { _id: 1 }, limit, batchSize: limit + 1 })
         .toArray(),
 
-    deleted: (limit: number): Promise<ProjectDocument[]> =>
-      projects
-        .find(
-          { deletedAt: { $exists: true } },
-          { hint: indexName(indexes.deleted), sort: { deletedAt: 1 }, limit, batchSize: limit + 1 },
-        )
-        .toArray(),
+    deleted: (limit: number): Promise<ProjectDocument[]> => findDeleted(projects, limit),
 
     /** Removes a deleted project whose event is published. */
     remove: async (id: ProjectId): Promise<void> => {

@@ -24,6 +24,7 @@ import {
 } from "@herald/mongo";
 import type { Collection, Db } from "mongodb";
 import { type EventContext, type TopicRow, topicCreated, topicDeleted } from "../domain/registry-events.ts";
+import { deletedIndex, findDeleted, notDeleted } from "./tombstones.ts";
 
 export type TopicDocument = {
   readonly _id: TopicId;
@@ -42,15 +43,13 @@ export type TopicDocument = {
 const indexes = {
   name: { fields: { projectId: 1, name: 1 }, purpose: "unique", unique: true },
   list: { fields: { projectId: 1, _id: 1 }, purpose: "list" },
-  deleted: { fields: { deletedAt: 1 }, purpose: "sweep", partial: { deletedAt: { $exists: true } } },
+  deleted: deletedIndex,
   outbox: outboxIndex,
 } as const satisfies Record<string, IndexSpec>;
 
 export type TopicStore = ReturnType<typeof createTopicStore>;
 
 export const topicCollection = (db: Db): Collection<TopicDocument> => db.collection<TopicDocument>("topics");
-
-const notDeleted = { deletedAt: { $exists: false } } as const;
 
 type NewTopic = TopicRow & { readonly closed?: boolean | undefined };
 
@@ -151,13 +150,7 @@ export const createTopicStore = (db: Db, counts: Counts) => {
     },
 
     /** Topics of all projects whose deletion is in progress, oldest first. */
-    deleting: (limit: number): Promise<TopicDocument[]> =>
-      topics
-        .find(
-          { deletedAt: { $exists: true } },
-          { hint: indexName(indexes.deleted), sort: { deletedAt: 1 }, limit, batchSize: limit + 1 },
-        )
-        .toArray(),
+    deleting: (limit: number): Promise<TopicDocument[]> => findDeleted(topics, limit),
 
     /** The last step of a deletion: frees the name, and removes the topic once its event is published. */
     finishDeletion: async (projectId: ProjectId, id: TopicId, at: Date): Promise<void> => {
