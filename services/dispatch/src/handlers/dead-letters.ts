@@ -16,12 +16,12 @@ import type { Finisher } from "../delivery/finish.ts";
 import type { Pipeline } from "../delivery/pipeline.ts";
 import { rootBatchId } from "../domain/batch-ids.ts";
 import type { ExpandQueued } from "../jobs/expand-queued.ts";
-import type { Claim } from "../stores/delivery-document.ts";
+import { type Claim, rootOf } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 import type { ExpansionQueue } from "../stores/expansion-queue.ts";
 import type { NotificationStore } from "../stores/notification-store.ts";
 import type { SmallSendStore } from "../stores/small-send-store.ts";
-import { claimOf, rootOf } from "./deliver-batch.ts";
+import { claimOf } from "./deliver-batch.ts";
 
 type Deps = {
   notifications: NotificationStore;

@@ -1,13 +1,12 @@
 import { type Delivery, defineHandler } from "@herald/bus";
-import { DeliverBatchV1, otherProvider } from "@herald/contracts";
+import { DeliverBatchV1 } from "@herald/contracts";
 import type { FairGate } from "@herald/kit";
 import { HeraldError } from "@herald/kit";
 import type { NotificationCache } from "../delivery/notification-cache.ts";
 import type { Pipeline } from "../delivery/pipeline.ts";
 import type { CheckWaiting } from "../delivery/prepare.ts";
-import { rootGeneration } from "../domain/batch-ids.ts";
 import { unitsOf } from "../domain/gate-units.ts";
-import type { BatchFacts, Claim } from "../stores/delivery-document.ts";
+import { type Claim, rootOf } from "../stores/delivery-document.ts";
 import type { DeliveryStore } from "../stores/delivery-store.ts";
 
 /** One for each lane and platform, so that no broadcast and no slow provider keeps another lane or platform waiting. */
@@ -28,17 +27,6 @@ export const claimOf = ({ publishedAt, sequence }: Pick<Delivery<unknown>, "publ
 
 /** A batch that waited longer in its queue asks again whose its devices are, where that matters. */
 const freshMs = 2_000;
-
-/** The row of a batch as registry partitioned it. */
-export const rootOf = (batch: DeliverBatchV1): BatchFacts => ({
-  _id: batch.batchId,
-  projectId: batch.projectId,
-  notificationId: batch.notificationId,
-  platform: batch.platform,
-  ...otherProvider(batch),
-  lane: batch.lane,
-  generation: rootGeneration,
-});
 
 /** A batch of devices: ledger row, pushes, outcomes, ack, in this order. */
 export const deliverBatch = ({

@@ -168,6 +168,17 @@ export const packed = (devices: readonly Pick<Recipient, "id" | "userId">[]) => 
 export const fresh = ({ devices }: DeliverBatchV1, repeat: boolean): Sendable[] =>
   devices.map((device) => ({ ...device, attempts: 0, repeat }));
 
+/** The row of a batch as registry partitioned it. */
+export const rootOf = (batch: DeliverBatchV1): BatchFacts => ({
+  _id: batch.batchId,
+  projectId: batch.projectId,
+  notificationId: batch.notificationId,
+  platform: batch.platform,
+  ...otherProvider(batch),
+  lane: batch.lane,
+  generation: rootGeneration,
+});
+
 /** `keepDevices`: a redelivery of its message does not bring them along. `tags`: of its notification. */
 export const newRow = (
   batch: DeliverBatchV1,
@@ -178,13 +189,7 @@ export const newRow = (
     tags,
   }: { claim: Claim; now: Date; keepDevices?: boolean; tags?: readonly Tag[] | undefined },
 ): DeliveryDocument => ({
-  _id: batch.batchId,
-  projectId: batch.projectId,
-  notificationId: batch.notificationId,
-  platform: batch.platform,
-  ...otherProvider(batch),
-  lane: batch.lane,
-  generation: rootGeneration,
+  ...rootOf(batch),
   ...(tags && { tags }),
   state: "started",
   claim: claim.at,
