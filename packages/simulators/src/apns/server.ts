@@ -123,7 +123,7 @@ export async function startApns({
       natural: accepted(answerHeaders),
       scripted: scripted(answerHeaders, now),
       exchange: overStream(stream, () => connection.socket.destroy()),
-      record: ({ status, reason }, broken) => log.add({ ...seen, status: broken ? null : status, reason, broken }),
+      record: (answered) => log.add({ ...seen, ...answered }),
       after: timers.after,
     });
   };

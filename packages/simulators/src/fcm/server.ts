@@ -112,16 +112,14 @@ export async function startFcm({
       natural: accepted(name),
       scripted: (rule, status) => withExtras(status === 200 ? accepted(name) : fcmError(status, rule.reason), rule),
       exchange,
-      record: ({ status, reason }, broken) =>
+      record: (answered) =>
         log.add({
           provider: "fcm",
           token: message.target,
           headers,
           payload: message.payload,
           id: name,
-          status: broken ? null : status,
-          reason,
-          broken,
+          ...answered,
         }),
       after: timers.after,
     });

@@ -1,5 +1,5 @@
 import type { Exchange, Reply } from "../exchange.ts";
-import type { Broken } from "../push-log.ts";
+import type { Attempt, Broken } from "../push-log.ts";
 import { type Rule, resetCode } from "./rule.ts";
 
 interface Settlement {
@@ -11,14 +11,16 @@ interface Settlement {
   readonly scripted: (rule: Rule, status: number) => Reply;
   readonly exchange: Exchange;
   /** Called once, when the request is answered or broken. */
-  readonly record: (reply: Reply, broken?: Broken) => void;
+  readonly record: (answered: Pick<Attempt, "status" | "reason" | "broken">) => void;
   readonly after: (ms: number, action: () => void) => void;
 }
 
 /** Answers one request as the script says. */
 export function settle({ rule, natural, scripted, exchange, record, after }: Settlement): void {
+  const recordAs = ({ status, reason }: Reply, broken?: Broken) =>
+    record({ status: broken ? null : status, reason, broken });
   if (rule === undefined) {
-    record(natural);
+    recordAs(natural);
     exchange.answer(natural);
     return;
   }
@@ -26,15 +28,15 @@ export function settle({ rule, natural, scripted, exchange, record, after }: Set
     const reply = rule.status === undefined ? natural : scripted(rule, rule.status);
     const { rst } = rule;
     if (rule.hang === true) {
-      record(reply, "hang");
+      recordAs(reply, "hang");
     } else if (rst !== undefined) {
-      record(reply, "rst");
+      recordAs(reply, "rst");
       breakOff(rule, reply, exchange, () => exchange.reset(resetCode(rst)));
     } else if (rule.closeSocket === true) {
-      record(reply, "closed");
+      recordAs(reply, "closed");
       breakOff(rule, reply, exchange, () => exchange.dropConnection());
     } else {
-      record(reply);
+      recordAs(reply);
       exchange.answer(reply);
     }
   };

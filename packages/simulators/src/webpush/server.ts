@@ -111,18 +111,8 @@ export async function startWebPush({
         };
       },
       exchange,
-      record: ({ status, reason }, broken) =>
-        log.add({
-          provider: "webpush",
-          token: endpoint,
-          headers,
-          vapidKey,
-          ...opened,
-          id: message,
-          status: broken ? null : status,
-          reason,
-          broken,
-        }),
+      record: (answered) =>
+        log.add({ provider: "webpush", token: endpoint, headers, vapidKey, ...opened, id: message, ...answered }),
       after: timers.after,
     });
   };
