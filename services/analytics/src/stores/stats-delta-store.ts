@@ -202,7 +202,14 @@ export const createStatsDeltaStore = (db: Db) => {
     ): Promise<{ deltas: StoredDeltas[]; last: string | undefined }> => {
       const found = deltas.find(
         { _id: { $gt: after }, aggregated: { $exists: false } },
-        { hint: "_id_", projection: { projectId: 1, increments: 1, size: 1 }, sort: { _id: 1 }, limit: documentsPage },
+        {
+          hint: "_id_",
+          projection: { projectId: 1, increments: 1, size: 1 },
+          sort: { _id: 1 },
+          limit: documentsPage,
+          // Large documents fill a page long before the limit.
+          batchSize: documentsPage / 10,
+        },
       );
       const page: StoredDeltas[] = [];
       let increments = 0;
