@@ -151,14 +151,14 @@ const rulesNow = async () => (await (await fetch("script")).json()).rules.map(({
 const showSwitches = (rules) => {
   for (const one of switches) one.checked = rules.some((rule) => sameRule(rule, one));
 };
-for (const one of switches) {
-  one.addEventListener("change", async () => {
-    const others = (await rulesNow()).filter((rule) => !switches.some((known) => sameRule(rule, known)));
-    const chosen = switches.filter(({ checked }) => checked).map(({ dataset }) => JSON.parse(dataset.rule));
-    await fetch("script", { method: "PUT", body: JSON.stringify([...chosen, ...others]) });
-    showSwitches(await rulesNow());
-  });
-}
+const save = async () => {
+  const others = (await rulesNow()).filter((rule) => !switches.some((known) => sameRule(rule, known)));
+  const chosen = switches.filter(({ checked }) => checked).map(({ dataset }) => JSON.parse(dataset.rule));
+  await fetch("script", { method: "PUT", body: JSON.stringify([...chosen, ...others]) });
+};
+// One after another: the last has what is switched on then.
+let saving = Promise.resolve();
+for (const one of switches) one.addEventListener("change", () => { saving = saving.then(save, save); });
 rulesNow().then(showSwitches);
 
 const tick = () => {
