@@ -177,15 +177,15 @@ export const startSystem = async (sinks: Readonly<Record<Provider, Sink>>, profi
     if (notable.test(line) && lastWords.push(line) > maxLastWords) lastWords.shift();
   });
   const profiler = profiles === undefined ? undefined : createProfiler(printed, services, profiles);
+  // It writes its addresses before it has made the demo project's history, which would be measured, too.
+  let isReady = false;
+  printed.on("line", (line: string) => {
+    isReady ||= line === "Herald is ready.";
+  });
   const readLocal = async (): Promise<Local> => {
-    while (child.exitCode === null) {
-      try {
-        return JSON.parse(await readFile(join(dataDir, "local.json"), "utf8")) as Local;
-      } catch {
-        await delay(200);
-      }
-    }
-    throw new Error("the system did not start");
+    while (!isReady && child.exitCode === null) await delay(200);
+    if (!isReady) throw new Error("the system did not start");
+    return JSON.parse(await readFile(join(dataDir, "local.json"), "utf8")) as Local;
   };
   const local = await readLocal();
   const mongo = await new MongoClient(local.mongo.url).connect();
