@@ -33,6 +33,20 @@ const follow = async (query = "", lastEventId?: string, { token }: Pick<TestProj
   readers.push(reader);
   return reader;
 };
+/** A stream whose client takes its head and nothing more. */
+const followWithoutReading = () =>
+  eventually(async () => {
+    const { hostname, port } = new URL(system.address());
+    const socket = connect(Number(port), hostname);
+    socket.on("error", () => {});
+    await once(socket, "connect");
+    socket.write(`GET /api/v1/events HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${project.token}\r\n\r\n`);
+    const [head] = await once(socket, "data");
+    socket.pause();
+    if (String(head).startsWith("HTTP/1.1 200 ")) return socket;
+    socket.destroy();
+    throw new Error(`the stream was refused: ${String(head).split("\r\n")[0]}`);
+  });
 let made = 0;
 const topicCreated = async (id = `topic-${made++}`, { id: projectId }: Pick<TestProject, "id"> = project) => {
   const at = new Date();
@@ -170,12 +184,7 @@ test("a HEAD answers what a reader would get, and takes no place", async () => {
 });
 
 test("a client that stops reading is disconnected, and nothing is buffered for it", { timeout: 60_000 }, async () => {
-  const { hostname, port } = new URL(system.address());
-  const socket = connect(Number(port), hostname);
-  socket.on("error", () => {});
-  await once(socket, "connect");
-  socket.pause();
-  socket.write(`GET /api/v1/events HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${project.token}\r\n\r\n`);
+  const socket = await followWithoutReading();
   const reader = await follow("?types=io.herald.notification.cancelled.v1");
   await follow("?types=io.herald.notification.cancelled.v1");
   // 27 MB: more than twice what the buffers of both sockets take.
