@@ -189,7 +189,7 @@ export type UserErasure = {
 export type Topic = {
   id: string;
   name: string;
-  /** Subscribed devices; at most 10 s old above 10,000 */
+  /** Subscribed devices; above 10,000 at most 10 s old, or 20 times as old as it took to count them */
   devices: number;
   /** Only a project token subscribes devices to it */
   closed: boolean;

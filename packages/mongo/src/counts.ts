@@ -4,14 +4,16 @@ import { deadlineOptions } from "./deadline-options.ts";
 
 /** Below this, counts are exact and cost a few milliseconds; from here on they may be cached. */
 const exactBelow = 10_000;
-/** Maximum age of a cached count. */
+/** Maximum age of a cached count, which is longer where the count itself took long. */
 const oldestMs = 10_000;
-/** From this age on a count is refreshed in the background, so that the next page need not wait. */
-const refreshMs = 5_000;
+/** It is kept for so many times as long as it took: counting a million rows takes seconds, and must not be all that the database does. */
+const timesItTook = 20;
+/** From this part of its age on a count is refreshed in the background, so that the next page need not wait. */
+const refreshPart = 0.5;
 /** How many counts are cached: about 200 bytes each. */
 const maxRemembered = 1_000;
 
-type Remembered = { count: number; at: number };
+type Remembered = { readonly count: number; readonly at: number; readonly maxAge: number };
 
 type CountRequest<Doc extends Document> = {
   readonly collection: Collection<Doc>;
@@ -20,7 +22,7 @@ type CountRequest<Doc extends Document> = {
   readonly hint: string;
 };
 
-/** Counts rows: exactly below 10,000, at most 10 s old above. */
+/** Counts rows: exactly below 10,000; above at most 10 s old, or 20 times as old as it took to count them. */
 export type Counts = {
   readonly count: <Doc extends Document>(request: CountRequest<Doc>) => Promise<number>;
 };
@@ -47,12 +49,12 @@ export const createCounts = (now: () => number = Date.now): Counts => {
   const countLarge = async <Doc extends Document>(key: string, { collection, filter, hint }: CountRequest<Doc>) => {
     const at = now();
     const count = await collection.countDocuments(filter, { hint, ...deadlineOptions() });
-    if (count >= exactBelow) remember(key, { count, at });
+    if (count >= exactBelow) remember(key, { count, at, maxAge: Math.max(oldestMs, timesItTook * (now() - at)) });
     else remembered.delete(key);
     return count;
   };
 
-  /** One shared count of a large set at a time. It is at most 10 s old, and continues when one of its callers gives up. */
+  /** One shared count of a large set at a time. It continues when one of its callers gives up. */
   const recount = <Doc extends Document>(key: string, request: CountRequest<Doc>) => {
     const underWay =
       running.get(key) ?? withinDeadline(undefined, () => countLarge(key, request)).finally(() => running.delete(key));
@@ -66,10 +68,10 @@ export const createCounts = (now: () => number = Date.now): Counts => {
       const known = remembered.get(key);
       if (!known) return (await countSmall(request)) ?? recount(key, request);
       const age = now() - known.at;
-      if (age >= oldestMs) return recount(key, request);
+      if (age >= known.maxAge) return recount(key, request);
       remember(key, known);
       // A failed refresh keeps the old count. Once that has expired, the next caller gets the error.
-      if (age >= refreshMs) recount(key, request).catch(() => undefined);
+      if (age >= refreshPart * known.maxAge) recount(key, request).catch(() => undefined);
       return known.count;
     },
   };

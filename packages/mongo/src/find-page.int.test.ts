@@ -159,6 +159,21 @@ test("counts are exact below 10,000, and at most 10 s old above", async () => {
   expect(pages).toMatchObject({ pagination: { count: 10_300, pages: 103 } });
 });
 
+test("a count that took long is kept for twenty times as long", async () => {
+  let now = 0;
+  /** When the first count begins and ends. */
+  const firstCount = [0, 3_000];
+  const counts = createCounts(() => firstCount.shift() ?? now);
+  await collection.insertMany(rows("slow", 0, 10_050));
+  const slow = { collection, filter: { projectId: "slow" }, hint: indexName(list) };
+  expect(await counts.count(slow)).toBe(10_050);
+  await collection.insertMany(rows("slow", 10_050, 10_100));
+  now = 29_999;
+  expect(await counts.count(slow)).toBe(10_050);
+  now = 60_000;
+  expect(await counts.count(slow), "too old: the caller waits").toBe(10_100);
+});
+
 test("a set that shrinks below 10,000 is exact again once its old count is too old", async () => {
   let now = 0;
   const counts = createCounts(() => now);
