@@ -74,7 +74,8 @@ ${goalTable(tables)}
 
 ![Single sends before and after: sends a second and CPU of a send](performance.svg)
 
-The two grey figures of CPU are older runs that left PostgreSQL and the load out.
+The two grey figures of CPU are older runs that left PostgreSQL and the load out. Where the time goes and what was tried:
+[what limits speed](what-limits-speed.md).
 
 ${tables.map(section).join("\n\n")}
 `;
