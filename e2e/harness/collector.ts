@@ -41,6 +41,8 @@ export async function startCollector() {
     env: {
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
       OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+      // Instead of 5 s, for which every test would wait.
+      OTEL_BSP_SCHEDULE_DELAY: "500",
     },
     spans,
     bodies,
