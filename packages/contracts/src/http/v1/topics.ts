@@ -15,13 +15,9 @@ export const Topic = z
   .object({
     id: TopicId,
     name: z.string().meta({ examples: ["news"] }),
-    devices: z
-      .number()
-      .int()
-      .min(0)
-      .meta({
-        description: "Subscribed devices; above 10,000 at most 10 s old, or 20 times as old as it took to count them",
-      }),
+    devices: z.number().int().min(0).meta({
+      description: "Subscribed devices; above 10,000 at most 10 s old, or 20 times as old as it took to count them",
+    }),
     closed: z.boolean().default(false).meta({ description: "Only a project token subscribes devices to it" }),
     created_at: z.iso.datetime(),
   })
