@@ -67,21 +67,10 @@ const operator = "$KV.push_operators.1";
 const session = "$KV.push_sessions.session.1";
 const ask = "push.req.v1.registry.projects.list";
 
+/** What the gateway or registry does, and no other service. */
+const ofGatewayOrRegistry = [audited, operator, session, ask, token, readToken, watchTokens];
 /** What services do, and neither who makes the streams nor who reads events from outside. */
-const work = [
-  readCommands,
-  send,
-  deliver,
-  schedule,
-  opened,
-  audited,
-  operator,
-  session,
-  ask,
-  token,
-  readToken,
-  watchTokens,
-];
+const work = [readCommands, send, deliver, schedule, opened, ...ofGatewayOrRegistry];
 
 /** What each may not publish, although another may. */
 const forbidden: Readonly<Record<Restricted, readonly string[]>> = {
@@ -116,30 +105,10 @@ const forbidden: Readonly<Record<Restricted, readonly string[]>> = {
     deliver,
     opened,
     registered,
-    audited,
-    operator,
-    session,
-    ask,
-    token,
-    readToken,
-    watchTokens,
+    ...ofGatewayOrRegistry,
     "push.dlq.v1.registry-expand",
   ],
-  analytics: [
-    ...making,
-    readCommands,
-    send,
-    deliver,
-    schedule,
-    registered,
-    audited,
-    operator,
-    session,
-    ask,
-    token,
-    readToken,
-    watchTokens,
-  ],
+  analytics: [...making, readCommands, send, deliver, schedule, registered, ...ofGatewayOrRegistry],
   bootstrap: [
     ...work,
     "$JS.API.CONSUMER.DURABLE.CREATE.KV_push_tokens.mine",
